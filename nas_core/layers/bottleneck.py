@@ -1,7 +1,4 @@
-"""Linear maps between layers of unequal width, as in SuperShaper (Ganesan et al. 2021).
-
-A map precedes and follows each layer. The map out of a layer and the one into the next are joined to one matrix per
-architecture and step, and at extraction.
+"""Linear maps before, between and after layers of unequal width, as in SuperShaper (Ganesan et al. 2021).
 
 Shapes: C channels of the network, D of a layer.
 """

@@ -81,11 +81,7 @@ class ElasticFeedForward(nn.Module):
         return first, self.routers[1](encoding, embed_dim) if len(self.routers) == 2 else first
 
     def select(self, embed_dim: int, ffn_dim: int, encoding: Tensor | None = None) -> FeedForwardWeights:
-        """Return the weights of these sizes, with experts mixed for an encoding (F,).
-
-        Raises:
-            ConfigError: sizes above those of the layer, or experts without an encoding of the right shape.
-        """
+        """Return the weights of these sizes, with experts mixed for an encoding (F,)."""
         if embed_dim not in range(1, self.embed_dim + 1) or ffn_dim not in range(1, self.ffn_dim + 1):
             raise ConfigError(
                 f"a feed-forward layer is used with embed_dim {embed_dim} and ffn_dim {ffn_dim}; expected 1 to"

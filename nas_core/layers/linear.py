@@ -1,7 +1,4 @@
-"""Linear layers, layer norms and embeddings of which a prefix is used.
-
-``select`` returns the weights of an elastic layer for given sizes. The supernet's forward and extraction both use it.
-"""
+"""Linear layers, layer norms and embeddings of which a prefix is used, returned by ``select``."""
 
 from __future__ import annotations
 

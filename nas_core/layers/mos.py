@@ -1,8 +1,7 @@
 """Mixture-of-Supernets: linear layers of several experts, and routers that mix them for an architecture.
 
-Equations 4 (layer-wise) and 5 (neuron-wise) of the paper. As in the authors' experiments, the bias is mixed by the
-coefficients of its row, and experts are sliced before mixing. The mixture of an architecture is a constant matrix,
-computed once per step, and once at extraction.
+Equations 4 (layer-wise) and 5 (neuron-wise). As in the authors' experiments, a bias is mixed by the coefficients of its
+row, and experts are sliced before mixing.
 
 Shapes: F features of an encoding, M experts, O rows, I columns, r rank.
 """
@@ -122,11 +121,7 @@ class Router(nn.Module):
     def mixtures(self, encoding: Tensor, rows: int) -> Tensor:
         """Return the first mixtures, ``(rows, M)``, computing only these rows of the last linear layer.
 
-        Computed in float32 (float64 in a float64 network) also under autocast: the gradient of a coefficient is a sum
-        over a whole matrix, which overflows float16.
-
-        Raises:
-            ConfigError: the encoding is no tensor ``(F,)``.
+        Computed in float32 also under autocast: the gradient of a coefficient, a sum over a matrix, overflows float16.
         """
         if not isinstance(encoding, Tensor) or encoding.shape != (self.features,):
             shape = f"of shape {tuple(encoding.shape)}" if hasattr(encoding, "shape") else repr(encoding)
@@ -316,14 +311,7 @@ def near_copies(weight: Tensor, count: int, spread: float = SPREAD, stream: torc
 def init_factors(first: Tensor, count: int, rank: int, spread: float = 0.0) -> tuple[Tensor, Tensor]:
     """Initialise the factors U (M - 1, O, r) and V (M - 1, r, I) of experts ``E_i = E_1 + U_i V_i``, as in LoRA.
 
-    V is uniform up to ``1 / sqrt(I)``. U is 0, so experts are equal before the first gradient.
-
-    Args:
-        count: M.
-        spread: standard deviation of the products' entries, over that of the first expert.
-
-    Raises:
-        ConfigError: the rank is above that of the matrix.
+    V is uniform up to ``1 / sqrt(I)``. U is 0, or such that products have ``spread`` times the deviation of E_1.
     """
     rows, columns = first.shape
     if rank > min(rows, columns):
@@ -345,13 +333,7 @@ def mix_low_rank(
 ) -> Tensor:
     """Compute ``E_1 + sum_{i>1} c_i U_i V_i`` of these sizes in one product.
 
-    This is the mixture, since coefficients sum to 1.
-
-    Args:
-        first: E_1 (O, I).
-        left: U (M - 1, O, r).
-        right: V (M - 1, r, I).
-        coefficients: (M,) or (O, M), which may be float32 where the others are 16-bit.
+    This is the mixture, since coefficients (M,) or (O, M) sum to 1; they may be float32 where the others are 16-bit.
     """
     shares = coefficients[1:, None] if coefficients.dim() == 1 else coefficients[:, 1:].t()
     used = prefix(left, len(left), out_features)
@@ -398,11 +380,7 @@ def check_apart(weight: float, network: nn.Module) -> None:
 def experts_alike(network: nn.Module) -> Tensor:
     """Return the mean similarity of experts (:func:`rows_alike`) over a network's layers, without biases.
 
-    It is 0 for orthogonal rows and 1 for experts equal up to a factor: the penalty of Bansal et al. 2018 with cosines
-    in place of products. Equal experts have no gradient of it.
-
-    Raises:
-        ConfigError: no layer has several experts.
+    The penalty of Bansal et al. 2018 with cosines: 0 for orthogonal rows, 1 for experts equal up to a factor.
     """
     return torch.stack([rows_alike(layer.experts()) for layer in expert_layers(network)]).mean()
 

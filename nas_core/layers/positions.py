@@ -71,11 +71,7 @@ class StoredPositions(nn.Module):
         self.width = width
 
     def forward(self, length: int, features: int) -> Tensor:
-        """Return positions 0 to ``length - 1``, first ``features`` channels: (length, features).
-
-        Raises:
-            ConfigError: more positions than the table has.
-        """
+        """Return positions 0 to ``length - 1``, first ``features`` channels: (length, features)."""
         if length > len(self.table):
             raise ConfigError(f"a sequence of {length} tokens, but positions are stored for {len(self.table)}")
         return self.table[:length, :features]
@@ -89,9 +85,6 @@ def positions_of(kind: str, width: int, length: int, features: int) -> Sinusoida
         width: channels of the supernet.
         length: number of stored positions.
         features: channels of this network.
-
-    Raises:
-        UnknownChoiceError: no such kind.
     """
     if kind not in POSITIONS:
         raise unknown_choice("kind of positions", kind, POSITIONS)

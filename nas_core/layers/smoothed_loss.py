@@ -1,8 +1,6 @@
 """Output projection and label-smoothed cross entropy in one operation, which never stores all logits.
 
-On a CPU the output layer costs as much as the rest of a small network, mostly memory traffic of (tokens x vocabulary).
-Rows are processed in chunks that fit into the cache, and the gradient, known in closed form, is computed in the same
-pass.
+Rows are processed in chunks that fit into the cache, and the gradient is computed in the same pass.
 """
 
 from __future__ import annotations

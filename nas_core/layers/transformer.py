@@ -1,8 +1,4 @@
-"""Elastic encoder and decoder layers.
-
-``select`` returns the weights of one architecture, and ``forward`` takes them: a layer has no state of the
-architecture.
-"""
+"""Elastic encoder and decoder layers: ``select`` returns the weights of an architecture, ``forward`` takes them."""
 
 from __future__ import annotations
 
@@ -85,13 +81,11 @@ class AttentionConfig(NamedTuple):
     """Largest distance and head dimension of relative positions, for kinds of self-attention that take them."""
 
     def self_attention(self, embed_dim: int, qkv_dim: int) -> nn.Module:
-        """Make the projections of each kind of self-attention."""
         return one_or_several(
             self.self_kinds, lambda kind: ElasticSelfAttention(embed_dim, qkv_dim, kind, self.relative)
         )
 
     def cross_attention(self, embed_dim: int, memory_dim: int, qkv_dim: int) -> nn.Module:
-        """Make the projections of each kind of encoder-decoder attention."""
         return one_or_several(
             self.cross_kinds, lambda kind: ElasticCrossAttention(embed_dim, memory_dim, qkv_dim, kind)
         )

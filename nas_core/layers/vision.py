@@ -1,4 +1,4 @@
-"""Parts of an elastic image transformer: patch embedding, positions on a grid, and a layer with drop path.
+"""Layers of an elastic image transformer.
 
 Shapes: B batch, N tokens, C channels, P patch size.
 """
@@ -52,8 +52,7 @@ class ElasticVisionLayer(ElasticLayer):
             of tokens.
         relative: largest distance and head dimension of relative positions, for kinds that take them.
 
-    ``attn_drop`` exists for hooks, which get the :func:`attention_weights` of each pass. timm's ``AttentionExtract``
-    finds it by this name.
+    Hooks of ``attn_drop`` get the :func:`attention_weights` of each pass, as timm's ``AttentionExtract`` expects.
     """
 
     def __init__(
@@ -87,8 +86,7 @@ class ElasticVisionLayer(ElasticLayer):
     def forward(self, x: Tensor, weights: EncoderLayerWeights, drop: Dropouts, path: float = 0.0) -> Tensor:
         """Compute the layer of ``x`` (B, N, C); ``path`` is the probability of skipping a sublayer for an image.
 
-        Linear attention is scaled by the number of tokens (M = N), so weights also suit images of another size. Unlike
-        in the authors' code it is not causal.
+        Linear attention is scaled by the number of tokens (M = N), and, unlike in the authors' code, not causal.
         """
         y = norm(x, weights.self_attn_norm)
         if self.attn_drop._forward_hooks or self.attn_drop._forward_pre_hooks:

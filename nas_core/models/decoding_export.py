@@ -1,9 +1,4 @@
-"""Helpers to export decoding steps, whose inputs and outputs include the tensors of all states.
-
-All states have the batch first; beam search selects rows of them.
-
-Shapes: B batch, D head dim.
-"""
+"""Helpers to export decoding steps, whose inputs and outputs include the tensors of all states, batch first."""
 
 from __future__ import annotations
 

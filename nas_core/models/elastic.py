@@ -1,8 +1,4 @@
-"""Axes of networks along which smaller subnets use a prefix, for the conversion of trained networks.
-
-Heads, hidden units and channels can be reordered without changing the largest network, if all tensors that share an
-:class:`Axis` follow.
-"""
+"""Axes of networks that can be reordered, for the conversion of trained networks to supernets."""
 
 from __future__ import annotations
 
@@ -86,9 +82,7 @@ def layer_axes(name: str, prefix: str, layer: nn.Module, head_dim: int) -> list[
 
     Args:
         name: of the layer, in messages.
-        prefix: of its tensors in the state dict, with the last dot.
-        layer: one of :mod:`nas_core.layers.transformer` or :mod:`nas_core.layers.vision` without experts.
-        head_dim: D.
+        prefix: of its tensors in the state dict.
     """
     state: dict[str, Tensor] = dict(layer.named_parameters())
     hidden = len(state["ffn.fc1.bias"])

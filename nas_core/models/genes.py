@@ -1,7 +1,4 @@
-"""Genes of networks with one stack of layers: checks of a space, options of each layer, and graphs.
-
-A graph is a chain with one node for each sublayer, whose residual sum and normalisation belong to it.
-"""
+"""Genes of networks with one stack of layers, and their graphs: chains with one node per sublayer."""
 
 from __future__ import annotations
 
@@ -112,11 +109,7 @@ class StackGenes:
         return max(int(option) for option in self.options(space, "layers")[0])
 
     def options(self, space: SearchSpace, gene: str) -> Sequence[tuple[Option, ...]]:
-        """Return the options of a gene: one row, or one per layer.
-
-        Raises:
-            SpaceError: the space does not have the gene.
-        """
+        """Return the options of a gene: one row, or one per layer."""
         if not self.has(space, gene):
             raise SpaceError(f"space {space.name!r} has no gene {gene!r}, which {self.network} needs")
         return [(space.fixed[gene],)] if gene in space.fixed else space.choice(gene).options
@@ -152,11 +145,7 @@ class ChainGraphs:
         return 1 + max(names.index(name) for name in (*self._first, *chosen))
 
     def attention(self, name: str) -> tuple[AttentionKind, str]:
-        """Return the kind of attention of that name, and its operation.
-
-        Raises:
-            ArchitectureError: no such kind, or it does not support the place.
-        """
+        """Return the kind of attention of that name, and its operation."""
         known = self._genes.known_attention()
         if name not in known:
             raise ArchitectureError(f"an attention is {name!r}; expected one of {known}")

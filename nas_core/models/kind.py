@@ -1,7 +1,4 @@
-"""The interface of a kind of network, the registry of kinds, and the kind of a space or an architecture.
-
-Latency, predictors, limits and reports use a network through its kind only.
-"""
+"""The interface of a kind of network, the registry of kinds, and the kind of a space or an architecture."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The network of a NAS-Bench-201 cell with random weights, for zero-cost proxies.
-
-Dong & Yang, "NAS-Bench-201: Extending the Scope of Reproducible Neural Architecture Search", ICLR 2020, section 2.1: a
-convolution, three stages of N = 5 cells with 16, 32 and 64 channels, residual blocks of stride 2 between stages, global
-average pooling and a classifier. Initialisation is torch's default, as in the authors' networks.
+"""The network of a NAS-Bench-201 cell (Dong & Yang 2020, section 2.1) with random weights, for zero-cost proxies.
 
 Shapes: B batch, C channels.
 """

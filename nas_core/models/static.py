@@ -24,31 +24,18 @@ class StaticPass(nn.Module):
 
 
 def routed(space: SearchSpace, architecture: Architecture, mos: MoSConfig, device: torch.device | str) -> Tensor | None:
-    """Return the encoding of an architecture for routers; None without experts.
-
-    Raises:
-        ArchitectureError: the architecture lies outside the space.
-        UnknownChoiceError: there is no such encoding.
-    """
+    """Return the encoding of an architecture for routers; None without experts."""
     encoding = torch.from_numpy(space.encode(architecture, mos.encoding)[0])
     return None if mos.kind == "none" else encoding.to(device, non_blocking=True)
 
 
 def routed_features(space: SearchSpace, mos: MoSConfig) -> int:
-    """Return the length of the encoding.
-
-    Raises:
-        UnknownChoiceError: there is no such encoding.
-    """
+    """Return the length of the encoding."""
     return len(space.feature_names(mos.encoding))
 
 
 def selected(net: nn.Module, architecture: Architecture) -> Any:
-    """Call ``select`` in evaluation mode without gradients, and restore the network's mode.
-
-    Raises:
-        ArchitectureError: the architecture lies outside the space.
-    """
+    """Call ``select`` in evaluation mode without gradients, and restore the network's mode."""
     training = net.training
     net.eval()
     try:

@@ -1,8 +1,5 @@
 """The interface of a kind of attention, and the registry of kinds.
 
-A kind must define :meth:`AttentionKind.attend`. All other methods have defaults, which suit a kind that caches all keys
-and values while decoding.
-
 Shapes: B batch, T/S target and source length, H heads, D head dim.
 """
 
@@ -39,11 +36,9 @@ class KeysValues(NamedTuple):
     values: Tensor
 
     def tensors(self) -> tuple[Tensor, ...]:
-        """Return both."""
         return self.keys, self.values
 
     def reorder(self, order: Tensor) -> KeysValues:
-        """Return rows ``order`` of the batch."""
         return KeysValues(self.keys.index_select(0, order), self.values.index_select(0, order))
 
 

@@ -1,7 +1,4 @@
-"""Local attention: softmax over a sliding window, in time linear in the length.
-
-Beltagy et al. 2020, "Longformer: The Long-Document Transformer", section 3.1, without global tokens. Queries and keys
-are cut into blocks of half a window, so a query reads its own block and its neighbours.
+"""Local attention: softmax over a sliding window (Beltagy et al. 2020, "Longformer", section 3.1, no global tokens).
 
 Shapes: B batch, T length, H heads, D head dim, W window, N blocks.
 """
@@ -30,11 +27,9 @@ class Ring(NamedTuple):
     """Positions so far; a tensor in exported steps."""
 
     def tensors(self) -> tuple[Tensor, ...]:
-        """Return keys and values."""
         return self.keys, self.values
 
     def reorder(self, order: Tensor) -> Ring:
-        """Return rows ``order`` of the batch."""
         return Ring(self.keys.index_select(0, order), self.values.index_select(0, order), self.length)
 
 
@@ -44,9 +39,6 @@ class LocalAttention(AttentionKind):
 
     A position always reads itself, which keeps outputs at padding finite. Images are read row by row, a class token
     first. Cross-attention is not supported.
-
-    Raises:
-        ConfigError: the window has less than 2 positions.
     """
 
     window: int = 16
@@ -122,13 +114,11 @@ class LocalAttention(AttentionKind):
         return _mixed(q[:, :, :, None], windows(k), windows(v), inside[..., None, :])[:, :, :, 0]
 
     def weights(self, q: Tensor, k: Tensor, relative: Tensor | None = None) -> Tensor:
-        """Return the weights, 0 outside the window."""
         return _weighed(q, k, _near(q.shape[2], self.reach(False), False, None, q.device))
 
     def step(
         self, q: Tensor, k: Tensor, v: Tensor, past: Ring | None, relative: Tensor | None = None
     ) -> tuple[Tensor, Ring]:
-        """Replace the position that leaves the window by the new one."""
         shape = (*k.shape[:2], self.window, k.shape[3])
         keys, values, length = past or Ring(k.new_zeros(shape), v.new_zeros(shape), 0)
         places = torch.arange(self.window, device=k.device)
@@ -137,7 +127,6 @@ class LocalAttention(AttentionKind):
         return _mixed(q, keys, values, places <= length), Ring(keys, values, length + 1)
 
     def after(self, k: Tensor, v: Tensor) -> Ring:
-        """Return the last W positions."""
         places, last = torch.arange(self.window, device=k.device), k.shape[2] - 1
         at = last - torch.remainder(last - places, self.window)
         picked, filled = at.clamp(min=0), (at >= 0)[:, None]
@@ -145,7 +134,6 @@ class LocalAttention(AttentionKind):
         return Ring(keys, values, k.shape[2])
 
     def macs(self, queries: int, keys: int, width: int, heads: int, *, causal: bool = False, clip: int = 0) -> int:
-        """Count the products of whole blocks, or all pairs of a short sequence."""
         return 2 * min(queries * keys, self._pairs(queries, causal)) * width
 
     def held(
@@ -163,12 +151,10 @@ class LocalAttention(AttentionKind):
         return -(-length // reach) * reach * (2 if causal else 3) * reach
 
     def state_values(self, heads: int, dim: int, length: str) -> tuple[StateValue, ...]:
-        """Describe the ring, whose size does not depend on the length."""
         shape = ("batch", heads, self.window, dim)
         return StateValue("ring_key", shape), StateValue("ring_value", shape)
 
     def restored(self, tensors: Sequence[Tensor], position: Tensor, row: Tensor | None) -> Ring:
-        """Return a ring after ``position`` positions."""
         return Ring(tensors[0], tensors[1], position)
 
 
@@ -184,8 +170,8 @@ def _near(length: int, reach: int, causal: bool, mask: Tensor | None, device: to
 
 
 def _weighed(q: Tensor, k: Tensor, readable: Tensor) -> Tensor:
-    """Return the softmax over readable keys (.., queries, keys), computed in float32 for 16-bit inputs."""
-    scores = (q * q.shape[-1] ** -0.5) @ k.transpose(-1, -2)  # scaled before the product, which could overflow in float16
+    """Return the softmax over readable keys (.., queries, keys); in float32 for 16-bit inputs."""
+    scores = (q * q.shape[-1] ** -0.5) @ k.transpose(-1, -2)  # float16 overflows if scaled after
     scores = scores.to(torch.promote_types(scores.dtype, torch.float32)).masked_fill(~readable, float("-inf"))
     weights: Tensor = scores.softmax(-1)
     return weights.to(q.dtype)

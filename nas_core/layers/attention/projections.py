@@ -1,7 +1,7 @@
-"""Projections of multi-head attention of elastic width, for every kind: self-attention and cross-attention.
+"""Projections of multi-head attention of elastic width, and attention with them.
 
-As in HAT, queries, keys and values have a width Q = H * D for any number of heads, so the number of heads changes no
-weight. Where Q is searched, each of the three uses a prefix of its rows.
+As in HAT, queries, keys and values have a width Q = H * D for any number of heads. Where Q is searched, each of the
+three uses a prefix of its rows.
 
 Shapes: B batch, T/S target and source length, H heads, D head dim, C channels.
 """
@@ -96,7 +96,6 @@ class ElasticCrossAttention(nn.Module):
             nn.init.xavier_uniform_(part, _FUSED_GAIN)
 
     def select(self, embed_dim: int, memory_dim: int, heads: int, qkv_dim: int | None = None) -> CrossAttentionWeights:
-        """Return the weights of these sizes; ``qkv_dim`` is Q, by default the full width."""
         used = self.qkv_dim if qkv_dim is None else qkv_dim
         return CrossAttentionWeights(
             self.q_proj.select(embed_dim, used),
@@ -149,11 +148,7 @@ def attend(
     causal: bool = False,
     key_positions: Tensor | None = None,
 ) -> Tensor:
-    """Compute attention of ``q`` (B, H, T, D) over ``k``, ``v`` (B, H, S, D), with joined and projected heads: (B, T, C).
-
-    Raises:
-        ConfigError: the mask is not bool (B, 1, 1, S).
-    """
+    """Compute attention of ``q`` (B, H, T, D) over ``k``, ``v`` (B, H, S, D), and project its heads: (B, T, C)."""
     expected = (q.shape[0], 1, 1, k.shape[2])
     if mask is not None and (mask.dtype != torch.bool or mask.shape != expected):
         raise ConfigError(

@@ -34,7 +34,6 @@ class SoftmaxAttention(AttentionKind):
         dropout: float = 0.0,
         **options: Any,
     ) -> Tensor:
-        """Compute attention by torch's fused kernels."""
         if relative is not None:
             bias = relative_bias(q, relative, k.shape[2], mask, causal)
             return F.scaled_dot_product_attention(q, k, v, bias, dropout)
@@ -44,7 +43,6 @@ class SoftmaxAttention(AttentionKind):
         return F.scaled_dot_product_attention(q, k, v, mask, dropout, is_causal=causal)
 
     def weights(self, q: Tensor, k: Tensor, relative: Tensor | None = None) -> Tensor:
-        """Return the softmax."""
         scores = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
         if relative is not None:
             scores = scores + relative_bias(q, relative, k.shape[2], None, False)
@@ -52,11 +50,9 @@ class SoftmaxAttention(AttentionKind):
         return weights
 
     def plain(self, q: Tensor, k: Tensor, v: Tensor, relative: Tensor | None = None) -> Tensor:
-        """Compute it in two products."""
         return self.weights(q, k, relative) @ v
 
     def macs(self, queries: int, keys: int, width: int, heads: int, *, causal: bool = False, clip: int = 0) -> int:
-        """Count all pairs, and each query with each relative position."""
         return 2 * queries * keys * width + (queries * width * (2 * clip + 1) if clip else 0)
 
     def held(
@@ -82,7 +78,7 @@ def relative_bias(q: Tensor, table: Tensor, keys: int, mask: Tensor | None, caus
         q: queries ``(B, H, T, D)``, of the last T of S positions.
         table: ``(2 R + 1, D)``, vectors of the distances -R to R from query to key; larger ones are clipped.
         keys: S.
-        mask: bool, True where a key may be read, broadcastable to ``(B, H, T, S)``.
+        mask: bool, True where a key may be read.
         causal: later keys are masked.
     """
     clip, first = len(table) // 2, keys - q.shape[2]

@@ -1,11 +1,9 @@
 """Parameters, FLOPs and memory of an image architecture, by formula.
 
-There are two accountings. ``honest`` counts all parameters of the static network, and two FLOPs per multiply-accumulate
-of every matrix product for one image. ``paper`` reproduces Tables 3 to 5 of mFormer (Liu et al. 2022, "Neural
-Architecture Search on Efficient Transformers and Beyond"): linear attention costs no FLOPs, relative positions cost as
-much as the scores, a layer norm one FLOP per element. Its parameters exclude positions, and include the bias of
-queries, keys and values and the relative positions at the supernet's width, and 4,096 stored indices per layer of
-linear attention.
+``honest`` counts all parameters, and two FLOPs per multiply-accumulate of every matrix product. ``paper`` reproduces
+Tables 3 to 5 of mFormer (Liu et al. 2022): linear attention costs no FLOPs, relative positions cost as much as the
+scores, a layer norm one FLOP per element. It excludes positions, and includes the bias of queries, keys and values and
+the relative positions at the supernet's width, and 4,096 indices per layer of linear attention.
 """
 
 from __future__ import annotations
@@ -30,12 +28,7 @@ def parameters(
     image_size: int | None = None,
     accounting: str = "honest",
 ) -> int:
-    """Count the parameters of the static network.
-
-    Raises:
-        ArchitectureError: a gene of image networks is missing.
-        UnknownChoiceError: no such accounting, or kind of attention in it.
-    """
+    """Count the parameters of the static network."""
     paper = _is_paper(accounting)
     width, clip, head_dim = (architecture.number(gene) for gene in ("embed_dim", "relative_clip", "head_dim"))
     layers = image_layers(architecture)
@@ -62,12 +55,7 @@ def flops(
     image_size: int | None = None,
     accounting: str = "honest",
 ) -> int:
-    """Count the FLOPs of one image.
-
-    Raises:
-        ArchitectureError: a gene of image networks is missing.
-        UnknownChoiceError: no such accounting, or kind of attention in it.
-    """
+    """Count the FLOPs of one image."""
     paper = _is_paper(accounting)
     width, clip = (architecture.number(gene) for gene in ("embed_dim", "relative_clip"))
     layers = image_layers(architecture)

@@ -1,9 +1,4 @@
-"""The kind of image networks, and their graphs.
-
-Nodes of a graph: patch embedding; self-attention and feed-forward network of each layer; pooling, with the last norm;
-classifier. Numbers of a node are divided by ``SCALES``, the sizes of DeiT-S (Touvron et al. 2021), and 0 where a node
-has no such size.
-"""
+"""The kind of image networks, and their graphs, with one node per sublayer."""
 
 from __future__ import annotations
 
@@ -32,11 +27,7 @@ _LAYERED = ("ffn_dim", "mlp_ratio", "heads", "attention")
 
 
 def image_graph(architecture: Architecture) -> Graph:
-    """Return the graph of 3 + 2 (layers) nodes, with ``attributes`` (N, 7).
-
-    Raises:
-        ArchitectureError: a gene is missing or has not one option per layer, or a kind of attention is unknown.
-    """
+    """Return the graph of 3 + 2 (layers) nodes, with ``attributes`` (N, 7)."""
     width, clip = architecture.number("embed_dim"), architecture.number("relative_clip")
     grid = token_grid(architecture)
     nodes: list[tuple[str, tuple[int, ...]]] = [
@@ -85,7 +76,6 @@ class _ImageKind(OnePassKind):
         return (images(architecture, config),)
 
     def layers(self, architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
-        """Return a kind of attention per layer also where all are equal."""
         depth = architecture.number("layers")
         genes = {name: architecture[name] for name in _LAYERED if name in architecture}
         return {"": {name: gene if isinstance(gene, tuple) else (gene,) * depth for name, gene in genes.items()}}

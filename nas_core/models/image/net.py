@@ -1,8 +1,5 @@
 """The image network: an elastic vision transformer with a kind of attention per layer, with or without experts.
 
-``VisionNet`` is a supernet (of a search space) or a static subnet (of the space of one architecture). It computes with
-a ``VisionSubnet``, the weights of one architecture, and does not store which one.
-
 Shapes: B batch, N tokens, C channels, K classes.
 """
 
@@ -152,9 +149,6 @@ class VisionNet(nn.Module):
 
     As in mFormer's code: patches by one convolution, a class token, learned positions, embeddings times sqrt(C),
     pre-norm layers, a last norm, and a linear classifier on the mean of the patches' tokens.
-
-    Raises:
-        SpaceError: the space lacks a gene that this network has.
     """
 
     def __init__(self, space: SearchSpace, config: VisionConfig | None = None) -> None:
@@ -193,9 +187,6 @@ class VisionNet(nn.Module):
         """Return the weights of ``architecture``: slices of the supernet's, with experts mixed by the routers.
 
         ``known`` skips the validation of the architecture, which exporters cannot trace.
-
-        Raises:
-            ArchitectureError: the architecture lies outside the space.
         """
         architecture = architecture if known else self.space.validate(architecture)
         mos, encoding = self.config.mos, None
@@ -297,11 +288,7 @@ class VisionNet(nn.Module):
             yield x, grid
 
     def features(self, subnet: VisionSubnet, images: Tensor) -> Tensor:
-        """Compute normalised tokens (B, N, C), the class token first, of images (B, channels, height, width).
-
-        Raises:
-            ConfigError: images with another number of channels, or not divisible into patches.
-        """
+        """Compute normalised tokens (B, N, C), the class token first, of images (B, channels, height, width)."""
         x = images
         for x, _ in self.outputs(subnet, images):  # noqa: B007  only the last is used
             pass

@@ -35,12 +35,7 @@ class ImageWorkloadConfig:
 
 
 class ImageWorkload(SubnetWorkload):
-    """A static network with random weights, as the part ``network``.
-
-    Raises:
-        ArchitectureError: the architecture lies outside the space.
-        SpaceError: the space lacks a gene that the network has.
-    """
+    """A static network with random weights, as the part ``network``."""
 
     _net: VisionNet
 

@@ -1,7 +1,6 @@
 """Parameters, FLOPs and memory of a language architecture, by formula.
 
-Embeddings, stored positions and the output projection are counted only with a vocabulary. FLOPs are two per
-multiply-accumulate of matrix products, for one sequence and all positions at once.
+Embeddings and the output projection are counted only with a vocabulary. FLOPs are two per multiply-accumulate.
 """
 
 from __future__ import annotations
@@ -16,11 +15,7 @@ from nas_core.space.stack import TransformerLayer, transformer_layers
 
 
 def parameters(architecture: Architecture, vocab: int = 0, tied_output: bool = True, final_norm: bool = False) -> int:
-    """Count the parameters of the static network.
-
-    Raises:
-        ArchitectureError: a gene of language models is missing.
-    """
+    """Count the parameters of the static network."""
     width = architecture.number("embed_dim")
     total = vocab * width * (1 if tied_output else 2) + 2 * width * final_norm
     for layer in transformer_layers(architecture):
@@ -30,12 +25,7 @@ def parameters(architecture: Architecture, vocab: int = 0, tied_output: bool = T
 
 
 def flops(architecture: Architecture, length: int | None = None, vocab: int = 0) -> int:
-    """Count the FLOPs of a sequence of ``length`` tokens, by default ``context_length``.
-
-    Raises:
-        ArchitectureError: a gene of language models is missing.
-        UnknownChoiceError: no such kind of attention.
-    """
+    """Count the FLOPs of a sequence of ``length`` tokens, by default ``context_length``."""
     tokens = architecture.number("context_length") if length is None else length
     width = architecture.number("embed_dim")
     macs = tokens * width * vocab

@@ -1,7 +1,4 @@
-"""Export of a language model as two parts: a prompt and a decoding step.
-
-The prompt returns the states of all attentions, and the step takes and returns them. Decoding may also start with empty
-states.
+"""Export of a language model: a prompt, which returns the states of all attentions, and a decoding step.
 
 Shapes: B batch, T length, V vocabulary.
 """

@@ -1,8 +1,4 @@
-"""The kind of language models, and their graphs.
-
-Nodes of a graph: embedding; self-attention and feed-forward network of each layer; output projection. Numbers of a node
-are divided by ``SCALES``, the sizes of GPT-2 small (Radford et al. 2019), and 0 where a node has no such size.
-"""
+"""The kind of language models, and their graphs, with one node per sublayer."""
 
 from __future__ import annotations
 
@@ -30,11 +26,7 @@ GRAPHS = ChainGraphs(GENES, ("embedding", "decoder_self_attention", "decoder_fee
 
 
 def language_graph(architecture: Architecture) -> Graph:
-    """Return the graph of 2 + 2 (layers) nodes, with ``attributes`` (N, 5).
-
-    Raises:
-        ArchitectureError: a gene is missing or has not one option per layer, or a kind of attention is unknown.
-    """
+    """Return the graph of 2 + 2 (layers) nodes, with ``attributes`` (N, 5)."""
     width, context = architecture.number("embed_dim"), architecture.number("context_length")
     nodes: list[tuple[str, tuple[int, ...]]] = [("embedding", (width, 0, 0, 0, context))]
     for layer in transformer_layers(architecture):
@@ -93,7 +85,6 @@ class _LanguageKind(ModelKind):
     def training_pass(
         self, space: SearchSpace, architecture: Architecture, config: LanguageWorkloadConfig, batch: int
     ) -> tuple[nn.Module, tuple[Tensor, ...]]:
-        """Return sequences as long as prompt and new tokens."""
         architecture = space.validate(architecture)
         net = self.build(space, architecture, config)
         check_lengths(net, config)
@@ -101,7 +92,6 @@ class _LanguageKind(ModelKind):
         return StaticPass(net, architecture), (tokens,)
 
     def layers(self, architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
-        """Return a kind of attention per layer also where all are equal."""
         ffn, heads, _, kinds = zip(*transformer_layers(architecture), strict=True)
         return {"": {"ffn_dim": ffn, "heads": heads, "attention": kinds}}
 

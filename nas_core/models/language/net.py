@@ -1,8 +1,5 @@
 """The language model: an elastic decoder-only transformer, with or without experts.
 
-``LanguageNet`` is a supernet (of a search space) or a static subnet (of ``SearchSpace.of`` an architecture). It computes
-with a :class:`LanguageSubnet`, the weights of one architecture, and does not store which one.
-
 Shapes: B batch, T length, C channels, V vocabulary.
 """
 
@@ -119,9 +116,6 @@ class LanguageNet(TokenStack):
 
     ``select`` returns the weights of an architecture. ``forward`` computes all positions; ``start`` or ``read``, and
     ``step``, compute one position at a time.
-
-    Raises:
-        SpaceError: the space lacks a gene that this network has.
     """
 
     config: LanguageConfig
@@ -147,11 +141,7 @@ class LanguageNet(TokenStack):
     # -- weights of one architecture -----------------------------------------------------------------------------------
 
     def select(self, architecture: Architecture) -> LanguageSubnet:
-        """Return the weights of ``architecture``: slices of the supernet's, with experts mixed by the routers.
-
-        Raises:
-            ArchitectureError: the architecture lies outside the space.
-        """
+        """Return the weights of ``architecture``: slices of the supernet's, with experts mixed by the routers."""
         layers, width = self._select_layers(architecture), architecture.number("embed_dim")
         return LanguageSubnet(
             *self._select_tables(width),
@@ -179,7 +169,7 @@ class LanguageNet(TokenStack):
         return x + positions.to(table.dtype)
 
     def features(self, subnet: LanguageSubnet, tokens: Tensor) -> Tensor:
-        """Compute features (B, T, C) before the output projection of ``tokens`` (B, T), which may be padded on the right."""
+        """Compute features (B, T, C) before the output projection; ``tokens`` (B, T) may be padded on the right."""
         table = subnet.embedding
         drop = self._dropouts(table.shape[1])
         x = self._embed(tokens, table, self.positions_at(0, tokens.shape[1], table.shape[1]))

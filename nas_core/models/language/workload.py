@@ -1,7 +1,4 @@
-"""The workload of a language architecture: a prompt is read at once, then tokens are decoded one by one.
-
-``prompt_length`` is also the position at which decoding is timed: the cache of softmax attention grows with it.
-"""
+"""The workload of a language architecture: a prompt is read at once, then tokens are decoded one by one."""
 
 from __future__ import annotations
 
@@ -50,12 +47,7 @@ def check_lengths(net: LanguageNet, config: LanguageWorkloadConfig) -> None:
 
 
 class LanguageWorkload(SubnetWorkload):
-    """A static network with random weights, as the parts ``prompt`` and ``decoding``.
-
-    Raises:
-        ArchitectureError: the architecture lies outside the space.
-        ConfigError: the sequence is longer than the network's limit.
-    """
+    """A static network with random weights, as the parts ``prompt`` and ``decoding``."""
 
     _net: LanguageNet
 
@@ -89,7 +81,6 @@ class LanguageWorkload(SubnetWorkload):
         return self._decoded()[0]
 
     def cache_tensors(self) -> list[torch.Tensor]:
-        """Return the tensors of the cache after prompt and new tokens, layer by layer."""
         self.read()
         _, cache = self._decoded()
         return [tensor for past in cache.past if past is not None for tensor in past.tensors()]

@@ -1,7 +1,6 @@
 """Parameters, FLOPs and memory of a masked language model, by formula.
 
-Tables (tokens, positions, bias per token) are counted only with a vocabulary. FLOPs are two per multiply-accumulate of
-matrix products, for one sequence.
+Tables are counted only with a vocabulary. FLOPs are two per multiply-accumulate.
 """
 
 from __future__ import annotations
@@ -15,11 +14,7 @@ from nas_core.space.bert import encoder_layers, joint_sizes, layer_widths, netwo
 
 
 def parameters(architecture: Architecture, vocabulary: int = 0, config: MaskedLMConfig | None = None) -> int:
-    """Count the parameters of the static network, by default with RoBERTa's settings.
-
-    Raises:
-        ArchitectureError: a gene of masked language models is missing.
-    """
+    """Count the parameters of the static network, by default with RoBERTa's settings."""
     config = config or MaskedLMConfig()
     width = network_width(architecture)
     norms = 1 + config.embedding_norm + config.norm_first
@@ -39,12 +34,7 @@ def parameters(architecture: Architecture, vocabulary: int = 0, config: MaskedLM
 
 
 def flops(architecture: Architecture, length: int = 0, vocabulary: int = 0) -> int:
-    """Count the FLOPs of one sequence, by default of ``sequence_length`` tokens.
-
-    Raises:
-        ArchitectureError: a gene of masked language models is missing.
-        UnknownChoiceError: no such kind of attention.
-    """
+    """Count the FLOPs of one sequence, by default of ``sequence_length`` tokens."""
     tokens = length or architecture.number("sequence_length")
     width = network_width(architecture)
     macs = tokens * (width * width + width * vocabulary)

@@ -1,8 +1,4 @@
-"""Genes of masked language models, of two families.
-
-Layers of RoBERTa's family (:mod:`nas_core.space.masked_lm`) are as wide as the network, and heads have one size. In
-BERT's (:mod:`nas_core.space.bert`) layers may differ in width, which heads divide.
-"""
+"""Genes of masked language models: RoBERTa's family, and BERT's, whose layers may differ in width."""
 
 from __future__ import annotations
 

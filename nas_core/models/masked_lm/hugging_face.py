@@ -1,8 +1,6 @@
 """Export of a static encoder to a folder of Hugging Face's BERT, which ``transformers`` loads.
 
-The folder has ``config.json``, ``model.safetensors`` and ``vocab.txt``, one token per line; no tokenizer. With a
-classification head the network is a ``BertForSequenceClassification``, else a ``BertForMaskedLM``. Embeddings of
-segments are 0. Positions count from the first column: padding must be on the right and masked.
+Embeddings of segments are 0. Positions count from the first column: padding must be on the right and masked.
 
 Shapes: C channels, V vocabulary.
 """

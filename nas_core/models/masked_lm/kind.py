@@ -1,9 +1,4 @@
-"""The kinds of masked language models, of RoBERTa's and BERT's families, and their graphs.
-
-Nodes of a graph: embedding; self-attention and feed-forward network of each layer; the token head. A map between layers
-belongs to the node that reads it. Numbers of a node are divided by ``SCALES``, the sizes of RoBERTa base for 512 tokens,
-and 0 where a node has no such size.
-"""
+"""The kinds of masked language models of RoBERTa's and BERT's families, and their graphs, with one node per sublayer."""
 
 from __future__ import annotations
 
@@ -31,11 +26,7 @@ GRAPHS = ChainGraphs(
 
 
 def masked_lm_graph(architecture: Architecture) -> Graph:
-    """Return the graph of 2 + 2 (layers) nodes, with ``attributes`` (N, 5).
-
-    Raises:
-        ArchitectureError: a gene is missing or has not one option per layer, or a kind of attention is unknown.
-    """
+    """Return the graph of 2 + 2 (layers) nodes, with ``attributes`` (N, 5)."""
     width, length = network_width(architecture), architecture.number("sequence_length")
     nodes: list[tuple[str, tuple[int, ...]]] = [("token_embedding", (width, 0, 0, 0, length))]
     for w, layer in zip(layer_widths(architecture), encoder_layers(architecture), strict=True):
@@ -80,7 +71,6 @@ class _MaskedLMKind(OnePassKind):
         return (sequences(architecture, config),)
 
     def layers(self, architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
-        """Return a kind of attention per layer also where all are equal."""
         genes = encoder_layers(architecture)
         names = ("ffn_dim", "heads", "attention")
         return {"": {name: tuple(getattr(layer, name) for layer in genes) for name in names}}
@@ -94,7 +84,6 @@ class _BertKind(_MaskedLMKind):
     check = staticmethod(check_bert_space)
 
     def layers(self, architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
-        """Return a width per layer also where all are equal."""
         return {"": {"hidden_dim": layer_widths(architecture), **super().layers(architecture)[""]}}
 
 

@@ -1,8 +1,5 @@
 """The masked language model: an elastic bidirectional encoder with RoBERTa's heads, with or without experts.
 
-``MaskedLMNet`` is a supernet (of a search space) or a static subnet (of ``SearchSpace.of`` an architecture). It computes
-with a ``Subnet``, the weights of one architecture, and does not store which one.
-
 Shapes: B batch, T length, C channels, V vocabulary, K classes, I hidden units of a classification head.
 """
 
@@ -70,7 +67,7 @@ class MaskedLMConfig:
     norm_eps: float = 1e-5
     """Epsilon of layer norms."""
     activation: str = "gelu"
-    """Activation of feed-forward layers and of the token head, one of :data:`nas_core.layers.feed_forward.ACTIVATIONS`."""
+    """Activation of feed-forward layers and token head, one of :data:`nas_core.layers.feed_forward.ACTIVATIONS`."""
     positions: str = "learned"
     """One of :data:`nas_core.layers.positions.POSITIONS`."""
     stored_positions: int | None = None
@@ -183,12 +180,8 @@ class MaskedLMNet(TokenStack):
     """Masked language model of a search space with the genes of :mod:`nas_core.space.masked_lm` or of
     :mod:`nas_core.space.bert`.
 
-    As fairseq's RoBERTa: embeddings with learned positions, a layer norm, encoder layers, and a head that predicts
-    tokens. ``select`` returns the weights of an architecture; ``encode``, ``predict`` and ``classify`` compute with
-    them. Linear maps connect layers of unequal width (:mod:`nas_core.layers.bottleneck`).
-
-    Raises:
-        SpaceError: the space lacks a gene that this network has.
+    ``select`` returns the weights of an architecture; ``encode``, ``predict`` and ``classify`` compute with them.
+    Linear maps connect layers of unequal width (:mod:`nas_core.layers.bottleneck`).
     """
 
     config: MaskedLMConfig
@@ -223,11 +216,7 @@ class MaskedLMNet(TokenStack):
             self._build_head(head)
 
     def set_classification_head(self, name: str, classes: int, inner: int | None = None) -> None:
-        """Add a classifier of sequences with random weights, or replace that of the same name.
-
-        Raises:
-            ConfigError: the name has dots, or there are no classes.
-        """
+        """Add a classifier of sequences with random weights, or replace that of the same name."""
         head = ClassHead(name, classes, inner or self.embed_dim)
         others = tuple(other for other in self.config.classification_heads if other.name != name)
         self.config = replace(self.config, classification_heads=(*others, head))
@@ -240,11 +229,7 @@ class MaskedLMNet(TokenStack):
     # -- weights of one architecture -----------------------------------------------------------------------------------
 
     def select(self, architecture: Architecture) -> Subnet:
-        """Return the weights of ``architecture``: slices of the supernet's, with experts mixed by the routers.
-
-        Raises:
-            ArchitectureError: the architecture lies outside the space.
-        """
+        """Return the weights of ``architecture``: slices of the supernet's, with experts mixed by the routers."""
         layers, width = self._select_layers(architecture), network_width(architecture)
         return Subnet(
             *self._select_tables(width),
@@ -298,9 +283,6 @@ class MaskedLMNet(TokenStack):
         """Compute features (B, T, C) of ``tokens`` (B, T), padded anywhere; those at padding are undefined.
 
         ``padded=False`` promises that there is no padding.
-
-        Raises:
-            ConfigError: a sequence is longer than the stored positions, or than the maximum of its attention.
         """
         mask = tokens.ne(self.config.padding_idx) if padded else None
         drop = self._dropouts(subnet.embedding.shape[1])
@@ -319,11 +301,7 @@ class MaskedLMNet(TokenStack):
         return token_logits(features, subnet.head, subnet.output, self.config.activation)
 
     def classify(self, subnet: Subnet, features: Tensor, head: str) -> Tensor:
-        """Compute the logits (B, K) of a classification head of features (B, T, C).
-
-        Raises:
-            UnknownChoiceError: no such head.
-        """
+        """Compute the logits (B, K) of a classification head of features (B, T, C)."""
         if head not in subnet.classification_heads:
             raise unknown_choice("classification head", head, subnet.classification_heads)
         dropout = self.config.pooler_dropout if self.training else 0.0

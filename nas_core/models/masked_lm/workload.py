@@ -39,12 +39,7 @@ class MaskedLMWorkloadConfig:
 
 
 class MaskedLMWorkload(SubnetWorkload):
-    """A static network with random weights, as the part ``network``.
-
-    Raises:
-        ArchitectureError: the architecture lies outside the space.
-        SpaceError: the space lacks a gene that the network has.
-    """
+    """A static network with random weights, as the part ``network``."""
 
     _net: MaskedLMNet
 
@@ -88,5 +83,4 @@ def sequences(architecture: Architecture, config: MaskedLMWorkloadConfig) -> Ten
 
 
 def timed_length(architecture: Architecture, config: MaskedLMWorkloadConfig) -> int:
-    """Return T, the tokens of each sequence."""
     return config.length or architecture.number("sequence_length")

@@ -1,9 +1,7 @@
 """Parameters, FLOPs and memory of a translation architecture, by formula.
 
-Embeddings and the output projection are counted only with a vocabulary, as in HAT's tables. FLOPs are two per
-multiply-accumulate of matrix products, for one sentence and all target positions at once (HAT's convention).
-
-Shapes: S source length, T target length.
+Embeddings and the output projection are counted only with a vocabulary, as in HAT. FLOPs are two per
+multiply-accumulate of matrix products.
 """
 
 from __future__ import annotations
@@ -36,11 +34,7 @@ def parameters(
     share_decoder_embeddings: bool = False,
     norm_first: bool = False,
 ) -> int:
-    """Count the parameters of the static network.
-
-    Raises:
-        ArchitectureError: a gene of translation networks is missing.
-    """
+    """Count the parameters of the static network."""
     e, d = architecture.number("encoder.embed_dim"), architecture.number("decoder.embed_dim")
     total = 2 * (e + d) if norm_first else 0
     for layer in encoder_layers(architecture):
@@ -63,12 +57,7 @@ def _feed_forward(width: int, ffn: int) -> int:
 
 
 def flops(architecture: Architecture, lengths: Lengths | None = None, target_vocab: int = 0) -> int:
-    """Count the FLOPs of one sentence. Cross-attention to several encoder layers reads the source as many times.
-
-    Raises:
-        ArchitectureError: a gene of translation networks is missing.
-        UnknownChoiceError: no such kind of attention.
-    """
+    """Count the FLOPs of one sentence. Cross-attention to several encoder layers reads the source as many times."""
     lengths = lengths or Lengths()
     s, t = lengths.source, lengths.target
     e, d = architecture.number("encoder.embed_dim"), architecture.number("decoder.embed_dim")

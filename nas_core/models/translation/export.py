@@ -1,7 +1,4 @@
-"""Export of a translation subnet as two parts: the encoder, and a decoding step.
-
-The encoder returns the states of all cross-attentions, once per sentence. The step takes them, and takes and returns
-the states of self-attention.
+"""Export of a translation subnet: the encoder with the states of cross-attention, and a decoding step.
 
 Shapes: B batch, S source length, V vocabulary.
 """

@@ -130,11 +130,7 @@ class DecoderLayer(NamedTuple):
 
 
 def encoder_layers(architecture: Architecture) -> list[TransformerLayer]:
-    """Return the genes of each encoder layer.
-
-    Raises:
-        ArchitectureError: a gene is missing, or has not one number per layer.
-    """
+    """Return the genes of each encoder layer."""
     ffn, heads = _per_layer(architecture, "encoder", "ffn_dim", "self_heads")
     widths, kinds = qkv_dims(architecture, _HEADS[0]), attention_of(architecture, ATTENTION_GENES[0])
     return [TransformerLayer(*genes) for genes in zip(ffn, heads, widths, kinds, strict=True)]
@@ -150,11 +146,7 @@ def decoder_layers(architecture: Architecture) -> list[DecoderLayer]:
 
 
 def cross_reads(architecture: Architecture) -> list[int]:
-    """Count the encoder layers that each decoder layer reads: the last 1 to 3 of them.
-
-    Raises:
-        ArchitectureError: an option that HAT does not have.
-    """
+    """Count the encoder layers that each decoder layer reads: the last 1 to 3 of them."""
     (options,), layers = _per_layer(architecture, "decoder", "arbitrary_cross"), architecture.number("encoder.layers")
     for option in options:
         if option not in READ_LAYERS:

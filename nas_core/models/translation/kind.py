@@ -1,12 +1,6 @@
-"""The kind of translation networks, and their graphs.
+"""The kind of translation networks, and their graphs, with one node per sublayer.
 
-Nodes of a graph: source embedding; self-attention and feed-forward network of each encoder layer; target embedding;
-self-attention, cross-attention and feed-forward network of each decoder layer; output projection. Residual sums and
-normalisation belong to their sublayer. A cross-attention also reads the feed-forward networks of one to three last
-encoder layers (``decoder.arbitrary_cross``). Numbers of a node are divided by ``SCALES``, the sizes of the base
-transformer, and 0 where a node has no such size.
-
-Wang et al., "HAT: Hardware-Aware Transformers for Efficient NLP", ACL 2020.
+A cross-attention also reads the feed-forward networks of one to three last encoder layers, as in HAT.
 """
 
 from __future__ import annotations
@@ -88,11 +82,7 @@ def _operation(kind: str, place: str) -> str:
 
 
 def translation_graph(architecture: Architecture) -> Graph:
-    """Return the graph of 3 + 2 (encoder layers) + 3 (decoder layers) nodes, with ``attributes`` (N, 5).
-
-    Raises:
-        ArchitectureError: a gene is missing or has not one option per layer, or a kind of attention is unknown.
-    """
+    """Return the graph of 3 + 2 (encoder layers) + 3 (decoder layers) nodes, with ``attributes`` (N, 5)."""
     names, ops = operations(), list[int]()
     numbers: list[tuple[int, ...]] = []
     edges: list[tuple[int, int]] = []
@@ -176,7 +166,6 @@ class _TranslationKind(ModelKind):
     def training_pass(
         self, space: SearchSpace, architecture: Architecture, config: TranslationWorkloadConfig, batch: int
     ) -> tuple[nn.Module, tuple[Tensor, ...]]:
-        """Return pairs of sentences without padding, of the workload's lengths."""
         architecture = space.validate(architecture)
         source = torch.randint(FIRST_WORD, config.source_vocab, (batch, config.source_length))
         target = torch.randint(FIRST_WORD, config.target_vocab, (batch, config.target_length))

@@ -1,8 +1,5 @@
 """The translation network: an elastic encoder-decoder transformer in HAT's space, with or without experts.
 
-``TranslationNet`` is a supernet (of a search space) or a static subnet (of ``SearchSpace.of`` an architecture). It
-computes with a ``Subnet``, the weights of one architecture, and does not store which one.
-
 Shapes: B batch, S/T source and target length, C channels, H heads, D head dim, V vocabulary.
 """
 
@@ -84,7 +81,7 @@ class TranslationConfig:
     mos: MoSConfig = field(default_factory=MoSConfig)
     """Experts of the feed-forward layers."""
     linear: LinearAttention = field(default_factory=LinearAttention)
-    """Settings of linear attention. Its ``max_length`` is the maximum length of all bounded attention in the decoder."""
+    """Settings of linear attention. Its ``max_length`` is that of all bounded attention in the decoder."""
     linear_encoder_length: int | None = None
     """Maximum length of bounded attention in the encoder; None: that of each sentence."""
     relative_length: int = 0
@@ -131,11 +128,7 @@ class LayerMemory(NamedTuple):
 
     @classmethod
     def of(cls, weights: CrossAttentionWeights, output: Tensor, tokens: Tensor | None, reads: int) -> LayerMemory:
-        """Project the outputs of ``reads`` encoder layers, concatenated in time.
-
-        Raises:
-            ConfigError: a sentence is longer than the maximum of the attention.
-        """
+        """Project the outputs of ``reads`` encoder layers, concatenated in time."""
         pair = cross_keys_values(output, weights)
         mask = None if tokens is None else tokens.repeat(1, reads)[:, None, None]
         if not weights.kind.reads_positions:
@@ -244,11 +237,8 @@ def _relative(space: SearchSpace, config: TranslationConfig, side: str, layer: i
 class TranslationNet(nn.Module):
     """Encoder-decoder transformer of a search space with HAT's genes.
 
-    ``select`` returns the weights of an architecture. ``encode`` with ``decode`` computes all target positions, and with
-    ``start`` and ``step`` one position at a time.
-
-    Raises:
-        SpaceError: the space lacks a gene that this network has.
+    ``select`` returns the weights of an architecture. ``encode`` with ``decode`` computes all target positions, and
+    with ``start`` and ``step`` one position at a time.
     """
 
     reference_widths: Tensor
@@ -321,11 +311,7 @@ class TranslationNet(nn.Module):
     # -- weights of one architecture -----------------------------------------------------------------------------------
 
     def select(self, architecture: Architecture) -> Subnet:
-        """Return the weights of ``architecture``: slices of the supernet's, with experts mixed by the routers.
-
-        Raises:
-            ArchitectureError: the architecture lies outside the space.
-        """
+        """Return the weights of ``architecture``: slices of the supernet's, with experts mixed by the routers."""
         encoding = routed(self.space, architecture, self.config.mos, self.reference_widths.device)
         source, target = architecture.number("encoder.embed_dim"), architecture.number("decoder.embed_dim")
         kept = zip(self.kept_layers("encoder", architecture), encoder_layers(architecture), strict=True)
@@ -447,7 +433,7 @@ class TranslationNet(nn.Module):
         return memories
 
     def decode_features(self, subnet: Subnet, tokens: Tensor, memory: Memory) -> Tensor:
-        """Compute features (B, T, C) before the output projection of ``tokens`` (B, T), which may be padded on the right."""
+        """Compute features (B, T, C) before the output projection; ``tokens`` (B, T) may be padded on the right."""
         table = subnet.target_embedding
         drop = self._dropouts(table.shape[1], self.target_positions)
         x = self._embed(1, tokens, table, self.positions(1, tokens.shape[1], table.shape[1]), drop)

@@ -1,7 +1,6 @@
 """The workload of a translation architecture: one sentence is encoded, then decoded word by word with a beam.
 
-As in HAT, the time is that of the encoder on one sentence of S words plus T decoder steps of ``beam`` hypotheses, with
-the output projection. Unlike in HAT, hypotheses are reordered after each step, and steps are incremental.
+Unlike in HAT, steps are incremental, and hypotheses are reordered after each step.
 """
 
 from __future__ import annotations
@@ -38,12 +37,7 @@ class TranslationWorkloadConfig:
 
 
 class TranslationWorkload(SubnetWorkload):
-    """A static network with random weights, as the parts ``encoder`` and ``decoder``.
-
-    Raises:
-        ArchitectureError: the architecture lies outside the space.
-        SpaceError: the space lacks a gene that the network has.
-    """
+    """A static network with random weights, as the parts ``encoder`` and ``decoder``."""
 
     def __init__(
         self, space: SearchSpace, architecture: Architecture, config: TranslationWorkloadConfig, device: str = "cpu"
@@ -67,7 +61,6 @@ class TranslationWorkload(SubnetWorkload):
         return {"encoder": self.encode, "decoder": self.decode}
 
     def encode(self) -> None:
-        """Encode one sentence."""
         self._memory = self._net.encode(self._subnet, self._source)
 
     def decode(self) -> torch.Tensor:
@@ -75,7 +68,6 @@ class TranslationWorkload(SubnetWorkload):
         return self._decoded()[0]
 
     def cache_tensors(self) -> list[torch.Tensor]:
-        """Return the tensors of the cache after T steps."""
         self.encode()
         _, cache = self._decoded()
         states = [*(past for past in cache.past if past is not None), *cache.cross]

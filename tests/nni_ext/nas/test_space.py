@@ -15,7 +15,7 @@ from nni.nas.evaluator import FunctionalEvaluator
 from nni.nas.space import SimplifiedModelSpace, model_context
 from nni.nas.strategy import GridSearch, Random
 
-from nas_core.models.translation.costs import params_m
+from nas_core.models import params_m
 from nas_core.space import Choice, SearchSpace, get_space, list_spaces
 from nni_ext import ArchitectureSpace, architecture_of, as_model_space
 

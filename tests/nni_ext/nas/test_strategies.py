@@ -17,7 +17,7 @@ from nni.nas.profiler.pytorch.flops import FlopsProfiler
 from nni.nas.space import RawFormatModelSpace, SimplifiedModelSpace
 
 from nas_core.errors import ConfigError, NasExtError, UnknownChoiceError
-from nas_core.models.translation.costs import params_m
+from nas_core.models import params_m
 from nas_core.search import RankerConfig
 from nas_core.space import SearchSpace
 from nni_ext import SearchStrategy, as_model_space

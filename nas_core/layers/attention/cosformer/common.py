@@ -40,7 +40,6 @@ class CosTable(NamedTuple):
     cos: Tensor
 
     def block(self, start: int, stop: int) -> CosTable:
-        """Return those of positions ``start`` to ``stop``."""
         return CosTable(self.sin[..., start:stop, :], self.cos[..., start:stop, :])
 
 

@@ -1,7 +1,4 @@
-"""Linear attention with cosine reweighting, in a form that suits device, type and length.
-
-Forms differ in speed and memory only. ``dense``, ``chunked``, ``fla`` and ``naive`` are here, ``streaming`` is in
-:mod:`nas_core.layers.attention.cosformer.streaming`.
+"""Forms of linear attention, which differ in speed and memory only.
 
 Shapes: B batch, H heads, T/S lengths of queries and keys, D head dim.
 """
@@ -63,34 +60,29 @@ def cosformer_attention(
     """Compute linear attention with cosine reweighting (Qin et al. 2022, "cosFormer: Rethinking Softmax in Attention").
 
     ``o_i = sum_j s_ij v_j / max(sum_j s_ij, eps)``, ``s_ij = relu(q_i) relu(k_j)ᵀ cos(pi/2 (i - j) / M)``, in time
-    linear in the length. With M near the length of a sequence, near positions weigh more than far ones; with a much
-    larger M all weigh the same. The authors' code takes M from each call, so decoding uses other weights than training.
-    Here M is the sequence's own length (``max_length=None``) or one constant of the model.
+    linear in the length. The authors' code takes M from each call, so decoding uses other weights than training. Here M
+    is the sequence's own length (``max_length=None``) or one constant of the model.
 
     Args:
         q: queries ``(B, H, T, D)``.
         k: keys ``(B, H, S, D)``.
         v: values ``(B, H, S, Dv)``.
-        max_length: M, at least T and S; None: the number of tokens of each sequence, for self-attention that is not
-            causal.
+        max_length: M, at least T and S; None: the tokens of each sequence, for self-attention that is not causal.
         causal: each position reads itself and earlier ones; T = S.
-        key_mask: ``(B, S)`` bool, True at tokens; other keys are excluded exactly.
+        key_mask: ``(B, S)`` bool, True at tokens.
         query_positions: ``(T,)`` or ``(B, T)``, by default 0, 1, ..; not with ``causal``.
         key_positions: ``(S,)`` or ``(B, S)``.
         normalize: one of :data:`NORMALIZE`.
-        form: one of :data:`FORMS`. ``fla`` applies to causal attention; its kernels multiply float32 in TF32.
+        form: one of :data:`FORMS`; ``fla`` multiplies float32 in TF32.
         eps: smallest denominator.
-        bounded: promise that positions are in 0 .. ``max_length`` - 1. Otherwise they are checked, on the CPU only:
-            reading them from another device would synchronise.
+        bounded: promise that positions are in 0 .. ``max_length`` - 1. Otherwise they are checked on the CPU.
 
     Returns:
         ``(B, H, T, Dv)``, of the type of ``q``; sums are float32 for 16-bit inputs.
 
     Raises:
-        ConfigError: shapes that do not fit, a sequence longer than ``max_length``, positions with ``causal``, no
-            ``max_length`` where it is needed, ``fla`` without CUDA.
+        ConfigError: shapes that do not fit, a sequence longer than ``max_length``, or ``fla`` without CUDA.
         MissingHostError: ``fla`` without the package.
-        UnknownChoiceError: no such form or normalisation.
     """
     if form not in FORMS:
         raise unknown_choice("form of linear attention", form, FORMS)
@@ -264,9 +256,8 @@ def chunked_sums(
 ) -> tuple[Tensor, Tensor]:
     """Compute ``sum_j s_ij v_j`` ``(B, H, T, Dv)`` and ``sum_j s_ij`` ``(B, H, T, 1)``, all blocks at once.
 
-    bfloat16 factors are multiplied on tensor cores, which accumulate in float32. Sums over blocks are float32: a state
-    in bfloat16 is off by up to 4 %. Sums of weights are separate products, as a column of ones next to the values would
-    give tensor cores an odd width. Memory: ``2 D Dv / BLOCK`` numbers per position and head.
+    Sums over blocks are float32: a state in bfloat16 is off by up to 4 %. Sums of weights are separate products, as a
+    column of ones would give tensor cores an odd width. Memory: ``2 D Dv / BLOCK`` numbers per position and head.
     """
     dtype = factor_dtype(q)
     queries, keys, values = torch.relu(q).to(dtype), _masked(torch.relu(k).to(dtype), mask), v.to(dtype)
@@ -336,13 +327,8 @@ def fla_sums(
 ) -> tuple[Tensor, Tensor]:
     """Compute the sums of :func:`chunked_sums` for causal attention by flash-linear-attention's CUDA kernels.
 
-    The kernels have neither the cosine nor the denominator: features of sines and cosines are their queries and keys,
-    and sums of weights are computed here in float32. float16 inputs are passed as float32, which the kernels multiply
-    in TF32: the same mantissa without overflow.
-
-    Raises:
-        ConfigError: not on CUDA, or float64.
-        MissingHostError: flash-linear-attention is not installed.
+    Features of sines and cosines are the kernels' queries and keys; sums of weights are computed here. float16 inputs
+    are passed as float32, which the kernels multiply in TF32: the same mantissa without overflow.
     """
     if not q.is_cuda:
         raise ConfigError(f"flash-linear-attention computes on CUDA, queries are on {q.device}; choose form='auto'")

@@ -32,8 +32,7 @@ from nas_core.layers.torch_modes import without_autocast
 class CosformerState:
     """Decoding state of linear attention: sums over all past keys and values, of constant size.
 
-    Self-attention calls :meth:`step`. Cross-attention makes the state once by :meth:`of` and calls :meth:`read`. Sums
-    are float32 (float64 for float64 inputs) also in 16-bit models.
+    Self-attention calls :meth:`step`; cross-attention makes it by :meth:`of` and calls :meth:`read`.
 
     Args:
         sums: ``(B, H, 2D, Dv)`` of features times values.
@@ -89,11 +88,7 @@ class CosformerState:
         return cls(sums, features.sum(2), max_length, k.shape[2], normalize)
 
     def step(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Add the next keys ``(B, H, 1, D)`` and values ``(B, H, 1, Dv)``, and read with its query: ``(B, H, 1, Dv)``.
-
-        Raises:
-            ConfigError: the sequence is longer than ``max_length``.
-        """
+        """Add the next keys ``(B, H, 1, D)`` and values ``(B, H, 1, Dv)``, and read with its query: ``(B, H, 1, Dv)``."""
         self._check_position(self.length)
         features = self._features(k, self.length)
         self.sums = self.sums + features.transpose(2, 3) * v.to(self.sums.dtype)
@@ -102,11 +97,7 @@ class CosformerState:
         return self.read(q, self.length - 1)
 
     def read(self, q: Tensor, position: int) -> Tensor:
-        """Compute attention of queries ``(B, H, 1, D)`` at a position: ``(B, H, 1, Dv)``.
-
-        Raises:
-            ConfigError: the position is not below ``max_length``.
-        """
+        """Compute attention of queries ``(B, H, 1, D)`` at a position: ``(B, H, 1, Dv)``."""
         self._check_position(position)
         features = self._features(q, position)
         with without_autocast(q):
@@ -122,11 +113,9 @@ class CosformerState:
             )
 
     def tensors(self) -> tuple[Tensor, ...]:
-        """Return sums and weights."""
         return self.sums, self.weights
 
     def reorder(self, order: Tensor | Sequence[int]) -> CosformerState:
-        """Return rows ``order`` of the batch, for beam search."""
         index = torch.as_tensor(order, device=self.sums.device)
         picked = self.sums.index_select(0, index), self.weights.index_select(0, index)
         return CosformerState(*picked, self.max_length, self.length, self.normalize, self.eps)
@@ -175,12 +164,10 @@ class LinearAttention(AttentionKind):
             raise unknown_choice("form of linear attention", self.form, FORMS)
 
     def scaled(self, max_length: int | None) -> LinearAttention:
-        """Return the kind with another M."""
         return replace(self, max_length=max_length)
 
     @property
     def longest(self) -> int | None:
-        """M: beyond it weights become negative."""
         return self.max_length
 
     @property
@@ -216,27 +203,22 @@ class LinearAttention(AttentionKind):
         return cosformer_naive(q, k, unit, max_length=self.max_length)
 
     def plain(self, q: Tensor, k: Tensor, v: Tensor, relative: Tensor | None = None) -> Tensor:
-        """Compute it without a custom autograd function."""
         return cosformer_attention(q, k, v, max_length=self.max_length, normalize=self.normalize, form="chunked")
 
     def step(
         self, q: Tensor, k: Tensor, v: Tensor, past: CosformerState | None, relative: Tensor | None = None
     ) -> tuple[Tensor, CosformerState]:
-        """Add the position to the sums and read them."""
         state = past or CosformerState.empty(k, v.shape[-1], self._required_length, self.normalize)
         return state.step(q, k, v), state
 
     def after(self, k: Tensor, v: Tensor) -> CosformerState:
-        """Return the sums over all positions."""
         return CosformerState.of(k, v, self._required_length, normalize=self.normalize)
 
     def memory(self, k: Tensor, v: Tensor, mask: Tensor | None, positions: Tensor | None) -> CosformerState:
-        """Return the sums over all unmasked keys."""
         tokens = None if mask is None else mask[:, 0, 0]
         return CosformerState.of(k, v, self._required_length, tokens, positions, self.normalize, bounded=True)
 
     def read(self, q: Tensor, memory: CosformerState, mask: Tensor | None, position: int) -> Tensor:
-        """Read the sums at that position."""
         return memory.read(q, position)
 
     def macs(self, queries: int, keys: int, width: int, heads: int, *, causal: bool = False, clip: int = 0) -> int:
@@ -248,9 +230,8 @@ class LinearAttention(AttentionKind):
     ) -> int:
         """Count the sums and the blocks of the streaming form.
 
-        A block of queries has its ReLU, its features of twice the width, and outputs; the previous block and the last
-        features of keys are still held. Projected outputs, counted elsewhere, are not held yet. Causal attention holds
-        a block with its pairs, and then the features of all keys and their factors.
+        A block of queries has ReLU, features of twice the width, and outputs, next to the previous block and the last
+        features of keys. Causal attention holds a block with its pairs, then the features of all keys.
         """
         sums, block = 2 * width * width // heads, min(keys, CAUSAL_BLOCK)
         if causal:
@@ -264,17 +245,14 @@ class LinearAttention(AttentionKind):
         return 2 * keys * width, 5 * keys * width
 
     def state_values(self, heads: int, dim: int, length: str) -> tuple[StateValue, ...]:
-        """Describe the sums, of constant size."""
         sums = StateValue("sums", ("batch", heads, 2 * dim, dim))
         return sums, StateValue("weights", ("batch", heads, 2 * dim), positive=True)
 
     def step_table(self, rows: int) -> Tensor:
-        """Return sine and cosine of each position, ``(rows, 2)``."""
         table = cos_table(torch.arange(rows), self._required_length, torch.float32)
         return torch.cat([table.sin, table.cos], 1)
 
     def restored(self, tensors: Sequence[Tensor], position: Tensor, row: Tensor | None) -> CosformerState:
-        """Return the sums, to be read at the sine and cosine of the row."""
         assert row is not None
         sin, cos = row.chunk(2)
         return _ExportedState(tensors[0], tensors[1], self, CosTable(sin, cos))

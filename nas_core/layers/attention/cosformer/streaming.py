@@ -1,9 +1,8 @@
 """Linear attention in one pass over blocks that fit into the cache, with a custom backward pass.
 
-As cos(a - b) = cos a cos b + sin a sin b, a weight is a product of features of query and key, and keys and values of
-all positions are summed in one matrix per head (cosFormer, equation 11). Within a block the factor depends on i - j
-only, so one constant matrix serves all blocks. A column of ones appended to the values sums the weights. The forward
-pass stores the sums before each block; the backward pass recomputes everything else.
+As cos(a - b) = cos a cos b + sin a sin b, keys and values of all positions are summed in one matrix per head (cosFormer,
+equation 11). Within a block one constant matrix holds all cosines. A column of ones sums the weights. The backward pass
+recomputes all but the sums before each block.
 """
 
 from __future__ import annotations
