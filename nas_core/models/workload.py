@@ -83,6 +83,28 @@ class SubnetWorkload:
         self._select()
 
 
+class OnePassSubnetWorkload(SubnetWorkload):
+    """A subnet on a constant input, as the part ``network``.
+
+    Args:
+        run: computes the output of (network, subnet, input).
+    """
+
+    def __init__(
+        self, net: nn.Module, architecture: Architecture, inputs: Tensor, device: str, run: Callable[..., Tensor]
+    ) -> None:
+        self._inputs, self._run = inputs.to(device), run
+        super().__init__(net, architecture, device)
+
+    def convert(self, dtype: torch.dtype) -> None:
+        super().convert(dtype)
+        self._inputs = self._inputs.to(dtype) if self._inputs.is_floating_point() else self._inputs
+
+    @property
+    def parts(self) -> Mapping[str, Callable[[], object]]:
+        return {"network": lambda: self._run(self._net, self._subnet, self._inputs)}
+
+
 def check_words(config: Any, *names: str) -> None:
     """Check that vocabularies of a workload have more than special symbols.
 

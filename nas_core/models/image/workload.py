@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -11,7 +10,7 @@ from torch import Tensor
 from nas_core.errors import unknown_choice
 from nas_core.layers.feed_forward import ACTIVATIONS
 from nas_core.models.image.net import VisionConfig, VisionNet
-from nas_core.models.workload import SubnetWorkload, check_least, same_draws
+from nas_core.models.workload import OnePassSubnetWorkload, check_least, same_draws
 from nas_core.space import Architecture, SearchSpace, static_image_space
 
 
@@ -34,10 +33,8 @@ class ImageWorkloadConfig:
             raise unknown_choice("activation", self.activation, ACTIVATIONS)
 
 
-class ImageWorkload(SubnetWorkload):
+class ImageWorkload(OnePassSubnetWorkload):
     """A static network with random weights, as the part ``network``."""
-
-    _net: VisionNet
 
     def __init__(
         self, space: SearchSpace, architecture: Architecture, config: ImageWorkloadConfig, device: str = "cpu"
@@ -45,16 +42,7 @@ class ImageWorkload(SubnetWorkload):
         architecture = space.validate(architecture)
         with same_draws():
             net, inputs = static_net(architecture, config), images(architecture, config)
-        self._images = inputs.to(device)
-        super().__init__(net, architecture, device)
-
-    def convert(self, dtype: torch.dtype) -> None:
-        super().convert(dtype)
-        self._images = self._images.to(dtype)
-
-    @property
-    def parts(self) -> Mapping[str, Callable[[], object]]:
-        return {"network": lambda: self._net(self._subnet, self._images)}
+        super().__init__(net, architecture, inputs, device, VisionNet.__call__)
 
 
 def static_net(architecture: Architecture, config: ImageWorkloadConfig) -> VisionNet:

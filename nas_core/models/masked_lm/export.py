@@ -23,9 +23,7 @@ class MaskedLMModel(nn.Module):
     def forward(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         subnet = self.net.select(self.architecture)
         features = self.net.encode(subnet, tokens)
-        if self.head is None:
-            return features, self.net.predict(subnet, features)
-        return features, self.net.classify(subnet, features, self.head)
+        return features, self.net.logits(subnet, features, self.head)
 
 
 def static_net(net: MaskedLMNet, architecture: Architecture, longest: int | None = None) -> MaskedLMNet:

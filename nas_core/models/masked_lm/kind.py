@@ -1,4 +1,4 @@
-"""The kinds of masked language models of RoBERTa's and BERT's families, and their graphs, with one node per sublayer."""
+"""The kinds of masked language models, of RoBERTa's and BERT's families, and their graphs."""
 
 from __future__ import annotations
 

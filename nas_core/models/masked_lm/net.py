@@ -307,6 +307,10 @@ class MaskedLMNet(TokenStack):
         dropout = self.config.pooler_dropout if self.training else 0.0
         return class_logits(features, subnet.classification_heads[head], self.config.pooler_activation, dropout)
 
+    def logits(self, subnet: Subnet, features: Tensor, head: str | None = None) -> Tensor:
+        """Call :meth:`classify` with a head, else :meth:`predict`."""
+        return self.predict(subnet, features) if head is None else self.classify(subnet, features, head)
+
     def forward(self, subnet: Subnet, tokens: Tensor) -> Tensor:
         """Compute logits (B, T, V) of ``tokens`` (B, T)."""
         return self.predict(subnet, self.encode(subnet, tokens))

@@ -5,14 +5,13 @@ Shapes: B batch, T length, V vocabulary, K classes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from nas_core.models.masked_lm.net import ClassHead, MaskedLMConfig, MaskedLMNet
-from nas_core.models.workload import FIRST_WORD, SubnetWorkload, check_least, check_words, same_draws
+from nas_core.models.workload import FIRST_WORD, OnePassSubnetWorkload, check_least, check_words, same_draws
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.bert import network_width
 
@@ -38,30 +37,18 @@ class MaskedLMWorkloadConfig:
         check_least(self, batch=1, length=0, classes=0)
 
 
-class MaskedLMWorkload(SubnetWorkload):
+class MaskedLMWorkload(OnePassSubnetWorkload):
     """A static network with random weights, as the part ``network``."""
-
-    _net: MaskedLMNet
 
     def __init__(
         self, space: SearchSpace, architecture: Architecture, config: MaskedLMWorkloadConfig, device: str = "cpu"
     ) -> None:
-        architecture = space.validate(architecture)
+        architecture, head = space.validate(architecture), HEAD if config.classes else None
         with same_draws():
             net, tokens = timed_net(space, architecture, config), sequences(architecture, config)
-        self.config, self._tokens = config, tokens.to(device)
-        super().__init__(net, architecture, device)
-
-    @property
-    def parts(self) -> Mapping[str, Callable[[], object]]:
-        return {"network": self.run}
-
-    def run(self) -> Tensor:
-        """Compute logits ``(B, T, V)``, or ``(B, K)`` of the classes."""
-        features = self._net.encode(self._subnet, self._tokens)
-        if self.config.classes:
-            return self._net.classify(self._subnet, features, HEAD)
-        return self._net.predict(self._subnet, features)
+        super().__init__(
+            net, architecture, tokens, device, lambda net, subnet, x: net.logits(subnet, net.encode(subnet, x), head)
+        )
 
 
 def timed_net(space: SearchSpace, architecture: Architecture, config: MaskedLMWorkloadConfig) -> MaskedLMNet:

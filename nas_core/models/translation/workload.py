@@ -43,7 +43,6 @@ class TranslationWorkload(SubnetWorkload):
         self, space: SearchSpace, architecture: Architecture, config: TranslationWorkloadConfig, device: str = "cpu"
     ) -> None:
         architecture = space.validate(architecture)
-        self.config = config
         with same_draws():
             static = SearchSpace.of(architecture, like=space)
             net = TranslationNet(static, config.source_vocab, config.target_vocab)

@@ -14,7 +14,6 @@ from nas_core.layers.attention.cosformer import FORMS, cosformer_attention, cosf
 from nas_core.layers.attention.cosformer import forms as forms_module
 from nas_core.layers.attention.cosformer.common import EPS, cos_table, normalized
 from nas_core.layers.attention.cosformer.forms import chosen_form, fla_sums
-from tests.host_reads import host_reads, no_host_reads
 
 F32, F16, BF16, F64 = torch.float32, torch.float16, torch.bfloat16, torch.float64
 ROWS = [
@@ -93,17 +92,6 @@ def test_what_is_handed_to_flash_linear_attention(
     expected = cosformer_naive(q.float(), k.float(), v.float(), max_length=50, causal=True, key_mask=mask)
     tolerance = 3e-2 if dtype == BF16 else 1e-5
     torch.testing.assert_close(got, expected, atol=tolerance, rtol=tolerance)
-
-
-def test_positions_are_read_where_a_caller_does_not_vouch_for_them() -> None:
-    q, k, v = inputs()
-    at = torch.arange(12)
-    with host_reads("cpu") as found:
-        cosformer_attention(q, k, v, max_length=20, key_positions=at)
-    assert found
-    with no_host_reads("cpu"):
-        vouched = cosformer_attention(q, k, v, max_length=20, key_positions=at, bounded=True)
-    assert torch.equal(vouched, cosformer_attention(q, k, v, max_length=20))
 
 
 def test_the_choice_is_asked_with_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,11 +78,8 @@ def check(
     key_mask: Tensor | None,
     normalize: str,
     positions: tuple[Tensor | None, Tensor | None] = (None, None),
-    bounded: bool = False,
 ) -> None:
-    """Check the inputs of linear attention.
-
-    Values of positions are read on the CPU only, and not if they are ``bounded``: promised to be below ``max_length``.
+    """Check the inputs of linear attention, but not the values of positions.
 
     Raises:
         ConfigError: shapes, types or lengths that no form can compute.
@@ -115,21 +112,11 @@ def check(
             " expected equal lengths"
             + (" (to decode step by step, keep a CosformerState)" if causal else " (give max_length to read another)")
         )
-    for x, table in zip((q, k), positions, strict=True):
-        if max_length is not None and table is None:
+    for x, at in zip((q, k), positions, strict=True):
+        if at is not None and at.shape not in (x.shape[2:3], (x.shape[0], x.shape[2])):
+            raise ConfigError(f"positions {tuple(at.shape)} for {tuple(x.shape)}; expected (T,) or (B, T)")
+        if at is None and max_length is not None:
             check_length(x.shape[2], max_length)
-        elif max_length is not None and table is not None:
-            _check_positions(x, table, max_length, bounded)
-
-
-def _check_positions(x: Tensor, positions: Tensor, max_length: int, bounded: bool) -> None:
-    if positions.shape not in (x.shape[2:3], (x.shape[0], x.shape[2])):
-        raise ConfigError(f"positions {tuple(positions.shape)} for {tuple(x.shape)}; expected (T,) or (B, T)")
-    if bounded or positions.device.type != "cpu" or not positions.numel():
-        return
-    if (first := int(positions.min())) < 0:
-        raise ConfigError(f"a position is {first}; expected 0 or more, below max_length {max_length}")
-    check_length(int(positions.max()) + 1, max_length)
 
 
 def check_length(length: int, max_length: int) -> None:

@@ -55,7 +55,6 @@ def cosformer_attention(
     normalize: str = "denominator",
     form: str = "auto",
     eps: float = EPS,
-    bounded: bool = False,
 ) -> Tensor:
     """Compute linear attention with cosine reweighting (Qin et al. 2022, "cosFormer: Rethinking Softmax in Attention").
 
@@ -70,12 +69,11 @@ def cosformer_attention(
         max_length: M, at least T and S; None: the tokens of each sequence, for self-attention that is not causal.
         causal: each position reads itself and earlier ones; T = S.
         key_mask: ``(B, S)`` bool, True at tokens.
-        query_positions: ``(T,)`` or ``(B, T)``, by default 0, 1, ..; not with ``causal``.
-        key_positions: ``(S,)`` or ``(B, S)``.
+        query_positions: ``(T,)`` or ``(B, T)``, below ``max_length``, by default 0, 1, ..; not with ``causal``.
+        key_positions: ``(S,)`` or ``(B, S)``, below ``max_length``.
         normalize: one of :data:`NORMALIZE`.
         form: one of :data:`FORMS`; ``fla`` multiplies float32 in TF32.
         eps: smallest denominator.
-        bounded: promise that positions are in 0 .. ``max_length`` - 1. Otherwise they are checked on the CPU.
 
     Returns:
         ``(B, H, T, Dv)``, of the type of ``q``; sums are float32 for 16-bit inputs.
@@ -86,7 +84,7 @@ def cosformer_attention(
     """
     if form not in FORMS:
         raise unknown_choice("form of linear attention", form, FORMS)
-    check(q, k, v, max_length, causal, key_mask, normalize, (query_positions, key_positions), bounded)
+    check(q, k, v, max_length, causal, key_mask, normalize, (query_positions, key_positions))
     if causal and (query_positions is not None or key_positions is not None):
         raise ConfigError("positions cannot be chosen in causal linear attention, where both sides count from 0")
     if form == "naive":

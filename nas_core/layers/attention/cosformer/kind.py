@@ -69,13 +69,12 @@ class CosformerState:
         key_mask: Tensor | None = None,
         key_positions: Tensor | None = None,
         normalize: str = "denominator",
-        bounded: bool = False,
     ) -> CosformerState:
         """Return the state after keys ``(B, H, S, D)`` and values ``(B, H, S, Dv)``.
 
         Other arguments are those of :func:`cosformer_attention`.
         """
-        check(k[:, :, :1], k, v, max_length, False, key_mask, normalize, (None, key_positions), bounded)
+        check(k[:, :, :1], k, v, max_length, False, key_mask, normalize, (None, key_positions))
         dtype = working_dtype(k)
         positions = torch.arange(k.shape[2], device=k.device) if key_positions is None else key_positions
         table = cos_table(positions, max_length, dtype)
@@ -88,7 +87,7 @@ class CosformerState:
         return cls(sums, features.sum(2), max_length, k.shape[2], normalize)
 
     def step(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Add the next keys ``(B, H, 1, D)`` and values ``(B, H, 1, Dv)``, and read with its query: ``(B, H, 1, Dv)``."""
+        """Add the next keys and values ``(B, H, 1, D)``, and read them with its query."""
         self._check_position(self.length)
         features = self._features(k, self.length)
         self.sums = self.sums + features.transpose(2, 3) * v.to(self.sums.dtype)
@@ -187,13 +186,10 @@ class LinearAttention(AttentionKind):
         key_positions: Tensor | None = None,
         **options: Any,
     ) -> Tensor:
-        """Compute it in the form of the settings, without dropout: it has no attention matrix.
-
-        ``key_positions`` are not checked: the network keeps them below :attr:`longest`.
-        """
+        """Compute it in the form of the settings, without dropout: it has no attention matrix."""
         return cosformer_attention(
             q, k, v, max_length=self.max_length, causal=causal, key_mask=None if mask is None else mask[:, 0, 0],
-            key_positions=key_positions, normalize=self.normalize, bounded=True,
+            key_positions=key_positions, normalize=self.normalize,
             form="auto" if self.form == "fla" and not q.is_cuda else self.form,
         )  # fmt: skip
 
@@ -216,7 +212,7 @@ class LinearAttention(AttentionKind):
 
     def memory(self, k: Tensor, v: Tensor, mask: Tensor | None, positions: Tensor | None) -> CosformerState:
         tokens = None if mask is None else mask[:, 0, 0]
-        return CosformerState.of(k, v, self._required_length, tokens, positions, self.normalize, bounded=True)
+        return CosformerState.of(k, v, self._required_length, tokens, positions, self.normalize)
 
     def read(self, q: Tensor, memory: CosformerState, mask: Tensor | None, position: int) -> Tensor:
         return memory.read(q, position)

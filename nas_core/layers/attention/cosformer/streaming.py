@@ -1,7 +1,7 @@
 """Linear attention in one pass over blocks that fit into the cache, with a custom backward pass.
 
-As cos(a - b) = cos a cos b + sin a sin b, keys and values of all positions are summed in one matrix per head (cosFormer,
-equation 11). Within a block one constant matrix holds all cosines. A column of ones sums the weights. The backward pass
+As cos(a - b) = cos a cos b + sin a sin b, all keys and values are summed in one matrix per head (cosFormer, equation
+11). Within a block one constant matrix holds all cosines. A column of ones sums the weights. The backward pass
 recomputes all but the sums before each block.
 """
 
