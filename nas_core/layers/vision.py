@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nas_core.layers.attention.kinds import AttentionKind, placed
+from nas_core.layers.attention.kinds import AttentionKind, resolve_kind
 from nas_core.layers.attention.projections import (
     SelfAttentionWeights,
     join_heads,
@@ -67,7 +67,7 @@ class ElasticVisionLayer(ElasticLayer):
         form: LayerForm | None = None,
     ) -> None:
         super().__init__(form or LayerForm(norm_first=True))
-        kinds = tuple(placed(kind, "image") for kind in attention)
+        kinds = tuple(resolve_kind(kind, "image") for kind in attention)
         self.self_attn = AttentionConfig(kinds, relative=relative).self_attention(embed_dim, qkv_dim)
         self.self_attn_norm = ElasticLayerNorm(embed_dim, self.form.norm_eps)
         self._add_feed_forward(embed_dim, ffn_dim, features, mos)

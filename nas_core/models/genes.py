@@ -10,7 +10,7 @@ import numpy as np
 from nas_core.errors import ArchitectureError, SpaceError, unknown_choice
 from nas_core.graph.graph import Graph
 from nas_core.layers.attention.cosformer.kind import LinearAttention
-from nas_core.layers.attention.kinds import KINDS, AttentionKind, placed
+from nas_core.layers.attention.kinds import KINDS, AttentionKind, resolve_kind
 from nas_core.layers.transformer import AttentionConfig
 from nas_core.space import Option, SearchSpace
 
@@ -29,20 +29,12 @@ class StackGenes:
     """Place of its attention, one of :data:`nas_core.layers.attention.PLACES`."""
 
     def check_gene(self, space: SearchSpace, gene: str, least: int = 1) -> None:
-        """Check that a gene has integer options of at least ``least``, and a single one if it is constant.
-
-        Raises:
-            SpaceError: it does not.
-        """
+        """Check that a gene has integer options of at least ``least``, and a single one if it is constant."""
         expected = f"an integer above {least - 1}" if least else "an integer, 0 or above"
         self._check(space, gene, lambda option: isinstance(option, int) and option >= least, expected)
 
     def check_ratio(self, space: SearchSpace, gene: str) -> None:
-        """Check that a gene has options above 0, and a single one if it is constant.
-
-        Raises:
-            SpaceError: it does not.
-        """
+        """Check that a gene has options above 0, and a single one if it is constant."""
         self._check(space, gene, lambda option: isinstance(option, int | float) and option > 0, "a number above 0")
 
     def _check(self, space: SearchSpace, gene: str, fits: Callable[[Option], bool], expected: str) -> None:
@@ -54,16 +46,11 @@ class StackGenes:
             raise SpaceError(f"space {space.name!r} searches {gene} {sorted(options, key=float)}; expected one value")
 
     def check_attention(self, space: SearchSpace) -> None:
-        """Check the kinds of attention among which layers choose.
-
-        Raises:
-            UnknownChoiceError: one does not exist, or does not support the place.
-        """
+        """Check that all kinds of attention exist and support the place."""
         for name in self.wrong_attention(space):
             raise unknown_choice(f"attention in space {space.name!r}", name, self.known_attention())
 
     def wrong_attention(self, space: SearchSpace) -> set[str]:
-        """Return kinds of attention of the space that do not exist, or do not support the place."""
         return {name for row in self.attention_options(space) for name in row} - {*self.known_attention()}
 
     def known_attention(self) -> list[str]:
@@ -82,7 +69,7 @@ class StackGenes:
         ``length`` is the maximum of bounded kinds; None: that of each sequence.
         """
         return [
-            AttentionConfig(tuple(placed(linear if n == linear.name else n, self.place, length) for n in names))
+            AttentionConfig(tuple(resolve_kind(linear if n == linear.name else n, self.place, length) for n in names))
             for names in self.attention_options(space)
         ]
 

@@ -25,14 +25,7 @@ def layer_numbers(
 ) -> int:
     """Count the peak of one layer besides its input: of its attention, or of its hidden units.
 
-    Args:
-        batch: B.
-        length: S.
-        width: C.
-        qkv: H * D.
-        ffn: hidden units.
-        heads: H.
-        clip: largest relative distance, 0 for none.
+    ``width`` is C, ``qkv`` H * D, and ``clip`` the largest relative distance, 0 for none.
     """
     attending = attention_numbers(kind, batch, length, width, qkv, heads, clip)
     return max(attending, batch * length * (2 * ffn + 2 * width))

@@ -110,9 +110,7 @@ def nasbench201_network(
         architecture: ``|nor_conv_3x3~0|+..``, or six indices into :data:`nas_core.graph.nasbench201.CHOICES`.
 
     Raises:
-        GraphError: another form.
-        UnknownChoiceError: an operation that the benchmark does not have.
-        ConfigError: a size below 1.
+        GraphError, UnknownChoiceError: not a cell of the benchmark.
     """
     for name, size in (("channels", channels), ("cells", cells), ("classes", classes)):
         if size < 1:

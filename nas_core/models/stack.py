@@ -14,7 +14,7 @@ from nas_core.layers import ElasticEmbedding, ElasticEncoderLayer
 from nas_core.layers.depth import check_order, kept_layers
 from nas_core.layers.positions import StoredPositions, positions_of
 from nas_core.layers.transformer import AttentionConfig, Dropouts, EncoderLayerWeights, LayerForm
-from nas_core.models.static import routed, routed_features
+from nas_core.models.static import encoding_size, router_encoding
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.bert import encoder_layers, layer_widths, network_width
 
@@ -57,7 +57,7 @@ class TokenStack(nn.Module):
         widths: Sequence[int] | None = None,
     ) -> None:
         """Make layers of the largest feed-forward width and width of queries; ``widths`` default to the network's."""
-        features, mos = routed_features(self.space, self.config.mos), self.config.mos
+        features, mos = encoding_size(self.space, self.config.mos), self.config.mos
         widths = widths or [self.embed_dim] * len(widest)
         self.layers: list[ElasticEncoderLayer] = nn.ModuleList(  # type: ignore[assignment]
             ElasticEncoderLayer(width, ffn, qkv, features, mos, form, kinds, causal=causal)
@@ -71,7 +71,7 @@ class TokenStack(nn.Module):
         return table, table if self.output is None else self.output.select(width)
 
     def _select_layers(self, architecture: Architecture) -> tuple[EncoderLayerWeights, ...]:
-        encoding = routed(self.space, architecture, self.config.mos, self.reference_width.device)
+        encoding = router_encoding(self.space, architecture, self.config.mos, self.reference_width.device)
         sizes = zip(layer_widths(architecture), encoder_layers(architecture), strict=True)
         return tuple(
             layer.select(width, genes.ffn_dim, genes.heads, encoding, genes.attention, genes.qkv_dim)

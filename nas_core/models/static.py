@@ -23,18 +23,20 @@ class StaticPass(nn.Module):
         return self.net(self.net.select(self.architecture), *inputs)  # type: ignore[operator]
 
 
-def routed(space: SearchSpace, architecture: Architecture, mos: MoSConfig, device: torch.device | str) -> Tensor | None:
+def router_encoding(
+    space: SearchSpace, architecture: Architecture, mos: MoSConfig, device: torch.device | str
+) -> Tensor | None:
     """Return the encoding of an architecture for routers; None without experts."""
     encoding = torch.from_numpy(space.encode(architecture, mos.encoding)[0])
     return None if mos.kind == "none" else encoding.to(device, non_blocking=True)
 
 
-def routed_features(space: SearchSpace, mos: MoSConfig) -> int:
+def encoding_size(space: SearchSpace, mos: MoSConfig) -> int:
     """Return the length of the encoding."""
     return len(space.feature_names(mos.encoding))
 
 
-def selected(net: nn.Module, architecture: Architecture) -> Any:
+def select_eval(net: nn.Module, architecture: Architecture) -> Any:
     """Call ``select`` in evaluation mode without gradients, and restore the network's mode."""
     training = net.training
     net.eval()
@@ -45,6 +47,6 @@ def selected(net: nn.Module, architecture: Architecture) -> Any:
         net.train(training)
 
 
-def copied(named: Iterable[tuple[str, Tensor]]) -> dict[str, Tensor]:
+def copy_state(named: Iterable[tuple[str, Tensor]]) -> dict[str, Tensor]:
     """Return a state dict of contiguous copies."""
     return {name: tensor.detach().clone().contiguous() for name, tensor in named}

@@ -106,22 +106,14 @@ class OnePassSubnetWorkload(SubnetWorkload):
 
 
 def check_words(config: Any, *names: str) -> None:
-    """Check that vocabularies of a workload have more than special symbols.
-
-    Raises:
-        ConfigError: one has not.
-    """
+    """Check that vocabularies of a workload have more than special symbols."""
     for name in names:
         if getattr(config, name) <= FIRST_WORD:
             raise ConfigError(f"{name} is {getattr(config, name)}, expected more than {FIRST_WORD} (special symbols)")
 
 
 def check_least(config: Any, **least: int) -> None:
-    """Check minimum values of settings of a workload.
-
-    Raises:
-        ConfigError: one is below its minimum.
-    """
+    """Check minimum values of settings of a workload."""
     for name, number in least.items():
         if getattr(config, name) < number:
             raise ConfigError(f"{name} is {getattr(config, name)}, expected at least {number}")

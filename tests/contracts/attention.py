@@ -1,4 +1,4 @@
-"""What every kind of attention must satisfy. A new kind subclasses `AttentionContract` and writes two things."""
+"""Contract of a kind of attention: subclass it and write `kind` and `reference`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nas_core.layers.attention import (
     ElasticCrossAttention,
     ElasticSelfAttention,
     SelfAttentionWeights,
-    placed,
+    resolve_kind,
 )
 from nas_core.layers.attention.projections import (
     attend,
@@ -227,16 +227,16 @@ class AttentionContract:
         if getattr(kind, "normalize", "denominator") == "denominator":
             torch.testing.assert_close(read @ v, usual, atol=1e-5, rtol=1e-4)
 
-    def test_it_says_where_it_may_stand_and_what_it_is_called(self) -> None:
+    def test_places_and_names(self) -> None:
         kind = self.kind()
         assert kind.places and set(kind.places) <= set(PLACES)
         assert len({kind.operation(place) for place in kind.places}) == len(kind.places)
         for place in PLACES:
             if place in kind.places:
-                assert placed(kind, place, 300).longest in (None, 300)
+                assert resolve_kind(kind, place, 300).longest in (None, 300)
             else:
                 with pytest.raises(ConfigError, match=place):
-                    placed(kind, place)
+                    resolve_kind(kind, place)
         assert kind.is_bounded == (kind.scaled(300).longest == 300)
 
     @pytest.mark.onnx

@@ -123,6 +123,7 @@ class ElasticSourceContract:
         with pytest.raises(NasExtError, match="ffn"):
             self.open(checkpoint, space=str(tmp_path / "smaller.yml"))
 
+
 def _without_the_largest(choice: Choice) -> Choice:
     rows = tuple(tuple(option for option in row if option != max(row)) for row in choice.options)
     return Choice(choice.name, rows, choice.per, choice.codes, choice.scale)

@@ -66,5 +66,6 @@ class RouterContract(ElasticContract):
         for name, parameter in router.named_parameters():
             assert parameter.grad is not None and parameter.grad.any(), name
 
+
 def _renamed(state: State) -> State:
     return {name.replace("fc1", "0").replace("fc2", "2"): tensor for name, tensor in state.items()}

@@ -1,7 +1,15 @@
 """Kinds of attention, and the layers that use any of them."""
 
 from nas_core.layers.attention.cosformer import LinearAttention
-from nas_core.layers.attention.kinds import KINDS, PLACES, AttentionKind, AttentionState, KeysValues, StateValue, placed
+from nas_core.layers.attention.kinds import (
+    KINDS,
+    PLACES,
+    AttentionKind,
+    AttentionState,
+    KeysValues,
+    StateValue,
+    resolve_kind,
+)
 from nas_core.layers.attention.local import LocalAttention, naive_local
 from nas_core.layers.attention.projections import (
     CrossAttentionWeights,
@@ -27,5 +35,5 @@ __all__ = [
     "StateValue",
     "naive_attention",
     "naive_local",
-    "placed",
+    "resolve_kind",
 ]

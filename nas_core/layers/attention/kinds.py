@@ -210,7 +210,7 @@ KINDS: Registry[AttentionKind] = Registry(
 """All kinds of attention; other distributions add theirs by entry points of the group ``nas_ext.attention_kinds``."""
 
 
-def placed(kind: str | AttentionKind, place: str, max_length: int | None = None) -> AttentionKind:
+def resolve_kind(kind: str | AttentionKind, place: str, max_length: int | None = None) -> AttentionKind:
     """Return the kind for one place of a network, scaled to ``max_length``.
 
     Raises:

@@ -24,7 +24,7 @@ from nas_core.layers.transformer import Dropouts, EncoderLayerWeights, LayerForm
 from nas_core.layers.vision import ElasticPatchEmbedding, ElasticVisionLayer, resize_positions
 from nas_core.layers.weights import Affine, NormWeights, named_tensors
 from nas_core.models.genes import StackGenes
-from nas_core.models.static import copied, routed, routed_features, selected
+from nas_core.models.static import copy_state, encoding_size, router_encoding, select_eval
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.image import image_layers
 
@@ -37,8 +37,7 @@ def check_image_space(space: SearchSpace) -> None:
     """Check the options of a space of image networks.
 
     Raises:
-        SpaceError: a gene is missing, a size is no positive number, or a constant gene has several options.
-        UnknownChoiceError: a kind of attention that does not exist, or does not support images.
+        SpaceError, UnknownChoiceError: a gene is missing, or has an option that a network cannot have.
     """
     if GENES.has(space, "ffn_dim"):
         GENES.check_gene(space, "ffn_dim")
@@ -147,8 +146,7 @@ class VisionSubnet(NamedTuple):
 class VisionNet(nn.Module):
     """Vision transformer of a search space with the genes of :mod:`nas_core.space.image`.
 
-    As in mFormer's code: patches by one convolution, a class token, learned positions, embeddings times sqrt(C),
-    pre-norm layers, a last norm, and a linear classifier on the mean of the patches' tokens.
+    As in mFormer: a class token, learned positions, pre-norm layers, and a classifier on the mean of patches.
     """
 
     def __init__(self, space: SearchSpace, config: VisionConfig | None = None) -> None:
@@ -169,7 +167,7 @@ class VisionNet(nn.Module):
         self.registers = nn.Parameter(torch.randn(registers, self.embed_dim) * std) if registers else None
         self.positions = nn.Parameter(torch.randn(math.prod(self.grid) + self.prefix_tokens, self.embed_dim) * std)
         self.embedding_norm = ElasticLayerNorm(self.embed_dim, config.norm_eps) if config.norm_embedding else None
-        form, features = LayerForm(True, config.activation, config.norm_eps), routed_features(space, config.mos)
+        form, features = LayerForm(True, config.activation, config.norm_eps), encoding_size(space, config.mos)
         self.layers: list[ElasticVisionLayer] = nn.ModuleList(  # type: ignore[assignment]
             ElasticVisionLayer(
                 self.embed_dim, ffn, qkv, features, config.mos, [configured.get(k, k) for k in kinds], relative, form
@@ -184,14 +182,14 @@ class VisionNet(nn.Module):
     # -- weights of one architecture -----------------------------------------------------------------------------------
 
     def select(self, architecture: Architecture, known: bool = False) -> VisionSubnet:
-        """Return the weights of ``architecture``: slices of the supernet's, with experts mixed by the routers.
+        """Return the weights of ``architecture``.
 
         ``known`` skips the validation of the architecture, which exporters cannot trace.
         """
         architecture = architecture if known else self.space.validate(architecture)
         mos, encoding = self.config.mos, None
         if mos.kind != "none":
-            encoding = routed(self.space, architecture, mos, self.positions.device)
+            encoding = router_encoding(self.space, architecture, mos, self.positions.device)
         width = architecture.number("embed_dim")
         return VisionSubnet(
             self.patch_embed.select(width),
@@ -214,7 +212,7 @@ class VisionNet(nn.Module):
 
     def static_state(self, architecture: Architecture) -> dict[str, Tensor]:
         """Return the state dict of the static ``VisionNet`` of ``architecture``, copied from ``select``."""
-        return copied(named_tensors(selected(self, architecture)))
+        return copy_state(named_tensors(select_eval(self, architecture)))
 
     # -- other classes, other sizes ------------------------------------------------------------------------------------
 

@@ -51,13 +51,9 @@ def cache_numbers(architecture: Architecture, config: LanguageWorkloadConfig) ->
 
 
 def live_numbers(architecture: Architecture, config: LanguageWorkloadConfig) -> int:
-    """Count the peak besides the weights.
-
-    While the prompt is read: states of earlier layers, and the current layer. While decoding: states of the prompt, the
-    cache, the last logits, and either the current layer, with its cache twice, or new logits.
-    """
+    """Count the peak besides the weights, while the prompt is read or while decoding."""
     width, positions = architecture.number("embed_dim"), config.batch * config.prompt_length
-    kept = reading = stepping = 0
+    kept = reading = stepping = 0  # states of earlier layers, and the peaks of a layer
     for layer in transformer_layers(architecture):
         kind, sizes = KINDS.get(layer.attention), (width, layer.qkv_dim, layer.heads)
         attending = attention_numbers(kind, config.batch, config.prompt_length, *sizes, causal=True)
@@ -67,6 +63,7 @@ def live_numbers(architecture: Architecture, config: LanguageWorkloadConfig) -> 
         after = _state(layer, config.prompt_length + config.new_tokens, config.batch)
         stepping = max(stepping, after + attention_numbers(kind, config.batch, 1, *sizes, causal=True))
         kept += state
+    # states of the prompt, the cache, the last logits, and the current layer or new logits
     logits, cache = config.batch * config.vocab, cache_numbers(architecture, config)
     decoding = kept + cache + max(stepping, logits) + (logits if config.new_tokens > 1 else 0)
     return max(positions * width + reading, decoding)

@@ -19,7 +19,7 @@ from nas_core.layers.transformer import EncoderLayerWeights, LayerForm, norm
 from nas_core.layers.weights import NormWeights, named_tensors
 from nas_core.models.genes import StackGenes
 from nas_core.models.stack import TokenStack
-from nas_core.models.static import copied, selected
+from nas_core.models.static import copy_state, select_eval
 from nas_core.space import Architecture, SearchSpace
 
 _CONSTANT = ("head_dim", "context_length")
@@ -32,8 +32,7 @@ def check_language_space(space: SearchSpace) -> None:
     """Check the options of a space of language models.
 
     Raises:
-        SpaceError: a gene is missing, a size is no positive integer, or a constant gene has several options.
-        UnknownChoiceError: a kind of attention that does not exist, or does not support decoders.
+        SpaceError, UnknownChoiceError: a gene is missing, or has an option that a network cannot have.
     """
     for gene in GENES.names:
         GENES.check_gene(space, gene)
@@ -141,7 +140,7 @@ class LanguageNet(TokenStack):
     # -- weights of one architecture -----------------------------------------------------------------------------------
 
     def select(self, architecture: Architecture) -> LanguageSubnet:
-        """Return the weights of ``architecture``: slices of the supernet's, with experts mixed by the routers."""
+        """Return the weights of ``architecture``."""
         layers, width = self._select_layers(architecture), architecture.number("embed_dim")
         return LanguageSubnet(
             *self._select_tables(width),
@@ -152,9 +151,9 @@ class LanguageNet(TokenStack):
 
     def static_state(self, architecture: Architecture) -> dict[str, Tensor]:
         """Return the state dict of the static ``LanguageNet`` of ``architecture``, copied from ``select``."""
-        subnet = selected(self, architecture)
+        subnet = select_eval(self, architecture)
         rest = named_tensors(subnet._replace(embedding=None, output=None))
-        return copied((*self._tables_of(subnet).items(), *rest, ("reference_width", self.reference_width)))
+        return copy_state((*self._tables_of(subnet).items(), *rest, ("reference_width", self.reference_width)))
 
     # -- computing -----------------------------------------------------------------------------------------------------
 

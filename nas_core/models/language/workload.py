@@ -33,11 +33,7 @@ class LanguageWorkloadConfig:
 
 
 def check_lengths(net: LanguageNet, config: LanguageWorkloadConfig) -> None:
-    """Check the number of tokens against the network's limit.
-
-    Raises:
-        ConfigError: it is larger.
-    """
+    """Check the number of tokens against the network's limit."""
     length, limit = config.prompt_length + config.new_tokens, length_limit(net.space, net.config)
     if limit is not None and length > limit:
         raise ConfigError(

@@ -20,8 +20,7 @@ def check_masked_lm_space(space: SearchSpace) -> None:
     """Check the options of a space of masked language models.
 
     Raises:
-        SpaceError: a gene is missing, a size is no positive integer, a constant gene has several options, or a kind of
-            attention does not exist or does not support encoders.
+        SpaceError: a gene is missing, or has an option that a network cannot have.
     """
     if GENES.has(space, "hidden_dim"):
         check_bert_space(space)
@@ -32,12 +31,7 @@ def check_masked_lm_space(space: SearchSpace) -> None:
 
 
 def check_bert_space(space: SearchSpace) -> None:
-    """Check the options of a space of BERT's family.
-
-    Raises:
-        SpaceError: as of :func:`check_masked_lm_space`; or feed-forward layers have no width or two, layers of unequal
-            width have no ``outer_dim``, or heads do not divide the width of a layer.
-    """
+    """Check the options of a space of BERT's family; errors as of :func:`check_masked_lm_space`."""
     genes = BERT_GENES
     for gene in genes.names:
         genes.check_gene(space, gene)

@@ -19,7 +19,7 @@ from nas_core.errors import ConfigError, unknown_choice
 from nas_core.files import atomic_output, make_folder, write_atomic, write_json
 from nas_core.layers.weights import named_tensors
 from nas_core.models.masked_lm.net import MaskedLMNet, Subnet
-from nas_core.models.static import copied, selected
+from nas_core.models.static import copy_state, select_eval
 from nas_core.space import Architecture
 from nas_core.space.bert import encoder_layers, joint_sizes, network_width
 
@@ -50,14 +50,12 @@ def write_bert(
 
     Raises:
         ConfigError: BERT has no such network, or ``folder`` is a file.
-        ArchitectureError: it lies outside the space.
-        UnknownChoiceError: no such head.
     """
     check_bert_layout(net, architecture, head)
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder} is a file; expected a folder, give another name")
-    state = bert_state(net, selected(net, architecture), head)
+    state = bert_state(net, select_eval(net, architecture), head)
     make_folder(folder)
     with atomic_output(folder / "model.safetensors") as path:
         save_file(state, path, metadata={"format": "pt"})
@@ -72,7 +70,6 @@ def check_bert_layout(net: MaskedLMNet, architecture: Architecture, head: str | 
 
     Raises:
         ConfigError: a size differs between layers, or BERT has no such part.
-        UnknownChoiceError: no such classification head.
     """
     config, layers, width = net.config, encoder_layers(architecture), network_width(architecture)
     if head is not None and head not in net.classification_heads:
@@ -147,7 +144,7 @@ def bert_state(net: MaskedLMNet, subnet: Subnet, head: str | None = None) -> dic
         if not net.config.share_embeddings:
             named += [(f"{at}.decoder.weight", subnet.output), (f"{at}.decoder.bias", subnet.head.bias)]
     named += [(f"{name}.{kind}", tensor) for name, part in parts.items() for kind, tensor in named_tensors(part)]
-    return copied((name, tensor.float()) for name, tensor in named)
+    return copy_state((name, tensor.float()) for name, tensor in named)
 
 
 def _layers(subnet: Subnet) -> Iterator[tuple[str, Tensor]]:

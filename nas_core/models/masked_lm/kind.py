@@ -20,9 +20,7 @@ ATTRIBUTES = ("width", "heads", "qkv_dim", "ffn_dim", "length")
 """Columns of ``attributes``: width of embedding or layer; heads and width of queries of an attention; hidden units;
 tokens."""
 SCALES = (768.0, 12.0, 768.0, 3072.0, 512.0)
-GRAPHS = ChainGraphs(
-    GENES, ("token_embedding", "encoder_self_attention", "encoder_feed_forward", "token_head"), SCALES
-)
+GRAPHS = ChainGraphs(GENES, ("token_embedding", "encoder_self_attention", "encoder_feed_forward", "token_head"), SCALES)
 
 
 def masked_lm_graph(architecture: Architecture) -> Graph:

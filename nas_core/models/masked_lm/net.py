@@ -24,7 +24,7 @@ from nas_core.layers.transformer import Dropouts, EncoderLayerWeights, LayerForm
 from nas_core.layers.weights import Affine, NormWeights, named_tensors
 from nas_core.models.masked_lm.genes import GENES, check_masked_lm_space, widest_hidden, widest_layers
 from nas_core.models.stack import TokenStack
-from nas_core.models.static import copied, selected
+from nas_core.models.static import copy_state, select_eval
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.bert import joint_sizes, layer_widths, network_width
 
@@ -229,7 +229,7 @@ class MaskedLMNet(TokenStack):
     # -- weights of one architecture -----------------------------------------------------------------------------------
 
     def select(self, architecture: Architecture) -> Subnet:
-        """Return the weights of ``architecture``: slices of the supernet's, with experts mixed by the routers."""
+        """Return the weights of ``architecture``."""
         layers, width = self._select_layers(architecture), network_width(architecture)
         return Subnet(
             *self._select_tables(width),
@@ -250,9 +250,9 @@ class MaskedLMNet(TokenStack):
 
     def static_state(self, architecture: Architecture) -> dict[str, Tensor]:
         """Return the state dict of the static ``MaskedLMNet`` of ``architecture``, copied from ``select``."""
-        subnet = selected(self, architecture)
+        subnet = select_eval(self, architecture)
         rest = named_tensors(subnet._replace(embedding=None, output=None))
-        return copied((*rest, *self._tables_of(subnet).items(), ("reference_width", self.reference_width)))
+        return copy_state((*rest, *self._tables_of(subnet).items(), ("reference_width", self.reference_width)))
 
     # -- computing -----------------------------------------------------------------------------------------------------
 

@@ -97,25 +97,21 @@ def cache_numbers(architecture: Architecture, config: TranslationWorkloadConfig)
 
 
 def live_numbers(architecture: Architecture, config: TranslationWorkloadConfig) -> int:
-    """Count the peak besides the weights.
-
-    In the encoder: all outputs and the current layer. At the start of decoding: states of cross-attention, and their
-    temporaries or their copies for the hypotheses. While decoding: the cache, with self-attention twice while
-    hypotheses are reordered, the memory, and the logits.
-    """
+    """Count the peak besides the weights, in the encoder, at the start of decoding, or while decoding."""
     s, e = config.source_length, architecture.number("encoder.embed_dim")
     own, across = cache_numbers(architecture, config)
     layers = [
         layer_numbers(KINDS.get(layer.attention), 1, s, e, layer.qkv_dim, layer.ffn_dim, layer.heads)
         for layer in encoder_layers(architecture)
     ]
-    encoding = s * e * (len(layers) + 1) + max(layers)
+    encoding = s * e * (len(layers) + 1) + max(layers)  # all outputs, and the current layer
     memory = s * e * max(cross_reads(architecture))
     held = [
         KINDS.get(at.cross_attention).held_for_memory(s * at.reads, at.cross_qkv_dim)
         for at in decoder_layers(architecture)
     ]
     making = sum(keys_values for keys_values, _ in held) + max(temporaries for _, temporaries in held)
-    starting = across // config.beam + max(across, making)
+    starting = across // config.beam + max(across, making)  # states, and their copies for the hypotheses
+    # reordering holds the states of self-attention twice
     stepping = across + 2 * own + config.beam * config.target_vocab
     return max(encoding, memory + starting, memory + stepping)

@@ -35,9 +35,7 @@ def check_translation_space(space: SearchSpace) -> None:
     """Check the options of a space of translation networks.
 
     Raises:
-        SpaceError: a gene is missing, or one of layers has one option for all; a size is no positive integer, a number
-            of heads does not divide ``qkv_dim``, ``decoder.arbitrary_cross`` has an option that HAT does not, or a kind
-            of attention does not exist or does not support its place.
+        SpaceError: a gene is missing, or has an option that a network cannot have.
     """
     for gene in _LAYERED:
         _options(space, gene)

@@ -17,7 +17,7 @@ from nas_core.errors import CheckpointError, SpaceError
 from nas_core.layers import ElasticDecoderLayer, ElasticEmbedding, ElasticEncoderLayer, ElasticLayerNorm, MoSConfig
 from nas_core.layers.attention.cosformer.common import check_length
 from nas_core.layers.attention.cosformer.kind import LinearAttention
-from nas_core.layers.attention.kinds import AttentionKind, AttentionState, placed
+from nas_core.layers.attention.kinds import AttentionKind, AttentionState, resolve_kind
 from nas_core.layers.attention.projections import CrossAttentionWeights, cross_keys_values
 from nas_core.layers.depth import check_order, kept_layers
 from nas_core.layers.positions import SinusoidalPositions, StoredPositions, positions_of
@@ -31,7 +31,7 @@ from nas_core.layers.transformer import (
     norm,
 )
 from nas_core.layers.weights import NormWeights, named_tensors
-from nas_core.models.static import copied, routed, routed_features, selected
+from nas_core.models.static import copy_state, encoding_size, router_encoding, select_eval
 from nas_core.models.translation.genes import (
     attention_options,
     bounded,
@@ -164,8 +164,8 @@ class DecoderCache:
     def reorder(self, order: Tensor) -> None:
         """Select rows ``order`` (B,) of the batch, for beam search.
 
-        Beams of one sentence share the states of cross-attention. On the CPU these are reordered only if a row then
-        decodes another sentence; on other devices always, as the comparison would synchronise.
+        On the CPU, states of cross-attention are reordered only if a row then decodes another sentence; on other
+        devices always, as the comparison would synchronise.
         """
         self.past = [None if past is None else past.reorder(order) for past in self.past]
         if self.rows is None:
@@ -221,7 +221,7 @@ def _placed(
     config: TranslationConfig, place: str, names: tuple[str, ...], longest: int | None
 ) -> tuple[AttentionKind, ...]:
     settings = {config.linear.name: config.linear}
-    return tuple(placed(settings.get(name, name), place, longest) for name in names)
+    return tuple(resolve_kind(settings.get(name, name), place, longest) for name in names)
 
 
 def _relative(space: SearchSpace, config: TranslationConfig, side: str, layer: int) -> tuple[int, int] | None:
@@ -268,7 +268,7 @@ class TranslationNet(nn.Module):
         self.source_positions = positions_of(kind, widths[0], longest_source, source)
         self.target_positions = positions_of(kind, widths[1], longest_target, target)
         mos, form = config.mos, LayerForm(config.norm_first, config.activation)
-        features = routed_features(space, mos)
+        features = encoding_size(space, mos)
         self.encoder_layers: list[ElasticEncoderLayer] = nn.ModuleList(  # type: ignore[assignment]
             ElasticEncoderLayer(source, ffn, width, features, mos, form, attention)
             for ffn, width, attention in zip(
@@ -311,8 +311,8 @@ class TranslationNet(nn.Module):
     # -- weights of one architecture -----------------------------------------------------------------------------------
 
     def select(self, architecture: Architecture) -> Subnet:
-        """Return the weights of ``architecture``: slices of the supernet's, with experts mixed by the routers."""
-        encoding = routed(self.space, architecture, self.config.mos, self.reference_widths.device)
+        """Return the weights of ``architecture``."""
+        encoding = router_encoding(self.space, architecture, self.config.mos, self.reference_widths.device)
         source, target = architecture.number("encoder.embed_dim"), architecture.number("decoder.embed_dim")
         kept = zip(self.kept_layers("encoder", architecture), encoder_layers(architecture), strict=True)
         encoder = tuple(
@@ -352,7 +352,7 @@ class TranslationNet(nn.Module):
 
     def static_state(self, architecture: Architecture) -> dict[str, Tensor]:
         """Return the state dict of the static ``TranslationNet`` of ``architecture``, copied from ``select``."""
-        subnet: Subnet = selected(self, architecture)
+        subnet: Subnet = select_eval(self, architecture)
         rest = named_tensors(subnet)
         state = {name: tensor for name, tensor in rest if not name.endswith("embedding") and name != "output"}
         source, target = subnet.source_embedding, subnet.target_embedding
@@ -366,7 +366,7 @@ class TranslationNet(nn.Module):
             positions = getattr(self, f"{name}_positions")
             if isinstance(positions, StoredPositions):
                 state[f"{name}_positions.table"] = positions.table[:, : table.shape[1]]
-        return copied((*state.items(), ("reference_widths", self.reference_widths)))
+        return copy_state((*state.items(), ("reference_widths", self.reference_widths)))
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
         """Restore the supernet's widths, on which positions depend."""

@@ -99,9 +99,7 @@ def test_the_choice_is_asked_with_what_is_there(monkeypatch: pytest.MonkeyPatch)
     dense = forms_module.dense_attention
     monkeypatch.setattr(forms_module, "has_fla", lambda: True)
     monkeypatch.setattr(forms_module, "chosen_form", lambda *given: (asked.append(given), "dense")[1])
-    monkeypatch.setattr(
-        forms_module, "dense_attention", lambda *given: (angles.append(given[3:5]), dense(*given))[1]
-    )
+    monkeypatch.setattr(forms_module, "dense_attention", lambda *given: (angles.append(given[3:5]), dense(*given))[1])
     q, k, v = inputs()
     cosformer_attention(q, k[:, :, :5], v[:, :, :5], max_length=20)
     cosformer_attention(q, k, v, max_length=20, causal=True)

@@ -16,7 +16,7 @@ from nas_core.layers.attention import (
     SoftmaxAttention,
     naive_attention,
     naive_local,
-    placed,
+    resolve_kind,
 )
 from nas_core.layers.attention.cosformer import cosformer_naive
 from tests.contracts.attention import HEADS, AttentionContract, CrossAttentionContract, Q
@@ -93,12 +93,12 @@ def test_kinds_have_different_operations() -> None:
 
 def test_unknown_kinds_and_wrong_places_are_refused() -> None:
     with pytest.raises(UnknownChoiceError, match=r"unknown kind of attention 'cosine'.*softmax, linear, local"):
-        placed("cosine", "encoder")
+        resolve_kind("cosine", "encoder")
     with pytest.raises(ConfigError, match="'local' does not support place 'cross'"):
-        placed("local", "cross")
+        resolve_kind("local", "cross")
     KINDS.register("nearby", LocalAttention(4))
     try:
         with pytest.raises(ConfigError, match="'nearby' has the name 'local'"):
-            placed("nearby", "encoder")
+            resolve_kind("nearby", "encoder")
     finally:
         KINDS.unregister("nearby")

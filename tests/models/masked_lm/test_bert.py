@@ -16,7 +16,7 @@ from nas_core.layers import MoSConfig
 from nas_core.layers.bottleneck import ElasticBottlenecks
 from nas_core.layers.weights import named_tensors
 from nas_core.models.masked_lm import MaskedLMConfig, MaskedLMNet, Subnet, flops, parameters
-from nas_core.models.static import routed
+from nas_core.models.static import router_encoding
 from nas_core.space import Architecture, SearchSpace, bert_space, get_space
 from tests.contracts.network_kind import NetworkKindContract
 from tests.models.masked_lm.tiny import MIXTURES, PAD, VOCAB, architectures, build, close, extract, sentences
@@ -125,7 +125,7 @@ def test_routers_that_read_each_layer_tell_networks_of_one_average_apart() -> No
     pair = [Architecture(each) for each in genes]
     for encoding, same in (("summary", True), ("layers", False), ("onehot", False)):
         net = MaskedLMNet(space, VOCAB, MaskedLMConfig(mos=MoSConfig(kind="layer", encoding=encoding)))
-        numbers = [routed(space, architecture, net.config.mos, "cpu") for architecture in pair]
+        numbers = [router_encoding(space, architecture, net.config.mos, "cpu") for architecture in pair]
         first, second = (net.layers[0].ffn.routing(8, 8, each)[0] for each in numbers)
         assert first.equal(second) is same
     with pytest.raises(UnknownChoiceError, match="encoding 'other'"):
