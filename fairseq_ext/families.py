@@ -20,7 +20,7 @@ from nas_core.layers.attention import LinearAttention
 from nas_core.layers.feed_forward import ACTIVATIONS
 from nas_core.models.language import LanguageConfig
 from nas_core.models.masked_lm import MaskedLMConfig
-from nas_core.models.translation.subnet import TranslationConfig
+from nas_core.models.translation.net import TranslationConfig
 from nas_core.space import found_translation
 from nas_core.supernet.sampling import DRAWS, EXTREMES
 

@@ -15,7 +15,7 @@ from fairseq_ext.options import resolve_space
 from fairseq_ext.supernet_model import SupernetModel, register
 from nas_core.errors import ConfigError
 from nas_core.models.language import LanguageNet, LanguageSubnet
-from nas_core.models.language.genes import check_language_space
+from nas_core.models.language.net import check_language_space
 from nas_core.space import Architecture, SearchSpace, space_to_dict
 from nas_core.space.language import with_context
 

@@ -14,9 +14,7 @@ from fairseq_ext.compat import check_sharing
 from fairseq_ext.families import TRANSLATION
 from fairseq_ext.lengths import resolve_linear_lengths
 from fairseq_ext.supernet_model import SupernetModel, register
-from nas_core.models.translation.attention import length_limits
-from nas_core.models.translation.net import TranslationNet
-from nas_core.models.translation.subnet import Memory, Subnet
+from nas_core.models.translation.net import Memory, Subnet, TranslationNet, length_limits
 from nas_core.space import Architecture, SearchSpace
 
 logger = logging.getLogger(__name__)

@@ -12,8 +12,8 @@ from nas_core.files import parse_json
 from nas_core.layers import MoSConfig
 from nas_core.layers.attention.cosformer import FORMS, NORMALIZE
 from nas_core.layers.feed_forward import ACTIVATIONS
+from nas_core.layers.mos import STARTS
 from nas_core.layers.positions import POSITIONS
-from nas_core.layers.starts import STARTS
 from nas_core.space import Architecture, SearchSpace, get_space, space_from_dict, space_to_dict
 from nas_core.space.space import ENCODINGS
 

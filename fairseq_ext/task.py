@@ -31,7 +31,7 @@ from fairseq_ext.stability import Ranking, exact, stop_when_stable
 from fairseq_ext.supernet_model import SupernetModel
 from nas_core.checks import Range
 from nas_core.errors import ConfigError
-from nas_core.layers.alike import check_apart, experts_alike
+from nas_core.layers.mos import check_apart, experts_alike
 from nas_core.layers.weights import named_tensors
 from nas_core.options import check_ranges
 from nas_core.space import Architecture
@@ -316,7 +316,7 @@ def keeping_apart(criterion: Any, model: Any, weight: float, passes: int) -> Any
     by the sizes of an update's batches. What is logged as the loss is the criterion's own.
 
     Args:
-        weight: of :func:`nas_core.layers.alike.experts_alike` in the loss of a training example; 0: the criterion
+        weight: of :func:`nas_core.layers.mos.experts_alike` in the loss of a training example; 0: the criterion
             itself.
         passes: losses of the batch, whose mean is its loss.
     """

@@ -14,8 +14,7 @@ from torch import Tensor, nn
 
 from nas_core.errors import CheckpointError, ConfigError, UnknownChoiceError, unknown_choice
 from nas_core.layers import MoSConfig
-from nas_core.models.image.net import VisionNet
-from nas_core.models.image.subnet import VisionConfig, VisionSubnet
+from nas_core.models.image.net import VisionConfig, VisionNet, VisionSubnet
 from nas_core.space import Architecture, SearchSpace, space_from_dict, space_to_dict
 from nas_core.space.space import SAMPLINGS
 from nas_core.supernet.active import SubnetHolder

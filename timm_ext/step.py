@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from nas_core.errors import NasExtError
-from nas_core.layers.alike import check_apart, experts_alike
+from nas_core.layers.mos import check_apart, experts_alike
 from nas_core.precision import computing_in, tf32
 from timm_ext.workers import Workers
 
@@ -30,7 +30,7 @@ class Step:
     Args:
         clip: largest norm of the gradient; 0: no limit.
         apart: weight in the loss of how alike a supernet's experts are, see
-            :func:`nas_core.layers.alike.experts_alike`.
+            :func:`nas_core.layers.mos.experts_alike`.
 
     Raises:
         ConfigError: experts shall be kept apart, and there are none.

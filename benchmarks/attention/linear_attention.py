@@ -32,8 +32,7 @@ from benchmarks.parts.record import command, write_result
 from benchmarks.parts.turns import taking_turns
 from nas_core.latency.machine import describe_machine
 from nas_core.layers.attention.cosformer import CosformerState, cosformer_attention
-from nas_core.layers.attention.cosformer.normalize import EPS
-from nas_core.layers.attention.cosformer.positions import turns
+from nas_core.layers.attention.cosformer.common import EPS, cos_table
 from nas_core.precision import PRECISIONS
 
 RESULT = Path(__file__).parents[1] / "results" / "linear_attention.json"
@@ -69,7 +68,7 @@ def sdpa(q: Tensor, k: Tensor, v: Tensor, causal: bool) -> Tensor:
 
 def cumulative(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """Outer products of all positions, summed up to each."""
-    at = turns(torch.arange(q.shape[2], device=q.device), LONGEST, q.dtype)
+    at = cos_table(torch.arange(q.shape[2], device=q.device), LONGEST, q.dtype)
     queries, keys = (torch.cat([x * at.sin, x * at.cos], -1) for x in (torch.relu(q), torch.relu(k)))
     sums = (keys[..., :, None] * v[..., None, :]).cumsum(2)
     weights = (queries * keys.cumsum(2)).sum(-1, keepdim=True)

@@ -22,8 +22,7 @@ from benchmarks.parts.record import command, write_result
 from nas_core.device import pinned_threads, usable_devices
 from nas_core.jobs import Failure
 from nas_core.latency.machine import describe_machine
-from nas_core.models.image.net import VisionNet
-from nas_core.models.image.subnet import VisionConfig
+from nas_core.models.image.net import VisionConfig, VisionNet
 from nas_core.space import Architecture, get_space
 from nas_core.workers import WorkerPool
 

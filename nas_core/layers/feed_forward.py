@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -12,8 +12,7 @@ from torch import Tensor, nn
 
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.layers.linear import ElasticLinear
-from nas_core.layers.mos import NONE, MoSConfig, MoSLinear
-from nas_core.layers.routers import ROUTERS
+from nas_core.layers.mos import NONE, ROUTERS, MoSConfig, MoSLinear
 from nas_core.layers.weights import Affine
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -24,12 +23,11 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": F.silu,
     "tanh": torch.tanh,
 }
-"""Functions of the hidden units by name; ``gelu_tanh`` is the approximation that fairseq calls ``gelu_accurate``,
-``quick_gelu`` the one of CLIP's first networks."""
+"""Activations by name. ``gelu_tanh`` is fairseq's ``gelu_accurate``, ``quick_gelu`` that of CLIP."""
 
 
 class FeedForwardWeights(NamedTuple):
-    """The weights of both linear layers for one architecture."""
+    """Weights of both linear layers for one architecture."""
 
     fc1: Affine
     fc2: Affine
@@ -38,12 +36,12 @@ class FeedForwardWeights(NamedTuple):
 
 
 class ElasticFeedForward(nn.Module):
-    """``fc2(activation(fc1(x)))`` of elastic width; with experts, both linears are mixed for the architecture.
+    """``fc2(activation(fc1(x)))`` of elastic width; experts of both linears are mixed for the architecture.
 
     Args:
         embed_dim: largest width of inputs and outputs.
         ffn_dim: largest number of hidden units.
-        features: numbers of an architecture's encoding, ``len(space.feature_names(mos.encoding))``.
+        features: length of an architecture's encoding, ``len(space.feature_names(mos.encoding))``.
         mos: the experts; ``MoSConfig()`` has none.
         activation: one of :data:`ACTIVATIONS`.
 
@@ -58,13 +56,13 @@ class ElasticFeedForward(nn.Module):
             raise unknown_choice("activation", activation, ACTIVATIONS)
         if min(embed_dim, ffn_dim, features if mos.kind != NONE else 1) < 1:
             raise ConfigError(
-                f"a feed-forward layer of embed_dim {embed_dim}, ffn_dim {ffn_dim} and {features} features of an"
+                f"a feed-forward layer has embed_dim {embed_dim}, ffn_dim {ffn_dim} and {features} features of an"
                 " encoding; expected at least 1 of each"
             )
         self.embed_dim, self.ffn_dim = embed_dim, ffn_dim
         self.activation = activation
-        self.fc1: ElasticLinear | MoSLinear
-        self.fc2: ElasticLinear | MoSLinear
+        self.fc1: Any
+        self.fc2: Any
         self.routers = nn.ModuleList()
         if mos.kind == NONE:
             self.fc1, self.fc2 = ElasticLinear(embed_dim, ffn_dim), ElasticLinear(ffn_dim, embed_dim)
@@ -76,41 +74,33 @@ class ElasticFeedForward(nn.Module):
         )
 
     def routing(self, embed_dim: int, ffn_dim: int, encoding: Tensor | None) -> tuple[Tensor, ...]:
-        """Coefficients of fc1 and of fc2 (the same tensor if the router is shared); empty without experts."""
+        """Return the coefficients of fc1 and fc2, the same tensor for a shared router; empty without experts."""
         if not len(self.routers):
             return ()
         first = self.routers[0](encoding, ffn_dim)
         return first, self.routers[1](encoding, embed_dim) if len(self.routers) == 2 else first
 
     def select(self, embed_dim: int, ffn_dim: int, encoding: Tensor | None = None) -> FeedForwardWeights:
-        """Return the weights of these sizes, with experts as they are mixed for an encoding (F,).
-
-        Raises:
-            ConfigError: sizes that the layer does not have, or experts without an encoding of the right shape.
-        """
+        """Return the weights of these sizes, with experts mixed for an encoding (F,)."""
         if embed_dim not in range(1, self.embed_dim + 1) or ffn_dim not in range(1, self.ffn_dim + 1):
             raise ConfigError(
-                f"embed_dim {embed_dim} and ffn_dim {ffn_dim} of a feed-forward layer; expected 1 to {self.embed_dim}"
-                f" and 1 to {self.ffn_dim}, the sizes that it was built with"
+                f"a feed-forward layer is used with embed_dim {embed_dim} and ffn_dim {ffn_dim}; expected 1 to"
+                f" {self.embed_dim} and 1 to {self.ffn_dim}, the sizes that it was built with"
             )
-        if isinstance(self.fc1, MoSLinear) and isinstance(self.fc2, MoSLinear):
-            mixtures = self.routing(embed_dim, ffn_dim, encoding)
-            return FeedForwardWeights(
-                self.fc1.select(embed_dim, ffn_dim, mixtures[0]),
-                self.fc2.select(ffn_dim, embed_dim, mixtures[1]),
-                self.activation,
-            )
-        assert isinstance(self.fc1, ElasticLinear) and isinstance(self.fc2, ElasticLinear)
-        first, second = self.fc1.select(embed_dim, ffn_dim), self.fc2.select(ffn_dim, embed_dim)
-        return FeedForwardWeights(first, second, self.activation)
+        if mixtures := self.routing(embed_dim, ffn_dim, encoding):
+            fc1 = self.fc1.select(embed_dim, ffn_dim, mixtures[0])
+            fc2 = self.fc2.select(ffn_dim, embed_dim, mixtures[1])
+        else:
+            fc1, fc2 = self.fc1.select(embed_dim, ffn_dim), self.fc2.select(ffn_dim, embed_dim)
+        return FeedForwardWeights(fc1, fc2, self.activation)
 
     def forward(self, x: Tensor, weights: FeedForwardWeights) -> Tensor:
-        """Return the output (.., C) for inputs (.., C), with weights of :meth:`select`."""
+        """Compute outputs (.., C) of inputs (.., C) with weights of :meth:`select`."""
         return feed_forward(x, weights)
 
 
 def feed_forward(x: Tensor, weights: FeedForwardWeights, dropout: float = 0.0) -> Tensor:
-    """``x`` (.., C) to (.., C); ``dropout`` is applied to the hidden units."""
+    """Compute outputs (.., C) of ``x`` (.., C), with ``dropout`` of hidden units."""
     hidden = ACTIVATIONS[weights.activation](F.linear(x, *weights.fc1))
     if dropout:
         hidden = F.dropout(hidden, dropout)

@@ -1,8 +1,4 @@
-"""Linear layers, layer norms and embeddings of which a prefix is used.
-
-Every elastic layer has one method, ``select``, that gives its weights for given sizes. The supernet's forward computes
-with what ``select`` returns and extraction stores what ``select`` returns, so the two cannot differ.
-"""
+"""Linear layers, layer norms and embeddings of which a prefix is used, returned by ``select``."""
 
 from __future__ import annotations
 
@@ -13,8 +9,7 @@ from nas_core.layers.weights import Affine, NormWeights
 
 
 def prefix(tensor: Tensor, *sizes: int) -> Tensor:
-    """``tensor[:s0, :s1, ..]`` as a view; the tensor itself where nothing is cut (which keeps its gradient a copy
-    cheaper)."""
+    """Return ``tensor[:s0, :s1, ..]`` as a view, or the tensor itself, whose gradient needs one copy less."""
     for dim, size in enumerate(sizes):
         if size != tensor.shape[dim]:
             tensor = tensor.narrow(dim, 0, size)
@@ -22,7 +17,7 @@ def prefix(tensor: Tensor, *sizes: int) -> Tensor:
 
 
 class ElasticLinear(nn.Module):
-    """A linear layer whose first ``out_features`` rows and ``in_features`` columns are used (HAT, section 3.1)."""
+    """A linear layer of which the first rows and columns are used (HAT, section 3.1)."""
 
     def __init__(self, in_features: int, out_features: int, gain: float = 1.0) -> None:
         super().__init__()
@@ -31,7 +26,7 @@ class ElasticLinear(nn.Module):
         nn.init.xavier_uniform_(self.weight, gain)
 
     def select(self, in_features: int, out_features: int) -> Affine:
-        """Weight ``(out_features, in_features)`` and bias ``(out_features,)``."""
+        """Return weight ``(out_features, in_features)`` and bias ``(out_features,)``."""
         return Affine(prefix(self.weight, out_features, in_features), prefix(self.bias, out_features))
 
 
@@ -45,12 +40,12 @@ class ElasticLayerNorm(nn.Module):
         self.bias = nn.Parameter(torch.zeros(features))
 
     def select(self, features: int) -> NormWeights:
-        """Weight and bias ``(features,)``."""
+        """Return weight and bias ``(features,)``."""
         return NormWeights(prefix(self.weight, features), prefix(self.bias, features), self.eps)
 
 
 class ElasticEmbedding(nn.Module):
-    """A table ``(V, C)`` of which each side of the network may read another prefix of the channels."""
+    """A table ``(V, C)`` of which a prefix of the channels is used."""
 
     def __init__(self, tokens: int, features: int, padding_idx: int) -> None:
         super().__init__()
@@ -61,5 +56,5 @@ class ElasticEmbedding(nn.Module):
             self.weight[padding_idx].zero_()
 
     def select(self, features: int) -> Tensor:
-        """The table ``(V, features)``."""
-        return self.weight if features == self.weight.shape[1] else self.weight.narrow(1, 0, features)
+        """Return the table ``(V, features)``."""
+        return prefix(self.weight, len(self.weight), features)

@@ -1,42 +1,42 @@
-"""Linear layers whose experts are mixed by coefficients that a router makes from the architecture.
+"""Mixture-of-Supernets: linear layers of several experts, and routers that mix them for an architecture.
 
-Mixture-of-Supernets, equations 4 (layer-wise) and 5 (neuron-wise). As in the authors' experiments the bias is mixed by
-the same coefficients as its row, and sizes are sliced before mixing. For a fixed architecture the mixture is a constant
-matrix: it is computed once per architecture and step, and once for all at extraction.
+Equations 4 (layer-wise) and 5 (neuron-wise). As in the authors' experiments, a bias is mixed by the coefficients of its
+row, and experts are sliced before mixing.
+
+Shapes: F features of an encoding, M experts, O rows, I columns, r rank.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.layers.linear import ElasticLinear, prefix
-from nas_core.layers.low_rank import low_rank_experts, mix_low_rank, start_factors
-from nas_core.layers.modes import without_autocast
-from nas_core.layers.routers import ROUTERS
-from nas_core.layers.starts import SPREAD, STARTS, near_copies
+from nas_core.layers.torch_modes import without_autocast
 from nas_core.layers.weights import Affine
+from nas_core.registry import Registry
 
 NONE = "none"
 """Plain weight sharing: no experts and no router."""
+STARTS = ("independent", "equal", "near")
+"""Initialisations of experts: independent draws, copies of one draw, or copies with small differences."""
+SPREAD = 0.02
+"""Standard deviation of the differences of near experts, over that of the weights."""
 
 
 def mixtures() -> list[str]:
-    """Every value of :attr:`MoSConfig.kind`: ``none`` and the routers' names."""
+    """Return every value of :attr:`MoSConfig.kind`: ``none`` and the names of routers."""
     return [NONE, *ROUTERS.names()]
-
-
-MOST_ROUTER_LAYERS, MOST_WIDTH = 100, 2**16
-"""Bounds of what a file can ask for."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MoSConfig:
-    """What a Mixture-of-Supernets adds to an elastic feed-forward layer."""
+    """Settings of the experts of an elastic feed-forward layer."""
 
     kind: str = NONE
     """``none`` (plain weight sharing) or a router: ``layer`` (one mixture per matrix), ``neuron`` (one per row), .."""
@@ -49,16 +49,14 @@ class MoSConfig:
     router_dropout: float = 0.0
     """Dropout after each hidden layer of the router, in training."""
     share_router: bool | None = None
-    """One router for both linears of a feed-forward layer; default: where the kind of router can be shared."""
+    """One router for both linears of a feed-forward layer; default: if the router supports it."""
     encoding: str = "summary"
-    """What routers read of an architecture: ``summary``, one number per choice with layers averaged, as for translation
-    in the paper; ``layers``, one per choice and layer, as for BERT; or ``onehot``."""
+    """Encoding of architectures for routers: ``summary``, one number per choice with layers averaged, as for
+    translation in the paper; ``layers``, one per choice and layer, as for BERT; or ``onehot``."""
     start: str = "independent"
-    """How experts begin: ``independent``, each drawn on its own, as the authors' do; ``equal``, copies of one, which
-    part as their routers give them different shares; or ``near``, copies that differ by 2% of their deviation."""
+    """Initialisation of experts, one of :data:`STARTS`; the authors' is ``independent``."""
     rank: int = 0
-    """The first expert is full, the others differ from it by a matrix of this rank, which begins at zero unless
-    ``start`` is ``near``; 0: all are full."""
+    """Rank of the differences of experts from the first, full one; 0: all experts are full."""
 
     def __post_init__(self) -> None:
         if self.kind == NONE:
@@ -70,11 +68,6 @@ class MoSConfig:
                 f"experts {self.experts}, router hidden {self.router_hidden}, router layers {self.router_layers}:"
                 " each must be at least 1"
             )
-        if self.router_layers > MOST_ROUTER_LAYERS or max(self.experts, self.router_hidden) > MOST_WIDTH:
-            raise ConfigError(
-                f"experts {self.experts}, router hidden {self.router_hidden}, router layers {self.router_layers};"
-                f" expected at most {MOST_WIDTH}, {MOST_WIDTH} and {MOST_ROUTER_LAYERS}"
-            )
         if not 0 <= self.router_dropout < 1:
             raise ConfigError(f"router dropout {self.router_dropout}; expected a share from 0 to below 1")
         if self.share_router and not ROUTERS.get(self.kind).shareable:
@@ -82,7 +75,7 @@ class MoSConfig:
                 f"{self.kind}-wise routers have outputs of one layer's size and cannot be shared; drop share_router"
             )
         if self.start not in STARTS:
-            raise unknown_choice("start of experts (--mos-start)", self.start, STARTS)
+            raise unknown_choice("initialisation of experts (--mos-start)", self.start, STARTS)
         if self.rank < 0 or (self.rank and self.experts < 2):
             raise ConfigError(
                 f"rank {self.rank} of the differences of {self.experts} experts; expected 0 (full experts), or more"
@@ -91,15 +84,156 @@ class MoSConfig:
 
     @property
     def shared(self) -> bool:
-        """Whether one router serves both linear layers of a feed-forward layer."""
+        """One router serves both linear layers of a feed-forward layer."""
         return self.kind != NONE and ROUTERS.get(self.kind).shareable and self.share_router is not False
 
 
-def mix(experts: Tensor, coefficients: Tensor, out_features: int, in_features: int) -> Tensor:
-    """Experts ``(M, O, I)`` and coefficients ``(M,)`` or ``(O, M)`` to one matrix of the sizes that are asked for.
+# -- routers -----------------------------------------------------------------------------------------------------------
 
-    The matrix is of the experts' type. Coefficients, and the gradient of each, a sum over a row or the whole matrix,
-    may be float32 where experts are halves.
+
+class Router(nn.Module):
+    """An MLP from an architecture's encoding ``(F,)`` to mixtures of the experts, each a softmax.
+
+    A subclass defines the number of mixtures of a layer (:meth:`rows`) and the coefficients (:meth:`forward`).
+    """
+
+    shareable: ClassVar[bool] = False
+    """One router can serve both linear layers of a feed-forward layer; by default it then does."""
+
+    def __init__(self, features: int, config: MoSConfig, out_features: int) -> None:
+        super().__init__()
+        self.features = features
+        self.experts = config.experts
+        widths = [features] + [config.router_hidden] * (config.router_layers - 1)
+        self.hidden = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
+        self.out = nn.Linear(widths[-1], config.experts * self.rows(out_features))
+        self.dropout = config.router_dropout
+
+    @staticmethod
+    def rows(out_features: int) -> int:
+        """Return the number of mixtures of a layer with O = ``out_features``; smaller layers use the first ones."""
+        raise NotImplementedError
+
+    def forward(self, encoding: Tensor, out_features: int) -> Tensor:
+        """Return the coefficients ``(M,)`` of the matrix, or ``(O, M)`` of its rows."""
+        raise NotImplementedError
+
+    def mixtures(self, encoding: Tensor, rows: int) -> Tensor:
+        """Return the first mixtures, ``(rows, M)``, computing only these rows of the last linear layer.
+
+        Computed in float32 also under autocast: the gradient of a coefficient, a sum over a matrix, overflows float16.
+        """
+        if not isinstance(encoding, Tensor) or encoding.shape != (self.features,):
+            shape = f"of shape {tuple(encoding.shape)}" if hasattr(encoding, "shape") else repr(encoding)
+            raise ConfigError(
+                f"the encoding of an architecture is a {type(encoding).__name__} {shape}, expected a tensor of shape"
+                f" ({self.features},); 'torch.from_numpy(space.encode(architecture)[0])' is one"
+            )
+        exact = torch.promote_types(self.out.weight.dtype, torch.float32)
+        used = self.experts * rows
+        with without_autocast(encoding):
+            x = encoding.to(exact)
+            for layer in self.hidden:
+                x = torch.relu(nn.functional.linear(x, *(parameter.to(exact) for parameter in layer.parameters())))
+                x = nn.functional.dropout(x, self.dropout, self.training)
+            weight, bias = prefix(self.out.weight, used).to(exact), prefix(self.out.bias, used).to(exact)
+            return torch.softmax(nn.functional.linear(x, weight, bias).view(rows, self.experts), dim=-1)
+
+
+class LayerRouter(Router):
+    """One mixture for the whole matrix (equation 4)."""
+
+    shareable = True
+
+    @staticmethod
+    def rows(out_features: int) -> int:
+        return 1
+
+    def forward(self, encoding: Tensor, out_features: int) -> Tensor:
+        return self.mixtures(encoding, 1)[0]
+
+
+class NeuronRouter(Router):
+    """One mixture for each row (equation 5).
+
+    The last linear layer is xavier-uniform with zero bias, like the authors'; the others have torch's default.
+    """
+
+    def __init__(self, features: int, config: MoSConfig, out_features: int) -> None:
+        super().__init__(features, config, out_features)
+        nn.init.xavier_uniform_(self.out.weight)
+        nn.init.zeros_(self.out.bias)
+
+    @staticmethod
+    def rows(out_features: int) -> int:
+        return out_features
+
+    def forward(self, encoding: Tensor, out_features: int) -> Tensor:
+        return self.mixtures(encoding, out_features)
+
+
+ROUTERS: Registry[type[Router]] = Registry(
+    "kind of mixture (--mos)",
+    "",
+    {"layer": "nas_core.layers.mos:LayerRouter", "neuron": "nas_core.layers.mos:NeuronRouter"},
+    Router,
+    of_classes=True,
+)
+
+
+# -- linear layers of experts ------------------------------------------------------------------------------------------
+
+
+class MoSLinear(nn.Module):
+    """An elastic linear layer of M experts, mixed into one matrix by coefficients ``(M,)`` or ``(O, M)``.
+
+    Parameters are ``weight`` (M, O, I) and ``bias`` (M, O). With experts of low rank, ``weight`` (1, O, I) is the first
+    expert, and ``left`` (M - 1, O, r) and ``right`` (M - 1, r, I) are the factors of the differences of the others.
+
+    Raises:
+        ConfigError: the rank of the experts is above that of the layer.
+    """
+
+    def __init__(self, in_features: int, out_features: int, config: MoSConfig) -> None:
+        super().__init__()
+        full = 1 if config.rank else config.experts
+        drawn = [ElasticLinear(in_features, out_features) for _ in range(full if config.start == STARTS[0] else 1)]
+        spread = SPREAD if config.start == "near" else 0.0
+        if len(drawn) == full:
+            weight = torch.stack([linear.weight.detach() for linear in drawn])
+        else:
+            weight = near_copies(drawn[0].weight, full, spread)
+        self.weight = nn.Parameter(weight)
+        self.bias = nn.Parameter(torch.zeros(config.experts, out_features))
+        self.rank = config.rank
+        if config.rank:
+            left, right = init_factors(weight[0], config.experts, config.rank, spread)
+            self.left, self.right = nn.Parameter(left), nn.Parameter(right)
+
+    def experts(self) -> Tensor:
+        """Return every expert as a full matrix, ``(M, O, I)``."""
+        return low_rank_experts(self.weight[0], self.left, self.right) if self.rank else self.weight
+
+    def select(self, in_features: int, out_features: int, coefficients: Tensor) -> Affine:
+        """Return the mixed weight ``(out_features, in_features)`` and bias ``(out_features,)``."""
+        exact = torch.promote_types(self.weight.dtype, torch.float32)
+        with without_autocast(self.weight):
+            coefficients = coefficients.to(exact)
+            if self.rank:
+                factors = self.weight[0], self.left, self.right
+                weight = mix_low_rank(*factors, coefficients, out_features, in_features)
+            else:
+                weight = mix(self.weight, coefficients, out_features, in_features)
+            by_expert = coefficients if coefficients.dim() == 1 else coefficients.t()
+            bias = prefix(self.bias, len(self.bias), out_features).to(exact)
+            mixed = by_expert @ bias if by_expert.dim() == 1 else (by_expert * bias).sum(0)
+            return Affine(weight, mixed.to(self.bias.dtype))
+
+
+def mix(experts: Tensor, coefficients: Tensor, out_features: int, in_features: int) -> Tensor:
+    """Mix experts ``(M, O, I)`` by coefficients ``(M,)`` or ``(O, M)`` to one matrix of these sizes, of their type.
+
+    Coefficients and their gradients may be float32 where experts are 16-bit.
     """
     mixed: Tensor = _Mix.apply(experts, coefficients, out_features, in_features)  # type: ignore[no-untyped-call]
     return mixed
@@ -108,8 +242,8 @@ def mix(experts: Tensor, coefficients: Tensor, out_features: int, in_features: i
 class _Mix(torch.autograd.Function):
     """``sum_i c_i E_i[:o, :i]`` in one pass over the experts, forward and backward.
 
-    The gradient is written straight into an expert-shaped buffer; autograd's own slicing would fill, copy and add one
-    such buffer for every expert.
+    The gradient is written into one buffer of the experts' shape; autograd's slicing would fill, copy and add one per
+    expert.
     """
 
     @staticmethod
@@ -140,61 +274,129 @@ class _Mix(torch.autograd.Function):
 
 
 def _columns(coefficients: Tensor) -> tuple[Tensor, ...]:
-    """The coefficient of each expert, broadcastable to ``(O, I)``."""
+    """Return the coefficient of each expert, broadcastable to ``(O, I)``."""
     if coefficients.dim() == 1:
         return coefficients.unbind()
     return tuple(column[:, None] for column in coefficients.unbind(dim=1))
 
 
-class MoSLinear(nn.Module):
-    """An elastic linear layer of M experts, mixed into one matrix by coefficients ``(M,)`` or ``(O, M)``.
-
-    Its parameters are ``weight`` (M, O, I) and ``bias`` (M, O). With experts of low rank, ``weight`` (1, O, I) is the
-    first of them, and ``left`` (M - 1, O, r) and ``right`` (M - 1, r, I) are the factors of what the others add to it.
-
-    Raises:
-        ConfigError: the rank of the experts is above that of the layer.
-    """
-
-    def __init__(self, in_features: int, out_features: int, config: MoSConfig) -> None:
-        super().__init__()
-        full = 1 if config.rank else config.experts
-        drawn = [ElasticLinear(in_features, out_features) for _ in range(full if config.start == STARTS[0] else 1)]
-        spread = SPREAD if config.start == "near" else 0.0
-        if len(drawn) == full:
-            weight = torch.stack([each.weight.detach() for each in drawn])
-        else:
-            weight = near_copies(drawn[0].weight, full, spread)
-        self.weight = nn.Parameter(weight)
-        self.bias = nn.Parameter(torch.zeros(config.experts, out_features))
-        self.rank = config.rank
-        if config.rank:
-            left, right = start_factors(weight[0], config.experts, config.rank, spread)
-            self.left, self.right = nn.Parameter(left), nn.Parameter(right)
-
-    def experts(self) -> Tensor:
-        """Every expert as a full matrix, ``(M, O, I)``."""
-        return low_rank_experts(self.weight[0], self.left, self.right) if self.rank else self.weight
-
-    def select(self, in_features: int, out_features: int, coefficients: Tensor) -> Affine:
-        """The mixed weight ``(out_features, in_features)`` and bias ``(out_features,)``."""
-        exact = torch.promote_types(self.weight.dtype, torch.float32)
-        with without_autocast(self.weight):
-            coefficients = coefficients.to(exact)
-            if self.rank:
-                first, factors = self.weight[0], (self.left, self.right)
-                weight = mix_low_rank(first, *factors, coefficients, out_features, in_features)
-            else:
-                weight = mix(self.weight, coefficients, out_features, in_features)
-            by_expert = coefficients if coefficients.dim() == 1 else coefficients.t()
-            bias = prefix(self.bias, len(self.bias), out_features).to(exact)
-            mixed = by_expert @ bias if by_expert.dim() == 1 else (by_expert * bias).sum(0)
-            return Affine(weight, mixed.to(self.bias.dtype))
-
-
 def naive_mix(experts: Tensor, coefficients: Tensor, out_features: int, in_features: int) -> Tensor:
-    """Equations 4 and 5 as written, in float32: the reference of :func:`mix`."""
+    """Compute equations 4 and 5 as written in float32, the reference of :func:`mix`."""
     used = experts[:, :out_features, :in_features].float()
     if coefficients.dim() == 1:
         return torch.einsum("m,moi->oi", coefficients.float(), used)
     return sum((torch.diag(coefficients[:, i].float()) @ used[i] for i in range(len(used))), torch.zeros_like(used[0]))
+
+
+def near_copies(weight: Tensor, count: int, spread: float = SPREAD, stream: torch.Generator | None = None) -> Tensor:
+    """Return copies ``(M, ..)`` of a tensor ``(..)`` plus normal differences, whose mean over the copies is 0.
+
+    Args:
+        count: M; a single copy is the tensor.
+        spread: standard deviation of the draws, over that of the tensor; 0: equal copies.
+        stream: a CPU generator; default: torch's global one.
+    """
+    copies = weight.detach().expand(count, *weight.shape)
+    if not spread:
+        return copies.clone()
+    device = weight.device if stream is None else torch.device("cpu")
+    drawn = torch.randn(count, *weight.shape, generator=stream, device=device)
+    differences = (drawn - drawn.mean(0)) * spread * copies[0].float().std(correction=0).to(device)
+    return copies.to(device) + differences.to(weight.dtype)
+
+
+# -- experts of low rank -----------------------------------------------------------------------------------------------
+
+
+def init_factors(first: Tensor, count: int, rank: int, spread: float = 0.0) -> tuple[Tensor, Tensor]:
+    """Initialise the factors U (M - 1, O, r) and V (M - 1, r, I) of experts ``E_i = E_1 + U_i V_i``, as in LoRA.
+
+    V is uniform up to ``1 / sqrt(I)``. U is 0, or such that products have ``spread`` times the deviation of E_1.
+    """
+    rows, columns = first.shape
+    if rank > min(rows, columns):
+        raise ConfigError(
+            f"experts of rank {rank} in a layer of {columns} inputs and {rows} outputs; expected at most"
+            f" {min(rows, columns)}, or 0 for full experts"
+        )
+    bound = columns**-0.5
+    right = torch.empty(count - 1, rank, columns).uniform_(-bound, bound)
+    left = torch.zeros(count - 1, rows, rank)
+    if spread:
+        product_std = bound * (rank / 3) ** 0.5  # of an entry, where entries of U have 1
+        left.normal_().mul_(first.detach().std(correction=0) * spread / product_std)
+    return left, right
+
+
+def mix_low_rank(
+    first: Tensor, left: Tensor, right: Tensor, coefficients: Tensor, out_features: int, in_features: int
+) -> Tensor:
+    """Compute ``E_1 + sum_{i>1} c_i U_i V_i`` of these sizes in one product.
+
+    This is the mixture, since coefficients (M,) or (O, M) sum to 1; they may be float32 where the others are 16-bit.
+    """
+    shares = coefficients[1:, None] if coefficients.dim() == 1 else coefficients[:, 1:].t()
+    used = prefix(left, len(left), out_features)
+    scaled = (used.to(shares.dtype) * shares[..., None]).to(first.dtype)  # its gradient's sums overflow float16
+    other = prefix(right, *right.shape[:2], in_features)
+    return torch.addmm(prefix(first, out_features, in_features), scaled.transpose(0, 1).flatten(1), other.flatten(0, 1))
+
+
+def low_rank_experts(first: Tensor, left: Tensor, right: Tensor) -> Tensor:
+    """Return every expert as a full matrix, (M, O, I)."""
+    return torch.cat([first[None], first + left @ right])
+
+
+# -- diversity of experts ----------------------------------------------------------------------------------------------
+
+
+def expert_layers(network: nn.Module) -> list[MoSLinear]:
+    """Return the linear layers that have several experts.
+
+    Raises:
+        ConfigError: there are none.
+    """
+    layers = [module for module in network.modules() if isinstance(module, MoSLinear) and len(module.bias) > 1]
+    if not layers:
+        raise ConfigError(
+            "the network has no layers of several experts to be kept apart; give --mos layer or neuron, and"
+            " --mos-experts 2 or more"
+        )
+    return layers
+
+
+def check_apart(weight: float, network: nn.Module) -> None:
+    """Check the weight of :func:`experts_alike` in a training loss; 0 disables it.
+
+    Raises:
+        ConfigError: it is negative or not finite, or the network has no several experts.
+    """
+    if not 0 <= weight < float("inf"):
+        raise ConfigError(f"--mos-apart is {weight}; expected a weight above 0, such as 0.1, or 0 for none")
+    if weight:
+        expert_layers(network)
+
+
+def experts_alike(network: nn.Module) -> Tensor:
+    """Return the mean similarity of experts (:func:`rows_alike`) over a network's layers, without biases.
+
+    The penalty of Bansal et al. 2018 with cosines: 0 for orthogonal rows, 1 for experts equal up to a factor.
+    """
+    return torch.stack([rows_alike(layer.experts()) for layer in expert_layers(network)]).mean()
+
+
+def rows_alike(experts: Tensor) -> Tensor:
+    """Return the mean squared cosine of equal rows of two experts, over rows and pairs of experts ``(M, O, I)``."""
+    with without_autocast(experts):
+        rows = experts.to(torch.promote_types(experts.dtype, torch.float32)).transpose(0, 1)
+        products = rows @ rows.mT
+        norms = products.diagonal(dim1=1, dim2=2).clamp(min=torch.finfo(products.dtype).tiny ** 0.5)
+        i, j = torch.triu_indices(len(experts), len(experts), 1, device=experts.device)
+        return (products[:, i, j].square() / (norms[:, i] * norms[:, j])).mean()
+
+
+def naive_alike(experts: Tensor) -> Tensor:
+    """Compute :func:`rows_alike` by its definition in float32."""
+    rows = experts.float()
+    pairs = [(rows[i], rows[j]) for i in range(len(rows)) for j in range(i)]
+    return torch.stack([torch.cosine_similarity(a, b, dim=1).square().mean() for a, b in pairs]).mean()

@@ -1,4 +1,4 @@
-"""Positions of a supernet's width, of which subnets read a prefix: computed sinusoids, or a table that is stored."""
+"""Position embeddings of a supernet's width, of which subnets read a prefix: sinusoids, or a stored table."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from torch import Tensor, nn
 from nas_core.errors import ConfigError, unknown_choice
 
 POSITIONS = ("sinusoidal", "learned", "stored")
-"""Sinusoids of any length; a table that is trained; a table that is not, as of sinusoids whose channels were sorted."""
+"""Sinusoids of any length; a trained table; a constant table, as of sinusoids with sorted channels."""
+ROWS = 256
+"""Initial number of computed sinusoids."""
 
 
 def sinusoids(length: int, width: int) -> Tensor:
-    """``(length, width)``: sines in the first half, cosines in the second (Vaswani et al. 2017)."""
+    """Return ``(length, width)``: sines in the first half, cosines in the second (Vaswani et al. 2017)."""
     half = width // 2
     rate = torch.exp(torch.arange(half, dtype=torch.float) * -(math.log(10000.0) / max(half - 1, 1)))
     angle = torch.arange(length, dtype=torch.float)[:, None] * rate
@@ -22,13 +24,11 @@ def sinusoids(length: int, width: int) -> Tensor:
     return nn.functional.pad(table, (0, width - 2 * half))
 
 
-ROWS = 256
-"""Sinusoids of so many positions are computed at first."""
-
-
 class SinusoidalPositions(nn.Module):
-    """A table that grows on demand. ``width`` is the supernet's, also in an extracted subnet: its channels are a prefix
-    of the supernet's table, not a table of its own width."""
+    """A table of sinusoids that grows on demand.
+
+    ``width`` is the supernet's also in an extracted subnet, which reads a prefix of the channels.
+    """
 
     table: Tensor
 
@@ -38,21 +38,21 @@ class SinusoidalPositions(nn.Module):
         self.register_buffer("table", sinusoids(length, width), persistent=False)
 
     def resize(self, width: int) -> None:
-        """Use the table of another supernet width (when weights of another supernet are loaded)."""
+        """Change the width, when weights of another supernet are loaded."""
         self.width = width
         self.table = sinusoids(len(self.table), width).to(self.table)
 
     def forward(self, length: int, features: int) -> Tensor:
-        """Positions 0 to ``length - 1``, first ``features`` channels: (length, features)."""
+        """Return positions 0 to ``length - 1``, first ``features`` channels: (length, features)."""
         if length > len(self.table):
             self.table = sinusoids(max(length, 2 * len(self.table)), self.width).to(self.table)
         return self.table[:length, :features]
 
 
 class StoredPositions(nn.Module):
-    """A table (length, C) with one vector for each position, trained or not.
+    """A table (length, C), a parameter or a buffer.
 
-    Its parameter, or buffer, is ``table``. In an extracted subnet it has fewer columns than ``width``, the supernet's.
+    In an extracted subnet it has fewer columns than ``width``, the supernet's.
     """
 
     table: Tensor
@@ -67,30 +67,24 @@ class StoredPositions(nn.Module):
             self.register_buffer("table", table)
 
     def resize(self, width: int) -> None:
-        """Belong to a supernet of another width."""
+        """Change the supernet's width."""
         self.width = width
 
     def forward(self, length: int, features: int) -> Tensor:
-        """Positions 0 to ``length - 1``, first ``features`` channels: (length, features).
-
-        Raises:
-            ConfigError: more positions than the table has.
-        """
+        """Return positions 0 to ``length - 1``, first ``features`` channels: (length, features)."""
         if length > len(self.table):
             raise ConfigError(f"a sequence of {length} tokens, but positions are stored for {len(self.table)}")
         return self.table[:length, :features]
 
 
 def positions_of(kind: str, width: int, length: int, features: int) -> SinusoidalPositions | StoredPositions:
-    """The positions of a network.
+    """Make the positions of a network.
 
     Args:
         kind: one of :data:`POSITIONS`.
-        width: the supernet's channels; ``features``, those of this network.
-        length: how many are stored.
-
-    Raises:
-        UnknownChoiceError: no such kind.
+        width: channels of the supernet.
+        length: number of stored positions.
+        features: channels of this network.
     """
     if kind not in POSITIONS:
         raise unknown_choice("kind of positions", kind, POSITIONS)

@@ -1,8 +1,6 @@
-"""Output projection and label-smoothed cross entropy in one operation, without a logits-sized gradient chain.
+"""Output projection and label-smoothed cross entropy in one operation, which never stores all logits.
 
-At translation sizes on a CPU the output layer costs as much as the rest of a small network, and most of that is memory
-traffic on tensors of (tokens x vocabulary). Rows are processed in chunks that stay in cache, and the gradient, known in
-closed form, is computed in the same pass.
+Rows are processed in chunks that fit into the cache, and the gradient is computed in the same pass.
 """
 
 from __future__ import annotations
@@ -15,47 +13,46 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from nas_core.layers.modes import without_autocast
+from nas_core.layers.torch_modes import without_autocast
 
 _CHUNK_ELEMENTS = 1 << 21
-"""Logits held at a time on a CPU, about what its cache holds; an accelerator takes 64 times as many in one launch."""
-
+"""Logits in memory at a time on a CPU, about the size of its cache; an accelerator has 64 times as many."""
 
 _FP16_SCALE = 1024.0
-"""By which gradients of logits are larger in float16, whose smallest number is above the probability of a rare word."""
+"""Factor of gradients of logits in float16, which cannot represent the probability of a rare word."""
 
 
 class RowLosses(Protocol):
-    """What a loss makes of the logits of some rows."""
+    """A loss of rows of logits."""
 
     @property
     def sums(self) -> int:
-        """The number of sums it gives; the first is the loss, which alone has a gradient."""
+        """Number of results; only the first, the loss, has a gradient."""
 
     @property
     def steepest(self) -> float:
-        """A bound of the size of that gradient by any logit."""
+        """Bound of the absolute gradient by any logit."""
 
     def __call__(self, rows: slice, logits: Tensor, gradient: bool) -> tuple[tuple[Tensor, ...], Tensor | None]:
-        """The sums over the rows, and the gradient (n, V) of the first by the logits (n, V) if it is asked for.
+        """Return sums over the rows, and on request the gradient (n, V) of the first by the logits (n, V).
 
-        The logits are float32 or better, and may be overwritten.
+        Logits are at least float32, and may be overwritten.
         """
 
 
 class _ProjectedLoss(torch.autograd.Function):
-    """The loss, and its gradients in the working type of the sums; products are in the type of ``kind``."""
+    """The loss and its gradients in the type of sums, with products in the type ``kind``."""
 
     @staticmethod
-    def forward(ctx: Any, features: Tensor, table: Tensor, each: RowLosses, kind: torch.dtype) -> tuple[Tensor, ...]:
+    def forward(ctx: Any, features: Tensor, table: Tensor, loss: RowLosses, kind: torch.dtype) -> tuple[Tensor, ...]:
         ctx.types = features.dtype, table.dtype
         needs_grad = ctx.needs_input_grad[0] or ctx.needs_input_grad[1]
         features, table = features.to(kind), table.to(kind)
-        sums = tuple(features.new_zeros((), dtype=torch.float) for _ in range(each.sums))
-        grads = _Gradients(features, table, each.steepest) if needs_grad else None
+        sums = tuple(features.new_zeros((), dtype=torch.float) for _ in range(loss.sums))
+        grads = _Gradients(features, table, loss.steepest) if needs_grad else None
         for rows in row_chunks(len(features), table):
             logits = (features[rows] @ table.t()).float()
-            values, of_logits = each(rows, logits, needs_grad)
+            values, of_logits = loss(rows, logits, needs_grad)
             for total, value in zip(sums, values, strict=True):
                 total += value
             if grads is not None and of_logits is not None:
@@ -67,14 +64,12 @@ class _ProjectedLoss(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        found = [
-            (saved * grads[0].to(saved)).to(kind) for saved, kind in zip(ctx.saved_tensors, ctx.types, strict=True)
-        ]
-        return (*found, None, None)
+        saved = zip(ctx.saved_tensors, ctx.types, strict=True)
+        return (*((tensor * grads[0].to(tensor)).to(kind) for tensor, kind in saved), None, None)
 
 
 def row_chunks(rows: int, table: Tensor) -> Iterator[slice]:
-    """Rows whose logits are computed at a time with a table (V, C)."""
+    """Yield the rows whose logits are computed at a time with a table (V, C)."""
     elements = _CHUNK_ELEMENTS * (1 if table.device.type == "cpu" else 64)
     chunk = max(1, elements // table.shape[0])
     for start in range(0, rows, chunk):
@@ -92,17 +87,15 @@ class Smoothed(NamedTuple):
 
     @property
     def steepest(self) -> float:
-        """The difference of two distributions."""
         return 1.0
 
     def __call__(self, rows: slice, logits: Tensor, gradient: bool) -> tuple[tuple[Tensor, ...], Tensor | None]:
-        """Compute what :class:`RowLosses` says."""
         loss, nll, norm = self.losses(rows, logits)
         sums = loss.sum(), nll.sum()
         return sums, self.less_target(rows, logits.sub_(norm).exp_()) if gradient else None
 
     def losses(self, rows: slice, logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Both losses of each row, 0 at padding, and the logarithm of the sum of its exponentials, each (n, 1)."""
+        """Return both losses of each row, 0 at padding, and its logsumexp, each (n, 1)."""
         vocab, wanted = logits.shape[1], self.target[rows].unsqueeze(1)
         spread = self.smoothing / (vocab - 1)
         at_target, total = logits.gather(1, wanted), logits.sum(1, keepdim=True)
@@ -113,14 +106,14 @@ class Smoothed(NamedTuple):
         return loss * keep, nll * keep, norm
 
     def less_target(self, rows: slice, p: Tensor, share: float = 1.0) -> Tensor:
-        """Probabilities (n, V), which are overwritten, less that share of the smoothed targets; 0 at padding."""
+        """Subtract a share of the smoothed targets from probabilities (n, V) in place; rows of padding become 0."""
         spread, wanted = self.smoothing / (p.shape[1] - 1), self.target[rows].unsqueeze(1)
         on_target = p.new_full(wanted.shape, -(1.0 - self.smoothing - spread) * share)
         return p.sub_(share * spread).scatter_add_(1, wanted, on_target).mul_(wanted.ne(self.padding_idx))
 
 
 class _Gradients:
-    """Gradients of features and table, filled chunk by chunk; float32 where the products are of halves."""
+    """Gradients of features and table, filled chunk by chunk; float32 for 16-bit products."""
 
     def __init__(self, features: Tensor, table: Tensor, steepest: float) -> None:
         self.features, self.table = features, table
@@ -130,7 +123,7 @@ class _Gradients:
         self.of_table = torch.zeros_like(table, dtype=exact, memory_format=torch.contiguous_format)
 
     def add(self, rows: slice, of_logits: Tensor) -> None:
-        """Add what the rows of a chunk give, from the gradients of their logits."""
+        """Add the gradients of a chunk from those of its logits."""
         kind = self.features.dtype
         if kind == self.of_table.dtype:
             grad = of_logits.to(kind)
@@ -147,12 +140,12 @@ class _Gradients:
 
 @functools.cache
 def sums_whole(kind: torch.dtype, device: torch.device) -> bool:
-    """Whether this torch gives products of halves in float32, as they were added up: on CUDA, from 2.8 on."""
+    """Return True if torch can return 16-bit products in float32: on CUDA, from 2.8."""
     if device.type != "cuda" or not hasattr(torch.ops.aten.mm, "dtype"):
         return False
-    tried = torch.ones(16, 16, dtype=kind, device=device)
+    ones = torch.ones(16, 16, dtype=kind, device=device)
     try:
-        return _whole(tried, tried).dtype == torch.float32
+        return _whole(ones, ones).dtype == torch.float32
     except RuntimeError:  # a build or device without it
         return False
 
@@ -163,7 +156,7 @@ def _whole(a: Tensor, b: Tensor) -> Tensor:
 
 
 def product_type(features: Tensor) -> torch.dtype:
-    """The type in which the products are computed: that of autocast where it is on, else that of the features."""
+    """Return the type of the products: that of autocast, or of the features without it."""
     device = features.device.type
     if features.dtype != torch.float64 and torch.is_autocast_enabled(device):
         return torch.get_autocast_dtype(device)
@@ -173,30 +166,35 @@ def product_type(features: Tensor) -> torch.dtype:
 def projected_smoothed_loss(
     features: Tensor, table: Tensor, target: Tensor, smoothing: float, padding_idx: int
 ) -> tuple[Tensor, Tensor]:
-    """Label-smoothed loss and negative log-likelihood, each summed over the tokens that are not padding.
+    """Compute label-smoothed loss and negative log-likelihood, each summed over all tokens but padding.
 
-    ``features`` (N, C), ``table`` (V, C), ``target`` (N,). The loss is fairseq's: ``smoothing`` spread over the other
-    V - 1 words. Only the loss has a gradient. Under autocast the three products are of its type, as a linear layer's
-    would be; softmax, loss and the sums of gradients are float32.
+    Only the loss has a gradient. Under autocast the products have its type; softmax, losses and sums of gradients are
+    float32.
+
+    Args:
+        features: (N, C).
+        table: (V, C).
+        target: (N,).
+        smoothing: probability of the other V - 1 words, as in fairseq.
     """
     loss, nll = projected(features, table, Smoothed(target, smoothing, padding_idx))
     return loss, nll
 
 
-def projected(features: Tensor, table: Tensor, each: RowLosses) -> tuple[Tensor, ...]:
-    """The sums of a loss over the logits of ``features`` (N, C) by ``table`` (V, C), which are never held together."""
-    if not torch.is_grad_enabled():  # a custom function is told what requires gradients even where none are recorded
+def projected(features: Tensor, table: Tensor, loss: RowLosses) -> tuple[Tensor, ...]:
+    """Return the sums of a loss over the logits of ``features`` (N, C) and ``table`` (V, C), chunk by chunk."""
+    if not torch.is_grad_enabled():  # needs_input_grad is True in a custom function also without gradients
         features, table = features.detach(), table.detach()
     kind = product_type(features)
     with without_autocast(features):
-        sums: tuple[Tensor, ...] = _ProjectedLoss.apply(features, table, each, kind)  # type: ignore[no-untyped-call]
+        sums: tuple[Tensor, ...] = _ProjectedLoss.apply(features, table, loss, kind)  # type: ignore[no-untyped-call]
     return sums
 
 
 def naive_smoothed_loss(
     features: Tensor, table: Tensor, target: Tensor, smoothing: float, padding_idx: int
 ) -> tuple[Tensor, Tensor]:
-    """The same by its definition, in float32: the reference."""
+    """Compute both losses by their definition in float32, the reference."""
     log_probs = F.log_softmax(features.float() @ table.float().t(), dim=-1)
     nll = -log_probs.gather(1, target.unsqueeze(1))[:, 0]
     smooth = -log_probs.sum(-1)

@@ -1,8 +1,4 @@
-"""Elastic encoder and decoder layers.
-
-A layer computes with weights handed to it and holds no state of the architecture: ``select`` gives the weights of one
-architecture, ``forward`` takes them.
-"""
+"""Elastic encoder and decoder layers: ``select`` returns the weights of an architecture, ``forward`` takes them."""
 
 from __future__ import annotations
 
@@ -11,15 +7,19 @@ from typing import NamedTuple
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nas_core.layers.attention.forward import cross_attention, cross_step, self_attention, self_read, self_step
 from nas_core.layers.attention.kinds import AttentionKind, AttentionState
 from nas_core.layers.attention.projections import (
     CrossAttentionWeights,
     ElasticCrossAttention,
     ElasticSelfAttention,
     SelfAttentionWeights,
+    cross_attention,
+    cross_step,
     one_or_several,
     select_kind,
+    self_attention,
+    self_read,
+    self_step,
 )
 from nas_core.layers.attention.softmax import SOFTMAX
 from nas_core.layers.feed_forward import ElasticFeedForward, FeedForwardWeights, feed_forward
@@ -29,7 +29,7 @@ from nas_core.layers.weights import NormWeights
 
 
 class Dropouts(NamedTuple):
-    """Probabilities in force: zero outside training."""
+    """Current dropout probabilities, 0 outside training."""
 
     residual: float = 0.0
     attention: float = 0.0
@@ -37,7 +37,7 @@ class Dropouts(NamedTuple):
 
 
 class EncoderLayerWeights(NamedTuple):
-    """The weights of one encoder layer for an architecture."""
+    """Weights of one encoder or image layer for an architecture."""
 
     self_attn: SelfAttentionWeights
     self_attn_norm: NormWeights
@@ -46,7 +46,7 @@ class EncoderLayerWeights(NamedTuple):
 
 
 class DecoderLayerWeights(NamedTuple):
-    """The weights of one decoder layer for an architecture."""
+    """Weights of one decoder layer for an architecture."""
 
     self_attn: SelfAttentionWeights
     self_attn_norm: NormWeights
@@ -57,47 +57,68 @@ class DecoderLayerWeights(NamedTuple):
 
 
 def norm(x: Tensor, weights: NormWeights) -> Tensor:
-    """Normalise the last dimension, as ``nn.LayerNorm`` does."""
+    """Normalise the last dimension, as ``nn.LayerNorm``."""
     return F.layer_norm(x, weights.weight.shape, *weights)
 
 
 class LayerForm(NamedTuple):
-    """How the sublayers of a layer are put together."""
+    """Structure of a layer."""
 
     norm_first: bool = False
     """Layer norm before each sublayer instead of after it."""
     activation: str = "relu"
-    """Function of the hidden units, one of :data:`nas_core.layers.feed_forward.ACTIVATIONS`."""
+    """Activation of hidden units, one of :data:`nas_core.layers.feed_forward.ACTIVATIONS`."""
     norm_eps: float = 1e-5
-    """Added to the variance by layer norms."""
+    """Epsilon of layer norms."""
 
 
 class AttentionConfig(NamedTuple):
-    """The attentions that a layer may use, with their settings."""
+    """Kinds of attention that a layer may use."""
 
     self_kinds: tuple[AttentionKind, ...] = (SOFTMAX,)
     cross_kinds: tuple[AttentionKind, ...] = (SOFTMAX,)
     relative: tuple[int, int] | None = None
-    """Farthest distance and head dimension of relative positions, for kinds of self-attention that take them."""
+    """Largest distance and head dimension of relative positions, for kinds of self-attention that take them."""
 
     def self_attention(self, embed_dim: int, qkv_dim: int) -> nn.Module:
-        """The projections of each kind of self-attention."""
         return one_or_several(
             self.self_kinds, lambda kind: ElasticSelfAttention(embed_dim, qkv_dim, kind, self.relative)
         )
 
     def cross_attention(self, embed_dim: int, memory_dim: int, qkv_dim: int) -> nn.Module:
-        """The projections of each kind of encoder-decoder attention."""
         return one_or_several(
             self.cross_kinds, lambda kind: ElasticCrossAttention(embed_dim, memory_dim, qkv_dim, kind)
         )
 
 
-class ElasticEncoderLayer(nn.Module):
-    """Self-attention and feed-forward, each with a residual connection and a layer norm (after it, or before).
+class ElasticLayer(nn.Module):
+    """Base of layers that start with self-attention and end with a feed-forward layer."""
 
-    A ``causal`` layer, in which each position reads itself and earlier ones, is also the decoder layer of a language
-    model, which has nothing else to read.
+    def __init__(self, form: LayerForm | None) -> None:
+        super().__init__()
+        self.form = form or LayerForm()
+        self.norm_first = self.form.norm_first
+
+    def _add_feed_forward(self, embed_dim: int, ffn_dim: int, features: int, mos: MoSConfig) -> None:
+        self.ffn = ElasticFeedForward(embed_dim, ffn_dim, features, mos, self.form.activation)
+        self.ffn_norm = ElasticLayerNorm(embed_dim, self.form.norm_eps)
+
+    def _before(self, x: Tensor, weights: NormWeights) -> Tensor:
+        return norm(x, weights) if self.norm_first else x
+
+    def _after(self, x: Tensor, update: Tensor, weights: NormWeights, drop: Dropouts) -> Tensor:
+        x = x + (F.dropout(update, drop.residual) if drop.residual else update)
+        return x if self.norm_first else norm(x, weights)
+
+    def _feed_forward(self, x: Tensor, ffn: FeedForwardWeights, weights: NormWeights, drop: Dropouts) -> Tensor:
+        update = feed_forward(self._before(x, weights), ffn, drop.activation)
+        return self._after(x, update, weights, drop)
+
+
+class ElasticEncoderLayer(ElasticLayer):
+    """Self-attention and feed-forward, each with a residual connection and a layer norm.
+
+    A ``causal`` layer is the decoder layer of a language model.
     """
 
     def __init__(
@@ -111,13 +132,11 @@ class ElasticEncoderLayer(nn.Module):
         attention: AttentionConfig | None = None,
         causal: bool = False,
     ) -> None:
-        super().__init__()
-        form = form or LayerForm()
-        self.norm_first, self.causal = form.norm_first, causal
+        super().__init__(form)
+        self.causal = causal
         self.self_attn = (attention or AttentionConfig()).self_attention(embed_dim, qkv_dim)
-        self.self_attn_norm = ElasticLayerNorm(embed_dim, form.norm_eps)
-        self.ffn = ElasticFeedForward(embed_dim, ffn_dim, features, mos, form.activation)
-        self.ffn_norm = ElasticLayerNorm(embed_dim, form.norm_eps)
+        self.self_attn_norm = ElasticLayerNorm(embed_dim, self.form.norm_eps)
+        self._add_feed_forward(embed_dim, ffn_dim, features, mos)
 
     def select(
         self,
@@ -128,7 +147,7 @@ class ElasticEncoderLayer(nn.Module):
         kind: str = "softmax",
         qkv_dim: int | None = None,
     ) -> EncoderLayerWeights:
-        """The weights for these sizes; ``qkv_dim`` is the width of queries, keys and values, default the full one."""
+        """Return the weights of these sizes; ``qkv_dim`` is by default the full width of queries, keys and values."""
         return EncoderLayerWeights(
             select_kind(self.self_attn, kind, embed_dim, heads, qkv_dim),
             self.self_attn_norm.select(embed_dim),
@@ -137,35 +156,28 @@ class ElasticEncoderLayer(nn.Module):
         )
 
     def forward(self, x: Tensor, weights: EncoderLayerWeights, mask: Tensor | None, drop: Dropouts) -> Tensor:
-        """``x`` (B, S, C) to (B, S, C); ``mask`` (B, 1, 1, S) is True at tokens, None without padding."""
-        first = self.norm_first
-        y = norm(x, weights.self_attn_norm) if first else x
-        y = self_attention(y, weights.self_attn, mask, drop.attention, self.causal)
-        return self._transform(x, y, weights, drop)
+        """Compute the layer of ``x`` (B, S, C); ``mask`` (B, 1, 1, S) is True at tokens, None without padding."""
+        y = self._before(x, weights.self_attn_norm)
+        return self._rest(x, self_attention(y, weights.self_attn, mask, drop.attention, self.causal), weights, drop)
 
     def read(self, x: Tensor, weights: EncoderLayerWeights) -> tuple[Tensor, AttentionState]:
-        """The first positions of a causal layer: ``x`` (B, T, C) to (B, T, C), and what :meth:`step` takes for the
-        next."""
-        y, after = self_read(norm(x, weights.self_attn_norm) if self.norm_first else x, weights.self_attn)
-        return self._transform(x, y, weights, Dropouts()), after
+        """Compute the first positions (B, T, C) of a causal layer, and its decoding state."""
+        y, state = self_read(self._before(x, weights.self_attn_norm), weights.self_attn)
+        return self._rest(x, y, weights, Dropouts()), state
 
     def step(
         self, x: Tensor, weights: EncoderLayerWeights, past: AttentionState | None
     ) -> tuple[Tensor, AttentionState]:
-        """The next position of a causal layer: ``x`` (B, 1, C) to (B, 1, C), and what of it to hand in as ``past`` next
-        time."""
-        y = norm(x, weights.self_attn_norm) if self.norm_first else x
-        y, after = self_step(y, weights.self_attn, past)
-        return self._transform(x, y, weights, Dropouts()), after
+        """Compute the next position (B, 1, C) of a causal layer, and its new decoding state."""
+        y, state = self_step(self._before(x, weights.self_attn_norm), weights.self_attn, past)
+        return self._rest(x, y, weights, Dropouts()), state
 
-    def _transform(self, x: Tensor, read: Tensor, weights: EncoderLayerWeights, drop: Dropouts) -> Tensor:
-        first = self.norm_first
-        x = _residual(x, read, weights.self_attn_norm, drop, first)
-        y = norm(x, weights.ffn_norm) if first else x
-        return _residual(x, feed_forward(y, weights.ffn, drop.activation), weights.ffn_norm, drop, first)
+    def _rest(self, x: Tensor, attended: Tensor, weights: EncoderLayerWeights, drop: Dropouts) -> Tensor:
+        x = self._after(x, attended, weights.self_attn_norm, drop)
+        return self._feed_forward(x, weights.ffn, weights.ffn_norm, drop)
 
 
-class ElasticDecoderLayer(nn.Module):
+class ElasticDecoderLayer(ElasticLayer):
     """Causal self-attention, encoder-decoder attention and feed-forward."""
 
     def __init__(
@@ -180,15 +192,13 @@ class ElasticDecoderLayer(nn.Module):
         attention: AttentionConfig | None = None,
         cross_qkv_dim: int | None = None,
     ) -> None:
-        super().__init__()
-        form, attention = form or LayerForm(), attention or AttentionConfig()
-        self.norm_first = form.norm_first
+        super().__init__(form)
+        attention = attention or AttentionConfig()
         self.self_attn = attention.self_attention(embed_dim, qkv_dim)
-        self.self_attn_norm = ElasticLayerNorm(embed_dim, form.norm_eps)
+        self.self_attn_norm = ElasticLayerNorm(embed_dim, self.form.norm_eps)
         self.cross_attn = attention.cross_attention(embed_dim, memory_dim, cross_qkv_dim or qkv_dim)
-        self.cross_attn_norm = ElasticLayerNorm(embed_dim, form.norm_eps)
-        self.ffn = ElasticFeedForward(embed_dim, ffn_dim, features, mos, form.activation)
-        self.ffn_norm = ElasticLayerNorm(embed_dim, form.norm_eps)
+        self.cross_attn_norm = ElasticLayerNorm(embed_dim, self.form.norm_eps)
+        self._add_feed_forward(embed_dim, ffn_dim, features, mos)
 
     def select(
         self,
@@ -202,8 +212,10 @@ class ElasticDecoderLayer(nn.Module):
         cross_kind: str = "softmax",
         qkv_dims: tuple[int | None, int | None] = (None, None),
     ) -> DecoderLayerWeights:
-        """The weights for these sizes; ``qkv_dims`` are the widths of queries, keys and values of self-attention and of
-        that to the encoder, default the full ones."""
+        """Return the weights of these sizes.
+
+        ``qkv_dims`` are the widths of queries, keys and values of self-attention and cross-attention, by default full.
+        """
         return DecoderLayerWeights(
             select_kind(self.self_attn, self_kind, embed_dim, self_heads, qkv_dims[0]),
             self.self_attn_norm.select(embed_dim),
@@ -222,17 +234,20 @@ class ElasticDecoderLayer(nn.Module):
         drop: Dropouts,
         positions: Tensor | None = None,
     ) -> Tensor:
-        """All positions at once: ``x`` (B, T, C) to (B, T, C).
+        """Compute all positions: ``x`` (B, T, C) to (B, T, C).
 
-        ``memory`` are this layer's keys and values of the encoder's output; ``mask`` (B, 1, 1, S), True at its tokens;
-        ``positions`` (B, S) of the tokens, for kinds that read them.
+        Args:
+            memory: keys and values of the encoder's output.
+            mask: (B, 1, 1, S), True at source tokens.
+            positions: (B, S) of source tokens, for kinds that read them.
         """
-        y = norm(x, weights.self_attn_norm) if self.norm_first else x
+        y = self._before(x, weights.self_attn_norm)
         y = self_attention(y, weights.self_attn, None, drop.attention, causal=True)
-        x = _residual(x, y, weights.self_attn_norm, drop, self.norm_first)
-        y = norm(x, weights.cross_attn_norm) if self.norm_first else x
+        x = self._after(x, y, weights.self_attn_norm, drop)
+        y = self._before(x, weights.cross_attn_norm)
         y = cross_attention(y, memory, weights.cross_attn, mask, drop.attention, positions)
-        return self._transform(x, y, weights, drop)
+        x = self._after(x, y, weights.cross_attn_norm, drop)
+        return self._feed_forward(x, weights.ffn, weights.ffn_norm, drop)
 
     def step(
         self,
@@ -243,24 +258,10 @@ class ElasticDecoderLayer(nn.Module):
         mask: Tensor | None,
         position: int = 0,
     ) -> tuple[Tensor, AttentionState]:
-        """Position ``position``: ``x`` (B, 1, C) to (B, 1, C), and what of it to hand in as ``past`` next time."""
+        """Compute position ``position`` (B, 1, C), and the new state of self-attention."""
         none = Dropouts()
-        y = norm(x, weights.self_attn_norm) if self.norm_first else x
-        y, past = self_step(y, weights.self_attn, past)
-        x = _residual(x, y, weights.self_attn_norm, none, self.norm_first)
-        y = norm(x, weights.cross_attn_norm) if self.norm_first else x
-        y = cross_step(y, memory, weights.cross_attn, mask, position)
-        return self._transform(x, y, weights, none), past
-
-    def _transform(self, x: Tensor, read: Tensor, weights: DecoderLayerWeights, drop: Dropouts) -> Tensor:
-        first = self.norm_first
-        x = _residual(x, read, weights.cross_attn_norm, drop, first)
-        y = norm(x, weights.ffn_norm) if first else x
-        return _residual(x, feed_forward(y, weights.ffn, drop.activation), weights.ffn_norm, drop, first)
-
-
-def _residual(x: Tensor, update: Tensor, weights: NormWeights, drop: Dropouts, norm_first: bool) -> Tensor:
-    if drop.residual:
-        update = F.dropout(update, drop.residual)
-    x = x + update
-    return x if norm_first else norm(x, weights)
+        y, state = self_step(self._before(x, weights.self_attn_norm), weights.self_attn, past)
+        x = self._after(x, y, weights.self_attn_norm, none)
+        y = cross_step(self._before(x, weights.cross_attn_norm), memory, weights.cross_attn, mask, position)
+        x = self._after(x, y, weights.cross_attn_norm, none)
+        return self._feed_forward(x, weights.ffn, weights.ffn_norm, none), state

@@ -1,4 +1,4 @@
-"""Parts of an elastic image transformer: patches to tokens, positions on a grid, and a layer with drop path.
+"""Layers of an elastic image transformer.
 
 Shapes: B batch, N tokens, C channels, P patch size.
 """
@@ -6,42 +6,31 @@ Shapes: B batch, N tokens, C channels, P patch size.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nas_core.layers.attention.forward import self_attention
-from nas_core.layers.attention.kinds import AttentionKind, exporting, placed
+from nas_core.layers.attention.kinds import AttentionKind, resolve_kind
 from nas_core.layers.attention.projections import (
-    ElasticSelfAttention,
     SelfAttentionWeights,
-    joined,
-    one_or_several,
+    join_heads,
     select_kind,
-    split_heads,
+    self_attention,
+    self_projections,
 )
-from nas_core.layers.feed_forward import ElasticFeedForward, FeedForwardWeights, feed_forward
+from nas_core.layers.feed_forward import feed_forward
 from nas_core.layers.linear import ElasticLayerNorm, prefix
 from nas_core.layers.mos import MoSConfig
-from nas_core.layers.transformer import Dropouts, LayerForm, norm
-from nas_core.layers.weights import Affine, NormWeights
-
-
-class VisionLayerWeights(NamedTuple):
-    """The weights of one layer for an architecture."""
-
-    self_attn: SelfAttentionWeights
-    self_attn_norm: NormWeights
-    ffn: FeedForwardWeights
-    ffn_norm: NormWeights
+from nas_core.layers.torch_modes import is_traced
+from nas_core.layers.transformer import AttentionConfig, Dropouts, ElasticLayer, EncoderLayerWeights, LayerForm, norm
+from nas_core.layers.weights import Affine
 
 
 class ElasticPatchEmbedding(nn.Module):
-    """Non-overlapping patches as tokens: one convolution with a stride of its own size.
+    """Non-overlapping patches as tokens: one convolution whose stride is its size.
 
-    Weights start such that standardised pixels give tokens of variance 1 after the network's factor sqrt(C).
+    Initialised so that standardised pixels give tokens of variance 1 after the network's factor sqrt(C).
     """
 
     def __init__(self, channels: int, embed_dim: int, patch_size: int) -> None:
@@ -51,21 +40,19 @@ class ElasticPatchEmbedding(nn.Module):
         nn.init.normal_(self.weight, std=(channels * patch_size**2 * embed_dim) ** -0.5)
 
     def select(self, embed_dim: int) -> Affine:
-        """Weight ``(embed_dim, channels, P, P)`` and bias ``(embed_dim,)``."""
+        """Return weight ``(embed_dim, channels, P, P)`` and bias ``(embed_dim,)``."""
         return Affine(prefix(self.weight, embed_dim), prefix(self.bias, embed_dim))
 
 
-class ElasticVisionLayer(nn.Module):
+class ElasticVisionLayer(ElasticLayer):
     """Self-attention and feed-forward, each after a layer norm and with a residual connection.
 
     Args:
-        attention: the kinds that an architecture may choose from, by name or with settings; all are scaled by the
-            number of tokens. Several have separate weights, under their names; of a single one the parameters have no
-            such name, so that a static subnet is this class too.
-        relative: farthest distance and head dimension of relative positions, for kinds that take them.
+        attention: kinds that an architecture may choose from, by name or with settings; all are scaled by the number
+            of tokens.
+        relative: largest distance and head dimension of relative positions, for kinds that take them.
 
-    ``attn_drop`` is for hooks alone: where there are any, they see the :func:`attention_weights` of each pass, which
-    fused and linear attention never hold otherwise. timm's ``AttentionExtract`` looks for it by this name.
+    Hooks of ``attn_drop`` get the :func:`attention_weights` of each pass, as timm's ``AttentionExtract`` expects.
     """
 
     def __init__(
@@ -79,32 +66,27 @@ class ElasticVisionLayer(nn.Module):
         relative: tuple[int, int] | None = None,
         form: LayerForm | None = None,
     ) -> None:
-        super().__init__()
-        form = form or LayerForm(norm_first=True)
-        self.self_attn = one_or_several(
-            [placed(kind, "image") for kind in attention],
-            lambda kind: ElasticSelfAttention(embed_dim, qkv_dim, kind, relative),
-        )
-        self.self_attn_norm = ElasticLayerNorm(embed_dim, form.norm_eps)
-        self.ffn = ElasticFeedForward(embed_dim, ffn_dim, features, mos, form.activation)
-        self.ffn_norm = ElasticLayerNorm(embed_dim, form.norm_eps)
+        super().__init__(form or LayerForm(norm_first=True))
+        kinds = tuple(resolve_kind(kind, "image") for kind in attention)
+        self.self_attn = AttentionConfig(kinds, relative=relative).self_attention(embed_dim, qkv_dim)
+        self.self_attn_norm = ElasticLayerNorm(embed_dim, self.form.norm_eps)
+        self._add_feed_forward(embed_dim, ffn_dim, features, mos)
         self.attn_drop = nn.Identity()
 
     def select(
         self, embed_dim: int, ffn_dim: int, heads: int, qkv_dim: int, kind: str, encoding: Tensor | None
-    ) -> VisionLayerWeights:
-        return VisionLayerWeights(
+    ) -> EncoderLayerWeights:
+        return EncoderLayerWeights(
             select_kind(self.self_attn, kind, embed_dim, heads, qkv_dim),
             self.self_attn_norm.select(embed_dim),
             self.ffn.select(embed_dim, ffn_dim, encoding),
             self.ffn_norm.select(embed_dim),
         )
 
-    def forward(self, x: Tensor, weights: VisionLayerWeights, drop: Dropouts, path: float = 0.0) -> Tensor:
-        """``x`` (B, N, C) to (B, N, C); ``path`` is the probability that a sublayer is skipped for an image.
+    def forward(self, x: Tensor, weights: EncoderLayerWeights, drop: Dropouts, path: float = 0.0) -> Tensor:
+        """Compute the layer of ``x`` (B, N, C); ``path`` is the probability of skipping a sublayer for an image.
 
-        Linear attention reads each pair by the share of the sequence that lies between them (M = N), so that larger
-        images, whose positions are interpolated, keep their weights. Unlike in the authors' code it is not causal.
+        Linear attention is scaled by the number of tokens (M = N), and, unlike in the authors' code, not causal.
         """
         y = norm(x, weights.self_attn_norm)
         if self.attn_drop._forward_hooks or self.attn_drop._forward_pre_hooks:
@@ -116,18 +98,15 @@ class ElasticVisionLayer(nn.Module):
 
 
 def _attention(x: Tensor, weights: SelfAttentionWeights, dropout: float) -> Tensor:
-    """Self-attention in the form that suits the moment: exporters know no autograd function of ours, and lay out the
-    result of fused attention in another order than the CPU does."""
-    if not exporting():
+    """Compute self-attention; under exporters by plain products, as fused attention has another memory layout there."""
+    if not is_traced():
         return self_attention(x, weights, None, dropout)
-    q, k, v = split_heads(F.linear(x, *weights.in_proj), 3, weights.heads)
-    return joined(weights.kind.plain(q, k, v, weights.relative), weights.out_proj)
+    return join_heads(weights.kind.plain(*self_projections(x, weights), weights.relative), weights.out_proj)
 
 
 def attention_weights(x: Tensor, weights: SelfAttentionWeights) -> Tensor:
-    """How much each token reads of each other, without dropout: ``x`` (B, N, C) to (B, H, N, N), whose rows sum to
-    1."""
-    q, k, _ = split_heads(F.linear(x, *weights.in_proj), 3, weights.heads)
+    """Return the attention matrix (B, H, N, N) of ``x`` (B, N, C), without dropout; rows sum to 1."""
+    q, k, _ = self_projections(x, weights)
     return weights.kind.weights(q, k, weights.relative)
 
 
@@ -136,8 +115,7 @@ def _dropped(x: Tensor, probability: float) -> Tensor:
 
 
 def drop_path(x: Tensor, probability: float) -> Tensor:
-    """``x`` (B, ..) with whole rows set to 0 and the others scaled up (Huang et al. 2016, "Deep Networks with
-    Stochastic Depth")."""
+    """Zero rows of ``x`` (B, ..) and scale the others (Huang et al. 2016, "Deep Networks with Stochastic Depth")."""
     if not probability:
         return x
     kept = torch.rand(x.shape[0], *[1] * (x.ndim - 1), device=x.device) >= probability
@@ -145,9 +123,9 @@ def drop_path(x: Tensor, probability: float) -> Tensor:
 
 
 def resize_positions(table: Tensor, old: tuple[int, int], new: tuple[int, int], antialias: bool = False) -> Tensor:
-    """Position embeddings ``(old rows * columns, C)`` interpolated to another grid: ``(new rows * columns, C)``.
+    """Interpolate position embeddings ``(old rows * columns, C)`` to another grid: ``(new rows * columns, C)``.
 
-    ``antialias``: by the smoother cubic of image libraries also where the grid grows, as timm does.
+    ``antialias`` applies to a larger grid, as in timm; a smaller grid always has it.
     """
     if old == new:
         return table

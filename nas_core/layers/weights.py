@@ -1,4 +1,4 @@
-"""The weights of one subnet, as nested tuples whose field names are the parameter names of its static model."""
+"""Weights of one subnet, as nested tuples whose field names are the parameter names of its static model."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from nas_core.errors import CheckpointError
 
 
 class Affine(NamedTuple):
-    """Weight and bias of a linear layer, ``(O, I), (O,)``."""
+    """Weight (O, I) and bias (O,) of a linear layer."""
 
     weight: Tensor
     bias: Tensor
 
 
 class NormWeights(NamedTuple):
-    """Weight and bias (C,) of a layer norm, and what is added to its variance."""
+    """Weight and bias (C,) of a layer norm, and its epsilon."""
 
     weight: Tensor
     bias: Tensor
@@ -28,13 +28,10 @@ class NormWeights(NamedTuple):
 
 
 def check_finite(weights: Mapping[str, Any], path: str | Path) -> None:
-    """Reject weights that hold NaN or an infinite number.
-
-    Args:
-        path: of their checkpoint, for the message.
+    """Reject weights with NaN or infinite numbers; ``path`` is that of their checkpoint.
 
     Raises:
-        CheckpointError: they do.
+        CheckpointError: there are some.
     """
     for name, tensor in weights.items():
         if isinstance(tensor, Tensor) and tensor.is_floating_point() and not torch.isfinite(tensor).all():
@@ -45,19 +42,13 @@ def check_finite(weights: Mapping[str, Any], path: str | Path) -> None:
 
 
 def named_tensors(value: Any, prefix: str = "") -> Iterator[tuple[str, Tensor]]:
-    """``(name, tensor)`` of every tensor in nested tuples, lists, named tuples and dictionaries; other values are
-    passed over."""
+    """Yield ``(name, tensor)`` of every tensor in nested tuples, lists, named tuples and dictionaries."""
     if isinstance(value, Tensor):
         yield prefix, value
         return
-    fields: Iterator[tuple[Any, Any]]
-    if hasattr(value, "_fields"):
-        fields = zip(value._fields, value, strict=True)
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
     elif isinstance(value, tuple | list):
-        fields = iter(enumerate(value))
-    elif isinstance(value, dict):
-        fields = iter(value.items())
-    else:
-        return
-    for name, item in fields:
+        value = dict(enumerate(value))
+    for name, item in value.items() if isinstance(value, dict) else ():
         yield from named_tensors(item, f"{prefix}.{name}" if prefix else str(name))

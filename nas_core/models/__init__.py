@@ -1,14 +1,22 @@
-"""Kinds of network, each whole in one folder: genes, network, subnet, costs, graph, workload, export, and its kind."""
+"""Kinds of network, one folder each: network, costs, workload, export, and the kind itself."""
 
 from typing import TYPE_CHECKING
 
 from nas_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from nas_core.models.costs import flops_g, params_m
-    from nas_core.models.kind import KINDS, ModelKind, OnePassKind, fitting_kind, kind_of, workload_of
+    from nas_core.models.kind import (
+        KINDS,
+        ModelKind,
+        OnePassKind,
+        SpacePart,
+        fitting_kind,
+        flops_g,
+        kind_of,
+        params_m,
+        workload_of,
+    )
     from nas_core.models.nasbench201 import NasBench201Net, nasbench201_network
-    from nas_core.models.parts import SpacePart
     from nas_core.models.workload import Convertible, OnePassWorkload, Workload
 
 __all__ = [

@@ -1,9 +1,4 @@
-"""The network of NAS-Bench-201 around a cell, with random weights: what scores of untrained networks are computed on.
-
-Dong & Yang, "NAS-Bench-201: Extending the Scope of Reproducible Neural Architecture Search", ICLR 2020, section 2.1: a
-convolution, three stages of N = 5 cells with 16, 32 and 64 channels, between stages a basic residual block of stride 2,
-global average pooling and a classifier. Convolutions of a cell are ReLU, convolution, batch norm. Weights are those
-that torch draws by default, as in the authors' networks.
+"""The network of a NAS-Bench-201 cell (Dong & Yang 2020, section 2.1) with random weights, for zero-cost proxies.
 
 Shapes: B batch, C channels.
 """
@@ -24,7 +19,7 @@ from nas_core.random_streams import own_streams
 
 
 class _ConvBlock(nn.Sequential):
-    """ReLU, convolution, batch norm; the result is as large as the input over ``stride``."""
+    """ReLU, convolution, batch norm."""
 
     def __init__(self, before: int, after: int, kernel: int, stride: int = 1) -> None:
         convolution = nn.Conv2d(before, after, kernel, stride, kernel // 2, bias=False)
@@ -32,7 +27,6 @@ class _ConvBlock(nn.Sequential):
 
 
 def _operation(name: str, channels: int) -> nn.Module | None:
-    """What stands on an edge; None where there is none."""
     if name == "none":
         return None
     if name == "skip_connect":
@@ -43,27 +37,27 @@ def _operation(name: str, channels: int) -> nn.Module | None:
 
 
 class _Cell(nn.Module):
-    """Four states, of which each is the sum of what operations make of those before it; the last is the result."""
+    """Four states, each the sum of operations on earlier states; the last is the output."""
 
     def __init__(self, operations: Sequence[int], channels: int) -> None:
         super().__init__()
-        made = {edge: _operation(CHOICES[index], channels) for edge, index in zip(STATES, operations, strict=True)}
-        self.edges = nn.ModuleDict({f"{a}_{b}": each for (a, b), each in made.items() if each is not None})
+        edges = {edge: _operation(CHOICES[index], channels) for edge, index in zip(STATES, operations, strict=True)}
+        self.edges = nn.ModuleDict({f"{a}_{b}": module for (a, b), module in edges.items() if module is not None})
 
     def forward(self, x: Tensor) -> Tensor:
         states = [x]
         for target in (1, 2, 3):
-            found = [
+            terms = [
                 self.edges[f"{source}_{target}"](states[source])
                 for source in range(target)
                 if f"{source}_{target}" in self.edges
             ]
-            states.append(sum(found[1:], found[0]) if found else torch.zeros_like(x))
+            states.append(sum(terms[1:], terms[0]) if terms else torch.zeros_like(x))
         return states[3]
 
 
 class _Residual(nn.Module):
-    """The basic residual block between two stages; its shortcut is an average over 2x2 and a 1x1 convolution."""
+    """A basic residual block of stride 2, whose shortcut is a 2x2 average pooling and a 1x1 convolution."""
 
     def __init__(self, before: int, after: int) -> None:
         super().__init__()
@@ -71,18 +65,18 @@ class _Residual(nn.Module):
         self.shortcut = nn.Sequential(nn.AvgPool2d(2, 2), nn.Conv2d(before, after, 1, bias=False))
 
     def forward(self, x: Tensor) -> Tensor:
-        found: Tensor = self.body(x) + self.shortcut(x)
-        return found
+        total: Tensor = self.body(x) + self.shortcut(x)
+        return total
 
 
 class NasBench201Net(nn.Module):
-    """Images ``(B, 3, height, width)`` to logits ``(B, classes)``, through ``3 * cells`` cells.
+    """A classifier of images ``(B, 3, height, width)`` with ``3 * cells`` cells.
 
     Args:
         operations: six indices into :data:`nas_core.graph.nasbench201.CHOICES`, in the order of the official string.
-        channels: C of the first stage; each next one has twice as many.
-        cells: cells of each stage.
-        classes: of the classifier.
+        channels: C of the first stage, doubled in each next one.
+        cells: per stage.
+        classes: number of logits.
     """
 
     def __init__(self, operations: Sequence[int], channels: int = 16, cells: int = 5, classes: int = 10) -> None:
@@ -110,14 +104,13 @@ def nasbench201_network(
     classes: int = 10,
     seed: int = 0,
 ) -> NasBench201Net:
-    """Build the network of a cell, with weights drawn by ``seed``; torch's own random streams stay where they are.
+    """Build the network of a cell, with weights drawn by ``seed``; torch's random state is not changed.
 
     Args:
         architecture: ``|nor_conv_3x3~0|+..``, or six indices into :data:`nas_core.graph.nasbench201.CHOICES`.
 
     Raises:
-        GraphError: another form. UnknownChoiceError: an operation that the benchmark does not have.
-        ConfigError: a size below 1.
+        GraphError, UnknownChoiceError: not a cell of the benchmark.
     """
     for name, size in (("channels", channels), ("cells", cells), ("classes", classes)):
         if size < 1:

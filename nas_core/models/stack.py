@@ -1,4 +1,4 @@
-"""What language models and masked language models have alike: one stack of layers over embedded tokens."""
+"""Common base of language models and masked language models: one stack of layers over embedded tokens."""
 
 from __future__ import annotations
 
@@ -14,20 +14,19 @@ from nas_core.layers import ElasticEmbedding, ElasticEncoderLayer
 from nas_core.layers.depth import check_order, kept_layers
 from nas_core.layers.positions import StoredPositions, positions_of
 from nas_core.layers.transformer import AttentionConfig, Dropouts, EncoderLayerWeights, LayerForm
-from nas_core.models.static import routed, routed_features
+from nas_core.models.static import encoding_size, router_encoding
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.bert import encoder_layers, layer_widths, network_width
 
 
 class TokenStack(nn.Module):
-    """Embeddings of tokens, positions and a stack of elastic layers, of which a kind of network makes its own.
+    """Embeddings of tokens, positions and a stack of elastic layers.
 
     Args:
-        config: the kind's settings, with those of dropout, ``positions``, ``embedding_scale``, ``padding_idx``,
-            ``layer_order`` and ``mos``.
-        reference_width: C for which positions and dropout are made; default: the largest of the space.
-        stored: how many positions are stored, where they are.
-        own_output: a table of its own predicts tokens, not that of the embedding.
+        config: settings of the kind of network.
+        reference_width: C of positions and of the scale of dropout; default: the largest of the space.
+        stored: number of stored positions.
+        own_output: the output projection does not share the table of the embedding.
     """
 
     reference_width: Tensor
@@ -57,28 +56,22 @@ class TokenStack(nn.Module):
         causal: bool = False,
         widths: Sequence[int] | None = None,
     ) -> None:
-        """Make the layers, each with its largest feed-forward width, width of queries, and its kinds of attention;
-        ``widths`` are their own, where these are not the network's."""
-        features, mos = routed_features(self.space, self.config.mos), self.config.mos
-        own = widths or [self.embed_dim] * len(widest)
+        """Make layers of the largest feed-forward width and width of queries; ``widths`` default to the network's."""
+        features, mos = encoding_size(self.space, self.config.mos), self.config.mos
+        widths = widths or [self.embed_dim] * len(widest)
         self.layers: list[ElasticEncoderLayer] = nn.ModuleList(  # type: ignore[assignment]
             ElasticEncoderLayer(width, ffn, qkv, features, mos, form, kinds, causal=causal)
-            for width, (ffn, qkv), kinds in zip(own, widest, attention, strict=True)
+            for width, (ffn, qkv), kinds in zip(widths, widest, attention, strict=True)
         )
         check_order(self.config.layer_order, len(self.layers))
 
     def _select_tables(self, width: int) -> tuple[Tensor, Tensor]:
-        """The tables of the embedding and of the output, which may be one."""
+        """Return the tables of the embedding and of the output, which may be the same."""
         table = self.embedding.select(width)
         return table, table if self.output is None else self.output.select(width)
 
     def _select_layers(self, architecture: Architecture) -> tuple[EncoderLayerWeights, ...]:
-        """The weights of the layers of an architecture.
-
-        Raises:
-            ArchitectureError: the architecture lies outside the space.
-        """
-        encoding = routed(self.space, architecture, self.config.mos, self.reference_width.device)
+        encoding = router_encoding(self.space, architecture, self.config.mos, self.reference_width.device)
         sizes = zip(layer_widths(architecture), encoder_layers(architecture), strict=True)
         return tuple(
             layer.select(width, genes.ffn_dim, genes.heads, encoding, genes.attention, genes.qkv_dim)
@@ -86,11 +79,11 @@ class TokenStack(nn.Module):
         )
 
     def kept_layers(self, architecture: Architecture) -> list[ElasticEncoderLayer]:
-        """The layers that an architecture runs, in the order in which it does."""
+        """Return the layers of an architecture, in order of execution."""
         return kept_layers(self.layers, architecture.number("layers"), self.config.layer_order)
 
     def _tables_of(self, subnet: Any) -> dict[str, Tensor]:
-        """The tensors of a subnet whose names in the static network are not its own."""
+        """Return the tensors of a subnet that have other names in the static network."""
         tables = {"embedding.weight": subnet.embedding}
         if self.output is not None:
             tables["output.weight"] = subnet.output
@@ -99,7 +92,7 @@ class TokenStack(nn.Module):
         return tables
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
-        """Positions and dropout depend on the supernet's width, which travels with the weights."""
+        """Restore the supernet's width, on which positions and dropout depend."""
         width = state_dict.get(prefix + "reference_width")
         if width is not None:
             if width.ndim:
@@ -114,6 +107,6 @@ class TokenStack(nn.Module):
         return Dropouts(config.dropout * scale, config.attention_dropout, config.activation_dropout * scale)
 
     def embedding_scale(self, table: Tensor) -> float:
-        """By what embeddings are multiplied."""
+        """Return the factor of embeddings."""
         fixed: float | None = self.config.embedding_scale
         return math.sqrt(table.shape[1]) if fixed is None else fixed

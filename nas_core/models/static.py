@@ -1,4 +1,4 @@
-"""The weights of one architecture of a supernet: what routers read, and what a static network gets."""
+"""Weights of one architecture of a supernet: encoding for routers, and state of a static network."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nas_core.space import Architecture, SearchSpace
 
 
 class StaticPass(nn.Module):
-    """A static network called with its inputs alone: the weights of its architecture are selected in each pass."""
+    """A static network with its inputs as only arguments; weights are selected in each pass."""
 
     def __init__(self, net: nn.Module, architecture: Architecture) -> None:
         super().__init__()
@@ -23,31 +23,21 @@ class StaticPass(nn.Module):
         return self.net(self.net.select(self.architecture), *inputs)  # type: ignore[operator]
 
 
-def routed(space: SearchSpace, architecture: Architecture, mos: MoSConfig, device: torch.device | str) -> Tensor | None:
-    """The encoding of an architecture, from which routers mix experts; None where there are none.
-
-    Raises:
-        ArchitectureError: the architecture lies outside the space. UnknownChoiceError: the settings name no encoding.
-    """
+def router_encoding(
+    space: SearchSpace, architecture: Architecture, mos: MoSConfig, device: torch.device | str
+) -> Tensor | None:
+    """Return the encoding of an architecture for routers; None without experts."""
     encoding = torch.from_numpy(space.encode(architecture, mos.encoding)[0])
     return None if mos.kind == "none" else encoding.to(device, non_blocking=True)
 
 
-def routed_features(space: SearchSpace, mos: MoSConfig) -> int:
-    """How many numbers :func:`routed` gives.
-
-    Raises:
-        UnknownChoiceError: the settings name no encoding.
-    """
+def encoding_size(space: SearchSpace, mos: MoSConfig) -> int:
+    """Return the length of the encoding."""
     return len(space.feature_names(mos.encoding))
 
 
-def selected(net: nn.Module, architecture: Architecture) -> Any:
-    """What the network's ``select`` gives in evaluation mode, without gradients; the network's own mode stays.
-
-    Raises:
-        ArchitectureError: the architecture lies outside the space.
-    """
+def select_eval(net: nn.Module, architecture: Architecture) -> Any:
+    """Call ``select`` in evaluation mode without gradients, and restore the network's mode."""
     training = net.training
     net.eval()
     try:
@@ -57,6 +47,6 @@ def selected(net: nn.Module, architecture: Architecture) -> Any:
         net.train(training)
 
 
-def copied(named: Iterable[tuple[str, Tensor]]) -> dict[str, Tensor]:
-    """A state dict of copies, which share nothing with the supernet."""
+def copy_state(named: Iterable[tuple[str, Tensor]]) -> dict[str, Tensor]:
+    """Return a state dict of contiguous copies."""
     return {name: tensor.detach().clone().contiguous() for name, tensor in named}

@@ -1,4 +1,4 @@
-"""What is run while the clock runs: the protocol of workloads, and the workload of a network that runs in one pass."""
+"""Workloads: the interface, and workloads of networks that run in one pass."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from nas_core.random_streams import own_streams
 from nas_core.space import Architecture
 
 FIRST_WORD = 4
-"""Smaller token numbers are fairseq's special symbols; number 1 is padding, which attention would skip."""
+"""Smaller token indices are fairseq's special symbols, of which padding is not attended to."""
 
 
 class Workload(Protocol):
-    """Something to time: named parts that are run one after the other, and the modules they use."""
+    """A computation to be timed."""
 
     @property
     def parts(self) -> Mapping[str, Callable[[], object]]:
-        """Name -> one pass of that part; later parts may use what earlier ones left."""
+        """Name -> one pass of that part, in order; later parts may use results of earlier ones."""
 
     @property
     def modules(self) -> Sequence[nn.Module]:
@@ -31,15 +31,15 @@ class Workload(Protocol):
 
 @runtime_checkable
 class Convertible(Protocol):
-    """A workload that can be timed in half precision."""
+    """A workload that can be timed in 16-bit precision."""
 
     def convert(self, dtype: torch.dtype) -> None:
-        """Make weights and real inputs numbers of this type, as those of a network that is deployed in it."""
+        """Convert weights and floating-point inputs to this type."""
         ...
 
 
 class OnePassWorkload:
-    """A network on inputs that never change, as the one part ``network``."""
+    """A network on constant inputs, as the part ``network``."""
 
     def __init__(self, network: nn.Module, inputs: Sequence[Tensor], device: str = "cpu") -> None:
         self._network = network.to(device).eval()
@@ -58,13 +58,12 @@ class OnePassWorkload:
         self._inputs = [tensor.to(dtype) if tensor.is_floating_point() else tensor for tensor in self._inputs]
 
     def run(self) -> object:
-        """One pass; gives what the network gives."""
+        """Run one pass and return its result."""
         return self._network(*self._inputs)
 
 
 class SubnetWorkload:
-    """A network with ``select``, and the weights of one architecture, which are taken once, as an extracted network has
-    them. What a kind of network runs with them are its ``parts``."""
+    """A network with ``select``, whose weights for one architecture are selected once; subclasses add ``parts``."""
 
     def __init__(self, net: nn.Module, architecture: Architecture, device: str) -> None:
         self._net: Any = net.to(device).eval()
@@ -84,23 +83,37 @@ class SubnetWorkload:
         self._select()
 
 
-def check_words(config: Any, *names: str) -> None:
-    """Check that those vocabularies of a workload's settings have more than special symbols.
+class OnePassSubnetWorkload(SubnetWorkload):
+    """A subnet on a constant input, as the part ``network``.
 
-    Raises:
-        ConfigError: one has not.
+    Args:
+        run: computes the output of (network, subnet, input).
     """
+
+    def __init__(
+        self, net: nn.Module, architecture: Architecture, inputs: Tensor, device: str, run: Callable[..., Tensor]
+    ) -> None:
+        self._inputs, self._run = inputs.to(device), run
+        super().__init__(net, architecture, device)
+
+    def convert(self, dtype: torch.dtype) -> None:
+        super().convert(dtype)
+        self._inputs = self._inputs.to(dtype) if self._inputs.is_floating_point() else self._inputs
+
+    @property
+    def parts(self) -> Mapping[str, Callable[[], object]]:
+        return {"network": lambda: self._run(self._net, self._subnet, self._inputs)}
+
+
+def check_words(config: Any, *names: str) -> None:
+    """Check that vocabularies of a workload have more than special symbols."""
     for name in names:
         if getattr(config, name) <= FIRST_WORD:
             raise ConfigError(f"{name} is {getattr(config, name)}, expected more than {FIRST_WORD} (special symbols)")
 
 
 def check_least(config: Any, **least: int) -> None:
-    """Check that those of a workload's settings are not below a number each.
-
-    Raises:
-        ConfigError: one is.
-    """
+    """Check minimum values of settings of a workload."""
     for name, number in least.items():
         if getattr(config, name) < number:
             raise ConfigError(f"{name} is {getattr(config, name)}, expected at least {number}")
@@ -108,6 +121,6 @@ def check_least(config: Any, **least: int) -> None:
 
 @contextmanager
 def same_draws() -> Iterator[None]:
-    """Draw the same random weights and inputs each time, and leave the caller's random numbers untouched."""
+    """Draw the same random weights and inputs in each block, without changing the caller's random streams."""
     with own_streams(0):
         yield

@@ -12,7 +12,9 @@ from nas_core.report.plots import COLOURS, figure_of, png, whole_numbers
 from nas_core.report.tables import Column, Table
 from nas_core.space import Architecture
 
+_KINDS = {"softmax": ("#1f6fb4", "S"), "linear": ("#d1662b", "L"), "local": ("#8a5fb0", "W")}
 _UNKNOWN = "#6d6d6d"
+"""Colour and letter of kinds of attention; others are grey, with their first letter."""
 _ROW, _STRIP = 1.55, 0.42
 """Inches of a row of bars and of a strip of kinds."""
 _LAYER, _NARROWEST = 0.46, 1.6
@@ -160,11 +162,11 @@ def _bars(axes: Any, values: Sequence[float]) -> None:
 
 def _colour(name: str) -> str:
     """Return the colour of a kind of attention; grey for other names."""
-    return KINDS.get(name).colour if name in KINDS.names() else _UNKNOWN
+    return _KINDS[name][0] if name in _KINDS else _UNKNOWN
 
 
 def _letter(name: str) -> str:
-    return KINDS.get(name).letter if name in KINDS.names() else name[:1].upper()
+    return _KINDS[name][1] if name in _KINDS else name[:1].upper()
 
 
 def _strip(axes: Any, values: Sequence[str]) -> None:

@@ -17,7 +17,7 @@ from scipy.stats import spearmanr
 from torch import Tensor, nn, no_grad
 
 from nas_core.errors import ConfigError
-from nas_core.layers.routers import Router
+from nas_core.layers.mos import Router
 from nas_core.space import Architecture
 from nas_core.studies.architectures import ArchitecturesConfig, chosen, params_m
 from nas_core.studies.base import Study, Subject, one_space

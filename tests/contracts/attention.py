@@ -1,4 +1,4 @@
-"""What every kind of attention must satisfy. A new kind subclasses `AttentionContract` and writes two things."""
+"""Contract of a kind of attention: subclass it and write `kind` and `reference`."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ from nas_core.layers.attention import (
     ElasticCrossAttention,
     ElasticSelfAttention,
     SelfAttentionWeights,
-    placed,
+    resolve_kind,
 )
-from nas_core.layers.attention.forward import (
+from nas_core.layers.attention.projections import (
     attend,
     cross_attention,
     cross_keys_values,
     cross_step,
     self_attention,
+    self_projections,
     self_read,
     self_step,
+    split_heads,
 )
-from nas_core.layers.attention.projections import split_heads
 from nas_core.layers.weights import Affine
 
 C, Q, HEADS = 10, 12, 3
@@ -144,10 +145,14 @@ class AttentionContract:
         whole = self_attention(x, weights, causal=True)
         y, past = self_read(x[:, :length], weights)
         torch.testing.assert_close(y, whole[:, :length], atol=1e-5, rtol=1e-4)
-        _, k, v = split_heads(nn.functional.linear(x[:, :length], *weights.in_proj), 3, HEADS)
-        slow = AttentionKind.after(weights.kind, k, v)
-        for fast, each in zip(past.tensors(), slow.tensors(), strict=True):
-            torch.testing.assert_close(fast, each, atol=1e-5, rtol=1e-4)
+        _, k, v = self_projections(x[:, :length], weights)
+        by_steps = None
+        for position in range(length):
+            here = slice(position, position + 1)
+            _, by_steps = weights.kind.step(k[:, :, here], k[:, :, here], v[:, :, here], by_steps)
+        assert by_steps is not None
+        for at_once, stepped in zip(past.tensors(), by_steps.tensors(), strict=True):
+            torch.testing.assert_close(at_once, stepped, atol=1e-5, rtol=1e-4)
         for position in range(length, length + 3):
             y, past = self_step(x[:, position : position + 1], weights, past)
             torch.testing.assert_close(y, whole[:, position : position + 1], atol=1e-5, rtol=1e-4)
@@ -169,18 +174,6 @@ class AttentionContract:
             kept = mask[row, 0, 0]
             alone = self_attention(x[row : row + 1, kept], weights)
             torch.testing.assert_close(together[row : row + 1, kept], alone, atol=1e-5, rtol=1e-4)
-
-    @pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
-    def test_packed_sentences_equal_each_alone(self, causal: bool) -> None:
-        kind, lengths = self.kind(), [5, 1, 37]
-        q, k, v = torch.randn(3, sum(lengths), HEADS, 4).unbind(0)
-        offsets = torch.tensor([0, *lengths]).cumsum(0)
-        together = kind.packed(q, k, v, offsets, causal=causal).split(lengths)
-        for row, parts in enumerate(zip(*(x.split(lengths) for x in (q, k, v)), strict=True)):
-            alone = kind.attend(*(part.transpose(0, 1)[None] for part in parts), causal=causal)
-            torch.testing.assert_close(together[row], alone[0].transpose(0, 1), atol=1e-5, rtol=1e-4)
-        with pytest.raises(ConfigError, match="offsets"):
-            kind.packed(q, k, v, torch.tensor([0, 3]))
 
     @pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
     def test_half_precision(self, weights: SelfAttentionWeights, causal: bool) -> None:
@@ -233,17 +226,16 @@ class AttentionContract:
         if getattr(kind, "normalize", "denominator") == "denominator":
             torch.testing.assert_close(read @ v, usual, atol=1e-5, rtol=1e-4)
 
-    def test_it_says_where_it_may_stand_and_what_it_is_called(self) -> None:
+    def test_places_and_names(self) -> None:
         kind = self.kind()
         assert kind.places and set(kind.places) <= set(PLACES)
         assert len({kind.operation(place) for place in kind.places}) == len(kind.places)
-        assert len(kind.letter) == 1 and kind.colour.startswith("#") and len(kind.colour) == 7
         for place in PLACES:
             if place in kind.places:
-                assert placed(kind, place, 300).longest in (None, 300)
+                assert resolve_kind(kind, place, 300).longest in (None, 300)
             else:
                 with pytest.raises(ConfigError, match=place):
-                    placed(kind, place)
+                    resolve_kind(kind, place)
         assert kind.is_bounded == (kind.scaled(300).longest == 300)
 
     @pytest.mark.onnx

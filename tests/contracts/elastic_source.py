@@ -14,10 +14,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from nas_core.errors import ConfigError, DataError, NasExtError
+from nas_core.errors import ConfigError, NasExtError
 from nas_core.space import Choice, SearchSpace, save_space
 from nas_core.supernet import Supernet, open_supernet, open_trained
-from nas_core.supernet.elastic import CRITERIA, Trained, importance, take_over
+from nas_core.supernet.elastic import Trained, take_over
 from nas_core.supernet.elastic.sorting import sort_axes
 
 
@@ -83,15 +83,6 @@ class ElasticSourceContract:
         assert moved <= named and all(len(before[name].unique()) == 1 for name in named - moved)
         assert trained.difference(net) <= 1e-5
 
-    @pytest.mark.parametrize("criterion", [each for each in CRITERIA if each != "none"])
-    def test_every_axis_has_scores(self, trained: Trained, criterion: str) -> None:
-        net, largest, batches = trained.net, trained.space.largest(), trained.calibration(2)
-        axes = trained.form.axes(net)
-        scores = importance(
-            net, axes, criterion, batches, lambda batch: trained.loss(net, net.select(largest), batch)
-        )  # fmt: skip
-        assert all(scores[axis.name].shape == (axis.size,) and float(scores[axis.name].sum()) > 0 for axis in axes)
-
     @pytest.mark.parametrize("mos", ["layer", "neuron"])
     def test_experts_begin_as_the_trained_network(self, trained: Trained, mos: str, tmp_path: Path) -> None:
         done = take_over(trained, tmp_path / "supernet.pt", importance_by="weight", mos=mos)
@@ -100,10 +91,6 @@ class ElasticSourceContract:
         assert opened.space == trained.space
         smallest = opened.evaluate(opened.space.smallest())
         assert smallest["loss"] < float("inf")
-
-    def test_the_supernet_opens_with_every_setting(self, supernet: Supernet, trained: Trained) -> None:
-        assert isinstance(supernet, Supernet) and supernet.space == trained.space
-        assert supernet.evaluate(supernet.space.largest())["loss"] < float("inf")
 
     def test_a_smaller_network_is_extracted(self, supernet: Supernet, tmp_path: Path) -> None:
         for name in ("smallest", "largest"):
@@ -135,14 +122,6 @@ class ElasticSourceContract:
         save_space(SearchSpace("smaller", halved, space.fixed), tmp_path / "smaller.yml")
         with pytest.raises(NasExtError, match="ffn"):
             self.open(checkpoint, space=str(tmp_path / "smaller.yml"))
-
-    def test_a_space_of_ones_own_may_contain_it(self, checkpoint: Path, trained: Trained, tmp_path: Path) -> None:
-        save_space(trained.space, tmp_path / "own.yml")
-        assert self.open(checkpoint, space=str(tmp_path / "own.yml")).space == trained.space
-
-    def test_a_file_that_is_not_there_is_refused(self, tmp_path: Path) -> None:
-        with pytest.raises(DataError, match="no file"):
-            self.open(tmp_path / "absent.pt")
 
 
 def _without_the_largest(choice: Choice) -> Choice:

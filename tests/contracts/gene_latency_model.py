@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nas_core.errors import ConfigError, DataError, NasExtError, SpaceError
+from nas_core.errors import ConfigError, DataError, NasExtError
 from nas_core.latency import GeneLatencyModel, latency_model, load_latency_model
 from nas_core.predictor.metrics import mape
 from nas_core.space import SearchSpace, get_space
@@ -88,22 +88,6 @@ class GeneLatencyModelContract:
             assert isinstance(loaded, GeneLatencyModel) and loaded.space == SPACE
             assert (loaded.interval, loaded.info, loaded.source) == (model.interval, model.info, "rows")
             np.testing.assert_allclose(loaded.predict_rows(data[0]), model.predict_rows(data[0]), rtol=1e-6)
-
-    def test_damaged_files_and_other_spaces_are_refused(self, model: GeneLatencyModel, tmp_path: Path) -> None:
-        model.save(path := tmp_path / "m.json")
-        with pytest.raises(SpaceError, match="differs from 'hat_wmt14_en_de'"):
-            load_latency_model(path, "genes", get_space("hat_wmt14_en_de"))
-        text = path.read_text()
-        for old, new, message in (
-            ('"nas-ext/latency-model"', '"something else"', "no latency model"),
-            ('"version": 1', '"version": 99', "upgrade"),
-            ('"arrays"', '"strays"', "damaged"),
-            ('"interval"', '"winterval"', "damaged"),
-        ):
-            path.write_text(text.replace(old, new))
-            with pytest.raises(DataError, match=message) as caught:
-                load_latency_model(path)
-            assert "\n" not in str(caught.value)
 
     def test_wrong_inputs_are_one_line(self, model: GeneLatencyModel, data: tuple[np.ndarray, np.ndarray]) -> None:
         rows, latency_ms = data

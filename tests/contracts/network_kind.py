@@ -127,11 +127,6 @@ class NetworkKindContract:
                 for mine, theirs in zip(wanted, got, strict=True):
                     np.testing.assert_allclose(theirs, mine.numpy(), rtol=1e-4, atol=1e-4)
 
-    def test_parts_are_those_that_are_timed(self) -> None:
-        space = self.space()
-        timed = self.kind.workload(space, space.smallest(), self.config()).parts
-        assert [part.name for part in self.kind.parts(space, space.smallest(), self.config())] == list(timed)
-
     def test_reports_show_its_layers(self) -> None:
         largest = self.space().largest()
         for genes in self.kind.layers(largest).values():

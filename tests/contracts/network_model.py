@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from safetensors import safe_open
-from safetensors.torch import save_file
 
 from nas_core.errors import ConfigError, DataError, NasExtError
 from nas_core.graph import Graph, GraphError, Graphs
 from nas_core.latency import latency_model, load_latency_model
 from nas_core.latency.by_graph import GraphLatencyModel, NetworkLatencies
 from nas_core.predictor import mape
-from tests.latency.by_graph.toy import batched, toy_graph, toy_networks
+from tests.latency.by_graph.toy import toy_graph, toy_networks
 
 
 class NetworkModelContract:
@@ -47,11 +45,6 @@ class NetworkModelContract:
         assert mape(predicted, test.latency_ms) < 0.6 * mape(constant, test.latency_ms)
         assert fitted.info["held_out"]["mape_percent"] == pytest.approx(mape(predicted, test.latency_ms))
 
-    def test_spread_grows_with_the_prediction(self, fitted: GraphLatencyModel, data: NetworkLatencies) -> None:
-        predicted, spread = fitted.predict_with_spread(data.graphs)
-        assert np.array_equal(predicted, fitted.predict(data.graphs))
-        assert spread == pytest.approx(predicted * fitted.relative_spread) and (spread > 0).all()
-
     def test_order_and_company_do_not_matter(self, fitted: GraphLatencyModel, data: NetworkLatencies) -> None:
         together = fitted.predict(data.graphs)
         backwards = fitted.predict(data.graphs[::-1])[::-1]
@@ -77,21 +70,6 @@ class NetworkModelContract:
         again = load_latency_model(tmp_path / "again.safetensors", "graph")
         assert again.predict(data.graphs).tolist() == fitted.predict(data.graphs).tolist()
 
-    def test_damaged_files_are_refused(self, fitted: GraphLatencyModel, tmp_path: Path) -> None:
-        path = tmp_path / "m.safetensors"
-        fitted.save(path)
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata()
-        save_file({}, path, metadata=metadata)
-        with pytest.raises(DataError, match="damaged") as caught:
-            load_latency_model(path, "graph")
-        assert "\n" not in str(caught.value)
-
-    def test_progress_ends_at_its_end(self, data: NetworkLatencies) -> None:
-        seen: list[tuple[int, int, float]] = []
-        self.make().fit(data, progress=lambda *row: seen.append(row))
-        assert not seen or (seen[-1][0] == seen[-1][1] == len(seen))
-
     def test_unseen_operations_are_told(
         self, fitted: GraphLatencyModel, caplog: pytest.LogCaptureFixture, data: NetworkLatencies
     ) -> None:
@@ -100,17 +78,6 @@ class NetworkModelContract:
         assert fitted.predict([toy_graph(np.random.default_rng(0), (5,))])[0] > 0
         told = [r.getMessage() for r in caplog.records if "operations of kind" in r.getMessage()]
         assert [text.count("attention") for text in told] == ([] if fitted.reads == ("static",) else [1])
-
-    def test_batches_that_no_training_network_has(
-        self, fitted: GraphLatencyModel, data: NetworkLatencies, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        graphs = [data.graphs[i] for i in range(6)]
-        alone = fitted.predict(graphs)
-        assert not caplog.records
-        larger = fitted.predict([batched(graph, 4) for graph in graphs])
-        assert (larger > 0.5 * alone).all() and (larger < 10 * alone).all()
-        (told,) = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
-        assert "a network has batch 4 where training networks have 1" in told and told.endswith("extrapolated")
 
     def test_a_fit_that_fails_leaves_no_half_model(self, data: NetworkLatencies, tmp_path: Path) -> None:
         model = self.make().fit(data, seed=1)

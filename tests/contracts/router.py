@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from nas_core.layers import ROUTERS, MoSConfig, Router
 from nas_core.layers.feed_forward import ElasticFeedForward, feed_forward
@@ -65,19 +65,6 @@ class RouterContract(ElasticContract):
         one[..., 0].sum().backward()
         for name, parameter in router.named_parameters():
             assert parameter.grad is not None and parameter.grad.any(), name
-
-    def test_half_precision(self) -> None:
-        """Coefficients stay float32: their gradients do not fit into float16."""
-        mixing: Tensor = self.router().bfloat16()(ENCODING, 7)
-        assert mixing.dtype == torch.float32
-        torch.testing.assert_close(mixing.double(), self.router()(ENCODING, 7), atol=0.02, rtol=0.02)
-
-    def test_one_expert_is_taken_whole(self) -> None:
-        assert torch.equal(self.router(experts=1)(ENCODING, 7), torch.ones_like(self.router(experts=1)(ENCODING, 7)))
-
-    def test_the_number_of_routers_of_a_layer(self) -> None:
-        layer = ElasticFeedForward(6, ROWS, FEATURES, self.config())
-        assert len(layer.routers) == (1 if ROUTERS.get(self.kind).shareable else 2)
 
 
 def _renamed(state: State) -> State:

@@ -93,13 +93,6 @@ class SpaceContract:
             assert np.array_equal(space.rows(space.architectures(rows)), rows)
         assert np.array_equal(space.mutate_rows(first, 0.0, rng), first)
 
-    def test_children_have_only_genes_of_their_parents(self) -> None:
-        space, rng = self.make(), np.random.default_rng(2)
-        first, second = space.sample_rows(rng, 200), space.sample_rows(rng, 200)
-        child = space.crossover_rows(first, second, rng)
-        assert ((child == first) | (child == second) | (child == -1)).all()
-        assert np.array_equal(space.crossover_rows(first, first, rng), first)
-
     def test_smallest_and_largest_bound_all_samples(self) -> None:
         space = self.make()
         codes = space.slots.codes(space.sample_rows(np.random.default_rng(3), 300))

@@ -12,7 +12,7 @@ from nas_core.errors import ConfigError
 from nas_core.latency.memory import Decodes, MeasuredMemory, measure_memory
 from nas_core.layers.attention.kinds import KINDS as ATTENTION
 from nas_core.models import kind_of
-from nas_core.models.memory import memory_numbers, state_numbers
+from nas_core.models.memory import state_numbers
 from nas_core.models.workload import OnePassWorkload
 from nas_core.space import SearchSpace, bert_space, get_space, image_space, language_space, translation_space
 from nas_core.space.masked_lm import masked_lm_space
@@ -162,7 +162,7 @@ def test_only_softmax_attention_keeps_more_as_it_decodes() -> None:
     kept = {name: [state_numbers(kind, 2, 8, length, 1) for length in (50, 500)] for name, kind in ATTENTION.items()}
     assert kept["softmax"] == [2 * 2 * 8 * 50, 2 * 2 * 8 * 500]
     assert kept["linear"][0] == kept["linear"][1] and kept["local"][0] == kept["local"][1]
-    assert memory_numbers(ATTENTION.get("softmax"), 2, 8, 30, 4) == 4 * 2 * 2 * 8 * 30
+    assert state_numbers(ATTENTION.get("softmax"), 2, 8, 30, 4) == 4 * 2 * 2 * 8 * 30
 
 
 @pytest.mark.parametrize("space", [IMAGE, MASKED["softmax"]], ids=["image", "masked_lm"])

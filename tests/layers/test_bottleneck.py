@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
-from nas_core.layers.bottleneck import ElasticBottlenecks, Joints, joined
+from nas_core.layers.bottleneck import ElasticBottlenecks, Joints
 from nas_core.layers.weights import named_tensors
 
 
@@ -36,14 +36,3 @@ def test_one_matrix_computes_what_two_maps_do() -> None:
     assert {name: tuple(tensor.shape) for name, tensor in named_tensors(maps)} == {
         name: tuple(tensor.shape) for name, tensor in static.named_parameters()
     }
-
-
-def test_a_network_of_full_width_begins_without_them() -> None:
-    x = torch.randn(2, 8)
-    for maps in (ElasticBottlenecks(8, (8, 8)).select((0, 1), (8, 8)), Joints([(8, 8)] * 3).select((0, 1), (8, 8))):
-        y = x
-        for each in maps:
-            y = F.linear(y, *each)
-        torch.testing.assert_close(y, x)
-    narrow = joined(*ElasticBottlenecks(8, (8,)).select((0,), (3,)))
-    assert narrow.weight.equal(torch.diag(torch.tensor([1.0] * 3 + [0.0] * 5)))

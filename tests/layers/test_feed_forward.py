@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
 from torch import nn
@@ -44,16 +42,6 @@ def case(mos: MoSConfig) -> ElasticCase:
 class TestFeedForward(ElasticContract):
     def case(self) -> ElasticCase:
         return case(PLAIN)
-
-
-class TestLayerWise(ElasticContract):
-    def case(self) -> ElasticCase:
-        return case(MoSConfig(kind="layer", router_hidden=8))
-
-
-class TestLayerWiseOwnRouters(ElasticContract):
-    def case(self) -> ElasticCase:
-        return case(MoSConfig(kind="layer", router_hidden=8, share_router=False))
 
 
 class TestNeuronWise(ElasticContract):
@@ -130,22 +118,7 @@ def test_input_survives_without_gradients() -> None:
     assert torch.equal(x, before)
 
 
-@pytest.mark.parametrize(
-    ("embed_dim", "ffn_dim", "encoding", "said"),
-    [
-        (7, 9, ENCODING, "embed_dim 7 and ffn_dim 9 .* expected 1 to 6 and 1 to 9"),
-        (6, 0, ENCODING, "ffn_dim 0 .* expected 1 to 6"),
-        (6, 9, None, r"NoneType None, expected a tensor of shape \(10,\)"),
-        (6, 9, ENCODING[None], r"Tensor of shape \(1, 10\), expected a tensor of shape \(10,\)"),
-        (6, 9, ENCODING.numpy(), r"ndarray of shape \(10,\), expected a tensor of shape \(10,\)"),
-    ],
-)
-@pytest.mark.parametrize("kind", ["layer", "neuron"])
-def test_wrong_sizes_and_encodings_are_one_line(
-    kind: str, embed_dim: int, ffn_dim: int, encoding: Any, said: str
-) -> None:
-    layer = ElasticFeedForward(6, 9, FEATURES, MoSConfig(kind=kind, router_hidden=8))
-    with pytest.raises(ConfigError, match=said):
-        layer.select(embed_dim, ffn_dim, encoding)
-    with pytest.raises(ConfigError, match="expected at least 1 of each"):
-        ElasticFeedForward(6, 9, 0, MoSConfig(kind=kind))
+@pytest.mark.parametrize(("sizes", "value"), [((7, 9), "embed_dim 7"), ((6, 0), "ffn_dim 0")])
+def test_wrong_sizes(sizes: tuple[int, int], value: str) -> None:
+    with pytest.raises(ConfigError, match=value):
+        ElasticFeedForward(6, 9, FEATURES, PLAIN).select(*sizes)

@@ -8,7 +8,6 @@ import torch.nn.functional as F
 from torch import nn
 
 from nas_core.layers import ElasticEmbedding, ElasticLayerNorm, ElasticLinear
-from nas_core.layers.linear import prefix
 from tests.contracts.elastic import ElasticCase, ElasticContract
 
 
@@ -63,14 +62,6 @@ class TestElasticEmbedding(ElasticContract):
         )
 
 
-def test_prefix_is_a_view_and_the_tensor_itself_where_nothing_is_cut() -> None:
-    tensor = torch.arange(24.0).view(2, 3, 4)
-    assert prefix(tensor, 2, 3, 4) is tensor
-    cut = prefix(tensor, 2, 2, 3)
-    assert torch.equal(cut, tensor[:, :2, :3])
-    assert cut.data_ptr() == tensor.data_ptr()
-
-
 @pytest.mark.parametrize("gain", [1.0, 2**-0.5])
 def test_linear_starts_like_hat(gain: float) -> None:
     torch.manual_seed(0)
@@ -79,10 +70,3 @@ def test_linear_starts_like_hat(gain: float) -> None:
     assert layer.weight.abs().max() <= bound
     assert abs(float(layer.weight.detach().std()) - bound / 3**0.5) < 0.01 * bound
     assert not layer.bias.any()
-
-
-def test_embedding_starts_with_an_empty_padding_row() -> None:
-    torch.manual_seed(0)
-    table = ElasticEmbedding(500, 64, 3).weight
-    assert not table[3].any()
-    assert abs(float(table.detach().std()) - 64**-0.5) < 0.002

@@ -1,6 +1,9 @@
-"""Linear layers of experts, mixed by given coefficients, and the settings of mixtures."""
+"""Mixtures of experts: routers, mixing, experts of low rank, initialisation, similarity, and settings."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -8,9 +11,94 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nas_core.errors import ConfigError, UnknownChoiceError
-from nas_core.layers import ROUTERS, ElasticLinear, MoSConfig, MoSLinear
-from nas_core.layers.mos import mix, naive_mix
+from nas_core.layers import ROUTERS, ElasticLinear, MoSConfig, MoSLinear, Router
+from nas_core.layers.feed_forward import ElasticFeedForward, feed_forward
+from nas_core.layers.mos import (
+    SPREAD,
+    check_apart,
+    experts_alike,
+    low_rank_experts,
+    mix,
+    mix_low_rank,
+    naive_alike,
+    naive_mix,
+    near_copies,
+    rows_alike,
+)
 from tests.contracts.elastic import ElasticCase, ElasticContract
+from tests.contracts.router import RouterContract
+
+
+class TestLayerRouter(RouterContract):
+    kind = "layer"
+
+
+class TestNeuronRouter(RouterContract):
+    kind = "neuron"
+
+
+def by_hand(router: Router, encoding: Tensor) -> Tensor:
+    """All logits of a router without dropout."""
+    x = encoding
+    for layer in router.hidden:
+        x = (layer.weight @ x + layer.bias).clamp(min=0)
+    return router.out.weight @ x + router.out.bias
+
+
+def router_of(kind: str, rows: int = 6, **settings: Any) -> Router:
+    return ROUTERS.get(kind)(10, MoSConfig(kind=kind, **settings), rows)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+@pytest.mark.parametrize("kind", ["layer", "neuron"])
+def test_router_depth_and_output(depth: int, kind: str) -> None:
+    torch.manual_seed(0)
+    router = router_of(kind, experts=3, router_hidden=8, router_layers=depth)
+    linears = [module for module in router.modules() if isinstance(module, nn.Linear)]
+    assert len(linears) == depth
+    encoding = torch.rand(10)
+    mixing = router(encoding, 4)
+    logits = by_hand(router, encoding)
+    expected = logits.softmax(0) if kind == "layer" else logits[: 3 * 4].view(4, 3).softmax(1)
+    torch.testing.assert_close(mixing, expected)
+
+
+def test_only_the_logits_of_neurons_in_use_matter_and_their_blocks_are_contiguous() -> None:
+    torch.manual_seed(0)
+    router = router_of("neuron", experts=2, router_hidden=8)
+    encoding = torch.rand(10)
+    before = router(encoding, 4)
+    with torch.no_grad():
+        router.out.weight[8:] += 1.0
+        router.out.bias[8:] -= torch.arange(4.0)
+    assert torch.equal(router(encoding, 4), before)
+    assert not torch.allclose(router(encoding, 6)[4:], router(encoding, 4)[:2])
+    with torch.no_grad():
+        router.out.bias[2 * 2 + 1] += 50.0  # expert 2 of neuron 3
+    after = router(encoding, 4)
+    torch.testing.assert_close(after[2], torch.tensor([0.0, 1.0]))
+    assert torch.equal(after[[0, 1, 3]], before[[0, 1, 3]])
+    router(encoding, 4)[:, 0].sum().backward()
+    gradient = router.out.weight.grad
+    assert gradient is not None
+    assert gradient[:8].any()
+    assert not gradient[8:].any()
+
+
+def test_routers_start_like_the_authors() -> None:
+    torch.manual_seed(0)
+    neuron, layer = (router_of(kind, 300, router_hidden=100) for kind in ("neuron", "layer"))
+    assert not neuron.out.bias.any()
+    bound = (6 / (100 + 600)) ** 0.5
+    assert 0.98 * bound < float(neuron.out.weight.detach().abs().max()) <= bound
+    for router in (neuron, layer):
+        assert 0.9 * 10**-0.5 < float(router.hidden[0].weight.detach().abs().max()) <= 10**-0.5  # torch's default
+        assert router.hidden[0].bias.any()
+    assert layer.out.bias.any()
+    assert 0.08 < float(layer.out.weight.detach().abs().max()) <= 0.1
+    mixing = neuron(torch.full((10,), 0.9), 300).detach()
+    assert 0.0 < float((mixing - 0.5).abs().max()) < 0.2
+
 
 SIZES = [(7, 5), (7, 3), (4, 5), (3, 2)]
 
@@ -95,37 +183,6 @@ def test_half_precision(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["layer", "neuron"])
-def test_coefficients_may_be_finer_than_experts(kind: str) -> None:
-    """Halves are mixed, and get their gradients, by the coefficients as halves hold them; the sums are kept exact."""
-    torch.manual_seed(0)
-    weights, mixing = torch.randn(3, 5, 7).bfloat16().requires_grad_(), coefficients(kind, 3, 4).requires_grad_()
-    grad, rounded = torch.randn(4, 6).bfloat16(), mixing.detach().bfloat16()
-    mixed = mix(weights, mixing, 4, 6)
-    assert mixed.dtype == torch.bfloat16
-    mixed.backward(grad)
-    assert weights.grad is not None and mixing.grad is not None
-    share = rounded[:, None, None] if kind == "layer" else rounded.t()[:, :, None]
-    assert torch.equal(weights.grad[:, :4, :6], grad * share)
-    assert not weights.grad[:, 4:].any() and not weights.grad[:, :, 6:].any()
-    rows = torch.einsum("moi,oi->om", weights.detach()[:, :4, :6].float(), grad.float())
-    assert mixing.grad.dtype == torch.float32
-    torch.testing.assert_close(mixing.grad, rows.sum(0) if kind == "layer" else rows, atol=1e-5, rtol=1e-5)
-
-
-@pytest.mark.parametrize("kind", ["layer", "neuron"])
-def test_the_bias_of_halves_is_mixed_in_float32(kind: str) -> None:
-    torch.manual_seed(0)
-    layer = MoSLinear(7, 5, MoSConfig(kind=kind, experts=3))
-    nn.init.normal_(layer.bias)
-    layer.bfloat16()
-    mixing = coefficients(kind, 3, 4)
-    exact = (mixing.expand(4, 3) * layer.bias.detach()[:, :4].float().t()).sum(1)
-    bias = layer.select(6, 4, mixing).bias
-    assert bias.dtype == torch.bfloat16
-    assert torch.equal(bias, exact.bfloat16())
-
-
-@pytest.mark.parametrize("kind", ["layer", "neuron"])
 def test_bias_is_mixed_by_the_coefficients_of_its_row(kind: str) -> None:
     torch.manual_seed(0)
     layer = MoSLinear(7, 5, MoSConfig(kind=kind, experts=3))
@@ -149,83 +206,223 @@ def test_bias_is_mixed_by_the_coefficients_of_its_row(kind: str) -> None:
     torch.testing.assert_close(of_bias[:, :4].t(), mixing.detach().expand(4, 3))
 
 
-def test_one_expert_is_the_plain_layer_to_the_bit() -> None:
-    torch.manual_seed(0)
-    for kind in ("layer", "neuron"):
-        config = MoSConfig(kind=kind, experts=1)
-        layer, plain = MoSLinear(7, 5, config), ElasticLinear(7, 5)
-        nn.init.normal_(layer.bias)
-        plain.load_state_dict({"weight": layer.weight[0].detach(), "bias": layer.bias[0].detach()})
-        router = ROUTERS.get(kind)(10, config, 5)
-        mixed, selected = layer.select(6, 3, router(torch.rand(10), 3)), plain.select(6, 3)
-        assert torch.equal(mixed.weight, selected.weight)
-        assert torch.equal(mixed.bias, selected.bias)
-
-
-@pytest.mark.parametrize("kind", ["layer", "neuron"])
-def test_equal_experts_make_the_router_irrelevant(kind: str) -> None:
-    torch.manual_seed(0)
-    layer = MoSLinear(7, 5, MoSConfig(kind=kind, experts=3))
-    with torch.no_grad():
-        layer.weight.copy_(layer.weight[:1].expand_as(layer.weight))
-        layer.bias.copy_(torch.randn(5).expand(3, 5))
-    first = coefficients(kind, 3, 4)
-    second = first.flip(-1)
-    assert not torch.allclose(first, second)
-    for one, other in zip(layer.select(6, 4, first), layer.select(6, 4, second), strict=True):
-        torch.testing.assert_close(one, other)
-
-
-def test_neuron_wise_with_equal_rows_is_layer_wise() -> None:
-    torch.manual_seed(0)
-    layer = MoSLinear(7, 5, MoSConfig(kind="neuron", experts=3))
-    nn.init.normal_(layer.bias)
-    one = coefficients("layer", 3, 4)
-    for got, want in zip(layer.select(6, 4, one.expand(4, 3)), layer.select(6, 4, one), strict=True):
-        torch.testing.assert_close(got, want)
-
-
-def test_experts_start_independently() -> None:
-    layer = MoSLinear(40, 30, MoSConfig(kind="layer", experts=3))
-    assert layer.weight.shape == (3, 30, 40)
-    assert not layer.bias.any()
-    bound = (6 / 70) ** 0.5
-    for index in range(3):
-        assert 0.9 * bound < float(layer.weight[index].detach().abs().max()) <= bound
-        assert not torch.allclose(layer.weight[index], layer.weight[index - 1])
-
-
 # -- settings ----------------------------------------------------------------------------------------------------------
-
-
-def test_wrong_settings_are_refused() -> None:
-    with pytest.raises(UnknownChoiceError, match="neuron"):
-        MoSConfig(kind="neurons")
-    with pytest.raises(ConfigError, match=r"router layers 3000; expected at most 65536, 65536 and 100$"):
-        MoSConfig(kind="neuron", router_layers=3000)
-    with pytest.raises(ConfigError, match=r"^experts 0, router hidden 128, router layers 2: each must be at least 1$"):
-        MoSConfig(kind="layer", experts=0)
-    for size in ("router_hidden", "router_layers"):
-        with pytest.raises(ConfigError, match="at least 1"):
-            MoSConfig(kind="layer", **{size: 0})  # type: ignore[arg-type]
-    for share in (-0.1, 1.0, 1.5):
-        with pytest.raises(ConfigError, match=rf"^router dropout {share}; expected a share from 0 to below 1$"):
-            MoSConfig(kind="layer", router_dropout=share)
-    for rank, experts in ((-1, 2), (4, 1)):
-        with pytest.raises(ConfigError, match=rf"^rank {rank} of the differences of {experts} experts; expected 0 "):
-            MoSConfig(kind="layer", rank=rank, experts=experts)
-    with pytest.raises(ConfigError, match="cannot be shared"):
-        MoSConfig(kind="neuron", share_router=True)
-
-
-def test_the_smallest_settings_are_allowed() -> None:
-    config = MoSConfig(kind="layer", experts=1, router_hidden=1, router_layers=1, router_dropout=0.0)
-    assert MoSLinear(4, 3, config).weight.shape == (1, 3, 4)
-    assert MoSConfig(kind="layer", experts=2, rank=1).rank == 1
-    assert MoSConfig(experts=0).kind == "none"  # without mixtures nothing else is read
 
 
 def test_layer_wise_shares_its_router_unless_told_otherwise() -> None:
     assert MoSConfig(kind="layer").shared
     assert not MoSConfig(kind="layer", share_router=False).shared
     assert not MoSConfig(kind="neuron").shared
+
+
+# -- low rank ---------------------------------------------------------------------------------------------------------
+
+KINDS = ("layer", "neuron")
+FEATURES = 10
+ENCODING = torch.linspace(0.2, 1.0, FEATURES)
+
+
+def parts(dtype: torch.dtype = torch.float) -> list[Tensor]:
+    """The first of three experts (5, 7), and the factors of the others' differences, of rank 2."""
+    torch.manual_seed(0)
+    return [torch.randn(*shape, dtype=dtype) for shape in ((5, 7), (2, 5, 2), (2, 2, 7))]
+
+
+def low_rank_case(kind: str) -> ElasticCase:
+    layer = MoSLinear(7, 5, MoSConfig(kind=kind, experts=3, rank=2))
+    return ElasticCase(
+        layer=layer,
+        sizes=tuple(SIZES),
+        select=lambda i, o: layer.select(i, o, coefficients(kind, 3, o)),
+        run=lambda layer, weights, x: F.linear(x, *weights),
+        inputs=lambda i, o: (torch.linspace(-1, 2, 3 * i).view(3, i),),
+        static=ElasticLinear,
+        select_static=lambda static, i, o: static.select(i, o),
+        plain=lambda: nn.Linear(7, 5),
+        run_plain=lambda plain, x: plain(x),
+        count=lambda i, o: i * o + o,
+        placed=None,
+    )
+
+
+class TestLowRankLinear(ElasticContract):
+    def case(self) -> ElasticCase:
+        return low_rank_case("neuron")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("columns", "rows"), SIZES)
+def test_mixture_equals_the_equations_of_full_experts(kind: str, columns: int, rows: int) -> None:
+    mixing = coefficients(kind, 3, rows)
+    ours = [tensor.clone().requires_grad_() for tensor in (*parts(), mixing)]
+    theirs = [tensor.clone().requires_grad_() for tensor in (*parts(), mixing)]
+    mixed = mix_low_rank(ours[0], ours[1], ours[2], ours[3], rows, columns)
+    expected = naive_mix(low_rank_experts(*theirs[:3]), theirs[3], rows, columns)
+    torch.testing.assert_close(mixed, expected, atol=1e-5, rtol=1e-5)
+    weighting = torch.randn(rows, columns)
+    for each in (mixed, expected):
+        (each * weighting).sum().backward()
+    for got, want in zip(ours[:3], theirs[:3], strict=True):
+        torch.testing.assert_close(got.grad, want.grad, atol=1e-5, rtol=1e-5)
+    # The first expert's coefficient is what the others leave of one: the softmax takes both gradients alike.
+    through = [torch.stack([each.grad[..., i] - each.grad[..., 0] for i in (1, 2)]) for each in (ours[3], theirs[3])]  # type: ignore[index]
+    torch.testing.assert_close(*through, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_low_rank_in_half_precision(kind: str) -> None:
+    """Coefficients and their gradients stay float32."""
+    ours = [tensor.bfloat16().requires_grad_() for tensor in parts()]
+    theirs = [tensor.detach().float().requires_grad_() for tensor in ours]
+    mixing = [coefficients(kind, 3, 3).requires_grad_() for _ in range(2)]
+    mixed = mix_low_rank(*ours, mixing[0], 3, 4)
+    expected = mix_low_rank(*theirs, mixing[1], 3, 4)
+    assert mixed.dtype == torch.bfloat16
+    for each in (mixed, expected):
+        each.float().square().sum().backward()
+    torch.testing.assert_close(mixed.float(), expected, atol=5e-2, rtol=5e-2)
+    for got, want in zip([*ours, mixing[0]], [*theirs, mixing[1]], strict=True):
+        assert got.grad is not None and got.grad.dtype == got.dtype
+        torch.testing.assert_close(got.grad.float(), want.grad, atol=0.4, rtol=5e-2)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_feed_forward_layer_has_the_gradients_of_the_equations(kind: str) -> None:
+    """Of all parameters, routers included, against autograd through full experts."""
+    torch.manual_seed(0)
+    layer = ElasticFeedForward(6, 9, FEATURES, MoSConfig(kind=kind, router_hidden=8, experts=3, rank=2, start="near"))
+    for parameter in layer.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    x = torch.randn(7, 5)
+    feed_forward(x, layer.select(5, 4, ENCODING)).square().sum().backward()
+    got = {name: parameter.grad for name, parameter in layer.named_parameters()}
+    layer.zero_grad()
+    sizes = ((5, 4), (4, 5))
+    for linear, mixing, (columns, rows) in zip(
+        (layer.fc1, layer.fc2), layer.routing(5, 4, ENCODING), sizes, strict=True
+    ):
+        assert isinstance(linear, MoSLinear)
+        bias = naive_mix(linear.bias[:, :, None], mixing, rows, 1)[:, 0]
+        x = x @ naive_mix(linear.experts(), mixing, rows, columns).t() + bias
+        x = x.relu() if linear is layer.fc1 else x
+    x.square().sum().backward()
+    for name, parameter in layer.named_parameters():
+        torch.testing.assert_close(got[name], parameter.grad, atol=1e-3, rtol=1e-3, msg=lambda m, n=name: f"{n}: {m}")
+        assert parameter.grad is not None and bool(parameter.grad.any()), name
+
+
+# -- the layer ---------------------------------------------------------------------------------------------------------
+
+
+def test_experts_begin_equal_and_part_by_the_first_gradient() -> None:
+    torch.manual_seed(0)
+    layer = MoSLinear(7, 5, MoSConfig(kind="layer", experts=3, rank=2))
+    assert torch.equal(layer.experts(), layer.weight.expand(3, -1, -1))
+    layer.select(7, 5, coefficients("layer", 3, 5)).weight.sum().backward()
+    assert layer.left.grad is not None and layer.left.grad.any()
+
+
+# -- initialisation ----------------------------------------------------------------------------------------------------
+
+
+def started(start: str, rank: int = 0, experts: int = 3) -> torch.Tensor:
+    torch.manual_seed(2)
+    layer = MoSLinear(40, 30, MoSConfig(kind="layer", experts=experts, start=start, rank=rank))
+    assert not layer.bias.any()
+    return layer.experts().detach()
+
+
+def test_independent_experts_are_drawn_as_plain_layers_are() -> None:
+    torch.manual_seed(2)
+    plain = torch.stack([ElasticLinear(40, 30).weight.detach() for _ in range(3)])
+    assert torch.equal(started("independent"), plain)
+
+
+@pytest.mark.parametrize("rank", [0, 4])
+def test_equal_experts_are_copies_of_one(rank: int) -> None:
+    experts = started("equal", rank)
+    assert torch.equal(experts, experts[:1].expand_as(experts))
+    assert float(experts[0].std()) == pytest.approx((2 / 70) ** 0.5, rel=0.1)
+
+
+@pytest.mark.parametrize("rank", [0, 4])
+def test_near_experts_differ_a_little(rank: int) -> None:
+    """Full ones by differences from their mean, those of low rank from the first."""
+    experts = started("near", rank)
+    differences = experts[1:] - experts[0] if rank else (experts - experts.mean(0)) * 1.5**0.5
+    assert float(differences.std() / experts[0].std()) == pytest.approx(SPREAD, rel=0.2)
+    assert not torch.equal(experts[1], experts[2])
+
+
+def test_copies_have_the_tensor_as_their_mean() -> None:
+    weight, stream = torch.randn(6, 5), torch.Generator().manual_seed(1)
+    torch.testing.assert_close(near_copies(weight, 4, 0.5, stream).mean(0), weight, atol=1e-6, rtol=1e-6)
+    assert torch.equal(near_copies(weight, 1), weight[None])
+    half = near_copies(weight.half(), 2)
+    assert half.dtype == torch.float16 and not torch.equal(half[0], half[1])
+
+
+# -- similarity --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("experts", [2, 3, 5])
+def test_equals_its_definition(experts: int) -> None:
+    torch.manual_seed(0)
+    ours = torch.randn(experts, 6, 9).requires_grad_()
+    theirs = ours.detach().clone().requires_grad_()
+    got, expected = rows_alike(ours), naive_alike(theirs)
+    torch.testing.assert_close(got, expected)
+    got.backward()
+    expected.backward()
+    torch.testing.assert_close(ours.grad, theirs.grad, atol=1e-6, rtol=1e-5)
+    assert ours.grad is not None and ours.grad.any()
+
+
+def test_from_orthogonal_to_equal() -> None:
+    one = torch.eye(4)
+    assert float(rows_alike(torch.stack([one, one.flip(0)]))) == 0
+    assert float(rows_alike(torch.stack([one, one * -3]))) == pytest.approx(1)
+    zero = torch.stack([one, torch.zeros(4, 4)]).requires_grad_()
+    alike = rows_alike(zero)
+    alike.backward()
+    assert float(alike.detach()) == 0 and zero.grad is not None and zero.grad.isfinite().all()
+
+
+def test_descent_drives_experts_apart() -> None:
+    torch.manual_seed(0)
+    layer = MoSLinear(12, 8, MoSConfig(kind="neuron", start="near"))
+    optimizer = torch.optim.Adam(layer.parameters(), lr=0.02)
+    before = float(experts_alike(layer).detach())
+    for _ in range(30):
+        optimizer.zero_grad()
+        experts_alike(layer).backward()
+        optimizer.step()
+    assert before > 0.99 and float(experts_alike(layer).detach()) < 0.1
+
+
+# -- settings ----------------------------------------------------------------------------------------------------------
+
+PLAIN = nn.Sequential(ElasticLinear(3, 3), MoSLinear(3, 3, MoSConfig(kind="layer", experts=1)))
+WRONG = [
+    (lambda: MoSConfig(kind="neurons"), UnknownChoiceError, "neurons"),
+    (lambda: MoSConfig(kind="layer", start="random"), UnknownChoiceError, "random"),
+    (lambda: MoSConfig(kind="layer", experts=0), ConfigError, "experts 0"),
+    (lambda: MoSConfig(kind="layer", router_layers=0), ConfigError, "layers 0"),
+    (lambda: MoSConfig(kind="layer", router_dropout=1.0), ConfigError, "1.0"),
+    (lambda: MoSConfig(kind="layer", rank=-1), ConfigError, "-1"),
+    (lambda: MoSConfig(kind="layer", rank=4, experts=1), ConfigError, "1 experts"),
+    (lambda: MoSConfig(kind="neuron", share_router=True), ConfigError, "neuron"),
+    (lambda: MoSLinear(7, 5, MoSConfig(kind="layer", rank=6)), ConfigError, "rank 6"),
+    (lambda: check_apart(0.1, PLAIN), ConfigError, "several experts"),
+    (lambda: check_apart(-1.0, PLAIN), ConfigError, "-1.0"),
+    (lambda: check_apart(float("nan"), PLAIN), ConfigError, "nan"),
+    (lambda: router_of("layer")(None, 6), ConfigError, "None"),
+    (lambda: router_of("layer")(torch.rand(1, 10), 6), ConfigError, "(1, 10)"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "value"), WRONG)
+def test_wrong_settings(call: Callable[[], object], error: type[Exception], value: str) -> None:
+    with pytest.raises(error) as caught:
+        call()
+    assert "\n" not in str(caught.value) and value in str(caught.value)

@@ -34,19 +34,3 @@ def test_table_grows_on_demand() -> None:
     assert torch.equal(positions(11, 6), sinusoids(11, 6))
     held = positions.table
     assert positions(11, 4).data_ptr() == held.data_ptr()
-
-
-def test_growth_keeps_the_type() -> None:
-    positions = SinusoidalPositions(6, length=4).bfloat16()
-    assert positions(9, 6).dtype == torch.bfloat16
-    torch.testing.assert_close(positions(9, 6), sinusoids(9, 6).bfloat16())
-
-
-def test_resize_takes_the_table_of_another_width() -> None:
-    positions = SinusoidalPositions(6)
-    positions.resize(10)
-    assert torch.equal(positions(300, 6), sinusoids(300, 10)[:, :6])
-
-
-def test_table_is_in_no_checkpoint() -> None:
-    assert SinusoidalPositions(6).state_dict() == {}

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from nas_core.layers import smoothed_loss
-from nas_core.layers.smoothed_loss import naive_smoothed_loss, projected_smoothed_loss, row_chunks
+from nas_core.layers.smoothed_loss import naive_smoothed_loss, projected_smoothed_loss
 
 PAD, VOCAB, WIDTH, ROWS = 1, 13, 7, 11
 
@@ -63,23 +63,6 @@ def test_sliced_table_and_strided_features() -> None:
     torch.testing.assert_close(table.grad, t2.grad, atol=1e-5, rtol=1e-5)
 
 
-def test_only_the_loss_has_a_gradient() -> None:
-    features, table, target = data()
-    loss, nll = projected_smoothed_loss(features, table, target, 0.1, PAD)
-    assert loss.requires_grad
-    assert not nll.requires_grad
-
-
-@pytest.mark.parametrize("frozen", ["features", "table"])
-def test_one_input_without_gradient(frozen: str) -> None:
-    (features, table, target), (f2, t2, _) = data(), data()
-    (features if frozen == "features" else table).requires_grad_(False)
-    projected_smoothed_loss(features, table, target, 0.1, PAD)[0].backward()
-    naive_smoothed_loss(f2, t2, target, 0.1, PAD)[0].backward()
-    trained, expected = (table, t2) if frozen == "features" else (features, f2)
-    torch.testing.assert_close(trained.grad, expected.grad, atol=1e-5, rtol=1e-5)
-
-
 def test_without_gradients_nothing_but_the_projection_is_computed() -> None:
     features, table, target = data()
     expected = projected_smoothed_loss(features, table, target, 0.1, PAD)
@@ -88,17 +71,6 @@ def test_without_gradients_nothing_but_the_projection_is_computed() -> None:
     assert not loss.requires_grad
     assert (loss, nll) == (expected[0].detach(), expected[1])
     assert counter.get_total_flops() == 2 * ROWS * VOCAB * WIDTH
-
-
-def test_padding_alone_costs_nothing() -> None:
-    features, table, target = data()
-    loss, nll = projected_smoothed_loss(features, table, torch.full_like(target, PAD), 0.1, PAD)
-    loss.backward()
-    assert (loss.item(), nll.item()) == (0.0, 0.0)
-    assert features.grad is not None
-    assert table.grad is not None
-    assert not features.grad.any()
-    assert not table.grad.any()
 
 
 def test_half_precision(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,24 +88,3 @@ def test_half_precision(monkeypatch: pytest.MonkeyPatch) -> None:
         assert got.grad is not None
         assert got.grad.dtype == torch.bfloat16
         torch.testing.assert_close(got.grad.float(), want.grad, atol=5e-2, rtol=3e-2)
-
-
-@pytest.mark.parametrize(("elements", "rows"), [(8, 2), (3, 1), (1, 1)])
-def test_as_many_rows_at_a_time_as_their_logits_may_be(
-    elements: int, rows: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(smoothed_loss, "_CHUNK_ELEMENTS", elements)
-    taken = list(row_chunks(5, torch.zeros(3, 2)))
-    assert taken == [slice(start, start + rows) for start in range(0, 5, rows)]
-
-
-def test_a_table_of_another_type_has_gradients_of_its_own() -> None:
-    features, table, target = data()
-    exact = features.detach().double().requires_grad_()
-    loss, _ = projected_smoothed_loss(exact, table, target, 0.1, PAD)
-    loss.backward()
-    expected, other = data()[:2]
-    naive_smoothed_loss(expected, other, target, 0.1, PAD)[0].backward()
-    assert exact.grad is not None and exact.grad.dtype == torch.double
-    torch.testing.assert_close(exact.grad.float(), expected.grad, atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(table.grad, other.grad, atol=1e-5, rtol=1e-5)

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: PLC2701
 
 from nas_core.layers import smoothed_loss
-from nas_core.layers.smoothed_loss import naive_smoothed_loss, projected_smoothed_loss, sums_whole
+from nas_core.layers.smoothed_loss import naive_smoothed_loss, projected_smoothed_loss
 from nas_core.precision import computing_in, half_type
 from tests.devices import PRECISIONS, close_in
 from tests.host_reads import no_host_reads
@@ -68,21 +68,6 @@ def test_products_values_and_gradients(precision: str, how: str, device: str) ->
         close_in(precision, got.grad, want.grad, times=2)
 
 
-def test_features_of_a_half_and_a_table_of_float32(device: str) -> None:
-    """As a layer under autocast hands them over."""
-    features, table, target = data(device)
-    expected = naive_smoothed_loss(features, table, target, 0.1, PAD)[0]
-    expected.backward()
-    half, again = features.detach().bfloat16().requires_grad_(), table.detach().clone().requires_grad_()
-    with computing_in("bf16", device):
-        loss, _ = projected_smoothed_loss(half, again, target, 0.1, PAD)
-    loss.backward()
-    assert half.grad is not None and half.grad.dtype == torch.bfloat16
-    assert again.grad is not None and again.grad.dtype == torch.float and table.grad is not None
-    close_in("bf16", loss, expected)
-    close_in("bf16", again.grad, table.grad, times=2)
-
-
 def test_sums_of_gradients_in_float16_neither_overflow_nor_depend_on_the_number_of_chunks(device: str) -> None:
     """A scaled loss whose factor float16 does not know, and a table whose gradient is a sum over many chunks."""
     features, table, target = data(device, torch.half)
@@ -97,20 +82,3 @@ def test_sums_of_gradients_in_float16_neither_overflow_nor_depend_on_the_number_
     (scaled,) = torch.autograd.grad(loss * 2.0**17, table, allow_unused=True)
     assert scaled.dtype == torch.half  # what does not fit is infinite, and told to the scaler
     assert not scaled.isnan().any()
-
-
-def test_rare_words_keep_their_gradients_in_float16(device: str) -> None:
-    """Probabilities below float16's smallest number, of which a product in float32 sums are made where torch has it."""
-    features, table, target = data(device, torch.half)
-    with torch.no_grad():
-        table[100:] -= features[3] * 0.6
-    exact = [x.detach().float().requires_grad_() for x in (features, table)]
-    naive_smoothed_loss(*exact, target, 0.0, PAD)[0].backward()
-    projected_smoothed_loss(features, table, target, 0.0, PAD)[0].backward()
-    assert table.grad is not None and exact[1].grad is not None
-    close_in("fp16", table.grad, exact[1].grad)
-
-
-def test_where_sums_of_halves_come_whole(device: str) -> None:
-    where = torch.empty(0, device=device).device
-    assert sums_whole(torch.half, where) == (device == "cuda" and hasattr(torch.ops.aten.mm, "dtype"))

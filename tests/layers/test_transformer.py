@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from nas_core.layers import ElasticDecoderLayer, ElasticEncoderLayer, MoSConfig
 from nas_core.layers.attention import KeysValues
-from nas_core.layers.attention.forward import cross_keys_values
+from nas_core.layers.attention.projections import cross_keys_values
 from nas_core.layers.transformer import DecoderLayerWeights, Dropouts, LayerForm
 from tests.contracts.elastic import ElasticCase, ElasticContract, State, multihead_names, nested_prefix, waves
 
@@ -88,11 +88,6 @@ class TestEncoderLayer(ElasticContract):
         return encoder_case(PLAIN, False)
 
 
-class TestEncoderLayerNormFirst(ElasticContract):
-    def case(self) -> ElasticCase:
-        return encoder_case(PLAIN, True)
-
-
 class TestEncoderLayerNeuronWise(ElasticContract):
     def case(self) -> ElasticCase:
         return encoder_case(MoSConfig(kind="neuron", router_hidden=8), False)
@@ -106,11 +101,6 @@ class TestDecoderLayer(ElasticContract):
 class TestDecoderLayerNormFirst(ElasticContract):
     def case(self) -> ElasticCase:
         return decoder_case(PLAIN, True)
-
-
-class TestDecoderLayerLayerWise(ElasticContract):
-    def case(self) -> ElasticCase:
-        return decoder_case(MoSConfig(kind="layer", router_hidden=8), False)
 
 
 @pytest.mark.parametrize("first", [False, True])
@@ -128,18 +118,6 @@ def test_one_position_at_a_time_equals_all_at_once(first: bool) -> None:
         outputs.append(output)
         assert past[0].shape == past[1].shape == (3, 3, position + 1, 4)
     torch.testing.assert_close(torch.cat(outputs, 1), expected, atol=1e-5, rtol=1e-5)
-
-
-def test_encoder_layer_passes_over_padding() -> None:
-    torch.manual_seed(0)
-    layer = ElasticEncoderLayer(C, F, C, FEATURES, PLAIN)
-    weights = layer.select(C, F, 3, None)
-    x = torch.randn(1, 4, C)
-    padded = torch.cat([torch.full((1, 2, C), 9.0), x, torch.full((1, 1, C), -9.0)], 1)
-    mask = torch.tensor([False, False, True, True, True, True, False])[None, None, None]
-    torch.testing.assert_close(
-        layer(padded, weights, mask, Dropouts())[:, 2:6], layer(x, weights, None, Dropouts()), atol=1e-5, rtol=1e-5
-    )
 
 
 @pytest.mark.parametrize(

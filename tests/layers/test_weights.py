@@ -26,13 +26,3 @@ def test_names_are_paths_of_fields_and_positions() -> None:
     last = pair.rest[2]
     assert last is not None
     assert named["rest.2.bias"] is last.bias
-
-
-def test_prefix_and_plain_tensors() -> None:
-    tensor = torch.rand(1)
-    assert dict(named_tensors(tensor)) == {"": tensor}
-    assert [name for name, _ in named_tensors([tensor, {"by": tensor}, "text", tensor], "layer")] == [
-        "layer.0",
-        "layer.1.by",
-        "layer.3",
-    ]

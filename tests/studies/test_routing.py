@@ -12,8 +12,7 @@ from scipy.spatial.distance import jensenshannon
 from torch import nn
 
 from nas_core.errors import ConfigError
-from nas_core.layers.mos import MoSConfig
-from nas_core.layers.routers import LayerRouter, NeuronRouter
+from nas_core.layers.mos import LayerRouter, MoSConfig, NeuronRouter
 from nas_core.space import Architecture
 from nas_core.studies import STUDIES, Subject, mixture_distance, mixtures_of, shannon_distance
 from nas_core.studies.architectures import ArchitecturesConfig

@@ -11,7 +11,7 @@ from timm.models.vision_transformer import Block, VisionTransformer
 from torch import nn
 
 from nas_core.errors import CheckpointError
-from nas_core.models.image.subnet import POOLS
+from nas_core.models.image.net import POOLS
 
 _OTHERS = {
     "Beit": "relative position biases",

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from nas_core.device import usable_device
 from nas_core.errors import ConfigError, DataError, SpaceError
 from nas_core.models.image.elastic import IMAGE_ELASTIC
-from nas_core.models.image.subnet import VisionSubnet
+from nas_core.models.image.net import VisionSubnet
 from nas_core.precision import tf32
 from nas_core.space import Architecture, SearchSpace, get_space, image_space
 from nas_core.supernet.elastic.asked import is_made, made

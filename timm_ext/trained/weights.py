@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nas_core.models.image.genes import attention_options
+from nas_core.models.image.net import attention_options
 from nas_core.space import Architecture, SearchSpace
 from timm_ext.trained.support import activation_of, norms_of
 

@@ -14,8 +14,7 @@ from nas_core.latency.by_graph.predict import predict_read, read_module
 from nas_core.latency.machine import describe_machine
 from nas_core.latency.protocol import Measurement
 from nas_core.latency.registry import load_latency_model
-from nas_core.models.kind import kind_of
-from nas_core.models.parts import SpacePart
+from nas_core.models.kind import SpacePart, kind_of
 from nas_core.random_streams import own_streams
 from nas_core.space import Architecture, SearchSpace
 

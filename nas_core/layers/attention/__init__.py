@@ -1,7 +1,15 @@
-"""Kinds of attention, one file or folder each, and what is the same for all of them."""
+"""Kinds of attention, and the layers that use any of them."""
 
 from nas_core.layers.attention.cosformer import LinearAttention
-from nas_core.layers.attention.kinds import KINDS, PLACES, AttentionKind, AttentionState, StateValue, placed
+from nas_core.layers.attention.kinds import (
+    KINDS,
+    PLACES,
+    AttentionKind,
+    AttentionState,
+    KeysValues,
+    StateValue,
+    resolve_kind,
+)
 from nas_core.layers.attention.local import LocalAttention, naive_local
 from nas_core.layers.attention.projections import (
     CrossAttentionWeights,
@@ -9,7 +17,7 @@ from nas_core.layers.attention.projections import (
     ElasticSelfAttention,
     SelfAttentionWeights,
 )
-from nas_core.layers.attention.softmax import KeysValues, SoftmaxAttention, naive_attention
+from nas_core.layers.attention.softmax import SoftmaxAttention, naive_attention
 
 __all__ = [
     "KINDS",
@@ -27,5 +35,5 @@ __all__ = [
     "StateValue",
     "naive_attention",
     "naive_local",
-    "placed",
+    "resolve_kind",
 ]

@@ -1,9 +1,9 @@
-"""Projections of multi-head attention of elastic width, the same for every kind: self-attention and cross-attention.
+"""Projections of multi-head attention of elastic width, and attention with them.
 
-As in HAT, queries, keys and values have a width Q = H * D whatever the number of heads, so that the number of heads
-changes no weight; where Q itself is searched, each of the three uses a prefix of its rows.
+As in HAT, queries, keys and values have a width Q = H * D for any number of heads. Where Q is searched, each of the
+three uses a prefix of its rows.
 
-Shapes: B batch, T length, H heads, D head dim, C channels.
+Shapes: B batch, T/S target and source length, H heads, D head dim, C channels.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nas_core.layers.attention.kinds import AttentionKind
+from nas_core.errors import ConfigError
+from nas_core.layers.attention.kinds import AttentionKind, AttentionState
 from nas_core.layers.attention.softmax import SOFTMAX
 from nas_core.layers.linear import ElasticLinear, prefix
 from nas_core.layers.weights import Affine
@@ -24,19 +25,19 @@ _FUSED_GAIN = 2**-0.5
 
 
 class SelfAttentionWeights(NamedTuple):
-    """Weights of the self-attention of one architecture's layer, and its kind."""
+    """Weights of one architecture's self-attention, and its kind."""
 
     in_proj: Affine
     """(3Q, C): queries, keys, values."""
     out_proj: Affine
     heads: int
     relative: Tensor | None = None
-    """(2R + 1, D): vectors of distances, for kinds that take them."""
+    """(2R + 1, D): vectors of relative positions, for kinds that take them."""
     kind: AttentionKind = SOFTMAX
 
 
 class CrossAttentionWeights(NamedTuple):
-    """Weights of the encoder-decoder attention of one architecture's layer, and its kind."""
+    """Weights of one architecture's encoder-decoder attention, and its kind."""
 
     q_proj: Affine
     """(Q, C of the decoder)."""
@@ -51,8 +52,8 @@ class ElasticSelfAttention(nn.Module):
     """Projections of self-attention.
 
     Args:
-        kind: which computes with them.
-        relative: R and D of a table of vectors for clipped distances, added to the keys; for kinds that take it.
+        kind: the kind that uses them.
+        relative: R and D of the table of relative positions, for kinds that take it.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class ElasticSelfAttention(nn.Module):
             nn.init.xavier_uniform_(part, _FUSED_GAIN)
 
     def select(self, embed_dim: int, heads: int, qkv_dim: int | None = None) -> SelfAttentionWeights:
-        """The weights for these sizes; ``qkv_dim`` is Q, default the full one."""
+        """Return the weights of these sizes; ``qkv_dim`` is Q, by default the full width."""
         used = self.qkv_dim if qkv_dim is None else qkv_dim
         in_proj = _first_rows(self.in_proj.select(embed_dim, 3 * self.qkv_dim), 3, used)
         out_proj = self.out_proj.select(used, embed_dim)
@@ -83,7 +84,7 @@ class ElasticSelfAttention(nn.Module):
 
 
 class ElasticCrossAttention(nn.Module):
-    """Projections of encoder-decoder attention; the two sides may have different widths."""
+    """Projections of encoder-decoder attention; encoder and decoder may have different widths."""
 
     def __init__(self, embed_dim: int, memory_dim: int, qkv_dim: int, kind: AttentionKind = SOFTMAX) -> None:
         super().__init__()
@@ -95,7 +96,6 @@ class ElasticCrossAttention(nn.Module):
             nn.init.xavier_uniform_(part, _FUSED_GAIN)
 
     def select(self, embed_dim: int, memory_dim: int, heads: int, qkv_dim: int | None = None) -> CrossAttentionWeights:
-        """The weights for these sizes; ``qkv_dim`` is Q, default the full one."""
         used = self.qkv_dim if qkv_dim is None else qkv_dim
         return CrossAttentionWeights(
             self.q_proj.select(embed_dim, used),
@@ -107,30 +107,107 @@ class ElasticCrossAttention(nn.Module):
 
 
 def _first_rows(affine: Affine, parts: int, rows: int) -> Affine:
-    """The first rows of each of the parts that stand one below the other."""
+    """Return the first rows of each of the parts, which are stacked in one matrix."""
     if rows * parts == len(affine.bias):
         return affine
     return Affine(*(x.view(parts, -1, *x.shape[1:])[:, :rows].flatten(0, 1) for x in affine))
 
 
 def one_or_several(kinds: Sequence[AttentionKind], make: Callable[[AttentionKind], nn.Module]) -> nn.Module:
-    """The attention of that kind itself, or several of them by name; so a static subnet has no names of kinds in its
-    parameters."""
+    """Make the attention of a single kind, or a ``ModuleDict`` of several.
+
+    Parameters of a static subnet thus have no kind in their names.
+    """
     return make(kinds[0]) if len(kinds) == 1 else nn.ModuleDict({kind.name: make(kind) for kind in kinds})
 
 
 def select_kind(attention: nn.Module, name: str, *sizes: Any) -> Any:
-    """``select`` of the attention of the kind of that name."""
+    """Call ``select`` of the attention of that kind."""
     chosen: Any = attention[name] if isinstance(attention, nn.ModuleDict) else attention
     return chosen.select(*sizes)
 
 
 def split_heads(x: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
-    """``(B, T, parts * H * D)`` as ``parts`` tensors ``(B, H, T, D)``."""
+    """Split ``(B, T, parts * H * D)`` into ``parts`` tensors ``(B, H, T, D)``."""
     batch, length, width = x.shape
     return x.view(batch, length, parts, heads, width // (parts * heads)).permute(2, 0, 3, 1, 4).unbind(0)
 
 
-def joined(x: Tensor, out_proj: Affine) -> Tensor:
-    """Heads ``(B, H, T, D)`` joined and projected: (B, T, C)."""
+def join_heads(x: Tensor, out_proj: Affine) -> Tensor:
+    """Join heads ``(B, H, T, D)`` and project them: (B, T, C)."""
     return F.linear(x.transpose(1, 2).flatten(2), *out_proj)
+
+
+def attend(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    weights: SelfAttentionWeights | CrossAttentionWeights,
+    mask: Tensor | None,
+    dropout: float = 0.0,
+    causal: bool = False,
+    key_positions: Tensor | None = None,
+) -> Tensor:
+    """Compute attention of ``q`` (B, H, T, D) over ``k``, ``v`` (B, H, S, D), and project its heads: (B, T, C)."""
+    expected = (q.shape[0], 1, 1, k.shape[2])
+    if mask is not None and (mask.dtype != torch.bool or mask.shape != expected):
+        raise ConfigError(
+            f"the mask is {mask.dtype} {tuple(mask.shape)}; expected bool {expected}, True at keys that may be read"
+        )
+    relative = weights.relative if isinstance(weights, SelfAttentionWeights) else None
+    output = weights.kind.attend(
+        q, k, v, mask=mask, causal=causal, relative=relative, dropout=dropout, key_positions=key_positions
+    )
+    return join_heads(output, weights.out_proj)
+
+
+def self_projections(x: Tensor, weights: SelfAttentionWeights) -> tuple[Tensor, Tensor, Tensor]:
+    """Project ``x`` (B, T, C) to queries, keys and values (B, H, T, D)."""
+    q, k, v = split_heads(F.linear(x, *weights.in_proj), 3, weights.heads)
+    return q, k, v
+
+
+def self_attention(
+    x: Tensor, weights: SelfAttentionWeights, mask: Tensor | None = None, dropout: float = 0.0, causal: bool = False
+) -> Tensor:
+    """Compute self-attention of ``x`` (B, T, C): (B, T, C)."""
+    return attend(*self_projections(x, weights), weights, mask, dropout, causal)
+
+
+def self_read(x: Tensor, weights: SelfAttentionWeights) -> tuple[Tensor, AttentionState]:
+    """Compute causal self-attention of the first positions (B, T, C), and the state after them."""
+    q, k, v = self_projections(x, weights)
+    return attend(q, k, v, weights, None, causal=True), weights.kind.after(k, v)
+
+
+def self_step(x: Tensor, weights: SelfAttentionWeights, past: AttentionState | None) -> tuple[Tensor, AttentionState]:
+    """Compute causal self-attention of the next position (B, 1, C), and the state after it."""
+    output, state = weights.kind.step(*self_projections(x, weights), past, weights.relative)
+    return join_heads(output, weights.out_proj), state
+
+
+def cross_keys_values(memory: Tensor, weights: CrossAttentionWeights) -> tuple[Tensor, Tensor]:
+    """Project the encoder's output (B, S, C) to keys and values (B, H, S, D)."""
+    k, v = split_heads(F.linear(memory, *weights.kv_proj), 2, weights.heads)
+    return k, v
+
+
+def cross_attention(
+    x: Tensor,
+    keys_values: tuple[Tensor, Tensor],
+    weights: CrossAttentionWeights,
+    mask: Tensor | None,
+    dropout: float,
+    key_positions: Tensor | None = None,
+) -> Tensor:
+    """Compute attention of ``x`` (B, T, C) to keys and values of another sequence: (B, T, C)."""
+    (q,) = split_heads(F.linear(x, *weights.q_proj), 1, weights.heads)
+    return attend(q, *keys_values, weights, mask, dropout, False, key_positions)
+
+
+def cross_step(
+    x: Tensor, memory: AttentionState, weights: CrossAttentionWeights, mask: Tensor | None, position: int
+) -> Tensor:
+    """Compute cross-attention of the target's position ``position``, ``x`` (B, 1, C): (B, 1, C)."""
+    (q,) = split_heads(F.linear(x, *weights.q_proj), 1, weights.heads)
+    return join_heads(weights.kind.read(q, memory, mask, position), weights.out_proj)

@@ -1,25 +1,23 @@
-"""Parameters and FLOPs of an image architecture, by formula, in two accountings.
+"""Parameters, FLOPs and memory of an image architecture, by formula.
 
-``honest`` counts what this project's static network has and multiplies: all parameters; two FLOPs per
-multiply-accumulate of every matrix product, for one image, linear attention included.
-
-``paper`` reproduces Tables 3 to 5 of mFormer (Liu et al. 2022, "Neural Architecture Search on Efficient Transformers
-and Beyond"), whose profiler passed over what it did not know: the core of linear attention costs nothing, relative
-positions cost as much as the scores, a layer norm one FLOP per element. Its parameters leave out the positions and
-keep what the authors' subnets do not slice: the bias of queries, keys and values and the table of relative positions
-at the supernet's width, and 4,096 stored indices for each layer of linear attention.
+``honest`` counts all parameters, and two FLOPs per multiply-accumulate of every matrix product. ``paper`` reproduces
+Tables 3 to 5 of mFormer (Liu et al. 2022): linear attention costs no FLOPs, relative positions cost as much as the
+scores, a layer norm one FLOP per element. It excludes positions, and includes the bias of queries, keys and values and
+the relative positions at the supernet's width, and 4,096 indices per layer of linear attention.
 """
 
 from __future__ import annotations
 
 from nas_core.errors import unknown_choice
 from nas_core.layers.attention.kinds import KINDS
+from nas_core.models.image.workload import ImageWorkloadConfig
+from nas_core.models.memory import layer_numbers
 from nas_core.space import Architecture
 from nas_core.space.image import image_layers, token_grid
 
 ACCOUNTINGS = ("honest", "paper")
 _STORED_INDICES = {"softmax": 0, "linear": 4096}
-"""Numbers that each layer stores beside its weights, for the kinds of attention that the paper has."""
+"""Stored numbers per layer in the accounting of the paper, for its kinds of attention."""
 
 
 def parameters(
@@ -30,12 +28,7 @@ def parameters(
     image_size: int | None = None,
     accounting: str = "honest",
 ) -> int:
-    """Parameters of the static network, counted without building it.
-
-    Raises:
-        ArchitectureError: a gene of image networks is missing.
-        UnknownChoiceError: no such accounting, or kind of attention in it.
-    """
+    """Count the parameters of the static network."""
     paper = _is_paper(accounting)
     width, clip, head_dim = (architecture.number(gene) for gene in ("embed_dim", "relative_clip", "head_dim"))
     layers = image_layers(architecture)
@@ -54,11 +47,6 @@ def parameters(
     return total
 
 
-def params_m(architecture: Architecture, accounting: str = "honest") -> float:
-    """Millions of parameters, with a classifier of ten classes."""
-    return parameters(architecture, accounting=accounting) / 1e6
-
-
 def flops(
     architecture: Architecture,
     classes: int = 10,
@@ -67,12 +55,7 @@ def flops(
     image_size: int | None = None,
     accounting: str = "honest",
 ) -> int:
-    """FLOPs of one image.
-
-    Raises:
-        ArchitectureError: a gene of image networks is missing.
-        UnknownChoiceError: no such accounting, or kind of attention in it.
-    """
+    """Count the FLOPs of one image."""
     paper = _is_paper(accounting)
     width, clip = (architecture.number(gene) for gene in ("embed_dim", "relative_clip"))
     layers = image_layers(architecture)
@@ -90,11 +73,6 @@ def flops(
     return 2 * macs + (norms if paper else 0)
 
 
-def flops_g(architecture: Architecture, accounting: str = "honest") -> float:
-    """Billions of FLOPs, with a classifier of ten classes."""
-    return flops(architecture, accounting=accounting) / 1e9
-
-
 def _paper_kind(name: str) -> str:
     if name not in _STORED_INDICES:
         raise unknown_choice("kind of attention in mFormer's own accounting", name, _STORED_INDICES)
@@ -105,3 +83,16 @@ def _is_paper(accounting: str) -> bool:
     if accounting not in ACCOUNTINGS:
         raise unknown_choice("accounting", accounting, ACCOUNTINGS)
     return accounting == "paper"
+
+
+def live_numbers(architecture: Architecture, config: ImageWorkloadConfig) -> int:
+    """Count the peak besides the weights: the tokens and a layer, or the tensors at the end of its attention."""
+    width, clip = architecture.number("embed_dim"), architecture.number("relative_clip")
+    length, batch = token_grid(architecture, None) ** 2 + 1, config.batch
+    layers = image_layers(architecture)
+    peaks = [
+        layer_numbers(KINDS.get(layer.attention), batch, length, width, layer.qkv_dim, layer.ffn_dim, layer.heads, clip)
+        for layer in layers
+    ]
+    ends = [batch * length * (5 * layer.qkv_dim + 2 * width) for layer in layers]
+    return batch * length * width + max(*peaks, *ends)

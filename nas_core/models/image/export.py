@@ -1,4 +1,4 @@
-"""An image network as one part.
+"""Export of an image network as one part.
 
 Shapes: B batch, K classes.
 """
@@ -25,7 +25,7 @@ class ImageModel(nn.Module):
 
 
 def image_part(net: VisionNet, architecture: Architecture, height: int, width: int) -> Part:
-    """``model`` of the subnet, for images of this size."""
+    """Return the part ``model`` of a subnet, for images of this size."""
     static = VisionNet(static_image_space(architecture), net.config.static())
     static.load_state_dict(net.static_state(architecture))
     module = ImageModel(static.eval(), architecture)

@@ -1,4 +1,4 @@
-"""Image networks as a kind of network."""
+"""The kind of image networks, and their graphs, with one node per sublayer."""
 
 from __future__ import annotations
 
@@ -7,14 +7,39 @@ from typing import Any
 from torch import Tensor
 
 from nas_core.graph.graph import Graph
-from nas_core.models.image import costs, graph, memory
+from nas_core.models.genes import ChainGraphs
+from nas_core.models.image import costs
 from nas_core.models.image.export import ImageModel
-from nas_core.models.image.genes import GENES, check_image_space
+from nas_core.models.image.net import GENES, check_image_space
 from nas_core.models.image.workload import ImageWorkload, ImageWorkloadConfig, images, static_net
 from nas_core.models.kind import OnePassKind
 from nas_core.space import Architecture, SearchSpace
+from nas_core.space.image import image_layers, token_grid
 
+ATTRIBUTES = ("width", "heads", "qkv_dim", "ffn_dim", "patches", "patch_size", "relative_clip")
+"""Columns of ``attributes``: embedding size; heads and width of queries of an attention; hidden units; patches along a
+side of the image; pixels along a side of a patch; largest relative distance of softmax attention."""
+SCALES = (384.0, 6.0, 384.0, 1536.0, 14.0, 16.0, 14.0)
+GRAPHS = ChainGraphs(
+    GENES, ("patch_embedding", "image_self_attention", "feed_forward", "pooling", "classifier"), SCALES
+)
 _LAYERED = ("ffn_dim", "mlp_ratio", "heads", "attention")
+
+
+def image_graph(architecture: Architecture) -> Graph:
+    """Return the graph of 3 + 2 (layers) nodes, with ``attributes`` (N, 7)."""
+    width, clip = architecture.number("embed_dim"), architecture.number("relative_clip")
+    grid = token_grid(architecture)
+    nodes: list[tuple[str, tuple[int, ...]]] = [
+        ("patch_embedding", (width, 0, 0, 0, grid, architecture.number("patch_size"), 0))
+    ]
+    for layer in image_layers(architecture):
+        kind, operation = GRAPHS.attention(layer.attention)
+        distance = clip if kind.takes_relative else 0
+        nodes.append((operation, (width, layer.heads, layer.qkv_dim, 0, grid, 0, distance)))
+        nodes.append(("feed_forward", (width, 0, 0, layer.ffn_dim, grid, 0, 0)))
+    nodes += [("pooling", (width, 0, 0, 0, grid, 0, 0)), ("classifier", (width, 0, 0, 0, 0, 0, 0))]
+    return GRAPHS.chain(nodes)
 
 
 class _ImageKind(OnePassKind):
@@ -23,24 +48,26 @@ class _ImageKind(OnePassKind):
     name = "image"
     genes = GENES.names
     counted = "parameters with a classifier of ten classes"
-    attributes = graph.ATTRIBUTES
+    attributes = ATTRIBUTES
     workload_config = ImageWorkloadConfig
-    operations_of = staticmethod(graph.operations_of)
-    params_m = staticmethod(costs.params_m)
-    flops_g = staticmethod(costs.flops_g)
-    weights = staticmethod(memory.weight_numbers)
-    live = staticmethod(memory.live_numbers)
+    operations_of = staticmethod(GRAPHS.operations_of)
+    check = staticmethod(check_image_space)
+    graph = staticmethod(image_graph)
+    live = staticmethod(costs.live_numbers)
     workload = staticmethod(ImageWorkload)
 
     @property
     def operations(self) -> tuple[str, ...]:
-        return graph.operations()
+        return GRAPHS.operations()
 
-    def check(self, space: SearchSpace) -> None:
-        check_image_space(space)
+    def params_m(self, architecture: Architecture) -> float:
+        return costs.parameters(architecture) / 1e6
 
-    def graph(self, architecture: Architecture) -> Graph:
-        return graph.image_graph(architecture)
+    def flops_g(self, architecture: Architecture) -> float:
+        return costs.flops(architecture) / 1e9
+
+    def weights(self, architecture: Architecture, config: ImageWorkloadConfig) -> int:
+        return costs.parameters(architecture, config.classes, config.channels)
 
     def build(self, space: SearchSpace, architecture: Architecture, config: ImageWorkloadConfig) -> ImageModel:
         return ImageModel(static_net(architecture, config), architecture).eval()
@@ -49,7 +76,6 @@ class _ImageKind(OnePassKind):
         return (images(architecture, config),)
 
     def layers(self, architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
-        """Kinds of attention are shown also where all layers have the same."""
         depth = architecture.number("layers")
         genes = {name: architecture[name] for name in _LAYERED if name in architecture}
         return {"": {name: gene if isinstance(gene, tuple) else (gene,) * depth for name, gene in genes.items()}}

@@ -1,8 +1,5 @@
 """The image network: an elastic vision transformer with a kind of attention per layer, with or without experts.
 
-One class serves as supernet (built from a search space) and as static subnet (built from the space of one
-architecture). It computes with a ``VisionSubnet``, the weights of one architecture; the module itself remembers none.
-
 Shapes: B batch, N tokens, C channels, K classes.
 """
 
@@ -10,37 +7,146 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from nas_core.errors import ConfigError
-from nas_core.layers import ElasticLayerNorm, ElasticLinear
+from nas_core.errors import ConfigError, unknown_choice
+from nas_core.layers import ElasticLayerNorm, ElasticLinear, MoSConfig
 from nas_core.layers.attention.cosformer.kind import LinearAttention
 from nas_core.layers.depth import check_order, kept_layers
 from nas_core.layers.linear import prefix
-from nas_core.layers.transformer import Dropouts, LayerForm, norm
+from nas_core.layers.transformer import Dropouts, EncoderLayerWeights, LayerForm, norm
 from nas_core.layers.vision import ElasticPatchEmbedding, ElasticVisionLayer, resize_positions
-from nas_core.layers.weights import NormWeights, named_tensors
-from nas_core.models.image.genes import attention_options, check_image_space, widest_layers
-from nas_core.models.image.subnet import VisionConfig, VisionSubnet
-from nas_core.models.static import copied, routed, routed_features, selected
+from nas_core.layers.weights import Affine, NormWeights, named_tensors
+from nas_core.models.genes import StackGenes
+from nas_core.models.static import copy_state, encoding_size, router_encoding, select_eval
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.image import image_layers
+
+_CONSTANT = ("image_size", "patch_size", "head_dim", "relative_clip")
+GENES = StackGenes("an image network", ("layers", "embed_dim", "heads", *_CONSTANT), _CONSTANT, place="image")
+"""Genes of each image architecture, besides ``ffn_dim`` or ``mlp_ratio``."""
+
+
+def check_image_space(space: SearchSpace) -> None:
+    """Check the options of a space of image networks.
+
+    Raises:
+        SpaceError, UnknownChoiceError: a gene is missing, or has an option that a network cannot have.
+    """
+    if GENES.has(space, "ffn_dim"):
+        GENES.check_gene(space, "ffn_dim")
+    else:
+        GENES.check_ratio(space, "mlp_ratio")
+    for gene in GENES.names:
+        GENES.check_gene(space, gene, 0 if gene == "relative_clip" else 1)
+    GENES.check_attention(space)
+
+
+def widest_layers(space: SearchSpace) -> list[tuple[int, int]]:
+    """Return the largest feed-forward width and width of queries of each layer."""
+    if GENES.has(space, "ffn_dim"):
+        return GENES.widest_layers(space)
+    width = max(int(option) for option in GENES.options(space, "embed_dim")[0])
+    ffn = [round(max(float(option) for option in row) * width) for row in GENES.per_layer(space, "mlp_ratio")]
+    return list(zip(ffn, GENES.widest_queries(space), strict=True))
+
+
+def attention_options(space: SearchSpace) -> list[tuple[str, ...]]:
+    """Return the kinds of attention of each layer, by default softmax."""
+    return GENES.attention_options(space)
+
+
+POOLS = ("avg", "max", "avgmax", "token", "")
+"""Input of the classifier: mean, maximum per channel, or the mean of both, of the patches' tokens; the class token; or
+all tokens."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VisionConfig:
+    """Settings of an image network that are not searched."""
+
+    classes: int = 10
+    """K; 0: no classifier."""
+    channels: int = 3
+    """Channels of an image."""
+    image_size: tuple[int, int] | None = None
+    """Height and width in pixels of the stored positions; default: the space's."""
+    class_token: bool = True
+    """A learned token before the patches'. With ``avg`` it only takes part in attention."""
+    registers: int = 0
+    """Learned tokens after the class token, which only take part in attention (Darcet et al. 2024, "Vision Transformers
+    Need Registers")."""
+    pool: str = "avg"
+    """One of :data:`POOLS`."""
+    normalize: str = "denominator"
+    """Normalisation of linear attention: denominator, rms or layer."""
+    linear_form: str = "auto"
+    """Form of linear attention, one of its FORMS."""
+    dropout: float = 0.0
+    """After the embedding and each sublayer."""
+    attention_dropout: float = 0.0
+    """On the weights of softmax attention."""
+    activation_dropout: float = 0.0
+    """On hidden units of feed-forward layers."""
+    drop_path: float = 0.0
+    """Probability of skipping the last layer's sublayers for an image; it rises linearly from 0."""
+    activation: str = "relu"
+    """Activation of feed-forward layers, one of :data:`nas_core.layers.feed_forward.ACTIVATIONS`."""
+    norm_eps: float = 1e-5
+    """Epsilon of layer norms."""
+    embedding_scale: float | None = None
+    """Factor of tokens before the first layer; default: the square root of the subnet's width."""
+    smooth_positions: bool = False
+    """Interpolate positions for larger images as timm does."""
+    norm_embedding: bool = False
+    """A layer norm between the embedding and the first layer, as in CLIP."""
+    norm_after_pool: bool = False
+    """Apply the last layer norm after pooling."""
+    layer_order: tuple[int, ...] = ()
+    """Layers, most important first; default: shallower networks keep the first ones."""
+    mos: MoSConfig = field(default_factory=MoSConfig)
+    """Experts of the feed-forward layers."""
+
+    def __post_init__(self) -> None:
+        if self.pool not in POOLS:
+            raise unknown_choice("pooling (global_pool)", self.pool, [pool or "'' (every token)" for pool in POOLS])
+        if self.pool == "token" and not self.class_token:
+            raise ConfigError("pooling 'token' without a class token; use 'avg' or switch the class token on")
+        if self.registers < 0:
+            raise ConfigError(f"{self.registers} register tokens; expected 0 or more")
+
+    def static(self) -> VisionConfig:
+        """Return the settings of an extracted network: no experts, and layers already in order."""
+        return replace(self, mos=MoSConfig(), layer_order=())
+
+
+class VisionSubnet(NamedTuple):
+    """Weights of one architecture; field names are the static model's parameter names."""
+
+    patch_embed: Affine
+    class_token: Tensor | None
+    """``(C,)``"""
+    registers: Tensor | None
+    """``(number of registers, C)``"""
+    positions: Tensor
+    """``(N, C)``, of the class token and the registers first."""
+    embedding_norm: NormWeights | None
+    layers: tuple[EncoderLayerWeights, ...]
+    norm: NormWeights
+    head: Affine | None
+    architecture: Architecture
 
 
 class VisionNet(nn.Module):
     """Vision transformer of a search space with the genes of :mod:`nas_core.space.image`.
 
-    As in mFormer's code: patches by one convolution, a class token, learned positions, embeddings times sqrt(C), layers
-    with the norm first, a last norm, and a linear classifier on the mean of the patches' tokens.
-
-    Raises:
-        SpaceError: the space lacks a gene that this network has.
+    As in mFormer: a class token, learned positions, pre-norm layers, and a classifier on the mean of patches.
     """
 
     def __init__(self, space: SearchSpace, config: VisionConfig | None = None) -> None:
@@ -52,8 +158,7 @@ class VisionNet(nn.Module):
         self.grid = self._grid_of(config.image_size or (largest.number("image_size"),) * 2)
         clip, head_dim = largest.number("relative_clip"), largest.number("head_dim")
         relative = (clip, head_dim) if clip else None
-        linear = LinearAttention(None, config.normalize, config.linear_form)
-        own = {linear.name: linear}
+        configured = {"linear": LinearAttention(None, config.normalize, config.linear_form)}
         self.prefix_tokens = int(config.class_token) + config.registers
         self.patch_embed = ElasticPatchEmbedding(config.channels, self.embed_dim, self.patch_size)
         std = self.embed_dim**-0.5
@@ -62,10 +167,10 @@ class VisionNet(nn.Module):
         self.registers = nn.Parameter(torch.randn(registers, self.embed_dim) * std) if registers else None
         self.positions = nn.Parameter(torch.randn(math.prod(self.grid) + self.prefix_tokens, self.embed_dim) * std)
         self.embedding_norm = ElasticLayerNorm(self.embed_dim, config.norm_eps) if config.norm_embedding else None
-        form, features = LayerForm(True, config.activation, config.norm_eps), routed_features(space, config.mos)
+        form, features = LayerForm(True, config.activation, config.norm_eps), encoding_size(space, config.mos)
         self.layers: list[ElasticVisionLayer] = nn.ModuleList(  # type: ignore[assignment]
             ElasticVisionLayer(
-                self.embed_dim, ffn, qkv, features, config.mos, [own.get(k, k) for k in kinds], relative, form
+                self.embed_dim, ffn, qkv, features, config.mos, [configured.get(k, k) for k in kinds], relative, form
             )
             for (ffn, qkv), kinds in zip(widest_layers(space), attention_options(space), strict=True)
         )
@@ -77,16 +182,14 @@ class VisionNet(nn.Module):
     # -- weights of one architecture -----------------------------------------------------------------------------------
 
     def select(self, architecture: Architecture, known: bool = False) -> VisionSubnet:
-        """The weights of ``architecture``: slices of the supernet's, experts mixed by the routers. ``known`` promises
-        that the architecture was made by the space, which saves a check that exporters cannot follow.
+        """Return the weights of ``architecture``.
 
-        Raises:
-            ArchitectureError: the architecture lies outside the space.
+        ``known`` skips the validation of the architecture, which exporters cannot trace.
         """
         architecture = architecture if known else self.space.validate(architecture)
         mos, encoding = self.config.mos, None
         if mos.kind != "none":
-            encoding = routed(self.space, architecture, mos, self.positions.device)
+            encoding = router_encoding(self.space, architecture, mos, self.positions.device)
         width = architecture.number("embed_dim")
         return VisionSubnet(
             self.patch_embed.select(width),
@@ -104,23 +207,22 @@ class VisionNet(nn.Module):
         )
 
     def kept_layers(self, architecture: Architecture) -> list[ElasticVisionLayer]:
-        """The layers that an architecture runs, in the order in which it does."""
+        """Return the layers of an architecture, in order of execution."""
         return kept_layers(self.layers, architecture.number("layers"), self.config.layer_order)
 
     def static_state(self, architecture: Architecture) -> dict[str, Tensor]:
-        """The state dict of the static network of ``architecture``: what ``select`` gives, copied, under the names of a
-        ``VisionNet`` built from the space of that architecture without experts."""
-        return copied(named_tensors(selected(self, architecture)))
+        """Return the state dict of the static ``VisionNet`` of ``architecture``, copied from ``select``."""
+        return copy_state(named_tensors(select_eval(self, architecture)))
 
     # -- other classes, other sizes ------------------------------------------------------------------------------------
 
     def set_classifier(self, classes: int, pool: str | None = None) -> None:
-        """A new classifier (none for 0 classes), and what it reads, one of ``POOLS``; default: as before."""
+        """Replace the classifier (none for 0 classes), and optionally the pooling."""
         self.config = replace(self.config, classes=classes, pool=self.config.pool if pool is None else pool)
         self.head = ElasticLinear(self.embed_dim, classes).to(self.positions.device) if classes else None
 
     def set_image_size(self, size: tuple[int, int]) -> None:
-        """Store positions for images of this height and width, interpolated from those there are."""
+        """Interpolate the stored positions to images of this height and width."""
         grid = self._grid_of(size)
         with torch.no_grad():
             self.positions = nn.Parameter(self._resized(self.positions, self.grid, grid).clone())
@@ -142,7 +244,7 @@ class VisionNet(nn.Module):
         )
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
-        """Positions of another square grid are interpolated."""
+        """Interpolate positions of another square grid."""
         name = prefix + "positions"
         stored = state_dict.get(name)
         if stored is not None and stored.ndim == 2 and len(stored) != len(self.positions):
@@ -154,22 +256,22 @@ class VisionNet(nn.Module):
     # -- computing -----------------------------------------------------------------------------------------------------
 
     def embed(self, subnet: VisionSubnet, images: Tensor, drop: Dropouts) -> tuple[Tensor, tuple[int, int]]:
-        """Tokens (B, N, C) before the first layer, and the grid of patches."""
+        """Return tokens (B, N, C) before the first layer, and the grid of patches."""
         if images.ndim != 4 or images.shape[1] != self.config.channels:
             raise ConfigError(f"images {tuple(images.shape)}; expected (B, {self.config.channels}, height, width)")
         grid = self._grid_of((images.shape[2], images.shape[3]))
         x = F.conv2d(images, *subnet.patch_embed, stride=self.patch_size).flatten(2).transpose(1, 2)
         positions = self._resized(subnet.positions, self.grid, grid)
-        own = [token for token in (subnet.class_token, subnet.registers) if token is not None]
-        if own:
-            x = torch.cat([*(token.to(x.dtype).expand(x.shape[0], _rows(token), -1) for token in own), x], 1)
+        learned = [token for token in (subnet.class_token, subnet.registers) if token is not None]
+        tokens = [token.to(x.dtype).view(-1, x.shape[2]).expand(x.shape[0], -1, -1) for token in learned]
+        x = torch.cat([*tokens, x], 1) if tokens else x
         scale = self.config.embedding_scale
         x = (x + positions) * (math.sqrt(x.shape[2]) if scale is None else scale)
         x = F.dropout(x, drop.residual) if drop.residual else x
         return (x if subnet.embedding_norm is None else norm(x, subnet.embedding_norm)), grid
 
     def outputs(self, subnet: VisionSubnet, images: Tensor) -> Iterator[tuple[Tensor, tuple[int, int]]]:
-        """After each layer: tokens (B, N, C) without the last norm, and the grid of patches."""
+        """Yield tokens (B, N, C) after each layer, without the last norm, and the grid of patches."""
         config = self.config
         drop = Dropouts(config.dropout, config.attention_dropout, config.activation_dropout)
         drop = drop if self.training else Dropouts()
@@ -184,28 +286,26 @@ class VisionNet(nn.Module):
             yield x, grid
 
     def features(self, subnet: VisionSubnet, images: Tensor) -> Tensor:
-        """``images`` (B, channels, height, width) to normalised tokens (B, N, C), the class token first.
-
-        Raises:
-            ConfigError: images of another number of channels, or that do not divide into patches.
-        """
+        """Compute normalised tokens (B, N, C), the class token first, of images (B, channels, height, width)."""
         x = images
         for x, _ in self.outputs(subnet, images):  # noqa: B007  only the last is used
             pass
         return self.normalised(subnet, x)
 
     def normalised(self, subnet: VisionSubnet, tokens: Tensor) -> Tensor:
-        """Tokens (B, N, C) after the last norm, unless that one reads what is pooled of them."""
+        """Apply the last norm to tokens (B, N, C), unless it follows the pooling."""
         return tokens if self.config.norm_after_pool else norm(tokens, subnet.norm)
 
     def pooled(self, tokens: Tensor, weights: NormWeights) -> Tensor:
-        """What :meth:`features` gives to what the classifier reads: (B, C), or all tokens. ``weights`` are those of the
-        last norm."""
+        """Pool the tokens of :meth:`features` for the classifier: (B, C), or all tokens.
+
+        ``weights`` are those of the last norm.
+        """
         x = self.pool(tokens)
         return norm(x, weights) if self.config.norm_after_pool else x
 
     def pool(self, tokens: Tensor) -> Tensor:
-        """Tokens (B, N, C) to one vector (B, C), or all of them."""
+        """Pool tokens (B, N, C) to (B, C), or return all of them."""
         pool, patches = self.config.pool, tokens[:, self.prefix_tokens :]
         if pool == "avg":
             return patches.mean(1)
@@ -216,12 +316,6 @@ class VisionNet(nn.Module):
         return tokens[:, 0] if pool == "token" else tokens
 
     def forward(self, subnet: VisionSubnet, images: Tensor) -> Tensor:
-        """``images`` (B, channels, height, width) to logits (B, K), or to pooled features (B, C) where there is no
-        classifier."""
+        """Compute logits (B, K) of images (B, channels, height, width), or pooled features without a classifier."""
         x = self.pooled(self.features(subnet, images), subnet.norm)
         return x if subnet.head is None else F.linear(x, *subnet.head)
-
-
-def _rows(token: Tensor) -> int:
-    """How many tokens a tensor (C,) or (number, C) holds."""
-    return 1 if token.ndim == 1 else len(token)

@@ -1,11 +1,7 @@
-"""The workload of an image architecture: a batch of images through its static network.
-
-Shapes: B batch.
-"""
+"""The workload of an image architecture: a batch of images through its static network."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -13,24 +9,23 @@ from torch import Tensor
 
 from nas_core.errors import unknown_choice
 from nas_core.layers.feed_forward import ACTIVATIONS
-from nas_core.models.image.net import VisionNet
-from nas_core.models.image.subnet import VisionConfig
-from nas_core.models.workload import SubnetWorkload, check_least, same_draws
+from nas_core.models.image.net import VisionConfig, VisionNet
+from nas_core.models.workload import OnePassSubnetWorkload, check_least, same_draws
 from nas_core.space import Architecture, SearchSpace, static_image_space
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImageWorkloadConfig:
-    """What is classified while the clock runs; the images have the size that the space says."""
+    """Settings of the workload; the size of images is the space's."""
 
     batch: int = 1
-    """B: images at a time."""
+    """B: images per pass."""
     classes: int = 10
     """Classes of the classifier."""
     channels: int = 3
     """Channels of an image."""
     activation: str = "relu"
-    """Function of the hidden units: relu, gelu, .."""
+    """Activation of the hidden units: relu, gelu, .."""
 
     def __post_init__(self) -> None:
         check_least(self, batch=1, classes=1, channels=1)
@@ -38,15 +33,8 @@ class ImageWorkloadConfig:
             raise unknown_choice("activation", self.activation, ACTIVATIONS)
 
 
-class ImageWorkload(SubnetWorkload):
-    """A static network of ``architecture``, with random weights, and the one part ``network``.
-
-    Raises:
-        ArchitectureError: the architecture lies outside the space.
-        SpaceError: the space lacks a gene that the network has.
-    """
-
-    _net: VisionNet
+class ImageWorkload(OnePassSubnetWorkload):
+    """A static network with random weights, as the part ``network``."""
 
     def __init__(
         self, space: SearchSpace, architecture: Architecture, config: ImageWorkloadConfig, device: str = "cpu"
@@ -54,29 +42,16 @@ class ImageWorkload(SubnetWorkload):
         architecture = space.validate(architecture)
         with same_draws():
             net, inputs = static_net(architecture, config), images(architecture, config)
-        self._images = inputs.to(device)
-        super().__init__(net, architecture, device)
-
-    def convert(self, dtype: torch.dtype) -> None:
-        super().convert(dtype)
-        self._images = self._images.to(dtype)
-
-    @property
-    def parts(self) -> Mapping[str, Callable[[], object]]:
-        return {"network": self.classify}
-
-    def classify(self) -> Tensor:
-        """Logits ``(B, classes)``."""
-        return self._net(self._subnet, self._images)  # type: ignore[no-any-return]
+        super().__init__(net, architecture, inputs, device, VisionNet.__call__)
 
 
 def static_net(architecture: Architecture, config: ImageWorkloadConfig) -> VisionNet:
-    """The network of one architecture in evaluation mode, with random weights."""
-    own = VisionConfig(classes=config.classes, channels=config.channels, activation=config.activation)
-    return VisionNet(static_image_space(architecture), own).eval()
+    """Build the network of one architecture in evaluation mode, with random weights."""
+    settings = VisionConfig(classes=config.classes, channels=config.channels, activation=config.activation)
+    return VisionNet(static_image_space(architecture), settings).eval()
 
 
 def images(architecture: Architecture, config: ImageWorkloadConfig) -> Tensor:
-    """Random images ``(B, channels, height, width)`` of the size that the architecture is for."""
+    """Draw images ``(B, channels, height, width)`` of the architecture's size."""
     side = architecture.number("image_size")
     return torch.randn(config.batch, config.channels, side, side)

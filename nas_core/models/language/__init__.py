@@ -1,4 +1,4 @@
-"""Decoder-only transformers for language modelling, with softmax, local or linear attention in each layer."""
+"""Decoder-only transformers for language modelling, with a kind of attention per layer."""
 
 from typing import TYPE_CHECKING
 
@@ -6,9 +6,8 @@ from nas_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from nas_core.models.language.costs import flops, parameters
-    from nas_core.models.language.graph import language_graph
-    from nas_core.models.language.net import LanguageNet
-    from nas_core.models.language.subnet import LanguageCache, LanguageConfig, LanguageSubnet
+    from nas_core.models.language.kind import language_graph
+    from nas_core.models.language.net import LanguageCache, LanguageConfig, LanguageNet, LanguageSubnet
     from nas_core.models.language.workload import LanguageWorkload, LanguageWorkloadConfig
 
 __all__ = [

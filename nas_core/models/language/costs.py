@@ -1,22 +1,21 @@
-"""Parameters and FLOPs of a language architecture, by formula.
+"""Parameters, FLOPs and memory of a language architecture, by formula.
 
-Counts leave out embeddings, stored positions and the output projection unless a vocabulary is given. FLOPs are two per
-multiply-accumulate of matrix products, for one sequence, all positions at once.
+Embeddings and the output projection are counted only with a vocabulary. FLOPs are two per multiply-accumulate.
 """
 
 from __future__ import annotations
 
 from nas_core.layers.attention.kinds import KINDS
+from nas_core.layers.positions import ROWS
+from nas_core.models.language.net import LanguageConfig
+from nas_core.models.language.workload import LanguageWorkloadConfig
+from nas_core.models.memory import attention_numbers, state_numbers
 from nas_core.space import Architecture
-from nas_core.space.stack import transformer_layers
+from nas_core.space.stack import TransformerLayer, transformer_layers
 
 
 def parameters(architecture: Architecture, vocab: int = 0, tied_output: bool = True, final_norm: bool = False) -> int:
-    """Parameters of the static network, counted without building it; embeddings only where a vocabulary is given.
-
-    Raises:
-        ArchitectureError: a gene of language models is missing.
-    """
+    """Count the parameters of the static network."""
     width = architecture.number("embed_dim")
     total = vocab * width * (1 if tied_output else 2) + 2 * width * final_norm
     for layer in transformer_layers(architecture):
@@ -25,18 +24,8 @@ def parameters(architecture: Architecture, vocab: int = 0, tied_output: bool = T
     return total
 
 
-def params_m(architecture: Architecture) -> float:
-    """Millions of parameters without embeddings and output projection."""
-    return parameters(architecture) / 1e6
-
-
 def flops(architecture: Architecture, length: int | None = None, vocab: int = 0) -> int:
-    """FLOPs of one sequence of so many tokens, by default the longest, ``context_length``; the output projection of all
-    positions only where a vocabulary is given.
-
-    Raises:
-        ArchitectureError: a gene of language models is missing. UnknownChoiceError: no such kind of attention.
-    """
+    """Count the FLOPs of a sequence of ``length`` tokens, by default ``context_length``."""
     tokens = architecture.number("context_length") if length is None else length
     width = architecture.number("embed_dim")
     macs = tokens * width * vocab
@@ -46,6 +35,40 @@ def flops(architecture: Architecture, length: int | None = None, vocab: int = 0)
     return 2 * macs
 
 
-def flops_g(architecture: Architecture) -> float:
-    """Billions of FLOPs of the longest sequence, without the output projection."""
-    return flops(architecture) / 1e9
+def weight_numbers(architecture: Architecture, config: LanguageWorkloadConfig) -> int:
+    """Count all parameters, and the table of sinusoids after the workload."""
+    rows, form = max(config.prompt_length, 2 * ROWS) if config.prompt_length > ROWS else ROWS, LanguageConfig()
+    while config.prompt_length + config.new_tokens > rows:  # it grows step by step
+        rows *= 2
+    weights = parameters(architecture, config.vocab, form.tied_output, form.has_final_norm)
+    return weights + rows * architecture.number("embed_dim")
+
+
+def cache_numbers(architecture: Architecture, config: LanguageWorkloadConfig) -> int:
+    """Count the decoding states of all layers after the prompt and the new tokens."""
+    length = config.prompt_length + config.new_tokens
+    return sum(_state(layer, length, config.batch) for layer in transformer_layers(architecture))
+
+
+def live_numbers(architecture: Architecture, config: LanguageWorkloadConfig) -> int:
+    """Count the peak besides the weights, while the prompt is read or while decoding."""
+    width, positions = architecture.number("embed_dim"), config.batch * config.prompt_length
+    kept = reading = stepping = 0  # states of earlier layers, and the peaks of a layer
+    for layer in transformer_layers(architecture):
+        kind, sizes = KINDS.get(layer.attention), (width, layer.qkv_dim, layer.heads)
+        attending = attention_numbers(kind, config.batch, config.prompt_length, *sizes, causal=True)
+        state = _state(layer, config.prompt_length, config.batch)
+        transforming = state + positions * (max(layer.ffn_dim, 2 * width) + 3 * width)
+        reading = max(reading, kept + max(attending, transforming))
+        after = _state(layer, config.prompt_length + config.new_tokens, config.batch)
+        stepping = max(stepping, after + attention_numbers(kind, config.batch, 1, *sizes, causal=True))
+        kept += state
+    # states of the prompt, the cache, the last logits, and the current layer or new logits
+    logits, cache = config.batch * config.vocab, cache_numbers(architecture, config)
+    decoding = kept + cache + max(stepping, logits) + (logits if config.new_tokens > 1 else 0)
+    return max(positions * width + reading, decoding)
+
+
+def _state(layer: TransformerLayer, length: int, batch: int) -> int:
+    kind = KINDS.get(layer.attention)
+    return state_numbers(kind, layer.heads, layer.qkv_dim // layer.heads, length, batch)

@@ -1,16 +1,10 @@
-"""A language model as two plain modules, which file formats can hold: a prompt and a decoding step.
+"""Export of a language model: a prompt, which returns the states of all attentions, and a decoding step.
 
-The prompt is read all at once and gives the caches behind it, the step takes and gives them, so that a loop outside
-keeps nothing else: the tensors of the states of the kinds of attention, such as keys and values of past positions for
-softmax and sums of constant size for linear attention. Decoding may also begin with empty caches. All caches have the
-batch first; beam search takes rows of them.
-
-Shapes: B batch, T length, H heads, D head dim, V vocabulary.
+Shapes: B batch, T length, V vocabulary.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,26 +13,24 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nas_core.export.parts import OpenDim, Part, Value
-from nas_core.layers.attention.kinds import AttentionState, StateValue
-from nas_core.layers.attention.projections import SelfAttentionWeights
 from nas_core.layers.positions import SinusoidalPositions
+from nas_core.models.decoding_export import StepTables, cache_info, example_inputs, flat, next_values, state_values
 from nas_core.models.language.net import LanguageNet, length_limit
 from nas_core.space import Architecture, SearchSpace
 
 
 def static_net(net: LanguageNet, architecture: Architecture, longest: int) -> LanguageNet:
-    """The static network of ``architecture`` in evaluation mode; its table of positions has just the width that it
-    reads, and as many rows as the longest sequence."""
+    """Return the static network in evaluation mode, with a table of positions of just this length and width."""
     static = LanguageNet(SearchSpace.of(architecture, like=net.space), len(net.embedding.weight), net.config.static())
     static.load_state_dict(net.static_state(architecture))
     if isinstance(static.positions, SinusoidalPositions):
         static.positions.table = net.positions_at(0, longest, architecture.number("embed_dim")).clone()
-        static.config = replace(static.config, first_position=0)  # its table begins with the first token
+        static.config = replace(static.config, first_position=0)  # its table starts with the first token
     return static.eval()
 
 
 class Prompt(nn.Module):
-    """Tokens ``(B, T)`` without padding to the log-probabilities ``(B, V)`` of the next token, and the caches."""
+    """Tokens ``(B, T)`` without padding to log-probabilities ``(B, V)`` of the next token, and the states."""
 
     def __init__(self, net: LanguageNet, architecture: Architecture) -> None:
         super().__init__()
@@ -47,64 +39,44 @@ class Prompt(nn.Module):
     def forward(self, tokens: Tensor) -> tuple[Tensor, ...]:
         subnet = self.net.select(self.architecture)
         features, cache = self.net.read(subnet, tokens)
-        return (F.log_softmax(F.linear(features, subnet.output), -1), *_flat(cache.past))
+        return (F.log_softmax(F.linear(features, subnet.output), -1), *flat(cache.past))
 
 
-class DecoderStep(nn.Module):
-    """The next token ``(B,)``, its position and the caches to log-probabilities ``(B, V)`` and the caches after it."""
+class DecoderStep(StepTables):
+    """The next token ``(B,)``, its position and the states to log-probabilities ``(B, V)`` and new states."""
 
     positions: Tensor
 
     def __init__(self, net: LanguageNet, architecture: Architecture, longest: int) -> None:
         super().__init__()
         self.net, self.architecture = net, architecture
-        subnet = net.select(architecture)
-        self.kinds = list(dict.fromkeys(layer.self_attn.kind for layer in subnet.layers))
-        for index, kind in enumerate(self.kinds):
-            self.register_buffer(f"table_{index}", kind.step_table(longest), persistent=False)
+        self._add_tables([layer.self_attn.kind for layer in net.select(architecture).layers], longest)
         table = net.positions_at(0, longest, architecture.number("embed_dim"))
         self.register_buffer("positions", table.detach(), persistent=False)
 
-    def forward(self, token: Tensor, position: Tensor, *rest: Tensor) -> tuple[Tensor, ...]:
-        subnet, given = self.net.select(self.architecture), iter(rest)
+    def forward(self, token: Tensor, position: Tensor, *states: Tensor) -> tuple[Tensor, ...]:
+        subnet, tensors = self.net.select(self.architecture), iter(states)
         cache = self.net.start(subnet)
-        for index, layer in enumerate(subnet.layers):
-            kind = layer.self_attn.kind
-            table = getattr(self, f"table_{self.kinds.index(kind)}")
-            row = None if table is None else F.embedding(position, table)
-            cache.past[index] = kind.restored([next(given) for _ in _kept(layer.self_attn)], position, row)
+        cache.past = [self._restored(layer.self_attn, tensors, position) for layer in subnet.layers]
         x = F.embedding(token, subnet.embedding)[:, None] * self.net.embedding_scale(subnet.embedding)
         features = self.net.step_embedded(subnet, x + F.embedding(position, self.positions), cache)
-        return (F.log_softmax(F.linear(features, subnet.output), -1), *_flat(cache.past))
-
-
-def _flat(states: Sequence[AttentionState | None]) -> list[Tensor]:
-    return [tensor for state in states if state is not None for tensor in state.tensors()]
-
-
-def _kept(weights: SelfAttentionWeights, length: str = "past") -> tuple[StateValue, ...]:
-    """The tensors that a layer's attention keeps of so many positions."""
-    dim = weights.out_proj.weight.shape[1] // weights.heads
-    return weights.kind.state_values(weights.heads, dim, length)
-
-
-def _values(weights: Sequence[SelfAttentionWeights], length: str) -> list[Value]:
-    return [
-        Value(f"self_{value.name}_{layer}", value.shape, "positive" if value.positive else "number")
-        for layer, each in enumerate(weights)
-        for value in _kept(each, length)
-    ]
+        return (F.log_softmax(F.linear(features, subnet.output), -1), *flat(cache.past))
 
 
 def language_parts(net: LanguageNet, architecture: Architecture, longest: int) -> tuple[Part, Part]:
-    """``prompt`` and ``decoder_step`` of a subnet, for sequences of at most so many tokens; attention or positions that
-    are made for a longest sequence may lower the limit."""
+    """Return the parts ``prompt`` and ``decoder_step`` of a subnet, for at most ``longest`` tokens.
+
+    Attention or positions with a maximum length may lower the limit.
+    """
     limit = length_limit(SearchSpace.of(architecture, like=net.space), net.config)
     longest = longest if limit is None else min(longest, limit)
     static = static_net(net, architecture, longest)
-    vocab, attentions = len(static.embedding.weight), [x.self_attn for x in static.select(architecture).layers]
-    past, read = _values(attentions, "past"), _values(attentions, "length")
-    after = [replace(v, name=f"next_{v.name}", shape=tuple(_grown(dim) for dim in v.shape)) for v in past]
+    vocab = len(static.embedding.weight)
+    attentions = [layer.self_attn for layer in static.select(architecture).layers]
+    past, read = (
+        [value for layer, weights in enumerate(attentions) for value in state_values("self", layer, weights, length)]
+        for length in ("past", "length")
+    )
     scores = Value("log_probs", ("batch", vocab))
     lengths = [OpenDim("past", 0, longest - 1)] if any("past" in value.shape for value in past) else []
     return (
@@ -119,35 +91,23 @@ def language_parts(net: LanguageNet, architecture: Architecture, longest: int) -
             "decoder_step",
             DecoderStep(static, architecture, longest),
             (Value("token", ("batch",), "token", vocab), Value("position", (), "token", longest), *past),
-            (scores, *after),
+            (scores, *next_values(past)),
             (OpenDim("batch"), *lengths),
         ),
     )
 
 
-def _grown(dim: int | str) -> int | str:
-    return "past + 1" if dim == "past" else dim
-
-
 def part_inputs(part: Part, length: int, batch: int, stream: torch.Generator) -> tuple[Tensor, ...]:
-    """Random inputs for prompts of so many tokens, or for a step behind as many."""
-    sizes = {"batch": batch, "length": length, "past": length}
-    return tuple(value.example(sizes, stream) for value in part.inputs)
+    """Draw inputs of a prompt of ``length`` tokens, or of a step after as many."""
+    return example_inputs(part, {"batch": batch, "length": length, "past": length}, stream)
 
 
 def language_info(prompt: Part, step: Part) -> dict[str, Any]:
-    """What a loop around the two files must know, as plain data."""
+    """Return what a decoding loop needs besides the two files."""
     (longest,) = (dim.largest for dim in prompt.dims if dim.name == "length")
     return {
         "kind": "language",
-        "caches": [
-            {
-                "input": value.name,
-                "output": f"next_{value.name}",
-                "start": [0 if dim == "past" else dim for dim in value.shape],
-            }
-            for value in step.inputs[2:]
-        ],
+        "caches": cache_info(step.inputs[2:]),
         "vocabulary": step.inputs[0].below,
         "limits": {"tokens": longest},
         "padding": "none: the prompts of a batch are equally long",

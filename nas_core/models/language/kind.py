@@ -1,4 +1,4 @@
-"""Language models as a kind of network."""
+"""The kind of language models, and their graphs, with one node per sublayer."""
 
 from __future__ import annotations
 
@@ -8,54 +8,67 @@ import torch
 from torch import Tensor, nn
 
 from nas_core.graph.graph import Graph
-from nas_core.models.kind import ModelKind
-from nas_core.models.language import costs, graph, memory
-from nas_core.models.language.genes import GENES, check_language_space
-from nas_core.models.language.net import LanguageNet
+from nas_core.models.genes import ChainGraphs
+from nas_core.models.kind import ModelKind, SpacePart
+from nas_core.models.language import costs
+from nas_core.models.language.net import GENES, LanguageNet, check_language_space
 from nas_core.models.language.workload import LanguageWorkload, LanguageWorkloadConfig, check_lengths
-from nas_core.models.parts import SpacePart
 from nas_core.models.static import StaticPass
 from nas_core.models.workload import FIRST_WORD, same_draws
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.stack import transformer_layers
 
+ATTRIBUTES = ("width", "heads", "qkv_dim", "ffn_dim", "context_length")
+"""Columns of ``attributes``: embedding size; heads and width of queries of an attention; hidden units; longest sequence
+in tokens."""
+SCALES = (768.0, 12.0, 768.0, 3072.0, 1024.0)
+GRAPHS = ChainGraphs(GENES, ("embedding", "decoder_self_attention", "decoder_feed_forward", "output"), SCALES)
+
+
+def language_graph(architecture: Architecture) -> Graph:
+    """Return the graph of 2 + 2 (layers) nodes, with ``attributes`` (N, 5)."""
+    width, context = architecture.number("embed_dim"), architecture.number("context_length")
+    nodes: list[tuple[str, tuple[int, ...]]] = [("embedding", (width, 0, 0, 0, context))]
+    for layer in transformer_layers(architecture):
+        _, operation = GRAPHS.attention(layer.attention)
+        nodes.append((operation, (width, layer.heads, layer.qkv_dim, 0, context)))
+        nodes.append(("decoder_feed_forward", (width, 0, 0, layer.ffn_dim, context)))
+    nodes.append(("output", (width, 0, 0, 0, context)))
+    return GRAPHS.chain(nodes)
+
 
 class _LanguageKind(ModelKind):
-    """Decoder-only transformers over the genes of :mod:`nas_core.space.language`; costs without embeddings and output
-    projection."""
+    """Decoder-only transformers over the genes of :mod:`nas_core.space.language`; costs without embeddings."""
 
     name = "language"
     genes = GENES.names
     counted = "parameters without embeddings"
-    attributes = graph.ATTRIBUTES
+    attributes = ATTRIBUTES
     vocabularies = ("vocab",)
     workload_config = LanguageWorkloadConfig
-    operations_of = staticmethod(graph.operations_of)
-    params_m = staticmethod(costs.params_m)
-    flops_g = staticmethod(costs.flops_g)
-    weights = staticmethod(memory.weight_numbers)
-    live = staticmethod(memory.live_numbers)
+    operations_of = staticmethod(GRAPHS.operations_of)
+    check = staticmethod(check_language_space)
+    graph = staticmethod(language_graph)
+    weights = staticmethod(costs.weight_numbers)
+    live = staticmethod(costs.live_numbers)
+    cache = staticmethod(costs.cache_numbers)
     workload = staticmethod(LanguageWorkload)
 
     @property
     def operations(self) -> tuple[str, ...]:
-        return graph.operations()
+        return GRAPHS.operations()
 
-    def check(self, space: SearchSpace) -> None:
-        check_language_space(space)
+    def params_m(self, architecture: Architecture) -> float:
+        return costs.parameters(architecture) / 1e6
 
-    def cache(self, architecture: Architecture, config: LanguageWorkloadConfig) -> int:
-        return sum(memory.cache_numbers(architecture, config))
-
-    def graph(self, architecture: Architecture) -> Graph:
-        return graph.language_graph(architecture)
+    def flops_g(self, architecture: Architecture) -> float:
+        return costs.flops(architecture) / 1e9
 
     def build(self, space: SearchSpace, architecture: Architecture, config: LanguageWorkloadConfig) -> LanguageNet:
         return LanguageNet(SearchSpace.of(architecture, like=space), config.vocab).eval()
 
     def parts(self, space: SearchSpace, architecture: Architecture, config: LanguageWorkloadConfig) -> list[SpacePart]:
-        """The prompt, and as many steps as new tokens, each with as many past positions as the steps have on
-        average."""
+        """Return the prompt, and a step for each new token after the mean number of past positions."""
         from nas_core.models.language.export import language_parts, part_inputs
 
         architecture = space.validate(architecture)
@@ -72,7 +85,6 @@ class _LanguageKind(ModelKind):
     def training_pass(
         self, space: SearchSpace, architecture: Architecture, config: LanguageWorkloadConfig, batch: int
     ) -> tuple[nn.Module, tuple[Tensor, ...]]:
-        """Sequences as long as prompt and new tokens; the token after each is predicted at once."""
         architecture = space.validate(architecture)
         net = self.build(space, architecture, config)
         check_lengths(net, config)
@@ -80,7 +92,6 @@ class _LanguageKind(ModelKind):
         return StaticPass(net, architecture), (tokens,)
 
     def layers(self, architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
-        """Kinds of attention are shown also where all layers have the same."""
         ffn, heads, _, kinds = zip(*transformer_layers(architecture), strict=True)
         return {"": {"ffn_dim": ffn, "heads": heads, "attention": kinds}}
 

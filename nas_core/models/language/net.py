@@ -1,35 +1,120 @@
 """The language model: an elastic decoder-only transformer, with or without experts.
 
-One class serves as supernet (built from a search space) and as static subnet (built from ``SearchSpace.of``, the space
-of one architecture). It computes with a :class:`LanguageSubnet`, the weights of one architecture; the module itself
-remembers no architecture.
-
 Shapes: B batch, T length, C channels, V vocabulary.
 """
 
 from __future__ import annotations
 
+import copy
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
 import torch.nn.functional as F
 from torch import Tensor
 
-from nas_core.layers import ElasticLayerNorm
-from nas_core.layers.transformer import LayerForm, norm
-from nas_core.layers.weights import named_tensors
-from nas_core.models.language.genes import GENES, check_language_space
-from nas_core.models.language.subnet import LanguageCache, LanguageConfig, LanguageSubnet
+from nas_core.layers import ElasticLayerNorm, MoSConfig
+from nas_core.layers.attention.cosformer.kind import LinearAttention
+from nas_core.layers.attention.kinds import AttentionState
+from nas_core.layers.transformer import EncoderLayerWeights, LayerForm, norm
+from nas_core.layers.weights import NormWeights, named_tensors
+from nas_core.models.genes import StackGenes
 from nas_core.models.stack import TokenStack
-from nas_core.models.static import copied, selected
+from nas_core.models.static import copy_state, select_eval
 from nas_core.space import Architecture, SearchSpace
+
+_CONSTANT = ("head_dim", "context_length")
+GENES = StackGenes(
+    "a language model", ("layers", "embed_dim", "heads", "ffn_dim", *_CONSTANT), _CONSTANT, place="decoder"
+)
+
+
+def check_language_space(space: SearchSpace) -> None:
+    """Check the options of a space of language models.
+
+    Raises:
+        SpaceError, UnknownChoiceError: a gene is missing, or has an option that a network cannot have.
+    """
+    for gene in GENES.names:
+        GENES.check_gene(space, gene)
+    GENES.check_attention(space)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageConfig:
+    """Settings of a language model that are not searched."""
+
+    tied_output: bool = True
+    """Input and output share one table."""
+    dropout: float = 0.0
+    """After embeddings and sublayers; scaled by a subnet's width over the supernet's, as in HAT."""
+    attention_dropout: float = 0.0
+    """On attention probabilities; not scaled."""
+    activation_dropout: float = 0.0
+    """On hidden units of feed-forward layers; scaled like ``dropout``."""
+    norm_first: bool = False
+    """Layer norm before each sublayer instead of after it."""
+    final_norm: bool | None = None
+    """Layer norm after the last layer; default: with ``norm_first``."""
+    activation: str = "relu"
+    """Activation of feed-forward layers, one of :data:`nas_core.layers.feed_forward.ACTIVATIONS`."""
+    positions: str = "sinusoidal"
+    """One of :data:`nas_core.layers.positions.POSITIONS`; stored tables have ``context_length`` rows."""
+    first_position: int = 0
+    """Position of the first token; 2 in fairseq's transformer."""
+    embedding_scale: float | None = None
+    """Factor of embeddings; default: the square root of the subnet's width, as in HAT. Converted networks keep theirs
+    at every width."""
+    layer_order: tuple[int, ...] = ()
+    """Layers, most important first; default: shallower networks keep the first ones."""
+    padding_idx: int = 1
+    """Index of the padding token."""
+    mos: MoSConfig = field(default_factory=MoSConfig)
+    """Experts of the feed-forward layers."""
+    linear: LinearAttention = field(default_factory=LinearAttention)
+    """Settings of linear attention, but for ``max_length``, which is the space's ``context_length``."""
+
+    @property
+    def has_final_norm(self) -> bool:
+        """A layer norm follows the last layer."""
+        return self.norm_first if self.final_norm is None else self.final_norm
+
+    def static(self) -> LanguageConfig:
+        """Return the settings of an extracted network: no experts, and layers already in order."""
+        return replace(self, mos=MoSConfig(), layer_order=())
+
+
+class LanguageSubnet(NamedTuple):
+    """Weights of one architecture; names of layers and norm are the static model's parameter names."""
+
+    embedding: Tensor
+    """(V, C)"""
+    output: Tensor
+    """(V, C), which may be the same tensor."""
+    layers: tuple[EncoderLayerWeights, ...]
+    norm: NormWeights | None
+    architecture: Architecture
+
+
+class LanguageCache:
+    """Decoding states of the attentions of all layers."""
+
+    def __init__(self, past: list[AttentionState | None], length: int = 0) -> None:
+        self.past, self.length = past, length
+
+    def reorder(self, order: Tensor) -> None:
+        """Select rows ``order`` (B,) of the batch, for beam search."""
+        self.past = [None if past is None else past.reorder(order) for past in self.past]
+
+    def copy(self) -> LanguageCache:
+        """Return a copy that can be advanced separately; steps replace tensors and do not change them."""
+        return LanguageCache([copy.copy(past) for past in self.past], self.length)
 
 
 class LanguageNet(TokenStack):
     """Decoder-only transformer over the genes of :mod:`nas_core.space.language`.
 
-    ``select(architecture)`` gives the weights of one architecture, mixing experts once; ``forward`` (all positions),
-    or ``start`` (or ``read``, of a prompt) and ``step`` (one position at a time) compute with them.
-
-    Raises:
-        SpaceError: the space lacks a gene that this network has.
+    ``select`` returns the weights of an architecture. ``forward`` computes all positions; ``start`` or ``read``, and
+    ``step``, compute one position at a time.
     """
 
     config: LanguageConfig
@@ -55,11 +140,7 @@ class LanguageNet(TokenStack):
     # -- weights of one architecture -----------------------------------------------------------------------------------
 
     def select(self, architecture: Architecture) -> LanguageSubnet:
-        """The weights of ``architecture``: slices of the supernet's, experts mixed by the routers.
-
-        Raises:
-            ArchitectureError: the architecture lies outside the space.
-        """
+        """Return the weights of ``architecture``."""
         layers, width = self._select_layers(architecture), architecture.number("embed_dim")
         return LanguageSubnet(
             *self._select_tables(width),
@@ -69,26 +150,25 @@ class LanguageNet(TokenStack):
         )
 
     def static_state(self, architecture: Architecture) -> dict[str, Tensor]:
-        """The state dict of the static network of ``architecture``: what ``select`` gives, copied, under the names of a
-        ``LanguageNet`` built from ``SearchSpace.of(architecture)`` without experts."""
-        subnet = selected(self, architecture)
+        """Return the state dict of the static ``LanguageNet`` of ``architecture``, copied from ``select``."""
+        subnet = select_eval(self, architecture)
         rest = named_tensors(subnet._replace(embedding=None, output=None))
-        return copied((*self._tables_of(subnet).items(), *rest, ("reference_width", self.reference_width)))
+        return copy_state((*self._tables_of(subnet).items(), *rest, ("reference_width", self.reference_width)))
 
     # -- computing -----------------------------------------------------------------------------------------------------
 
     def positions_at(self, first: int, last: int, features: int) -> Tensor:
-        """The vectors (last - first, features) of those positions, the first token's being 0."""
+        """Return the embeddings (last - first, features) of positions, of which the first token has 0."""
         offset = self.config.first_position
-        found: Tensor = self.positions(offset + last, features)
-        return found[offset + first :]
+        table: Tensor = self.positions(offset + last, features)
+        return table[offset + first :]
 
     def _embed(self, tokens: Tensor, table: Tensor, positions: Tensor) -> Tensor:
         x = F.embedding(tokens, table, self.config.padding_idx) * self.embedding_scale(table)
         return x + positions.to(table.dtype)
 
     def features(self, subnet: LanguageSubnet, tokens: Tensor) -> Tensor:
-        """``tokens`` (B, T), padded on the right if at all, to features before the output projection (B, T, C)."""
+        """Compute features (B, T, C) before the output projection; ``tokens`` (B, T) may be padded on the right."""
         table = subnet.embedding
         drop = self._dropouts(table.shape[1])
         x = self._embed(tokens, table, self.positions_at(0, tokens.shape[1], table.shape[1]))
@@ -101,16 +181,15 @@ class LanguageNet(TokenStack):
         return x if subnet.norm is None else norm(x, subnet.norm)
 
     def forward(self, subnet: LanguageSubnet, tokens: Tensor) -> Tensor:
-        """Logits (B, T, V) after each of ``tokens`` (B, T), each position reading only itself and earlier ones."""
+        """Compute logits (B, T, V) after each of ``tokens`` (B, T)."""
         return F.linear(self.features(subnet, tokens), subnet.output)
 
     def start(self, subnet: LanguageSubnet) -> LanguageCache:
-        """A cache for decoding from the first position on."""
+        """Return an empty cache."""
         return LanguageCache([None] * len(subnet.layers))
 
     def read(self, subnet: LanguageSubnet, tokens: Tensor) -> tuple[Tensor, LanguageCache]:
-        """A prompt (B, T) without padding, all positions at once: features (B, C) of the last, and the cache after
-        it."""
+        """Compute features (B, C) of the last position of a prompt (B, T) without padding, and the cache after it."""
         width, length = subnet.embedding.shape[1], tokens.shape[1]
         x = self._embed(tokens, subnet.embedding, self.positions_at(0, length, width))
         cache = self.start(subnet)
@@ -120,17 +199,17 @@ class LanguageNet(TokenStack):
         return self._normed(subnet, x[:, -1]), cache
 
     def step(self, subnet: LanguageSubnet, tokens: Tensor, cache: LanguageCache) -> Tensor:
-        """Logits (B, V) after the next token (B,) of each row; the cache moves one position on."""
+        """Compute logits (B, V) after the next token (B,) of each row, and advance the cache."""
         return F.linear(self.step_features(subnet, tokens, cache), subnet.output)
 
     def step_features(self, subnet: LanguageSubnet, tokens: Tensor, cache: LanguageCache) -> Tensor:
-        """Do what :meth:`step` does, before the output projection: (B, C)."""
+        """Compute :meth:`step` before the output projection: (B, C)."""
         table = subnet.embedding
         position = self.positions_at(cache.length, cache.length + 1, table.shape[1])
         return self.step_embedded(subnet, self._embed(tokens[:, None], table, position), cache)
 
     def step_embedded(self, subnet: LanguageSubnet, x: Tensor, cache: LanguageCache) -> Tensor:
-        """Do what :meth:`step_features` does, from the token's embedding with its position ``x`` (B, 1, C)."""
+        """Compute :meth:`step_features` of the sum ``x`` (B, 1, C) of embedding and position."""
         for index, (layer, weights) in enumerate(zip(self.layers, subnet.layers, strict=False)):
             x, cache.past[index] = layer.step(x, weights, cache.past[index])
         cache.length += 1
@@ -138,7 +217,7 @@ class LanguageNet(TokenStack):
 
 
 def length_limit(space: SearchSpace, config: LanguageConfig) -> int | None:
-    """The longest sequence that networks of the space can read, by their attention or their positions; None: any."""
+    """Return the maximum length by attention and positions; None: unlimited."""
     if config.positions == "sinusoidal" and not GENES.bounded(space):
         return None
     return space.largest().number("context_length")

@@ -1,8 +1,4 @@
-"""The workload of a language architecture: a prompt is read all at once, then tokens are written one by one.
-
-What attention keeps grows with the prompt where it is softmax and does not where it is linear or local, so
-``prompt_length`` is also the position at which decoding is timed.
-"""
+"""The workload of a language architecture: a prompt is read at once, then tokens are decoded one by one."""
 
 from __future__ import annotations
 
@@ -13,24 +9,23 @@ import torch
 from torch import nn
 
 from nas_core.errors import ConfigError
-from nas_core.models.language.net import LanguageNet, length_limit
-from nas_core.models.language.subnet import LanguageCache
+from nas_core.models.language.net import LanguageCache, LanguageNet, length_limit
 from nas_core.models.workload import FIRST_WORD, SubnetWorkload, check_least, check_words, same_draws
 from nas_core.space import Architecture, SearchSpace
 
 
 @dataclass(frozen=True, kw_only=True)
 class LanguageWorkloadConfig:
-    """What is read and written while the clock runs."""
+    """Settings of the workload."""
 
     vocab: int = 32000
     """Rows of the embedding and of the output projection."""
     prompt_length: int = 128
-    """Tokens that are read all at once; the first new token is written at this position."""
+    """Tokens of the prompt, and position of the first new token."""
     new_tokens: int = 32
-    """Tokens that are written, a step for each."""
+    """Decoding steps."""
     batch: int = 1
-    """Sequences at a time."""
+    """Sequences per pass."""
 
     def __post_init__(self) -> None:
         check_words(self, "vocab")
@@ -38,11 +33,7 @@ class LanguageWorkloadConfig:
 
 
 def check_lengths(net: LanguageNet, config: LanguageWorkloadConfig) -> None:
-    """Check that the network can read the prompt and what is written behind it.
-
-    Raises:
-        ConfigError: it is made for shorter sequences.
-    """
+    """Check the number of tokens against the network's limit."""
     length, limit = config.prompt_length + config.new_tokens, length_limit(net.space, net.config)
     if limit is not None and length > limit:
         raise ConfigError(
@@ -52,12 +43,7 @@ def check_lengths(net: LanguageNet, config: LanguageWorkloadConfig) -> None:
 
 
 class LanguageWorkload(SubnetWorkload):
-    """A static network of ``architecture``, with random weights, and the parts ``prompt`` and ``decoding``.
-
-    Raises:
-        ArchitectureError: the architecture lies outside the space. ConfigError: the sequence is longer than the network
-            can read.
-    """
+    """A static network with random weights, as the parts ``prompt`` and ``decoding``."""
 
     _net: LanguageNet
 
@@ -82,16 +68,15 @@ class LanguageWorkload(SubnetWorkload):
         return {"prompt": self.read, "decoding": self.decode}
 
     def read(self) -> torch.Tensor:
-        """The prompt; gives the logits ``(batch, vocab)`` of the first new token."""
+        """Read the prompt and return the logits ``(batch, vocab)`` of the first new token."""
         features, self._cache = self._net.read(self._subnet, self._prompt)
         return nn.functional.linear(features, self._subnet.output)
 
     def decode(self) -> torch.Tensor:
-        """The new tokens behind the last prompt that was read; gives the last logits ``(batch, vocab)``."""
+        """Decode the new tokens after the last prompt and return the last logits ``(batch, vocab)``."""
         return self._decoded()[0]
 
     def cache_tensors(self) -> list[torch.Tensor]:
-        """What the cache of the prompt and the new tokens holds, layer by layer."""
         self.read()
         _, cache = self._decoded()
         return [tensor for past in cache.past if past is not None for tensor in past.tensors()]

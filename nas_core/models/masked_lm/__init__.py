@@ -6,10 +6,9 @@ from nas_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from nas_core.models.masked_lm.costs import flops, parameters
-    from nas_core.models.masked_lm.graph import masked_lm_graph
     from nas_core.models.masked_lm.hugging_face import write_bert
-    from nas_core.models.masked_lm.net import MaskedLMNet
-    from nas_core.models.masked_lm.subnet import ClassHead, MaskedLMConfig, Subnet
+    from nas_core.models.masked_lm.kind import masked_lm_graph
+    from nas_core.models.masked_lm.net import ClassHead, MaskedLMConfig, MaskedLMNet, Subnet
     from nas_core.models.masked_lm.workload import MaskedLMWorkload, MaskedLMWorkloadConfig
 
 __all__ = [

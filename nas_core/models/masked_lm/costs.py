@@ -1,34 +1,28 @@
-"""Parameters and FLOPs of a masked language model, by formula.
+"""Parameters, FLOPs and memory of a masked language model, by formula.
 
-Counts leave out tables (tokens, positions, the bias of each predicted token) unless a vocabulary is given. FLOPs are
-two per multiply-accumulate of matrix products, for one sequence of the architecture's ``sequence_length`` tokens.
+Tables are counted only with a vocabulary. FLOPs are two per multiply-accumulate.
 """
 
 from __future__ import annotations
 
 from nas_core.layers.attention.kinds import KINDS
-from nas_core.models.masked_lm.subnet import MaskedLMConfig
+from nas_core.models.masked_lm.net import MaskedLMConfig
+from nas_core.models.masked_lm.workload import MaskedLMWorkloadConfig, timed_config, timed_length
+from nas_core.models.memory import layer_numbers
 from nas_core.space import Architecture
 from nas_core.space.bert import encoder_layers, joint_sizes, layer_widths, network_width
 
 
 def parameters(architecture: Architecture, vocabulary: int = 0, config: MaskedLMConfig | None = None) -> int:
-    """Parameters of the static network, counted without building it; tables only where a vocabulary is given.
-
-    Args:
-        config: settings that change what there is; the default is RoBERTa's.
-
-    Raises:
-        ArchitectureError: a gene of masked language models is missing.
-    """
+    """Count the parameters of the static network, by default with RoBERTa's settings."""
     config = config or MaskedLMConfig()
     width = network_width(architecture)
     norms = 1 + config.embedding_norm + config.norm_first
     total = width * width + width + norms * 2 * width
     total += sum(into * out + out for into, out in joint_sizes(architecture))
-    for own, layer in zip(layer_widths(architecture), encoder_layers(architecture), strict=True):
-        total += 4 * own * layer.qkv_dim + 3 * layer.qkv_dim + own
-        total += 2 * own * layer.ffn_dim + layer.ffn_dim + own + 4 * own
+    for w, layer in zip(layer_widths(architecture), encoder_layers(architecture), strict=True):
+        total += 4 * w * layer.qkv_dim + 3 * layer.qkv_dim + w
+        total += 2 * w * layer.ffn_dim + layer.ffn_dim + w + 4 * w
     for head in config.classification_heads:
         inner = min(head.inner, width)
         total += width * inner + inner + inner * head.classes + head.classes
@@ -39,30 +33,32 @@ def parameters(architecture: Architecture, vocabulary: int = 0, config: MaskedLM
     return total + vocabulary * width * (1 if config.share_embeddings else 2) + positions + vocabulary
 
 
-def params_m(architecture: Architecture) -> float:
-    """Millions of parameters without tables of tokens and positions."""
-    return parameters(architecture) / 1e6
-
-
 def flops(architecture: Architecture, length: int = 0, vocabulary: int = 0) -> int:
-    """FLOPs of one sequence; the projection to tokens only where a vocabulary is given.
-
-    Args:
-        length: tokens; 0: the architecture's ``sequence_length``.
-
-    Raises:
-        ArchitectureError: a gene of masked language models is missing. UnknownChoiceError: no such kind of attention.
-    """
+    """Count the FLOPs of one sequence, by default of ``sequence_length`` tokens."""
     tokens = length or architecture.number("sequence_length")
     width = network_width(architecture)
     macs = tokens * (width * width + width * vocabulary)
     macs += tokens * sum(into * out for into, out in joint_sizes(architecture))
-    for own, layer in zip(layer_widths(architecture), encoder_layers(architecture), strict=True):
-        macs += tokens * (4 * own * layer.qkv_dim + 2 * own * layer.ffn_dim)
+    for w, layer in zip(layer_widths(architecture), encoder_layers(architecture), strict=True):
+        macs += tokens * (4 * w * layer.qkv_dim + 2 * w * layer.ffn_dim)
         macs += KINDS.get(layer.attention).macs(tokens, tokens, layer.qkv_dim, layer.heads)
     return 2 * macs
 
 
-def flops_g(architecture: Architecture) -> float:
-    """Billions of FLOPs, without the projection to tokens."""
-    return flops(architecture) / 1e9
+def weight_numbers(architecture: Architecture, config: MaskedLMWorkloadConfig) -> int:
+    """Count all parameters, with tables and heads."""
+    return parameters(architecture, config.vocab, timed_config(architecture, config))
+
+
+def live_numbers(architecture: Architecture, config: MaskedLMWorkloadConfig) -> int:
+    """Count the peak besides the weights, in a layer, a map between layers, the embedding, or a head with logits."""
+    width, length = network_width(architecture), timed_length(architecture, config)
+    positions = config.batch * length
+    layers = [
+        positions * w
+        + layer_numbers(KINDS.get(layer.attention), config.batch, length, w, layer.qkv_dim, layer.ffn_dim, layer.heads)
+        for w, layer in zip(layer_widths(architecture), encoder_layers(architecture), strict=True)
+    ]
+    between = [positions * (into + out) for into, out in joint_sizes(architecture)]
+    predicting = positions * (width if config.classes else 2 * width + config.vocab)
+    return max(*layers, *between, 3 * positions * width, predicting)

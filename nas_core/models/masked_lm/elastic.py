@@ -1,4 +1,4 @@
-"""What a masked language model that becomes the largest subnet of a supernet is cut along."""
+"""Axes of masked language models."""
 
 from __future__ import annotations
 
@@ -8,17 +8,14 @@ from nas_core.models.masked_lm.net import MaskedLMNet
 
 
 class _MaskedLMElastic(StackForm):
-    """Heads and hidden units of each layer, the channels of the whole network, and hidden units of its heads."""
+    """Heads and hidden units of each layer, the channels of the network, and hidden units of its heads."""
 
     def axes(self, net: MaskedLMNet) -> tuple[Axis, ...]:
-        """Where input and output share a table, the channels that the last head writes are those of the embedding;
-        channels of computed positions cannot change their order."""
         axes = self._layer_axes(net)
-        if isinstance(net.positions, StoredPositions):
+        if isinstance(net.positions, StoredPositions):  # channels of sinusoids cannot be reordered
             axes.append(_channels(net))
         if not net.config.share_embeddings:
-            parts = (*_written_by_head(), Part("output.weight", 1))
-            axes.append(Axis("head", net.embed_dim, parts, 1, ("output.weight",)))
+            axes.append(Axis("head", net.embed_dim, (*_HEAD, Part("output.weight", 1)), 1, ("output.weight",)))
         for name, head in net.classification_heads.items():
             at = f"classification_heads.{name}"
             parts = (Part(f"{at}.dense.weight", 0), Part(f"{at}.dense.bias", 0), Part(f"{at}.out_proj.weight", 1))
@@ -27,28 +24,19 @@ class _MaskedLMElastic(StackForm):
 
 
 MASKED_LM_ELASTIC = _MaskedLMElastic()
-"""The form of every masked language model."""
+_HEAD = tuple(Part(f"head.{name}", 0) for name in ("dense.weight", "dense.bias", "norm.weight", "norm.bias"))
+"""Outputs of the token head, along the embedding's channels if input and output share a table."""
 
 
 def _channels(net: MaskedLMNet) -> Axis:
+    norms = [name for name in ("embedding_norm", "norm") if getattr(net, name) is not None]
+    in_layers, layers_read = stack_channels(net)
+    heads = [f"classification_heads.{name}.dense.weight" for name in net.classification_heads]
     parts = [Part("embedding.weight", 1), Part("positions.table", 1), Part("head.dense.weight", 1)]
-    read_by = ["head.dense.weight"]
-    parts += [Part(f"{name}.{kind}", 0) for name in _norms(net) for kind in ("weight", "bias")]
-    own, read = stack_channels(net)
-    parts += own
-    read_by += read
-    for name in net.classification_heads:
-        parts.append(Part(f"classification_heads.{name}.dense.weight", 1))
-        read_by.append(parts[-1].name)
+    parts += [Part(f"{name}.{kind}", 0) for name in norms for kind in ("weight", "bias")]
+    parts += [*in_layers, *(Part(name, 1) for name in heads)]
+    read_by = ["head.dense.weight", *layers_read, *heads]
     if net.config.share_embeddings:
-        parts += _written_by_head()
+        parts += _HEAD
         read_by.append("embedding.weight")
     return Axis("channels", net.embed_dim, tuple(parts), 1, tuple(read_by))
-
-
-def _norms(net: MaskedLMNet) -> list[str]:
-    return [name for name in ("embedding_norm", "norm") if getattr(net, name) is not None]
-
-
-def _written_by_head() -> tuple[Part, ...]:
-    return tuple(Part(f"head.{name}", 0) for name in ("dense.weight", "dense.bias", "norm.weight", "norm.bias"))

@@ -1,4 +1,4 @@
-"""A masked language model as one part: tokens to features and to the logits of a head.
+"""Export of a masked language model as one part.
 
 Shapes: B batch, T length, C channels, V vocabulary, K classes.
 """
@@ -9,14 +9,12 @@ from torch import Tensor, nn
 
 from nas_core.export.parts import OpenDim, Part, Value
 from nas_core.layers.positions import SinusoidalPositions
-from nas_core.models.masked_lm.genes import length_limit
-from nas_core.models.masked_lm.net import MaskedLMNet
+from nas_core.models.masked_lm.net import MaskedLMNet, length_limit
 from nas_core.space import Architecture, SearchSpace
 
 
 class MaskedLMModel(nn.Module):
-    """Tokens (B, T), padded anywhere, to features (B, T, C) and logits: (B, T, V), or (B, K) of a classification
-    head."""
+    """Tokens (B, T), padded anywhere, to features (B, T, C) and logits: (B, T, V), or (B, K) of a classifier."""
 
     def __init__(self, net: MaskedLMNet, architecture: Architecture, head: str | None = None) -> None:
         super().__init__()
@@ -25,14 +23,11 @@ class MaskedLMModel(nn.Module):
     def forward(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         subnet = self.net.select(self.architecture)
         features = self.net.encode(subnet, tokens)
-        if self.head is None:
-            return features, self.net.predict(subnet, features)
-        return features, self.net.classify(subnet, features, self.head)
+        return features, self.net.logits(subnet, features, self.head)
 
 
 def static_net(net: MaskedLMNet, architecture: Architecture, longest: int | None = None) -> MaskedLMNet:
-    """The static network of ``architecture`` in evaluation mode; ``longest`` makes room for so many tokens where
-    positions are computed."""
+    """Return the static network in evaluation mode, with sinusoids for ``longest`` tokens."""
     state = net.static_state(architecture)
     static = MaskedLMNet(SearchSpace.of(architecture, like=net.space), len(net.embedding.weight), net.config.static())
     static.load_state_dict(state)
@@ -43,8 +38,10 @@ def static_net(net: MaskedLMNet, architecture: Architecture, longest: int | None
 
 
 def encoder_part(net: MaskedLMNet, architecture: Architecture, head: str | None, longest: int) -> Part:
-    """``encoder`` of a subnet, for at most ``longest`` tokens or what its attention reads; ``head`` is the name of a
-    classification head, None the one that predicts tokens."""
+    """Return the part ``encoder`` of a subnet, for at most ``longest`` tokens or the maximum of its attention.
+
+    ``head`` is the name of a classification head; None: the head that predicts tokens.
+    """
     limit = length_limit(SearchSpace.of(architecture, like=net.space), net.config)
     longest = longest if limit is None else min(limit, longest)
     module = MaskedLMModel(static_net(net, architecture, longest), architecture, head)

@@ -1,9 +1,6 @@
-"""A static encoder as a folder in the layout of Hugging Face's BERT, which ``transformers`` loads.
+"""Export of a static encoder to a folder of Hugging Face's BERT, which ``transformers`` loads.
 
-Written are ``config.json``, ``model.safetensors`` and ``vocab.txt``, one token a line in the order of their numbers; no
-tokenizer, which is that of whoever made the data. With a classification head the network is a
-``BertForSequenceClassification``, without one a ``BertForMaskedLM``. Our networks know no segments: the vectors of both
-are zeros. Positions count from the first column, so padding stands on the right and is hidden by ``attention_mask``.
+Embeddings of segments are 0. Positions count from the first column: padding must be on the right and masked.
 
 Shapes: C channels, V vocabulary.
 """
@@ -21,14 +18,13 @@ from torch import Tensor
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.files import atomic_output, make_folder, write_atomic, write_json
 from nas_core.layers.weights import named_tensors
-from nas_core.models.masked_lm.net import MaskedLMNet
-from nas_core.models.masked_lm.subnet import Subnet
-from nas_core.models.static import copied, selected
+from nas_core.models.masked_lm.net import MaskedLMNet, Subnet
+from nas_core.models.static import copy_state, select_eval
 from nas_core.space import Architecture
 from nas_core.space.bert import encoder_layers, joint_sizes, network_width
 
 _ACTIVATIONS = {"gelu_tanh": "gelu_pytorch_tanh"}
-"""Those that have another name there."""
+"""Activations with another name there."""
 _SEGMENTS = 2
 _LAYER = {
     "self_attn.out_proj": "attention.output.dense",
@@ -46,24 +42,23 @@ def write_bert(
     tokens: Sequence[str] = (),
     head: str | None = None,
 ) -> int:
-    """Write the subnet of an architecture, experts mixed; returns how many numbers the file holds.
+    """Write the subnet of an architecture and return the size of its weights in numbers.
 
     Args:
-        tokens: V of them, for ``vocab.txt``; none, no such file.
-        head: the classification head that becomes pooler and classifier; None: the head that predicts tokens.
+        tokens: for ``vocab.txt``, which is otherwise not written.
+        head: classification head, as pooler and classifier; None: the head that predicts tokens.
 
     Raises:
-        ConfigError: BERT has no such network, or ``folder`` is a file. ArchitectureError: outside the space.
-        UnknownChoiceError: no such head.
+        ConfigError: BERT has no such network, or ``folder`` is a file.
     """
     check_bert_layout(net, architecture, head)
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder} is a file; expected a folder, give another name")
-    state = bert_state(net, selected(net, architecture), head)
+    state = bert_state(net, select_eval(net, architecture), head)
     make_folder(folder)
-    with atomic_output(folder / "model.safetensors") as beside:
-        save_file(state, beside, metadata={"format": "pt"})
+    with atomic_output(folder / "model.safetensors") as path:
+        save_file(state, path, metadata={"format": "pt"})
     write_json(folder / "config.json", bert_config(net, architecture, head))
     if tokens:
         write_atomic(folder / "vocab.txt", "".join(f"{token}\n" for token in tokens))
@@ -74,8 +69,7 @@ def check_bert_layout(net: MaskedLMNet, architecture: Architecture, head: str | 
     """Check that Hugging Face's BERT has such a network.
 
     Raises:
-        ConfigError: a size differs between layers, or a part is none of BERT's; it is named.
-        UnknownChoiceError: no such classification head.
+        ConfigError: a size differs between layers, or BERT has no such part.
     """
     config, layers, width = net.config, encoder_layers(architecture), network_width(architecture)
     if head is not None and head not in net.classification_heads:
@@ -97,13 +91,13 @@ def check_bert_layout(net: MaskedLMNet, architecture: Architecture, head: str | 
         f"the function of its classifier is {config.pooler_activation}": head is not None
         and config.pooler_activation != "tanh",
     }
-    for reason, found in reasons.items():
-        if found:
+    for reason, applies in reasons.items():
+        if applies:
             raise _unlike(reason)
 
 
 def bert_config(net: MaskedLMNet, architecture: Architecture, head: str | None = None) -> dict[str, Any]:
-    """What stands in ``config.json``."""
+    """Return the content of ``config.json``."""
     layers, width, config = encoder_layers(architecture), network_width(architecture), net.config
     share = width / net.positions.width
     classes = {} if head is None else {"num_labels": net.classification_heads[head].classes}
@@ -129,7 +123,7 @@ def bert_config(net: MaskedLMNet, architecture: Architecture, head: str | None =
 
 
 def bert_state(net: MaskedLMNet, subnet: Subnet, head: str | None = None) -> dict[str, Tensor]:
-    """The tensors of ``model.safetensors`` by name; a table that is shared stands there once."""
+    """Return the tensors of ``model.safetensors`` by name; a shared table is stored once."""
     width = subnet.embedding.shape[1]
     embeddings = {
         "word_embeddings.weight": subnet.embedding,
@@ -150,7 +144,7 @@ def bert_state(net: MaskedLMNet, subnet: Subnet, head: str | None = None) -> dic
         if not net.config.share_embeddings:
             named += [(f"{at}.decoder.weight", subnet.output), (f"{at}.decoder.bias", subnet.head.bias)]
     named += [(f"{name}.{kind}", tensor) for name, part in parts.items() for kind, tensor in named_tensors(part)]
-    return copied((name, tensor.float()) for name, tensor in named)
+    return copy_state((name, tensor.float()) for name, tensor in named)
 
 
 def _layers(subnet: Subnet) -> Iterator[tuple[str, Tensor]]:

@@ -1,4 +1,4 @@
-"""Masked language models as a kind of network."""
+"""The kinds of masked language models, of RoBERTa's and BERT's families, and their graphs."""
 
 from __future__ import annotations
 
@@ -7,41 +7,59 @@ from typing import Any
 from torch import Tensor
 
 from nas_core.graph.graph import Graph
+from nas_core.models.genes import ChainGraphs
 from nas_core.models.kind import OnePassKind
-from nas_core.models.masked_lm import costs, graph, memory
+from nas_core.models.masked_lm import costs
 from nas_core.models.masked_lm.export import MaskedLMModel
 from nas_core.models.masked_lm.genes import BERT_GENES, GENES, check_bert_space, check_masked_lm_space
 from nas_core.models.masked_lm.workload import HEAD, MaskedLMWorkload, MaskedLMWorkloadConfig, sequences, timed_net
 from nas_core.space import Architecture, SearchSpace
-from nas_core.space.bert import encoder_layers, layer_widths
+from nas_core.space.bert import encoder_layers, layer_widths, network_width
+
+ATTRIBUTES = ("width", "heads", "qkv_dim", "ffn_dim", "length")
+"""Columns of ``attributes``: width of embedding or layer; heads and width of queries of an attention; hidden units;
+tokens."""
+SCALES = (768.0, 12.0, 768.0, 3072.0, 512.0)
+GRAPHS = ChainGraphs(GENES, ("token_embedding", "encoder_self_attention", "encoder_feed_forward", "token_head"), SCALES)
+
+
+def masked_lm_graph(architecture: Architecture) -> Graph:
+    """Return the graph of 2 + 2 (layers) nodes, with ``attributes`` (N, 5)."""
+    width, length = network_width(architecture), architecture.number("sequence_length")
+    nodes: list[tuple[str, tuple[int, ...]]] = [("token_embedding", (width, 0, 0, 0, length))]
+    for w, layer in zip(layer_widths(architecture), encoder_layers(architecture), strict=True):
+        _, operation = GRAPHS.attention(layer.attention)
+        nodes.append((operation, (w, layer.heads, layer.qkv_dim, 0, length)))
+        nodes.append(("encoder_feed_forward", (w, 0, 0, layer.ffn_dim, length)))
+    nodes.append(("token_head", (width, 0, 0, 0, length)))
+    return GRAPHS.chain(nodes)
 
 
 class _MaskedLMKind(OnePassKind):
-    """Bidirectional encoders over the genes of :mod:`nas_core.space.masked_lm`; costs without tables of tokens and
-    positions."""
+    """Bidirectional encoders over the genes of :mod:`nas_core.space.masked_lm`; costs without tables."""
 
     name = "masked_lm"
     genes = GENES.names
     counted = "parameters without tables of tokens and positions"
-    attributes = graph.ATTRIBUTES
+    attributes = ATTRIBUTES
     vocabularies = ("vocab",)
     workload_config = MaskedLMWorkloadConfig
-    operations_of = staticmethod(graph.operations_of)
-    params_m = staticmethod(costs.params_m)
-    flops_g = staticmethod(costs.flops_g)
-    weights = staticmethod(memory.weight_numbers)
-    live = staticmethod(memory.live_numbers)
+    operations_of = staticmethod(GRAPHS.operations_of)
+    check = staticmethod(check_masked_lm_space)
+    graph = staticmethod(masked_lm_graph)
+    weights = staticmethod(costs.weight_numbers)
+    live = staticmethod(costs.live_numbers)
     workload = staticmethod(MaskedLMWorkload)
 
     @property
     def operations(self) -> tuple[str, ...]:
-        return graph.operations()
+        return GRAPHS.operations()
 
-    def check(self, space: SearchSpace) -> None:
-        check_masked_lm_space(space)
+    def params_m(self, architecture: Architecture) -> float:
+        return costs.parameters(architecture) / 1e6
 
-    def graph(self, architecture: Architecture) -> Graph:
-        return graph.masked_lm_graph(architecture)
+    def flops_g(self, architecture: Architecture) -> float:
+        return costs.flops(architecture) / 1e9
 
     def build(self, space: SearchSpace, architecture: Architecture, config: MaskedLMWorkloadConfig) -> MaskedLMModel:
         head = HEAD if config.classes else None
@@ -51,27 +69,20 @@ class _MaskedLMKind(OnePassKind):
         return (sequences(architecture, config),)
 
     def layers(self, architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
-        """Kinds of attention are shown also where all layers have the same."""
         genes = encoder_layers(architecture)
-        return {
-            "": {name: tuple(getattr(layer, name) for layer in genes) for name in ("ffn_dim", "heads", "attention")}
-        }
+        names = ("ffn_dim", "heads", "attention")
+        return {"": {name: tuple(getattr(layer, name) for layer in genes) for name in names}}
 
 
 class _BertKind(_MaskedLMKind):
-    """Bidirectional encoders over the genes of :mod:`nas_core.space.bert`; costs without tables of tokens and
-    positions."""
+    """Bidirectional encoders over the genes of :mod:`nas_core.space.bert`; costs without tables."""
 
     name = "bert"
     genes = BERT_GENES.names
-
-    def check(self, space: SearchSpace) -> None:
-        check_bert_space(space)
+    check = staticmethod(check_bert_space)
 
     def layers(self, architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
-        """Widths of layers are shown also where all have one."""
-        shown = super().layers(architecture)[""]
-        return {"": {"hidden_dim": layer_widths(architecture), **shown}}
+        return {"": {"hidden_dim": layer_widths(architecture), **super().layers(architecture)[""]}}
 
 
 MASKED_LM = _MaskedLMKind()

@@ -1,48 +1,187 @@
 """The masked language model: an elastic bidirectional encoder with RoBERTa's heads, with or without experts.
 
-One class serves as supernet (built from a search space) and as static subnet (built from ``SearchSpace.of``, the space
-of one architecture). It computes with a ``Subnet``, the weights of one architecture; the module itself remembers none.
-
-Shapes: B batch, T length, C channels, V vocabulary, K classes.
+Shapes: B batch, T length, C channels, V vocabulary, K classes, I hidden units of a classification head.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nas_core.errors import unknown_choice
-from nas_core.layers import ElasticLayerNorm
+from nas_core.errors import ConfigError, unknown_choice
+from nas_core.layers import ElasticLayerNorm, ElasticLinear, MoSConfig
+from nas_core.layers.attention.cosformer.kind import LinearAttention
 from nas_core.layers.bottleneck import ElasticBottlenecks, Joints
 from nas_core.layers.depth import kept_layers
 from nas_core.layers.feed_forward import ACTIVATIONS
-from nas_core.layers.modes import is_exporting
 from nas_core.layers.positions import StoredPositions
-from nas_core.layers.transformer import Dropouts, LayerForm, norm
-from nas_core.layers.weights import Affine, named_tensors
+from nas_core.layers.torch_modes import is_exporting
+from nas_core.layers.transformer import Dropouts, EncoderLayerWeights, LayerForm, norm
+from nas_core.layers.weights import Affine, NormWeights, named_tensors
 from nas_core.models.masked_lm.genes import GENES, check_masked_lm_space, widest_hidden, widest_layers
-from nas_core.models.masked_lm.heads import ElasticClassHead, ElasticTokenHead, class_logits, token_logits
-from nas_core.models.masked_lm.subnet import ClassHead, MaskedLMConfig, Subnet
 from nas_core.models.stack import TokenStack
-from nas_core.models.static import copied, selected
+from nas_core.models.static import copy_state, select_eval
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.bert import joint_sizes, layer_widths, network_width
+
+
+@dataclass(frozen=True)
+class ClassHead:
+    """Settings of a classifier of sequences, which reads the first token."""
+
+    name: str
+    """Name of its weights."""
+    classes: int
+    """K; 1 for a regression."""
+    inner: int
+    """I, at most the number of channels."""
+
+    def __post_init__(self) -> None:
+        if not self.name or "." in self.name or min(self.classes, self.inner) < 1:
+            raise ConfigError(
+                f"classification head {self.name!r} of {self.classes} classes and {self.inner} hidden units; expected a"
+                " name without dots, and numbers above 0"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaskedLMConfig:
+    """Settings of a masked language model that are not searched; defaults are RoBERTa's."""
+
+    share_embeddings: bool = True
+    """Input tokens and predicted ones share one table."""
+    dropout: float = 0.0
+    """After embeddings and sublayers; scaled by a subnet's width over the supernet's, as in HAT."""
+    attention_dropout: float = 0.0
+    """On attention probabilities; not scaled."""
+    activation_dropout: float = 0.0
+    """On hidden units of feed-forward layers; scaled like ``dropout``."""
+    norm_first: bool = False
+    """Layer norm before each sublayer instead of after it, and one after the last layer."""
+    embedding_norm: bool = True
+    """Layer norm after the sum of token and position."""
+    norm_eps: float = 1e-5
+    """Epsilon of layer norms."""
+    activation: str = "gelu"
+    """Activation of feed-forward layers and token head, one of :data:`nas_core.layers.feed_forward.ACTIVATIONS`."""
+    positions: str = "learned"
+    """One of :data:`nas_core.layers.positions.POSITIONS`."""
+    stored_positions: int | None = None
+    """Number of stored positions; default: the space's ``sequence_length``."""
+    first_position: int = 0
+    """Position of the first token."""
+    embedding_scale: float | None = 1.0
+    """Factor of embeddings; None: the square root of the subnet's width, as in HAT."""
+    layer_order: tuple[int, ...] = ()
+    """Layers, most important first; default: shallower networks keep the first ones."""
+    padding_idx: int = 1
+    """Index of the padding token."""
+    classification_heads: tuple[ClassHead, ...] = ()
+    """Classifiers of sequences."""
+    pooler_activation: str = "tanh"
+    """Activation of their hidden units."""
+    pooler_dropout: float = 0.0
+    """On their inputs and hidden units; not scaled."""
+    joined: bool = False
+    """One matrix between layers of unequal width, as in a static network."""
+    mos: MoSConfig = field(default_factory=MoSConfig)
+    """Experts of the feed-forward layers."""
+    linear: LinearAttention = field(default_factory=LinearAttention)
+    """Settings of linear attention; its ``max_length`` is ``linear_length``."""
+    linear_length: int | None = None
+    """Maximum length of linear and other bounded attention; None: that of each sequence."""
+
+    def static(self) -> MaskedLMConfig:
+        """Return the settings of an extracted network: no experts, joined maps, and layers already in order."""
+        return replace(self, mos=MoSConfig(), layer_order=(), joined=True)
+
+
+class TokenHeadWeights(NamedTuple):
+    """Weights of the head that predicts tokens, without the table."""
+
+    dense: Affine
+    """(C, C)"""
+    norm: NormWeights
+    bias: Tensor
+    """(V,)"""
+
+
+class ClassHeadWeights(NamedTuple):
+    """Weights of a classifier of sequences."""
+
+    dense: Affine
+    """(I, C)"""
+    out_proj: Affine
+    """(K, I)"""
+
+
+class Subnet(NamedTuple):
+    """Weights of one architecture; field names are the static model's parameter names."""
+
+    embedding: Tensor
+    """(V, C)"""
+    output: Tensor
+    """(V, C), which may be the same tensor."""
+    embedding_norm: NormWeights | None
+    joints: tuple[Affine, ...]
+    """Maps before, between and after layers of unequal width, if there are any."""
+    layers: tuple[EncoderLayerWeights, ...]
+    norm: NormWeights | None
+    head: TokenHeadWeights
+    classification_heads: dict[str, ClassHeadWeights]
+    architecture: Architecture
+
+
+class ElasticTokenHead(nn.Module):
+    """Head that predicts tokens: a linear layer, an activation, a layer norm, and a bias per token."""
+
+    def __init__(self, features: int, vocabulary: int, norm_eps: float) -> None:
+        super().__init__()
+        self.dense = ElasticLinear(features, features)
+        self.norm = ElasticLayerNorm(features, norm_eps)
+        self.bias = nn.Parameter(torch.zeros(vocabulary))
+
+    def select(self, features: int) -> TokenHeadWeights:
+        return TokenHeadWeights(self.dense.select(features, features), self.norm.select(features), self.bias)
+
+
+def token_logits(x: Tensor, weights: TokenHeadWeights, table: Tensor, activation: str) -> Tensor:
+    """Compute logits (.., V) of features (.., C) with the table (V, C)."""
+    x = norm(ACTIVATIONS[activation](F.linear(x, *weights.dense)), weights.norm)
+    return F.linear(x, table, weights.bias)
+
+
+class ElasticClassHead(nn.Module):
+    """Classifier of sequences: linear layer, activation, linear layer; at most C hidden units."""
+
+    def __init__(self, features: int, inner: int, classes: int) -> None:
+        super().__init__()
+        self.inner, self.classes = min(inner, features), classes
+        self.dense = ElasticLinear(features, self.inner)
+        self.out_proj = ElasticLinear(self.inner, classes)
+
+    def select(self, features: int) -> ClassHeadWeights:
+        inner = min(self.inner, features)
+        return ClassHeadWeights(self.dense.select(features, inner), self.out_proj.select(inner, self.classes))
+
+
+def class_logits(x: Tensor, weights: ClassHeadWeights, activation: str, dropout: float = 0.0) -> Tensor:
+    """Compute logits (B, K) of the first token of features (B, T, C)."""
+    x = x[:, 0]
+    x = ACTIVATIONS[activation](F.linear(F.dropout(x, dropout) if dropout else x, *weights.dense))
+    return F.linear(F.dropout(x, dropout) if dropout else x, *weights.out_proj)
 
 
 class MaskedLMNet(TokenStack):
     """Masked language model of a search space with the genes of :mod:`nas_core.space.masked_lm` or of
     :mod:`nas_core.space.bert`.
 
-    As fairseq's RoBERTa: tokens and learned positions, a layer norm, encoder layers that read all tokens but padding,
-    and a head that predicts tokens. ``select(architecture)`` gives the weights of one architecture, mixing experts
-    once; ``encode``, ``predict`` and ``classify`` compute with them. Where layers differ in width, linear maps lead
-    into each and out of it (:mod:`nas_core.layers.bottleneck`).
-
-    Raises:
-        SpaceError: the space lacks a gene that this network has.
+    ``select`` returns the weights of an architecture; ``encode``, ``predict`` and ``classify`` compute with them.
+    Linear maps connect layers of unequal width (:mod:`nas_core.layers.bottleneck`).
     """
 
     config: MaskedLMConfig
@@ -77,13 +216,9 @@ class MaskedLMNet(TokenStack):
             self._build_head(head)
 
     def set_classification_head(self, name: str, classes: int, inner: int | None = None) -> None:
-        """Add a classifier of sequences, with random weights, or put it in the place of that of the same name.
-
-        Raises:
-            ConfigError: a name with dots, or no classes.
-        """
+        """Add a classifier of sequences with random weights, or replace that of the same name."""
         head = ClassHead(name, classes, inner or self.embed_dim)
-        others = tuple(each for each in self.config.classification_heads if each.name != name)
+        others = tuple(other for other in self.config.classification_heads if other.name != name)
         self.config = replace(self.config, classification_heads=(*others, head))
         self._build_head(head)
 
@@ -94,11 +229,7 @@ class MaskedLMNet(TokenStack):
     # -- weights of one architecture -----------------------------------------------------------------------------------
 
     def select(self, architecture: Architecture) -> Subnet:
-        """The weights of ``architecture``: slices of the supernet's, experts mixed by the routers.
-
-        Raises:
-            ArchitectureError: the architecture lies outside the space.
-        """
+        """Return the weights of ``architecture``."""
         layers, width = self._select_layers(architecture), network_width(architecture)
         return Subnet(
             *self._select_tables(width),
@@ -118,16 +249,15 @@ class MaskedLMNet(TokenStack):
         return self.joints.select(kept, layer_widths(architecture))
 
     def static_state(self, architecture: Architecture) -> dict[str, Tensor]:
-        """The state dict of the static network of ``architecture``: what ``select`` gives, copied, under the names of a
-        ``MaskedLMNet`` built from ``SearchSpace.of(architecture)`` without experts."""
-        subnet = selected(self, architecture)
+        """Return the state dict of the static ``MaskedLMNet`` of ``architecture``, copied from ``select``."""
+        subnet = select_eval(self, architecture)
         rest = named_tensors(subnet._replace(embedding=None, output=None))
-        return copied((*rest, *self._tables_of(subnet).items(), ("reference_width", self.reference_width)))
+        return copy_state((*rest, *self._tables_of(subnet).items(), ("reference_width", self.reference_width)))
 
     # -- computing -----------------------------------------------------------------------------------------------------
 
     def _positions(self, mask: Tensor | None, length: int, features: int) -> Tensor:
-        """Vectors (T, C) of the tokens, or (B, T, C) where padding is left out of the count; any at padding."""
+        """Return positions (T, C), or (B, T, C) counting tokens only."""
         first, positions = self.config.first_position, self.positions
         if mask is None:
             vectors: Tensor = positions(first + length, features)
@@ -136,12 +266,12 @@ class MaskedLMNet(TokenStack):
         if not isinstance(positions, StoredPositions):
             return F.embedding(at, positions(first + length, features))
         if first + length > len(positions.table) and not is_exporting():
-            # Padding may be what is too long: the only case in which the host has to read what the tokens count.
+            # only padding may be too long; counting the tokens synchronises with the device
             positions(int(at.max()) + 1, features)
         return F.embedding(at, positions.table[:, :features])
 
     def embed(self, subnet: Subnet, tokens: Tensor, mask: Tensor | None, drop: Dropouts) -> Tensor:
-        """Tokens (B, T) to what the first layer reads (B, T, C); ``mask`` (B, T) is True at tokens."""
+        """Compute the inputs (B, T, C) of the first layer; ``mask`` (B, T) is True at tokens."""
         table = subnet.embedding
         x = F.embedding(tokens, table, self.config.padding_idx) * self.embedding_scale(table)
         x = x + self._positions(mask, tokens.shape[1], table.shape[1]).to(table.dtype)
@@ -150,12 +280,9 @@ class MaskedLMNet(TokenStack):
         return F.dropout(x, drop.residual) if drop.residual else x
 
     def encode(self, subnet: Subnet, tokens: Tensor, padded: bool = True) -> Tensor:
-        """``tokens`` (B, T), padded anywhere, to features (B, T, C), which mean nothing at padding.
+        """Compute features (B, T, C) of ``tokens`` (B, T), padded anywhere; those at padding are undefined.
 
         ``padded=False`` promises that there is no padding.
-
-        Raises:
-            ConfigError: a sequence is longer than positions are stored for, or than its attention was made for.
         """
         mask = tokens.ne(self.config.padding_idx) if padded else None
         drop = self._dropouts(subnet.embedding.shape[1])
@@ -170,20 +297,25 @@ class MaskedLMNet(TokenStack):
         return x if subnet.norm is None else norm(x, subnet.norm)
 
     def predict(self, subnet: Subnet, features: Tensor) -> Tensor:
-        """Features (.., C), of all tokens or of some, to the logits of tokens (.., V)."""
+        """Compute the logits of tokens (.., V) of features (.., C)."""
         return token_logits(features, subnet.head, subnet.output, self.config.activation)
 
     def classify(self, subnet: Subnet, features: Tensor, head: str) -> Tensor:
-        """Features (B, T, C) to the logits (B, K) of a classification head.
-
-        Raises:
-            UnknownChoiceError: no such head.
-        """
+        """Compute the logits (B, K) of a classification head of features (B, T, C)."""
         if head not in subnet.classification_heads:
             raise unknown_choice("classification head", head, subnet.classification_heads)
         dropout = self.config.pooler_dropout if self.training else 0.0
         return class_logits(features, subnet.classification_heads[head], self.config.pooler_activation, dropout)
 
+    def logits(self, subnet: Subnet, features: Tensor, head: str | None = None) -> Tensor:
+        """Call :meth:`classify` with a head, else :meth:`predict`."""
+        return self.predict(subnet, features) if head is None else self.classify(subnet, features, head)
+
     def forward(self, subnet: Subnet, tokens: Tensor) -> Tensor:
-        """Logits (B, T, V) of ``tokens`` (B, T)."""
+        """Compute logits (B, T, V) of ``tokens`` (B, T)."""
         return self.predict(subnet, self.encode(subnet, tokens))
+
+
+def length_limit(space: SearchSpace, config: MaskedLMConfig) -> int | None:
+    """Return the maximum length of the space's attention; None: unlimited."""
+    return config.linear_length if GENES.bounded(space) else None

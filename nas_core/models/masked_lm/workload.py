@@ -1,94 +1,73 @@
-"""The workload of a masked language model: a batch of sequences through its static network, with the head that predicts
-tokens or a classifier.
+"""The workload of a masked language model: a batch of sequences, with the token head or a classifier.
 
 Shapes: B batch, T length, V vocabulary, K classes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from nas_core.models.masked_lm.net import MaskedLMNet
-from nas_core.models.masked_lm.subnet import ClassHead, MaskedLMConfig
-from nas_core.models.workload import FIRST_WORD, SubnetWorkload, check_least, check_words, same_draws
+from nas_core.models.masked_lm.net import ClassHead, MaskedLMConfig, MaskedLMNet
+from nas_core.models.workload import FIRST_WORD, OnePassSubnetWorkload, check_least, check_words, same_draws
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.bert import network_width
 
 HEAD = "classes"
-"""Name of the classification head that is timed."""
+"""Name of the classification head."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MaskedLMWorkloadConfig:
-    """What is read while the clock runs."""
+    """Settings of the workload."""
 
     vocab: int = 50265
     """V: rows of the embedding."""
     batch: int = 1
-    """B: sequences at a time."""
+    """B: sequences per pass."""
     length: int = 0
     """T: tokens of a sequence; 0: the space's ``sequence_length``."""
     classes: int = 0
-    """K: classes of a classification head on the first token; 0: the head that predicts every token."""
+    """K: classes of a classification head; 0: the head that predicts tokens."""
 
     def __post_init__(self) -> None:
         check_words(self, "vocab")
         check_least(self, batch=1, length=0, classes=0)
 
 
-class MaskedLMWorkload(SubnetWorkload):
-    """A static network of ``architecture``, with random weights, and the one part ``network``.
-
-    Raises:
-        ArchitectureError: the architecture lies outside the space.
-        SpaceError: the space lacks a gene that the network has.
-    """
-
-    _net: MaskedLMNet
+class MaskedLMWorkload(OnePassSubnetWorkload):
+    """A static network with random weights, as the part ``network``."""
 
     def __init__(
         self, space: SearchSpace, architecture: Architecture, config: MaskedLMWorkloadConfig, device: str = "cpu"
     ) -> None:
-        architecture = space.validate(architecture)
+        architecture, head = space.validate(architecture), HEAD if config.classes else None
         with same_draws():
             net, tokens = timed_net(space, architecture, config), sequences(architecture, config)
-        self.config, self._tokens = config, tokens.to(device)
-        super().__init__(net, architecture, device)
-
-    @property
-    def parts(self) -> Mapping[str, Callable[[], object]]:
-        return {"network": self.run}
-
-    def run(self) -> Tensor:
-        """Logits ``(B, T, V)``, or ``(B, K)`` of the classes."""
-        features = self._net.encode(self._subnet, self._tokens)
-        if self.config.classes:
-            return self._net.classify(self._subnet, features, HEAD)
-        return self._net.predict(self._subnet, features)
+        super().__init__(
+            net, architecture, tokens, device, lambda net, subnet, x: net.logits(subnet, net.encode(subnet, x), head)
+        )
 
 
 def timed_net(space: SearchSpace, architecture: Architecture, config: MaskedLMWorkloadConfig) -> MaskedLMNet:
-    """The network of one architecture of the space in evaluation mode, with random weights."""
-    own = timed_config(architecture, config)
-    return MaskedLMNet(SearchSpace.of(architecture, like=space), config.vocab, own).eval()
+    """Build the network of one architecture in evaluation mode, with random weights."""
+    settings = timed_config(architecture, config)
+    return MaskedLMNet(SearchSpace.of(architecture, like=space), config.vocab, settings).eval()
 
 
 def timed_config(architecture: Architecture, config: MaskedLMWorkloadConfig) -> MaskedLMConfig:
-    """The settings of that network: it stores positions for the sequences, and has the head that is timed."""
+    """Return the settings of that network, with positions for the sequences and the head of the workload."""
     heads = (ClassHead(HEAD, config.classes, network_width(architecture)),) if config.classes else ()
     longest = max(timed_length(architecture, config), architecture.number("sequence_length"))
     return MaskedLMConfig(stored_positions=longest, classification_heads=heads).static()
 
 
 def sequences(architecture: Architecture, config: MaskedLMWorkloadConfig) -> Tensor:
-    """Random tokens ``(B, T)`` without padding."""
+    """Draw tokens ``(B, T)`` without padding."""
     return torch.randint(FIRST_WORD, config.vocab, (config.batch, timed_length(architecture, config)))
 
 
 def timed_length(architecture: Architecture, config: MaskedLMWorkloadConfig) -> int:
-    """T, the tokens of each sequence."""
     return config.length or architecture.number("sequence_length")

@@ -6,9 +6,8 @@ from nas_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from nas_core.models.translation.costs import Lengths, flops, parameters
-    from nas_core.models.translation.graph import translation_graph
-    from nas_core.models.translation.net import TranslationNet
-    from nas_core.models.translation.subnet import Subnet, TranslationConfig
+    from nas_core.models.translation.kind import translation_graph
+    from nas_core.models.translation.net import Subnet, TranslationConfig, TranslationNet
     from nas_core.models.translation.workload import TranslationWorkload, TranslationWorkloadConfig
 
 __all__ = [

@@ -1,25 +1,24 @@
-"""Parameters and FLOPs of a translation architecture, by formula.
+"""Parameters, FLOPs and memory of a translation architecture, by formula.
 
-Counts leave out embeddings and the output projection unless a vocabulary is given, as HAT's tables do. FLOPs are two
-per multiply-accumulate of matrix products, for one sentence, all target positions at once (HAT's convention).
+Embeddings and the output projection are counted only with a vocabulary, as in HAT. FLOPs are two per
+multiply-accumulate of matrix products.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nas_core.errors import ArchitectureError
-from nas_core.layers.attention.kinds import KINDS, AttentionKind
+from nas_core.layers.attention.kinds import KINDS
+from nas_core.layers.positions import ROWS
+from nas_core.models.memory import layer_numbers, state_numbers
+from nas_core.models.translation.genes import cross_reads, decoder_layers, encoder_layers
+from nas_core.models.translation.workload import TranslationWorkloadConfig
 from nas_core.space import Architecture
-from nas_core.space.hat import READ_LAYERS, qkv_dims
-from nas_core.space.mformer import ATTENTION_GENES, attention_of
-
-_HEADS = ("encoder.self_heads", "decoder.self_heads", "decoder.cross_heads")
 
 
 @dataclass(frozen=True)
 class Lengths:
-    """Sentence lengths in tokens at which FLOPs are counted."""
+    """Sentence lengths in tokens for FLOPs."""
 
     source: int = 30
     """Source tokens (HAT: 30 for WMT, 23 for IWSLT)."""
@@ -35,27 +34,21 @@ def parameters(
     share_decoder_embeddings: bool = False,
     norm_first: bool = False,
 ) -> int:
-    """Parameters of the static network, counted without building it; embeddings only where a vocabulary is given.
-
-    Raises:
-        ArchitectureError: a gene of translation networks is missing.
-    """
+    """Count the parameters of the static network."""
     e, d = architecture.number("encoder.embed_dim"), architecture.number("decoder.embed_dim")
-    encoder, decoder, across = (qkv_dims(architecture, gene) for gene in _HEADS)
-    total = 0
-    for q, ffn in zip(encoder, architecture.numbers("encoder.ffn_dim"), strict=True):
-        total += _attention(q, e, e) + _feed_forward(e, ffn) + 2 * _norm(e)
-    for q, read, ffn in zip(decoder, across, architecture.numbers("decoder.ffn_dim"), strict=True):
-        total += _attention(q, d, d) + _attention(read, d, e) + _feed_forward(d, ffn) + 3 * _norm(d)
-    if norm_first:
-        total += _norm(e) + _norm(d)
+    total = 2 * (e + d) if norm_first else 0
+    for layer in encoder_layers(architecture):
+        total += _attention(layer.qkv_dim, e, e) + _feed_forward(e, layer.ffn_dim) + 2 * 2 * e
+    for at in decoder_layers(architecture):
+        total += _attention(at.qkv_dim, d, d) + _attention(at.cross_qkv_dim, d, e)
+        total += _feed_forward(d, at.ffn_dim) + 3 * 2 * d
     if share_all_embeddings:
         return total + source_vocab * max(e, d)
     return total + source_vocab * e + target_vocab * d * (1 if share_decoder_embeddings else 2)
 
 
 def _attention(q: int, width: int, memory: int) -> int:
-    """Queries from ``width``, keys and values from ``memory``, output to ``width``."""
+    """Count queries from ``width``, keys and values from ``memory``, and outputs to ``width``."""
     return (width * q + q) + 2 * (memory * q + q) + (q * width + width)
 
 
@@ -63,49 +56,62 @@ def _feed_forward(width: int, ffn: int) -> int:
     return width * ffn + ffn + ffn * width + width
 
 
-def _norm(width: int) -> int:
-    return 2 * width
-
-
-def params_m(architecture: Architecture) -> float:
-    """Millions of parameters without embeddings and output projection."""
-    return parameters(architecture) / 1e6
-
-
 def flops(architecture: Architecture, lengths: Lengths | None = None, target_vocab: int = 0) -> int:
-    """FLOPs of one sentence; the output projection only where a vocabulary is given.
-
-    Cross-attention to several encoder layers projects and reads that many times the source.
-
-    Raises:
-        ArchitectureError: a gene of translation networks is missing. UnknownChoiceError: no such kind of attention.
-    """
+    """Count the FLOPs of one sentence. Cross-attention to several encoder layers reads the source as many times."""
     lengths = lengths or Lengths()
     s, t = lengths.source, lengths.target
     e, d = architecture.number("encoder.embed_dim"), architecture.number("decoder.embed_dim")
     macs = t * d * target_vocab
-    encoder, decoder, across = (_kinds(architecture, gene) for gene in ATTENTION_GENES)
-    sizes = architecture.numbers("encoder.ffn_dim"), architecture.numbers("encoder.self_heads")
-    for ffn, heads, kind, q in zip(*sizes, encoder, qkv_dims(architecture, _HEADS[0]), strict=True):
-        macs += s * (4 * q * e + 2 * e * ffn) + kind.macs(s, s, q, heads)
-    names = ("decoder.ffn_dim", "decoder.arbitrary_cross", "decoder.self_heads", "decoder.cross_heads")
-    widths = (qkv_dims(architecture, gene) for gene in _HEADS[1:])
-    genes = zip(*(architecture.numbers(name) for name in names), decoder, across, *widths, strict=True)
-    for ffn, option, heads, cross_heads, kind, cross, q, p in genes:
-        if option not in READ_LAYERS:
-            raise ArchitectureError(f"decoder.arbitrary_cross is {option!r}; expected one of {sorted(READ_LAYERS)}")
-        read = s * min(READ_LAYERS[option], architecture.number("encoder.layers"))
-        macs += t * (4 * q * d + 2 * d * ffn) + kind.macs(t, t, q, heads, causal=True)
-        macs += t * 2 * p * d + read * 2 * p * e + cross.macs(t, read, p, cross_heads)
+    for layer in encoder_layers(architecture):
+        macs += s * (4 * layer.qkv_dim * e + 2 * e * layer.ffn_dim)
+        macs += KINDS.get(layer.attention).macs(s, s, layer.qkv_dim, layer.heads)
+    for at in decoder_layers(architecture):
+        read = s * at.reads
+        macs += t * (4 * at.qkv_dim * d + 2 * d * at.ffn_dim)
+        macs += KINDS.get(at.attention).macs(t, t, at.qkv_dim, at.heads, causal=True)
+        macs += t * 2 * at.cross_qkv_dim * d + read * 2 * at.cross_qkv_dim * e
+        macs += KINDS.get(at.cross_attention).macs(t, read, at.cross_qkv_dim, at.cross_heads)
     return 2 * macs
 
 
-def _kinds(architecture: Architecture, gene: str) -> list[AttentionKind]:
-    names = attention_of(architecture, gene)
-    known = {name: KINDS.get(name) for name in set(names)}
-    return [known[name] for name in names]
+def weight_numbers(architecture: Architecture, config: TranslationWorkloadConfig) -> int:
+    """Count all parameters with three embedding tables, and the tables of sinusoids."""
+    source, target = ROWS, ROWS
+    if config.source_length > source:
+        source = max(config.source_length, 2 * source)
+    while config.target_length > target:  # it grows step by step
+        target *= 2
+    tables = source * architecture.number("encoder.embed_dim") + target * architecture.number("decoder.embed_dim")
+    return tables + parameters(architecture, config.source_vocab, config.target_vocab)
 
 
-def flops_g(architecture: Architecture, lengths: Lengths | None = None) -> float:
-    """Billions of FLOPs, without the output projection."""
-    return flops(architecture, lengths) / 1e9
+def cache_numbers(architecture: Architecture, config: TranslationWorkloadConfig) -> tuple[int, int]:
+    """Count the states of self-attention and of cross-attention after T steps of ``beam`` hypotheses."""
+    own = across = 0
+    for at in decoder_layers(architecture):
+        kind, cross = KINDS.get(at.attention), KINDS.get(at.cross_attention)
+        own += state_numbers(kind, at.heads, at.qkv_dim // at.heads, config.target_length, config.beam)
+        dim, source = at.cross_qkv_dim // at.cross_heads, config.source_length * at.reads
+        across += state_numbers(cross, at.cross_heads, dim, source, config.beam)
+    return own, across
+
+
+def live_numbers(architecture: Architecture, config: TranslationWorkloadConfig) -> int:
+    """Count the peak besides the weights, in the encoder, at the start of decoding, or while decoding."""
+    s, e = config.source_length, architecture.number("encoder.embed_dim")
+    own, across = cache_numbers(architecture, config)
+    layers = [
+        layer_numbers(KINDS.get(layer.attention), 1, s, e, layer.qkv_dim, layer.ffn_dim, layer.heads)
+        for layer in encoder_layers(architecture)
+    ]
+    encoding = s * e * (len(layers) + 1) + max(layers)  # all outputs, and the current layer
+    memory = s * e * max(cross_reads(architecture))
+    held = [
+        KINDS.get(at.cross_attention).held_for_memory(s * at.reads, at.cross_qkv_dim)
+        for at in decoder_layers(architecture)
+    ]
+    making = sum(keys_values for keys_values, _ in held) + max(temporaries for _, temporaries in held)
+    starting = across // config.beam + max(across, making)  # states, and their copies for the hypotheses
+    # reordering holds the states of self-attention twice
+    stepping = across + 2 * own + config.beam * config.target_vocab
+    return max(encoding, memory + starting, memory + stepping)

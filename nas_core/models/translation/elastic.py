@@ -1,4 +1,4 @@
-"""What of a translation network may be sorted, so that a trained one can become the largest subnet of a supernet."""
+"""Axes of translation networks."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from torch import nn
 
 from nas_core.layers.positions import StoredPositions
 from nas_core.models.elastic import Axis, Part, channel_parts, layer_axes
-from nas_core.models.translation.net import TranslationNet
-from nas_core.models.translation.subnet import Subnet
+from nas_core.models.translation.net import Subnet, TranslationNet
 from nas_core.space import Architecture
 
 
 class _TranslationElastic:
-    """What is sorted in a :class:`TranslationNet` without experts, over a space that has a fixed ``head_dim``.
+    """Axes of a :class:`TranslationNet` without experts.
 
-    Without that gene the number of heads changes no weight, and heads stay as they are. Sinusoids that are computed
-    have a meaning per channel, so that channels stay as they are too: see ``positions`` of the network's settings.
+    Heads are reordered only with a fixed ``head_dim``: otherwise their number changes no weight. Channels of computed
+    sinusoids cannot be reordered; see ``positions`` of the settings.
     """
 
     def sides(self, net: TranslationNet) -> dict[str, int]:
@@ -26,22 +25,21 @@ class _TranslationElastic:
 
     def axes(self, net: TranslationNet) -> tuple[Axis, ...]:
         head_dim = net.space.fixed.get("head_dim")
-        found = []
+        axes = []
         for name, layer in _layers(net):
-            axes = layer_axes(name, f"{name.replace('.', '_layers.')}.", layer, int(head_dim or 1))
-            found += [axis for axis in axes if head_dim or axis.name.endswith(".ffn")]
-        if all(isinstance(each, StoredPositions) for each in (net.source_positions, net.target_positions)):
-            found += _channels(net)
-        return tuple(found)
+            in_layer = layer_axes(name, f"{name.replace('.', '_layers.')}.", layer, int(head_dim or 1))
+            axes += [axis for axis in in_layer if head_dim or axis.name.endswith(".ffn")]
+        if isinstance(net.source_positions, StoredPositions):
+            axes += _channels(net)
+        return tuple(axes)
 
     def running(self, net: TranslationNet, subnet: Subnet, kept: Mapping[str, Sequence[int]]) -> Subnet:
         genes = subnet.architecture.to_dict()
         indices = {side: sorted(kept.get(side, range(count))) for side, count in self.sides(net).items()}
         for gene, value in genes.items():
-            side = gene.split(".")[0]
             if isinstance(value, list):
-                genes[gene] = [value[index] for index in indices[side]]
-        genes |= {f"{side}.layers": len(each) for side, each in indices.items()}
+                genes[gene] = [value[index] for index in indices[gene.split(".")[0]]]
+        genes |= {f"{side}.layers": len(layers) for side, layers in indices.items()}
         return subnet._replace(
             encoder_layers=tuple(subnet.encoder_layers[index] for index in indices["encoder"]),
             decoder_layers=tuple(subnet.decoder_layers[index] for index in indices["decoder"]),
@@ -57,18 +55,18 @@ TRANSLATION_ELASTIC = _TranslationElastic()
 
 
 def _layers(net: TranslationNet) -> list[tuple[str, nn.Module]]:
-    every = (("encoder", net.encoder_layers), ("decoder", net.decoder_layers))
-    return [(f"{side}.{index}", layer) for side, layers in every for index, layer in enumerate(layers)]
+    sides = (("encoder", net.encoder_layers), ("decoder", net.decoder_layers))
+    return [(f"{side}.{index}", layer) for side, layers in sides for index, layer in enumerate(layers)]
 
 
 def _channels(net: TranslationNet) -> list[Axis]:
-    """The channels of both sides: one axis where one table of embeddings serves both."""
+    """Return the channels of both sides, one axis where they share a table of embeddings."""
     parts: dict[str, list[Part]] = {"encoder": [], "decoder": []}
     read_by: dict[str, list[str]] = {"encoder": [], "decoder": []}
     for name, layer in _layers(net):
         side, prefix = name.split(".")[0], f"{name.replace('.', '_layers.')}."
-        found, readers = channel_parts(prefix, layer)
-        parts[side] += found
+        in_layer, readers = channel_parts(prefix, layer)
+        parts[side] += in_layer
         read_by[side] += readers
         memory = [f"{prefix}{n}" for n, _ in layer.named_parameters() if n.endswith(".kv_proj.weight")]
         parts["encoder"] += [Part(weight, 1) for weight in memory]
@@ -81,10 +79,10 @@ def _channels(net: TranslationNet) -> list[Axis]:
     config = net.config
     if config.share_all_embeddings:
         if widths["encoder"] != widths["decoder"]:
-            return []  # the narrower side reads a prefix of the table: no order is free
+            return []  # the narrower side reads a prefix of the table, whose order is fixed
         both = (*parts["encoder"], *parts["decoder"], Part("embedding.weight", 1))
-        return [Axis("channels", widths["encoder"], both, 1, (*read_by["encoder"], *read_by["decoder"],
-                                                              "embedding.weight"))]  # fmt: skip
+        readers = [*read_by["encoder"], *read_by["decoder"], "embedding.weight"]
+        return [Axis("channels", widths["encoder"], both, 1, tuple(readers))]
     output = "target_embedding.weight" if config.share_decoder_embeddings else "output.weight"
     parts["encoder"].append(Part("source_embedding.weight", 1))
     parts["decoder"] += [Part(name, 1) for name in dict.fromkeys(("target_embedding.weight", output))]

@@ -1,15 +1,18 @@
-"""The genes that a translation network has, and what their options may be."""
+"""Genes of translation networks: checks of a space, options of each layer, and layers of an architecture."""
 
 from __future__ import annotations
 
-from nas_core.errors import SpaceError
+from typing import NamedTuple
+
+from nas_core.errors import ArchitectureError, SpaceError
 from nas_core.layers.attention.kinds import KINDS
-from nas_core.space import Option, SearchSpace
-from nas_core.space.hat import READ_LAYERS
-from nas_core.space.mformer import ATTENTION_GENES
+from nas_core.space import Architecture, Option, SearchSpace
+from nas_core.space.hat import READ_LAYERS, qkv_dims
+from nas_core.space.mformer import ATTENTION_GENES, attention_of
+from nas_core.space.stack import TransformerLayer
 
 PLACES = dict(zip(ATTENTION_GENES, ("encoder", "decoder", "cross"), strict=True))
-"""Gene of an attention -> where it stands, as :data:`nas_core.layers.attention.PLACES` has it."""
+"""Gene of an attention -> its place, one of :data:`nas_core.layers.attention.PLACES`."""
 
 _SIZES = (
     "qkv_dim",
@@ -23,18 +26,16 @@ _SIZES = (
 _HEADS = ("encoder.self_heads", "decoder.self_heads", "decoder.cross_heads")
 _CROSS = "decoder.arbitrary_cross"
 _LAYERED = ("encoder.ffn_dim", "decoder.ffn_dim", *_HEADS, _CROSS)
-"""Those that each layer has."""
+"""Genes of each layer."""
 GENES = (*_SIZES, *_HEADS, _CROSS)
-"""Those that each translation architecture has."""
+"""Genes of each translation architecture."""
 
 
 def check_translation_space(space: SearchSpace) -> None:
-    """Check that the space has every gene of a translation network, with options that it can be built from.
+    """Check the options of a space of translation networks.
 
     Raises:
-        SpaceError: a gene is missing, or one of layers is chosen once for all of them; a size is no positive integer, a
-            number of heads does not divide ``qkv_dim``, an option of ``decoder.arbitrary_cross`` is none of HAT's, or a
-            kind of attention is unknown or stands in a wrong place.
+        SpaceError: a gene is missing, or has an option that a network cannot have.
     """
     for gene in _LAYERED:
         _options(space, gene)
@@ -60,18 +61,12 @@ def check_translation_space(space: SearchSpace) -> None:
         if option not in READ_LAYERS:
             raise SpaceError(f"space {space.name!r} has {_CROSS} = {option!r}; expected one of {sorted(READ_LAYERS)}")
     for gene, place in PLACES.items():
-        for kind in {kind for kinds in attention_options(space, gene) for kind in kinds}:
-            if kind not in KINDS.names() or place not in KINDS.get(kind).places:
-                known = [name for name, kind in KINDS.items() if place in kind.places]
-                raise SpaceError(f"space {space.name!r} has {gene} = {kind!r}; expected one of {known}")
+        known = [name for name, kind in KINDS.items() if place in kind.places]
+        for name in {name for names in attention_options(space, gene) for name in names} - set(known):
+            raise SpaceError(f"space {space.name!r} has {gene} = {name!r}; expected one of {known}")
 
 
 def _check_head_dim(space: SearchSpace, gene: str, heads: int, width: int) -> None:
-    """Check that so many heads of the space's ``head_dim`` fit into the widest queries.
-
-    Raises:
-        SpaceError: they do not, or the size is no number.
-    """
     size = space.fixed["head_dim"]
     if not isinstance(size, int) or size < 1 or heads * size > width:
         raise SpaceError(
@@ -80,15 +75,20 @@ def _check_head_dim(space: SearchSpace, gene: str, heads: int, width: int) -> No
         )
 
 
+def widest(space: SearchSpace, gene: str) -> list[int]:
+    """Return the largest option of each layer."""
+    return [max(int(option) for option in options) for options in space.choice(gene).options]
+
+
 def widest_queries(space: SearchSpace, gene: str) -> list[int]:
-    """The largest joint width of queries that the heads of each layer may have, for the gene of their number."""
-    if "head_dim" not in space.fixed:
-        return [max(int(width) for width in _options(space, "qkv_dim"))] * len(space.choice(gene).options)
-    return [max(int(heads) for heads in row) * int(space.fixed["head_dim"]) for row in space.choice(gene).options]
+    """Return the largest width of queries of each layer, for the gene of its number of heads."""
+    if "head_dim" in space.fixed:
+        return [heads * int(space.fixed["head_dim"]) for heads in widest(space, gene)]
+    return [max(int(width) for width in _options(space, "qkv_dim"))] * len(space.choice(gene).options)
 
 
 def attention_options(space: SearchSpace, gene: str) -> list[tuple[str, ...]]:
-    """The kinds of attention that each layer may use; softmax where the space does not choose."""
+    """Return the kinds of attention of each layer, by default softmax."""
     chosen = next((choice for choice in space.choices if choice.name == gene), None)
     if chosen is not None:
         return [tuple(str(option) for option in row) for row in chosen.options]
@@ -97,8 +97,7 @@ def attention_options(space: SearchSpace, gene: str) -> list[tuple[str, ...]]:
 
 
 def bounded(space: SearchSpace, place: str) -> bool:
-    """Whether a layer may have attention there (``encoder``, ``decoder`` or ``cross``) that is made for a longest
-    sequence."""
+    """Return True if attention of a place (``encoder``, ``decoder`` or ``cross``) may have a maximum length."""
     (gene,) = (gene for gene, at in PLACES.items() if at == place)
     return any(KINDS.get(kind).is_bounded for kinds in attention_options(space, gene) for kind in kinds)
 
@@ -109,3 +108,56 @@ def _options(space: SearchSpace, gene: str) -> list[Option]:
     if gene not in [choice.name for choice in space.choices]:
         raise SpaceError(f"space {space.name!r} has no gene {gene!r}, which a translation network needs")
     return [option for row in space.choice(gene).options for option in row]
+
+
+# -- layers of an architecture -----------------------------------------------------------------------------------------
+
+
+class DecoderLayer(NamedTuple):
+    """Genes of one decoder layer."""
+
+    ffn_dim: int
+    heads: int
+    qkv_dim: int
+    attention: str
+    cross_heads: int
+    cross_qkv_dim: int
+    cross_attention: str
+    reads: int
+    """Encoder layers that its cross-attention reads."""
+
+
+def encoder_layers(architecture: Architecture) -> list[TransformerLayer]:
+    """Return the genes of each encoder layer."""
+    ffn, heads = _per_layer(architecture, "encoder", "ffn_dim", "self_heads")
+    widths, kinds = qkv_dims(architecture, _HEADS[0]), attention_of(architecture, ATTENTION_GENES[0])
+    return [TransformerLayer(*genes) for genes in zip(ffn, heads, widths, kinds, strict=True)]
+
+
+def decoder_layers(architecture: Architecture) -> list[DecoderLayer]:
+    """Return the genes of each decoder layer; errors as of :func:`encoder_layers`."""
+    ffn, heads, cross_heads = _per_layer(architecture, "decoder", "ffn_dim", "self_heads", "cross_heads")
+    widths, cross_widths = (qkv_dims(architecture, gene) for gene in _HEADS[1:])
+    kinds, cross_kinds = (attention_of(architecture, gene) for gene in ATTENTION_GENES[1:])
+    columns = ffn, heads, widths, kinds, cross_heads, cross_widths, cross_kinds, cross_reads(architecture)
+    return [DecoderLayer(*genes) for genes in zip(*columns, strict=True)]
+
+
+def cross_reads(architecture: Architecture) -> list[int]:
+    """Count the encoder layers that each decoder layer reads: the last 1 to 3 of them."""
+    (options,), layers = _per_layer(architecture, "decoder", "arbitrary_cross"), architecture.number("encoder.layers")
+    for option in options:
+        if option not in READ_LAYERS:
+            raise ArchitectureError(f"{_CROSS} is {option!r}; expected one of {sorted(READ_LAYERS)}")
+    return [min(READ_LAYERS[option], layers) for option in options]
+
+
+def _per_layer(architecture: Architecture, side: str, *names: str) -> list[tuple[int, ...]]:
+    depth = architecture.number(f"{side}.layers")
+    columns = [architecture.numbers(f"{side}.{name}") for name in names]
+    for name, numbers in zip(names, columns, strict=True):
+        if depth < 1 or len(numbers) != depth:
+            raise ArchitectureError(
+                f"{side}.{name} is {list(numbers)} and {side}.layers {depth}; expected one number per layer"
+            )
+    return columns

@@ -1,25 +1,116 @@
-"""Translation networks as a kind of network."""
+"""The kind of translation networks, and their graphs, with one node per sublayer.
+
+A cross-attention also reads the feed-forward networks of one to three last encoder layers, as in HAT.
+"""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from nas_core.errors import ArchitectureError
 from nas_core.graph.graph import Graph
-from nas_core.models.kind import ModelKind, layered_genes
-from nas_core.models.parts import SpacePart
+from nas_core.layers.attention.kinds import KINDS
+from nas_core.models.kind import ModelKind, SpacePart, layered_genes
 from nas_core.models.static import StaticPass
-from nas_core.models.translation import costs, graph, memory
-from nas_core.models.translation.genes import GENES, check_translation_space
+from nas_core.models.translation import costs
+from nas_core.models.translation.genes import (
+    GENES,
+    PLACES,
+    attention_options,
+    check_translation_space,
+    decoder_layers,
+    encoder_layers,
+)
 from nas_core.models.translation.net import TranslationNet
 from nas_core.models.translation.workload import TranslationWorkload, TranslationWorkloadConfig
 from nas_core.models.workload import FIRST_WORD
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.hat import READ_LAYERS
 
-_READS = "encoder layers read"
+_FIRST = (
+    "source_embedding",
+    "encoder_self_attention",
+    "encoder_feed_forward",
+    "target_embedding",
+    "decoder_self_attention",
+    "cross_attention",
+    "decoder_feed_forward",
+    "output",
+)
+"""The first operation indices; attention without a kind is softmax."""
+ATTRIBUTES = ("width", "heads", "qkv_dim", "ffn_dim", "memories")
+"""Columns of ``attributes``: embedding size of the side; heads and width of queries of an attention; hidden units;
+encoder layers that a cross-attention reads."""
+SCALES = (512.0, 8.0, 512.0, 2048.0, 3.0)
+
+
+def operations() -> tuple[str, ...]:
+    """Return the names of the operation indices: the first eight, then every other kind of attention."""
+    return _named(tuple(name for name, _ in KINDS.items()))
+
+
+def operations_of(space: SearchSpace) -> int:
+    """Count the operation indices up to the last one of a space, at least those of softmax and linear attention."""
+    names = operations()
+    chosen = {
+        KINDS.get(kind).operation(place)
+        for gene, place in PLACES.items()
+        for layer in attention_options(space, gene)
+        for kind in layer
+    }
+    return 1 + max(names.index(name) for name in (*_named(("softmax", "linear")), *chosen))
+
+
+@lru_cache
+def _named(kinds: tuple[str, ...]) -> tuple[str, ...]:
+    named = [
+        kind.operation(place) for kind in map(KINDS.get, kinds) for place in PLACES.values() if place in kind.places
+    ]
+    return tuple(dict.fromkeys((*_FIRST, *named)))
+
+
+def _operation(kind: str, place: str) -> str:
+    if kind not in KINDS.names() or place not in KINDS.get(kind).places:
+        known = [name for name, known in KINDS.items() if place in known.places]
+        raise ArchitectureError(f"an attention is {kind!r}; expected one of {known}")
+    return KINDS.get(kind).operation(place)
+
+
+def translation_graph(architecture: Architecture) -> Graph:
+    """Return the graph of 3 + 2 (encoder layers) + 3 (decoder layers) nodes, with ``attributes`` (N, 5)."""
+    names, ops = operations(), list[int]()
+    numbers: list[tuple[int, ...]] = []
+    edges: list[tuple[int, int]] = []
+
+    def add(operation: str, width: int, *sizes: int, after: int | None = None) -> int:
+        node = len(ops)
+        ops.append(names.index(operation))
+        numbers.append((width, *sizes, *[0] * (len(ATTRIBUTES) - 1 - len(sizes))))
+        edges.extend([] if after is None else [(after, node)])
+        return node
+
+    width = architecture.number("encoder.embed_dim")
+    node = add("source_embedding", width)
+    encoder: list[int] = []
+    for layer in encoder_layers(architecture):
+        node = add(_operation(layer.attention, "encoder"), width, layer.heads, layer.qkv_dim, after=node)
+        node = add("encoder_feed_forward", width, 0, 0, layer.ffn_dim, after=node)
+        encoder.append(node)
+    width = architecture.number("decoder.embed_dim")
+    node = add("target_embedding", width)
+    for at in decoder_layers(architecture):
+        node = add(_operation(at.attention, "decoder"), width, at.heads, at.qkv_dim, after=node)
+        cross = _operation(at.cross_attention, "cross")
+        node = add(cross, width, at.cross_heads, at.cross_qkv_dim, 0, at.reads, after=node)
+        edges.extend((memory, node) for memory in encoder[-at.reads :])
+        node = add("decoder_feed_forward", width, 0, 0, at.ffn_dim, after=node)
+    add("output", width, after=node)
+    return Graph(ops, edges, attributes=np.array(numbers) / SCALES)
 
 
 class _TranslationKind(ModelKind):
@@ -28,44 +119,44 @@ class _TranslationKind(ModelKind):
     name = "translation"
     genes = GENES
     counted = "parameters without embeddings"
-    attributes = graph.ATTRIBUTES
+    attributes = ATTRIBUTES
     workload_config = TranslationWorkloadConfig
-    operations_of = staticmethod(graph.operations_of)
-    params_m = staticmethod(costs.params_m)
-    flops_g = staticmethod(costs.flops_g)
-    weights = staticmethod(memory.weight_numbers)
-    live = staticmethod(memory.live_numbers)
+    operations_of = staticmethod(operations_of)
+    check = staticmethod(check_translation_space)
+    graph = staticmethod(translation_graph)
+    weights = staticmethod(costs.weight_numbers)
+    live = staticmethod(costs.live_numbers)
     workload = staticmethod(TranslationWorkload)
 
     @property
     def operations(self) -> tuple[str, ...]:
-        return graph.operations()
+        return operations()
 
-    def check(self, space: SearchSpace) -> None:
-        check_translation_space(space)
+    def params_m(self, architecture: Architecture) -> float:
+        return costs.parameters(architecture) / 1e6
+
+    def flops_g(self, architecture: Architecture) -> float:
+        return costs.flops(architecture) / 1e9
 
     def cache(self, architecture: Architecture, config: TranslationWorkloadConfig) -> int:
-        return sum(memory.cache_numbers(architecture, config))
-
-    def graph(self, architecture: Architecture) -> Graph:
-        return graph.translation_graph(architecture)
+        return sum(costs.cache_numbers(architecture, config))
 
     def build(
         self, space: SearchSpace, architecture: Architecture, config: TranslationWorkloadConfig
     ) -> TranslationNet:
-        own = SearchSpace.of(architecture, like=space)
-        return TranslationNet(own, config.source_vocab, config.target_vocab).eval()
+        static = SearchSpace.of(architecture, like=space)
+        return TranslationNet(static, config.source_vocab, config.target_vocab).eval()
 
     def parts(
         self, space: SearchSpace, architecture: Architecture, config: TranslationWorkloadConfig
     ) -> list[SpacePart]:
-        """The encoder on one sentence, and T decoder steps on ``beam`` hypotheses, each with as many past words as the
-        steps have on average (one at least: a file cannot say that an input is empty)."""
+        """Return the encoder, and T decoder steps of ``beam`` hypotheses with the mean number of past words."""
         from nas_core.models.translation.export import part_inputs, translation_parts
 
         architecture = space.validate(architecture)
         net = self.build(space, architecture, config)
         encoder, step = translation_parts(net, architecture, config.source_length, config.target_length)
+        # at least one past word: ONNX files cannot have empty inputs
         stream, lengths = torch.Generator().manual_seed(0), (config.source_length, max(1, config.target_length // 2))
         return [
             SpacePart("encoder", encoder.module, part_inputs(encoder, *lengths, 1, stream)),
@@ -75,19 +166,20 @@ class _TranslationKind(ModelKind):
     def training_pass(
         self, space: SearchSpace, architecture: Architecture, config: TranslationWorkloadConfig, batch: int
     ) -> tuple[nn.Module, tuple[Tensor, ...]]:
-        """Pairs of sentences without padding, as long as the workload's; all target words are predicted at once."""
         architecture = space.validate(architecture)
         source = torch.randint(FIRST_WORD, config.source_vocab, (batch, config.source_length))
         target = torch.randint(FIRST_WORD, config.target_vocab, (batch, config.target_length))
         return StaticPass(self.build(space, architecture, config), architecture), (source, target)
 
     def layers(self, architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
-        """HAT's numbers for what a decoder layer reads are shown as numbers of encoder layers."""
-        return {
-            side: dict((_READS, tuple(READ_LAYERS.get(v, v) for v in values)) if gene == "arbitrary_cross"
-                       else (gene, values) for gene, values in genes.items())
-            for side, genes in layered_genes(architecture).items()
-        }  # fmt: skip
+        """Return ``decoder.arbitrary_cross`` as numbers of encoder layers."""
+        sides = layered_genes(architecture)
+        for side, genes in sides.items():
+            renamed = {"encoder layers read" if gene == "arbitrary_cross" else gene: genes[gene] for gene in genes}
+            if "arbitrary_cross" in genes:
+                renamed["encoder layers read"] = tuple(READ_LAYERS.get(v, v) for v in genes["arbitrary_cross"])
+            sides[side] = renamed
+        return sides
 
 
 TRANSLATION = _TranslationKind()

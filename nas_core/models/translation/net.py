@@ -1,44 +1,244 @@
 """The translation network: an elastic encoder-decoder transformer in HAT's space, with or without experts.
 
-One class serves as supernet (built from a search space) and as static subnet (built from ``SearchSpace.of``, the space
-of one architecture). It computes with a ``Subnet``, the weights of one architecture, which is handed from the encoder
-to the decoder; the module itself remembers no architecture.
-
-Shapes: B batch, S/T source and target length, C channels, V vocabulary.
+Shapes: B batch, S/T source and target length, C channels, H heads, D head dim, V vocabulary.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nas_core.errors import CheckpointError, SpaceError
-from nas_core.layers import ElasticDecoderLayer, ElasticEmbedding, ElasticEncoderLayer, ElasticLayerNorm
+from nas_core.layers import ElasticDecoderLayer, ElasticEmbedding, ElasticEncoderLayer, ElasticLayerNorm, MoSConfig
+from nas_core.layers.attention.cosformer.common import check_length
+from nas_core.layers.attention.cosformer.kind import LinearAttention
+from nas_core.layers.attention.kinds import AttentionKind, AttentionState, resolve_kind
+from nas_core.layers.attention.projections import CrossAttentionWeights, cross_keys_values
 from nas_core.layers.depth import check_order, kept_layers
 from nas_core.layers.positions import SinusoidalPositions, StoredPositions, positions_of
-from nas_core.layers.transformer import Dropouts, LayerForm, norm
-from nas_core.models.static import routed, routed_features
-from nas_core.models.translation.attention import decoder_attention, encoder_attention
-from nas_core.models.translation.genes import check_translation_space, widest_queries
-from nas_core.models.translation.static import static_state
-from nas_core.models.translation.subnet import DecoderCache, LayerMemory, Memory, Subnet, TranslationConfig
+from nas_core.layers.torch_modes import is_exporting
+from nas_core.layers.transformer import (
+    AttentionConfig,
+    DecoderLayerWeights,
+    Dropouts,
+    EncoderLayerWeights,
+    LayerForm,
+    norm,
+)
+from nas_core.layers.weights import NormWeights, named_tensors
+from nas_core.models.static import copy_state, encoding_size, router_encoding, select_eval
+from nas_core.models.translation.genes import (
+    attention_options,
+    bounded,
+    check_translation_space,
+    cross_reads,
+    decoder_layers,
+    encoder_layers,
+    widest,
+    widest_queries,
+)
 from nas_core.space import Architecture, SearchSpace
-from nas_core.space.hat import READ_LAYERS, qkv_dims
-from nas_core.space.mformer import ATTENTION_GENES, attention_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslationConfig:
+    """Settings of a translation network that are not searched."""
+
+    share_all_embeddings: bool = False
+    """Source, target and output share one table, of a joint vocabulary."""
+    share_decoder_embeddings: bool = False
+    """Target input and output share one table."""
+    dropout: float = 0.0
+    """After embeddings and sublayers; scaled by a subnet's width over the supernet's, as in HAT."""
+    attention_dropout: float = 0.0
+    """On attention probabilities; not scaled."""
+    activation_dropout: float = 0.0
+    """On hidden units of feed-forward layers; scaled like ``dropout``."""
+    norm_first: bool = False
+    """Layer norm before each sublayer instead of after it."""
+    activation: str = "relu"
+    """Activation of feed-forward layers, one of :data:`nas_core.layers.feed_forward.ACTIVATIONS`."""
+    positions: str = "sinusoidal"
+    """One of :data:`nas_core.layers.positions.POSITIONS`."""
+    stored_positions: tuple[int, int] = (1024, 1024)
+    """Numbers of stored positions of source and target."""
+    first_position: int = 0
+    """Position of the first token; 2 in fairseq's transformer."""
+    embedding_scale: tuple[float, float] | None = None
+    """Factors of embeddings of source and target; default: the square root of the subnet's width, as in HAT. Converted
+    networks keep theirs at every width."""
+    encoder_order: tuple[int, ...] = ()
+    """Encoder layers, most important first; default: shallower networks keep the first ones."""
+    decoder_order: tuple[int, ...] = ()
+    """Decoder layers, most important first."""
+    padding_idx: int = 1
+    """Index of the padding token in both vocabularies."""
+    mos: MoSConfig = field(default_factory=MoSConfig)
+    """Experts of the feed-forward layers."""
+    linear: LinearAttention = field(default_factory=LinearAttention)
+    """Settings of linear attention. Its ``max_length`` is that of all bounded attention in the decoder."""
+    linear_encoder_length: int | None = None
+    """Maximum length of bounded attention in the encoder; None: that of each sentence."""
+    relative_length: int = 0
+    """Largest distance of relative positions in softmax self-attention (Shaw et al. 2018, keys only); 0: none."""
+
+    def static(self) -> TranslationConfig:
+        """Return the settings of an extracted network: no experts, and layers already in order."""
+        return replace(self, mos=MoSConfig(), encoder_order=(), decoder_order=())
+
+
+class Subnet(NamedTuple):
+    """Weights of one architecture; field names are the static model's parameter names."""
+
+    source_embedding: Tensor
+    target_embedding: Tensor
+    output: Tensor
+    encoder_layers: tuple[EncoderLayerWeights, ...]
+    decoder_layers: tuple[DecoderLayerWeights, ...]
+    encoder_norm: NormWeights | None
+    decoder_norm: NormWeights | None
+    architecture: Architecture
+
+
+class Memory(NamedTuple):
+    """Outputs (B, S, C) of the last encoder layers, last first, and the mask of tokens (B, S)."""
+
+    outputs: tuple[Tensor, ...]
+    tokens: Tensor | None
+
+    def reorder(self, order: Tensor) -> Memory:
+        """Return rows ``order`` of the batch."""
+        outputs = tuple(output.index_select(0, order) for output in self.outputs)
+        return Memory(outputs, None if self.tokens is None else self.tokens.index_select(0, order))
+
+
+class LayerMemory(NamedTuple):
+    """Keys and values of one decoder layer's cross-attention, the mask of tokens, and their positions."""
+
+    keys_values: tuple[Tensor, Tensor]
+    mask: Tensor | None
+    """(B, 1, 1, S)"""
+    positions: Tensor | None
+    """(B, S) or (S,), for kinds of attention that read them"""
+
+    @classmethod
+    def of(cls, weights: CrossAttentionWeights, output: Tensor, tokens: Tensor | None, reads: int) -> LayerMemory:
+        """Project the outputs of ``reads`` encoder layers, concatenated in time."""
+        pair = cross_keys_values(output, weights)
+        mask = None if tokens is None else tokens.repeat(1, reads)[:, None, None]
+        if not weights.kind.reads_positions:
+            return cls(pair, mask, None)
+        length, longest = output.shape[1] // reads, weights.kind.longest
+        if tokens is None:
+            positions = torch.arange(length, device=output.device)
+        else:
+            positions = (tokens.cumsum(1, dtype=torch.long) - 1).clamp(min=0)
+        if longest is not None and length > longest and not is_exporting():
+            # only padding may be too long; counting the tokens synchronises with the device
+            check_length(length if tokens is None else int(positions.max()) + 1, longest)
+        return cls(pair, mask, positions.repeat(reads) if tokens is None else positions.repeat(1, reads))
+
+    def kept(self, weights: CrossAttentionWeights) -> AttentionState:
+        """Return the state of cross-attention for decoding."""
+        return weights.kind.memory(*self.keys_values, self.mask, self.positions)
+
+
+class DecoderCache:
+    """Decoding states of self-attention and cross-attention of each decoder layer.
+
+    ``rows`` (B,) are the sentences of the memory that the rows of the batch decode.
+    """
+
+    def __init__(self, cross: list[AttentionState], masks: list[Tensor | None], rows: Tensor | None) -> None:
+        self.length = 0
+        self.past: list[AttentionState | None] = [None] * len(cross)
+        self.cross, self.masks, self.rows = cross, masks, rows
+        if rows is not None:
+            self._select_sentences(rows)
+
+    def reorder(self, order: Tensor) -> None:
+        """Select rows ``order`` (B,) of the batch, for beam search.
+
+        On the CPU, states of cross-attention are reordered only if a row then decodes another sentence; on other
+        devices always, as the comparison would synchronise.
+        """
+        self.past = [None if past is None else past.reorder(order) for past in self.past]
+        if self.rows is None:
+            self._select_sentences(order)
+            return
+        rows = self.rows.index_select(0, order)
+        if rows.device.type != "cpu" or not torch.equal(rows, self.rows):
+            self._select_sentences(order)
+            self.rows = rows
+
+    def _select_sentences(self, order: Tensor) -> None:
+        self.cross = [memory.reorder(order) for memory in self.cross]
+        self.masks = [None if mask is None else mask.index_select(0, order) for mask in self.masks]
+
+
+def encoder_attention(space: SearchSpace, config: TranslationConfig) -> list[AttentionConfig]:
+    """Return the kinds of attention of each encoder layer."""
+    return [
+        AttentionConfig(
+            _placed(config, "encoder", kinds, config.linear_encoder_length),
+            relative=_relative(space, config, "encoder", layer),
+        )
+        for layer, kinds in enumerate(attention_options(space, "encoder.self_attention"))
+    ]
+
+
+def decoder_attention(space: SearchSpace, config: TranslationConfig) -> list[AttentionConfig]:
+    """Return the kinds of attention of each decoder layer."""
+    options = (attention_options(space, f"decoder.{which}_attention") for which in ("self", "cross"))
+    return [
+        AttentionConfig(
+            _placed(config, "decoder", kinds, config.linear.max_length),
+            _placed(config, "cross", cross_kinds, config.linear.max_length),
+            _relative(space, config, "decoder", layer),
+        )
+        for layer, (kinds, cross_kinds) in enumerate(zip(*options, strict=True))
+    ]
+
+
+def length_limits(space: SearchSpace, config: TranslationConfig) -> tuple[int | None, int | None]:
+    """Return the maximum source and target lengths of the space's attention; None: unlimited.
+
+    Self-attention of the decoder reads the target, cross-attention both.
+    """
+    longest = config.linear.max_length
+    source = [config.linear_encoder_length] * bounded(space, "encoder") + [longest] * bounded(space, "cross")
+    target = [longest] * (bounded(space, "decoder") or bounded(space, "cross"))
+    lowest = [min((limit for limit in limits if limit is not None), default=None) for limits in (source, target)]
+    return lowest[0], lowest[1]
+
+
+def _placed(
+    config: TranslationConfig, place: str, names: tuple[str, ...], longest: int | None
+) -> tuple[AttentionKind, ...]:
+    settings = {config.linear.name: config.linear}
+    return tuple(resolve_kind(settings.get(name, name), place, longest) for name in names)
+
+
+def _relative(space: SearchSpace, config: TranslationConfig, side: str, layer: int) -> tuple[int, int] | None:
+    """Return the largest distance and head dimension of relative positions."""
+    if not config.relative_length:
+        return None
+    if "head_dim" in space.fixed:
+        return config.relative_length, space.largest().number("head_dim")
+    fewest = min(int(heads) for heads in space.choice(f"{side}.self_heads").options[layer])
+    return config.relative_length, space.largest().number("qkv_dim") // fewest
 
 
 class TranslationNet(nn.Module):
     """Encoder-decoder transformer of a search space with HAT's genes.
 
-    ``select(architecture)`` gives the weights of one architecture, mixing experts once; ``encode`` with ``decode`` (all
-    target positions) or with ``start`` and ``step`` (one position at a time) compute with them.
-
-    Raises:
-        SpaceError: the space lacks a gene that this network has.
+    ``select`` returns the weights of an architecture. ``encode`` with ``decode`` computes all target positions, and
+    with ``start`` and ``step`` one position at a time.
     """
 
     reference_widths: Tensor
@@ -68,11 +268,11 @@ class TranslationNet(nn.Module):
         self.source_positions = positions_of(kind, widths[0], longest_source, source)
         self.target_positions = positions_of(kind, widths[1], longest_target, target)
         mos, form = config.mos, LayerForm(config.norm_first, config.activation)
-        features = routed_features(space, mos)
+        features = encoding_size(space, mos)
         self.encoder_layers: list[ElasticEncoderLayer] = nn.ModuleList(  # type: ignore[assignment]
             ElasticEncoderLayer(source, ffn, width, features, mos, form, attention)
             for ffn, width, attention in zip(
-                _widest(space, "encoder.ffn_dim"),
+                widest(space, "encoder.ffn_dim"),
                 widest_queries(space, "encoder.self_heads"),
                 encoder_attention(space, config),
                 strict=True,
@@ -81,7 +281,7 @@ class TranslationNet(nn.Module):
         self.decoder_layers: list[ElasticDecoderLayer] = nn.ModuleList(  # type: ignore[assignment]
             ElasticDecoderLayer(target, source, ffn, width, features, mos, form, attention, cross)
             for ffn, width, cross, attention in zip(
-                _widest(space, "decoder.ffn_dim"),
+                widest(space, "decoder.ffn_dim"),
                 widest_queries(space, "decoder.self_heads"),
                 widest_queries(space, "decoder.cross_heads"),
                 decoder_attention(space, config),
@@ -111,39 +311,22 @@ class TranslationNet(nn.Module):
     # -- weights of one architecture -----------------------------------------------------------------------------------
 
     def select(self, architecture: Architecture) -> Subnet:
-        """The weights of ``architecture``: slices of the supernet's, experts mixed by the routers.
-
-        Raises:
-            ArchitectureError: the architecture lies outside the space.
-        """
-        encoding = routed(self.space, architecture, self.config.mos, self.reference_widths.device)
+        """Return the weights of ``architecture``."""
+        encoding = router_encoding(self.space, architecture, self.config.mos, self.reference_widths.device)
         source, target = architecture.number("encoder.embed_dim"), architecture.number("decoder.embed_dim")
-        encoder_kinds, decoder_kinds, cross_kinds = (attention_of(architecture, gene) for gene in ATTENTION_GENES)
+        kept = zip(self.kept_layers("encoder", architecture), encoder_layers(architecture), strict=True)
         encoder = tuple(
-            layer.select(source, ffn, heads, encoding, kind, width)
-            for layer, ffn, heads, kind, width in zip(
-                self.kept_layers("encoder", architecture),
-                architecture.numbers("encoder.ffn_dim"),
-                architecture.numbers("encoder.self_heads"),
-                encoder_kinds,
-                qkv_dims(architecture, "encoder.self_heads"),
-                strict=True,
-            )
+            layer.select(source, genes.ffn_dim, genes.heads, encoding, genes.attention, genes.qkv_dim)
+            for layer, genes in kept
         )
+        kept = zip(self.kept_layers("decoder", architecture), decoder_layers(architecture), strict=True)
         decoder = tuple(
-            layer.select(target, source, ffn, self_heads, cross_heads, encoding, kind, cross, widths)
-            for layer, ffn, self_heads, cross_heads, kind, cross, *widths in zip(
-                self.kept_layers("decoder", architecture),
-                architecture.numbers("decoder.ffn_dim"),
-                architecture.numbers("decoder.self_heads"),
-                architecture.numbers("decoder.cross_heads"),
-                decoder_kinds,
-                cross_kinds,
-                qkv_dims(architecture, "decoder.self_heads"),
-                qkv_dims(architecture, "decoder.cross_heads"),
-                strict=True,
+            layer.select(
+                target, source, genes.ffn_dim, genes.heads, genes.cross_heads, encoding, genes.attention,
+                genes.cross_attention, (genes.qkv_dim, genes.cross_qkv_dim),
             )
-        )
+            for layer, genes in kept
+        )  # fmt: skip
         return Subnet(
             *self._select_embeddings(source, target),
             encoder,
@@ -154,7 +337,7 @@ class TranslationNet(nn.Module):
         )
 
     def kept_layers(self, side: str, architecture: Architecture) -> list[Any]:
-        """The layers of ``encoder`` or ``decoder`` that an architecture runs, in the order in which it does."""
+        """Return the layers of ``encoder`` or ``decoder`` of an architecture, in order of execution."""
         order = self.config.encoder_order if side == "encoder" else self.config.decoder_order
         layers = self.encoder_layers if side == "encoder" else self.decoder_layers
         return kept_layers(layers, architecture.number(f"{side}.layers"), order)
@@ -168,12 +351,25 @@ class TranslationNet(nn.Module):
         return self.source_embedding.select(source), table, output
 
     def static_state(self, architecture: Architecture) -> dict[str, Tensor]:
-        """The state dict of the static network of ``architecture``: what ``select`` gives, copied, under the names of a
-        ``TranslationNet`` built from ``SearchSpace.of(architecture)`` without experts."""
-        return static_state(self, architecture)
+        """Return the state dict of the static ``TranslationNet`` of ``architecture``, copied from ``select``."""
+        subnet: Subnet = select_eval(self, architecture)
+        rest = named_tensors(subnet)
+        state = {name: tensor for name, tensor in rest if not name.endswith("embedding") and name != "output"}
+        source, target = subnet.source_embedding, subnet.target_embedding
+        if self.config.share_all_embeddings:
+            state["embedding.weight"] = source if source.shape[1] >= target.shape[1] else target
+        else:
+            state |= {"source_embedding.weight": source, "target_embedding.weight": target}
+            if not self.config.share_decoder_embeddings:
+                state["output.weight"] = subnet.output
+        for name, table in (("source", source), ("target", target)):
+            positions = getattr(self, f"{name}_positions")
+            if isinstance(positions, StoredPositions):
+                state[f"{name}_positions.table"] = positions.table[:, : table.shape[1]]
+        return copy_state((*state.items(), ("reference_widths", self.reference_widths)))
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
-        """The table of positions is a function of the supernet's width, which travels with the weights."""
+        """Restore the supernet's widths, on which positions depend."""
         widths = state_dict.get(prefix + "reference_widths")
         if widths is not None:
             if widths.shape != (2,):
@@ -192,15 +388,15 @@ class TranslationNet(nn.Module):
         return Dropouts(config.dropout * scale, config.attention_dropout, config.activation_dropout * scale)
 
     def embedding_scale(self, side: int, table: Tensor) -> float:
-        """By what embeddings of the source (0) or the target (1) are multiplied."""
+        """Return the factor of embeddings of the source (0) or the target (1)."""
         fixed = self.config.embedding_scale
         return math.sqrt(table.shape[1]) if fixed is None else fixed[side]
 
     def positions(self, side: int, length: int, features: int) -> Tensor:
-        """The vectors (length, features) of the source's (0) or the target's (1) first positions."""
+        """Return the first positions (length, features) of the source (0) or the target (1)."""
         positions, first = (self.source_positions, self.target_positions)[side], self.config.first_position
-        found: Tensor = positions(first + length, features)
-        return found[first:]
+        table: Tensor = positions(first + length, features)
+        return table[first:]
 
     def _embed(self, side: int, tokens: Tensor, table: Tensor, positions: Tensor, drop: Dropouts) -> Tensor:
         x = F.embedding(tokens, table, self.config.padding_idx) * self.embedding_scale(side, table)
@@ -208,7 +404,7 @@ class TranslationNet(nn.Module):
         return F.dropout(x, drop.residual) if drop.residual else x
 
     def encode(self, subnet: Subnet, tokens: Tensor, padded: bool = True) -> Memory:
-        """``tokens`` (B, S), padded on either side, to what the decoder reads. ``padded=False`` promises no padding."""
+        """Encode ``tokens`` (B, S), padded on either side; ``padded=False`` promises no padding."""
         mask = tokens.ne(self.config.padding_idx) if padded else None
         table = subnet.source_embedding
         drop = self._dropouts(table.shape[1], self.source_positions)
@@ -221,26 +417,23 @@ class TranslationNet(nn.Module):
         for layer, weights in zip(self.encoder_layers, subnet.encoder_layers, strict=False):
             x = layer(x, weights, keys, drop)
             outputs.append(x)
-        reads = max((READ_LAYERS[value] for value in subnet.architecture.numbers("decoder.arbitrary_cross")), default=1)
-        last = outputs[: -reads - 1 : -1] if reads < len(outputs) else outputs[:0:-1]
+        last = outputs[: -max(cross_reads(subnet.architecture)) - 1 : -1]
         if subnet.encoder_norm is not None:
             last = [norm(output, subnet.encoder_norm) for output in last]
         return Memory(tuple(last), mask)
 
     def _memories(self, subnet: Subnet, memory: Memory) -> list[LayerMemory]:
-        """What each decoder layer reads."""
+        """Return keys and values for each decoder layer."""
         joined = {1: memory.outputs[0]}
-        read = []
-        options = subnet.architecture.numbers("decoder.arbitrary_cross")
-        for weights, option in zip(subnet.decoder_layers, options, strict=True):
-            reads = min(READ_LAYERS[option], len(memory.outputs))
+        memories = []
+        for weights, reads in zip(subnet.decoder_layers, cross_reads(subnet.architecture), strict=True):
             if reads not in joined:
                 joined[reads] = torch.cat(memory.outputs[:reads], 1)
-            read.append(LayerMemory.of(weights.cross_attn, joined[reads], memory.tokens, reads))
-        return read
+            memories.append(LayerMemory.of(weights.cross_attn, joined[reads], memory.tokens, reads))
+        return memories
 
     def decode_features(self, subnet: Subnet, tokens: Tensor, memory: Memory) -> Tensor:
-        """``tokens`` (B, T), padded on the right if at all, to features before the output projection (B, T, C)."""
+        """Compute features (B, T, C) before the output projection; ``tokens`` (B, T) may be padded on the right."""
         table = subnet.target_embedding
         drop = self._dropouts(table.shape[1], self.target_positions)
         x = self._embed(1, tokens, table, self.positions(1, tokens.shape[1], table.shape[1]), drop)
@@ -250,35 +443,34 @@ class TranslationNet(nn.Module):
         return x if subnet.decoder_norm is None else norm(x, subnet.decoder_norm)
 
     def decode(self, subnet: Subnet, tokens: Tensor, memory: Memory) -> Tensor:
-        """Logits (B, T, V) of all target positions, each reading only earlier ones."""
+        """Compute logits (B, T, V) of all target positions."""
         return F.linear(self.decode_features(subnet, tokens, memory), subnet.output)
 
     def forward(self, subnet: Subnet, source: Tensor, target: Tensor) -> Tensor:
-        """Logits (B, T, V) of ``target`` (B, T) given ``source`` (B, S)."""
+        """Compute logits (B, T, V) of ``target`` (B, T) for ``source`` (B, S)."""
         return self.decode(subnet, target, self.encode(subnet, source))
 
     def start(self, subnet: Subnet, memory: Memory, rows: Tensor | None = None) -> DecoderCache:
-        """A cache for decoding step by step; keys and values of the memory are computed here, once.
+        """Return a cache for decoding, with the states of cross-attention.
 
-        ``rows`` (B,) gives the sentence of ``memory`` that each row of the batch decodes, as when every sentence has
-        several beams; default: row by row.
+        ``rows`` (B,) are the sentences of ``memory`` that the rows of the batch decode; default: row by row.
         """
         memories = self._memories(subnet, memory)
-        read = [each.kept(w.cross_attn) for each, w in zip(memories, subnet.decoder_layers, strict=True)]
-        return DecoderCache(read, [each.mask for each in memories], rows)
+        cross = [m.kept(w.cross_attn) for m, w in zip(memories, subnet.decoder_layers, strict=True)]
+        return DecoderCache(cross, [memory.mask for memory in memories], rows)
 
     def step(self, subnet: Subnet, tokens: Tensor, cache: DecoderCache) -> Tensor:
-        """Logits (B, V) after the next token (B,) of each row; the cache moves one position on."""
+        """Compute logits (B, V) after the next token (B,) of each row, and advance the cache."""
         return F.linear(self.step_features(subnet, tokens, cache), subnet.output)
 
     def step_features(self, subnet: Subnet, tokens: Tensor, cache: DecoderCache) -> Tensor:
-        """Do what :meth:`step` does, before the output projection: (B, C)."""
+        """Compute :meth:`step` before the output projection: (B, C)."""
         table = subnet.target_embedding
         position = self.positions(1, cache.length + 1, table.shape[1])[cache.length]
         return self.step_embedded(subnet, self._embed(1, tokens[:, None], table, position, Dropouts()), cache)
 
     def step_embedded(self, subnet: Subnet, x: Tensor, cache: DecoderCache) -> Tensor:
-        """Do what :meth:`step_features` does, from the token's embedding with its position ``x`` (B, 1, C)."""
+        """Compute :meth:`step_features` of the sum ``x`` (B, 1, C) of embedding and position."""
         for index, weights in enumerate(subnet.decoder_layers):
             layer = self.decoder_layers[index]
             x, cache.past[index] = layer.step(
@@ -288,7 +480,3 @@ class TranslationNet(nn.Module):
         if subnet.decoder_norm is not None:
             x = norm(x, subnet.decoder_norm)
         return x[:, 0]
-
-
-def _widest(space: SearchSpace, gene: str) -> list[int]:
-    return [max(int(option) for option in options) for options in space.choice(gene).options]

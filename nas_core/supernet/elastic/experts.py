@@ -10,8 +10,7 @@ from torch import nn
 
 from nas_core.errors import ConfigError
 from nas_core.layers.feed_forward import ElasticFeedForward
-from nas_core.layers.mos import MoSLinear
-from nas_core.layers.starts import SPREAD, near_copies
+from nas_core.layers.mos import SPREAD, MoSLinear, near_copies
 
 
 def copy_into_experts(plain: nn.Module, mixed: nn.Module, spread: float = SPREAD, seed: int = 0) -> None:

@@ -12,9 +12,14 @@ import torch
 from torch import Tensor
 
 from nas_core.errors import ConfigError
-from nas_core.layers.attention.forward import cross_attention, cross_keys_values, self_attention
 from nas_core.layers.attention.kinds import AttentionKind
-from nas_core.layers.attention.projections import CrossAttentionWeights, SelfAttentionWeights
+from nas_core.layers.attention.projections import (
+    CrossAttentionWeights,
+    SelfAttentionWeights,
+    cross_attention,
+    cross_keys_values,
+    self_attention,
+)
 from nas_core.supernet.teacher.taps import Taps
 
 AttentionWeights = SelfAttentionWeights | CrossAttentionWeights

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from nas_core.checks import Range
 from nas_core.errors import ConfigError, unknown_choice
-from nas_core.layers.modes import without_autocast
+from nas_core.layers.torch_modes import without_autocast
 
 _REDUCTIONS = ("mean", "sum", "none")
 

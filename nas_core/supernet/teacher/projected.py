@@ -14,8 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from nas_core.layers.modes import without_autocast
 from nas_core.layers.smoothed_loss import Smoothed, naive_smoothed_loss, product_type, projected, row_chunks
+from nas_core.layers.torch_modes import without_autocast
 from nas_core.supernet.teacher.losses import (
     TopK,
     check_temperature,

@@ -16,7 +16,7 @@ from nas_core.errors import UnknownChoiceError
 from nas_core.layers.attention import KINDS, AttentionKind, SelfAttentionWeights
 from nas_core.models.image import VisionNet
 from nas_core.models.translation import TranslationNet, translation_graph
-from nas_core.models.translation.graph import operations
+from nas_core.models.translation.kind import operations
 from nas_core.search import EvolutionConfig, HATEvolution, search
 from nas_core.space import Architecture, SearchSpace, image_space, translation_space, with_attention
 from tests.contracts.attention import CrossAttentionContract

@@ -8,7 +8,7 @@ from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEn
 
 from fairseq_ext.checkpoint import read_state
 from fairseq_ext.task import SupernetTranslationConfig, SupernetTranslationTask
-from nas_core.layers.alike import expert_layers, experts_alike
+from nas_core.layers.mos import expert_layers, experts_alike
 from nas_core.supernet import open_supernet
 from tests.fairseq_ext.running import SPACE, Backward, assert_one_line, build, gradients, run, set_up
 

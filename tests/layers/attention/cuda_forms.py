@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from nas_core.layers.attention.cosformer import attention, chunked, dense, products
+from nas_core.layers.attention.cosformer import forms
 from nas_core.layers.attention.cosformer.forms import chosen_form
 
 __all__ = ["take_cuda_forms"]
@@ -22,10 +22,9 @@ def take_cuda_forms(monkeypatch: pytest.MonkeyPatch) -> set[str]:
         return form
 
     def multiply_for(x: torch.Tensor) -> object:
-        return products._in_tf32 if x.dtype == torch.float16 else torch.matmul  # private: torch has no TF32 on the CPU
+        return forms._TF32Product.apply if x.dtype == torch.float16 else torch.matmul  # private: only used on CUDA
 
-    monkeypatch.setattr(attention, "chosen_form", chosen)
-    monkeypatch.setattr(attention, "has_fla", lambda: False)
-    for module in (chunked, dense):
-        monkeypatch.setattr(module, "multiply_for", multiply_for)
+    monkeypatch.setattr(forms, "chosen_form", chosen)
+    monkeypatch.setattr(forms, "has_fla", lambda: False)
+    monkeypatch.setattr(forms, "multiply_for", multiply_for)
     return taken

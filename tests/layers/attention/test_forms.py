@@ -9,15 +9,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from nas_core.errors import ConfigError, MissingHostError, UnknownChoiceError
 from nas_core.layers.attention import LinearAttention
 from nas_core.layers.attention.cosformer import FORMS, cosformer_attention, cosformer_naive
-from nas_core.layers.attention.cosformer import attention as attention_module
-from nas_core.layers.attention.cosformer.fla import fla_sums
-from nas_core.layers.attention.cosformer.forms import chosen_form
-from nas_core.layers.attention.cosformer.normalize import EPS, finished
-from nas_core.layers.attention.cosformer.positions import turns
-from tests.host_reads import host_reads, no_host_reads
+from nas_core.layers.attention.cosformer import forms as forms_module
+from nas_core.layers.attention.cosformer.common import EPS, cos_table, normalized
+from nas_core.layers.attention.cosformer.forms import chosen_form, fla_sums
 
 F32, F16, BF16, F64 = torch.float32, torch.float16, torch.bfloat16, torch.float64
 ROWS = [
@@ -59,31 +55,12 @@ def test_a_kind_computes_in_the_form_it_was_given(form: str, monkeypatch: pytest
     """Also a form that this device has not: a network trained with it computes here too."""
     used = []
     for name, module in {"streaming": "streamed", "chunked": "chunked_sums", "dense": "dense_attention"}.items():
-        original = getattr(attention_module, module)
-        monkeypatch.setattr(attention_module, module, lambda *args, n=name, f=original: (used.append(n), f(*args))[1])
+        original = getattr(forms_module, module)
+        monkeypatch.setattr(forms_module, module, lambda *args, n=name, f=original: (used.append(n), f(*args))[1])
     q, k, v = inputs()
     got = LinearAttention(20, form=form).attend(q, k, v, causal=True)
     torch.testing.assert_close(got, cosformer_naive(q, k, v, max_length=20, causal=True))
     assert used == {"fla": ["streaming"], "naive": []}.get(form, [form])
-
-
-def test_a_form_that_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UnknownChoiceError, match="form of linear attention"):
-        LinearAttention(9, form="fast")
-    q, k, v = inputs()
-    with pytest.raises(UnknownChoiceError, match="unknown form of linear attention 'fast'"):
-        cosformer_attention(q, k, v, max_length=9, form="fast")
-    with pytest.raises(ConfigError, match=r"computes on CUDA, queries are on cpu"):
-        cosformer_attention(q, k, v, max_length=20, causal=True, form="fla")
-    everywhere = cosformer_attention(q, k, v, max_length=20, form="fla")  # no kernels of it are needed
-    torch.testing.assert_close(everywhere, cosformer_naive(q, k, v, max_length=20))
-    monkeypatch.setitem(sys.modules, "fla", None)
-    monkeypatch.setattr(Tensor, "is_cuda", True)
-    at = turns(torch.arange(12), 20, F32)
-    with pytest.raises(MissingHostError, match=r"flash-linear-attention needs .*nas-ext\[cuda\]"):
-        fla_sums(q, k, v, at, at, None, 20, True)
-    with pytest.raises(ConfigError, match="float64"):
-        fla_sums(q.double(), k.double(), v.double(), at, at, None, 20, True)
 
 
 @pytest.mark.parametrize(("dtype", "handed"), [(F32, F32), (BF16, BF16), (F16, F32)])
@@ -106,47 +83,23 @@ def test_what_is_handed_to_flash_linear_attention(
     q, k, v = inputs(40, dtype)
     mask = torch.ones(2, 40, dtype=torch.bool)
     mask[1, 30:] = False
-    at = turns(torch.arange(40), 50, F32)
+    at = cos_table(torch.arange(40), 50, F32)
     monkeypatch.setattr(Tensor, "is_cuda", True)
     sums, weights = fla_sums(q, k, v, at, at, mask, 50, True)
     monkeypatch.undo()
     assert sums.dtype == weights.dtype == F32
-    got = finished(sums, weights, "denominator", EPS)
+    got = normalized(sums, weights, "denominator", EPS)
     expected = cosformer_naive(q.float(), k.float(), v.float(), max_length=50, causal=True, key_mask=mask)
     tolerance = 3e-2 if dtype == BF16 else 1e-5
     torch.testing.assert_close(got, expected, atol=tolerance, rtol=tolerance)
 
 
-def test_positions_are_read_where_a_caller_does_not_vouch_for_them() -> None:
-    q, k, v = inputs()
-    at = torch.arange(12)
-    with host_reads("cpu") as found:
-        cosformer_attention(q, k, v, max_length=20, key_positions=at)
-    assert found
-    with no_host_reads("cpu"):
-        vouched = cosformer_attention(q, k, v, max_length=20, key_positions=at, bounded=True)
-    assert torch.equal(vouched, cosformer_attention(q, k, v, max_length=20))
-
-
-def test_positions_on_an_accelerator_are_not_read() -> None:
-    """``meta`` stands for it: values there cannot be read at all. Shapes are checked everywhere."""
-    q, k, v = (x.to("meta") for x in inputs())
-    at = torch.arange(12, device="meta") + 100
-    assert cosformer_attention(q, k, v, max_length=20, key_positions=at, form="chunked").shape == q.shape
-    with pytest.raises(ConfigError, match="positions"):
-        cosformer_attention(q, k, v, max_length=20, key_positions=at[:5], form="chunked")
-    with pytest.raises(ConfigError, match="max_length 11"):
-        cosformer_attention(q, k, v, max_length=11, form="chunked")
-
-
 def test_the_choice_is_asked_with_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     asked, angles = [], []
-    dense = attention_module.dense_attention
-    monkeypatch.setattr(attention_module, "has_fla", lambda: True)
-    monkeypatch.setattr(attention_module, "chosen_form", lambda *given: (asked.append(given), "dense")[1])
-    monkeypatch.setattr(
-        attention_module, "dense_attention", lambda *given: (angles.append(given[3:5]), dense(*given))[1]
-    )
+    dense = forms_module.dense_attention
+    monkeypatch.setattr(forms_module, "has_fla", lambda: True)
+    monkeypatch.setattr(forms_module, "chosen_form", lambda *given: (asked.append(given), "dense")[1])
+    monkeypatch.setattr(forms_module, "dense_attention", lambda *given: (angles.append(given[3:5]), dense(*given))[1])
     q, k, v = inputs()
     cosformer_attention(q, k[:, :, :5], v[:, :, :5], max_length=20)
     cosformer_attention(q, k, v, max_length=20, causal=True)

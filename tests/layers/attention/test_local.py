@@ -9,7 +9,6 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from nas_core.errors import ConfigError
 from nas_core.layers.attention import LocalAttention
-from nas_core.layers.attention.local import WINDOW
 
 
 def read_by(kind: LocalAttention, length: int, causal: bool) -> list[list[int]]:
@@ -29,19 +28,6 @@ def test_the_window_is_the_last_positions_or_half_on_either_side(length: int) ->
     assert [row.nonzero().flatten().tolist() for row in kind.weights(q, k)[0, 0]] == around
 
 
-def test_the_ring_has_one_size_and_forgets() -> None:
-    kind, past = LocalAttention(4), None
-    q, k, v = torch.randn(3, 1, 2, 12, 3).unbind(0)
-    sizes = set()
-    for position in range(12):
-        now = [x[:, :, position : position + 1] for x in (q, k, v)]
-        _, past = kind.step(*now, past)
-        sizes.add(tuple(tensor.shape for tensor in past.tensors()))
-    assert sizes == {(((1, 2, 4, 3)), (1, 2, 4, 3))}
-    assert past is not None
-    torch.testing.assert_close(past.keys, k[:, :, 8:])
-
-
 @pytest.mark.parametrize("causal", [False, True])
 def test_its_cost_grows_with_the_length(causal: bool) -> None:
     kind = LocalAttention()
@@ -58,14 +44,11 @@ def test_its_cost_grows_with_the_length(causal: bool) -> None:
 
 def test_what_it_cannot_do_is_one_line() -> None:
     kind, q = LocalAttention(), torch.zeros(1, 2, 5, 4)
-    assert kind.window == WINDOW == 16
+    assert kind.window == 16
     with pytest.raises(ConfigError, match="window of local attention is 1; expected at least 2"):
         LocalAttention(1)
     with pytest.raises(ConfigError, match="those of one sequence"):
         kind.attend(q, q[:, :, :3], q[:, :, :3])
-    for call in (lambda: kind.memory(q, q, None, None), lambda: kind.read(q, None, None, 0)):  # type: ignore[arg-type]
-        with pytest.raises(ConfigError, match="reads its own sequence"):
-            call()
 
 
 def test_dropout_is_on_the_weights() -> None:

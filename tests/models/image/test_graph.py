@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 
-from nas_core.errors import ArchitectureError
 from nas_core.models.image import image_graph
-from nas_core.models.image.graph import ATTRIBUTES, SCALES, operations
+from nas_core.models.image.kind import ATTRIBUTES, GRAPHS, SCALES
 from nas_core.space import Architecture, get_space
 from tests.contracts.graph_reader import GraphReaderContract
 
@@ -44,14 +42,13 @@ class TestReader(GraphReaderContract):
             "expected 2 options, one per layer": (small(heads=(1, 2, 3)),),
             "an attention is 'cosine'": (small(attention=("cosine", "softmax")),),
             "do not divide into patches": (small(patch_size=5),),
-            "got dict": (SMALL,),
         }
 
 
 def test_a_small_network_by_hand() -> None:
     graph = image_graph(small())
     names = ["patch_embedding", "image_linear_attention", "feed_forward", "image_self_attention", "feed_forward"]
-    assert [operations()[index] for index in graph.ops] == [*names, "pooling", "classifier"]
+    assert [GRAPHS.operations()[index] for index in graph.ops] == [*names, "pooling", "classifier"]
     assert graph.edges.tolist() == [[node, node + 1] for node in range(6)]
     expected = np.zeros((7, 7))
     expected[:, 0] = 8
@@ -70,16 +67,6 @@ def test_every_gene_changes_the_graph() -> None:
     assert len({image_graph(small(**{gene: value})) for gene, value in changed.items()} | {image_graph(small())}) == 6
 
 
-@pytest.mark.parametrize("kind", ["softmax", "linear"])
-def test_one_kind_of_attention_may_be_fixed(kind: str) -> None:
-    assert image_graph(small(attention=kind)) == image_graph(small(attention=(kind, kind)))
-
-
 def test_relative_positions_are_of_softmax_attention_alone() -> None:
     linear = small(attention="linear")
     assert image_graph(linear) == image_graph(Architecture({**linear.to_dict(), "relative_clip": 0}))
-
-
-def test_a_graph_needs_an_architecture() -> None:
-    with pytest.raises(ArchitectureError, match="got Graph"):
-        image_graph(image_graph(small()))  # type: ignore[arg-type]

@@ -5,19 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from nas_core.errors import ArchitectureError, ConfigError, SpaceError, UnknownChoiceError
 from nas_core.layers import MoSConfig
 from nas_core.layers.attention import KINDS
 from nas_core.layers.transformer import Dropouts
 from nas_core.layers.weights import named_tensors
-from nas_core.models.image.net import VisionNet
-from nas_core.models.image.subnet import VisionConfig
-from nas_core.space import Architecture, SearchSpace, image_space, static_image_space
+from nas_core.models.image.net import VisionConfig, VisionNet
+from nas_core.space import Architecture, image_space, static_image_space
 
 SPACE = image_space(
     "tiny",
@@ -97,37 +94,6 @@ def test_extracted_equals_the_active_subnet(mos: str, name: str, options: dict[s
     assert set(selected) == {parameter for parameter, _ in static.named_parameters()}
 
 
-def test_subnets_reach_only_their_own_weights() -> None:
-    net = build().eval()
-    net(net.select(MIXED), images()).sum().backward()
-    graded = {name for name, parameter in net.named_parameters() if parameter.grad is not None}
-    assert any(name.startswith("layers.0.self_attn.linear") for name in graded)
-    assert any(name.startswith("layers.1.self_attn.softmax") for name in graded)
-    assert not any(name.startswith(("layers.0.self_attn.softmax", "layers.1.self_attn.linear")) for name in graded)
-    assert not any(name.startswith("layers.2") for name in graded)
-    grads = {name: parameter.grad for name, parameter in net.named_parameters()}
-    in_proj = grads["layers.0.self_attn.linear.in_proj.weight"]
-    assert in_proj is not None
-    queries, keys, values = in_proj.chunk(3)
-    for part in (queries, keys, values):
-        assert part[:8, :8].any()
-        assert not part[8:].any()
-        assert not part[:, 8:].any()
-
-
-def test_extraction_copies_and_leaves_the_mode() -> None:
-    net = build(mos=MIXTURES["neuron"])
-    states = [net.static_state(MIXED) for _ in range(2)]
-    assert net.training
-    assert all(torch.equal(tensor, states[1][name]) for name, tensor in states[0].items())
-    before = {name: tensor.clone() for name, tensor in net.state_dict().items()}
-    for tensor in states[0].values():
-        tensor.zero_()
-    assert all(torch.equal(tensor, before[name]) for name, tensor in net.state_dict().items())
-    static = extract(net, MIXED)
-    assert all(torch.equal(t, static.static_state(MIXED)[n]) for n, t in static.state_dict().items())
-
-
 def test_what_the_classifier_reads() -> None:
     net = build().eval()
     subnet = net.select(MIXED)
@@ -180,56 +146,3 @@ def test_checkpointing_gives_the_same_gradients() -> None:
     assert set(gradients[0]) == set(gradients[1])
     for name, gradient in gradients[0].items():
         close(gradients[1][name], gradient, name)
-
-
-def test_dropout_acts_in_training_only() -> None:
-    net = build(dropout=0.3, drop_path=0.3, attention_dropout=0.3, activation_dropout=0.3)
-    subnet = net.select(MIXED)
-    assert not torch.equal(net(subnet, images()), net(subnet, images()))
-    net.eval()
-    assert torch.equal(net(subnet, images()), net(subnet, images()))
-
-
-def test_mixtures_depend_on_the_architecture() -> None:
-    net = build(mos=MIXTURES["neuron"]).eval()
-    other = Architecture({**MIXED, "attention": ("softmax", "softmax")})
-    first, second = (dict(named_tensors(net.select(a)))["layers.0.ffn.fc1.weight"] for a in (MIXED, other))
-    assert not torch.equal(first, second)
-
-
-def test_random_architectures_run() -> None:
-    net, rng = build().eval(), np.random.default_rng(0)
-    for _ in range(10):
-        assert torch.isfinite(net(net.select(SPACE.sample(rng)), images())).all()
-
-
-def test_wrong_input_is_explained() -> None:
-    net = build()
-    with pytest.raises(ConfigError, match="18 x 16 pixels do not divide into patches of 4"):
-        net(net.select(MIXED), images(18, 16))
-    with pytest.raises(ConfigError, match=r"images \(3, 16, 16\); expected \(B, 3, height, width\)"):
-        net(net.select(MIXED), images()[0])
-    with pytest.raises(ArchitectureError, match="outside space 'tiny'"):
-        net.select(Architecture({**MIXED, "embed_dim": 10}))
-    with pytest.raises(UnknownChoiceError, match=r"unknown pooling \(global_pool\) 'map'.*avgmax, token, ''"):
-        VisionConfig(pool="map")
-    with pytest.raises(ConfigError, match="without a class token"):
-        VisionConfig(pool="token", class_token=False)
-
-
-@pytest.mark.parametrize(
-    ("fixed", "error", "said"),
-    [
-        ({"head_dim": 0}, SpaceError, "head_dim = 0"),
-        ({"patch_size": "four"}, SpaceError, "patch_size = 'four'"),
-        ({"image_size": None}, SpaceError, "no gene 'image_size'"),
-        ({"image_size": 18}, ConfigError, "do not divide"),
-        ({"attention": "cosine"}, UnknownChoiceError, "unknown attention in space 'odd' 'cosine'"),
-    ],
-)
-def test_spaces_of_other_networks_are_refused(fixed: dict[str, Any], error: type[Exception], said: str) -> None:
-    genes = {**SPACE.fixed, "attention": "softmax", **fixed}
-    choices = [choice for choice in SPACE.choices if choice.name != "attention"]
-    space = SearchSpace("odd", choices, {name: gene for name, gene in genes.items() if gene is not None})
-    with pytest.raises(error, match=said):
-        VisionNet(space)

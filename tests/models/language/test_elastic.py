@@ -9,9 +9,7 @@ import torch
 
 from nas_core.models.language.elastic import LANGUAGE_ELASTIC
 from nas_core.space import Architecture
-from nas_core.supernet.elastic import importance
 from nas_core.supernet.elastic.sorting import sort_axes
-from nas_core.supernet.elastic.stack_space import StackSizes, language_around, language_genes
 from tests.models.language.tiny import SPACE, architecture, build, close, sentences
 
 FORMS: dict[str, dict[str, Any]] = {
@@ -36,21 +34,6 @@ def test_any_order_of_every_axis_computes_the_same(form: str) -> None:
         close(net(net.select(each), sentences(2, 20)), want, 2e-5)
 
 
-def test_every_axis_has_scores() -> None:
-    net = build(**FORMS["untied"])
-    axes = LANGUAGE_ELASTIC.axes(net)
-    for criterion in ("weight", "activation", "gradient"):
-        scores = importance(
-            net,
-            axes,
-            criterion,
-            [sentences(2, 12)],
-            lambda tokens: net(net.select(SPACE.largest()), tokens).logsumexp(-1).mean(),
-        )
-        for axis in axes:
-            assert scores[axis.name].shape == (axis.size,) and scores[axis.name].std() > 0, axis.name
-
-
 @torch.no_grad()
 def test_layers_that_run_and_their_order() -> None:
     net = build().eval()
@@ -62,11 +45,3 @@ def test_layers_that_run_and_their_order() -> None:
     LANGUAGE_ELASTIC.set_order(net, {"": (2, 0, 3, 1)})
     genes = {**architecture("softmax", 16).to_dict(), "heads": [4] * 3, "ffn_dim": [24] * 3}
     close(net(net.select(Architecture(genes)), sentences(2, 9)), net(without, sentences(2, 9)))
-
-
-def test_the_space_around_a_trained_network() -> None:
-    sizes = StackSizes(6, 512, 2048, 8, 1024)
-    space = language_around("around", sizes, ("softmax", "linear"))
-    largest = dict(space.largest())
-    assert largest.pop("attention") == ("softmax",) * 6 and largest == language_genes(sizes)
-    assert space.smallest().number("layers") == 3 and space.smallest()["attention"] == ("linear",) * 3

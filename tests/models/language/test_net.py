@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode  # private: the one way to watch operations  # noqa: PLC2701
 
 from nas_core.errors import CheckpointError, ConfigError
@@ -61,30 +61,6 @@ def test_steps_equal_all_positions_at_once(kinds: str, mos: str) -> None:
         close(stepped(net, chosen, tokens, prompt), whole[:, prompt - 1 :], 2e-5)
 
 
-@pytest.mark.parametrize("kinds", [("linear",), ("linear", "local")], ids="-".join)
-@torch.no_grad()
-def test_steps_at_position_8192(kinds: tuple[str, ...]) -> None:
-    """The state of a network without softmax is as large there as after one position."""
-    net, chosen = network_for(8200, *kinds)
-    net.eval()
-    tokens = sentences(1, 8200)
-    subnet = net.select(chosen)
-    whole = net(subnet, tokens)
-    features, cache = net.read(subnet, tokens[:, :8192])
-    close(F.linear(features, subnet.output), whole[:, 8191], 1e-4)
-    for at in range(8192, 8200):
-        close(net.step(subnet, tokens[:, at], cache), whole[:, at], 1e-4)
-    short = net.start(subnet)
-    net.step(subnet, tokens[:, 0], short)
-    sizes = [[t.shape for past in each.past if past for t in past.tensors()] for each in (short, cache)]
-    assert sizes[0] == sizes[1]
-    if kinds == ("linear",):  # steps alone, from the first position on
-        slow = net.start(subnet)
-        for at in range(8192):
-            found = net.step(subnet, tokens[:, at], slow)
-        close(found, whole[:, 8191], 1e-4)
-
-
 def test_a_long_sequence_makes_no_table_of_all_pairs() -> None:
     """Of softmax, local and linear attention, training too."""
     net, chosen = network_for(8192, "softmax", "local", "linear")
@@ -101,18 +77,6 @@ def test_a_long_sequence_makes_no_table_of_all_pairs() -> None:
     with Watch():
         net(net.select(chosen), sentences(1, 8192)).sum().backward()
     assert largest < 8192 * 8192 / 16
-
-
-@every_kind
-@torch.no_grad()
-def test_later_tokens_change_nothing_before(kinds: str) -> None:
-    net, chosen, tokens = build().eval(), architecture(kinds), sentences(2, 40)
-    changed = tokens.clone()
-    changed[:, 25:] = sentences(2, 15, seed=1)
-    subnet = net.select(chosen)
-    before, after = net(subnet, tokens), net(subnet, changed)
-    close(after[:, :25], before[:, :25])
-    assert (after[:, 25:] - before[:, 25:]).abs().max() > 0.01
 
 
 @pytest.mark.parametrize("name", architectures())
@@ -168,26 +132,6 @@ def test_a_layer_is_torchs_own() -> None:
     close(net(subnet, tokens), F.layer_norm(x, (width,), *subnet.norm) @ subnet.embedding.T)
 
 
-def test_layers_are_left_out_in_the_given_order() -> None:
-    net = build(layer_order=(2, 0, 3, 1))
-    chosen = architecture()
-    assert net.kept_layers(chosen) == [net.layers[0], net.layers[2], net.layers[3]]
-    static = static_net(net, chosen, 60)
-    tokens = sentences(1, 9)
-    close(static(static.select(chosen), tokens), net.eval()(net.select(chosen), tokens))
-    with pytest.raises(ConfigError, match="each number from 0 to 3 once"):
-        build(layer_order=(0, 1))
-
-
-@every_kind
-@torch.no_grad()
-def test_a_prompt_leaves_nothing_but_what_steps_read(kinds: str) -> None:
-    net, chosen = build().eval(), architecture(kinds)
-    _, cache = net.read(net.select(chosen), sentences(2, 20))
-    for tensor in (tensor for past in cache.past if past for tensor in past.tensors()):
-        assert tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()
-
-
 @torch.no_grad()
 def test_rows_of_a_cache_move() -> None:
     net, chosen, tokens = build().eval(), architecture(), sentences(3, 24)
@@ -201,16 +145,6 @@ def test_rows_of_a_cache_move() -> None:
         expected = net(subnet, whole)
         for at in range(20, 24):
             close(net.step(subnet, whole[:, at], each), expected[:, at], 2e-5)
-
-
-@torch.no_grad()
-def test_a_copied_cache_goes_another_way() -> None:
-    net, tokens = build().eval(), sentences(2, 12)
-    subnet = net.select(architecture())
-    _, cache = net.read(subnet, tokens[:, :10])
-    first = net.step(subnet, tokens[:, 10], cache.copy())
-    net.step(subnet, tokens[:, 11], cache.copy())
-    close(net.step(subnet, tokens[:, 10], cache), first, 0.0)
 
 
 def test_how_far_networks_read() -> None:
@@ -239,12 +173,3 @@ def test_the_supernets_width_travels_with_the_weights() -> None:
     assert static.positions.width == 16
     with pytest.raises(CheckpointError, match="reference_width"):
         static.load_state_dict({**state, "reference_width": torch.ones(2)})
-
-
-def test_dropout_in_training_alone() -> None:
-    net, tokens = build(dropout=0.5), sentences(1, 9)
-    subnet = net.select(SPACE.largest())
-    assert not torch.equal(net(subnet, tokens), net(subnet, tokens))
-    net.eval()
-    assert torch.equal(net(subnet, tokens), net(subnet, tokens))
-    assert isinstance(net.layers, nn.ModuleList)

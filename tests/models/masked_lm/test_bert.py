@@ -11,14 +11,13 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from nas_core.errors import SpaceError, UnknownChoiceError
+from nas_core.errors import UnknownChoiceError
 from nas_core.layers import MoSConfig
 from nas_core.layers.bottleneck import ElasticBottlenecks
 from nas_core.layers.weights import named_tensors
-from nas_core.models import kind_of
-from nas_core.models.masked_lm import MaskedLMConfig, MaskedLMNet, Subnet, flops, masked_lm_graph, parameters
-from nas_core.models.static import routed
-from nas_core.space import Architecture, Choice, SearchSpace, bert_space, get_space
+from nas_core.models.masked_lm import MaskedLMConfig, MaskedLMNet, Subnet, flops, parameters
+from nas_core.models.static import router_encoding
+from nas_core.space import Architecture, SearchSpace, bert_space, get_space
 from tests.contracts.network_kind import NetworkKindContract
 from tests.models.masked_lm.tiny import MIXTURES, PAD, VOCAB, architectures, build, close, extract, sentences
 
@@ -119,14 +118,6 @@ def test_extracted_equals_the_active_subnet_with_gradients(name: str, mos: str) 
         assert sum(p.numel() for p in static.parameters()) == parameters(architecture, VOCAB, static.config)
 
 
-def test_every_map_of_a_supernet_learns() -> None:
-    net = build(space=SHAPED, mos="layer", layer_order=(2, 0, 1))
-    net(net.select(SHAPED.largest()), sentences()).square().mean().backward()
-    assert isinstance(net.joints, ElasticBottlenecks)
-    for parameter in (*net.joints.parameters(), *net.layers[1].ffn.parameters()):
-        assert parameter.grad is not None and parameter.grad.any()
-
-
 def test_routers_that_read_each_layer_tell_networks_of_one_average_apart() -> None:
     sizes: dict[str, Any] = {"heads": (4,), "ffn_dims": (8,), "sequence_length": 12, "outer_dim": 16}
     space = bert_space("two", layers=(2,), hidden_dims=(16, 8), **sizes)
@@ -134,7 +125,7 @@ def test_routers_that_read_each_layer_tell_networks_of_one_average_apart() -> No
     pair = [Architecture(each) for each in genes]
     for encoding, same in (("summary", True), ("layers", False), ("onehot", False)):
         net = MaskedLMNet(space, VOCAB, MaskedLMConfig(mos=MoSConfig(kind="layer", encoding=encoding)))
-        numbers = [routed(space, architecture, net.config.mos, "cpu") for architecture in pair]
+        numbers = [router_encoding(space, architecture, net.config.mos, "cpu") for architecture in pair]
         first, second = (net.layers[0].ffn.routing(8, 8, each)[0] for each in numbers)
         assert first.equal(second) is same
     with pytest.raises(UnknownChoiceError, match="encoding 'other'"):
@@ -174,52 +165,3 @@ def test_parameters_are_those_of_table_9(hidden: int, ratio: float, heads: int, 
     genes = {"layers": 12, "hidden_dim": hidden, "ffn_ratio": ratio, "heads": heads}
     found = parameters(space.validate(Architecture(genes)), tokens, MaskedLMConfig(stored_positions=512))
     assert round((found - tokens) / 1e6, 2) == millions
-
-
-def test_one_matrix_between_layers_is_counted() -> None:
-    """Every layer at 120 or at 768 channels, with the 30,522 tokens and 512 positions of BERT's base network."""
-    space, config = get_space("supershaper_bert"), MaskedLMConfig(stored_positions=512)
-    found = [parameters(each, 30522, config) / 1e6 for each in (space.smallest(), space.largest())]
-    assert found == pytest.approx([34.4, 117.2], abs=0.05)
-
-
-def test_widths_of_layers_are_in_the_graph_and_in_the_layers() -> None:
-    graph, kind = masked_lm_graph(SHAPED.smallest()), kind_of(SHAPED)
-    assert graph.attributes is not None
-    widths = (graph.attributes[:, 0] * 768).round().astype(int).tolist()
-    assert widths == [16, 12, 12, 8, 8, 16]
-    assert kind.layers(SHAPED.smallest())[""]["hidden_dim"] == (12, 8)
-
-
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ({"hidden_dim": [0, 8]}, "hidden_dim = 0; expected an integer above 0"),
-        ({"hidden_dim": [10]}, "hidden_dim = 10, which 4 heads cannot share"),
-        ({"sequence_length": [8, 9]}, r"searches sequence_length \[8, 9\]; expected one value"),
-        ({"outer_dim": [8, 16]}, r"searches outer_dim \[8, 16\]; expected one value"),
-        ({"ffn_dim": [8]}, "has ffn_dim and ffn_ratio; expected ffn_dim or ffn_ratio"),
-        ({"ffn_ratio": None}, "has no ffn_dim; expected ffn_dim or ffn_ratio"),
-        ({"ffn_ratio": ["wide"]}, "ffn_ratio = 'wide'; expected a number"),
-        ({"ffn_ratio": [0.0, 2.0]}, "ffn_ratio = 0.0; expected a number above 0"),
-        ({"attention": ["fast"]}, "attention = 'fast'; expected one of"),
-    ],
-)
-def test_wrong_options_are_told_by_the_kind(changed: dict[str, Any], said: str) -> None:
-    genes: dict[str, Any] = {
-        "layers": [2],
-        "hidden_dim": [16],
-        "heads": [4],
-        "ffn_ratio": [2.0],
-        "sequence_length": [8],
-    }
-    choices = [Choice.make(gene, options) for gene, options in {**genes, **changed}.items() if options]
-    with pytest.raises(SpaceError, match=said):
-        kind_of(SearchSpace("wrong", choices))
-
-
-def test_layers_of_unequal_width_need_a_width_between_them() -> None:
-    choices = [Choice.make("layers", [2]), Choice.make("hidden_dim", [16, 8], "layers", 2)]
-    fixed = {"heads": 4, "ffn_dim": 8, "sequence_length": 8}
-    with pytest.raises(SpaceError, match="no outer_dim, the width between layers; add it"):
-        kind_of(SearchSpace("wrong", choices, fixed))

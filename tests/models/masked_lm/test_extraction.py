@@ -72,34 +72,8 @@ def test_each_kind_of_attention_is_extracted(name: str) -> None:
         close(net(net.select(architecture), sentences()), static(static.select(architecture), sentences()))
 
 
-def test_extraction_leaves_the_mode_and_copies() -> None:
-    net = build(mos="neuron").train()
-    states = [net.static_state(SPACE.largest()) for _ in range(2)]
-    assert all(module.training for module in net.modules())
-    before = {name: tensor.clone() for name, tensor in net.state_dict().items()}
-    for name, tensor in states[0].items():
-        assert torch.equal(tensor, states[1][name]) and tensor.is_contiguous() and not tensor.requires_grad
-        tensor.zero_()
-    assert all(torch.equal(tensor, before[name]) for name, tensor in net.state_dict().items())
-
-
-def test_extraction_of_a_static_network_is_the_identity() -> None:
-    static = extract(build("ordered", mos="layer"), ARCHITECTURES["random0"])
-    again = static.static_state(static.space.largest())
-    assert set(again) == set(static.state_dict())
-    assert all(torch.equal(tensor, again[name]) for name, tensor in static.state_dict().items())
-
-
 def test_the_width_of_the_supernet_travels_with_the_weights() -> None:
     static = extract(build("sinusoids"), SPACE.smallest())
     assert int(static.reference_width) == 16 and static.positions.width == 16
     assert torch.equal(static.positions(300, 12), sinusoids(300, 16)[:, :12])
     assert MaskedLMNet(static.space, VOCAB, reference_width=16).positions.width == 16
-
-
-def test_experts_and_routers_have_gradients() -> None:
-    net = build(mos="layer")
-    net(net.select(SPACE.largest()), sentences()).square().mean().backward()
-    for layer in net.layers:
-        for parameter in layer.ffn.parameters():
-            assert parameter.grad is not None and parameter.grad.any()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from torch import nn
 
-from nas_core.errors import ArchitectureError, ConfigError, SpaceError
+from nas_core.errors import ArchitectureError, ConfigError
 from nas_core.models import kind_of
 from nas_core.models.masked_lm import MaskedLMWorkload, MaskedLMWorkloadConfig
-from nas_core.space import Choice, SearchSpace, get_space
+from nas_core.space import SearchSpace, get_space
 from tests.contracts.network_kind import NetworkKindContract
 from tests.models.masked_lm.tiny import MIXED, SPACE
 
@@ -53,23 +53,6 @@ def test_what_is_timed_follows_the_settings() -> None:
             MaskedLMWorkloadConfig(**{name: value})
     with pytest.raises(ArchitectureError):
         MaskedLMWorkload(SPACE, get_space("roberta_small").largest(), MaskedLMWorkloadConfig())
-
-
-@pytest.mark.parametrize(
-    ("gene", "options", "said"),
-    [
-        ("embed_dim", [0, 8], "embed_dim = 0; expected an integer above 0"),
-        ("head_dim", [4, 8], r"searches head_dim \[4, 8\]; expected one value"),
-        ("sequence_length", ["long"], "sequence_length = 'long'; expected an integer"),
-        ("attention", ["softmax", "fast"], "attention = 'fast'; expected one of"),
-    ],
-)
-def test_wrong_options_are_told_by_the_kind(gene: str, options: list[object], said: str) -> None:
-    choices = [choice for choice in SPACE.choices if choice.name != gene]
-    fixed = {name: value for name, value in SPACE.fixed.items() if name != gene}
-    per = "layers" if gene == "attention" else None
-    with pytest.raises(SpaceError, match=said):
-        kind_of(SearchSpace("wrong", [*choices, Choice.make(gene, options, per, 3)], fixed))
 
 
 def test_one_kind_of_attention_for_all_layers_is_built_and_shown() -> None:

@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from nas_core.errors import ConfigError, SpaceError
-from nas_core.layers.attention import KINDS, LinearAttention, LocalAttention
-from nas_core.layers.weights import named_tensors
-from nas_core.models.translation import TranslationConfig, TranslationNet, flops, translation_graph
-from nas_core.models.translation.graph import operations
-from nas_core.space import Architecture, Choice, SearchSpace, with_attention
+from nas_core.errors import ConfigError
+from nas_core.layers.attention import KINDS, LinearAttention
+from nas_core.models.translation import TranslationConfig, TranslationNet
+from nas_core.space import Architecture, SearchSpace, with_attention
 from nas_core.space.mformer import ATTENTION_GENES
 from tests.models.translation.tiny import SOURCE_VOCAB, SPACE, VOCAB, build, close, sentences
 
@@ -73,18 +71,6 @@ def test_extracted_equals_the_active_subnet(setting: str) -> None:
         close(static(static.select(architecture), source, target), expected)
 
 
-def test_only_the_chosen_kind_learns() -> None:
-    net = build(space=MIXED)
-    architecture = some_architectures()[1]
-    subnet = net.select(architecture)
-    logits = net(subnet, sentences(5, 7), sentences(4, 3))
-    logits.square().sum().backward()
-    learned = {name for name, p in net.named_parameters() if p.grad is not None}
-    attentions = {name for name in dict(net.named_parameters()) if "_attn." in name and "_norm" not in name}
-    assert attentions & learned == {name for name in attentions if ".linear." in name}
-    assert len(list(named_tensors(subnet))) > 10
-
-
 def test_lengths_beyond_linear_attention_are_one_line() -> None:
     """The decoder's attention has a longest sentence, the encoder's has none."""
     net = build(space=MIXED, linear=LinearAttention(6)).eval()
@@ -98,40 +84,3 @@ def test_lengths_beyond_linear_attention_are_one_line() -> None:
     with pytest.raises(ConfigError, match="beyond max_length 6"):
         for token in range(7):
             net.step(net.select(linear), torch.tensor([token + 2]), cache)
-
-
-def test_unknown_kinds_and_wrong_places_are_refused() -> None:
-    choice = Choice.make("encoder.self_attention", ["softmax", "quadratic"], "encoder.layers", 3)
-    space = SearchSpace("wrong", [*SPACE.choices, choice], SPACE.fixed)
-    with pytest.raises(SpaceError, match="quadratic"):
-        TranslationNet(space, VOCAB, VOCAB)
-    across = with_attention(SPACE, "across", cross=("softmax", "local"))
-    with pytest.raises(SpaceError, match=r"cross_attention = 'local'; expected one of \['softmax', 'linear'\]"):
-        TranslationNet(across, VOCAB, VOCAB)
-
-
-def test_a_kind_registered_in_a_program_under_a_name_of_its_own() -> None:
-    """A window of three positions, so that the ring of a short sentence is full."""
-    KINDS.register("local_3", LocalAttention(3, "local_3"))
-    try:
-        space = with_attention(SPACE, "near", ("local_3",), ("softmax", "local_3"))
-        net = build(space=space).eval()
-        architecture = Architecture({**space.largest().to_dict(), "decoder.self_attention": ["local_3"] * 3})
-        assert flops(architecture) < flops(space.largest())
-        assert "decoder_local_3_attention" in {operations()[op] for op in translation_graph(architecture).ops}
-        subnet, target = net.select(architecture), sentences(9, 9, seed=1)
-        memory = net.encode(subnet, sentences(8, 5))
-        whole, cache = net.decode(subnet, target, memory), net.start(subnet, memory)
-        for position in range(9):
-            close(net.step(subnet, target[:, position], cache), whole[:, position], 1e-5, f"step {position}")
-        assert {past.tensors()[0].shape[2] for past in cache.past if past is not None} == {3}
-    finally:
-        KINDS.unregister("local_3")
-
-
-def test_a_kind_fixed_for_all_layers() -> None:
-    space = SearchSpace("fixed", SPACE.choices, {**SPACE.fixed, "encoder.self_attention": "linear"})
-    net = build(space=space, linear=LinearAttention(24))
-    subnet = net.select(space.largest())
-    assert {layer.self_attn.kind for layer in subnet.encoder_layers} == {LinearAttention(None)}
-    assert {layer.self_attn.kind for layer in subnet.decoder_layers} == {KINDS.get("softmax")}

@@ -10,8 +10,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.parts.published import RELEASED, absent, released
-from nas_core.errors import ArchitectureError
-from nas_core.models import flops_g, params_m
+from nas_core.models import params_m
 from nas_core.models.translation import Lengths, TranslationConfig, TranslationNet, flops, parameters
 from nas_core.space import Architecture, SearchSpace, get_space, translation_space
 
@@ -105,22 +104,6 @@ def test_flops_of_an_encoder_with_fewer_layers_than_are_read() -> None:
     genes = {**SPACE.smallest().to_dict(), "encoder.layers": 1}
     one, all_ = (flops(Architecture({**genes, "decoder.arbitrary_cross": [option]})) for option in (-1, 2))
     assert one == all_
-
-
-def test_lengths_default_to_hats() -> None:
-    assert (Lengths().source, Lengths().target) == (30, 30)
-    largest = SPACE.largest()
-    assert flops(largest) == flops(largest, Lengths(30, 30)) < flops(largest, Lengths(31, 30))
-    assert flops_g(largest) == flops(largest) / 1e9
-
-
-def test_wrong_architectures_are_explained() -> None:
-    genes = SPACE.smallest().to_dict()
-    with pytest.raises(ArchitectureError, match=r"decoder\.arbitrary_cross is 7; expected one of \[-1, 1, 2\]"):
-        flops(Architecture({**genes, "decoder.arbitrary_cross": [7]}))
-    del genes["encoder.ffn_dim"]
-    with pytest.raises(ArchitectureError, match=r"no gene 'encoder\.ffn_dim'"):
-        parameters(Architecture(genes))
 
 
 def test_flops_of_linear_attention_are_those_of_its_products() -> None:

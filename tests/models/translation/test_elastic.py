@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
@@ -92,14 +91,3 @@ def test_layers_are_left_out_by_their_index() -> None:
         close(net(kept, SOURCE, TARGET), output(net, architecture))
         whole = TRANSLATION_ELASTIC.running(net, largest, {})
         close(net(whole, SOURCE, TARGET), output(net, AROUND.largest()))
-
-
-def test_a_static_network_has_the_heads_of_each_layer_alone() -> None:
-    net, stream = build(positions="stored"), np.random.default_rng(1)
-    TRANSLATION_ELASTIC.set_order(net, {"encoder": (2, 0, 1), "decoder": (1, 2, 0)})
-    for architecture in (AROUND.smallest(), *(AROUND.sample(stream) for _ in range(4))):
-        static = TranslationNet(SearchSpace.of(architecture, like=AROUND), VOCAB, VOCAB, net.config.static(), (24, 16))
-        static.load_state_dict(net.static_state(architecture))
-        close(output(static.eval(), architecture), output(net, architecture))
-        heads = architecture.numbers("decoder.cross_heads")
-        assert [len(layer.cross_attn.q_proj.bias) for layer in static.decoder_layers] == [4 * n for n in heads]

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +17,9 @@ from examples.export.greedy_onnx import Translator
 from nas_core.cli import main
 from nas_core.files import read_json
 from nas_core.graph.onnx import read_onnx
-from nas_core.models.translation.export import static_net, translation_parts
+from nas_core.models.translation.export import translation_parts
 from tests.export.tiny import EOS, LIMIT, MODELS, greedy, network, sources
-from tests.models.translation.tiny import PAD, sentences
+from tests.models.translation.tiny import sentences
 from tests.toys import ROOT
 
 onnx, onnxruntime, _ = (
@@ -81,26 +80,6 @@ def test_caches_of_linear_layers_do_not_grow(exported: Exported) -> None:
     assert {cache.shape[2] for cache in once.values()} == {1} and {cache.shape[2] for cache in twice.values()} == {2}
 
 
-def test_beam_search_finds_what_is_likelier(exported: Exported) -> None:
-    translator = Translator(exported("softmax"))
-    gains = []
-    for sentence in sources(4, 9, 2, 11):
-        assert translator.beam(sentence, 1, LIMIT) == translator.greedy([sentence], LIMIT)[0]
-        scores = [score(translator, sentence, translator.beam(sentence, width, LIMIT)) for width in (1, 8)]
-        gains.append(scores[1] - scores[0])
-    assert np.mean(gains) >= 0
-
-
-def score(translator: Translator, sentence: list[int], tokens: list[int]) -> float:
-    """Mean log-probability of a translation."""
-    memory, caches = translator.encode([sentence]), translator.start(1)
-    total, whole = 0.0, [EOS, *tokens, EOS][: LIMIT + 1]
-    for position, (token, after) in enumerate(pairwise(whole)):
-        scores, caches = translator.step(np.array([token]), position, memory, caches)
-        total += float(scores[0, after])
-    return total / (len(whole) - 1)
-
-
 @every_model
 def test_every_operator_is_known_to_the_graph_reader(exported: Exported, name: str) -> None:
     sizes = {"batch": 2, "source": 5, "source_x2": 10, "past": 3}
@@ -112,47 +91,6 @@ def test_every_operator_is_known_to_the_graph_reader(exported: Exported, name: s
         read = read_onnx(path, shapes={dim: sizes[dim] for dim in used if isinstance(dim, str)})
         assert not read.unknown
         assert read.flops_g > 0
-
-
-@every_model
-def test_the_files_say_what_the_description_does(exported: Exported, name: str) -> None:
-    folder = exported(name)
-    model = read_json(folder / "model.json")
-    assert sorted(path.name for path in folder.iterdir()) == sorted([*model["files"], "model.json"])
-    for part in model["parts"].values():
-        content = onnx.load(str(folder / part["file"]))
-        assert content.opset_import[0].version == model["opset"] >= 17
-        shapes = {
-            value.name: [dim.dim_param or dim.dim_value for dim in value.type.tensor_type.shape.dim]
-            for value in content.graph.input
-        }
-        assert shapes == {value["name"]: value["shape"] for value in part["inputs"]}
-        assert not [node for node in content.graph.node if node.metadata_props], "they hold paths"
-        types = {onnx.TensorProto.DataType.Name(tensor.data_type) for tensor in content.graph.initializer}
-        assert types <= {"FLOAT", "INT64", "BOOL", "DOUBLE"}
-
-
-def test_experts_and_slices_are_gone(exported: Exported) -> None:
-    net, architecture = network("softmax")
-    static = static_net(net, architecture, LIMIT, LIMIT)
-    weights = sum(parameter.numel() for parameter in static.parameters())
-    stored = sum(
-        int(np.prod(tensor.dims))
-        for part in ("encoder", "decoder_step")
-        for tensor in onnx.load(str(exported("softmax") / f"{part}.onnx")).graph.initializer
-    )
-    assert weights * 0.9 < stored < weights * 1.3 < sum(parameter.numel() for parameter in net.parameters())
-    assert static.target_positions.table.shape == (LIMIT, 16)
-
-
-def test_padding_changes_nothing(exported: Exported) -> None:
-    path = str(exported("mixed") / "encoder.onnx")
-    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    (sentence,) = sources(4)
-    alone = Translator(exported("mixed")).greedy([sentence], LIMIT)
-    for padded in ([*sentence, PAD, PAD], [PAD, PAD, *sentence]):
-        assert Translator(exported("mixed")).greedy([padded], LIMIT) == alone
-    assert session.get_inputs()[0].shape == ["batch", "source"]
 
 
 def test_a_fixed_scale_of_the_encoder_bounds_the_source() -> None:

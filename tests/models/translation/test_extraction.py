@@ -118,24 +118,6 @@ def test_extraction_switches_router_dropout_off_and_leaves_the_mode() -> None:
     assert not torch.equal(dict(named_tensors(net.select(SPACE.largest())))[key], states[0][key])
 
 
-def test_static_state_is_a_copy() -> None:
-    net = build()
-    state = net.static_state(SPACE.largest())
-    before = {name: tensor.clone() for name, tensor in net.state_dict().items()}
-    for tensor in state.values():
-        assert tensor.is_contiguous()
-        assert not tensor.requires_grad
-        tensor.zero_()
-    assert all(torch.equal(tensor, before[name]) for name, tensor in net.state_dict().items())
-
-
-def test_extraction_of_a_static_network_is_the_identity() -> None:
-    net = build("layer").eval()
-    static = extract(net, ARCHITECTURES["mixed"])
-    again = static.static_state(static.space.largest())
-    assert all(torch.equal(tensor, again[name]) for name, tensor in static.state_dict().items())
-
-
 def test_positions_of_the_supernet_travel_with_the_weights() -> None:
     architecture = ARCHITECTURES["mixed"]  # 12 source and 16 target channels
     static = extract(build(), architecture)

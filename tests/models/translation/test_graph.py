@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nas_core.errors import ArchitectureError
 from nas_core.graph import Graph
 from nas_core.models.translation import translation_graph
-from nas_core.models.translation.graph import ATTRIBUTES, SCALES, operations
+from nas_core.models.translation.kind import ATTRIBUTES, SCALES, operations
 from nas_core.space import Architecture, get_space
 from tests.contracts.graph_reader import GraphReaderContract
 
@@ -99,32 +98,3 @@ def test_operations_of_graphs_made_before_keep_their_index() -> None:
     assert OPERATIONS.index("output") == 7
     assert OPERATIONS[8:11] == ("encoder_linear_attention", "decoder_linear_attention", "linear_cross_attention")
     assert OPERATIONS[11:] == ("encoder_local_attention", "decoder_local_attention")
-
-
-def test_linear_attention_is_another_operation() -> None:
-    space = get_space("mformer_translation_small")
-    softmax = space.largest()
-    mixed = Architecture(
-        {
-            **softmax.to_dict(),
-            "encoder.self_attention": ["linear", "softmax", "softmax"],
-            "decoder.self_attention": ["softmax", "linear", "softmax"],
-            "decoder.cross_attention": ["softmax", "softmax", "linear"],
-        }
-    )
-    plain = translation_graph(Architecture({k: v for k, v in softmax.items() if "attention" not in k}))
-    first, second = translation_graph(softmax), translation_graph(mixed)
-    assert first == plain
-    changed = np.flatnonzero(first.ops != second.ops)
-    assert [OPERATIONS[op] for op in second.ops[changed]] == [
-        "encoder_linear_attention",
-        "decoder_linear_attention",
-        "linear_cross_attention",
-    ]
-    assert np.array_equal(first.edges, second.edges)
-    wrong = Architecture({**softmax.to_dict(), "encoder.self_attention": ["cosine"] * 3})
-    with pytest.raises(ArchitectureError, match="cosine"):
-        translation_graph(wrong)
-    near = Architecture({**softmax.to_dict(), "decoder.cross_attention": ["local"] * 3})
-    with pytest.raises(ArchitectureError, match=r"decoder.cross_attention is 'local'.*encoder, decoder, image"):
-        translation_graph(near)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from typing import Any
 
@@ -10,16 +9,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nas_core.errors import ArchitectureError, CheckpointError, SpaceError
 from nas_core.layers.attention.softmax import naive_attention
 from nas_core.layers.positions import sinusoids
-from nas_core.models.translation import TranslationConfig, TranslationNet
-from nas_core.models.translation.subnet import Subnet
-from nas_core.space import Architecture, Choice, SearchSpace, translation_space
+from nas_core.models.translation import TranslationNet
+from nas_core.models.translation.net import Subnet
 from tests.models.translation.tiny import (
     ARCHITECTURES,
     PAD,
-    SOURCE_VOCAB,
     SPACE,
     VOCAB,
     build,
@@ -111,29 +107,6 @@ def test_equals_a_plain_reading(name: str, norm_first: bool) -> None:
             close(got, want, 1e-4, parameter)
 
 
-def test_arbitrary_attention_reads_what_it_says() -> None:
-    """Layer outputs last first; only as many as some decoder layer reads are kept."""
-    net = build()
-    largest = SPACE.largest().to_dict()
-    source = sentences(5, 3)
-    kept = {}
-    for option in (-1, 1, 2):
-        subnet = net.select(Architecture({**largest, "decoder.arbitrary_cross": [-1, option, -1]}))
-        memory = net.encode(subnet, source)
-        kept[option] = memory.outputs
-        cache = net.start(subnet, memory)
-        reads = {-1: 1, 1: 2, 2: 3}[option]
-        assert len(memory.outputs) == reads
-        assert [pair[0].shape[2] for pair in cache.cross] == [5, 5 * reads, 5]
-        mask = cache.masks[1]
-        assert mask is not None
-        assert torch.equal(mask[:, 0, 0], torch.cat([source.ne(PAD)] * reads, 1))
-    for outputs in kept.values():
-        for output, same in zip(outputs, kept[2], strict=False):
-            assert torch.equal(output, same)
-    assert not torch.allclose(kept[2][0], kept[2][1])
-
-
 @every_architecture
 @torch.no_grad()
 def test_padding_changes_nothing(name: str) -> None:
@@ -148,14 +121,6 @@ def test_padding_changes_nothing(name: str) -> None:
             memory = net.encode(subnet, alone, padded)
             assert (memory.tokens is None) != padded
             close(net.decode(subnet, target[row : row + 1], memory), right[row : row + 1])
-
-
-@torch.no_grad()
-def test_target_padding_on_the_right_changes_nothing() -> None:
-    net = build().eval()
-    subnet = net.select(SPACE.largest())
-    source, target = sentences(5, 5), sentences(6, 3, seed=1)
-    close(net(subnet, source[1:], target[1:, :3])[0], net(subnet, source, target)[1, :3])
 
 
 def test_dropout_is_scaled_by_width(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,60 +159,9 @@ def test_dropout_is_scaled_by_width(monkeypatch: pytest.MonkeyPatch) -> None:
     assert attention == {0.0}
 
 
-def test_deepcopy_is_independent() -> None:
-    net = build("neuron").eval()
-    source, target = sentences(5, 7), sentences(4, 6, seed=1)
-    expected = net(net.select(SPACE.smallest()), source, target)
-    twin = copy.deepcopy(net)
-    assert torch.equal(twin(twin.select(SPACE.smallest()), source, target), expected)
-    with torch.no_grad():
-        for parameter in twin.parameters():
-            parameter.mul_(2)
-    assert torch.equal(net(net.select(SPACE.smallest()), source, target), expected)
-    assert not torch.equal(twin(twin.select(SPACE.smallest()), source, target), expected)
-
-
-def test_the_network_remembers_no_architecture() -> None:
-    net = build("layer").eval()
-    source, target = sentences(5, 7), sentences(4, 6, seed=1)
-    first = net.select(ARCHITECTURES["mixed"])
-    expected = net(first, source, target)
-    net(net.select(SPACE.smallest()), source, target)
-    assert torch.equal(net(first, source, target), expected)
-
-
 def test_long_sentences_enlarge_the_tables() -> None:
     net = build().eval()
     with torch.no_grad():
         output = net(net.select(SPACE.smallest()), sentences(300), sentences(280))
     assert output.shape == (1, 280, VOCAB)
     assert torch.isfinite(output).all()
-
-
-def test_wrong_input_is_explained() -> None:
-    net = build()
-    with pytest.raises(ArchitectureError, match=r"encoder.embed_dim = 14.*choose from \[16, 12\]"):
-        net.select(Architecture({**SPACE.largest().to_dict(), "encoder.embed_dim": 14}))
-    with pytest.raises(SpaceError, match=r"lacks|no gene"):
-        TranslationNet(SearchSpace("other", [Choice.make("width", [1, 2])]), VOCAB, VOCAB)
-    with pytest.raises(SpaceError, match="one joint vocabulary, got 23 source and 19 target"):
-        TranslationNet(SPACE, SOURCE_VOCAB, VOCAB, TranslationConfig(share_all_embeddings=True))
-
-
-def test_weights_of_another_space_are_refused() -> None:
-    wider = translation_space(
-        "wider",
-        embed_dims=(20, 12),
-        ffn_dims=(24, 16, 8),
-        heads=(4, 2),
-        encoder_layers=(3, 2, 1),
-        decoder_layers=(3, 2, 1),
-        qkv_dim=8,
-    )
-    net, other = build(), build(space=wider)
-    with pytest.raises(RuntimeError, match=r"size mismatch for source_embedding\.weight"):
-        net.load_state_dict(other.state_dict())
-    with pytest.raises(RuntimeError, match=r"Unexpected key.*routers"):
-        net.load_state_dict(build("layer").state_dict())
-    with pytest.raises(CheckpointError, match=r"reference_widths has shape \(3,\), expected \(2,\)"):
-        net.load_state_dict({**net.state_dict(), "reference_widths": torch.tensor([1, 2, 3])})

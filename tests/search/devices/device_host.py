@@ -15,8 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nas_core.device import usable_device
-from nas_core.models.image.net import VisionNet
-from nas_core.models.image.subnet import VisionConfig
+from nas_core.models.image.net import VisionConfig, VisionNet
 from nas_core.models.translation.net import TranslationNet
 from nas_core.precision import PRECISIONS, computing_in
 from nas_core.space import Architecture, SearchSpace, image_space, translation_space

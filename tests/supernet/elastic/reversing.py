@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from nas_core.models.translation import TranslationConfig, TranslationNet
-from nas_core.models.translation.subnet import Subnet
+from nas_core.models.translation.net import Subnet
 from nas_core.space import SearchSpace, translation_space
 from nas_core.space.mformer import with_attention
 from nas_core.supernet.elastic.kinds import with_kinds

@@ -11,7 +11,7 @@ import torch
 
 from nas_core.errors import CheckpointError, ConfigError, UnknownChoiceError
 from nas_core.layers import MoSConfig
-from nas_core.layers.attention.forward import self_attention
+from nas_core.layers.attention.projections import self_attention
 from nas_core.layers.feed_forward import ElasticFeedForward
 from nas_core.layers.transformer import norm
 from nas_core.space import Choice, SearchSpace

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from nas_core.errors import ConfigError
-from nas_core.layers.alike import expert_layers, experts_alike
+from nas_core.layers.mos import expert_layers, experts_alike
 from tests.timm_ext.running import SPACE, config, train
 from timm_ext.checkpoint import load_model
 from timm_ext.host import HOST

@@ -80,8 +80,7 @@ def _sample(rng: np.random.Generator) -> Settings:
 
 def _build(settings: Settings) -> Built:
     from nas_core.models.translation.export import part_inputs, translation_parts
-    from nas_core.models.translation.net import TranslationNet
-    from nas_core.models.translation.subnet import TranslationConfig
+    from nas_core.models.translation.net import TranslationConfig, TranslationNet
 
     architecture = Architecture(settings["architecture"])
     index, words = _PARTS.index(settings["part"]), settings["vocabulary"]

@@ -1,11 +1,8 @@
-"""Linear attention with cosine reweighting (cosFormer), in every form that training and decoding need."""
+"""Linear attention with cosine reweighting (cosFormer), for training and decoding."""
 
-from nas_core.layers.attention.cosformer.attention import cosformer_attention, cosformer_packed
-from nas_core.layers.attention.cosformer.forms import FORMS
-from nas_core.layers.attention.cosformer.kind import LinearAttention
-from nas_core.layers.attention.cosformer.naive import cosformer_naive
-from nas_core.layers.attention.cosformer.normalize import NORMALIZE
-from nas_core.layers.attention.cosformer.state import CosformerState
+from nas_core.layers.attention.cosformer.common import NORMALIZE
+from nas_core.layers.attention.cosformer.forms import FORMS, cosformer_attention, cosformer_naive
+from nas_core.layers.attention.cosformer.kind import CosformerState, LinearAttention
 
 __all__ = [
     "FORMS",
@@ -14,5 +11,4 @@ __all__ = [
     "LinearAttention",
     "cosformer_attention",
     "cosformer_naive",
-    "cosformer_packed",
 ]

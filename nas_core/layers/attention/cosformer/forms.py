@@ -1,21 +1,124 @@
-"""Which form computes linear attention: by the device, the numbers and the lengths."""
+"""Forms of linear attention, which differ in speed and memory only.
+
+Shapes: B batch, H heads, T/S lengths of queries and keys, D head dim.
+"""
 
 from __future__ import annotations
 
 import functools
 import importlib
+import math
+from collections.abc import Callable
+from typing import Any
 
 import torch
+from torch import Tensor
+from torch.nn import functional
+
+from nas_core.errors import ConfigError, unknown_choice
+from nas_core.layers.attention.cosformer.common import (
+    EPS,
+    CosTable,
+    check,
+    cos_table,
+    normalized,
+    own_scale,
+    working_dtype,
+)
+from nas_core.layers.attention.cosformer.streaming import streamed
+from nas_core.layers.torch_modes import is_exporting, without_autocast
+from nas_core.optional import require
+from nas_core.precision import tf32
 
 FORMS = ("auto", "streaming", "chunked", "dense", "fla", "naive")
-"""``streaming``: blocks one after the other, in bounded memory. ``chunked``: all blocks at once, few large products.
-``dense``: all pairs, for short sequences. ``fla``: causal attention by flash-linear-attention's kernels, on CUDA.
-``naive``: the definition. ``auto``: what :func:`chosen_form` gives."""
-
+"""``streaming``: block after block, in bounded memory. ``chunked``: all blocks at once, few large products. ``dense``:
+all pairs, for short sequences. ``fla``: causal attention by flash-linear-attention's CUDA kernels. ``naive``: the
+definition. ``auto``: :func:`chosen_form`."""
 FLA_FROM = 1024
-"""Keys from which flash-linear-attention's kernels are taken where they are."""
+"""Minimum number of keys for flash-linear-attention's kernels."""
+BLOCK = 128
+"""Positions of a block: at twice the head dimension the work within and between blocks is equal."""
+_SUMMED = 512
+"""Positions that are summed in bfloat16 products before float32, where attention is not causal."""
 
-_HALVES = (torch.bfloat16, torch.float16)
+
+def cosformer_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    max_length: int | None,
+    causal: bool = False,
+    key_mask: Tensor | None = None,
+    query_positions: Tensor | None = None,
+    key_positions: Tensor | None = None,
+    normalize: str = "denominator",
+    form: str = "auto",
+    eps: float = EPS,
+) -> Tensor:
+    """Compute linear attention with cosine reweighting (Qin et al. 2022, "cosFormer: Rethinking Softmax in Attention").
+
+    ``o_i = sum_j s_ij v_j / max(sum_j s_ij, eps)``, ``s_ij = relu(q_i) relu(k_j)ᵀ cos(pi/2 (i - j) / M)``, in time
+    linear in the length. The authors' code takes M from each call, so decoding uses other weights than training. Here M
+    is the sequence's own length (``max_length=None``) or one constant of the model.
+
+    Args:
+        q: queries ``(B, H, T, D)``.
+        k: keys ``(B, H, S, D)``.
+        v: values ``(B, H, S, Dv)``.
+        max_length: M, at least T and S; None: the tokens of each sequence, for self-attention that is not causal.
+        causal: each position reads itself and earlier ones; T = S.
+        key_mask: ``(B, S)`` bool, True at tokens.
+        query_positions: ``(T,)`` or ``(B, T)``, below ``max_length``, by default 0, 1, ..; not with ``causal``.
+        key_positions: ``(S,)`` or ``(B, S)``, below ``max_length``.
+        normalize: one of :data:`NORMALIZE`.
+        form: one of :data:`FORMS`; ``fla`` multiplies float32 in TF32.
+        eps: smallest denominator.
+
+    Returns:
+        ``(B, H, T, Dv)``, of the type of ``q``; sums are float32 for 16-bit inputs.
+
+    Raises:
+        ConfigError: shapes that do not fit, a sequence longer than ``max_length``, or ``fla`` without CUDA.
+        MissingHostError: ``fla`` without the package.
+    """
+    if form not in FORMS:
+        raise unknown_choice("form of linear attention", form, FORMS)
+    check(q, k, v, max_length, causal, key_mask, normalize, (query_positions, key_positions))
+    if causal and (query_positions is not None or key_positions is not None):
+        raise ConfigError("positions cannot be chosen in causal linear attention, where both sides count from 0")
+    if form == "naive":
+        return cosformer_naive(
+            q, k, v, max_length=max_length, causal=causal, key_mask=key_mask, query_positions=query_positions,
+            key_positions=key_positions, normalize=normalize, eps=eps,
+        )  # fmt: skip
+    exporting = is_exporting() or torch.onnx.is_in_onnx_export()
+    if form == "auto":
+        lengths = q.shape[2], k.shape[2]
+        fla = q.is_cuda and causal and has_fla()
+        form = chosen_form(q.device.type, q.dtype, *lengths, causal, q.shape[3], fla, exporting)
+    if form == "streaming" and (exporting or torch.compiler.is_compiling()):
+        form = "chunked"  # neither supports a custom autograd function
+    if exporting and causal and isinstance(q.shape[2], torch.SymInt):
+        form = "dense"  # exporters cannot prove a number of blocks for every length
+    dtype = working_dtype(q)
+    if max_length is None:
+        query = key = cos_table(*own_scale(k, key_mask), dtype)
+    else:
+        query = cos_table(_positions(query_positions, q), max_length, dtype)
+        key = cos_table(_positions(key_positions, k), max_length, dtype)
+    with without_autocast(q):
+        if form == "streaming":
+            return streamed(q, k, v, query, key, key_mask, max_length, causal, normalize, eps)
+        if form == "dense":
+            return dense_attention(q, k, v, query, key, key_mask, causal, normalize, eps)
+        compute = fla_sums if form == "fla" and causal else chunked_sums
+        sums, weights = compute(q, k, v, query, key, key_mask, max_length, causal)
+        return normalized(sums, weights, normalize, eps).to(q.dtype)
+
+
+def _positions(positions: Tensor | None, x: Tensor) -> Tensor:
+    return torch.arange(x.shape[2], device=x.device) if positions is None else positions
 
 
 def chosen_form(
@@ -28,19 +131,19 @@ def chosen_form(
     has_fla: bool,
     exporting: bool,
 ) -> str:
-    """The form that ``auto`` takes; the first row that fits.
+    """Return the form of ``auto``, the first row that applies.
 
-    ======================================================================== ==========
-    where                                                                    form
-    ======================================================================== ==========
-    an exporter follows: it knows no autograd function of ours               chunked
-    not CUDA: caches are small, calls cost nothing                           streaming
-    T S <= 2 D (T + S), 256 positions of D = 64: all pairs are less work     dense
-    causal, bf16 or fp16, 1,024 keys or more, and the package is there       fla
-    else                                                                     chunked
-    ======================================================================== ==========
+    ==================================================================== ==========
+    condition                                                            form
+    ==================================================================== ==========
+    under an exporter, which supports no custom autograd function        chunked
+    not CUDA                                                             streaming
+    T S <= 2 D (T + S): all pairs are less work                          dense
+    causal, bf16 or fp16, 1,024 keys or more, and fla is installed       fla
+    otherwise                                                            chunked
+    ==================================================================== ==========
 
-    float32 does not take ``fla``: its kernels multiply in TF32 whatever torch is told.
+    float32 does not use ``fla``, whose kernels multiply in TF32 regardless of torch's setting.
     """
     if exporting:
         return "chunked"
@@ -48,14 +151,241 @@ def chosen_form(
         return "streaming"
     if queries * keys <= 2 * head_dim * (queries + keys):
         return "dense"
-    return "fla" if causal and dtype in _HALVES and keys >= FLA_FROM and has_fla else "chunked"
+    halves = (torch.bfloat16, torch.float16)
+    return "fla" if causal and dtype in halves and keys >= FLA_FROM and has_fla else "chunked"
 
 
 @functools.cache
 def has_fla() -> bool:
-    """Whether flash-linear-attention is installed and imports: who did not ask for it shall not fail by it."""
+    """Return True if flash-linear-attention is installed and imports."""
     try:
         importlib.import_module("fla.ops.linear_attn")
-    except Exception:  # whatever the first line raises that does not suit this torch or triton
+    except Exception:  # any error, of a version that does not suit this torch or triton
         return False
     return True
+
+
+# -- naive -------------------------------------------------------------------------------------------------------------
+
+
+def cosformer_naive(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    max_length: int | None,
+    causal: bool = False,
+    key_mask: Tensor | None = None,
+    query_positions: Tensor | None = None,
+    key_positions: Tensor | None = None,
+    normalize: str = "denominator",
+    eps: float = EPS,
+) -> Tensor:
+    """Compute cosFormer's equation 9 over all pairs in float32, the reference of the other forms.
+
+    Arguments are those of :func:`cosformer_attention`.
+    """
+    check(q, k, v, max_length, causal, key_mask, normalize, (query_positions, key_positions))
+    dtype = working_dtype(q)
+    i, j = _positions(query_positions, q), _positions(key_positions, k)
+    scale: int | Tensor | None = max_length
+    if scale is None:
+        i, scale = own_scale(k, key_mask)
+        j = i
+    distances = (i[..., :, None] - j[..., None, :]).double()
+    longest = scale.double()[..., None] if isinstance(scale, Tensor) else scale
+    cosines = torch.cos(math.pi / 2 / longest * distances).to(dtype)
+    weights = torch.relu(q.to(dtype)) @ torch.relu(k.to(dtype)).mT
+    weights = weights * (cosines[:, None] if cosines.ndim == 3 else cosines)
+    if causal:
+        weights = weights.tril()
+    if key_mask is not None:
+        weights = weights * key_mask[:, None, None]
+    return normalized(weights @ v.to(dtype), weights.sum(-1, keepdim=True), normalize, eps).to(q.dtype)
+
+
+# -- dense -------------------------------------------------------------------------------------------------------------
+
+
+def dense_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    query: CosTable,
+    key: CosTable,
+    mask: Tensor | None,
+    causal: bool,
+    normalize: str,
+    eps: float,
+) -> Tensor:
+    """Compute all pairs in two batched products: ``(B, H, T, Dv)``.
+
+    Weights are divided before the product with values, which can then be one of 16-bit numbers. The product of queries
+    and keys is not computed in float16: its gradient is divided by up to ``eps``, which float16 cannot represent.
+    """
+    exact, dtype, multiply = working_dtype(q), factor_dtype(q), multiply_for(q)
+    smaller = 2.0 ** -q.shape[-1].bit_length()
+    weights = multiply(torch.relu(q).to(dtype) * smaller, torch.relu(k).to(dtype).mT).to(exact)
+    weights = weights * (query.sin * key.sin.mT + query.cos * key.cos.mT)
+    if causal:
+        weights = weights.tril()
+    if mask is not None:
+        weights = weights * mask[:, None, None]
+    if normalize == "denominator":
+        shares = weights / weights.sum(-1, keepdim=True).clamp(min=eps * smaller)
+        return shares.to(q.dtype) @ v
+    fewer = 1 / max(k.shape[2], 1)
+    sums = ((weights * fewer).to(q.dtype) @ v).to(exact) / (smaller * fewer)
+    return normalized(sums, None, normalize, eps).to(q.dtype)
+
+
+# -- chunked -----------------------------------------------------------------------------------------------------------
+
+
+def chunked_sums(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    query: CosTable,
+    key: CosTable,
+    mask: Tensor | None,
+    max_length: int | None,
+    causal: bool,
+) -> tuple[Tensor, Tensor]:
+    """Compute ``sum_j s_ij v_j`` ``(B, H, T, Dv)`` and ``sum_j s_ij`` ``(B, H, T, 1)``, all blocks at once.
+
+    Sums over blocks are float32: a state in bfloat16 is off by up to 4 %. Sums of weights are separate products, as a
+    column of ones would give tensor cores an odd width. Memory: ``2 D Dv / BLOCK`` numbers per position and head.
+    """
+    dtype = factor_dtype(q)
+    queries, keys, values = torch.relu(q).to(dtype), _masked(torch.relu(k).to(dtype), mask), v.to(dtype)
+    turned_q, turned_k = _features(queries, query), _features(keys, key)
+    if not causal:
+        return _all_keys(q, turned_q, turned_k, values)
+    assert max_length is not None
+    length, exact, multiply = q.shape[2], working_dtype(q), multiply_for(q)
+    blocks = [_blocks(x, BLOCK) for x in (queries, keys, values, turned_q, turned_k)]
+    queries, keys, values, turned_q, turned_k = blocks
+    steps = torch.arange(BLOCK, device=q.device, dtype=torch.float64)
+    within = torch.cos(math.pi / 2 / max_length * (steps[:, None] - steps)).tril().to(dtype)
+    near = multiply(queries, keys.transpose(-1, -2)) * within
+    state = _before(multiply(turned_k.transpose(-1, -2), values), exact).to(dtype)
+    sums = multiply(near, values).to(exact) + multiply(turned_q, state)
+    total = _before(turned_k.sum(-2, keepdim=True, dtype=exact), exact).to(dtype)
+    weights = near.sum(-1, keepdim=True, dtype=exact) + (turned_q * total).sum(-1, keepdim=True, dtype=exact)
+    return sums.flatten(2, 3)[:, :, :length], weights.flatten(2, 3)[:, :, :length]
+
+
+def _all_keys(q: Tensor, turned_q: Tensor, turned_k: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+    dtype, exact, multiply = turned_q.dtype, working_dtype(q), multiply_for(q)
+    if dtype == exact:
+        state = multiply(turned_k.transpose(-1, -2), values)
+    else:
+        products = multiply(_blocks(turned_k, _SUMMED).transpose(-1, -2), _blocks(values, _SUMMED))
+        state = products.sum(2, dtype=exact).to(dtype)
+    total = turned_k.sum(-2, keepdim=True, dtype=exact).to(dtype)
+    return multiply(turned_q, state).to(exact), (turned_q * total).sum(-1, keepdim=True, dtype=exact)
+
+
+def _masked(keys: Tensor, mask: Tensor | None) -> Tensor:
+    return keys if mask is None else keys * mask[:, None, :, None]
+
+
+def _features(x: Tensor, at: CosTable) -> Tensor:
+    """Return ``(B, H, T, 2D)``: x sin and x cos of the position."""
+    return torch.cat([x * at.sin.to(x.dtype), x * at.cos.to(x.dtype)], -1)
+
+
+def _before(blocks: Tensor, exact: torch.dtype) -> Tensor:
+    """Sum the blocks before each one.
+
+    Sums are shifted by a block, not subtracted: rounding errors of later values must not reach earlier outputs.
+    """
+    return functional.pad(running_sums(blocks, 2, exact)[:, :, :-1], (0, 0, 0, 0, 1, 0))
+
+
+def _blocks(x: Tensor, block: int) -> Tensor:
+    """Reshape ``(B, H, T, D)`` to ``(B, H, T / C, C, D)``, padded with zeros."""
+    padded = functional.pad(x, (0, 0, 0, -x.shape[2] % block))
+    return padded.view(*x.shape[:2], -1, block, x.shape[-1])
+
+
+# -- fla ---------------------------------------------------------------------------------------------------------------
+
+
+def fla_sums(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    query: CosTable,
+    key: CosTable,
+    mask: Tensor | None,
+    max_length: int | None,
+    causal: bool,
+) -> tuple[Tensor, Tensor]:
+    """Compute the sums of :func:`chunked_sums` for causal attention by flash-linear-attention's CUDA kernels.
+
+    Features of sines and cosines are the kernels' queries and keys; sums of weights are computed here. float16 inputs
+    are passed as float32, which the kernels multiply in TF32: the same mantissa without overflow.
+    """
+    if not q.is_cuda:
+        raise ConfigError(f"flash-linear-attention computes on CUDA, queries are on {q.device}; choose form='auto'")
+    if q.dtype == torch.float64:
+        raise ConfigError("flash-linear-attention has no float64; choose form='auto'")
+    kernels = require("fla.ops.linear_attn", "linear attention by flash-linear-attention", "cuda")
+    dtype, exact = factor_dtype(q), working_dtype(q)
+    queries, keys = torch.relu(q).to(dtype), _masked(torch.relu(k).to(dtype), mask)
+    features = [_features(x, at).transpose(1, 2).contiguous() for x, at in ((queries, query), (keys, key))]
+    values = v.to(dtype).transpose(1, 2).contiguous()  # the layout of the kernels is (B, T, H, D)
+    sums, _ = kernels.chunk_linear_attn(*features, values, scale=1.0, normalize=False)
+    weights = (features[0] * running_sums(features[1], 1, exact)).sum(-1, keepdim=True, dtype=exact)
+    return sums.transpose(1, 2).to(exact), weights.transpose(1, 2)
+
+
+# -- products of 16-bit numbers ----------------------------------------------------------------------------------------
+
+
+def factor_dtype(x: Tensor) -> torch.dtype:
+    """Return the type of factors: that of bfloat16, float32 and float64 inputs, and float32 for float16.
+
+    Sums over thousands of positions overflow float16, and their gradients underflow.
+    """
+    return torch.bfloat16 if x.dtype == torch.bfloat16 else working_dtype(x)
+
+
+def running_sums(x: Tensor, dim: int, exact: torch.dtype) -> Tensor:
+    """Return cumulative sums, in the type ``exact`` also in the backward pass.
+
+    ``cumsum(dtype=)`` accumulates gradients in the type of its input; on CUDA such a sum of bfloat16 ones stays at 256.
+    """
+    return x.to(exact).cumsum(dim)
+
+
+def multiply_for(x: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
+    """Return the matrix product for inputs like ``x``: in TF32 for float16 on CUDA, else torch's.
+
+    TF32 has float16's 10 bits of mantissa and float32's range.
+    """
+    if x.dtype != torch.float16 or not x.is_cuda or torch.compiler.is_compiling():
+        return torch.matmul
+    return _TF32Product.apply  # type: ignore[no-any-return]
+
+
+class _TF32Product(torch.autograd.Function):
+    """``a @ b`` of equal batch dimensions in TF32, in both passes, regardless of torch's setting."""
+
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, b: Tensor) -> Tensor:
+        ctx.save_for_backward(a, b)
+        with tf32(True):
+            return a @ b
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        (grad,) = grads
+        a, b = ctx.saved_tensors
+        with tf32(True):
+            return (
+                grad @ b.mT if ctx.needs_input_grad[0] else None,
+                a.mT @ grad if ctx.needs_input_grad[1] else None,
+            )

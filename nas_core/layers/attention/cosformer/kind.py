@@ -1,25 +1,140 @@
-"""Linear attention (cosFormer) as a kind: its settings, its forms, and what exported decoding steps need.
+"""Linear attention (cosFormer) as a kind: settings, decoding state, costs and exported steps.
 
 Shapes: B batch, H heads, D head dim.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from nas_core.errors import ConfigError, unknown_choice
-from nas_core.layers.attention.cosformer.attention import cosformer_attention
-from nas_core.layers.attention.cosformer.forms import FORMS
-from nas_core.layers.attention.cosformer.naive import cosformer_naive
-from nas_core.layers.attention.cosformer.normalize import NORMALIZE
-from nas_core.layers.attention.cosformer.positions import Turns, turns
-from nas_core.layers.attention.cosformer.state import CosformerState
+from nas_core.layers.attention.cosformer.common import (
+    EPS,
+    NORMALIZE,
+    CosTable,
+    check,
+    cos_table,
+    normalized,
+    working_dtype,
+)
+from nas_core.layers.attention.cosformer.forms import FORMS, cosformer_attention, cosformer_naive
 from nas_core.layers.attention.cosformer.streaming import CAUSAL_BLOCK, NONCAUSAL_BLOCK
 from nas_core.layers.attention.kinds import AttentionKind, StateValue
+from nas_core.layers.torch_modes import without_autocast
+
+
+class CosformerState:
+    """Decoding state of linear attention: sums over all past keys and values, of constant size.
+
+    Self-attention calls :meth:`step`; cross-attention makes it by :meth:`of` and calls :meth:`read`.
+
+    Args:
+        sums: ``(B, H, 2D, Dv)`` of features times values.
+        weights: ``(B, H, 2D)`` of features.
+        max_length: M, as in :func:`cosformer_attention`.
+        length: past positions of self-attention.
+    """
+
+    def __init__(
+        self,
+        sums: Tensor,
+        weights: Tensor,
+        max_length: int,
+        length: int = 0,
+        normalize: str = "denominator",
+        eps: float = EPS,
+    ) -> None:
+        self.sums, self.weights, self.length = sums, weights, length
+        self.max_length, self.normalize, self.eps = max_length, normalize, eps
+
+    @classmethod
+    def empty(cls, like: Tensor, value_dim: int, max_length: int, normalize: str = "denominator") -> CosformerState:
+        """Return the state before the first position, for keys like ``(B, H, 1, D)``."""
+        batch, heads, _, dim = like.shape
+        sums = torch.zeros(batch, heads, 2 * dim, value_dim, dtype=working_dtype(like), device=like.device)
+        return cls(sums, sums.new_zeros(batch, heads, 2 * dim), max_length, 0, normalize)
+
+    @classmethod
+    def of(
+        cls,
+        k: Tensor,
+        v: Tensor,
+        max_length: int,
+        key_mask: Tensor | None = None,
+        key_positions: Tensor | None = None,
+        normalize: str = "denominator",
+    ) -> CosformerState:
+        """Return the state after keys ``(B, H, S, D)`` and values ``(B, H, S, Dv)``.
+
+        Other arguments are those of :func:`cosformer_attention`.
+        """
+        check(k[:, :, :1], k, v, max_length, False, key_mask, normalize, (None, key_positions))
+        dtype = working_dtype(k)
+        positions = torch.arange(k.shape[2], device=k.device) if key_positions is None else key_positions
+        table = cos_table(positions, max_length, dtype)
+        keys = torch.relu(k.to(dtype))
+        if key_mask is not None:
+            keys = keys * key_mask[:, None, :, None]
+        features = torch.cat([keys * table.sin, keys * table.cos], -1)
+        with without_autocast(k):
+            sums = features.transpose(2, 3) @ v.to(dtype)
+        return cls(sums, features.sum(2), max_length, k.shape[2], normalize)
+
+    def step(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Add the next keys and values ``(B, H, 1, D)``, and read them with its query."""
+        self._check_position(self.length)
+        features = self._features(k, self.length)
+        self.sums = self.sums + features.transpose(2, 3) * v.to(self.sums.dtype)
+        self.weights = self.weights + features.squeeze(2)
+        self.length += 1
+        return self.read(q, self.length - 1)
+
+    def read(self, q: Tensor, position: int) -> Tensor:
+        """Compute attention of queries ``(B, H, 1, D)`` at a position: ``(B, H, 1, Dv)``."""
+        self._check_position(position)
+        features = self._features(q, position)
+        with without_autocast(q):
+            sums = features @ self.sums
+            weights = features @ self.weights.unsqueeze(-1) if self.normalize == "denominator" else None
+        return normalized(sums, weights, self.normalize, self.eps).to(q.dtype)
+
+    def _check_position(self, position: int) -> None:
+        if not 0 <= position < self.max_length:
+            raise ConfigError(
+                f"decoding goes beyond max_length {self.max_length} of this linear attention (position {position});"
+                " stop there, or build the model with a larger max_length"
+            )
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return self.sums, self.weights
+
+    def reorder(self, order: Tensor | Sequence[int]) -> CosformerState:
+        index = torch.as_tensor(order, device=self.sums.device)
+        picked = self.sums.index_select(0, index), self.weights.index_select(0, index)
+        return CosformerState(*picked, self.max_length, self.length, self.normalize, self.eps)
+
+    def _features(self, x: Tensor, position: int) -> Tensor:
+        angle = position * (math.pi / 2 / self.max_length)  # on the host: no copy to the device in each step
+        positive = torch.relu(x.to(self.sums.dtype))
+        return torch.cat([positive * math.sin(angle), positive * math.cos(angle)], -1)
+
+
+class _ExportedState(CosformerState):
+    """A state whose next position is a tensor, by its sine and cosine."""
+
+    def __init__(self, sums: Tensor, weights: Tensor, kind: LinearAttention, at: CosTable) -> None:
+        super().__init__(sums, weights, kind._required_length, 0, kind.normalize)
+        self.at = at
+
+    def _features(self, x: Tensor, position: int) -> Tensor:
+        positive = torch.relu(x)
+        return torch.cat([positive * self.at.sin, positive * self.at.cos], -1)
 
 
 @dataclass(frozen=True)
@@ -27,16 +142,13 @@ class LinearAttention(AttentionKind):
     """Linear attention with cosine reweighting, see :func:`cosformer_attention`."""
 
     max_length: int | None = 1024
-    """M of the cosine and the longest sequence; part of the model, since weights depend on it. None: each sequence's
-    own length, for self-attention that sees all of it."""
+    """M of the cosine and the maximum length; part of the model, since weights depend on it. None: each sequence's own
+    length, for self-attention that is not causal."""
     normalize: str = "denominator"
     """denominator, rms or layer."""
     form: str = "auto"
-    """One of FORMS, which compute the same; ``auto`` is chosen by device, numbers and length. ``fla`` computes causal
-    attention on CUDA; on other devices a network that asks for it takes what ``auto`` is there."""
+    """One of FORMS; ``fla`` falls back to ``auto`` on devices other than CUDA."""
     name: str = "linear"
-    colour = "#d1662b"
-    letter = "L"
     reads_positive_parts = True
     is_bounded = True
     reads_positions = True
@@ -51,20 +163,16 @@ class LinearAttention(AttentionKind):
             raise unknown_choice("form of linear attention", self.form, FORMS)
 
     def scaled(self, max_length: int | None) -> LinearAttention:
-        """With another M."""
         return replace(self, max_length=max_length)
 
     @property
     def longest(self) -> int | None:
-        """M: beyond it weights turn negative."""
         return self.max_length
 
     @property
-    def _decoded(self) -> int:
+    def _required_length(self) -> int:
         if self.max_length is None:
-            raise ConfigError(
-                "linear attention that decodes needs a max_length: it cannot know how long a sequence gets"
-            )
+            raise ConfigError("linear attention has max_length None; expected a number for decoding")
         return self.max_length
 
     def attend(
@@ -75,60 +183,52 @@ class LinearAttention(AttentionKind):
         *,
         mask: Tensor | None = None,
         causal: bool = False,
-        relative: Tensor | None = None,
-        dropout: float = 0.0,
         key_positions: Tensor | None = None,
+        **options: Any,
     ) -> Tensor:
-        """In the form that was asked for; it has no weights that could be dropped. ``key_positions`` are the network's
-        own and not read: they lie below :attr:`longest`."""
+        """Compute it in the form of the settings, without dropout: it has no attention matrix."""
         return cosformer_attention(
             q, k, v, max_length=self.max_length, causal=causal, key_mask=None if mask is None else mask[:, 0, 0],
-            key_positions=key_positions, normalize=self.normalize, bounded=True,
+            key_positions=key_positions, normalize=self.normalize,
             form="auto" if self.form == "fla" and not q.is_cuda else self.form,
         )  # fmt: skip
 
     def weights(self, q: Tensor, k: Tensor, relative: Tensor | None = None) -> Tensor:
-        """What each position's unit vector gives. Where heads are normalised instead of divided by the sum of weights,
-        the weights are divided too."""
-        each = torch.eye(q.shape[2], dtype=q.dtype, device=q.device).expand(*q.shape[:2], -1, -1)
-        return cosformer_naive(q, k, each, max_length=self.max_length)
+        """Return the weights divided by their sums, for every normalisation."""
+        unit = torch.eye(q.shape[2], dtype=q.dtype, device=q.device).expand(*q.shape[:2], -1, -1)
+        return cosformer_naive(q, k, unit, max_length=self.max_length)
 
     def plain(self, q: Tensor, k: Tensor, v: Tensor, relative: Tensor | None = None) -> Tensor:
-        """Without an autograd function of our own, which exporters do not know."""
         return cosformer_attention(q, k, v, max_length=self.max_length, normalize=self.normalize, form="chunked")
 
     def step(
         self, q: Tensor, k: Tensor, v: Tensor, past: CosformerState | None, relative: Tensor | None = None
     ) -> tuple[Tensor, CosformerState]:
-        """Add the position to the sums and read them."""
-        state = past or CosformerState.empty(k, v.shape[-1], self._decoded, self.normalize)
+        state = past or CosformerState.empty(k, v.shape[-1], self._required_length, self.normalize)
         return state.step(q, k, v), state
 
     def after(self, k: Tensor, v: Tensor) -> CosformerState:
-        """The sums over all of them."""
-        return CosformerState.of(k, v, self._decoded, normalize=self.normalize)
+        return CosformerState.of(k, v, self._required_length, normalize=self.normalize)
 
     def memory(self, k: Tensor, v: Tensor, mask: Tensor | None, positions: Tensor | None) -> CosformerState:
-        """The sums over all keys that may be read."""
         tokens = None if mask is None else mask[:, 0, 0]
-        return CosformerState.of(k, v, self._decoded, tokens, positions, self.normalize, bounded=True)
+        return CosformerState.of(k, v, self._required_length, tokens, positions, self.normalize)
 
     def read(self, q: Tensor, memory: CosformerState, mask: Tensor | None, position: int) -> Tensor:
-        """The sums at the angle of that position."""
         return memory.read(q, position)
 
     def macs(self, queries: int, keys: int, width: int, heads: int, *, causal: bool = False, clip: int = 0) -> int:
-        """Keys summed once and read by each query, with features of twice the head dimension (which the mFormer
-        paper's figures leave out)."""
+        """Count the sum over keys and its product with queries, for features of twice the head dimension."""
         return (queries + keys) * 2 * (width // heads) * width
 
     def held(
         self, batch: int, queries: int, keys: int, width: int, heads: int, clip: int = 0, *, causal: bool = False
     ) -> int:
-        """The sums; of a block of queries what is positive, their features, which are twice as wide, and outputs,
-        beside those of the block before and the features of the last block of keys, less the projected outputs, which
-        are counted elsewhere and not there yet; or in the end all outputs with heads joined. Causal attention holds a
-        block with its pairs, and after its outputs the features of all keys and what they are made of."""
+        """Count the sums and the blocks of the streaming form.
+
+        A block of queries has ReLU, features of twice the width, and outputs, next to the previous block and the last
+        features of keys. Causal attention holds a block with its pairs, then the features of all keys.
+        """
         sums, block = 2 * width * width // heads, min(keys, CAUSAL_BLOCK)
         if causal:
             return batch * (sums + max(4 * keys * width, block * (5 * width + heads * block)))
@@ -137,36 +237,21 @@ class LinearAttention(AttentionKind):
         return batch * (sums + max(queries, rows - queries) * width)
 
     def held_for_memory(self, keys: int, width: int) -> tuple[int, int]:
-        """Keys and values; keys made positive, both halves of their features, and those."""
+        """Count keys and values; and ReLU, both halves of the features, and the features."""
         return 2 * keys * width, 5 * keys * width
 
     def state_values(self, heads: int, dim: int, length: str) -> tuple[StateValue, ...]:
-        """Sums of constant size."""
         sums = StateValue("sums", ("batch", heads, 2 * dim, dim))
         return sums, StateValue("weights", ("batch", heads, 2 * dim), positive=True)
 
     def step_table(self, rows: int) -> Tensor:
-        """Sine and cosine of each position's angle, ``(rows, 2)``."""
-        at = turns(torch.arange(rows), self._decoded, torch.float32)
-        return torch.cat([at.sin, at.cos], 1)
+        table = cos_table(torch.arange(rows), self._required_length, torch.float32)
+        return torch.cat([table.sin, table.cos], 1)
 
     def restored(self, tensors: Sequence[Tensor], position: Tensor, row: Tensor | None) -> CosformerState:
-        """The sums, read at the angle in the row."""
         assert row is not None
         sin, cos = row.chunk(2)
-        return _StateAt(tensors[0], tensors[1], self, Turns(sin, cos))
-
-
-class _StateAt(CosformerState):
-    """A state whose step is at an angle that is a tensor: a graph has no position of its own."""
-
-    def __init__(self, sums: Tensor, weights: Tensor, kind: LinearAttention, at: Turns) -> None:
-        super().__init__(sums, weights, kind._decoded, 0, kind.normalize)
-        self.at = at
-
-    def _features(self, x: Tensor, position: int) -> Tensor:
-        positive = torch.relu(x)
-        return torch.cat([positive * self.at.sin, positive * self.at.cos], -1)
+        return _ExportedState(tensors[0], tensors[1], self, CosTable(sin, cos))
 
 
 LINEAR = LinearAttention()

@@ -1,10 +1,8 @@
-"""Linear attention in one pass over blocks that stay in cache, with a backward pass of its own.
+"""Linear attention in one pass over blocks that fit into the cache, with a custom backward pass.
 
-Two facts carry it. cos(a - b) = cos a cos b + sin a sin b makes a weight a product of features of the query and of
-the key, so that keys and values of any number of positions are summed in one matrix per head (cosFormer, equation 11).
-And between positions of one block the factor depends on i - j alone: one constant matrix weighs all blocks, without
-features of twice the width. A column of ones beside the values sums the weights in the same products. Forward keeps the
-sums at the beginning of each block; backward recomputes everything else.
+As cos(a - b) = cos a cos b + sin a sin b, all keys and values are summed in one matrix per head (cosFormer, equation
+11). Within a block one constant matrix holds all cosines. A column of ones sums the weights. The backward pass
+recomputes all but the sums before each block.
 """
 
 from __future__ import annotations
@@ -15,25 +13,24 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from nas_core.layers.attention.cosformer.normalize import finished, working_dtype
-from nas_core.layers.attention.cosformer.positions import Turns
+from nas_core.layers.attention.cosformer.common import CosTable, normalized, working_dtype
 
 CAUSAL_BLOCK, NONCAUSAL_BLOCK = 64, 256
 """Positions of a block."""
 
 
 class _Plan(NamedTuple):
-    """What the passes share beside tensors that need gradients."""
+    """Constants of both passes."""
 
-    query: Turns
-    key: Turns
+    query: CosTable
+    key: CosTable
     mask: Tensor | None
     """``(B, 1, S, 1)`` of the working type"""
     causal: Tensor | None
-    """``(C, C)``: factors within a block, 0 above the diagonal; None: all keys are read"""
+    """``(C, C)``: cosines within a block, 0 above the diagonal; None: not causal"""
     block: int
     smallest: float | None
-    """Outputs are divided by the sums of weights, at least this; None: they are not divided"""
+    """Smallest divisor of outputs; None: they are not divided"""
 
     def blocks(self, length: int) -> list[tuple[int, int]]:
         return [(start, min(start + self.block, length)) for start in range(0, length, self.block)]
@@ -43,15 +40,15 @@ def streamed(
     q: Tensor,
     k: Tensor,
     v: Tensor,
-    query: Turns,
-    key: Turns,
+    query: CosTable,
+    key: CosTable,
     mask: Tensor | None,
     max_length: int | None,
     causal: bool,
     normalize: str,
     eps: float,
 ) -> Tensor:
-    """The attention's output ``(B, H, T, Dv)``; arguments as in ``cosformer_attention``."""
+    """Compute attention ``(B, H, T, Dv)``; arguments are those of ``cosformer_attention``."""
     block = CAUSAL_BLOCK if causal else NONCAUSAL_BLOCK
     kind, within = working_dtype(q), None
     if causal:
@@ -62,11 +59,11 @@ def streamed(
     divides = normalize == "denominator"
     plan = _Plan(query, key, weights, within, block, eps if divides else None)
     sums: Tensor = _Streamed.apply(q, k, v, plan)  # type: ignore[no-untyped-call]
-    return sums if divides else finished(sums, None, normalize, eps).to(q.dtype)
+    return sums if divides else normalized(sums, None, normalize, eps).to(q.dtype)
 
 
 class _Streamed(torch.autograd.Function):
-    """``(B, H, T, Dv)``: outputs of the type of ``q``, or undivided sums of the working type."""
+    """Outputs ``(B, H, T, Dv)`` of the type of ``q``, or undivided sums of the working type."""
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, plan: _Plan) -> Tensor:
@@ -109,7 +106,7 @@ class _Streamed(torch.autograd.Function):
 
 
 class _Incoming:
-    """Gradients of the sums and of the sums of weights, block by block."""
+    """Gradients of outputs and of sums of weights, block by block."""
 
     def __init__(
         self, of_outputs: Tensor, plan: _Plan, outputs: Tensor | None = None, weights: Tensor | None = None
@@ -117,7 +114,7 @@ class _Incoming:
         self.of_outputs, self.plan, self.outputs, self.weights = of_outputs, plan, outputs, weights
 
     def block(self, start: int, stop: int) -> Tensor:
-        """``(B, H, C, Dv + 1)``."""
+        """Return the gradients of one block ``(B, H, C, Dv + 1)``."""
         here = (slice(None), slice(None), slice(start, stop))
         grads = self.of_outputs[here].to(working_dtype(self.of_outputs))
         joined = grads.new_empty(*grads.shape[:-1], grads.shape[-1] + 1)
@@ -132,7 +129,7 @@ class _Incoming:
 
 
 def _empty_state(k: Tensor, v: Tensor) -> Tensor:
-    """Sums over positions of features times values and a one: ``(B, H, 2D, Dv + 1)``."""
+    """Return zeros ``(B, H, 2D, Dv + 1)``, for sums of features times values and a one."""
     batch, heads, _, dim = k.shape
     return torch.zeros(batch, heads, 2 * dim, v.shape[-1] + 1, dtype=working_dtype(k), device=k.device)
 
@@ -143,14 +140,13 @@ def _keys(k: Tensor, plan: _Plan, start: int, stop: int) -> Tensor:
 
 
 def _values(v: Tensor, start: int, stop: int) -> Tensor:
-    """Values and a column of ones."""
     values = torch.ones(*v.shape[:2], stop - start, v.shape[-1] + 1, dtype=working_dtype(v), device=v.device)
     values[..., :-1] = v[:, :, start:stop]
     return values
 
 
-def _turned(x: Tensor, at: Turns) -> Tensor:
-    """Features ``(B, H, C, 2D)``: x sin and x cos of the position."""
+def _turned(x: Tensor, at: CosTable) -> Tensor:
+    """Return features ``(B, H, C, 2D)``: x sin and x cos of the position."""
     width = x.shape[-1]
     both = torch.empty(*x.shape[:-1], 2 * width, dtype=x.dtype, device=x.device)
     torch.mul(x, at.sin, out=both[..., :width])
@@ -158,8 +154,7 @@ def _turned(x: Tensor, at: Turns) -> Tensor:
     return both
 
 
-def _turned_back(grads: Tensor, at: Turns) -> Tensor:
-    """Gradient of x from that of its features."""
+def _turned_back(grads: Tensor, at: CosTable) -> Tensor:
     first, second = grads.chunk(2, -1)
     return torch.addcmul(first * at.sin, second, at.cos)
 
@@ -185,7 +180,7 @@ def _noncausal_backward(
 def _causal_backward(
     plan: _Plan, states: list[Tensor], q: Tensor, k: Tensor, v: Tensor, incoming: _Incoming
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """From the last block to the first; ``back`` sums over the queries of all later blocks."""
+    """Process the blocks in reverse; ``back`` sums over the queries of all later blocks."""
     assert plan.causal is not None
     kind, back = working_dtype(q), _empty_state(k, v)
     dq, dk, dv = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)

@@ -1,0 +1,69 @@
+"""Helpers to export decoding steps, whose inputs and outputs include the tensors of all states, batch first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from nas_core.export.parts import Part, Value
+from nas_core.layers.attention.kinds import AttentionKind, AttentionState, StateValue
+from nas_core.layers.attention.projections import CrossAttentionWeights, SelfAttentionWeights
+
+Weights = SelfAttentionWeights | CrossAttentionWeights
+
+
+class StepTables(nn.Module):
+    """Base of exported steps: restores states with the constants that their kinds look up by position."""
+
+    def _add_tables(self, kinds: Sequence[AttentionKind], rows: int) -> None:
+        self.kinds = list(dict.fromkeys(kinds))
+        for index, kind in enumerate(self.kinds):
+            self.register_buffer(f"table_{index}", kind.step_table(rows), persistent=False)
+
+    def _restored(self, weights: Weights, tensors: Iterator[Tensor], position: Tensor) -> AttentionState:
+        """Return a state from the next of the tensors."""
+        table = getattr(self, f"table_{self.kinds.index(weights.kind)}")
+        row = None if table is None else F.embedding(position, table)
+        return weights.kind.restored([next(tensors) for _ in _described(weights)], position, row)
+
+
+def flat(states: Sequence[AttentionState | None]) -> list[Tensor]:
+    """Return the tensors of all states."""
+    return [tensor for state in states if state is not None for tensor in state.tensors()]
+
+
+def _described(weights: Weights, length: str = "past") -> tuple[StateValue, ...]:
+    dim = weights.out_proj.weight.shape[1] // weights.heads
+    return weights.kind.state_values(weights.heads, dim, length)
+
+
+def state_values(name: str, layer: int, weights: Weights, length: str = "past") -> list[Value]:
+    """Describe the tensors of one layer's state after ``length`` positions."""
+    return [
+        Value(f"{name}_{value.name}_{layer}", value.shape, "positive" if value.positive else "number")
+        for value in _described(weights, length)
+    ]
+
+
+def next_values(past: Sequence[Value]) -> list[Value]:
+    """Describe states after one more position."""
+    grown = {"past": "past + 1"}
+    return [replace(v, name=f"next_{v.name}", shape=tuple(grown.get(d, d) for d in v.shape)) for v in past]  # type: ignore[call-overload]
+
+
+def cache_info(past: Sequence[Value]) -> list[dict[str, Any]]:
+    """Return names and initial shapes of states, for a decoding loop outside."""
+    return [
+        {"input": v.name, "output": f"next_{v.name}", "start": [0 if dim == "past" else dim for dim in v.shape]}
+        for v in past
+    ]
+
+
+def example_inputs(part: Part, sizes: Mapping[str, int], stream: torch.Generator) -> tuple[Tensor, ...]:
+    """Draw inputs with these sizes of dynamic dimensions."""
+    return tuple(value.example(sizes, stream) for value in part.inputs)
