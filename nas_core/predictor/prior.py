@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nas_core.predictor.artifact import read_artifact, write_artifact
-from nas_core.predictor.statistics.boosted_trees import BoostedTrees
 from nas_core.predictor.statistics.operation_features import FEATURES
+from nas_core.predictor.statistics.regressions import BoostedTrees
 
 Array = NDArray[np.float64]
 LINEAR = {

@@ -16,7 +16,7 @@ from nas_core.predictor.acquisition import log_expected_improvement
 from nas_core.predictor.estimator import NNFormerPredictor
 from nas_core.predictor.nn_former.config import NNFormerConfig
 from nas_core.predictor.recipes import Recipe
-from nas_core.predictor.training.trainer import TrainConfig
+from nas_core.predictor.training import TrainConfig
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.slots import Rows
 

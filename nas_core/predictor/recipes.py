@@ -11,7 +11,7 @@ from nas_core.errors import ConfigError, unknown_choice
 from nas_core.graph import Graphs
 from nas_core.predictor.nn_former.config import NNFormerConfig
 from nas_core.predictor.targets import check_scale
-from nas_core.predictor.training.trainer import TrainConfig
+from nas_core.predictor.training import TrainConfig
 
 FOLLOWING = ("attributes", "batch_size", "max_nodes", "operations", "shapes", "static", "statistics")
 """Settings that follow the data unless they are given."""

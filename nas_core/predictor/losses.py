@@ -7,13 +7,15 @@ from torch.nn import functional
 
 
 def ranking_loss(predicted: Tensor, target: Tensor, order: Tensor) -> Tensor:
-    """How far differences of predictions are from those of targets, L1: each item ``(B,)`` against one other, given by
-    the permutation ``order`` (NAR-Former, equation 9; NN-Former weighs it by 0.2)."""
+    """Return the L1 error of the difference of each item ``(B,)`` to another one, drawn by the permutation ``order``.
+
+    NAR-Former, equation 9; NN-Former weighs it by 0.2.
+    """
     return ((predicted - predicted[order]) - (target - target[order])).abs().mean()
 
 
 def pairwise_loss(predicted: Tensor, target: Tensor, temperature: float) -> Tensor:
-    """Logistic loss of all pairs with different targets: ln(1 + exp(-(p_i - p_j) / temperature)) for y_i > y_j."""
+    """Return the mean of ln(1 + exp(-(p_i - p_j) / temperature)) over all pairs with y_i > y_j."""
     above = target[:, None] > target[None, :]
     gaps = (predicted[:, None] - predicted[None, :]) / temperature
     losses = functional.softplus(-gaps) * above
@@ -21,10 +23,10 @@ def pairwise_loss(predicted: Tensor, target: Tensor, temperature: float) -> Tens
 
 
 def relative_loss(predicted: Tensor, target: Tensor) -> Tensor:
-    """Mean squared relative error, for latencies that span orders of magnitude."""
+    """Return the mean squared relative error."""
     return (predicted / target - 1).square().mean()
 
 
 def log_loss(predicted: Tensor, target: Tensor) -> Tensor:
-    """Mean squared difference of logarithms: half and double are equally wrong."""
+    """Return the mean squared difference of logarithms: half and double are equally wrong."""
     return (predicted.log() - target.log()).square().mean()

@@ -1,4 +1,4 @@
-"""Training of a predictor: batches of equal-sized graphs, each graph twice, warm-up and cosine, averaged weights."""
+"""Training of NN-Former: batches of equal-sized graphs, each graph twice, warm-up and cosine, averaged weights."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ from nas_core.errors import ConfigError, unknown_choice
 from nas_core.graph import Graphs
 from nas_core.precision import check_precision, computing_in, tf32
 from nas_core.predictor.artifact import below
+from nas_core.predictor.device import CHOICES, chosen_precision, on_host, uploaded
+from nas_core.predictor.losses import log_loss, pairwise_loss, ranking_loss, relative_loss
 from nas_core.predictor.nn_former.batch import TOKENS, Batch, Topology
 from nas_core.predictor.nn_former.model import NNFormer
 from nas_core.predictor.nn_former.packed import PACKED_FROM, PackedBatch, PackedSet, PackedTopology, packable
-from nas_core.predictor.nn_former.place import on_host, uploaded
-from nas_core.predictor.precision import CHOICES, chosen_precision
-from nas_core.predictor.training.losses import log_loss, pairwise_loss, ranking_loss, relative_loss
-from nas_core.predictor.training.progress import EVERY
+from nas_core.predictor.progress import EVERY
 from nas_core.random_streams import seed_streams
 
 _RANGES = {
@@ -46,14 +45,14 @@ _RANGES = {
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """How a predictor is trained; the defaults are the paper's for accuracy (its supplement, 2.1)."""
+    """Settings of a training; the defaults are the paper's for accuracy (its supplement, 2.1)."""
 
     epochs: int = 3000
     """Passes over the training graphs."""
     batch_size: int = 128
     """Graphs per step."""
     copies: int = 2
-    """How often each is in its batch: two for the consistency loss."""
+    """Copies of each graph in its batch: two for the consistency loss."""
     lr: float = 1e-4
     """Peak learning rate of AdamW."""
     warmup: float = 0.1
@@ -105,8 +104,8 @@ class TrainConfig:
 
 
 PART_POSITIONS, PART_GRAPHS = 2400, 16
-"""A batch on a CPU is computed in parts of about so many positions, and of at least so many graphs. Graphs are then
-compared to others of their part, a random subset of the batch."""
+"""Positions, and least graphs, of the parts that a CPU splits a batch into. The ranking loss then compares graphs of
+one part, a random subset of the batch."""
 SMALL = 32
 """Nodes of graphs whose masks are kept for the whole training."""
 RESIDENT_BYTES = 2 * 2**30
@@ -117,7 +116,7 @@ Part = tuple[Batch | PackedBatch, Topology | PackedTopology, Tensor]
 
 
 class Bucket:
-    """Training graphs that meet in batches; an accelerator holds all of them."""
+    """Training graphs that share batches; an accelerator holds all of them."""
 
     def __init__(self, graphs: Graphs, rows: NDArray[np.int64], targets: NDArray[np.float32], model: NNFormer) -> None:
         self.config = model.config
@@ -137,43 +136,30 @@ class Bucket:
         return len(self.graphs)
 
     def parts(self, count: int) -> int:
-        """In how many parts a batch of so many graphs is computed: on a CPU activations stay in its cache."""
+        """Return the number of parts of a batch of ``count`` graphs: on a CPU their activations fit its cache."""
         if self.packs or not on_host(self.device):
             return 1
         tokens = TOKENS if self.config.readout == "class_token" else 0
         return math.ceil(count / max(PART_GRAPHS, PART_POSITIONS // (self.largest + tokens)))
 
     def take(self, chosen: NDArray[np.int64], index: Tensor, copies: int) -> Part:
-        """So many copies of those graphs, one copy after another; ``index`` is ``chosen`` on the device."""
-        twice, index = np.tile(chosen, copies), index.repeat(copies)
+        """Return ``copies`` of those graphs, one copy after another; ``index`` is ``chosen`` on the device."""
+        rows, index = np.tile(chosen, copies), index.repeat(copies)
         if self.set is not None:
-            return *self.set.take(twice, index), self.targets[index]
-        batch = Batch.of(self.graphs, twice, self.device) if self.batch is None else self.batch.take(index)
+            return *self.set.take(rows, index), self.targets[index]
+        batch = Batch.of(self.graphs, rows, self.device) if self.batch is None else self.batch.take(index)
         topology = Topology.of(batch, self.config) if self.topology is None else self.topology.take(index)
         return batch, topology, self.targets[index]
 
 
-def epoch_of(
-    buckets: list[Bucket], size: int, stream: np.random.Generator
-) -> list[tuple[Bucket, NDArray[np.int64], Tensor]]:
-    """All batches of an epoch in the order drawn from ``stream``: graphs of one bucket, by their numbers on the host
-    and on the device, where these are sent once."""
-    batches = []
-    for bucket in buckets:
-        order = stream.permutation(len(bucket))
-        there = uploaded(order, bucket.device)
-        batches += [(bucket, order[i : i + size], there[i : i + size]) for i in range(0, len(bucket), size)]
-    return [batches[i] for i in stream.permutation(len(batches))]
-
-
 CHECKED = EVERY
-"""Steps between two looks at the loss; each look waits for the device."""
+"""Steps between two checks of the loss; each check waits for the device."""
 _SCALED = ("scale", "_growth_tracker")
-"""What changes in torch's scaler of fp16 losses."""
+"""State of torch's scaler of fp16 losses."""
 
 
 class Trainer:
-    """Trains one model on graphs and targets; :meth:`steps` does the work, one update per item.
+    """Training of one model on graphs and targets, one update per item of :meth:`steps`.
 
     On an accelerator a step reads nothing back, so that the host runs ahead of it.
 
@@ -206,15 +192,15 @@ class Trainer:
         self.averaged = [p.detach().clone() for p in model.parameters()] if config.ema else []
 
     def steps(self) -> Iterator[Tensor]:
-        """One update after another, from where the trainer stands to the end; yields the loss.
+        """Yield the loss of each remaining update.
 
         Raises:
             ConfigError: the loss is no finite number, found at the latest after :data:`CHECKED` steps or at the end.
             GraphError: a graph has more nodes, or another operation, than the model was built for.
         """
         while self.done < self.total:
-            plan = self._epoch()
-            for bucket, chosen, index in plan[self.done % self.steps_per_epoch :]:
+            batches = self._epoch()
+            for bucket, chosen, index in batches[self.done % self.steps_per_epoch :]:
                 loss = self._step(bucket, chosen, index)
                 if (self.done % CHECKED == 0 or self.finished) and not math.isfinite(loss):
                     raise self._diverged(f"the loss is {loss:g}")
@@ -222,11 +208,11 @@ class Trainer:
 
     @property
     def finished(self) -> bool:
-        """Whether the last step was taken."""
+        """Return whether the last step was taken."""
         return self.done == self.total
 
     def check(self) -> None:
-        """Raise a ConfigError where a weight is no finite number."""
+        """Raise a ConfigError if a weight is no finite number."""
         if not all(bool(torch.isfinite(parameter).all()) for parameter in self.model.parameters()):
             raise self._diverged("a weight is no finite number")
 
@@ -237,9 +223,18 @@ class Trainer:
         )
 
     def _epoch(self) -> list[tuple[Bucket, NDArray[np.int64], Tensor]]:
-        """Batches of the epoch that ``done`` lies in; drawn from its number, so that resumed runs repeat them."""
-        stream = np.random.default_rng([self.config.seed, 1, self.done // self.steps_per_epoch])
-        return epoch_of(self.buckets, self.config.batch_size, stream)
+        """Draw the batches of the current epoch, by rows on the host and on the device, from the epoch's number: resumed
+        runs repeat them."""
+        stream, size = (
+            np.random.default_rng([self.config.seed, 1, self.done // self.steps_per_epoch]),
+            self.config.batch_size,
+        )
+        batches = []
+        for bucket in self.buckets:
+            order = stream.permutation(len(bucket))
+            index = uploaded(order, bucket.device)
+            batches += [(bucket, order[i : i + size], index[i : i + size]) for i in range(0, len(bucket), size)]
+        return [batches[i] for i in stream.permutation(len(batches))]
 
     def _step(self, bucket: Bucket, chosen: NDArray[np.int64], index: Tensor) -> Tensor:
         config, count = self.config, len(chosen)
@@ -252,10 +247,14 @@ class Trainer:
         parts = bucket.parts(count)
         with tf32(self.precision == "tf32"):
             losses = [
-                self._gradients(bucket, part, there, len(part) / count)
-                for part, there in zip(np.array_split(chosen, parts), index.tensor_split(parts), strict=True)
+                self._gradients(bucket, rows, part, len(rows) / count)
+                for rows, part in zip(np.array_split(chosen, parts), index.tensor_split(parts), strict=True)
             ]
-        self._update()
+        if config.clip:
+            self.scaler.unscale_(self.optimizer)
+            nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
+        self.scaler.step(self.optimizer)  # in fp16 skipped where a gradient overflowed
+        self.scaler.update()
         if self.averaged:
             with torch.no_grad():
                 torch._foreach_lerp_(self.averaged, list(self.model.parameters()), 1 - config.ema)
@@ -263,7 +262,7 @@ class Trainer:
         return torch.stack(losses).sum()
 
     def _gradients(self, bucket: Bucket, chosen: NDArray[np.int64], index: Tensor, share: float) -> Tensor:
-        """Add the gradients of a part of the batch, and give its share of the loss."""
+        """Add the gradients of a part of the batch, and return its share of the loss."""
         batch, topology, target = bucket.take(chosen, index, self.config.copies)
         with computing_in(self.precision, self.device):
             predicted = self.model(batch, topology)
@@ -271,16 +270,8 @@ class Trainer:
         self.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
         return loss.detach()
 
-    def _update(self) -> None:
-        """One step of the optimizer; in fp16 left out where a gradient overflowed."""
-        if self.config.clip:
-            self.scaler.unscale_(self.optimizer)
-            nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
-        self.scaler.step(self.optimizer)
-        self.scaler.update()
-
     def loss_of(self, predicted: Tensor, target: Tensor, count: int) -> Tensor:
-        """The loss of predictions for two copies of ``count`` graphs."""
+        """Return the loss of predictions for two copies of ``count`` graphs."""
         config = self.config
         if config.loss == "relative":
             loss = 2 * relative_loss(predicted, target)
@@ -298,7 +289,7 @@ class Trainer:
         return loss
 
     def rate_share(self, step: int) -> float:
-        """Learning rate of a step as a share of the peak."""
+        """Return the learning rate of a step as a share of the peak."""
         config, warm = self.config, self.config.warmup * self.total
         if step < warm:
             return step / warm
@@ -307,7 +298,12 @@ class Trainer:
         return config.final_lr + (1 - config.final_lr) * falling
 
     def state(self) -> dict[str, Tensor]:
-        """All that changes during training, by name; with the arguments of the trainer it continues identically."""
+        """Return all that changes during training, by name; a trainer with equal arguments resumes from it identically.
+
+        Raises:
+            ConfigError: a weight is no finite number.
+        """
+        self.check()
         named = {"done": torch.tensor(self.done)}
         named |= {f"model.{name}": value for name, value in self.model.state_dict().items()}
         named |= {f"averaged.{i}": value for i, value in enumerate(self.averaged)}
@@ -317,29 +313,29 @@ class Trainer:
         return named | {f"scaler.{name}": torch.tensor(scale[name]) for name in _SCALED if name in scale}
 
     def restore(self, named: dict[str, Tensor]) -> None:
-        """Inverse of :meth:`state`.
+        """Invert :meth:`state`.
 
         Raises:
-            KeyError, RuntimeError, ValueError: it belongs to another training.
+            KeyError, RuntimeError, ValueError: the state is of another training.
         """
         self.model.load_state_dict(below("model.", named))
         self.averaged = [named[f"averaged.{i}"].to(x.device) for i, x in enumerate(self.averaged)]
         moments: dict[int, dict[str, Tensor]] = {}
         for name, value in named.items():
             if name.startswith("optimizer."):
-                _, index, what = name.split(".", 2)
-                moments.setdefault(int(index), {})[what] = value
+                _, index, moment = name.split(".", 2)
+                moments.setdefault(int(index), {})[moment] = value
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": moments})
         if self.scaler.is_enabled():
-            known = {name: named[f"scaler.{name}"].item() for name in _SCALED}
-            self.scaler.load_state_dict({**self.scaler.state_dict(), **known})
+            scales = {name: named[f"scaler.{name}"].item() for name in _SCALED}
+            self.scaler.load_state_dict({**self.scaler.state_dict(), **scales})
         done = int(named["done"])
         if not 0 <= done <= self.total:
             raise ValueError(f"step {done} of {self.total}")
         self.done = done
 
     def settle(self) -> None:
-        """Give the model its averaged weights, which predict better than the last ones.
+        """Load the averaged weights into the model.
 
         Raises:
             ConfigError: a weight is no finite number.
