@@ -1,4 +1,4 @@
-"""What an architecture will score, learned from graphs."""
+"""Predictors of accuracy or latency, fitted to graphs of architectures."""
 
 from nas_core.predictor.acquisition import expected_improvement, log_expected_improvement
 from nas_core.predictor.base import ACCURACY_MODELS, AccuracyModel, load_accuracy_model, parsed_accuracy_settings

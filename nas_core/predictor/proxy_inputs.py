@@ -1,8 +1,7 @@
-"""Zero-cost proxies as inputs of a predictor: numbers of a whole network, by name, beside its graph.
+"""Zero-cost proxies as inputs of a predictor: numbers of a whole network, by name.
 
-A proxy tells by its order: values of one kind differ by orders of magnitude, and a network through which nothing flows
-has minus infinity or minus 10^8. What a predictor reads is therefore the quantile of a value among those of the
-training graphs, as of a normal distribution.
+Values of one proxy differ by orders of magnitude, and may be infinite, so that only their order is used: a predictor
+reads the quantile of a value among those of the training graphs, as of a normal distribution.
 """
 
 from __future__ import annotations
@@ -19,27 +18,27 @@ from nas_core.errors import ConfigError, DataError
 from nas_core.graph import Graphs, with_static
 
 Scores = Mapping[str, ArrayLike] | Sequence[Mapping[str, float]]
-"""Scores by the name of the proxy: ``{"nwot": (G,), ..}``, or for each graph one mapping of all names, such as
-:func:`nas_core.proxies.zero_cost` gives."""
+"""Scores by the name of the proxy: ``{"nwot": (G,), ..}``, or for each graph the result of
+:func:`nas_core.proxies.zero_cost`."""
 POINTS = 129
-"""Quantiles that are kept of each proxy."""
+"""Quantiles stored of each proxy."""
 MIDDLE = 4.0
-"""What the median becomes, in deviations: above 0, since some networks read logarithms."""
+"""Value of the median, in standard deviations: above 0, since some networks read logarithms."""
 
 
 @dataclass(frozen=True)
 class ProxyInputs:
-    """Names of proxies, and the order of their values among training graphs."""
+    """Names of proxies, and quantiles of their values among training graphs."""
 
     names: tuple[str, ...]
     values: tuple[tuple[float, ...], ...]
     """Finite values of each proxy among training graphs, ascending"""
     deviations: tuple[tuple[float, ...], ...]
-    """What stands for them: deviations of a normal distribution, ascending"""
+    """Quantiles of a normal distribution for them, ascending"""
 
     @classmethod
     def fit(cls, scores: Scores, graphs: int) -> ProxyInputs:
-        """From the scores of so many training graphs.
+        """Fit the quantiles of training graphs.
 
         Raises:
             DataError: no proxies, another number of scores, or one that is no number.
@@ -50,8 +49,7 @@ class ProxyInputs:
         return cls(names, values, deviations)
 
     def put(self, graphs: Graphs, scores: Scores | None) -> Graphs:
-        """These graphs with the proxies behind their static features. Scores of other proxies are passed over; values
-        beyond those of the training graphs count as the nearest of them.
+        """Append the proxies to the static features of graphs. Values are clipped to those of the training graphs.
 
         Raises:
             ConfigError: no scores, or a proxy is missing. DataError: as of :meth:`fit`.
@@ -66,7 +64,7 @@ class ProxyInputs:
         return with_static(graphs, np.stack(columns, 1) + MIDDLE)
 
     def to_json(self) -> dict[str, Any]:
-        """By name; :meth:`from_json` is the inverse."""
+        """Return values and quantiles by name."""
         pairs = zip(self.values, self.deviations, strict=True)
         return {name: [list(x), list(y)] for name, (x, y) in zip(self.names, pairs, strict=True)}
 
@@ -88,18 +86,14 @@ def _names(scores: Scores) -> tuple[str, ...]:
 
 
 def _table(scores: Scores, names: Sequence[str], graphs: int) -> NDArray[np.float64]:
-    """``(P, G)`` scores of these proxies."""
+    """Return the scores ``(P, G)`` of these proxies."""
     _names(scores)
-    if isinstance(scores, Mapping):
-        absent = [name for name in names if name not in scores]
-        rows: list[Any] = [scores[name] for name in names if name in scores]
-    else:
-        absent = [name for name in names if any(name not in each for each in scores)]
-        rows = [] if absent else [[each[name] for each in scores] for name in names]
-    if absent:
+    whole = [scores] if isinstance(scores, Mapping) else scores
+    if absent := [name for name in names if any(name not in mapping for mapping in whole)]:
         raise ConfigError(f"proxies lack {', '.join(absent)}; expected scores of {', '.join(names)} for each graph")
+    columns = [scores[name] if isinstance(scores, Mapping) else [one[name] for one in scores] for name in names]
     try:
-        table = np.array([np.asarray(row, np.float64) for row in rows])
+        table = np.array([np.asarray(column, np.float64) for column in columns])
     except (TypeError, ValueError):
         raise DataError(
             f"proxies {', '.join(names)} are no numbers of equal length; expected one each for each graph"
@@ -107,15 +101,15 @@ def _table(scores: Scores, names: Sequence[str], graphs: int) -> NDArray[np.floa
     if table.shape != (len(names), graphs):
         raise DataError(f"proxies have shape {table.shape[1:]} for {graphs} graphs; expected one score for each graph")
     if np.isnan(table).any():
-        wrong, graph = (int(x) for x in np.argwhere(np.isnan(table))[0])
+        proxy, graph = np.argwhere(np.isnan(table))[0]
         raise DataError(
-            f"proxy {names[wrong]} of graph {graph} (from 0) is no number; leave the graph or the proxy out"
+            f"proxy {names[proxy]} of graph {graph} (from 0) is no number; leave the graph or the proxy out"
         )
     return table
 
 
 def _quantiles(column: NDArray[np.float64]) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Ascending values, and the deviations of a normal distribution that stand for them."""
+    """Return ascending values and their quantiles of a normal distribution."""
     from scipy.stats import rankdata  # takes as long to import as torch
 
     finite = column[np.isfinite(column)]

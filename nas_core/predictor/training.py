@@ -223,8 +223,7 @@ class Trainer:
         )
 
     def _epoch(self) -> list[tuple[Bucket, NDArray[np.int64], Tensor]]:
-        """Draw the batches of the current epoch, by rows on the host and on the device, from the epoch's number: resumed
-        runs repeat them."""
+        """Draw the batches of the current epoch, as rows on host and device; resumed runs repeat them."""
         stream, size = (
             np.random.default_rng([self.config.seed, 1, self.done // self.steps_per_epoch]),
             self.config.batch_size,

@@ -1,7 +1,7 @@
 """The seven zero-cost proxies: params, flops, synflow, nwot, jacov, grad_norm, snip.
 
-Definitions follow Abdelfattah et al., "Zero-Cost Proxies for Lightweight NAS", ICLR 2021, section 3.2. Sums over weights
-run over matrices and kernels, without biases and gains. Batch norms use the statistics of the batch.
+Definitions follow Abdelfattah et al., "Zero-Cost Proxies for Lightweight NAS", ICLR 2021, section 3.2. Weights are
+matrices and kernels, without biases and gains.
 """
 
 from __future__ import annotations
@@ -164,8 +164,7 @@ def jacov(trial: Trial) -> float:
 
     Mellor et al., first version (2020). The Jacobian of a sample is the gradient of the sum of all outputs of the batch
     for the sample's input: through batch norms samples act on each other. Tokens are replaced by their embeddings.
-    Constant Jacobians count as fully correlated, so that a network with equal answers to all inputs has the lowest score
-    (published: -1e8). Without correlation the score is about -B.
+    Constant Jacobians count as fully correlated (published score: -1e8). Without correlation the score is about -B.
     """
     tensors, sources = trial.tensors(), list[Tensor]()
     inputs = tuple(tensor.detach().clone().requires_grad_(tensor.is_floating_point()) for tensor in trial.inputs)
@@ -200,11 +199,9 @@ def synflow(trial: Trial) -> float:
     """Return the logarithm of the sum over all weights of ``|w| * dR/d|w|``, R the sum of the outputs for ones.
 
     Tanaka et al., "Pruning neural networks without any data by iteratively conserving synaptic flow", NeurIPS 2020.
-    All parameters and buffers are taken without sign, in float64. Norms pass their input through: after a norm the
-    signal has the same size in every network. Networks that read tokens get the first row of the batch in place of ones.
-    The output of a softmax counts as constant, so that values flow through attention, queries and keys do not; inside
-    of ``nn.MultiheadAttention``, one function of torch, this is not done. Published values are the same logarithms, but
-    0 for a cell without any flow.
+    Parameters and buffers are taken without sign, in float64. Norms pass their input through. Networks that read tokens
+    get the first row of the batch in place of ones. The output of a softmax counts as constant, except inside of
+    ``nn.MultiheadAttention``, one function of torch. Published values are 0 for a cell without any flow.
     """
     exact = torch.float32 if trial.inputs[0].device.type == "mps" else torch.float64  # mps has no doubles
     tensors = {name: _unsigned(tensor) for name, tensor in trial.tensors(exact).items()}

@@ -31,7 +31,7 @@ class Attention(nn.Module):
 class FeedForward(nn.Module):
     """BGIFFN, equations 11 to 13; ``vanilla``: without its graph part.
 
-    It sums before it projects, since inputs have fewer channels; the bias is then multiplied by the number of relatives.
+    Sums come before the projection, which widens; its bias is multiplied by the number of relatives.
     """
 
     def __init__(self, config: NNFormerConfig) -> None:

@@ -1,4 +1,4 @@
-"""Large graphs packed into one: all nodes in one row, relatives as lists of pairs, at a cost that is linear in edges."""
+"""Large graphs packed into one: all nodes in one row, relatives as pairs, at a cost that is linear in edges."""
 
 from __future__ import annotations
 
@@ -315,9 +315,9 @@ class _Spans:
         self.first = uploaded(np.cumsum(counts) - counts, device)
 
     def of(self, rows: NDArray[np.int64], index: Tensor) -> tuple[Tensor, Tensor]:
-        """Return positions ``(P,)`` of the items of those graphs, and the place of each item's graph among them ``(P,)``.
+        """Return positions ``(P,)`` of the items of those graphs, and the place of each item's graph ``(P,)``.
 
-        The host counts the items itself and does not synchronise.
+        The host counts the items and does not synchronise.
         """
         total, counts = int(self.host_counts[rows].sum()), self.counts[index]
         owners = torch.repeat_interleave(counts, output_size=total)

@@ -103,9 +103,8 @@ CELLS = 2**26
 def graph_statistics(graphs: Graphs, operations: int) -> Array:
     """Return statistics ``(G, F)`` of graphs in topological order, about operations³ of them.
 
-    They count operations, pairs and triples of operations along edges, edges of each operation, and operations next to
-    the first and last node; and over all paths from the first to the last node: their number, the longest, the shortest,
-    and operations of each kind (mean, most, least).
+    They count operations, pairs and triples of operations along edges, edges of each operation, operations next to the
+    first and last node, and over all paths between these: their number, lengths, and operations of each kind.
 
     Args:
         operations: number of kinds; indices are below it.

@@ -97,7 +97,7 @@ class StatisticsModel:
         prior: Prior | None = None,
         scale: TargetScale = UNSCALED,
     ) -> tuple[StatisticsModel, Array]:
-        """Fit graphs to scaled targets ``(G,)`` and return the model and out-of-fold predictions of its parts ``(K, G)``.
+        """Fit graphs to scaled targets ``(G,)``; return the model and out-of-fold predictions of its parts ``(K, G)``.
 
         Args:
             processes: Gaussian processes; a single one reads all statistics.
