@@ -313,8 +313,8 @@ class AccuracyModel(Configured, ABC):
     def _with_spread(self, deviation: Array | None) -> Array:
         if deviation is None:
             raise ConfigError(
-                f"{self.title!r} has no spread{'' if self.fitted else ' before a fit'}: it was not validated on held-out"
-                f" graphs; {WITH_SPREAD}"
+                f"{self.title!r} has no spread{'' if self.fitted else ' before a fit'}, since it saw all graphs;"
+                f" {WITH_SPREAD}"
             )
         return deviation
 

@@ -33,8 +33,8 @@ RANKING = Recipe(
 The logistic loss of all pairs is RankNAS's; targets by rank remove the scale of the values."""
 
 THREADS = 1
-"""Threads of torch: small matrices gain nothing from more, and rankings that depend on their number could not be resumed
-on another machine."""
+"""Threads of torch: small matrices gain nothing from more, and a search whose rankings depend on their number could not
+be resumed on another machine."""
 
 
 class GraphRanker:
@@ -93,7 +93,10 @@ class NNFormerRanker(GraphRanker):
     def __init__(self, space: SearchSpace, seed: int = 0, recipe: Recipe = RANKING) -> None:
         kind = check_readable(space)
         # Sizes for all networks of the space, not only for those of the fit.
-        sizes = {"max_nodes": len(kind.graph(space.largest())) + 1, "operations": kind.operations_of(space)}
+        sizes: dict[str, Any] = {
+            "max_nodes": len(kind.graph(space.largest())) + 1,
+            "operations": kind.operations_of(space),
+        }
         super().__init__(space, NNFormerPredictor(recipe, seed=seed, unseen="ignore", **sizes))
 
     def score(self, rows: Rows) -> NDArray[np.float64]:

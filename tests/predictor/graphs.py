@@ -1,12 +1,14 @@
-"""Small random graphs for tests of predictors."""
+"""Small random graphs and networks for tests of predictors."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import torch
 
 from nas_core.graph import Graph, Graphs
+from nas_core.predictor import NNFormer, NNFormerConfig
 
 TINY: dict[str, Any] = {"dim": 32, "depth": 2, "epochs": 8, "lr": 1e-3}
 """Settings of a predictor that is fitted in a moment."""
@@ -45,3 +47,13 @@ def paths_of(graph: Graph) -> list[list[int]]:
             found.append(path)
         open_ += [[*path, child] for child in children[path[-1]]]
     return found
+
+
+def lively(config: NNFormerConfig) -> NNFormer:
+    """A model without initial constants in its biases, norms and scales."""
+    torch.manual_seed(5)
+    model = NNFormer(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter), alpha=0.1)
+    return model

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -303,7 +303,7 @@ class StatisticsPredictor(AccuracyModel):
     """Mixture of Gaussian processes and boosted trees on graph statistics, without NN-Former."""
 
     name = "statistics"
-    config_class = StatisticsConfig
+    config_class: ClassVar[type[_Settings]] = StatisticsConfig
     _model: StatisticsModel
     _scale: TargetScale
     _mixture: Mixture
@@ -311,8 +311,9 @@ class StatisticsPredictor(AccuracyModel):
     def learn(self, graphs: Graphs, targets: Array, progress: Progress | None, checkpoint: Path | None) -> None:
         scale = TargetScale.fitted(self.config.targets, targets)
         learned, fold = scale.learn(targets), fold_of(graphs, self.seed)
+        processes, trees = self.config.members
         model, held_out = StatisticsModel.fit_out_of_fold(
-            graphs, learned, *self.config.members, self.seed, fold, progress, scale=scale
+            graphs, learned, processes, trees, self.seed, fold, progress, scale=scale
         )
         mixture = Mixture.fit(held_out, learned, targets, scale, [1 / len(held_out)] * len(held_out))
         self._model, self._scale, self._mixture = model, scale, mixture

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from nas_core.predictor.training.losses import log_loss, pairwise_loss, ranking_loss, relative_loss
+from nas_core.predictor.losses import log_loss, pairwise_loss, ranking_loss, relative_loss
 
 TARGET = torch.tensor([1.0, 2.0, 4.0])
 

@@ -13,8 +13,7 @@ from nas_core.predictor import Batch, NNFormer, NNFormerConfig
 from nas_core.predictor.nn_former.scorer import Frozen, Scorer, StaticForward, score
 from tests.devices import PRECISIONS, close_in
 from tests.predictor.accelerated import as_accelerator  # noqa: F401 - a fixture
-from tests.predictor.graphs import random_graphs
-from tests.predictor.nn_former.lively import lively
+from tests.predictor.graphs import lively, random_graphs
 
 pytestmark = pytest.mark.usefixtures("as_accelerator")
 GRAPHS = random_graphs((7,) * 700 + (5,) * 30)
@@ -79,26 +78,12 @@ def test_memory_of_a_pass_is_used_again(device: str) -> None:
         torch.testing.assert_close(each, frozen.dense(part), rtol=1e-5, atol=1e-6)
 
 
-def test_in_the_callers_stream(device: str) -> None:
-    expected, scorer = plain(model_of()), Scorer(model_of().to(device), "fp32")
-    for _ in range(3):
-        with other_stream(device):
-            np.testing.assert_allclose(scorer(GRAPHS), expected, atol=1e-4)
-
-
 def test_threads_do_not_mix(device: str) -> None:
     expected, scorer = plain(model_of()), Scorer(model_of().to(device), "fp32")
     parts = [np.arange(start, start + 25) for start in range(0, 700, 25)]
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda rows: scorer(GRAPHS.take(rows)), parts * 3))
     np.testing.assert_allclose(np.concatenate(found), np.tile(expected[:700], 3), atol=1e-4)
-
-
-def test_outside_inference_mode(device: str) -> None:
-    scorer = Scorer(model_of().to(device), "fp32")
-    first = scorer(GRAPHS)
-    with torch.inference_mode():
-        np.testing.assert_array_equal(scorer(GRAPHS), first)
 
 
 def test_models_of_two_devices_in_turns(second_device: str) -> None:

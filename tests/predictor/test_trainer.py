@@ -1,4 +1,4 @@
-"""Each part of an update, against what it has to be."""
+"""Each part of an update against its definition."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from torch import Tensor
 
 from nas_core.errors import ConfigError
 from nas_core.predictor import NNFormer, NNFormerConfig, TrainConfig, Trainer
-from nas_core.predictor.training import trainer as module
-from nas_core.predictor.training.losses import pairwise_loss, ranking_loss, relative_loss
+from nas_core.predictor import training as module
+from nas_core.predictor.losses import pairwise_loss, ranking_loss, relative_loss
 from tests.predictor.graphs import random_graphs, sizes_of_operations
 
 GRAPHS = random_graphs((5, 6, 7) * 4, seed=1)
@@ -149,3 +149,18 @@ def test_divergence_is_an_error() -> None:
     with pytest.raises(ConfigError, match="after step 6 of 6"):
         for _ in short.steps():
             pass
+
+
+def test_a_batch_in_parts_is_one_update(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PART_GRAPHS", 2)
+    updates = []
+    for positions in (10**6, 12):
+        monkeypatch.setattr(module, "PART_POSITIONS", positions)
+        trainer = trainer_of(dropout=0.0, batch_size=64, rank_weight=0.0)
+        assert trainer.buckets[0].parts(4) == (1 if positions > 12 else 2)
+        losses = [float(loss) for _, loss in zip(range(3), trainer.steps(), strict=False)]
+        updates.append((losses, [x.detach().clone() for x in trainer.model.parameters()]))
+    (whole, expected), (parts, weights) = updates
+    np.testing.assert_allclose(parts, whole, rtol=1e-5)
+    for a, b in zip(weights, expected, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-5)
