@@ -53,7 +53,6 @@ def log_expected_improvement(mean: ArrayLike, spread: ArrayLike, best: float, *,
 
 
 def _log_unit(z: Array) -> Array:
-    """Return ``log(z Phi(z) + phi(z))``."""
     near, below = np.maximum(z, -1.0), np.clip(z, FAR, -1.0)
     direct = np.log(near * ndtr(near) + np.exp(-(near**2) / 2) / ROOT)
     # Phi(z) / phi(z) = sqrt(pi / 2) erfcx(-z / sqrt(2)); 1 + z Phi / phi loses its digits from about -1e5 on.
@@ -64,7 +63,6 @@ def _log_unit(z: Array) -> Array:
 
 
 def _checked(mean: ArrayLike, spread: ArrayLike, best: float, maximize: bool) -> tuple[Array, Array]:
-    """Return the differences from the best value and the standard deviations."""
     values, deviation = np.asarray(mean, np.float64), np.asarray(spread, np.float64)
     if not (np.isfinite(values).all() and np.isfinite(deviation).all() and np.isfinite(best)):
         raise ConfigError("a mean, a spread or the best value is no finite number; leave such networks out")

@@ -28,12 +28,7 @@ NOT_BY_ITSELF = (
 
 
 def write_artifact(path: str | Path, kind: str, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-    """Write a file, or leave the existing one on an error.
-
-    Raises:
-        ConfigError: the name does not end in .safetensors.
-        NasExtError: it cannot be written.
-    """
+    """Write a file, or leave the existing one on an error."""
     if not str(path).endswith(".safetensors"):
         raise ConfigError(
             f"predictors are kept in safetensors files, got {path}; give a name that ends in .safetensors"
@@ -56,11 +51,7 @@ def _checksum(header: str, tensors: Mapping[str, Tensor]) -> str:
 
 
 def read_artifact(path: str | Path, kind: str | Collection[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Return header and tensors of a file of that kind, or of one of those kinds.
-
-    Raises:
-        DataError: the file is missing, damaged, of another version or of another kind.
-    """
+    """Return header and tensors of a file of that kind, or of one of those kinds."""
     if not Path(path).is_file():
         raise DataError(f"file not found: {path}; 'nas-ext lab predictor train' makes a predictor")
     try:

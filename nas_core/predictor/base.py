@@ -287,7 +287,6 @@ class AccuracyModel(Configured, ABC):
         return (np.zeros(0), np.zeros(0)) if data is None else self.estimate(self._with_ends(data))
 
     def _read(self, graphs: Iterable[Graph] | Graphs, proxies: Scores | None) -> Graphs | None:
-        """Check graphs and add proxies; None: there are no graphs."""
         if not self.ready:
             self.require_fitted("predict with")
         data = topological(Graphs.of(graphs))

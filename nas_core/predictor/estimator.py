@@ -49,7 +49,6 @@ class FittedState:
     """Learned shares of the networks, as one part, and of each of the statistics' parts"""
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the scorers, which are bound to memory of a device."""
         return {name: value for name, value in self.__dict__.items() if name != "scorers"}
 
     @property
@@ -294,7 +293,6 @@ class NNFormerPredictor(AccuracyModel):
         return trainer.model.eval()
 
     def _resumable(self, graphs: Graphs, values: Array) -> dict[str, Any]:
-        """Return settings and data that a resumed fit must share."""
         digest = hashlib.sha256(values.tobytes())
         for array in (graphs.ops, graphs.edges, graphs.sizes, *(getattr(graphs, name) for name in FEATURES)):
             digest.update(b"" if array is None else array.tobytes())

@@ -32,10 +32,6 @@ def holdout_split(graphs: Graphs, share: float, seed: int) -> tuple[NDArray[np.i
 
     Args:
         share: share of the held-out graphs; 0: none.
-
-    Raises:
-        ConfigError: the share is not from 0 to below 1.
-        DataError: a side has fewer than two graphs.
     """
     if not 0 <= share < 1:
         raise ConfigError(f"holdout is {share}; expected a share from 0 to below 1, such as 0.1")
@@ -80,9 +76,6 @@ def read_records(
         reader: makes graphs of architectures; operations of graphs must be among its operations too.
         target: field with the number to learn.
         proxies: names in the field ``proxies`` (``{"nwot": 371.2, ..}``, as ``nas-ext lab proxies`` writes it).
-
-    Raises:
-        DataError: the file is missing, empty or no JSON Lines, or a record has no graph or target, or an invalid one.
     """
     graphs: list[Graph] = []
     targets: list[float] = []
@@ -149,12 +142,7 @@ def _scores(record: Mapping[str, Any], proxies: Sequence[str]) -> dict[str, floa
 
 
 def new_file(path: Path, force: bool, inputs: Iterable[Path] = (), suffixes: Sequence[str] = ()) -> Path:
-    """Return the path if a result may be written there.
-
-    Raises:
-        ConfigError: it exists without ``force``, is an input or a folder, or has another suffix.
-        DataError: it is a pipe, a socket or a device.
-    """
+    """Return the path if a result may be written there."""
     if suffixes and path.suffix not in suffixes:
         raise ConfigError(f"output {path}: expected a name that ends in {' or '.join(suffixes)}")
     if path.is_dir():
@@ -168,11 +156,7 @@ def new_file(path: Path, force: bool, inputs: Iterable[Path] = (), suffixes: Seq
 
 
 def only_training(out: Path) -> AbstractContextManager[int]:
-    """Lock out other trainings of ``out``, which would share its checkpoints.
-
-    Raises:
-        ConfigError: another process trains it.
-    """
+    """Lock out other trainings of ``out``, which would share its checkpoints."""
     return only_process(out.with_name(f"{out.name}.lock"), f"is training {out}", "give another name")
 
 
@@ -193,11 +177,7 @@ def prediction_rows(
 
 
 def write_predictions(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write rows as JSON Lines, or as a table if the name ends in .csv.
-
-    Raises:
-        NasExtError: the file cannot be written.
-    """
+    """Write rows as JSON Lines, or as a table if the name ends in .csv."""
     if path.suffix == ".csv":
         text = io.StringIO()
         names = list(dict.fromkeys(name for row in rows for name in row))

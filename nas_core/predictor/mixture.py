@@ -91,16 +91,10 @@ class Mixture:
         return shares @ rows, np.sqrt(variance)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fields by name."""
         return {**vars(self), "shares": list(self.shares)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], parts: int) -> Mixture:
-        """Invert :meth:`to_json`.
-
-        Raises:
-            DataError: shares of another number of parts.
-        """
         shares = tuple(data["shares"])
         if len(shares) != parts:
             raise DataError(f"{len(shares)} shares of {parts} parts of a predictor")

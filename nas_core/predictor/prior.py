@@ -114,7 +114,6 @@ class Prior:
 
 
 def _trees(features: Array, targets: Array, weights: Array, names: Sequence[str], seed: int) -> BoostedTrees:
-    """Fit trees that read these features alone."""
     visible = np.zeros_like(features)
     columns = [FEATURES.index(name) for name in names]
     visible[:, columns] = features[:, columns]

@@ -97,12 +97,7 @@ class Checkpoint:
         self._files: set[Path] = set()
 
     def load(self, member: int, restore: Callable[[dict[str, Tensor]], None]) -> None:
-        """Call ``restore`` with the saved state, if there is one.
-
-        Raises:
-            ConfigError: the file is of a fit with other data or settings.
-            DataError: the file is damaged.
-        """
+        """Call ``restore`` with the saved state, if there is one."""
         path = member_file(self.path, member)
         if not path.exists():
             return
@@ -129,7 +124,6 @@ class Checkpoint:
             self.written = time.monotonic()
 
     def remove(self) -> None:
-        """Remove the files that were read or written."""
         for path in self._files:
             path.unlink(missing_ok=True)
 
@@ -163,20 +157,17 @@ class LearningCurve:
             self.keep()
 
     def keep(self) -> None:
-        """Write the losses to the file."""
         if self.steps:
             write_json(self.kept, self.to_dict())
             self.written = time.monotonic()
 
     def _saved(self) -> tuple[int, ...]:
-        """Return the times at which the checkpoint's files were written."""
         times: list[int] = []
         while self.checkpoint is not None and (file := member_file(self.checkpoint, len(times))).exists():
             times.append(file.stat().st_mtime_ns)
         return tuple(times)
 
     def remove(self) -> None:
-        """Remove the file."""
         self.kept.unlink(missing_ok=True)
 
     def to_dict(self) -> dict[str, Any]:

@@ -38,22 +38,14 @@ class ProxyInputs:
 
     @classmethod
     def fit(cls, scores: Scores, graphs: int) -> ProxyInputs:
-        """Fit the quantiles of training graphs.
-
-        Raises:
-            DataError: no proxies, another number of scores, or one that is no number.
-        """
+        """Fit the quantiles of training graphs."""
         names = _names(scores)
         table = _table(scores, names, graphs)
         values, deviations = zip(*(_quantiles(column) for column in table), strict=True)
         return cls(names, values, deviations)
 
     def put(self, graphs: Graphs, scores: Scores | None) -> Graphs:
-        """Append the proxies to the static features of graphs. Values are clipped to those of the training graphs.
-
-        Raises:
-            ConfigError: no scores, or a proxy is missing. DataError: as of :meth:`fit`.
-        """
+        """Append the proxies to the static features of graphs. Values are clipped to those of the training graphs."""
         if scores is None:
             raise ConfigError(
                 f"this predictor was fitted with zero-cost proxies; give proxies= with {', '.join(self.names)}, as"
@@ -64,13 +56,11 @@ class ProxyInputs:
         return with_static(graphs, np.stack(columns, 1) + MIDDLE)
 
     def to_json(self) -> dict[str, Any]:
-        """Return values and quantiles by name."""
         pairs = zip(self.values, self.deviations, strict=True)
         return {name: [list(x), list(y)] for name, (x, y) in zip(self.names, pairs, strict=True)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ProxyInputs:
-        """Invert :meth:`to_json`."""
         sides = [tuple(tuple(float(x) for x in side) for side in pair) for pair in data.values()]
         return cls(tuple(data), tuple(pair[0] for pair in sides), tuple(pair[1] for pair in sides))
 
@@ -86,7 +76,6 @@ def _names(scores: Scores) -> tuple[str, ...]:
 
 
 def _table(scores: Scores, names: Sequence[str], graphs: int) -> NDArray[np.float64]:
-    """Return the scores ``(P, G)`` of these proxies."""
     _names(scores)
     whole = [scores] if isinstance(scores, Mapping) else scores
     if absent := [name for name in names if any(name not in mapping for mapping in whole)]:
@@ -109,7 +98,6 @@ def _table(scores: Scores, names: Sequence[str], graphs: int) -> NDArray[np.floa
 
 
 def _quantiles(column: NDArray[np.float64]) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return ascending values and their quantiles of a normal distribution."""
     from scipy.stats import rankdata  # takes as long to import as torch
 
     finite = column[np.isfinite(column)]

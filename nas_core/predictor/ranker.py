@@ -53,22 +53,14 @@ class GraphRanker:
         self._read: Callable[[Architecture], Graph] = check_readable(space).graph
 
     def fit(self, rows: Rows, values: NDArray[np.float64]) -> None:
-        """Fit architectures to values ``(n,)``.
-
-        Raises:
-            DataError: fewer than two different values.
-        """
+        """Fit architectures to values ``(n,)``."""
         if len(np.unique(values)) < 2:
             raise DataError(f"{len(values)} architectures without different values; a ranker needs at least two")
         with pinned_threads(THREADS):
             self.predictor.fit(self._graphs(rows), values)
 
     def predictions(self, rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-        """Predict values ``(n,)`` of architectures, and their standard deviation where the predictor has one.
-
-        Raises:
-            ConfigError: it was not fitted.
-        """
+        """Predict values ``(n,)`` of architectures, and their standard deviation where the predictor has one."""
         if not self.predictor.fitted:
             raise ConfigError("this ranker was not fitted; call fit first")
         with pinned_threads(THREADS):
@@ -104,11 +96,7 @@ class NNFormerRanker(GraphRanker):
 
 
 def check_readable(space: SearchSpace) -> ModelKind:
-    """Return the kind of network of a space, whose architectures can be read as graphs.
-
-    Raises:
-        ConfigError: the space is of no registered kind.
-    """
+    """Return the kind of network of a space, whose architectures can be read as graphs."""
     kind = fitting_kind(space)
     if kind is None:
         raise ConfigError(

@@ -49,12 +49,10 @@ class TargetScale:
         return cls(tuple(values.tolist()), tuple((0.5 + SPREAD * quantiles).tolist()))
 
     def to_json(self) -> list[list[float]]:
-        """Return the points of both sides."""
         return [list(self.targets), list(self.learned)]
 
     @classmethod
     def from_json(cls, sides: Sequence[Sequence[float]]) -> TargetScale:
-        """Invert :meth:`to_json`."""
         return cls(*(tuple(float(x) for x in side) for side in sides))
 
     def learn(self, targets: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -66,7 +64,6 @@ class TargetScale:
 
 
 def _through(values: NDArray[np.float64], x: tuple[float, ...], y: tuple[float, ...]) -> NDArray[np.float64]:
-    """Interpolate linearly; beyond the points with their mean slope."""
     if not x:
         return values
     slope = (y[-1] - y[0]) / (x[-1] - x[0])
@@ -75,11 +72,7 @@ def _through(values: NDArray[np.float64], x: tuple[float, ...], y: tuple[float, 
 
 
 def check_scale(scale: str) -> None:
-    """Check the name of a scale.
-
-    Raises:
-        UnknownChoiceError: there is no such scale.
-    """
+    """Check the name of a scale."""
     if scale not in SCALES:
         raise unknown_choice("scale of targets", scale, SCALES)
 
@@ -92,9 +85,6 @@ def checked_targets(
     Args:
         positive: require values above 0, for a relative error.
         unscaled: require values of about 0 to 1, for a squared error without a scale.
-
-    Raises:
-        DataError: another number than graphs, fewer than two, or an invalid value.
     """
     values = np.asarray(targets, np.float64)
     if values.shape != (graphs,):
@@ -116,11 +106,7 @@ def checked_targets(
 
 
 def checked_levels(levels: Sequence[float]) -> NDArray[np.float64]:
-    """Return probabilities ``(L,)``.
-
-    Raises:
-        ConfigError: no level, or one that is not between 0 and 1.
-    """
+    """Return probabilities ``(L,)``."""
     try:
         probabilities = np.asarray(levels, np.float64)
     except (TypeError, ValueError):

@@ -65,14 +65,11 @@ class _Intercept(TorchFunctionMode):
 
 
 def _first(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor:
-    """Return the argument ``input`` of a call."""
     tensor: Tensor = args[0] if args else kwargs["input"]
     return tensor
 
 
 def _proxy(name: str, purpose: str) -> Callable[[Callable[[Trial], float]], Proxy]:
-    """Make a proxy of a function of the trial."""
-
     def proxy(score: Callable[[Trial], float]) -> Proxy:
         made: Proxy = type(name, (Proxy,), {"name": name, "purpose": purpose, "score": staticmethod(score)})()
         return made

@@ -80,11 +80,7 @@ def zero_cost(
 
 
 def chosen_proxies(names: Sequence[str] | None = None) -> dict[str, Proxy]:
-    """Return the proxies of those names, in their order; by default all that can be imported.
-
-    Raises:
-        ConfigError: no name. UnknownChoiceError: no such proxy.
-    """
+    """Return the proxies of those names, in their order; by default all that can be imported."""
     if names is None:
         return dict(PROXIES.items())
     if isinstance(names, str) or not names:

@@ -1,4 +1,4 @@
-"""Proxies are computed where the network is, and say there what they say on the CPU."""
+"""Proxies on the network's device against the CPU."""
 
 from __future__ import annotations
 

@@ -121,11 +121,7 @@ class LogReadout(nn.Module):
         return milliseconds
 
     def set_scale(self, graphs: Graphs, latency_ms: Tensor) -> None:
-        """Set the scale to that of the training networks.
-
-        Raises:
-            GraphError: the graphs have other static features.
-        """
+        """Set the scale to that of the training networks."""
         columns = [] if graphs.static is None else list(torch.from_numpy(graphs.static.copy()).unbind(1))
         if len(columns) + 1 != len(self.scale):
             raise GraphError(f"graphs have {len(columns)} static; this model reads {len(self.scale) - 1} of them")

@@ -71,11 +71,7 @@ class Scorer:
 
     @torch.inference_mode()
     def __call__(self, graphs: Graphs) -> NDArray[np.float64]:
-        """Predict ``(G,)``, equal to the model's own predictions within the precision, with one synchronisation.
-
-        Raises:
-            GraphError: a graph the model was not built for.
-        """
+        """Predict ``(G,)``, equal to the model's own predictions within the precision, with one synchronisation."""
         if len(graphs) == 1 and self.frozen is not None:
             return self.frozen(Batch.of(graphs, device=self.device)).double().cpu().numpy()
         distinct, inverse = graphs.distinct()
@@ -135,18 +131,13 @@ class Frozen:
 
     @staticmethod
     def supports(model: NNFormer) -> bool:
-        """Return whether it is the accuracy model without features and position code."""
         config = model.config
         plain = not (config.bias or config.layer_scale or config.attributes or config.shapes or config.static)
         reads_token = config.readout == "class_token" and config.position == "none" and config.embed_norm
         return plain and reads_token and config.heads == 4
 
     def __call__(self, batch: Batch) -> Tensor:
-        """Predict ``(B,)``, on an accelerator in parts of :data:`GRAPHED`.
-
-        Raises:
-            GraphError: a graph the model was not built for.
-        """
+        """Predict ``(B,)``, on an accelerator in parts of :data:`GRAPHED`."""
         self.model.check(batch)
         if on_host(self.device):
             return self.forward(batch, _Relatives(batch.adjacency))
@@ -210,7 +201,6 @@ class _DenseRelatives:
         self.both = torch.stack([padded, padded.mT])
 
     def sums(self, rows: Tensor) -> tuple[Tensor, ...]:
-        """Sum rows over relatives, as :meth:`_Relatives.sums` does."""
         count, length = self.both.shape[1:3]
         summed: Tensor = self.both @ rows.view(count, length, -1)
         return tuple(summed.view(2, len(rows), -1))
@@ -424,11 +414,7 @@ class FrozenPacked:
         return packable(config) and config.feed_forward == "bidirectional" and config.bias
 
     def __call__(self, graphs: Graphs) -> Tensor:
-        """Predict ``(B,)``.
-
-        Raises:
-            GraphError: a graph the model was not built for.
-        """
+        """Predict ``(B,)``."""
         batch = PackedBatch.of(graphs, self.device)
         self.model.check(batch)
         assert batch.edges is not None

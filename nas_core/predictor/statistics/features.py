@@ -108,9 +108,6 @@ def graph_statistics(graphs: Graphs, operations: int) -> Array:
 
     Args:
         operations: number of kinds; indices are below it.
-
-    Raises:
-        GraphError: an operation index is too large, or the nodes are not in topological order.
     """
     if len(graphs.ops) and int(graphs.ops.max()) >= operations:
         raise GraphError(f"operation index {int(graphs.ops.max())} in a graph; expected 0 to {operations - 1}")
@@ -209,7 +206,6 @@ class Vocabulary:
         return cls(kinds, sets_of(inner, len(kinds) + 1), levels, _widths(graphs))
 
     def __len__(self) -> int:
-        """Return the number of statistics."""
         kinds = len(self.kinds) + 1
         attributes, shapes, costs, static = self.widths
         per_kind = 4 + 2 * (attributes + shapes) + sum(map(len, self.levels))
@@ -228,11 +224,7 @@ class Vocabulary:
         return self.widths[-1]
 
     def describe(self, graphs: Graphs) -> Array:
-        """Return statistics ``(G, F)``.
-
-        Raises:
-            GraphError: nodes are not in topological order, or graphs have other features than the training graphs.
-        """
+        """Return statistics ``(G, F)``."""
         if (given := _widths(graphs)) != self.widths:
             had, have = (
                 ", ".join(f"{count} {name}" for name, count in zip(READ, widths, strict=True) if count) or "none"
@@ -252,7 +244,6 @@ class Vocabulary:
         return np.concatenate(parts) if parts else np.zeros((0, len(self)))
 
     def to_tensors(self) -> dict[str, Tensor]:
-        """Return all fields as tensors by name."""
         levels = [torch.from_numpy(values) for values in self.levels]
         return {
             "kinds": torch.from_numpy(self.kinds),
@@ -264,7 +255,6 @@ class Vocabulary:
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Vocabulary:
-        """Invert :meth:`to_tensors`."""
         kinds, sets, widths, counts, levels = (
             tensors[name] for name in ("kinds", "sets", "widths", "level_counts", "levels")
         )
@@ -312,11 +302,7 @@ class Description:
 
     @classmethod
     def of(cls, graphs: Graphs, prior: Prior | None = None) -> Description:
-        """Return the description of training graphs.
-
-        Raises:
-            GraphError: with a prior, graphs without descriptions of their operations.
-        """
+        """Return the description of training graphs."""
         if prior is not None and graphs.operations is None:
             operation_features(graphs)  # raises
         return cls(Vocabulary.of(graphs), graphs.operations, prior)
@@ -340,16 +326,10 @@ class Description:
         return slice(first + counted.start, first + counted.stop)
 
     def __len__(self) -> int:
-        """Return the number of statistics."""
         return self.of_prior + (0 if self.operations is None else len(FEATURES)) + len(self.vocabulary)
 
     def describe(self, graphs: Graphs) -> Array:
-        """Return statistics ``(G, F)``.
-
-        Raises:
-            GraphError: descriptions of operations differ from those of the training graphs; and as of
-                :meth:`Vocabulary.describe`.
-        """
+        """Return statistics ``(G, F)``."""
         parts = [self.vocabulary.describe(graphs)]
         if self.operations is not None:
             features = operation_features(self._described(graphs))
@@ -371,7 +351,6 @@ class Description:
         return replace(graphs, operations=(*whole, *[Operation("end")] * (max(ops, default=0) + 1 - len(whole))))
 
     def to_tensors(self) -> dict[str, Tensor]:
-        """Return all fields as tensors by name."""
         named = self.vocabulary.to_tensors()
         if self.operations is not None:
             rows = [(KINDS.index(operation.kind), *astuple(operation)[1:]) for operation in self.operations]
@@ -380,7 +359,6 @@ class Description:
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Description:
-        """Invert :meth:`to_tensors`."""
         vocabulary, parts = Vocabulary.from_tensors(tensors), below("prior.", tensors)
         if "operations" not in tensors:
             return cls(vocabulary)
@@ -389,7 +367,6 @@ class Description:
 
 
 def _operation(row: list[float]) -> Operation:
-    """Return the operation of a row of numbers, with its kind by index."""
     types = {"int": int, "float": float, "bool": bool}
     names = [field for field in fields(Operation) if field.name != "kind"]
     values = {field.name: types[str(field.type)](value) for field, value in zip(names, row[1:], strict=True)}

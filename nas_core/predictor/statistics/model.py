@@ -106,9 +106,6 @@ class StatisticsModel:
             progress: its loss is the mean squared error so far, in variances of the targets.
             prior: prior that the model corrects.
             scale: between the user's targets and those of the fit.
-
-        Raises:
-            DataError: all graphs have equal statistics.
         """
         description = Description.of(graphs, prior)
         statistics = description.describe(graphs)
@@ -201,7 +198,6 @@ class StatisticsModel:
         return [KernelSums.of(processes, columns) for processes, columns in joined]
 
     def to_tensors(self) -> dict[str, Tensor]:
-        """Return all that was fitted as tensors by name."""
         numbers = torch.tensor([self.mean, self.deviation, self.slope], dtype=torch.float64)
         named = {"numbers": numbers, **self.description.to_tensors()}
         if self.additive is not None:
@@ -213,11 +209,6 @@ class StatisticsModel:
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor], processes: int, trees: int) -> StatisticsModel:
-        """Invert :meth:`to_tensors`.
-
-        Raises:
-            KeyError: a tensor is missing.
-        """
         parts = [below(f"process.{i}.", tensors) for i in range(processes)]
         columns = tuple(part.pop("columns") for part in parts)
         smooth = tuple(GaussianProcess(**part) for part in parts)

@@ -30,7 +30,6 @@ ROWS, POINTS = 2048, 256
 
 
 def tensors_of(part: Any) -> dict[str, Tensor]:
-    """Return the fields of a dataclass of tensors by name."""
     return {field.name: getattr(part, field.name) for field in fields(part)}
 
 
@@ -68,11 +67,7 @@ class GaussianProcess:
 
     @classmethod
     def fit(cls, statistics: Array, targets: Array, seed: int = 0) -> GaussianProcess:
-        """Fit statistics ``(G, F)`` to targets ``(G,)`` of about zero mean and unit variance.
-
-        Raises:
-            DataError: all graphs have equal statistics.
-        """
+        """Fit statistics ``(G, F)`` to targets ``(G,)`` of about zero mean and unit variance."""
         values, wanted = (
             torch.from_numpy(np.asarray(statistics, np.float64)),
             torch.from_numpy(np.asarray(targets, np.float64)),
@@ -101,7 +96,6 @@ class GaussianProcess:
 
 
 def _kernel(points: Tensor, variances: Tensor) -> Tensor:
-    """Return the covariance ``(G, G)`` of noisy values at points."""
     inner = points @ points.T
     kernel = _near(points, inner).mul_(variances[0]).add_(inner.mul_(variances[1]))
     kernel.diagonal().add_(variances[2])
@@ -262,7 +256,6 @@ class BoostedTrees:
 
     @cached_property
     def booster(self) -> Any:
-        """Return LightGBM's model."""
         import lightgbm
 
         return lightgbm.Booster(model_str=self.text)
@@ -274,12 +267,10 @@ class BoostedTrees:
         return np.asarray(self.booster.predict(statistics, num_threads=torch.get_num_threads()), np.float64)
 
     def to_tensor(self) -> Tensor:
-        """Return the text as bytes."""
         return torch.frombuffer(bytearray(self.text.encode()), dtype=torch.uint8)
 
     @classmethod
     def from_tensor(cls, tensor: Tensor) -> BoostedTrees:
-        """Invert :meth:`to_tensor`."""
         return cls(tensor.numpy().tobytes().decode())
 
 
