@@ -25,9 +25,9 @@ def expected_improvement(mean: ArrayLike, spread: ArrayLike, best: float, *, max
 
     Args:
         mean: ``(B,)`` predictions.
-        spread: ``(B,)`` standard deviations; where one is 0, the improvement is that of the mean, or 0.
-        best: best value so far, in the same units.
-        maximize: large values are good, as for accuracies; False: small ones, as for losses and latencies.
+        spread: ``(B,)`` standard deviations, 0 or above.
+        best: best value so far.
+        maximize: large values are good; False: small ones, as for losses.
 
     Raises:
         ConfigError: a negative standard deviation, or a value that is no finite number.

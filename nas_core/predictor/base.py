@@ -47,9 +47,9 @@ class AccuracyModel(Configured, ABC):
     A subclass defines :meth:`learn`, :meth:`estimate`, :meth:`tensors` and :meth:`restore`.
 
     Args:
-        seed: for all random draws; equal seeds on one machine give equal models and files.
-        device: where to compute, for models that use torch.
-        unseen: treatment of an operation that no training graph has: ``error``, ``warn`` or ``ignore``.
+        seed: for all random draws; equal seeds on one machine give equal files.
+        device: where to compute.
+        unseen: treatment of operations that no training graph has: ``error``, ``warn`` or ``ignore``.
         settings: fields of the model's ``config_class``.
 
     Raises:
@@ -76,11 +76,7 @@ class AccuracyModel(Configured, ABC):
 
     @abstractmethod
     def learn(self, graphs: Graphs, targets: Array, progress: Progress | None, checkpoint: Path | None) -> None:
-        """Fit graphs to finite targets ``(G,)``, at least two. The former state is replaced at the end, all at once.
-
-        Args:
-            progress: as of :meth:`fit`, as is ``checkpoint``; for models that are trained step by step.
-        """
+        """Fit at least two graphs to finite targets ``(G,)``, and replace the former state at the end, all at once."""
 
     @abstractmethod
     def estimate(self, graphs: Graphs) -> tuple[Array, Array | None]:
@@ -155,14 +151,10 @@ class AccuracyModel(Configured, ABC):
     ) -> Self:
         """Fit graphs to targets ``(G,)`` from scratch. A failed fit leaves the former state.
 
-        The caller's random streams are not changed.
-
         Args:
-            proxies: scores of zero-cost proxies (or other numbers of whole networks) as further inputs: ``{"nwot":
-                (G,), ..}``, or for each graph the result of :func:`nas_core.proxies.zero_cost`. Predictions need them
-                too.
-            progress: called for each step; on accelerators for some steps at a time, to avoid synchronisation. True:
-                draw a bar.
+            proxies: scores of zero-cost proxies as further inputs: ``{"nwot": (G,), ..}``, or for each graph the result
+                of :func:`nas_core.proxies.zero_cost`. Predictions need them too.
+            progress: called for each step; True: draw a bar.
             checkpoint: a file that an interrupted fit resumes from; removed at the end.
 
         Raises:
@@ -203,10 +195,7 @@ class AccuracyModel(Configured, ABC):
 
     @property
     def info(self) -> dict[str, Any]:
-        """Return facts of the fit that are saved with it; ``info |= ..`` adds further ones.
-
-        They are ``graphs``, ``largest``, and of networks ``precision`` and ``device``.
-        """
+        """Return saved facts of the fit: ``graphs``, ``largest``; ``precision`` and ``device`` of networks."""
         return self._info
 
     @info.setter
@@ -360,13 +349,8 @@ class AccuracyModel(Configured, ABC):
     def load(cls, path: str | Path, device: str = "cpu", unseen: str | None = None) -> Self:
         """Load a file of this model; :func:`nas_core.predictor.load_accuracy_model` loads that of any model.
 
-        Args:
-            device: where to compute.
-            unseen: as of the class; default: as it was saved.
-
         Raises:
             DataError: the file is missing, damaged, of another version or of another kind.
-            ConfigError, UnknownChoiceError: an invalid argument.
         """
         return cls.opened(path, *read_artifact(path, cls.name), device, unseen)
 
@@ -451,7 +435,6 @@ def load_accuracy_model(path: str | Path, device: str = "cpu", unseen: str | Non
 
     Raises:
         DataError: the file is missing, damaged, of another version or of another kind.
-        ConfigError, UnknownChoiceError: an invalid argument.
     """
     header, tensors = read_artifact(path, ACCURACY_MODELS.names())
     return ACCURACY_MODELS.get(header["kind"]).opened(path, header, tensors, device, unseen)

@@ -64,10 +64,8 @@ class FittedState:
         return [Scorer(model, usable_precision(precision, next(model.parameters()).device)) for model in self.models]
 
     def predict_with_spread(self, graphs: Graphs) -> tuple[Array, Array | None]:
-        """Return predictions ``(B,)`` in the units of the targets, and their standard deviation.
-
-        It is learned, or computed over networks and parts of the statistics; None of a single network.
-        """
+        """Return predictions ``(B,)`` in the units of the targets, and their standard deviation: the learned one, or
+        that between networks and parts of the statistics."""
         share = self.share
         if self.mixture is not None:
             return self.mixture.combine(self._parts(graphs), self.scale)
@@ -100,10 +98,8 @@ class FittedState:
         """Learn shares and standard deviation from out-of-fold predictions.
 
         Args:
-            graphs: training graphs.
-            fold: ``(G,)`` fold of each graph; network i was not trained on fold i.
+            fold: ``(G,)`` fold of each training graph; network i was not trained on fold i.
             held_out: ``(K, G)`` out-of-fold predictions of the statistics.
-            targets: ``(G,)`` in the user's units.
         """
         rows, parts = np.arange(len(graphs)), held_out
         prior = np.full(len(held_out), self.recipe.statistics / len(held_out))
@@ -152,8 +148,7 @@ _log = logging.getLogger(__name__)
 class NNFormerPredictor(AccuracyModel):
     """Accuracy model that predicts one number per graph (accuracy, latency) with NN-Former.
 
-    Networks, and graph statistics where the recipe has them, read all features of the graphs. Recipe ``best`` mixes
-    both, with shares that are learned from out-of-fold predictions; see :attr:`network_share`.
+    Networks and graph statistics read all features of the graphs. Recipe ``best`` mixes both in learned shares.
 
     Example:
         >>> predictor = NNFormerPredictor("paper", seed=0).fit(graphs, accuracies)
@@ -161,12 +156,12 @@ class NNFormerPredictor(AccuracyModel):
 
     Args:
         recipe: a name of ``list_recipes()`` or a :class:`Recipe`.
-        seed: for weights, dropout and batches; equal seeds on one device, a GPU too, give equal predictors.
-        device: where to compute: ``cpu``, ``cuda``, ``cuda:1``.
-        unseen: treatment of an operation that no training graph has: ``error``, ``warn`` or ``ignore``.
+        seed: for weights, dropout and batches; equal seeds on one device give equal predictors.
+        device: where to compute, such as ``cuda:1``.
+        unseen: treatment of operations that no training graph has: ``error``, ``warn`` or ``ignore``.
         prior: prior of recipe ``prior``; default: the shipped one.
-        changes: other values of settings of the recipe (``epochs=600, dim=64, members=3``). They also fix settings that
-            otherwise adapt to the data (``attributes, shapes, static, operations, max_nodes, statistics, batch_size``).
+        changes: other settings of the recipe (``epochs=600, members=3``). They fix settings that otherwise adapt to the
+            data (``attributes, shapes, static, operations, max_nodes, statistics, batch_size``).
 
     Raises:
         ConfigError, UnknownChoiceError: an unknown setting or an invalid value.
@@ -351,7 +346,7 @@ class NNFormerPredictor(AccuracyModel):
         return {} if data is None else fitted.predict_parts(self._limited(self._with_ends(data)))
 
     def _limited(self, graphs: Graphs) -> Graphs:
-        """Replace operations beyond the networks' indices by an index of no training graph, else by the last one."""
+        """Replace operations beyond the networks' indices by an index that no training graph has."""
         operations = self.recipe.model.operations
         if not self.models or int(graphs.ops.max(initial=0)) < operations:
             return graphs

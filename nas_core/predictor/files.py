@@ -73,9 +73,8 @@ def read_records(
     """Read JSON Lines of records with a ``graph`` (:meth:`Graph.to_dict`) or an ``architecture`` (input of the reader).
 
     Args:
-        reader: makes graphs of architectures; operations of graphs must be among its operations too.
         target: field with the number to learn.
-        proxies: names in the field ``proxies`` (``{"nwot": 371.2, ..}``, as ``nas-ext lab proxies`` writes it).
+        proxies: names in the field ``proxies``, ``{"nwot": 371.2, ..}``.
     """
     graphs: list[Graph] = []
     targets: list[float] = []

@@ -1,7 +1,6 @@
 """Zero-cost proxies as inputs of a predictor: numbers of a whole network, by name.
 
-Values of one proxy differ by orders of magnitude, and may be infinite, so that only their order is used: a predictor
-reads the quantile of a value among those of the training graphs, as of a normal distribution.
+Values differ by orders of magnitude and may be infinite: a predictor reads their quantiles among the training graphs.
 """
 
 from __future__ import annotations

@@ -71,16 +71,7 @@ class GraphRanker:
 
 
 class NNFormerRanker(GraphRanker):
-    """Ranker by predicted value: a smaller score is a smaller value.
-
-    Args:
-        space: space of a registered kind of network.
-        seed: for weights and batches; equal data and seeds give equal rankings on one machine.
-        recipe: recipe of the predictor.
-
-    Raises:
-        ConfigError: the space is of no registered kind.
-    """
+    """Ranker by predicted value: a smaller score is a smaller value."""
 
     def __init__(self, space: SearchSpace, seed: int = 0, recipe: Recipe = RANKING) -> None:
         kind = check_readable(space)
@@ -114,12 +105,7 @@ class ImprovementRanker(GraphRanker):
     """Ranker by expected improvement: a smaller score is a larger improvement over the smallest value of the fit.
 
     Args:
-        space: space of a registered kind of network.
-        seed: for all random draws.
         settings: of :class:`nas_core.predictor.NNFormerPredictor`, with a standard deviation.
-
-    Raises:
-        ConfigError: the space is of no registered kind, or the predictor has no standard deviation.
     """
 
     def __init__(self, space: SearchSpace, seed: int = 0, **settings: Any) -> None:

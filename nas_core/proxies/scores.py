@@ -88,9 +88,7 @@ def flops(trial: Trial) -> float:
     """Count the FLOPs of one sample, two for each multiply-add.
 
     Counted are matrix products, convolutions, batch norms (a multiply-add for each number) and pooling (one for each
-    number of a window). The formulas of translation and language leave the output projection out, this count does not.
-    NAS-Bench-201 publishes multiply-adds, two for each number of a batch norm and one for each of a ReLU; the order of
-    cells is the same.
+    number of a window). The published counts of NAS-Bench-201 differ, with the same order of cells.
     """
     multiply_adds: list[int] = []
 

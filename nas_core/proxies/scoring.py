@@ -39,15 +39,15 @@ def zero_cost(
 ) -> dict[str, float]:
     """Score an untrained network by proxies that need one batch and no training; large is good.
 
-    Works for any network of torch. Weights, buffers, gradients and modes of the network and torch's random streams are
-    unchanged afterwards. Batch norms use the statistics of the batch, and nothing is dropped.
+    The network and torch's random streams are unchanged afterwards. Batch norms use the statistics of the batch, and
+    nothing is dropped.
 
     Example:
         >>> zero_cost(nasbench201_network("|nor_conv_3x3~0|+.."), images, labels)["nwot"]
 
     Args:
-        network: gives logits ``(B, .., K)``, alone or as the last of several outputs; its device is used.
-        inputs: arguments of the network, one tensor or several; the first dimension of each is B, at least 2.
+        network: gives logits ``(B, .., K)``, alone or as the last of several outputs.
+        inputs: arguments of the network, one tensor or several; B is at least 2.
         targets: classes ``(B, ..)``; default: drawn by ``seed``. Only ``grad_norm`` and ``snip`` read them.
         proxies: names in :data:`PROXIES`; default: all.
         loss: logits and targets to one number; default: mean cross entropy.

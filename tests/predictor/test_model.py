@@ -12,6 +12,7 @@ from benchmarks.parts.plain_nnformer import codes_of, plain_forward
 from nas_core.graph import Graphs
 from nas_core.predictor import Batch, NNFormer, NNFormerConfig
 from nas_core.predictor.nn_former.config import ATTENTION, FEED_FORWARD, POSITION
+from nas_core.predictor.nn_former.model import LogReadout, scale_of, standardised
 from nas_core.predictor.nn_former.naive import naive_prediction
 from nas_core.predictor.nn_former.packed import PackedBatch
 from tests.predictor.graphs import lively, random_graphs
@@ -113,3 +114,26 @@ def test_packed_graphs_equal_padded_ones(attention: str, readout: str) -> None:
     for parameter, gradient in zip(model.parameters(), gradients, strict=True):
         assert parameter.grad is not None
         torch.testing.assert_close(parameter.grad, gradient, atol=1e-5 * float(gradient.abs().max()) + 1e-7, rtol=1e-3)
+
+
+def test_scale_of_the_training_networks() -> None:
+    graphs = random_graphs(tuple(range(3, 13)) * 4, features=True)
+    latency = np.exp(np.linspace(-2, 4, len(graphs)))
+    model = NNFormer(NNFormerConfig.latency(dim=32, readout="logarithm")).eval()
+    model.logarithm.set_scale(graphs, torch.from_numpy(latency))
+    torch.nn.init.zeros_(model.logarithm.head.weight)
+    with torch.no_grad():
+        np.testing.assert_allclose(model(Batch.of(graphs)), np.exp(np.log(latency).mean()), rtol=1e-5)
+        torch.nn.init.ones_(model.logarithm.head.bias)
+        assert model(Batch.of(graphs))[0].item() == pytest.approx(np.exp(1 + np.log(latency).std(ddof=1)), rel=1e-5)
+
+
+def test_features_that_are_equal_in_all_training_networks_are_ignored() -> None:
+    readout = LogReadout(8, 2).eval()
+    values = torch.stack([torch.zeros(50), torch.linspace(-1, 1, 50), torch.linspace(0, 3, 50)])
+    readout.scale.copy_(scale_of(values))
+    total, ones, fours = 10 * torch.rand(3, 16), torch.ones(3, 2), torch.tensor([[4.0, 1.0]] * 3)
+    assert torch.equal(readout(total, ones), readout(total, fours))
+    assert not torch.equal(readout(total, ones), readout(total, fours.flip(1)))
+    scaled = standardised(torch.tensor([[7.0, 0.0, 1.5]]), readout.scale)
+    torch.testing.assert_close(scaled, torch.zeros(1, 3))

@@ -97,15 +97,6 @@ def test_segments(device: str) -> None:
         close_in("fp32", a, b)
 
 
-def test_the_same_each_time(device: str) -> None:
-    found = matrix(density=0.9) | np.eye(NODES, dtype=bool)
-    pairs, (q, k, v) = pairs_of(found, device), given(device, torch.float32, 3)
-    first = (*with_gradients(pairs.attend(q, k, v, 0.0), q, k, v), *with_gradients(pairs.sum(v), v))
-    for _ in range(20):
-        again = (*with_gradients(pairs.attend(q, k, v, 0.0), q, k, v), *with_gradients(pairs.sum(v), v))
-        assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
-
-
 def test_no_pairs_at_all(device: str) -> None:
     pairs, (x,) = pairs_of(np.zeros((NODES, NODES), bool), device), given(device, torch.float32)
     sums, gradient = with_gradients(pairs.sum(x), x)

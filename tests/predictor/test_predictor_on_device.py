@@ -14,7 +14,7 @@ from nas_core.errors import ConfigError
 from nas_core.graph import Graphs
 from nas_core.precision import half_type
 from nas_core.predictor import NNFormer, NNFormerPredictor, Trainer, load_accuracy_model
-from nas_core.predictor.nn_former.scorer import Scorer, score
+from nas_core.predictor.nn_former.scorer import score
 from tests.devices import PRECISIONS, TOLERANCES
 from tests.predictor.accelerated import NoAtomicSums, as_accelerator  # noqa: F401 - a fixture
 from tests.predictor.graphs import random_graphs, sizes_of_operations
@@ -151,17 +151,3 @@ def test_losses_are_told_in_order(device: str) -> None:
         len(told)
     }
     assert all(np.isfinite(loss) for _, _, loss in told)
-
-
-def test_two_devices_in_turns(second_device: str) -> None:
-    """Predictions of one never turn up as the other's."""
-    first = "cuda:0" if second_device.startswith("cuda") else "cpu"
-    here, there = (fitted("dense", device, seed=seed) for seed, device in enumerate((first, second_device)))
-    assert next(there.models[0].parameters()).device == torch.device(second_device)
-    expected = [score(on_cpu(each), CELLS, "fp32") for each in (here, there)]
-    assert np.abs(expected[0] - expected[1]).max() > 1e-3
-    scorers = [Scorer(each.models[0], "fp32") for each in (here, there)]
-    for turn in range(4):
-        part = CELLS[3 * turn : 3 * turn + 6]
-        for scorer, wanted in zip(scorers, expected, strict=True):
-            np.testing.assert_allclose(scorer(part), wanted[3 * turn : 3 * turn + 6], atol=1e-4)

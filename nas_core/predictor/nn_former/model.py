@@ -147,8 +147,7 @@ class NNFormer(nn.Module):
     """Network that predicts one number per graph, as section 3 of the paper and its released code define it.
 
     The accuracy model reads a class token; a depth token encodes the number of nodes. The latency model sums over
-    nodes, with the paper's readout or with :class:`LogReadout`. Without a position code the output does not depend on
-    the order of the nodes.
+    nodes, with the paper's readout or with :class:`LogReadout`.
     """
 
     def __init__(self, config: NNFormerConfig) -> None:

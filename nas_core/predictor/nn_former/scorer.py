@@ -1,8 +1,7 @@
 """Fast scoring: frozen weights in the device's fast precision, and each distinct graph once.
 
-Small graphs of one size are computed together (:class:`Frozen`), in chunks that fit the cache, with the class token
-alone in the last block; a CUDA device replays the pass as one recorded graph (:class:`StaticForward`). Large graphs of
-all sizes are packed (:class:`FrozenPacked`). Other models run as they are.
+Small graphs of one size are computed together (:class:`Frozen`), on CUDA as one recorded graph
+(:class:`StaticForward`). Large graphs of all sizes are packed (:class:`FrozenPacked`). Other models run as they are.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def score(model: NNFormer, graphs: Graphs, precision: str = "auto") -> NDArray[n
 
 
 class Scorer:
-    """Trained model with frozen weights; making one takes as long as scoring some hundred single graphs.
+    """Trained model with frozen weights.
 
     Args:
         model: later changes of its weights have no effect.
@@ -269,14 +268,9 @@ def _mixed(projected: Tensor, queries: int, masks: Tensor | None) -> Tensor:
 
 
 class Product:
-    """Product x Wᵀ of x ``(rows, in)``, fused with relu or a sum.
+    """Product x Wᵀ of x ``(rows, in)`` and W ``(out, in)``, fused with relu or a sum.
 
-    Half-precision weights get oneDNN's layout once: reordering them in each product takes longer than the product of a
-    single graph. In float32 torch's own products are as fast.
-
-    Args:
-        weight: W ``(out, in)``.
-        dtype: of the factors.
+    Half-precision weights get oneDNN's layout once; in float32 torch's own products are as fast.
     """
 
     def __init__(self, weight: Tensor, dtype: torch.dtype) -> None:
@@ -317,12 +311,11 @@ class Product:
 class StaticForward:
     """Forward pass over batches padded to a fixed number of graphs with a fixed number of nodes, recorded on CUDA.
 
-    A CUDA graph launches the hundreds of small kernels of a pass at once. Where recording fails, passes run kernel by
-    kernel, after one warning. On a CPU nothing is recorded. A pass runs in the caller's stream of the weights' device;
-    passes of other streams or threads wait for it, since all write into the same memory.
+    A CUDA graph launches hundreds of small kernels at once. Where recording fails, passes run kernel by kernel. A pass
+    runs in the caller's stream of the device; all passes write into the same memory and wait for one another.
 
     Args:
-        forward: ``Batch -> (B,)`` without operations whose shapes depend on values, and without copies to the host.
+        forward: ``Batch -> (B,)`` without copies to the host and shapes that depend on values.
         graphs: largest number of graphs in a batch.
         nodes: nodes of every graph.
         device: device of the weights.

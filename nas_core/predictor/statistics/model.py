@@ -100,8 +100,6 @@ class StatisticsModel:
         """Fit graphs to scaled targets ``(G,)``; return the model and out-of-fold predictions of its parts ``(K, G)``.
 
         Args:
-            processes: Gaussian processes; a single one reads all statistics.
-            trees: boosted models.
             fold: ``(G,)`` fold of each graph; smaller models, fitted to the other folds, predict it.
             progress: its loss is the mean squared error so far, in variances of the targets.
             prior: prior that the model corrects.
@@ -165,10 +163,7 @@ class StatisticsModel:
         return [_group_of(i, len(self.processes), self.description) for i in range(len(self.processes))]
 
     def predict(self, graphs: Graphs) -> Array:
-        """Predict scaled targets ``(K, B)``, one row for each of :attr:`parts`.
-
-        The parts are the mean of the processes of each group of columns, the mean of the trees, and the additive model.
-        """
+        """Predict scaled targets ``(K, B)``, one row for each of :attr:`parts`."""
         chunks = [graphs[start : start + CHUNK] for start in range(0, len(graphs), CHUNK)]
         return np.concatenate([self.predict_from(self.description.describe(part)) for part in chunks], 1)
 

@@ -122,7 +122,7 @@ class Along:
 
 
 def subset_statistics(edges: Array, kinds: Array, last: NDArray[np.int64], sets: NDArray[np.bool_]) -> Array:
-    """Return statistics ``(G, 6 S)`` of paths and edges by set of kinds, for graphs in topological order.
+    """Return statistics ``(G, 6 S)`` for sets of kinds ``(S, K)`` and graphs in topological order.
 
     They are the longest path, 0 without any, one over the shortest, edges from the first and to the last node, and mean
     edges into and out of a node.
@@ -131,7 +131,6 @@ def subset_statistics(edges: Array, kinds: Array, last: NDArray[np.int64], sets:
         edges: ``(G, N, N)``.
         kinds: ``(G, N, K)`` one-hot kinds; 0 where there is no node.
         last: ``(G,)`` last node of each graph.
-        sets: ``(S, K)``.
     """
     count, width, _ = kinds.shape
     rows, members = np.arange(count), sets.T.astype(np.float64)
