@@ -102,7 +102,7 @@ class AccuracyModel(Configured, ABC):
         predictions would be wrong."""
 
     @classmethod
-    def made_of(cls, header: Mapping[str, Any], device: str) -> Self:
+    def from_header(cls, header: Mapping[str, Any], device: str) -> Self:
         """Return a new model with the settings of a header."""
         return cls(seed=header["seed"], device=device, unseen=header["unseen"], **header["settings"])
 
@@ -300,10 +300,7 @@ class AccuracyModel(Configured, ABC):
 
     def _with_spread(self, deviation: Array | None) -> Array:
         if deviation is None:
-            raise ConfigError(
-                f"{self.title!r} has no spread{'' if self.fitted else ' before a fit'}, since it saw all graphs;"
-                f" {WITH_SPREAD}"
-            )
+            raise ConfigError(f"{self.title!r} has no spread{'' if self.fitted else ' before a fit'}; {WITH_SPREAD}")
         return deviation
 
     def unseen_in(self, graphs: Graphs) -> dict[int, int]:
@@ -372,7 +369,7 @@ class AccuracyModel(Configured, ABC):
         cls, header: Mapping[str, Any], tensors: Mapping[str, Tensor], device: str = "cpu", unseen: str | None = None
     ) -> Self:
         """Invert :meth:`contents`; arguments as of :meth:`load`. Altered contents may raise any error."""
-        model = cls.made_of(header, device)
+        model = cls.from_header(header, device)
         model.restore(header, tensors)
         model._known, model._info = frozenset(header["known"]), dict(header["info"])
         ends = (header["ends"], header["common_ends"])

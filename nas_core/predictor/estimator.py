@@ -74,8 +74,8 @@ class FittedState:
         if self.statistics is not None:
             kinds = self.statistics.predict(graphs)
             rows, weights = [*rows, *kinds], [*weights, *(share / len(kinds) for _ in kinds)]
-        spread = np.stack([self.scale.restore(row) for row in rows]).std(0) if len(rows) > 1 else None
-        return self.scale.restore(np.average(rows, axis=0, weights=weights)), spread
+        deviation = np.stack([self.scale.restore(row) for row in rows]).std(0) if len(rows) > 1 else None
+        return self.scale.restore(np.average(rows, axis=0, weights=weights)), deviation
 
     def quantiles(self, graphs: Graphs, levels: Array) -> Array | None:
         """Return quantiles ``(L, B)`` in the units of the targets, where shares were learned."""
@@ -366,7 +366,7 @@ class NNFormerPredictor(AccuracyModel):
         }
 
     @classmethod
-    def made_of(cls, header: Mapping[str, Any], device: str) -> Self:
+    def from_header(cls, header: Mapping[str, Any], device: str) -> Self:
         return cls(Recipe.from_dict(header["recipe"]), seed=header["seed"], device=device, unseen=header["unseen"])
 
     def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:

@@ -70,8 +70,8 @@ class Mixture:
         mean, between = shares @ held_out, _between(held_out, shares)
         noise, disagreement = _likeliest(learned - mean, between)
         mixture = cls(tuple(shares.tolist()), noise, disagreement, 1.0)
-        predicted, spread = mixture.combine(held_out, scale)
-        return cls(mixture.shares, noise, disagreement, _factor(np.abs(targets - predicted) / spread))
+        predicted, deviation = mixture.combine(held_out, scale)
+        return cls(mixture.shares, noise, disagreement, _factor(np.abs(targets - predicted) / deviation))
 
     def combine(self, rows: Array, scale: TargetScale) -> tuple[Array, Array]:
         """Return predictions ``(B,)`` and standard deviations ``(B,)`` in units of the targets, from those of the parts

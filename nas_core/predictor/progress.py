@@ -105,7 +105,7 @@ class Checkpoint:
         try:
             before = dict(header["begun"])
         except (KeyError, TypeError, ValueError):
-            raise DataError(f"{path}: the checkpoint is damaged (of no known fit); remove it to begin anew") from None
+            raise DataError(f"{path}: the checkpoint is damaged (it names no fit); remove it to begin anew") from None
         advice = "give another file, or remove it to begin anew"
         check_same_settings(f"{path} is of a fit with", before, self.settings, advice)
         try:

@@ -14,7 +14,7 @@ from nas_core.errors import ConfigError, DataError, unknown_choice
 SCALES = ("none", "normal", "mean")
 UNSCALED = (-1.0, 2.0)
 """Range of targets that networks learn without a scale: outputs are 0.5 at first and change by some tenths."""
-SPREAD = 0.1
+DEVIATION = 0.1
 """Standard deviation of scaled targets about 0.5, as accuracies have."""
 
 
@@ -41,12 +41,12 @@ class TargetScale:
             return cls((), ())
         if scale == "mean":
             mean, deviation = float(targets.mean()), float(targets.std())
-            return cls((low, high), tuple(float(0.5 + SPREAD * (x - mean) / deviation) for x in (low, high)))
+            return cls((low, high), tuple(float(0.5 + DEVIATION * (x - mean) / deviation) for x in (low, high)))
         values, first = np.unique(targets, return_index=True)
         from scipy.stats import rankdata  # takes as long to import as torch
 
         quantiles = ndtri((rankdata(targets)[first] - 0.5) / len(targets))
-        return cls(tuple(values.tolist()), tuple((0.5 + SPREAD * quantiles).tolist()))
+        return cls(tuple(values.tolist()), tuple((0.5 + DEVIATION * quantiles).tolist()))
 
     def to_json(self) -> list[list[float]]:
         return [list(self.targets), list(self.learned)]

@@ -142,12 +142,12 @@ def test_a_fit_goes_on_where_it_stopped(device: str, kind: str, tmp_path: Path, 
 
 
 @pytest.mark.usefixtures("as_accelerator")
-def test_losses_are_told_in_order(device: str) -> None:
-    told: list[tuple[int, int, float]] = []
+def test_losses_are_reported_in_order(device: str) -> None:
+    reports: list[tuple[int, int, float]] = []
     graphs, settings = SETTINGS["dense"]
     predictor = NNFormerPredictor(**{**settings, "members": 2, "epochs": 15}, device=device)
-    predictor.fit(graphs, targets_of(graphs), progress=lambda *facts: told.append(facts))
-    assert [step for step, _, _ in told] == list(range(1, len(told) + 1)) and {steps for _, steps, _ in told} == {
-        len(told)
+    predictor.fit(graphs, targets_of(graphs), progress=lambda *facts: reports.append(facts))
+    assert [step for step, _, _ in reports] == list(range(1, len(reports) + 1)) and {steps for _, steps, _ in reports} == {
+        len(reports)
     }
-    assert all(np.isfinite(loss) for _, _, loss in told)
+    assert all(np.isfinite(loss) for _, _, loss in reports)
