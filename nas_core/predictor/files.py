@@ -147,7 +147,7 @@ def new_file(path: Path, force: bool, inputs: Iterable[Path] = (), suffixes: Seq
     if path.is_dir():
         raise ConfigError(f"output {path} is a folder; give the name of a file")
     check_replaceable(path)
-    if any(real_path(path) == real_path(given) for given in inputs):
+    if any(real_path(path) == real_path(used) for used in inputs):
         raise ConfigError(f"output {path} is also an input, which is kept; give another name")
     if path.exists() and not force:
         raise ConfigError(f"{path} exists; give another name, or --force to replace it")
@@ -170,8 +170,8 @@ def prediction_rows(
     columns = {"prediction": predicted.tolist(), **{name: values.tolist() for name, values in more.items()}}
     rows = []
     for index, note in enumerate(records.notes):
-        kept = {f"input_{name}" if name in names else name: value for name, value in note.items()}
-        rows.append({"record": index + 1, **kept, **{name: column[index] for name, column in columns.items()}})
+        notes = {f"input_{name}" if name in names else name: value for name, value in note.items()}
+        rows.append({"record": index + 1, **notes, **{name: column[index] for name, column in columns.items()}})
     return rows
 
 

@@ -79,7 +79,7 @@ def _table(scores: Scores, names: Sequence[str], graphs: int) -> NDArray[np.floa
     whole = [scores] if isinstance(scores, Mapping) else scores
     if absent := [name for name in names if any(name not in mapping for mapping in whole)]:
         raise ConfigError(f"proxies lack {', '.join(absent)}; expected scores of {', '.join(names)} for each graph")
-    columns = [scores[name] if isinstance(scores, Mapping) else [one[name] for one in scores] for name in names]
+    columns = [scores[name] if isinstance(scores, Mapping) else [row[name] for row in scores] for name in names]
     try:
         table = np.array([np.asarray(column, np.float64) for column in columns])
     except (TypeError, ValueError):
@@ -105,5 +105,5 @@ def _quantiles(column: NDArray[np.float64]) -> tuple[tuple[float, ...], tuple[fl
     ranked = np.clip(column, finite.min(), finite.max())
     values, first = np.unique(ranked, return_index=True)
     deviations = ndtri((rankdata(ranked)[first] - 0.5) / len(ranked))
-    kept = np.unique(np.linspace(0, len(values) - 1, POINTS).round().astype(np.int64))
-    return tuple(values[kept].tolist()), tuple(deviations[kept].tolist())
+    places = np.unique(np.linspace(0, len(values) - 1, POINTS).round().astype(np.int64))
+    return tuple(values[places].tolist()), tuple(deviations[places].tolist())

@@ -127,8 +127,8 @@ class Bucket:
         self.packs = packable(self.config) and self.graphs.sizes.mean() >= PACKED_FROM
         self.set = PackedSet.of(self.graphs, self.config, self.device) if self.packs else None
         fits = not on_host(self.device) and len(rows) * self.largest**2 <= RESIDENT_BYTES
-        kept = not self.packs and (self.largest <= SMALL or fits)
-        self.batch = Batch.of(self.graphs, device=self.device) if kept else None
+        dense = not self.packs and (self.largest <= SMALL or fits)
+        self.batch = Batch.of(self.graphs, device=self.device) if dense else None
         small = self.batch is not None and self.largest <= SMALL
         self.topology = Topology.of(self.batch, self.config) if small and self.batch is not None else None
 

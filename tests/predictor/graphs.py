@@ -40,13 +40,13 @@ def sizes_of_operations(graphs: Graphs) -> np.ndarray:
 def paths_of(graph: Graph) -> list[list[int]]:
     """All ways from the first to the last node."""
     children = {node: [int(t) for s, t in graph.edges if s == node] for node in range(len(graph))}
-    found, open_ = [], [[0]]
+    paths, open_ = [], [[0]]
     while open_:
         path = open_.pop()
         if path[-1] == len(graph) - 1 and len(path) > (len(graph) > 1):
-            found.append(path)
+            paths.append(path)
         open_ += [[*path, child] for child in children[path[-1]]]
-    return found
+    return paths
 
 
 def lively(config: NNFormerConfig) -> NNFormer:

@@ -33,14 +33,14 @@ def test_outputs_and_gradients(length: int, scale: float, masked: bool) -> None:
     given[..., :16] *= scale
     mask = (torch.rand(5, 4, length, length) < 0.5) | torch.eye(length, dtype=torch.bool) if masked else None
     weighting = torch.randn(5, length, 16)
-    found = []
+    results = []
     for function, x in ((attend, given.clone()), (plain, given.double())):
         x.requires_grad_()
         mixed = function(x, 4, mask)
         (mixed * weighting).sum().backward()
         assert x.grad is not None
-        found.append((mixed.double(), x.grad.double()))
-    (ours, gradient), (expected, wanted) = found
+        results.append((mixed.double(), x.grad.double()))
+    (ours, gradient), (expected, wanted) = results
     torch.testing.assert_close(ours, expected, rtol=1e-3, atol=1e-5 * scale)
     torch.testing.assert_close(gradient, wanted, rtol=1e-3, atol=1e-5 * scale * float(wanted.abs().max()))
 

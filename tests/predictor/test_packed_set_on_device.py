@@ -28,8 +28,8 @@ def assert_equal(ours: object, expected: object) -> None:
         elif dataclasses.is_dataclass(b):
             assert_equal(a, b)
         elif isinstance(b, tuple) and b and isinstance(b[0], Pairs):
-            for one, other in zip(a, b, strict=True):
-                assert_equal(one, other)
+            for first, second in zip(a, b, strict=True):
+                assert_equal(first, second)
         else:
             assert a == b, field.name
 

@@ -18,13 +18,13 @@ TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 def matrix(seed: int = 0, density: float = 0.2) -> np.ndarray:
     """Rows and columns of all lengths, none among them."""
-    found = np.random.default_rng(seed).random((NODES, NODES)) < density
-    found[7], found[:, 11] = False, False
-    return found
+    linked = np.random.default_rng(seed).random((NODES, NODES)) < density
+    linked[7], linked[:, 11] = False, False
+    return linked
 
 
-def pairs_of(found: np.ndarray, device: str) -> Pairs:
-    return Pairs.of(csr_array(found.astype(np.int32)), device)
+def pairs_of(linked: np.ndarray, device: str) -> Pairs:
+    return Pairs.of(csr_array(linked.astype(np.int32)), device)
 
 
 def with_gradients(result: Tensor, *given: Tensor) -> tuple[Tensor, ...]:
@@ -40,17 +40,17 @@ def given(device: str, kind: torch.dtype, count: int = 1) -> list[Tensor]:
 
 @pytest.mark.parametrize("precision", TYPES)
 def test_sums(device: str, precision: str) -> None:
-    found, (x,) = matrix(), given(device, TYPES[precision])
+    linked, (x,) = matrix(), given(device, TYPES[precision])
     with NoAtomicSums():
-        ours = with_gradients(pairs_of(found, device).sum(x), x)
+        ours = with_gradients(pairs_of(linked, device).sum(x), x)
     wide = x.detach().cpu().double().requires_grad_()
-    expected = with_gradients(torch.from_numpy(found).double() @ wide, wide)
+    expected = with_gradients(torch.from_numpy(linked).double() @ wide, wide)
     for a, b in zip(ours, expected, strict=True):
         close_in(precision, a, b)
 
 
-def attended(found: np.ndarray, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    scores = (q @ k.T / CHANNELS**0.5).masked_fill(~torch.from_numpy(found), float("-inf"))
+def attended(linked: np.ndarray, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    scores = (q @ k.T / CHANNELS**0.5).masked_fill(~torch.from_numpy(linked), float("-inf"))
     return torch.softmax(scores, -1) @ v
 
 
@@ -58,21 +58,21 @@ def attended(found: np.ndarray, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 @pytest.mark.parametrize("scale", [1.0, 40.0])
 @pytest.mark.usefixtures("as_accelerator")
 def test_attention(device: str, precision: str, scale: float) -> None:
-    found = matrix() | np.eye(NODES, dtype=bool)
+    linked = matrix() | np.eye(NODES, dtype=bool)
     q, k, v = given(device, TYPES[precision], 3)
     q = (q.detach() * scale).requires_grad_()
     with NoAtomicSums():
-        ours = with_gradients(pairs_of(found, device).attend(q, k, v, 0.0), q, k, v)
+        ours = with_gradients(pairs_of(linked, device).attend(q, k, v, 0.0), q, k, v)
     wide = [x.detach().cpu().double().requires_grad_() for x in (q, k, v)]
-    expected = with_gradients(attended(found, *wide), *wide)
+    expected = with_gradients(attended(linked, *wide), *wide)
     for a, b in zip(ours, expected, strict=True):
         close_in(precision, a, b, times=4 * scale)
 
 
 def test_dropout_leaves_out_and_scales(device: str) -> None:
     """The mean of many draws is what there is without, and a gradient goes where its value went."""
-    found = matrix() | np.eye(NODES, dtype=bool)
-    pairs, (q, k, v) = pairs_of(found, device), given(device, torch.float32, 3)
+    linked = matrix() | np.eye(NODES, dtype=bool)
+    pairs, (q, k, v) = pairs_of(linked, device), given(device, torch.float32, 3)
     plain = pairs.attend(q, k, v, 0.0).detach()
     drawn = torch.stack([pairs.attend(q, k, v, 0.25).detach() for _ in range(400)])
     assert float((drawn.mean(0) - plain).abs().mean()) < 0.1 * float(plain.abs().mean())

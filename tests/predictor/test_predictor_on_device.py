@@ -147,7 +147,6 @@ def test_losses_are_reported_in_order(device: str) -> None:
     graphs, settings = SETTINGS["dense"]
     predictor = NNFormerPredictor(**{**settings, "members": 2, "epochs": 15}, device=device)
     predictor.fit(graphs, targets_of(graphs), progress=lambda *facts: reports.append(facts))
-    assert [step for step, _, _ in reports] == list(range(1, len(reports) + 1)) and {steps for _, steps, _ in reports} == {
-        len(reports)
-    }
+    count = len(reports)
+    assert [step for step, _, _ in reports] == [*range(1, count + 1)] and {steps for _, steps, _ in reports} == {count}
     assert all(np.isfinite(loss) for _, _, loss in reports)

@@ -46,9 +46,9 @@ def test_every_precision(device: str, precision: str, change: dict[str, str]) ->
         pytest.skip("a CPU has no TF32")
     expected = plain(model_of(**change))
     scorer = Scorer(model_of(**change).to(device), precision)
-    found = scorer(GRAPHS)
-    close_in(precision, torch.from_numpy(found), torch.from_numpy(expected), times=20)
-    np.testing.assert_array_equal(scorer(GRAPHS), found)
+    scores = scorer(GRAPHS)
+    close_in(precision, torch.from_numpy(scores), torch.from_numpy(expected), times=20)
+    np.testing.assert_array_equal(scorer(GRAPHS), scores)
 
 
 def test_recorded_where_there_are_graphs(device: str) -> None:
@@ -65,25 +65,25 @@ def test_memory_of_a_pass_is_used_again(device: str) -> None:
     frozen = Frozen(model_of().to(device), torch.float32)
     static = StaticForward(frozen.dense, 16, 7, torch.device(device))
     parts = [Batch.of(GRAPHS.take(np.arange(start, start + 16)), device=device) for start in range(0, 160, 16)]
-    found = []
+    scores = []
     for number, part in enumerate(parts):
         if number % 3 == 2:
             with other_stream(device):
-                found.append(static(part))
+                scores.append(static(part))
         else:
-            found.append(static(part))
+            scores.append(static(part))
     if torch.device(device).type == "cuda":
         torch.cuda.synchronize(device)
-    for part, each in zip(parts, found, strict=True):
-        torch.testing.assert_close(each, frozen.dense(part), rtol=1e-5, atol=1e-6)
+    for part, predicted in zip(parts, scores, strict=True):
+        torch.testing.assert_close(predicted, frozen.dense(part), rtol=1e-5, atol=1e-6)
 
 
 def test_threads_do_not_mix(device: str) -> None:
     expected, scorer = plain(model_of()), Scorer(model_of().to(device), "fp32")
     parts = [np.arange(start, start + 25) for start in range(0, 700, 25)]
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda rows: scorer(GRAPHS.take(rows)), parts * 3))
-    np.testing.assert_allclose(np.concatenate(found), np.tile(expected[:700], 3), atol=1e-4)
+        scores = list(pool.map(lambda rows: scorer(GRAPHS.take(rows)), parts * 3))
+    np.testing.assert_allclose(np.concatenate(scores), np.tile(expected[:700], 3), atol=1e-4)
 
 
 def test_models_of_two_devices_in_turns(second_device: str) -> None:

@@ -52,16 +52,16 @@ def test_counts_equal_the_formulas() -> None:
     rng, kind = np.random.default_rng(0), kind_of(IMAGES)
     scores = SpaceProxies(IMAGES, ["params", "flops"], batch=2)
     for architecture in {IMAGES.largest(), IMAGES.sample(rng), IMAGES.sample(rng)}:
-        found = scores(architecture)
-        assert found["params"] == round(1e6 * kind.params_m(architecture))
-        assert found["flops"] == round(1e9 * kind.flops_g(architecture))
+        scored = scores(architecture)
+        assert scored["params"] == round(1e6 * kind.params_m(architecture))
+        assert scored["flops"] == round(1e9 * kind.flops_g(architecture))
 
 
 def test_counts_of_translation_have_the_output_projection() -> None:
     largest = SENTENCES.largest()
-    found = SpaceProxies(SENTENCES, ["params", "flops"], WORDS, batch=2)(largest)
-    assert found["flops"] == flops(largest, Lengths(7, 5), target_vocab=19)
-    assert found["params"] > 1e6 * kind_of(SENTENCES).params_m(largest)
+    scored = SpaceProxies(SENTENCES, ["params", "flops"], WORDS, batch=2)(largest)
+    assert scored["flops"] == flops(largest, Lengths(7, 5), target_vocab=19)
+    assert scored["params"] > 1e6 * kind_of(SENTENCES).params_m(largest)
 
 
 def test_a_search_that_trains_nothing() -> None:
@@ -69,7 +69,7 @@ def test_a_search_that_trains_nothing() -> None:
     config = RandomConfig(evaluations=6, batch=3)
     result = search(RandomSearch(IMAGES, config=config, seed=1), proxy_loss(scores, "nwot"), progress=False)
     best = result.winner
-    assert best.metrics["loss"] == -best.metrics["nwot"] == min(each["loss"] for each in result.evaluated.values())
+    assert best.metrics["loss"] == -best.metrics["nwot"] == min(row["loss"] for row in result.evaluated.values())
 
 
 def test_a_kind_without_a_pass_of_training_says_so() -> None:

@@ -55,15 +55,15 @@ def test_the_network_and_the_random_streams_stay_as_they_were() -> None:
     made[3].eval()
     made(images()).sum().backward()
     state = {name: tensor.clone() for name, tensor in made.state_dict().items()}
-    gradients = [None if each.grad is None else each.grad.clone() for each in made.parameters()]
-    needs, modes = [each.requires_grad for each in made.parameters()], [each.training for each in made.modules()]
+    gradients = [None if p.grad is None else p.grad.clone() for p in made.parameters()]
+    needs, modes = [p.requires_grad for p in made.parameters()], [m.training for m in made.modules()]
     stream, before = torch.get_rng_state(), inputs.clone()
     zero_cost(made, inputs, torch.tensor([0, 1, 2, 3]))
     assert all(tensor.equal(state[name]) for name, tensor in made.state_dict().items())
-    for each, gradient in zip(made.parameters(), gradients, strict=True):
-        assert (each.grad is None) == (gradient is None) and (gradient is None or gradient.equal(each.grad))
-    assert needs == [each.requires_grad for each in made.parameters()]
-    assert modes == [each.training for each in made.modules()]
+    for parameter, gradient in zip(made.parameters(), gradients, strict=True):
+        assert (parameter.grad is None) == (gradient is None) and (gradient is None or gradient.equal(parameter.grad))
+    assert needs == [p.requires_grad for p in made.parameters()]
+    assert modes == [m.training for m in made.modules()]
     assert torch.get_rng_state().equal(stream) and inputs.equal(before) and not inputs.requires_grad
 
 

@@ -50,9 +50,9 @@ def keep_mask(shape: torch.Size, probability: float, dtype: torch.dtype) -> Tens
         torch.bitwise_right_shift(drawn, 8 * byte, out=part)
     # A number shifted by all but its sign bit is all ones where it was negative, else 0.
     bits.bitwise_and_(255).sub_(dropped).bitwise_right_shift_(8 * bytes_each - 1).bitwise_not_()
-    kept = bits.view(-1)[:count].view(shape)
+    keep = bits.view(-1)[:count].view(shape)
     scale = _bits_of(256 / (256 - dropped), dtype)
-    return kept.bitwise_and_(scale).view(dtype)
+    return keep.bitwise_and_(scale).view(dtype)
 
 
 def _bits_of(number: float, dtype: torch.dtype) -> int:
@@ -139,27 +139,27 @@ class _Short(torch.autograd.Function):
         q, k, v = by_head.view(3, batch * heads, length, channels).unbind(0)
         q.mul_(channels**-0.5)
         weights = short_softmax(q, k, mask)
-        kept = keep_mask(weights.shape, dropout, weights.dtype) if dropout else None
-        mixed = torch.bmm(weights if kept is None else weights * kept, v)
-        ctx.save_for_backward(q, k, v, weights, kept)
+        keep = keep_mask(weights.shape, dropout, weights.dtype) if dropout else None
+        mixed = torch.bmm(weights if keep is None else weights * keep, v)
+        ctx.save_for_backward(q, k, v, weights, keep)
         ctx.shape, ctx.kind = split.shape, split.dtype
         output = torch.empty(batch, length, heads, channels, dtype=split.dtype)
         return output.copy_(mixed.view(batch, heads, length, channels).transpose(1, 2))
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, v, weights, kept = ctx.saved_tensors
+        q, k, v, weights, keep = ctx.saved_tensors
         batch, length, _, heads, channels = ctx.shape
         grad = torch.empty(batch, heads, length, channels).copy_(grads[0].transpose(1, 2)).view_as(q)
         inner = torch.bmm(grad, v.mT)
-        if kept is not None:
-            inner.mul_(kept)
+        if keep is not None:
+            inner.mul_(keep)
         inner.mul_(weights)
         inner.addcmul_(weights, inner.sum(-1, keepdim=True), value=-1)
         by_head = torch.empty(3, batch * heads, length, channels)
         torch.bmm(inner, k, out=by_head[0]).mul_(channels**-0.5)
         torch.bmm(inner.mT, q, out=by_head[1])
-        torch.bmm((weights if kept is None else weights * kept).mT, grad, out=by_head[2])
+        torch.bmm((weights if keep is None else weights * keep).mT, grad, out=by_head[2])
         back = torch.empty(ctx.shape, dtype=ctx.kind)
         back.copy_(by_head.view(3, batch, heads, length, channels).permute(1, 3, 0, 2, 4))
         return back, None, None

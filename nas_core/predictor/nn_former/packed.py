@@ -142,22 +142,22 @@ class _Attention(torch.autograd.Function):
         scores = (q[rows] * k[columns]).sum(-1, dtype=torch.float32) * q.shape[-1] ** -0.5
         exponentials = pairs.below_largest(scores).exp()
         weights = exponentials / pairs.row_sums(exponentials)[rows]
-        kept = scaled_mask(weights.shape, dropout, weights.dtype, weights.device) if dropout else None
-        ctx.save_for_backward(q, k, v, weights, kept)
+        keep = scaled_mask(weights.shape, dropout, weights.dtype, weights.device) if dropout else None
+        ctx.save_for_backward(q, k, v, weights, keep)
         ctx.pairs = pairs
-        return _bags(v, columns, pairs.starts, (weights if kept is None else weights * kept).to(v.dtype))
+        return _bags(v, columns, pairs.starts, (weights if keep is None else weights * keep).to(v.dtype))
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, v, weights, kept = ctx.saved_tensors
+        q, k, v, weights, keep = ctx.saved_tensors
         pairs: Pairs = ctx.pairs
         assert pairs.transposed is not None
         back, rows, columns, grad = pairs.transposed, pairs.rows, pairs.columns, grads[0].contiguous()
-        used = (weights if kept is None else weights * kept).to(v.dtype)
+        used = (weights if keep is None else weights * keep).to(v.dtype)
         of_v = _bags(grad, back.rows, back.starts, used[back.order])
         inner = (grad[rows] * v[columns]).sum(-1, dtype=torch.float32)
-        if kept is not None:
-            inner = inner * kept
+        if keep is not None:
+            inner = inner * keep
         inner = inner * weights
         of_scores = (inner - weights * pairs.row_sums(inner)[rows]) * q.shape[-1] ** -0.5
         of_scores = of_scores.to(q.dtype)

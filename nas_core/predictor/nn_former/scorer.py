@@ -274,17 +274,17 @@ class Product:
     """
 
     def __init__(self, weight: Tensor, dtype: torch.dtype) -> None:
-        kept = weight.detach().to(dtype)
+        cast = weight.detach().to(dtype)
         self.packed = on_host(weight.device) and dtype != torch.float32
         if self.packed:
             try:
-                self.weight: Tensor = torch.ops.mkldnn._reorder_linear_weight(kept.contiguous(), ROWS)
+                self.weight: Tensor = torch.ops.mkldnn._reorder_linear_weight(cast.contiguous(), ROWS)
                 products = torch.ops.mkldnn._linear_pointwise  # looked up once: that takes as long as a small product
                 self._product, self._sum = products.default, products.binary
             except (AttributeError, RuntimeError):  # no oneDNN, or a processor without products in this type
                 self.packed = False
         if not self.packed:
-            self.weight = kept.T.contiguous()
+            self.weight = cast.T.contiguous()
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return the product ``(rows, out)``."""

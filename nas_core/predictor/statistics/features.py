@@ -155,13 +155,13 @@ def _paths(edges: Array, kinds: Array, rows: NDArray[np.int64], last: NDArray[np
     ways[:, 0], longest[:, 0], shortest[:, 0], most[:, 0], least[:, 0] = 1, 0, 0, 0, 0
     for node in range(1, width):
         parents = edges[:, :node, node]
-        here = parents > 0
+        linked = parents > 0
         ways[:, node] = (parents * ways[:, :node]).sum(1)
         met[:, node] = np.einsum("gi,gik->gk", parents, met[:, :node]) + ways[:, node, None] * kinds[:, node]
-        longest[:, node] = np.where(here, longest[:, :node], -FAR).max(1) + 1
-        shortest[:, node] = np.where(here, shortest[:, :node], FAR).min(1) + 1
-        most[:, node] = np.where(here[..., None], most[:, :node], -FAR).max(1) + kinds[:, node]
-        least[:, node] = np.where(here[..., None], least[:, :node], FAR).min(1) + kinds[:, node]
+        longest[:, node] = np.where(linked, longest[:, :node], -FAR).max(1) + 1
+        shortest[:, node] = np.where(linked, shortest[:, :node], FAR).min(1) + 1
+        most[:, node] = np.where(linked[..., None], most[:, :node], -FAR).max(1) + kinds[:, node]
+        least[:, node] = np.where(linked[..., None], least[:, :node], FAR).min(1) + kinds[:, node]
     ends = ways[rows, last]
     linked = ends > 0
     lengths = np.stack([np.log1p(ends), longest[rows, last], shortest[rows, last]], 1)

@@ -71,8 +71,8 @@ class Ways:
     def parents(self) -> Iterator[tuple[int, Array, NDArray[np.bool_]]]:
         """Yield each node but the first, its parents ``(G, n)``, and where it has any ``(G,)``."""
         for node in range(1, self.edges.shape[1]):
-            here = self.edges[:, :node, node]
-            yield node, here.astype(np.float64), np.asarray(here.any(1))
+            linked = self.edges[:, :node, node]
+            yield node, linked.astype(np.float64), np.asarray(linked.any(1))
 
     def at_last(self, values: NDArray[Any]) -> Array:
         """Return values ``(G, N, ...)`` at the last node."""
@@ -113,11 +113,11 @@ class Along:
             shares = parents / np.maximum(parents.sum(1), 1)[:, None]
             number[:, node] = (parents * number[:, :node]).sum(1)
             weights = parents * number[:, :node] / np.maximum(number[:, node], 1)[:, None]
-            here, reached = parents[..., None] > 0, any_[:, None]
+            linked, reached = parents[..., None] > 0, any_[:, None]
             mean[:, node] += np.einsum("gi,giq->gq", weights, mean[:, :node])
             walk[:, node] += np.einsum("gi,giq->gq", shares, walk[:, :node])
-            most[:, node] += np.where(reached, np.where(here, most[:, :node], -np.inf).max(1), 0)
-            least[:, node] += np.where(reached, np.where(here, least[:, :node], np.inf).min(1), 0)
+            most[:, node] += np.where(reached, np.where(linked, most[:, :node], -np.inf).max(1), 0)
+            least[:, node] += np.where(reached, np.where(linked, least[:, :node], np.inf).min(1), 0)
         return cls(mean, most, least, walk)
 
 
@@ -251,10 +251,10 @@ def _costs(ways: Ways, values: Array) -> Array:
     )
     taken = channels.copy()
     for node, parents, any_ in ways.parents():
-        here = parents > 0
-        taken[:, node] = np.where(any_, np.where(here, channels[:, :node], 0).max(1), 1)
+        linked = parents > 0
+        taken[:, node] = np.where(any_, np.where(linked, channels[:, :node], 0).max(1), 1)
         channels[:, node] = taken[:, node] * 2 ** doublings[:, node]
-        finest = np.where(here, edge[:, :node], np.inf).min(1)
+        finest = np.where(linked, edge[:, :node], np.inf).min(1)
         edge[:, node] = np.where(any_, finest, 1) / 2 ** halvings[:, node]
     several = np.maximum(layers, 1)
     squares = (taken * channels + (several - 1) * channels**2) / several

@@ -332,9 +332,9 @@ class Additive:
         unit = float((singular**2).sum()) / max(counts.shape[1], 1) or 1.0
         best, weights, left_out = np.inf, np.zeros(counts.shape[1]), targets
         for penalty in PENALTIES * unit:
-            kept = singular**2 / (singular**2 + penalty)
-            leverage = (basis**2 @ kept) + times / times.sum()
-            residuals = (centred - basis @ (kept * inner)) / np.maximum(1 - leverage, 1e-9)
+            shrinkage = singular**2 / (singular**2 + penalty)
+            leverage = (basis**2 @ shrinkage) + times / times.sum()
+            residuals = (centred - basis @ (shrinkage * inner)) / np.maximum(1 - leverage, 1e-9)
             if (error := float(np.mean(residuals**2))) < best:
                 best, weights = error, rows.T @ (singular / (singular**2 + penalty) * inner)
                 left_out = targets - residuals / roots
