@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 from torch import Tensor
 
-from nas_core.checks import checked_seed
+from nas_core.checks import checked_seed, checked_value
 from nas_core.device import usable_device
-from nas_core.errors import ConfigError, DataError, NasExtError, unknown_choice
+from nas_core.errors import ConfigError, DataError, NasExtError
 from nas_core.graph import Graph, GraphError, Graphs, common_ends, lacking_ends, topological, with_ends
 from nas_core.predictor.artifact import read_artifact, write_artifact
 from nas_core.predictor.progress import Progress, training_bar
@@ -62,7 +62,7 @@ class AccuracyModel(Configured, ABC):
 
     def __init__(self, *, seed: int = 0, device: str = "cpu", unseen: str = "error", **settings: Any) -> None:
         self.check_settings(settings)
-        _check_unseen(unseen)
+        checked_value(unseen, str, "treatment of unseen operations", choices=UNSEEN)
         self.config: Any = self.config_class(**settings)
         self.seed, self.device, self.unseen = checked_seed(seed), usable_device(device), unseen
         self._known: frozenset[int] = frozenset()
@@ -357,7 +357,7 @@ class AccuracyModel(Configured, ABC):
     ) -> Self:
         """Return the model of a file's contents. Errors as of :meth:`load`."""
         usable_device(device)
-        _check_unseen(unseen or "error")
+        checked_value(unseen or "error", str, "treatment of unseen operations", choices=UNSEEN)
         try:
             return cls.restored(header, tensors, device, unseen)
         except _DAMAGE as error:
@@ -401,11 +401,6 @@ def _missing_ends(graphs: Graphs, common: tuple[int, int] | None) -> tuple[int, 
         " an output behind it"
     )
     return first, first + 1
-
-
-def _check_unseen(unseen: str) -> None:
-    if unseen not in UNSEEN:
-        raise unknown_choice("treatment of unseen operations", unseen, UNSEEN)
 
 
 ACCURACY_MODELS: Registry[type[AccuracyModel]] = Registry(

@@ -10,7 +10,7 @@ from nas_core.checks import Range, check_fields
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.graph import Graphs
 from nas_core.predictor.nn_former.config import NNFormerConfig
-from nas_core.predictor.targets import check_scale
+from nas_core.predictor.targets import SCALES
 from nas_core.predictor.training import TrainConfig
 
 FOLLOWING = ("attributes", "batch_size", "max_nodes", "operations", "shapes", "static", "statistics")
@@ -25,7 +25,7 @@ class Recipe:
     name: str
     model: NNFormerConfig = field(default_factory=NNFormerConfig.accuracy)
     train: TrainConfig = field(default_factory=TrainConfig)
-    targets: str = "none"
+    targets: str = field(default="none", metadata={"choices": SCALES})
     """Scale of targets: none (for fractions), mean or normal (by rank)."""
     members: int = 1
     """Networks with different seeds, whose predictions are averaged."""
@@ -47,7 +47,6 @@ class Recipe:
 
     def __post_init__(self) -> None:
         check_fields(self, "a predictor", _RANGES)
-        check_scale(self.targets)
         if (self.members == 0) != (self.statistics == 1) or not (self.processes or self.trees):
             raise ConfigError(
                 f"members {self.members}, statistics {self.statistics}, processes {self.processes}, trees {self.trees}"

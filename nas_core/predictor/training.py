@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nas_core.checks import Range, check_fields
-from nas_core.errors import ConfigError, unknown_choice
+from nas_core.errors import ConfigError
 from nas_core.graph import Graphs
 from nas_core.precision import check_precision, computing_in, tf32
 from nas_core.predictor.artifact import below
@@ -58,14 +58,14 @@ class TrainConfig:
     warmup: float = 0.1
     """Share of the steps until the peak, linear from 0: as in the released code the first step has rate 0, it only
     fills AdamW's moments."""
-    decay: str = "cosine"
+    decay: str = field(default="cosine", metadata={"choices": ("cosine", "linear")})
     """Shape of the learning rate after the peak: cosine or linear."""
     final_lr: float = 0.1
     """Learning rate at the end, as a share of the peak. The paper names the cosine alone; its released code stops at a
     tenth, which the default follows so that the recipe ``paper`` trains as the published models did."""
     weight_decay: float = 0.01
     """Weight decay of matrices; vectors (norms, biases) have none."""
-    loss: str = "mse"
+    loss: str = field(default="mse", metadata={"choices": ("mse", "relative", "log")})
     """mse; for latencies relative: squared relative error, or log: squared difference of logarithms, which is as strict
     with predictions below as above."""
     rank_weight: float = 0.2
@@ -82,20 +82,13 @@ class TrainConfig:
     """Largest norm of the gradient; 0: no limit."""
     equal_sizes: bool = True
     """A batch holds graphs of one size (the released code's rule; it sets the number of steps), or of all sizes."""
-    precision: str = "auto"
+    precision: str = field(default="auto", metadata={"choices": CHOICES})
     """fp32, tf32, bf16 or fp16 for matrix products; auto: bf16 where the device computes in it, else fp32."""
     seed: int = 0
     """Seed of weights, dropout and batches."""
 
     def __post_init__(self) -> None:
         check_fields(self, "training", _RANGES)
-        for name, allowed in (
-            ("loss", ("mse", "relative", "log")),
-            ("decay", ("cosine", "linear")),
-            ("precision", CHOICES),
-        ):
-            if getattr(self, name) not in allowed:
-                raise unknown_choice(f"{name} of training", getattr(self, name), allowed)
         if self.consistency_weight and self.copies == 1:
             raise ConfigError(
                 f"consistency_weight is {self.consistency_weight:g} with one copy of each graph; expected copies=2, or"

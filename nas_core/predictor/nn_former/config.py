@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from nas_core.checks import Range, check_fields
-from nas_core.errors import ConfigError, unknown_choice
+from nas_core.errors import ConfigError
 from nas_core.graph.onnx.operators import KINDS
 
 ATTENTION = ("siblings", "global")
@@ -47,17 +47,17 @@ class NNFormerConfig:
     """Hidden channels of the feed-forward per channel."""
     dropout: float = 0.1
     """Dropout of attention probabilities, of each branch, and of the hidden channels."""
-    attention: str = "siblings"
+    attention: str = field(default="siblings", metadata={"choices": ATTENTION})
     """Masks of the heads (Table 6): siblings (A, Aᵀ, AᵀA, AAᵀ; ASMA) or global."""
-    sibling_mask: str = "paper"
+    sibling_mask: str = field(default="paper", metadata={"choices": SIBLING_MASK})
     """paper: products of A over operations alone; as_released: over the tokens too, which are linked to all nodes, so
     that every pair is a sibling and those heads are global. The recipes ``paper`` and ``best`` use as_released, as the
     code of the published results does."""
-    feed_forward: str = "bidirectional"
+    feed_forward: str = field(default="bidirectional", metadata={"choices": FEED_FORWARD})
     """Table 6: bidirectional (BGIFFN) or vanilla, without the sums over parents and children."""
-    position: str = "none"
+    position: str = field(default="none", metadata={"choices": POSITION})
     """Added position code (Table 8): none, nar (sinusoids of the topological position), laplacian (its rows)."""
-    readout: str = "class_token"
+    readout: str = field(default="class_token", metadata={"choices": READOUT})
     """class_token: linear on that token; sum: node-wise MLP, sum over nodes, MLP, softplus. Ours: logarithm, for few
     networks, which also reads the nodes' costs, and logarithms of sums and static features."""
     bias: bool = False
@@ -71,15 +71,6 @@ class NNFormerConfig:
 
     def __post_init__(self) -> None:
         check_fields(self, "NN-Former", _RANGES)
-        for name, allowed in (
-            ("attention", ATTENTION),
-            ("feed_forward", FEED_FORWARD),
-            ("position", POSITION),
-            ("sibling_mask", SIBLING_MASK),
-            ("readout", READOUT),
-        ):
-            if getattr(self, name) not in allowed:
-                raise unknown_choice(name.replace("_", " ") + " of NN-Former", getattr(self, name), allowed)
         if self.dim % self.heads or self.heads % 4:
             raise ConfigError(f"{self.heads} heads for {self.dim} channels; expected a multiple of 4 that divides them")
 
@@ -107,7 +98,7 @@ class NNFormerConfig:
         Raises:
             ConfigError: an unknown field.
         """
-        names = [field.name for field in fields(cls)]
+        names = [known.name for known in fields(cls)]
         if unknown := set(data) - set(names):
             raise ConfigError(f"NN-Former has no setting {', '.join(sorted(unknown))}; it has: {', '.join(names)}")
         return cls(**data)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
@@ -32,7 +32,7 @@ from nas_core.predictor.statistics.regressions import (
     KernelSums,
     tensors_of,
 )
-from nas_core.predictor.targets import TargetScale, check_scale
+from nas_core.predictor.targets import SCALES, TargetScale
 
 Array = NDArray[np.float64]
 COLUMNS = 0.5
@@ -240,11 +240,8 @@ def _columns(
 class _Settings:
     """Checks of the settings of processes, of trees, and of both."""
 
-    targets: str
-
     def __post_init__(self) -> None:
         check_fields(self, "graph statistics", {"processes": Range(0), "trees": Range(0)})
-        check_scale(self.targets)
         if not any(self.members):
             raise ConfigError("processes 0 and trees 0 of graph statistics; expected at least one of either")
 
@@ -259,7 +256,7 @@ class GaussianProcessConfig(_Settings):
 
     processes: int = 8
     """Gaussian processes, each on half of the statistics; a single one reads all."""
-    targets: str = "normal"
+    targets: str = field(default="normal", metadata={"choices": SCALES})
     """Scale in which targets are learned: none, mean or normal (by rank)."""
 
 
@@ -269,7 +266,7 @@ class BoostedTreesConfig(_Settings):
 
     trees: int = 8
     """Boosted models, each with its own seed."""
-    targets: str = "normal"
+    targets: str = field(default="normal", metadata={"choices": SCALES})
     """Scale in which targets are learned: none, mean or normal (by rank)."""
 
 
@@ -281,7 +278,7 @@ class StatisticsConfig(_Settings):
     """Gaussian processes, each on half of the statistics; a single one reads all."""
     trees: int = 8
     """Boosted models."""
-    targets: str = "normal"
+    targets: str = field(default="normal", metadata={"choices": SCALES})
     """Scale in which targets are learned: none, mean or normal (by rank)."""
 
 
