@@ -19,8 +19,8 @@ from torch.nn import functional
 
 from nas_core.graph import Graphs
 from nas_core.predictor import Batch, NNFormer
+from nas_core.predictor.losses import ranking_loss, relative_loss
 from nas_core.predictor.nn_former.model import sinusoids
-from nas_core.predictor.training.losses import ranking_loss, relative_loss
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from benchmarks.parts.turns import in_turns
 from nas_core.graph import Graph, Graphs
 from nas_core.predictor import NNFormerConfig, NNFormerPredictor
 from nas_core.predictor.speed import random_graphs
-from nas_core.predictor.statistics.gaussian_process import GaussianProcess
 from nas_core.predictor.statistics.model import StatisticsModel
+from nas_core.predictor.statistics.regressions import GaussianProcess
 
 ALONE = {"paper": {"epochs": 1}, "best": {"epochs": 1, "members": 1, "statistics": 0.0}}
 """Recipes with one network, hardly trained: their speed does not depend on it."""

@@ -1,4 +1,4 @@
-"""What an architecture will score, learned from graphs."""
+"""Predictors of accuracy or latency, fitted to graphs of architectures."""
 
 from nas_core.predictor.acquisition import expected_improvement, log_expected_improvement
 from nas_core.predictor.base import ACCURACY_MODELS, AccuracyModel, load_accuracy_model, parsed_accuracy_settings
@@ -9,7 +9,7 @@ from nas_core.predictor.nn_former.config import NNFormerConfig
 from nas_core.predictor.nn_former.model import NNFormer
 from nas_core.predictor.readers import READERS, Reader, reader_for, reader_names
 from nas_core.predictor.recipes import Recipe, get_recipe, list_recipes
-from nas_core.predictor.training.trainer import TrainConfig, Trainer
+from nas_core.predictor.training import TrainConfig, Trainer
 
 __all__ = [
     "ACCURACY_MODELS",

@@ -1,4 +1,4 @@
-"""Expected improvement: how much better than the best so far a network will be, on average (Mockus 1975)."""
+"""Expected improvement of a candidate over the best value (Mockus 1975)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from nas_core.errors import ConfigError
 Array = NDArray[np.float64]
 ROOT = float(np.sqrt(2 * np.pi))
 FAR = -1e6
-"""Deviations below the best from which ``log u(z)`` is ``-z^2 / 2 - log(z^2)`` to the last digit."""
+"""z from which ``log(z Phi(z) + phi(z))`` is ``-z^2 / 2 - log(z^2)`` to the last digit."""
 
 
 def expected_improvement(mean: ArrayLike, spread: ArrayLike, best: float, *, maximize: bool = True) -> Array:
-    """Expected improvement ``(B,)`` over the best value so far, where values are normally distributed: with ``z = (mean
-    - best) / spread``, ``spread (z Phi(z) + phi(z))`` (Jones et al. 1998, equation 15).
+    """Return the expected improvement ``(B,)`` of normally distributed values over the best one.
+
+    It is ``spread (z Phi(z) + phi(z))`` with ``z = (mean - best) / spread`` (Jones et al. 1998, equation 15).
 
     Example:
         >>> mean, spread = predictor.predict_with_spread(candidates)
@@ -24,33 +25,34 @@ def expected_improvement(mean: ArrayLike, spread: ArrayLike, best: float, *, max
 
     Args:
         mean: ``(B,)`` predictions.
-        spread: ``(B,)`` their standard deviation; where it is 0, the improvement is that of the mean, or 0.
-        best: the best value that is known, in the same units.
-        maximize: whether large values are good, as of accuracies; False: small ones, as of losses and latencies.
+        spread: ``(B,)`` standard deviations, 0 or above.
+        best: best value so far.
+        maximize: large values are good; False: small ones, as for losses.
 
     Raises:
-        ConfigError: shapes that differ, a spread below 0, or what is no number.
+        ConfigError: a negative standard deviation, or a value that is no finite number.
     """
     gain, deviation = _checked(mean, spread, best, maximize)
     z = np.divide(gain, deviation, out=np.zeros_like(gain), where=deviation > 0)
-    found = deviation * (z * ndtr(z) + np.exp(-(z**2) / 2) / ROOT)
-    return np.asarray(np.where(deviation > 0, np.maximum(found, 0.0), np.maximum(gain, 0.0)))
+    improvement = deviation * (z * ndtr(z) + np.exp(-(z**2) / 2) / ROOT)
+    return np.asarray(np.where(deviation > 0, np.maximum(improvement, 0.0), np.maximum(gain, 0.0)))
 
 
 def log_expected_improvement(mean: ArrayLike, spread: ArrayLike, best: float, *, maximize: bool = True) -> Array:
-    """The logarithm ``(B,)`` of :func:`expected_improvement`, which still orders networks whose improvement is too
-    small to be a number (Ament et al. 2023, equation 9); minus infinity where it is 0. Arguments as there."""
+    """Return the logarithm ``(B,)`` of :func:`expected_improvement`, also where that underflows.
+
+    Ament et al. 2023, equation 9; minus infinity where the improvement is 0. Arguments as there.
+    """
     gain, deviation = _checked(mean, spread, best, maximize)
-    sure = deviation <= 0
-    z = np.divide(gain, deviation, out=np.zeros_like(gain), where=~sure)
+    certain = deviation <= 0
+    z = np.divide(gain, deviation, out=np.zeros_like(gain), where=~certain)
     with np.errstate(divide="ignore"):
-        known = np.log(np.maximum(gain, 0.0))
-        found = np.log(np.where(sure, 1.0, deviation)) + _log_unit(z)
-    return np.asarray(np.where(sure, known, found))
+        of_gain = np.log(np.maximum(gain, 0.0))
+        logarithm = np.log(np.where(certain, 1.0, deviation)) + _log_unit(z)
+    return np.asarray(np.where(certain, of_gain, logarithm))
 
 
 def _log_unit(z: Array) -> Array:
-    """``log(z Phi(z) + phi(z))``."""
     near, below = np.maximum(z, -1.0), np.clip(z, FAR, -1.0)
     direct = np.log(near * ndtr(near) + np.exp(-(near**2) / 2) / ROOT)
     # Phi(z) / phi(z) = sqrt(pi / 2) erfcx(-z / sqrt(2)); 1 + z Phi / phi loses its digits from about -1e5 on.
@@ -61,10 +63,7 @@ def _log_unit(z: Array) -> Array:
 
 
 def _checked(mean: ArrayLike, spread: ArrayLike, best: float, maximize: bool) -> tuple[Array, Array]:
-    """What each is better than the best, and the spread."""
     values, deviation = np.asarray(mean, np.float64), np.asarray(spread, np.float64)
-    if values.shape != deviation.shape:
-        raise ConfigError(f"means have shape {values.shape} and spreads {deviation.shape}; expected one each")
     if not (np.isfinite(values).all() and np.isfinite(deviation).all() and np.isfinite(best)):
         raise ConfigError("a mean, a spread or the best value is no finite number; leave such networks out")
     if (deviation < 0).any():

@@ -1,4 +1,4 @@
-"""Predictors as files: safetensors with a JSON header and a checksum; nothing in them is executed."""
+"""Files of predictors: safetensors with a JSON header and a checksum."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nas_core.files import atomic_output, parse_json
 FORMAT = "nas-ext/predictor"
 VERSION = 2
 _CHECKSUM = "sha256"
-"""Name of the checksum of the rest of the header and of the tensors."""
+"""Name of the checksum of tensors and header."""
 OF_NETWORKS = "network-latency"
 """Kind of the files of latency models of whole networks."""
 NOT_BY_ITSELF = (
@@ -28,22 +28,17 @@ NOT_BY_ITSELF = (
 
 
 def write_artifact(path: str | Path, kind: str, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-    """Write a whole file, or leave the former one.
-
-    Raises:
-        ConfigError: the name does not end in .safetensors.
-        NasExtError: it cannot be written.
-    """
+    """Write a file, or leave the existing one on an error."""
     if not str(path).endswith(".safetensors"):
         raise ConfigError(
             f"predictors are kept in safetensors files, got {path}; give a name that ends in .safetensors"
         )
     content = {"format": FORMAT, "version": VERSION, "kind": kind, **header}
     whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    # One entry: safetensors writes several in an order of chance, and equal predictors are equal files.
+    # One entry: safetensors writes several in random order, and equal predictors should be equal files.
     text = json.dumps({**content, _CHECKSUM: _checksum(json.dumps(content), whole)})
-    with atomic_output(path) as beside:
-        save_file(whole, beside, metadata={"nas_ext": text})
+    with atomic_output(path) as temporary:
+        save_file(whole, temporary, metadata={"nas_ext": text})
 
 
 def _checksum(header: str, tensors: Mapping[str, Tensor]) -> str:
@@ -56,33 +51,30 @@ def _checksum(header: str, tensors: Mapping[str, Tensor]) -> str:
 
 
 def read_artifact(path: str | Path, kind: str | Collection[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Header and tensors of an artifact of that kind, or of one of those kinds.
-
-    Raises:
-        DataError: the file is missing, truncated, altered, of a newer version, or no such predictor.
-    """
+    """Return header and tensors of a file of that kind, or of one of those kinds."""
     if not Path(path).is_file():
         raise DataError(f"file not found: {path}; 'nas-ext lab predictor train' makes a predictor")
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
-            # Cloned: products of weights that lie unaligned in the file differ in the last bit on some processors.
+            # Cloned: products of weights that are unaligned in the file differ in the last bit on some processors.
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118 - not a mapping
     except (SafetensorError, OSError, ValueError) as error:
         raise DataError(f"{path} is no whole safetensors file ({error}); train it anew") from None
     try:
         header = parse_json(metadata["nas_ext"])
-        found = (header["format"], header["kind"])
+        identity = (header["format"], header["kind"])
     except (KeyError, TypeError, ValueError):
         raise DataError(f"{path} is no predictor; 'nas-ext lab predictor train' makes one") from None
     kinds = (kind,) if isinstance(kind, str) else tuple(kind)
-    if found[0] != FORMAT or found[1] not in kinds:
-        if found == (FORMAT, OF_NETWORKS):
-            raise DataError(f"{path} is {NOT_BY_ITSELF}")
+    if identity == (FORMAT, OF_NETWORKS) and OF_NETWORKS not in kinds:
+        raise DataError(f"{path} is {NOT_BY_ITSELF}")
+    if identity[0] != FORMAT or identity[1] not in kinds:
         expected = " or ".join(map(repr, kinds))
-        raise DataError(f"{path} holds a {found[1]!r} of format {found[0]!r}; expected a {expected} of {FORMAT!r}")
-    version = header.get("version")
-    if type(version) is not int or version != VERSION:
+        raise DataError(
+            f"{path} holds a {identity[1]!r} of format {identity[0]!r}; expected a {expected} of {FORMAT!r}"
+        )
+    if (version := header.get("version")) != VERSION:
         raise DataError(
             f"{path} has version {version!r}, this release reads {VERSION}; upgrade nas-ext if it is newer, or fit the"
             " predictor anew"
@@ -93,5 +85,5 @@ def read_artifact(path: str | Path, kind: str | Collection[str]) -> tuple[dict[s
 
 
 def below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors whose names begin so, without that beginning."""
+    """Return the tensors whose names start with the prefix, without it."""
     return {name[len(prefix) :]: value for name, value in tensors.items() if name.startswith(prefix)}

@@ -1,4 +1,4 @@
-"""How good predictions are."""
+"""Metrics of predictions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nas_core.errors import DataError
 
 
 def kendall_tau(predicted: ArrayLike, target: ArrayLike) -> float:
-    """Kendall's tau-b, -1 to 1; 0 when either side is constant.
+    """Return Kendall's tau-b, -1 to 1; 0 if either side is constant.
 
     Raises:
         DataError: rows of unequal length, or a value that is no finite number.
@@ -24,10 +24,10 @@ def kendall_tau(predicted: ArrayLike, target: ArrayLike) -> float:
 
 
 def mape(predicted: ArrayLike, target: ArrayLike) -> float:
-    """Mean absolute percentage error, in percent.
+    """Return the mean absolute percentage error, in percent.
 
     Raises:
-        DataError: as :func:`kendall_tau`, or a target of 0.
+        DataError: as of :func:`kendall_tau`, or a target of 0.
     """
     first, second = _pair(predicted, target)
     if not second.all():
@@ -36,16 +36,13 @@ def mape(predicted: ArrayLike, target: ArrayLike) -> float:
 
 
 def accuracy_within(predicted: ArrayLike, target: ArrayLike, percent: float = 10.0) -> float:
-    """Share of predictions within so many percent of the target, in percent: Acc(10 %)."""
+    """Return the share of predictions with an error of at most ``percent`` of the target, in percent: Acc(10 %)."""
     first, second = _pair(predicted, target)
     return float(100 * np.mean(np.abs(first - second) <= percent / 100 * np.abs(second)))
 
 
 def _pair(predicted: ArrayLike, target: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    try:
-        first, second = np.asarray(predicted, np.float64), np.asarray(target, np.float64)
-    except (TypeError, ValueError):
-        raise DataError("predictions and targets are no rows of numbers; expected two equal, non-empty rows") from None
+    first, second = np.asarray(predicted, np.float64), np.asarray(target, np.float64)
     if first.shape != second.shape or first.ndim != 1 or not len(first):
         raise DataError(f"predictions {first.shape} and targets {second.shape}; expected two equal, non-empty rows")
     for name, row in (("prediction", first), ("target", second)):

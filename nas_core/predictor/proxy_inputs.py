@@ -1,8 +1,6 @@
-"""Zero-cost proxies as inputs of a predictor: numbers of a whole network, by name, beside its graph.
+"""Zero-cost proxies as inputs of a predictor: numbers of a whole network, by name.
 
-A proxy tells by its order: values of one kind differ by orders of magnitude, and a network through which nothing flows
-has minus infinity or minus 10^8. What a predictor reads is therefore the quantile of a value among those of the
-training graphs, as of a normal distribution.
+Values differ by orders of magnitude and may be infinite: a predictor reads their quantiles among the training graphs.
 """
 
 from __future__ import annotations
@@ -19,43 +17,34 @@ from nas_core.errors import ConfigError, DataError
 from nas_core.graph import Graphs, with_static
 
 Scores = Mapping[str, ArrayLike] | Sequence[Mapping[str, float]]
-"""Scores by the name of the proxy: ``{"nwot": (G,), ..}``, or for each graph one mapping of all names, such as
-:func:`nas_core.proxies.zero_cost` gives."""
+"""Scores by the name of the proxy: ``{"nwot": (G,), ..}``, or for each graph the result of
+:func:`nas_core.proxies.zero_cost`."""
 POINTS = 129
-"""Quantiles that are kept of each proxy."""
+"""Quantiles stored of each proxy."""
 MIDDLE = 4.0
-"""What the median becomes, in deviations: above 0, since some networks read logarithms."""
+"""Value of the median, in standard deviations: above 0, since some networks read logarithms."""
 
 
 @dataclass(frozen=True)
 class ProxyInputs:
-    """Names of proxies, and the order of their values among training graphs."""
+    """Names of proxies, and quantiles of their values among training graphs."""
 
     names: tuple[str, ...]
     values: tuple[tuple[float, ...], ...]
     """Finite values of each proxy among training graphs, ascending"""
     deviations: tuple[tuple[float, ...], ...]
-    """What stands for them: deviations of a normal distribution, ascending"""
+    """Quantiles of a normal distribution for them, ascending"""
 
     @classmethod
     def fit(cls, scores: Scores, graphs: int) -> ProxyInputs:
-        """From the scores of so many training graphs.
-
-        Raises:
-            DataError: no proxies, another number of scores, or one that is no number.
-        """
+        """Fit the quantiles of training graphs."""
         names = _names(scores)
         table = _table(scores, names, graphs)
         values, deviations = zip(*(_quantiles(column) for column in table), strict=True)
         return cls(names, values, deviations)
 
     def put(self, graphs: Graphs, scores: Scores | None) -> Graphs:
-        """These graphs with the proxies behind their static features. Scores of other proxies are passed over; values
-        beyond those of the training graphs count as the nearest of them.
-
-        Raises:
-            ConfigError: no scores, or a proxy is missing. DataError: as of :meth:`fit`.
-        """
+        """Append the proxies to the static features of graphs. Values are clipped to those of the training graphs."""
         if scores is None:
             raise ConfigError(
                 f"this predictor was fitted with zero-cost proxies; give proxies= with {', '.join(self.names)}, as"
@@ -66,13 +55,11 @@ class ProxyInputs:
         return with_static(graphs, np.stack(columns, 1) + MIDDLE)
 
     def to_json(self) -> dict[str, Any]:
-        """By name; :meth:`from_json` is the inverse."""
         pairs = zip(self.values, self.deviations, strict=True)
         return {name: [list(x), list(y)] for name, (x, y) in zip(self.names, pairs, strict=True)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ProxyInputs:
-        """Invert :meth:`to_json`."""
         sides = [tuple(tuple(float(x) for x in side) for side in pair) for pair in data.values()]
         return cls(tuple(data), tuple(pair[0] for pair in sides), tuple(pair[1] for pair in sides))
 
@@ -88,18 +75,13 @@ def _names(scores: Scores) -> tuple[str, ...]:
 
 
 def _table(scores: Scores, names: Sequence[str], graphs: int) -> NDArray[np.float64]:
-    """``(P, G)`` scores of these proxies."""
     _names(scores)
-    if isinstance(scores, Mapping):
-        absent = [name for name in names if name not in scores]
-        rows: list[Any] = [scores[name] for name in names if name in scores]
-    else:
-        absent = [name for name in names if any(name not in each for each in scores)]
-        rows = [] if absent else [[each[name] for each in scores] for name in names]
-    if absent:
+    whole = [scores] if isinstance(scores, Mapping) else scores
+    if absent := [name for name in names if any(name not in mapping for mapping in whole)]:
         raise ConfigError(f"proxies lack {', '.join(absent)}; expected scores of {', '.join(names)} for each graph")
+    columns = [scores[name] if isinstance(scores, Mapping) else [row[name] for row in scores] for name in names]
     try:
-        table = np.array([np.asarray(row, np.float64) for row in rows])
+        table = np.array([np.asarray(column, np.float64) for column in columns])
     except (TypeError, ValueError):
         raise DataError(
             f"proxies {', '.join(names)} are no numbers of equal length; expected one each for each graph"
@@ -107,15 +89,14 @@ def _table(scores: Scores, names: Sequence[str], graphs: int) -> NDArray[np.floa
     if table.shape != (len(names), graphs):
         raise DataError(f"proxies have shape {table.shape[1:]} for {graphs} graphs; expected one score for each graph")
     if np.isnan(table).any():
-        wrong, graph = (int(x) for x in np.argwhere(np.isnan(table))[0])
+        proxy, graph = np.argwhere(np.isnan(table))[0]
         raise DataError(
-            f"proxy {names[wrong]} of graph {graph} (from 0) is no number; leave the graph or the proxy out"
+            f"proxy {names[proxy]} of graph {graph} (from 0) is no number; leave the graph or the proxy out"
         )
     return table
 
 
 def _quantiles(column: NDArray[np.float64]) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Ascending values, and the deviations of a normal distribution that stand for them."""
     from scipy.stats import rankdata  # takes as long to import as torch
 
     finite = column[np.isfinite(column)]
@@ -124,5 +105,5 @@ def _quantiles(column: NDArray[np.float64]) -> tuple[tuple[float, ...], tuple[fl
     ranked = np.clip(column, finite.min(), finite.max())
     values, first = np.unique(ranked, return_index=True)
     deviations = ndtri((rankdata(ranked)[first] - 0.5) / len(ranked))
-    kept = np.unique(np.linspace(0, len(values) - 1, POINTS).round().astype(np.int64))
-    return tuple(values[kept].tolist()), tuple(deviations[kept].tolist())
+    places = np.unique(np.linspace(0, len(values) - 1, POINTS).round().astype(np.int64))
+    return tuple(values[places].tolist()), tuple(deviations[places].tolist())

@@ -1,4 +1,4 @@
-"""The readers by name: of benchmarks, each a file of its own and a line here, and of the kinds of network."""
+"""Graph readers by name, of benchmarks and of the kinds of network."""
 
 from __future__ import annotations
 
@@ -20,25 +20,27 @@ from nas_core.space.architecture import Architecture
 
 @dataclass(frozen=True)
 class Reader:
-    """What makes a graph of one kind of architecture, and what the graph's numbers mean."""
+    """Function that makes graphs of one kind of architecture, and the meaning of their numbers."""
 
     name: str
     """Name of the benchmark or the kind of space."""
     read: Callable[..., Graph]
-    """Makes a graph from the benchmark's own description of an architecture."""
+    """Makes a graph from the benchmark's description of an architecture."""
     operations: tuple[str, ...]
     """Names of the operation indices, from 0."""
     attributes: tuple[str, ...] = ()
     """Names of the columns of ``Graph.attributes``; none where the graphs have no attributes."""
     genes: bool = False
-    """Whether ``read`` takes an :class:`Architecture`."""
+    """``read`` takes an :class:`Architecture`."""
 
     def from_json(self, value: Any) -> Graph:
-        """The graph of an architecture as JSON holds it: what ``read`` takes, or an object of its arguments by name
-        (``{"matrix": .., "ops": ..}``); genes where it takes an :class:`Architecture`.
+        """Return the graph of an architecture in JSON.
+
+        Args:
+            value: argument of ``read``, its arguments by name (``{"matrix": .., "ops": ..}``), or genes.
 
         Raises:
-            GraphError: arguments that ``read`` does not have, and whatever ``read`` raises.
+            GraphError: arguments that ``read`` does not have, and errors of ``read``.
         """
         if self.genes and isinstance(value, Mapping):
             whole = isinstance(value.get("genes"), Mapping)
@@ -52,7 +54,7 @@ class Reader:
         return self.read(*bound.args, **bound.kwargs)
 
     def described(self, graph: Graph) -> Graph:
-        """A graph whose operation indices mean this reader's, with a word on what they do, as far as names say it."""
+        """Add descriptions of operations to a graph with the indices of this reader, where all names have one."""
         if graph.operations is not None or any(operation_named(name) is None for name in self.operations):
             return graph
         return described(graph, self.operations)
@@ -72,25 +74,24 @@ READERS: Registry[Reader] = Registry(
     },
     Reader,
 )
-"""Those that read no architectures of search spaces; :func:`reader_for` knows the kinds of network too."""
+"""Readers of benchmarks; :func:`reader_for` also returns those of the kinds of network."""
 
 
 def reader_names() -> list[str]:
-    """Names that :func:`reader_for` knows: of benchmarks and of kinds of network."""
-    known = READERS.names()
-    return [*known, *(name for name in KINDS.names() if name not in known)]
+    """Return the names of all readers, of benchmarks and of kinds of network."""
+    return list(dict.fromkeys([*READERS.names(), *KINDS.names()]))
 
 
 def reader_of_kind(kind: ModelKind) -> Reader:
-    """The reader of the architectures of a kind of network."""
+    """Return the reader of architectures of a kind of network."""
     return Reader(kind.name, kind.graph, kind.operations, kind.attributes, genes=True)
 
 
 def reader_for(name: str) -> Reader:
-    """The reader of that name; a kind of network has one under the kind's name.
+    """Return the reader of that name, of a benchmark or of a kind of network.
 
     Raises:
-        UnknownChoiceError: there is none; the message lists them.
+        UnknownChoiceError: there is no such reader.
     """
     if name in READERS.names():
         return READERS.get(name)

@@ -1,4 +1,4 @@
-"""Complete settings of a predictor by name: model, training, scale of the targets."""
+"""Recipes: complete settings of a predictor, by name."""
 
 from __future__ import annotations
 
@@ -10,45 +10,43 @@ from nas_core.checks import Range, check_fields
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.graph import Graphs
 from nas_core.predictor.nn_former.config import NNFormerConfig
-from nas_core.predictor.targets import check_scale
-from nas_core.predictor.training.trainer import TrainConfig
+from nas_core.predictor.targets import SCALES
+from nas_core.predictor.training import TrainConfig
 
 FOLLOWING = ("attributes", "batch_size", "max_nodes", "operations", "shapes", "static", "statistics")
-"""Settings that follow the data unless they are given."""
+"""Settings that adapt to the data unless they are given."""
 _RANGES = {"members": Range(0), "statistics": Range(0, 1), "processes": Range(0), "trees": Range(0)}
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """All that decides a predictor beside its data."""
+    """Settings of a predictor: model, training, scale of the targets, parts of the mixture."""
 
     name: str
     model: NNFormerConfig = field(default_factory=NNFormerConfig.accuracy)
     train: TrainConfig = field(default_factory=TrainConfig)
-    targets: str = "none"
-    """Scale in which targets are learned: none (for fractions), mean or normal (by rank)."""
+    targets: str = field(default="none", metadata={"choices": SCALES})
+    """Scale of targets: none (for fractions), mean or normal (by rank)."""
     members: int = 1
-    """Models trained from different seeds, whose predictions are averaged."""
+    """Networks with different seeds, whose predictions are averaged."""
     statistics: float = 0.0
-    """Share of what is learned from graph statistics in the prediction; the networks have the rest. Where the recipe
-    adapts, the share that :class:`~nas_core.predictor.mixture.Mixture` starts from."""
+    """Share of graph statistics in a prediction; networks have the rest. Where the recipe adapts, the prior share of
+    :class:`~nas_core.predictor.mixture.Mixture`."""
     adapts: bool = False
-    """Shares are learned from graphs that parts of the mixture did not see, each network leaving out some; and batches
-    grow with the graphs, see :meth:`adapted`."""
+    """Shares are learned from out-of-fold predictions, and batches grow with the graphs, see :meth:`adapted`."""
     processes: int = 8
-    """Gaussian processes on statistics, each on half of them; one alone sees all."""
+    """Gaussian processes, each on half of the statistics; a single one reads all."""
     trees: int = 8
     """Boosted trees on statistics."""
     from_prior: bool = False
-    """It knows networks of public benchmarks (:func:`~nas_core.predictor.prior.shipped_prior`), orders others before a
-    fit, and starts from there. Graphs must say what their operations do."""
+    """Start from a prior (:func:`~nas_core.predictor.prior.shipped_prior`), which orders graphs before a fit. Graphs
+    must have descriptions of their operations."""
 
     kept: tuple[str, ...] = ()
-    """Settings that follow the data otherwise, but were given through :meth:`changed`, and so stay."""
+    """Settings given through :meth:`changed`, which do not adapt to the data."""
 
     def __post_init__(self) -> None:
         check_fields(self, "a predictor", _RANGES)
-        check_scale(self.targets)
         if (self.members == 0) != (self.statistics == 1) or not (self.processes or self.trees):
             raise ConfigError(
                 f"members {self.members}, statistics {self.statistics}, processes {self.processes}, trees {self.trees}"
@@ -56,7 +54,7 @@ class Recipe:
                 " processes or trees"
             )
         if self.from_prior and not self.statistics:
-            raise ConfigError("from_prior with statistics 0; expected a share of statistics, which learn from there")
+            raise ConfigError("from_prior with statistics 0; expected a share of statistics, which read the prior")
         if self.model.readout == "logarithm" and (self.train.loss == "mse" or self.targets != "none"):
             raise ConfigError(
                 f"readout logarithm with loss {self.train.loss!r} and targets {self.targets!r}; it gives milliseconds:"
@@ -64,32 +62,32 @@ class Recipe:
             )
 
     def changed(self, **changes: Any) -> Recipe:
-        """With other settings; names are those of the recipe, of its model and of its training.
+        """Return a recipe with other settings of the recipe, its model or its training.
 
         Raises:
-            ConfigError: an unknown name, or a value that cannot be.
+            ConfigError: an unknown name, or an invalid value.
         """
         kept = {*self.kept, *(name for name in changes if name in FOLLOWING)}
         return replace(self.replaced(changes), kept=tuple(sorted(kept)))
 
     def replaced(self, changes: Mapping[str, Any]) -> Recipe:
-        """Change settings as :meth:`changed` does, but let what follows the data still do so.
+        """Change settings as :meth:`changed` does, without fixing those that adapt to the data.
 
         Raises:
-            ConfigError: an unknown name, or a value that cannot be.
+            ConfigError: an unknown name, or an invalid value.
         """
-        own = {f.name for f in fields(self)} - {"model", "train", "kept"}
-        model = {k: v for k, v in changes.items() if k in {f.name for f in fields(NNFormerConfig)}}
-        train = {k: v for k, v in changes.items() if k in {f.name for f in fields(TrainConfig)}}
-        if unknown := set(changes) - own - set(model) - set(train):
+        recipe, model, train = (
+            {f.name: changes[f.name] for f in fields(config) if f.name in changes}
+            for config in (self, self.model, self.train)
+        )
+        if unknown := set(changes) - set(recipe) - set(model) - set(train):
             raise ConfigError(f"a predictor has no setting {', '.join(sorted(unknown))}")
-        mine = {k: v for k, v in changes.items() if k in own}
-        return replace(self, model=replace(self.model, **model), train=replace(self.train, **train), **mine)
+        return replace(self, **{"model": replace(self.model, **model), "train": replace(self.train, **train), **recipe})
 
     def adapted(self, graphs: int) -> Recipe:
-        """The settings for so many training graphs: where the recipe adapts, a batch holds at least one 64th of them,
-        which was chosen on validation accuracies of NAS-Bench-101 with 100 to 4,236 graphs. What was given through
-        :meth:`changed` stays.
+        """Adapt the batch to the number of training graphs: at least one 64th of them.
+
+        The share was chosen on validation accuracies of NAS-Bench-101 with 100 to 4,236 graphs.
         """
         if not self.adapts or "batch_size" in self.kept:
             return self
@@ -97,14 +95,14 @@ class Recipe:
 
     @property
     def learns_shares(self) -> bool:
-        """Whether it learns how much its networks, processes and trees count."""
+        """Return whether shares of networks, processes and trees are learned."""
         return self.adapts and self.statistics > 0 and (not self.members or "statistics" not in self.kept)
 
     @property
     def mixture(self) -> str:
-        """Whose a prediction is, in words."""
+        """Describe the parts of a prediction in a sentence."""
         if not self.members:
-            before = ", added to what is known of public benchmarks" if self.from_prior else ""
+            before = ", added to a prior from public benchmarks" if self.from_prior else ""
             return f"each prediction is that of graph statistics alone, without NN-Former{before}"
         networks = f"{self.members} network{'s' if self.members > 1 else ''}"
         if not self.statistics:
@@ -112,7 +110,7 @@ class Recipe:
         if self.learns_shares:
             return (
                 f"each prediction mixes NN-Former ({networks}) and graph statistics ({self.processes} Gaussian"
-                f" processes, {self.trees} boosted trees), in shares that graphs left out decide"
+                f" processes, {self.trees} boosted trees), in shares that held-out graphs decide"
             )
         return (
             f"each prediction is {1 - self.statistics:.2f} NN-Former ({networks}) and {self.statistics:.2f} graph"
@@ -131,9 +129,9 @@ class Recipe:
 _RECIPES = {
     recipe.name: recipe
     for recipe in (
-        # As the released code trains and masks, see NNFormerConfig.sibling_mask and TrainConfig.final_lr.
+        # Training and masks of the released code, see NNFormerConfig.sibling_mask and TrainConfig.final_lr.
         Recipe("paper", NNFormerConfig.accuracy(sibling_mask="as_released")),
-        # A mixture; statistics=0 leaves its networks alone.
+        # A mixture; statistics=0: its networks alone.
         Recipe(
             "best",
             NNFormerConfig.accuracy(sibling_mask="as_released", depth=6),
@@ -172,29 +170,28 @@ def list_recipes() -> list[str]:
 
 
 def get_recipe(name: str) -> Recipe:
-    """The recipe of that name.
+    """Return the recipe of that name.
 
     Raises:
-        UnknownChoiceError: no such recipe; the message lists them.
+        UnknownChoiceError: there is no such recipe.
     """
     if name not in _RECIPES:
         raise unknown_choice("recipe of a predictor", name, _RECIPES)
     return _RECIPES[name]
 
 
-_OF_THEIR_OWN = {"name", "model", "train", "seed", "kept"}
-
-
 def recipe_types() -> dict[str, type]:
-    """Settings of a recipe, of its model and of its training that may be changed, and their types."""
+    """Return the settings of a recipe, its model and its training that may be changed, and their types."""
     types = {k: v for c in (Recipe, NNFormerConfig, TrainConfig) for k, v in get_type_hints(c).items()}
-    return {name: type_ for name, type_ in types.items() if name not in _OF_THEIR_OWN}
+    return {name: kind for name, kind in types.items() if name not in {"name", "model", "train", "seed", "kept"}}
 
 
 def needed_by(graphs: Graphs, recipe: Recipe, room: int = 0) -> dict[str, Any]:
-    """Changes with which the recipe's model reads these graphs whole: as many attributes, shapes and static features
-    as they have, and at least as many kinds of operations and nodes. What was given to the recipe is not changed, but
-    by ``room`` operations and nodes, which the graphs got beside those that were thought of."""
+    """Return changes of the recipe with which its model reads all features, operations and nodes of the graphs.
+
+    Args:
+        room: operations and nodes to add to settings that were given, for ends that were added to the graphs.
+    """
     model = recipe.model
     widths = {name: getattr(graphs, name) for name in ("attributes", "shapes", "static")}
     wanted = {name: 0 if values is None else int(values.shape[1]) for name, values in widths.items()}

@@ -1,4 +1,4 @@
-"""How many graphs a model predicts in a second on this machine, beside its naive reference."""
+"""Speed of predictions, against that of the naive twin."""
 
 from __future__ import annotations
 
@@ -17,15 +17,19 @@ from nas_core.predictor.nn_former.naive import naive_prediction
 from nas_core.predictor.nn_former.scorer import Scorer
 
 NAIVE_GRAPHS = 16
-"""Graphs that the naive reference is timed on: it takes them one at a time, so that its rate knows no batch."""
+"""Graphs that the naive twin is timed on; it computes one at a time."""
+_NAIVE = ("siblings", "bidirectional", 4)
+"""Attention, feed-forward and heads of networks with a naive twin."""
 
 
 def random_graphs(
     sizes: Sequence[int], config: NNFormerConfig, seed: int = 0, density: float = 0.4, operations: Sequence[int] = ()
 ) -> Graphs:
-    """Graphs with edges between any two nodes with a chance of ``density``, and the features the model reads.
+    """Draw graphs with the features that the model reads.
 
     Args:
+        sizes: nodes of each graph.
+        density: probability of an edge.
         operations: indices to draw from; default: all of the model's.
     """
     stream = np.random.default_rng(seed)
@@ -45,39 +49,24 @@ def random_graphs(
     return Graphs.of(graphs)
 
 
-def has_naive(config: NNFormerConfig) -> bool:
-    """Whether the naive reference is written for such a model."""
-    return (config.attention, config.feed_forward, config.heads) == ("siblings", "bidirectional", 4)
-
-
 def mean_of(models: Sequence[NNFormer], precision: str) -> Callable[[Graphs], NDArray[np.float64]]:
-    """What predicts the mean of networks, trained or not."""
+    """Return a function that predicts the mean of networks, trained or not."""
     scorers = [Scorer(model, precision) for model in models]
     return lambda graphs: np.mean([scorer(graphs) for scorer in scorers], axis=0)
-
-
-def graphs_per_s(predict: Callable[[Graphs], object], graphs: Graphs, repeats: int) -> float:
-    """Best of some runs over these graphs, after one that is not timed."""
-    return len(graphs) / _best_s(lambda: predict(graphs), repeats)
-
-
-def naive_graphs_per_s(models: Sequence[NNFormer], graphs: Graphs, repeats: int) -> float:
-    """The same with the naive reference of all networks of a predictor, on the CPU and on some of the graphs."""
-    some = list(graphs[:NAIVE_GRAPHS])
-    plain = [copy.deepcopy(model).cpu().eval() for model in models]
-    with torch.inference_mode():
-        return len(some) / _best_s(lambda: [naive_prediction(m, graph) for m in plain for graph in some], repeats)
 
 
 def rates(
     predict: Callable[[Graphs], object], models: Sequence[NNFormer], graphs: Graphs, repeats: int
 ) -> dict[str, float]:
-    """Graphs per second as ``rate``; where the naive reference is written for the networks, its own as ``naive``, and
-    how many ``times`` as fast."""
-    rate = graphs_per_s(predict, graphs, repeats)
-    if not models or not has_naive(models[0].config):
+    """Return graphs per second as ``rate``, and against a naive twin on the CPU as ``naive`` and ``times``."""
+    rate = len(graphs) / _best_s(lambda: predict(graphs), repeats)
+    twins = [copy.deepcopy(model).cpu().eval() for model in models]
+    if not twins or (twins[0].config.attention, twins[0].config.feed_forward, twins[0].config.heads) != _NAIVE:
         return {"rate": rate}
-    naive = naive_graphs_per_s(models, graphs, repeats)
+    few = list(graphs[:NAIVE_GRAPHS])
+    with torch.inference_mode():
+        seconds = _best_s(lambda: [naive_prediction(twin, graph) for twin in twins for graph in few], repeats)
+    naive = len(few) / seconds
     return {"rate": rate, "naive": naive, "times": rate / naive}
 
 

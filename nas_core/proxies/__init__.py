@@ -1,10 +1,8 @@
-"""What networks may become, from one batch and no training: zero-cost proxies."""
+"""Zero-cost proxies: scores of untrained networks from one batch."""
 
-from nas_core.proxies.base import Proxy
 from nas_core.proxies.networks import NasBench201Proxies, NetworkProxies, SpaceProxies, proxy_loss
-from nas_core.proxies.registry import PROXIES
-from nas_core.proxies.scoring import zero_cost
-from nas_core.proxies.trial import Trial
+from nas_core.proxies.scoring import PROXIES, zero_cost
+from nas_core.proxies.trial import Proxy, Trial
 
 __all__ = [
     "PROXIES",

@@ -1,4 +1,4 @@
-"""Untrained networks that the project can build, with a batch of random inputs each: of spaces, and of NAS-Bench-201.
+"""Zero-cost proxies of architectures: networks with random weights, built from a space or from NAS-Bench-201.
 
 Shapes: B batch.
 """
@@ -24,17 +24,18 @@ from nas_core.space import Architecture, SearchSpace
 
 
 class NetworkProxies(ABC):
-    """Zero-cost proxies of architectures by name of the proxy: an architecture is built with random weights and scored
-    on a batch of random inputs. All architectures get the same draws.
+    """Base class that builds architectures with random weights and scores them on a batch of random inputs.
+
+    All architectures get the same random draws.
 
     Args:
         proxies: names in :data:`nas_core.proxies.PROXIES`; default: all.
         batch: B, at least 2.
-        seed: of weights, inputs and targets.
+        seed: for weights, inputs and targets.
         device: where to compute.
 
     Raises:
-        ConfigError, UnknownChoiceError: an argument that cannot be.
+        ConfigError, UnknownChoiceError: an invalid argument.
     """
 
     def __init__(
@@ -51,34 +52,28 @@ class NetworkProxies(ABC):
     @property
     @abstractmethod
     def settings(self) -> dict[str, Any]:
-        """What else decides the scores, as plain data."""
+        """Return what else decides the scores, as plain data."""
 
     @abstractmethod
-    def made(self, architecture: Any) -> tuple[nn.Module, tuple[Tensor, ...]]:
-        """The network and its inputs, drawn from torch's streams.
+    def build(self, architecture: Any) -> tuple[nn.Module, tuple[Tensor, ...]]:
+        """Build the network and draw its inputs from torch's streams.
 
         Raises:
-            NasExtError: it is no architecture of these networks.
+            NasExtError: an architecture of other networks.
         """
 
     def __call__(self, architecture: Any) -> dict[str, float]:
-        """Each proxy's score by its name; errors as of :meth:`made` and :func:`nas_core.proxies.zero_cost`."""
+        """Return each proxy's score by its name; errors as of :func:`nas_core.proxies.zero_cost`."""
         with own_streams(self.seed):
-            network, inputs = self.made(architecture)
-        return zero_cost(
-            network.to(self.device),
-            inputs,
-            self.targets,
-            proxies=self.proxies,
-            seed=self.seed,
-        )
+            network, inputs = self.build(architecture)
+        return zero_cost(network.to(self.device), inputs, self.targets, proxies=self.proxies, seed=self.seed)
 
 
 class SpaceProxies(NetworkProxies):
-    """Zero-cost proxies of the architectures of a search space, by :meth:`nas_core.models.ModelKind.training_pass`.
+    """Zero-cost proxies of the architectures of a search space.
 
     Args:
-        space: its kind of network is the one whose genes it has.
+        space: its genes decide the kind of network.
         workload: settings of the kind's workload by name, such as sentence lengths, vocabularies or classes.
         more: as of :class:`NetworkProxies`.
 
@@ -101,7 +96,7 @@ class SpaceProxies(NetworkProxies):
     def settings(self) -> dict[str, Any]:
         return {"space": self.space.name, **self.kind.described(self.config), "batch": self.batch, "seed": self.seed}
 
-    def made(self, architecture: Architecture) -> tuple[nn.Module, tuple[Tensor, ...]]:
+    def build(self, architecture: Architecture) -> tuple[nn.Module, tuple[Tensor, ...]]:
         return self.kind.training_pass(self.space, architecture, self.config, self.batch)
 
 
@@ -109,12 +104,12 @@ class NasBench201Proxies(NetworkProxies):
     """Zero-cost proxies of cells of NAS-Bench-201, given as strings or as six indices.
 
     Args:
-        images: ``(B, 3, height, width)``, normalised; those of CIFAR-10 give the order of published scores. Default:
-            random numbers of 32 x 32, whose nwot orders cells otherwise.
-        targets: ``(B,)`` their classes; default: drawn.
-        channels: of the first stage.
-        cells: of each stage.
-        more: as of :class:`NetworkProxies`; ``batch`` belongs to random images.
+        images: ``(B, 3, height, width)``, normalised; images of CIFAR-10 give the order of published scores. Default:
+            random numbers of 32 x 32, which give another order by nwot.
+        targets: ``(B,)`` classes of the images; default: drawn.
+        channels: channels of the first stage.
+        cells: cells of each stage.
+        more: as of :class:`NetworkProxies`; ``batch`` is for random images.
     """
 
     def __init__(
@@ -134,46 +129,48 @@ class NasBench201Proxies(NetworkProxies):
         network = {"space": "nasbench201", "channels": self.channels, "cells": self.cells}
         return {**network, "batch": self.batch if self.images is None else len(self.images), "seed": self.seed}
 
-    def made(self, architecture: Any) -> tuple[nn.Module, tuple[Tensor, ...]]:
+    def build(self, architecture: Any) -> tuple[nn.Module, tuple[Tensor, ...]]:
         network = nasbench201_network(architecture, channels=self.channels, cells=self.cells, seed=self.seed)
         return network, (torch.randn(self.batch, 3, 32, 32) if self.images is None else self.images,)
 
     @staticmethod
     def drawn(count: int, seed: int) -> list[str]:
-        """So many different cells of the 15,625, as strings, in an order that depends on the seed alone.
+        """Draw ``count`` different cells of the 15,625, as strings.
 
         Raises:
-            ConfigError: there are not so many.
+            ConfigError: ``count`` is not from 1 to 15,625.
         """
         total = len(CHOICES) ** 6
         if not 0 < count <= total:
-            raise ConfigError(f"{count} cells were asked for; NAS-Bench-201 has {total:,}")
+            raise ConfigError(f"count of cells is {count}; NAS-Bench-201 has {total:,}")
         rows = np.random.default_rng(seed).permutation(total)[:count]
         return [nasbench201_string(np.array(np.unravel_index(row, (len(CHOICES),) * 6)).tolist()) for row in rows]
 
 
 def proxy_loss(scores: NetworkProxies, proxy: str, metric: str = "loss") -> Callable[[Architecture], dict[str, float]]:
-    """An ``evaluate`` for :func:`nas_core.search.search` that costs no training: the negative score of one proxy, which
-    strategies minimise, beside the scores of all.
+    """Return an ``evaluate`` for :func:`nas_core.search.search` without training: minus the score of one proxy.
+
+    The metrics also hold the scores of all proxies by name.
 
     Example:
         >>> search(strategy, proxy_loss(SpaceProxies(space, ["nwot"]), "nwot"))
 
     Args:
         scores: computes the proxies.
-        metric: what the strategy minimises.
+        proxy: name of the proxy to maximise.
+        metric: name of the metric that the strategy minimises.
 
     Raises:
-        ConfigError: the proxy is none of those that are computed, or has the name of the metric.
+        ConfigError: the proxy is not computed, or the metric has the name of a proxy.
     """
     if proxy not in scores.proxies or metric in scores.proxies:
         raise ConfigError(
-            f"proxy {proxy!r} as metric {metric!r}: expected one of the proxies that are computed,"
-            f" {', '.join(scores.proxies)}, and a metric that is none of them"
+            f"proxy {proxy!r} as metric {metric!r}: expected one of the computed proxies,"
+            f" {', '.join(scores.proxies)}, and a metric of another name"
         )
 
     def evaluate(architecture: Architecture) -> dict[str, float]:
-        found = scores(architecture)
-        return {metric: -found[proxy], **found}
+        values = scores(architecture)
+        return {metric: -values[proxy], **values}
 
     return evaluate

@@ -1,10 +1,11 @@
-"""A network beside one batch, as proxies try it: on copies of its weights, so that nothing of the network changes.
+"""A network with one batch, and the base class of the proxies that score it.
 
 Shapes: B batch, K classes.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -24,14 +25,31 @@ Tensors = dict[str, Tensor]
 """Parameters and buffers of a network by name."""
 
 
+class Proxy(ABC):
+    """A stateless score of an untrained network; large scores predict good networks."""
+
+    name: str
+    """Name in the registry and in results."""
+    purpose: str
+    """What it measures, in one line."""
+
+    @abstractmethod
+    def score(self, trial: Trial) -> float:
+        """Score the trial's network and leave it unchanged.
+
+        Raises:
+            ConfigError: the proxy does not apply to this network.
+        """
+
+
 class Trial:
-    """A network, a batch of inputs and their targets.
+    """A network, a batch of inputs and their targets. Proxies compute on copies of the network's weights.
 
     Args:
-        inputs: what the network is called with; the first dimension of each is B.
-        targets: what the loss compares with; None: classes drawn by ``seed``, one for each distribution of logits.
+        inputs: arguments of the network; the first dimension of each is B.
+        targets: targets of the loss; None: classes drawn by ``seed``, one for each distribution of logits.
         loss: default: mean cross entropy over the last dimension of the logits.
-        seed: of drawn targets.
+        seed: for drawn targets.
     """
 
     def __init__(
@@ -51,16 +69,16 @@ class Trial:
         return len(self.inputs[0])
 
     def tensors(self, dtype: torch.dtype | None = None) -> Tensors:
-        """Copies of all parameters, which gather gradients, and of all buffers; real ones as ``dtype``, if given."""
-        found = {}
+        """Copy all parameters, with gradients, and all buffers; floating-point ones as ``dtype`` if given."""
+        copies = {}
         for name, parameter in self.network.named_parameters():
-            found[name] = _copied(parameter, dtype).requires_grad_(parameter.is_floating_point())
+            copies[name] = _copied(parameter, dtype).requires_grad_(parameter.is_floating_point())
         for name, buffer in self.network.named_buffers():
-            found[name] = _copied(buffer, dtype)
-        return found
+            copies[name] = _copied(buffer, dtype)
+        return copies
 
     def weights(self, tensors: Tensors) -> list[Tensor]:
-        """Those parameters among the copies that are matrices or kernels: no biases, no gains of norms."""
+        """Return the copies of matrices and kernels, without biases and gains of norms."""
         return [
             tensors[name]
             for name, parameter in self.network.named_parameters()
@@ -68,60 +86,53 @@ class Trial:
         ]
 
     def logits(self, tensors: Tensors, inputs: tuple[Tensor, ...] | None = None) -> Tensor:
-        """What the network gives with these parameters and buffers, ``(B, .., K)``; the last of several outputs.
+        """Run the network with these parameters and buffers and return logits ``(B, .., K)``, its last output.
 
         Args:
-            inputs: others than those of the trial.
+            inputs: inputs in place of the trial's.
         """
-        found: Any = functional_call(self.network, tensors, self.inputs if inputs is None else inputs)
-        found = found[-1] if isinstance(found, tuple | list) and found else found
-        if not isinstance(found, Tensor) or found.dim() < 2:
-            got = f"shape {tuple(found.shape)}" if isinstance(found, Tensor) else type(found).__name__
+        output: Any = functional_call(self.network, tensors, self.inputs if inputs is None else inputs)
+        logits = output[-1] if isinstance(output, tuple | list) and output else output
+        if not isinstance(logits, Tensor) or logits.dim() < 2:
+            got = f"shape {tuple(logits.shape)}" if isinstance(logits, Tensor) else type(logits).__name__
             raise ConfigError(
                 f"the network gives {got}; expected logits (B, .., classes), or several outputs with them last"
             )
-        return found
+        return logits
 
     def loss(self, logits: Tensor) -> Tensor:
-        """The loss of the batch, one number.
+        """Return the loss of the batch, one number.
 
         Raises:
-            ConfigError: targets that do not fit the logits, or a loss that gives no single number.
+            ConfigError: the targets do not fit the logits.
         """
-        targets = self._drawn(logits) if self.targets is None else self.targets
-        if self._loss is _cross_entropy:
+        stream = torch.Generator().manual_seed(self._seed)
+        targets = self.targets
+        if targets is None:
+            targets = torch.randint(logits.shape[-1], logits.shape[:-1], generator=stream).to(logits.device)
+        elif self._loss is _cross_entropy:
             _check_classes(targets, logits)
-        found = self._loss(logits, targets)
-        if not isinstance(found, Tensor) or found.numel() != 1:
-            raise ConfigError("the loss gives no single number; expected a tensor of one element")
-        return found.reshape(())
+        return self._loss(logits, targets).reshape(())
 
     @cached_property
     def sensitivities(self) -> list[tuple[Tensor, Tensor]]:
-        """Each of :meth:`weights` with the gradient of the loss, which is 0 where the loss does not depend on it; all
-        that read it share one pass."""
+        """Pairs of each of :meth:`weights` and its gradient of the loss; computed once for all proxies."""
         tensors = self.tensors()
         weights = self.weights(tensors)
         gradients = gradients_of(self.loss(self.logits(tensors)), weights)
         return [(weight.detach(), gradient) for weight, gradient in zip(weights, gradients, strict=True)]
 
-    def _drawn(self, logits: Tensor) -> Tensor:
-        stream = torch.Generator().manual_seed(self._seed)
-        return torch.randint(logits.shape[-1], logits.shape[:-1], generator=stream).to(logits.device)
 
-
-def gradients_of(value: Tensor, of: list[Tensor]) -> list[Tensor]:
-    """The gradient of ``value`` for each tensor, 0 where it does not depend on it."""
+def gradients_of(value: Tensor, tensors: list[Tensor]) -> list[Tensor]:
+    """Return the gradient of ``value`` for each tensor, 0 where ``value`` does not depend on it."""
     if not value.requires_grad:
-        return [torch.zeros_like(each) for each in of]
-    found = torch.autograd.grad(value, of, allow_unused=True)
-    return [torch.zeros_like(each) if one is None else one for one, each in zip(found, of, strict=True)]
+        return [torch.zeros_like(tensor) for tensor in tensors]
+    return list(torch.autograd.grad(value, tensors, allow_unused=True, materialize_grads=True))
 
 
 @contextmanager
 def scoring_modes(network: nn.Module) -> Iterator[None]:
-    """Inside the block batch norms take the statistics of the batch and nothing is dropped; each module's own mode
-    comes back afterwards."""
+    """Use batch statistics in batch norms and no dropout inside the block; restore each module's mode afterwards."""
     before = [(module, module.training) for module in network.modules()]
     try:
         for module, _ in before:
@@ -142,7 +153,7 @@ def _cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
 
 
 def _check_classes(targets: Tensor, logits: Tensor) -> None:
-    """Check that there is a class for each distribution of the logits; one read of the host for each batch."""
+    """Check for whole numbers from 0 to K - 1: a wrong class is no exception on CUDA, it aborts the context."""
     if targets.shape != logits.shape[:-1] or targets.is_floating_point():
         raise ConfigError(
             f"targets have shape {tuple(targets.shape)} and type {targets.dtype}; logits {tuple(logits.shape)} need"

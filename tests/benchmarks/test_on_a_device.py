@@ -14,7 +14,7 @@ from benchmarks.predictor import predictor_quality, predictor_speed
 from benchmarks.predictor.predictor_quality import Split, Task, run
 from nas_core.files import read_json, write_json
 from nas_core.predictor.speed import random_graphs
-from nas_core.predictor.training import checkpoint
+from nas_core.predictor import progress as checkpoint
 
 CHANGES = (("dim", 16), ("depth", 1), ("epochs", 6), ("batch_size", 4))
 TASK = Task("nasbench201", 12, 0, "paper", CHANGES, False)

@@ -16,8 +16,8 @@ from nas_core.graph import Graph
 from nas_core.locks import only_process
 from nas_core.models.translation import translation_graph
 from nas_core.predictor import NNFormerPredictor
-from nas_core.predictor.training import checkpoint as checkpoint_module
-from nas_core.predictor.training.checkpoint import LearningCurve
+from nas_core.predictor import progress as checkpoint_module
+from nas_core.predictor.progress import LearningCurve
 from nas_core.space import get_space
 from tests.predictor.graphs import random_graphs, sizes_of_operations
 

@@ -72,7 +72,7 @@ def test_a_data_set_of_network_latencies(tmp_path: Path) -> None:
 
 
 def test_a_predictor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nas_core.predictor.training.checkpoint.EVERY_S", 0.0)
+    monkeypatch.setattr("nas_core.predictor.progress.EVERY_S", 0.0)
     graphs = random_graphs((5, 6, 7) * 20, seed=1)
     values = (0.5 + sizes_of_operations(graphs)).tolist()
     records = [{"graph": one.to_dict(), "target": value} for one, value in zip(graphs, values, strict=True)]

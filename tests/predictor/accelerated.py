@@ -1,4 +1,4 @@
-"""The code of accelerators, on the CPU too: there it is slower, but can be tested."""
+"""The code path of accelerators on the CPU, where it is slower but can be tested."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: PLC2701
 
-from nas_core.predictor.nn_former import place
+from nas_core.predictor import device as module
 
 ATOMIC = {
     # On a CUDA device these add in the order in which threads arrive, without an error unless one is asked for.
@@ -25,11 +25,11 @@ ATOMIC = {
 @pytest.fixture
 def as_accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
     """No device is the host."""
-    monkeypatch.setattr(place, "HOSTS", ())
+    monkeypatch.setattr(module, "HOSTS", ())
 
 
 class NoAtomicSums(TorchDispatchMode):
-    """Refuses operations whose sums have no order on CUDA."""
+    """Rejects operations whose sums have no order on CUDA."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name, kwargs = str(func.overloadpacket), kwargs or {}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
 from nas_core.graph import Graphs
 from nas_core.predictor import NNFormerPredictor
+from nas_core.predictor.statistics import regressions
 from tests.predictor.graphs import TINY, random_graphs, sizes_of_operations
 
 SIZES = tuple([5, 6, 7] * 14)
@@ -25,3 +28,11 @@ def targets(graphs: Graphs) -> np.ndarray:
 @pytest.fixture(scope="session")
 def fitted(graphs: Graphs, targets: np.ndarray) -> NNFormerPredictor:
     return NNFormerPredictor("paper", **TINY).fit(graphs, targets)
+
+
+@pytest.fixture(scope="module")
+def few_steps() -> Iterator[None]:
+    """Gaussian processes that are fitted in a fifth of the steps."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(regressions, "STEPS", 30)
+        yield

@@ -1,12 +1,14 @@
-"""Small random graphs for tests of predictors."""
+"""Small random graphs and networks for tests of predictors."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import torch
 
 from nas_core.graph import Graph, Graphs
+from nas_core.predictor import NNFormer, NNFormerConfig
 
 TINY: dict[str, Any] = {"dim": 32, "depth": 2, "epochs": 8, "lr": 1e-3}
 """Settings of a predictor that is fitted in a moment."""
@@ -38,10 +40,20 @@ def sizes_of_operations(graphs: Graphs) -> np.ndarray:
 def paths_of(graph: Graph) -> list[list[int]]:
     """All ways from the first to the last node."""
     children = {node: [int(t) for s, t in graph.edges if s == node] for node in range(len(graph))}
-    found, open_ = [], [[0]]
+    paths, open_ = [], [[0]]
     while open_:
         path = open_.pop()
         if path[-1] == len(graph) - 1 and len(path) > (len(graph) > 1):
-            found.append(path)
+            paths.append(path)
         open_ += [[*path, child] for child in children[path[-1]]]
-    return found
+    return paths
+
+
+def lively(config: NNFormerConfig) -> NNFormer:
+    """A model without initial constants in its biases, norms and scales."""
+    torch.manual_seed(5)
+    model = NNFormer(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter), alpha=0.1)
+    return model

@@ -1,16 +1,13 @@
-"""Metrics against values computed by hand."""
+"""Metrics and expected improvement against values computed by hand or by integration."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
+from scipy.integrate import quad
+from scipy.stats import norm
 
-from nas_core.errors import DataError
-from nas_core.predictor import accuracy_within, kendall_tau, mape
-
-METRICS = (kendall_tau, mape, accuracy_within)
+from nas_core.predictor import accuracy_within, expected_improvement, kendall_tau, log_expected_improvement, mape
 
 
 def test_kendall_tau() -> None:
@@ -34,23 +31,26 @@ def test_accuracy_within() -> None:
     assert accuracy_within([1.0, 2.0], [1.0, 2.0], 0) == 100
 
 
-@pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize(
-    ("predicted", "target", "message"),
-    [
-        ([1, 2], [1, 2, 3], "two equal"),
-        ([], [], "non-empty"),
-        ([[1, 2]], [[1, 2]], "non-empty"),
-        (["a", "b"], [1, 2], "no rows of numbers"),
-        ([1, np.nan], [1, 2], "prediction 1 is nan"),
-        ([1, 2], [np.inf, 2], "target 0 is inf"),
-    ],
-)
-def test_wrong_rows(metric: Callable[..., float], predicted: list[float], target: list[float], message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        metric(predicted, target)
+@pytest.mark.parametrize(("mean", "spread", "best"), [(0.9, 0.02, 0.93), (0.95, 0.01, 0.93), (0.93, 0.5, 0.93)])
+def test_expected_improvement_is_its_integral(mean: float, spread: float, best: float) -> None:
+    density = norm(mean, spread).pdf
+    larger = quad(lambda y: (y - best) * density(y), best, best + 12 * spread, epsabs=1e-14)[0]
+    smaller = quad(lambda y: (best - y) * density(y), best - 12 * spread, best, epsabs=1e-14)[0]
+    np.testing.assert_allclose(expected_improvement([mean], [spread], best), [larger], rtol=1e-6)
+    np.testing.assert_allclose(expected_improvement([mean], [spread], best, maximize=False), [smaller], rtol=1e-6)
 
 
-def test_no_error_is_relative_to_zero() -> None:
-    with pytest.raises(DataError, match="target 1 is 0"):
-        mape([1, 2], [1, 0])
+def test_a_certain_value_improves_by_its_mean() -> None:
+    np.testing.assert_allclose(expected_improvement([0.9, 0.95], [0.0, 0.0], 0.92), [0.0, 0.03])
+    np.testing.assert_allclose(log_expected_improvement([0.95], [0.0], 0.92), np.log([0.03]))
+    assert log_expected_improvement([0.9], [0.0], 0.92)[0] == -np.inf
+
+
+def test_the_logarithm_orders_improvements_that_underflow() -> None:
+    z = np.array([3.0, 0.0, -0.99, -1.01, -5.0, -20.0])
+    expected = np.log(expected_improvement(z, np.ones(6), 0.0))
+    np.testing.assert_allclose(log_expected_improvement(z, np.ones(6), 0.0), expected, rtol=1e-6)
+    far = -np.array([30.0, 999.0, 1001.0, 1e5, 1e8])
+    logarithms = log_expected_improvement(far, np.ones(5), 0.0)
+    assert np.isfinite(logarithms).all() and (np.diff(logarithms) < 0).all()
+    np.testing.assert_allclose(logarithms, -(far**2) / 2, rtol=0.02)

@@ -1,11 +1,14 @@
-"""Shares and spread that are learned from graphs which the parts did not see."""
+"""Shares and standard deviations from out-of-fold predictions, and proxies as inputs."""
 
 from __future__ import annotations
+
+import json
 
 import numpy as np
 import pytest
 
 from nas_core.predictor.mixture import FOLDS, Mixture, fold_of
+from nas_core.predictor.proxy_inputs import MIDDLE, POINTS, ProxyInputs
 from nas_core.predictor.targets import TargetScale
 from tests.predictor.graphs import random_graphs
 
@@ -14,15 +17,15 @@ EVEN = (0.5, 0.5)
 
 
 def parts(errors: tuple[float, ...], graphs: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """What parts say that are off by so much, and the truth."""
+    """Predictions of parts with these errors, and the truth."""
     stream = np.random.default_rng(seed)
     truth = stream.normal(size=graphs)
     return truth + np.array(errors)[:, None] * stream.normal(size=(len(errors), graphs)), truth
 
 
 def fitted(errors: tuple[float, ...], graphs: int, prior: tuple[float, ...] = EVEN) -> Mixture:
-    said, truth = parts(errors, graphs)
-    return Mixture.fit(said, truth, truth, SAME, prior)
+    predictions, truth = parts(errors, graphs)
+    return Mixture.fit(predictions, truth, truth, SAME, prior)
 
 
 def test_shares_are_those_of_least_error() -> None:
@@ -40,11 +43,11 @@ def test_with_few_graphs_shares_stay_near_the_prior() -> None:
 @pytest.mark.parametrize("errors", [(0.3, 0.3), (0.1, 0.8), (1.0, 0.2)])
 def test_as_many_lie_within_one_and_two_deviations_as_should(errors: tuple[float, float]) -> None:
     mixture = fitted(errors, 300)
-    said, truth = parts(errors, 4000, seed=1)
-    predicted, deviation = mixture.combine(said, SAME)
+    predictions, truth = parts(errors, 4000, seed=1)
+    predicted, deviation = mixture.combine(predictions, SAME)
     off = np.abs(truth - predicted) / deviation
     assert np.mean(off <= 1) == pytest.approx(0.68, abs=0.06) and np.mean(off <= 2) == pytest.approx(0.95, abs=0.03)
-    low, median, high = mixture.quantiles(said, SAME, (0.1, 0.5, 0.9))
+    low, median, high = mixture.quantiles(predictions, SAME, (0.1, 0.5, 0.9))
     np.testing.assert_allclose(median, predicted)
     assert np.mean((low < truth) & (truth < high)) == pytest.approx(0.8, abs=0.06)
 
@@ -53,18 +56,18 @@ def test_where_parts_disagree_the_spread_is_wider() -> None:
     """Half of the graphs are easy: there all parts are right."""
     stream = np.random.default_rng(0)
     truth, hard = stream.normal(size=600), np.arange(600) % 2
-    said = truth + (0.02 + hard) * stream.normal(size=(2, 600))
-    mixture = Mixture.fit(said, truth, truth, SAME, EVEN)
+    predictions = truth + (0.02 + hard) * stream.normal(size=(2, 600))
+    mixture = Mixture.fit(predictions, truth, truth, SAME, EVEN)
     _, deviation = mixture.combine(np.array([[0.0, 0.0], [0.01, 2.0]]), SAME)
     assert deviation[1] > 4 * deviation[0]
 
 
 def test_the_spread_is_in_units_of_the_targets() -> None:
-    said, truth = parts((0.3, 0.3), 400)
+    predictions, truth = parts((0.3, 0.3), 400)
     targets = 90 + 5 * truth
     scale = TargetScale.fitted("mean", targets)
-    mixture = Mixture.fit(scale.learn(90 + 5 * said), scale.learn(targets), targets, scale, EVEN)
-    predicted, deviation = mixture.combine(scale.learn(90 + 5 * said), scale)
+    mixture = Mixture.fit(scale.learn(90 + 5 * predictions), scale.learn(targets), targets, scale, EVEN)
+    predicted, deviation = mixture.combine(scale.learn(90 + 5 * predictions), scale)
     assert np.mean(np.abs(predicted - targets)) < 2 and deviation.mean() == pytest.approx(5 * 0.3 / 2**0.5, rel=0.15)
 
 
@@ -78,6 +81,24 @@ def test_equal_graphs_are_in_one_fold() -> None:
     assert fold_of(graphs, 0, 3).max() == 2
 
 
-def test_it_comes_back_from_json() -> None:
-    mixture = fitted((0.2, 0.4), 50)
-    assert Mixture.from_json(mixture.to_json(), 2) == mixture
+def test_proxies_keep_their_order_and_lose_their_scale() -> None:
+    graphs = random_graphs((5,) * 9, features=True)
+    scores = np.array([-1e8, 3.0, 3.0, 3.1, 400.0, 1e30, -np.inf, np.inf, 5.0])
+    inputs = ProxyInputs.fit({"synflow": scores, "a": range(9)}, 9)
+    columns = inputs.put(graphs, [{"a": 1.0, "synflow": score} for score in scores]).static
+    assert columns is not None and graphs.static is not None and columns.shape == (9, 6)
+    np.testing.assert_array_equal(columns[:, :4], graphs.static)
+    quantiles = columns[:, 4] - MIDDLE
+    assert (np.argsort(quantiles, kind="stable") == np.argsort(np.clip(scores, -1e8, 1e30), kind="stable")).all()
+    assert quantiles[1] == quantiles[2] and np.abs(quantiles).max() < 3 and abs(np.median(quantiles)) < 1e-6
+
+
+def test_many_values_of_a_proxy_take_few_points_and_survive_json() -> None:
+    values = np.random.default_rng(0).standard_normal(3000)
+    inputs = ProxyInputs.fit({"nwot": values, "flat": np.ones(3000), "none": np.full(3000, -np.inf)}, 3000)
+    assert [len(points) for points in inputs.values] == [POINTS, 1, 1]
+    assert ProxyInputs.from_json(json.loads(json.dumps(inputs.to_json()))) == inputs
+    columns = inputs.put(random_graphs((5,) * 3000), {"nwot": values, "flat": values, "none": values}).static
+    assert columns is not None
+    np.testing.assert_allclose(columns[:, 0] - MIDDLE, values, atol=0.6)
+    assert (columns[:, 1:] == MIDDLE).all()

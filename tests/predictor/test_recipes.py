@@ -1,32 +1,21 @@
-"""Settings of predictors by name, changed, adapted, and impossible ones."""
+"""Recipes, precisions and readers by name, and the speed of networks."""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any
 
 import pytest
+import torch
 
-from nas_core.errors import ConfigError, NasExtError, UnknownChoiceError
-from nas_core.graph import Graph, Graphs
-from nas_core.options import parsed_settings
-from nas_core.predictor import NNFormer, NNFormerPredictor, get_recipe, list_recipes
-from nas_core.predictor.recipes import needed_by, recipe_types
+from nas_core.graph import Graph, Graphs, nasbench201_graph
+from nas_core.precision import PRECISIONS
+from nas_core.predictor import READERS, NNFormer, NNFormerConfig, get_recipe, reader_for, reader_names
+from nas_core.predictor.device import chosen_precision, usable_precision
+from nas_core.predictor.recipes import needed_by
+from nas_core.predictor.speed import mean_of, rates
+from nas_core.predictor.speed import random_graphs as speed_graphs
 from tests.predictor.graphs import random_graphs
-
-
-def test_statistics_of_nothing() -> None:
-    for changes in ({"members": 0}, {"statistics": 1}, {"processes": 0, "trees": 0}):
-        with pytest.raises(ConfigError, match="members 0 with statistics 1"):
-            get_recipe("paper").changed(**changes)
-    alone = get_recipe("best").changed(members=0, statistics=1)
-    assert alone.adapted(4236).statistics == replace(alone, kept=()).adapted(4236).statistics == 1
-
-
-def test_a_prior_needs_statistics_that_learn_from_it() -> None:
-    with pytest.raises(ConfigError, match="from_prior with statistics 0"):
-        get_recipe("paper").changed(from_prior=True)
-    assert "added to what is known of public benchmarks" in get_recipe("prior").mixture
 
 
 def test_the_best_recipe_adapts_to_the_number_of_graphs() -> None:
@@ -38,47 +27,6 @@ def test_the_best_recipe_adapts_to_the_number_of_graphs() -> None:
     assert recipe.adapted(100).train.batch_size == 16 and recipe.adapted(6400).train.batch_size == 100
     paper = get_recipe("paper")
     assert paper.adapted(4236) == paper
-
-
-def test_recipes() -> None:
-    assert {"paper", "latency"} <= set(list_recipes())
-    assert get_recipe("paper").changed(dim=64, epochs=3, members=2).model.dim == 64
-    with pytest.raises(UnknownChoiceError, match="paper"):
-        NNFormerPredictor("papper")
-    with pytest.raises(ConfigError, match="widht"):
-        NNFormerPredictor("paper", widht=3)
-    with pytest.raises(UnknownChoiceError, match="unseen"):
-        NNFormerPredictor("paper", unseen="maybe")
-    with pytest.raises(UnknownChoiceError, match="scale of targets"):
-        NNFormerPredictor("paper", targets="log")
-    with pytest.raises(ConfigError, match="recipe is a dict"):
-        NNFormerPredictor({})  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"members": -1},
-        {"members": 1.0},
-        {"statistics": "half"},
-        {"statistics": float("nan")},
-        {"processes": -1},
-        {"trees": 2.5},
-        {"adapts": "no"},
-        {"dim": 32.0},
-        {"dim": "32"},
-        {"attributes": -1},
-        {"dropout": float("nan")},
-        {"layer_scale": -1e-4},
-        {"offset": float("inf")},
-        {"bias": 1},
-        {"lr": float("nan")},
-    ],
-)
-def test_impossible_settings(changes: dict[str, Any]) -> None:
-    (name,) = changes
-    with pytest.raises(ConfigError, match=f"{name} of .* is .*; expected"):
-        get_recipe("paper").changed(**changes)
 
 
 def test_data_decide_what_the_model_reads() -> None:
@@ -93,15 +41,31 @@ def test_data_decide_what_the_model_reads() -> None:
     assert NNFormer(get_recipe("latency").changed(dim=16, **needed).model).embed.in_features == 41
 
 
-@pytest.mark.parametrize(
-    ("texts", "message"),
-    [
-        (["dim"], "NAME=VALUE"), (["dmi=3"], "Did you mean 'dim'"), (["kept=dim"], "unknown setting"),
-        (["dim=3", "dim=4"], "given twice"), (["dim=3.5"], "whole number"), (["bias=maybe"], "true or false"),
-    ],
-)  # fmt: skip
-def test_settings_of_a_command_line(texts: list[str], message: str) -> None:
-    changes = parsed_settings(["dim=64", "lr = 1e-3", "bias=true", "dropout=0"], recipe_types())
-    assert changes == {"dim": 64, "lr": 1e-3, "bias": True, "dropout": 0.0} and type(changes["dropout"]) is float
-    with pytest.raises(NasExtError, match=message):
-        parsed_settings(texts, recipe_types())
+@pytest.mark.parametrize(("ampere", "fast"), [(True, "bf16"), (False, "fp32")])
+def test_auto_is_the_fast_precision_of_the_device(monkeypatch: pytest.MonkeyPatch, ampere: bool, fast: str) -> None:
+    device, current = torch.device("cuda:1"), list[torch.device]()
+    monkeypatch.setattr(torch.cuda, "device", lambda device: current.append(device) or nullcontext())
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: ampere and not including_emulation)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9 if ampere else 7, 0))
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "a device")
+    assert chosen_precision("auto", device) == fast and current == [device]
+    usable = [usable_precision(name, device) for name in PRECISIONS]
+    assert usable == (list(PRECISIONS) if ampere else ["fp32", "fp32", "fp32", "fp16"])
+
+
+def test_readers_have_their_names() -> None:
+    assert all(reader_for(name) is reader and reader.name == name for name, reader in READERS.items())
+    assert set(reader_names()) > {"translation", "image", "language", "masked_lm", *READERS.names()}
+    cell = "|nor_conv_3x3~0|+|none~0|none~1|+|skip_connect~0|none~1|avg_pool_3x3~2|"
+    pruned, whole = (reader_for(name).from_json(cell) for name in ("nasbench201", "nasbench201_unpruned"))
+    assert len(pruned) == 3 and whole == nasbench201_graph(cell, prune=False) and len(whole) == 5
+
+
+@pytest.mark.parametrize("config", [NNFormerConfig.accuracy(dim=16, depth=1), NNFormerConfig.latency(dim=16, depth=1)])
+def test_speed_against_the_naive_twin(config: NNFormerConfig) -> None:
+    model, graphs = NNFormer(config).eval(), speed_graphs((7, 3, 5), config, operations=[3, 5])
+    assert graphs.sizes.tolist() == [7, 3, 5] and set(graphs.ops.tolist()) == {3, 5}
+    measured = rates(mean_of([model] * 2, "fp32"), [model] * 2, graphs, 1)
+    assert measured["times"] == pytest.approx(measured["rate"] / measured["naive"])
+    other = NNFormer(replace(config, attention="global"))
+    assert list(rates(mean_of([other], "fp32"), [other], graphs, 1)) == ["rate"]

@@ -1,4 +1,4 @@
-"""What each proxy computes, against numbers that are worked out by hand."""
+"""Each proxy against numbers computed by hand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nas_core.errors import ConfigError
 from nas_core.proxies import zero_cost
 
 X = torch.tensor([[1.0, -1.0], [1.0, 1.0]])
@@ -93,11 +92,6 @@ def test_nwot_counts_units_that_react_alike(activation: nn.Module) -> None:
     assert score("nwot", twice, X[:, [1, 0]]) > score("nwot", network, X[:, [1, 0]])
 
 
-def test_nwot_needs_activations() -> None:
-    with pytest.raises(ConfigError, match="network calls none; leave nwot out"):
-        score("nwot", nn.Sequential(nn.Linear(2, 2)))
-
-
 def test_jacov_of_a_linear_network_is_that_of_full_correlation() -> None:
     k = 1e-5
     lowest = -(math.log(2 + k) + 1 / (2 + k) + math.log(k) + 1 / k)
@@ -124,13 +118,6 @@ def test_jacov_reads_embeddings_of_tokens() -> None:
     network = nn.Sequential(nn.Embedding(9, 4), nn.Flatten(1), nn.Linear(12, 8), nn.ReLU(), nn.Linear(8, 3))
     tokens = torch.randint(9, (5, 3), generator=torch.Generator().manual_seed(0))
     assert -1e6 < score("jacov", network, tokens) < -5
-    with pytest.raises(ConfigError, match="leave jacov out"):
-        score("jacov", nn.Sequential(OneHot(), nn.Linear(9, 3)), tokens[:, 0])
-
-
-class OneHot(nn.Module):
-    def forward(self, tokens: Tensor) -> Tensor:
-        return nn.functional.one_hot(tokens, 9).float()
 
 
 def test_parameters_count_once() -> None:

@@ -1,4 +1,4 @@
-"""Proxies are computed where the network is, and say there what they say on the CPU."""
+"""Proxies on the network's device against the CPU."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ def test_tokens(device: str) -> None:
 
 def _same(network: nn.Module, inputs: torch.Tensor, device: str) -> None:
     expected = zero_cost(network, inputs, proxies=NAMES)
-    found = zero_cost(network.to(device), inputs, proxies=NAMES)  # the network decides where
-    assert found == pytest.approx(expected, rel=1e-3)
+    scored = zero_cost(network.to(device), inputs, proxies=NAMES)  # the network decides where
+    assert scored == pytest.approx(expected, rel=1e-3)

@@ -1,17 +1,25 @@
-"""What every proxy leaves as it was, seeds, and inputs that are refused."""
+"""Side effects of proxies, seeds, bad input, and proxies of other distributions."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from nas_core.errors import ConfigError, MissingHostError, UnknownChoiceError
-from nas_core.proxies import PROXIES, Proxy, Trial, zero_cost
+from nas_core.errors import ConfigError, UnknownChoiceError
+from nas_core.graph import GraphError
+from nas_core.proxies import PROXIES, NasBench201Proxies, Proxy, SpaceProxies, Trial, proxy_loss, zero_cost
+from nas_core.space import image_space
 
 OWN = ("params", "flops", "synflow", "nwot", "jacov", "grad_norm", "snip")
+
+
+class OneHot(nn.Module):
+    def forward(self, tokens: Tensor) -> Tensor:
+        return nn.functional.one_hot(tokens, 9).float()
 
 
 def network() -> nn.Sequential:
@@ -27,16 +35,15 @@ def images(batch: int = 4) -> Tensor:
     return torch.randn(batch, 3, 8, 8, generator=torch.Generator().manual_seed(1))
 
 
-def test_all_of_them_are_finite_and_repeatable() -> None:
-    found = zero_cost(network(), images(), seed=5)
-    assert list(found)[: len(OWN)] == list(OWN) and all(isinstance(score, float) for score in found.values())
-    assert zero_cost(network(), images(), seed=5) == found
+def test_scores_are_finite_and_repeatable() -> None:
+    scores = zero_cost(network(), images(), seed=5)
+    assert list(scores)[: len(OWN)] == list(OWN) and all(isinstance(score, float) for score in scores.values())
+    assert zero_cost(network().eval(), images(), seed=5) == scores, "its mode does not matter"
     other = zero_cost(network(), images(), seed=6)  # other targets, which only these two read
-    assert {name for name in OWN if other[name] != found[name]} == {"grad_norm", "snip"}
-    assert zero_cost(network().eval(), images(), seed=5) == found, "its mode does not matter"
+    assert {name for name in OWN if other[name] != scores[name]} == {"grad_norm", "snip"}
 
 
-def test_each_alone_says_what_it_says_among_the_others() -> None:
+def test_a_proxy_does_not_depend_on_the_others() -> None:
     together = zero_cost(network(), images())
     for name in OWN:
         assert zero_cost(network(), images(), proxies=[name]) == {name: together[name]}
@@ -47,23 +54,16 @@ def test_the_network_and_the_random_streams_stay_as_they_were() -> None:
     made[3].eval()
     made(images()).sum().backward()
     state = {name: tensor.clone() for name, tensor in made.state_dict().items()}
-    gradients = [None if each.grad is None else each.grad.clone() for each in made.parameters()]
-    needs, modes = [each.requires_grad for each in made.parameters()], [each.training for each in made.modules()]
+    gradients = [None if p.grad is None else p.grad.clone() for p in made.parameters()]
+    needs, modes = [p.requires_grad for p in made.parameters()], [m.training for m in made.modules()]
     stream, before = torch.get_rng_state(), inputs.clone()
     zero_cost(made, inputs, torch.tensor([0, 1, 2, 3]))
     assert all(tensor.equal(state[name]) for name, tensor in made.state_dict().items())
-    for each, gradient in zip(made.parameters(), gradients, strict=True):
-        assert (each.grad is None) == (gradient is None) and (gradient is None or gradient.equal(each.grad))
-    assert needs == [each.requires_grad for each in made.parameters()]
-    assert modes == [each.training for each in made.modules()]
+    for parameter, gradient in zip(made.parameters(), gradients, strict=True):
+        assert (parameter.grad is None) == (gradient is None) and (gradient is None or gradient.equal(parameter.grad))
+    assert needs == [p.requires_grad for p in made.parameters()]
+    assert modes == [m.training for m in made.modules()]
     assert torch.get_rng_state().equal(stream) and inputs.equal(before) and not inputs.requires_grad
-
-
-def test_modes_come_back_after_an_error() -> None:
-    made = network()
-    with pytest.raises(ConfigError):
-        zero_cost(made, torch.randn(4, 5, 8, 8))
-    assert all(module.training for module in made.modules())
 
 
 def test_several_inputs_and_several_outputs() -> None:
@@ -79,40 +79,46 @@ def test_several_inputs_and_several_outputs() -> None:
     assert set(OWN) <= set(zero_cost(Two(), [torch.randn(4, 3), torch.randn(4, 5)]))
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"network": "resnet18"}, "got a str to score; expected a network"),
-        ({"network": nn.ReLU()}, "no parameters"),
-        ({"inputs": torch.randn(1, 3, 8, 8)}, "of at least 2 samples"),
-        ({"inputs": []}, "inputs are no tensors"),
-        ({"inputs": [torch.randn(2, 3), torch.randn(3, 3)]}, "the same first dimension"),
-        ({"inputs": torch.randn(4, 5, 8, 8)}, r"cannot be run on inputs \(4, 5, 8, 8\)"),
-        ({"targets": torch.tensor([0, 1])}, r"targets have shape \(2,\)"),
-        ({"targets": torch.tensor([0.0, 1, 2, 3])}, "whole numbers"),
-        ({"targets": torch.tensor([0, 1, 2, 4])}, "targets reach from 0 to 4; the network has classes 0 to 3"),
-        ({"targets": torch.tensor([0, 1, 2, 3]), "loss": lambda logits, targets: logits}, "no single number"),
-        ({"proxies": []}, "expected a list of names"),
-        ({"proxies": "nwot"}, "expected a list of names"),
-        ({"network": nn.Sequential(nn.Conv2d(3, 1, 8), nn.Flatten(0))}, r"gives shape \(4,\); expected logits"),
-    ],
-)
-def test_wrong_inputs(changes: dict[str, Any], said: str) -> None:
-    given: dict[str, Any] = {"network": network(), "inputs": images(), **changes}
-    with pytest.raises(ConfigError, match=said):
-        zero_cost(given.pop("network"), given.pop("inputs"), **given)
-
-
-def test_a_network_with_weights_that_are_no_numbers() -> None:
+def failing() -> nn.Sequential:
     made = network()
     made[-1].weight.data[0, 0] = torch.nan
-    with pytest.raises(ConfigError, match="synflow of this network is nan"):
-        zero_cost(made, images(), proxies=["synflow"])
+    return made
 
 
-def test_unknown_proxies_are_refused() -> None:
-    with pytest.raises(UnknownChoiceError, match=r"unknown zero-cost proxy 'nvot'.*Did you mean 'nwot'"):
-        zero_cost(network(), images(), proxies=["nvot"])
+IMAGES = image_space("images", layers=(1, 2), embed_dims=(8, 12), ffn_dims=(8, 16), heads=(1, 2), head_dim=4)
+LINEAR, ONE_HOT = nn.Sequential(nn.Linear(2, 2)), nn.Sequential(OneHot(), nn.Linear(9, 3))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "value"),
+    [
+        (lambda: zero_cost(nn.ReLU(), images()), ConfigError, "no parameters"),
+        (lambda: zero_cost(network(), images(1)), ConfigError, "(1, 3, 8, 8)"),
+        (lambda: zero_cost(network(), []), ConfigError, "expected the same first"),
+        (lambda: zero_cost(network(), [torch.randn(2, 3), torch.randn(3, 3)]), ConfigError, "(2, 3), (3, 3)"),
+        (lambda: zero_cost(network(), torch.randn(4, 5, 8, 8)), ConfigError, "(4, 5, 8, 8)"),
+        (lambda: zero_cost(network(), images(), torch.tensor([0, 1])), ConfigError, "(2,)"),
+        (lambda: zero_cost(network(), images(), torch.tensor([0.0, 1, 2, 3])), ConfigError, "torch.float32"),
+        (lambda: zero_cost(network(), images(), torch.tensor([0, 1, 2, 4])), ConfigError, "from 0 to 4"),
+        (lambda: zero_cost(network(), images(), proxies="nwot"), ConfigError, "'nwot'"),
+        (lambda: zero_cost(network(), images(), proxies=["nvot"]), UnknownChoiceError, "nvot"),
+        (lambda: zero_cost(nn.Sequential(nn.Conv2d(3, 1, 8), nn.Flatten(0)), images()), ConfigError, "(4,)"),
+        (lambda: zero_cost(failing(), images(), proxies=["synflow"]), ConfigError, "synflow of this network is nan"),
+        (lambda: zero_cost(LINEAR, torch.randn(2, 2), proxies=["nwot"]), ConfigError, "nwot"),
+        (lambda: zero_cost(ONE_HOT, torch.tensor([1, 2]), proxies=["jacov"]), ConfigError, "jacov"),
+        (lambda: SpaceProxies(IMAGES, batch=1), ConfigError, "batch is 1"),
+        (lambda: SpaceProxies(IMAGES, ["accuracy"]), UnknownChoiceError, "accuracy"),
+        (lambda: SpaceProxies(IMAGES, device="gpu"), ConfigError, "gpu"),
+        (lambda: proxy_loss(SpaceProxies(IMAGES, ["nwot"]), "snip"), ConfigError, "snip"),
+        (lambda: proxy_loss(SpaceProxies(IMAGES, ["nwot"]), "nwot", "nwot"), ConfigError, "nwot"),
+        (lambda: NasBench201Proxies(channels=2, cells=1)([1, 2]), GraphError, "six indices"),
+        (lambda: NasBench201Proxies.drawn(15626, 0), ConfigError, "15626"),
+    ],
+)
+def test_an_error_is_one_line_with_the_value(call: Callable[[], Any], error: type[Exception], value: str) -> None:
+    with pytest.raises(error) as caught:
+        call()
+    assert value in str(caught.value) and "\n" not in str(caught.value)
 
 
 class Depth(Proxy):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from nas_core.graph import Graphs
 from nas_core.optional import require
-from nas_core.predictor.statistics.description import Description, Vocabulary
+from nas_core.predictor.statistics.features import Description, Vocabulary
 from nas_core.predictor.statistics.model import StatisticsModel
 from nas_core.predictor.targets import TargetScale
 

@@ -33,7 +33,7 @@ from nas_core.latency.by_graph.shipped import device_of
 from nas_core.latency.by_graph.unseen import ranges_of
 from nas_core.latency.machine import describe_machine, is_here
 from nas_core.predictor.files import OUTPUTS, new_file, write_predictions
-from nas_core.predictor.training.progress import training_bar
+from nas_core.predictor.progress import training_bar
 from nas_core.report.tables import Column, Table
 
 _RUNTIME = "Whose latencies. Of a folder of 'dataset': onnxruntime (default, where measured), torch; else only a note."

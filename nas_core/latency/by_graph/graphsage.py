@@ -23,12 +23,11 @@ from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.by_graph.price_list import check_kinds
 from nas_core.latency.model import Floats
 from nas_core.precision import check_precision, computing_in, tf32
+from nas_core.predictor.device import CHOICES, chosen_precision, uploaded, usable_precision
+from nas_core.predictor.losses import log_loss
 from nas_core.predictor.nn_former.model import one_hot, scale_of, sinusoids, standardised
 from nas_core.predictor.nn_former.packed import Matrices, PackedBatch, PackedSet, Pairs, numbered
-from nas_core.predictor.nn_former.place import uploaded
-from nas_core.predictor.precision import CHOICES, chosen_precision, usable_precision
-from nas_core.predictor.training.losses import log_loss
-from nas_core.predictor.training.progress import Losses
+from nas_core.predictor.progress import Losses
 from nas_core.random_streams import own_streams
 
 WARMUP = 0.1

@@ -21,7 +21,7 @@ from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.by_graph.kernels import NUMBERS, SURROUNDINGS, Kernels
 from nas_core.latency.model import Floats
 from nas_core.predictor.artifact import below
-from nas_core.predictor.training.progress import Losses
+from nas_core.predictor.progress import Losses
 from nas_core.random_streams import own_streams
 
 _RANGES = {

@@ -1,4 +1,4 @@
-"""Masked softmax attention for very short sequences: a softmax over nine positions is slow as libraries do it."""
+"""Masked softmax attention and dropout for very short sequences, faster than those of torch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from nas_core.predictor.nn_former.place import on_host
+from nas_core.predictor.device import on_host
 
 _BITS = {
     torch.bfloat16: torch.int16,
@@ -21,10 +21,7 @@ _BITS = {
 
 
 def dropout(x: Tensor, probability: float, training: bool) -> Tensor:
-    """Zero each element with that probability and scale the others, so that the mean stays.
-
-    On a CPU the probability is rounded to a multiple of 1/256.
-    """
+    """Drop elements and scale the others; on a CPU the probability is rounded to a multiple of 1/256."""
     if not training or not probability:
         return x
     if x.device.type != "cpu":
@@ -33,17 +30,16 @@ def dropout(x: Tensor, probability: float, training: bool) -> Tensor:
 
 
 def scaled_mask(shape: torch.Size, probability: float, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """0 where an element is dropped, else the scale of those that stay; on any device."""
+    """Return a dropout mask: 0, or the scale of elements that stay."""
     if device.type == "cpu":
         return keep_mask(shape, probability, dtype)
     return torch.empty(shape, dtype=dtype, device=device).bernoulli_(1 - probability).div_(1 - probability)
 
 
 def keep_mask(shape: torch.Size, probability: float, dtype: torch.dtype) -> Tensor:
-    """Return 0 where an element is dropped, else the scale of those that stay; on the CPU.
+    """Return a dropout mask on the CPU, as :func:`scaled_mask`.
 
-    Computed as integers of the numbers' width: comparing bytes, and making numbers of booleans, take three times as
-    long.
+    Computed on integers as wide as ``dtype``: comparing bytes and converting booleans takes three times as long.
     """
     count, dropped, kind = shape.numel(), min(255, round(256 * probability)), _BITS[dtype]
     bytes_each = kind.itemsize
@@ -52,41 +48,37 @@ def keep_mask(shape: torch.Size, probability: float, dtype: torch.dtype) -> Tens
     bits = torch.empty(bytes_each, words, dtype=kind)
     for byte, part in enumerate(bits):
         torch.bitwise_right_shift(drawn, 8 * byte, out=part)
-    bits.bitwise_and_(255).sub_(dropped).bitwise_right_shift_(_sign(bits)).bitwise_not_()
-    kept = bits.view(-1)[:count].view(shape)
+    # A number shifted by all but its sign bit is all ones where it was negative, else 0.
+    bits.bitwise_and_(255).sub_(dropped).bitwise_right_shift_(8 * bytes_each - 1).bitwise_not_()
+    keep = bits.view(-1)[:count].view(shape)
     scale = _bits_of(256 / (256 - dropped), dtype)
-    return kept.bitwise_and_(scale).view(dtype)
-
-
-def _sign(bits: Tensor) -> int:
-    """The place of the sign bit: a number moved right by so many is all ones where it was negative, else 0."""
-    return 8 * bits.dtype.itemsize - 1
+    return keep.bitwise_and_(scale).view(dtype)
 
 
 def _bits_of(number: float, dtype: torch.dtype) -> int:
-    """The bits of a positive number as an integer, without a tensor, which the host would wait for."""
+    """Return the bits of a positive number as an integer, without a tensor, which would synchronise."""
     if dtype == torch.bfloat16:  # the upper half of float32, rounded to the nearest
-        whole = _bits_of(number, torch.float32)
-        return (whole + 0x7FFF + (whole >> 16 & 1)) >> 16
+        bits = _bits_of(number, torch.float32)
+        return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
     number_as, integer = {torch.float16: ("e", "h"), torch.float32: ("f", "i"), torch.float64: ("d", "q")}[dtype]
     return int(struct.unpack(f"={integer}", struct.pack(f"={number_as}", number))[0])
 
 
 SHORT = 32
-"""Longest sequence on a CPU that takes the path of its own; longer ones fill vector registers by themselves."""
+"""Longest sequence of the short path on a CPU; longer ones fill vector registers."""
 SMALLEST = 1e-30
-"""Sums of exponentials from here to float32's largest number are exact without subtracting each row's maximum, which
-takes twice as long as the exponentials over nine columns; others are computed anew with it."""
+"""Sums of exponentials from here on, and finite, need no subtraction of each row's maximum, which takes twice as long
+as the exponentials over nine columns; others are computed anew with it."""
 
 
 def attend(projected: Tensor, heads: int, mask: Tensor | None, dropout: float = 0.0) -> Tensor:
-    """softmax(q kᵀ / sqrt(D)) v over the True positions of the mask, for all heads.
+    """Compute softmax(q kᵀ / sqrt(D)) v over the True positions of the mask, for all heads.
 
     Args:
         projected: ``(B, L, 3 C)``: queries, keys and values of all heads, D = C / H channels each.
         heads: H.
         mask: ``(B, H, L, L)`` bool with at least one True in each row, or None for all True.
-        dropout: of the probabilities.
+        dropout: probability for attention weights.
 
     Returns:
         ``(B, L, C)``.
@@ -104,10 +96,9 @@ def attend(projected: Tensor, heads: int, mask: Tensor | None, dropout: float = 
 
 
 def plain_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float) -> Tensor:
-    """softmax(q kᵀ / sqrt(D)) v by its matrix products: ``(..., L, D)`` each.
+    """Compute softmax(q kᵀ / sqrt(D)) v of ``(..., L, D)`` by matrix products.
 
-    On a CUDA device the gradients of torch's fused kernels are summed in the order in which threads arrive, and differ
-    in their last bits from run to run; these do not.
+    Unlike those of torch's fused kernels, its gradients on CUDA are equal in all bits from run to run.
     """
     scores = (query * query.shape[-1] ** -0.5) @ key.mT
     if mask is not None:
@@ -118,7 +109,7 @@ def plain_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | No
 
 
 def short_softmax(q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
-    """softmax(q kᵀ) over few columns: ``(B H, S, D)`` and ``(B H, T, D)`` -> ``(B H, S, T)``.
+    """Compute softmax(q kᵀ) over few columns: ``(B H, S, D)`` and ``(B H, T, D)`` -> ``(B H, S, T)``.
 
     Args:
         mask: ``(B, H, S, T)``, False or 0 where the result is 0.
@@ -139,7 +130,7 @@ def short_softmax(q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
 
 
 class _Short(torch.autograd.Function):
-    """``(B, L, 3, H, D)`` -> ``(B, L, H, D)``; computed in float32, head by head in contiguous memory."""
+    """Attention ``(B, L, 3, H, D)`` -> ``(B, L, H, D)`` in float32, head by head in contiguous memory."""
 
     @staticmethod
     def forward(ctx: Any, split: Tensor, mask: Tensor | None, dropout: float) -> Tensor:
@@ -148,27 +139,27 @@ class _Short(torch.autograd.Function):
         q, k, v = by_head.view(3, batch * heads, length, channels).unbind(0)
         q.mul_(channels**-0.5)
         weights = short_softmax(q, k, mask)
-        kept = keep_mask(weights.shape, dropout, weights.dtype) if dropout else None
-        mixed = torch.bmm(weights if kept is None else weights * kept, v)
-        ctx.save_for_backward(q, k, v, weights, kept)
+        keep = keep_mask(weights.shape, dropout, weights.dtype) if dropout else None
+        mixed = torch.bmm(weights if keep is None else weights * keep, v)
+        ctx.save_for_backward(q, k, v, weights, keep)
         ctx.shape, ctx.kind = split.shape, split.dtype
         output = torch.empty(batch, length, heads, channels, dtype=split.dtype)
         return output.copy_(mixed.view(batch, heads, length, channels).transpose(1, 2))
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, v, weights, kept = ctx.saved_tensors
+        q, k, v, weights, keep = ctx.saved_tensors
         batch, length, _, heads, channels = ctx.shape
         grad = torch.empty(batch, heads, length, channels).copy_(grads[0].transpose(1, 2)).view_as(q)
         inner = torch.bmm(grad, v.mT)
-        if kept is not None:
-            inner.mul_(kept)
+        if keep is not None:
+            inner.mul_(keep)
         inner.mul_(weights)
         inner.addcmul_(weights, inner.sum(-1, keepdim=True), value=-1)
         by_head = torch.empty(3, batch * heads, length, channels)
         torch.bmm(inner, k, out=by_head[0]).mul_(channels**-0.5)
         torch.bmm(inner.mT, q, out=by_head[1])
-        torch.bmm((weights if kept is None else weights * kept).mT, grad, out=by_head[2])
+        torch.bmm((weights if keep is None else weights * keep).mT, grad, out=by_head[2])
         back = torch.empty(ctx.shape, dtype=ctx.kind)
         back.copy_(by_head.view(3, batch, heads, length, channels).permute(1, 3, 0, 2, 4))
         return back, None, None

@@ -1,8 +1,9 @@
-"""Graphs as tensors, and what the layers need to know of their topology, once per batch."""
+"""Graphs as padded tensors, and the masks and sums of their topology."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,12 +11,12 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from nas_core.graph import Graphs
+from nas_core.predictor.device import uploaded
 from nas_core.predictor.nn_former.attend import attend
 from nas_core.predictor.nn_former.config import NNFormerConfig
-from nas_core.predictor.nn_former.place import uploaded
 
 TOKENS = 2
-"""Class token and depth token stand before the nodes."""
+"""Class token and depth token, before the nodes."""
 
 
 @dataclass(frozen=True)
@@ -37,15 +38,15 @@ class Batch:
     static: Tensor | None = None
     """``(B, F)``"""
     full: bool = False
-    """Whether every graph has N nodes, as the host knows it"""
+    """Every graph has N nodes; a host value, as are the next two"""
     largest: int = 0
-    """Largest operation index of the set of graphs, as the host knows it"""
+    """Largest operation index"""
     most_nodes: int = 0
-    """Nodes of the largest graph of the set, as the host knows them"""
+    """Nodes of the largest graph"""
 
     @classmethod
     def of(cls, graphs: Graphs, indices: ArrayLike | None = None, device: torch.device | str = "cpu") -> Batch:
-        """Those graphs (default: all), padded to the largest of them."""
+        """Pad those graphs (default: all) to the largest of them."""
         part = graphs if indices is None else graphs.take(indices)
         dense = part.dense()
         present = np.arange(dense.ops.shape[1]) < dense.sizes[:, None]
@@ -71,12 +72,11 @@ class Batch:
         )
 
     def take(self, index: Tensor | slice) -> Batch:
-        """Those rows."""
-        taken = (None if x is None else x[index] for x in self._parts())
-        return Batch(*taken, self.full, self.largest, self.most_nodes)  # type: ignore[arg-type,call-arg]
-
-    def _parts(self) -> tuple[Tensor | None, ...]:
-        return self.ops, self.adjacency, self.sizes, self.attributes, self.shapes, self.costs, self.static
+        """Return the graphs of those rows."""
+        tensors: dict[str, Any] = {
+            name: value[index] for name, value in vars(self).items() if isinstance(value, Tensor)
+        }
+        return replace(self, **tensors)
 
     def total(self, nodes: Tensor) -> Tensor:
         """Sum over the nodes of each graph: ``(B, N, C)`` -> ``(B, C)``."""
@@ -84,48 +84,47 @@ class Batch:
 
     @property
     def present(self) -> Tensor:
-        """``(B, N)`` bool: where there is a node."""
+        """Return ``(B, N)`` bool, True where there is a node."""
         return torch.arange(self.ops.shape[1], device=self.ops.device) < self.sizes[:, None]
 
 
 @dataclass(frozen=True)
 class Topology:
-    """Masks and sums over L positions: the nodes, after the tokens where the model has them."""
+    """Masks and sums over L positions: the tokens, where the model has them, and the nodes."""
 
     masks: Tensor | None
     """``(B, 4, L, L)`` bool, True where head h of query i may look at key j; None: everywhere"""
     splits: tuple[Tensor, ...]
-    """One ``(B, L, L)`` matrix per split of the feed-forward's aggregation"""
+    """``(B, L, L)`` matrices that sum over children and over parents, equations 12 and 13"""
 
     @classmethod
     def of(cls, batch: Batch, config: NNFormerConfig, dtype: torch.dtype = torch.float32) -> Topology:
         tokens = TOKENS if config.readout == "class_token" else 0
         present = torch.nn.functional.pad(batch.present, (tokens, 0), value=True)
         centre = torch.nn.functional.pad(batch.adjacency, (tokens, 0, tokens, 0))
-        sums = config.feed_forward == "bidirectional"  # equations 12 and 13: ``A @ x`` sums children
-        splits = (centre.to(dtype), centre.mT.to(dtype)) if sums else ()
+        splits = (centre.to(dtype), centre.mT.to(dtype)) if config.feed_forward == "bidirectional" else ()
         return cls(_masks(centre, present, config, tokens, batch.full), splits)
 
     def take(self, index: Tensor) -> Topology:
-        """Return those rows."""
+        """Return the topology of those rows."""
         masks = None if self.masks is None else self.masks[index]
         return Topology(masks, tuple(x[index] for x in self.splits))
 
     def attend(self, projected: Tensor, heads: int, dropout: float) -> Tensor:
-        """``(B, L, 3 C)`` -> ``(B, L, C)``: each quarter of the heads looks at one kind of relatives."""
+        """Attend ``(B, L, 3 C)`` -> ``(B, L, C)``; each quarter of the heads sees one kind of relatives."""
         masks = self.masks
         if masks is not None and heads > 4:
             masks = masks.repeat_interleave(heads // 4, 1)
         return attend(projected, heads, masks, dropout)
 
     def sums(self, x: Tensor) -> tuple[Tensor, ...]:
-        """``(B, L, C)`` -> one such sum over relatives per split."""
+        """Sum ``(B, L, C)`` over relatives, once per split."""
         return tuple(matrix.to(x.dtype) @ x for matrix in self.splits)
 
 
 def _masks(centre: Tensor, present: Tensor, config: NNFormerConfig, tokens: int, full: bool) -> Tensor | None:
-    """Equations 7 to 10 in the order A, Aᵀ, AᵀA, AAᵀ; with A[i, j] = 1 for i -> j, AᵀA joins nodes with a common
-    parent. Padding looks at itself only."""
+    """Return the masks of equations 7 to 10 in the order A, Aᵀ, AᵀA, AAᵀ, where A[i, j] = 1 for i -> j and AᵀA joins
+    nodes with a common parent. Padding sees itself only."""
     both = present[:, :, None] & present[:, None, :]
     itself = torch.eye(centre.shape[1], dtype=torch.bool, device=centre.device)
     if config.attention == "global":

@@ -1,13 +1,13 @@
-"""What an NN-Former is made of; the ablations that results.md shows are values of these fields."""
+"""Settings of the network NN-Former, with the ablations of its paper."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from nas_core.checks import Range, check_fields
-from nas_core.errors import ConfigError, unknown_choice
+from nas_core.errors import ConfigError
 from nas_core.graph.onnx.operators import KINDS
 
 ATTENTION = ("siblings", "global")
@@ -24,10 +24,10 @@ _RANGES = {
 
 @dataclass(frozen=True)
 class NNFormerConfig:
-    """NN-Former (Xu et al., 2025). :meth:`accuracy` and :meth:`latency` are the two models of the paper."""
+    """Settings of NN-Former (Xu et al., 2025); :meth:`accuracy` and :meth:`latency` are the models of the paper."""
 
     operations: int = KINDS
-    """Length of the one-hot code of an operation: indices from 0 to this - 1."""
+    """Length of the one-hot code of an operation index."""
     max_nodes: int = 32
     """Largest graph with a class token: its size has a one-hot code of this length."""
     attributes: int = 0
@@ -47,19 +47,19 @@ class NNFormerConfig:
     """Hidden channels of the feed-forward per channel."""
     dropout: float = 0.1
     """Dropout of attention probabilities, of each branch, and of the hidden channels."""
-    attention: str = "siblings"
+    attention: str = field(default="siblings", metadata={"choices": ATTENTION})
     """Masks of the heads (Table 6): siblings (A, Aᵀ, AᵀA, AAᵀ; ASMA) or global."""
-    sibling_mask: str = "paper"
-    """paper: products of A over operations alone; as_released: over the tokens too, which are linked to all, so that
-    every pair is a sibling and those heads are global. The recipes ``paper`` and ``best`` take it, since the
-    published figures come from that code."""
-    feed_forward: str = "bidirectional"
+    sibling_mask: str = field(default="paper", metadata={"choices": SIBLING_MASK})
+    """paper: products of A over operations alone; as_released: over the tokens too, which are linked to all nodes, so
+    that every pair is a sibling and those heads are global. The recipes ``paper`` and ``best`` use as_released, as the
+    code of the published results does."""
+    feed_forward: str = field(default="bidirectional", metadata={"choices": FEED_FORWARD})
     """Table 6: bidirectional (BGIFFN) or vanilla, without the sums over parents and children."""
-    position: str = "none"
+    position: str = field(default="none", metadata={"choices": POSITION})
     """Added position code (Table 8): none, nar (sinusoids of the topological position), laplacian (its rows)."""
-    readout: str = "class_token"
-    """class_token: linear on that token; sum: node-wise MLP, sum over nodes, MLP, softplus. Ours: logarithm,
-    which reads the nodes' costs too, and logarithms of sums and static features (no sinusoids), for few networks."""
+    readout: str = field(default="class_token", metadata={"choices": READOUT})
+    """class_token: linear on that token; sum: node-wise MLP, sum over nodes, MLP, softplus. Ours: logarithm, for few
+    networks, which also reads the nodes' costs, and logarithms of sums and static features."""
     bias: bool = False
     """Linear layers of the blocks have a bias."""
     embed_norm: bool = True
@@ -71,26 +71,17 @@ class NNFormerConfig:
 
     def __post_init__(self) -> None:
         check_fields(self, "NN-Former", _RANGES)
-        for name, allowed in (
-            ("attention", ATTENTION),
-            ("feed_forward", FEED_FORWARD),
-            ("position", POSITION),
-            ("sibling_mask", SIBLING_MASK),
-            ("readout", READOUT),
-        ):
-            if getattr(self, name) not in allowed:
-                raise unknown_choice(name.replace("_", " ") + " of NN-Former", getattr(self, name), allowed)
         if self.dim % self.heads or self.heads % 4:
             raise ConfigError(f"{self.heads} heads for {self.dim} channels; expected a multiple of 4 that divides them")
 
     @classmethod
     def accuracy(cls, **changes: Any) -> NNFormerConfig:
-        """The accuracy model, 12 x 160: 4,934,081 parameters."""
+        """Return the accuracy model, 12 x 160: 4,934,081 parameters."""
         return cls(**changes)
 
     @classmethod
     def latency(cls, **changes: Any) -> NNFormerConfig:
-        """The latency model as released, 2 x 512: 10,104,321 parameters."""
+        """Return the latency model as released, 2 x 512: 10,104,321 parameters."""
         base = cls(
             attributes=8, shapes=4, static=4, dim=512, depth=2, dropout=0.05, readout="sum", bias=True,
             embed_norm=False, layer_scale=1e-4, offset=0.0,
@@ -107,9 +98,7 @@ class NNFormerConfig:
         Raises:
             ConfigError: an unknown field.
         """
-        known = {field.name for field in fields(cls)}
-        if unknown := set(data) - known:
-            raise ConfigError(
-                f"NN-Former has no setting {', '.join(sorted(unknown))}; it has: {', '.join(sorted(known))}"
-            )
+        names = [known.name for known in fields(cls)]
+        if unknown := set(data) - set(names):
+            raise ConfigError(f"NN-Former has no setting {', '.join(sorted(unknown))}; it has: {', '.join(names)}")
         return cls(**data)

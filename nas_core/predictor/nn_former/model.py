@@ -1,4 +1,4 @@
-"""NN-Former: a transformer over the operations of a network that attends along its edges and between siblings."""
+"""NN-Former: a transformer over the operations of a network, with attention along edges and between siblings."""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ class Attention(nn.Module):
 class FeedForward(nn.Module):
     """BGIFFN, equations 11 to 13; ``vanilla``: without its graph part.
 
-    Sums are taken before the projection, which is narrower; a bias of the projection is therefore multiplied by the
-    number of relatives, as it is when projecting first.
+    Sums come before the projection, which widens; its bias is multiplied by the number of relatives.
     """
 
     def __init__(self, config: NNFormerConfig) -> None:
@@ -64,7 +63,7 @@ class FeedForward(nn.Module):
 
 
 class Block(nn.Module):
-    """Equations 2 and 3: both mixers with layer norm before and the input added after."""
+    """Equations 2 and 3: attention and feed-forward with layer norm before and the input added after."""
 
     def __init__(self, config: NNFormerConfig) -> None:
         super().__init__()
@@ -86,15 +85,15 @@ class Block(nn.Module):
 
 
 COSTS = 3
-"""FLOPs, parameters, memory access"""
+"""Costs of a node: FLOPs, parameters, memory access"""
 _LEAST = 1e-9
-"""Least value of a static feature, before its logarithm."""
+"""Least value of a static feature, before its logarithm"""
 _CONSTANT = 1e-3
-"""Deviation of what all training networks share"""
+"""Standard deviation of a feature that is equal in all training networks"""
 
 
 class LogReadout(nn.Module):
-    """Codes of the nodes and static features of the network -> milliseconds."""
+    """Readout in milliseconds from codes of the nodes and static features of the network."""
 
     def __init__(self, dim: int, static: int) -> None:
         super().__init__()
@@ -104,29 +103,25 @@ class LogReadout(nn.Module):
         self.head = nn.Linear(dim, 1)
         self.scale: Tensor
         self.register_buffer("scale", torch.tensor([[0.0, 1.0]] * (static + 1)))
-        """``(F + 1, 2)`` mean and deviation of the static features' logarithms, and of ln ms"""
+        """``(F + 1, 2)`` mean and standard deviation of the logarithms of static features, and of milliseconds"""
 
     def node_codes(self, encoded: Tensor) -> Tensor:
-        """``(B, N, C)`` -> ``(B, N, 2 C)`` of length 1, to be summed over the nodes: none outweighs the others."""
+        """Return codes ``(B, N, 2 C)`` of length 1 of ``(B, N, C)``, to be summed over the nodes."""
         return functional.normalize(functional.relu(self.up(encoded)).float(), dim=-1)
 
     def forward(self, total: Tensor, static: Tensor | None) -> Tensor:
-        """``(B, 2 C)`` sums and ``(B, F)`` -> ``(B,)``."""
+        """Return ``(B,)`` from sums ``(B, 2 C)`` and static features ``(B, F)``."""
         codes = [torch.log1p(total)]
         if self.static is not None and static is not None:
-            known = standardised(static.clamp(min=_LEAST).log(), self.scale[:-1])
-            codes.append(functional.relu(self.static(known)))
+            scaled = standardised(static.clamp(min=_LEAST).log(), self.scale[:-1])
+            codes.append(functional.relu(self.static(scaled)))
         mean, deviation = self.scale[-1]
         output = self.head(functional.relu(self.hidden(torch.cat(codes, -1)))).squeeze(-1).float()
         milliseconds: Tensor = (output * deviation + mean).exp()
         return milliseconds
 
-    def start(self, graphs: Graphs, latency_ms: Tensor) -> None:
-        """Take the scale of these networks.
-
-        Raises:
-            GraphError: the graphs have other static features.
-        """
+    def set_scale(self, graphs: Graphs, latency_ms: Tensor) -> None:
+        """Set the scale to that of the training networks."""
         columns = [] if graphs.static is None else list(torch.from_numpy(graphs.static.copy()).unbind(1))
         if len(columns) + 1 != len(self.scale):
             raise GraphError(f"graphs have {len(columns)} static; this model reads {len(self.scale) - 1} of them")
@@ -135,28 +130,24 @@ class LogReadout(nn.Module):
 
 
 def scale_of(values: Tensor) -> Tensor:
-    """``(F, G)`` -> ``(F, 2)`` mean and deviation over networks."""
+    """Return mean and standard deviation ``(F, 2)`` of ``(F, G)`` over networks."""
     return torch.stack([values.mean(1), values.std(1).clamp(min=_CONSTANT)], 1)
 
 
 def standardised(values: Tensor, scale: Tensor) -> Tensor:
-    """``(B, F)`` by a scale ``(F, 2)``. A feature that all training networks share is 0 whatever it is: weights of it
-    learned nothing, and a batch of 4 after batches of 1 would be a thousand deviations off."""
+    """Standardise ``(B, F)`` by a scale ``(F, 2)``.
+
+    Features that are equal in all training networks become 0: no weight of them was learned.
+    """
     mean, deviation = scale.unbind(1)
     return torch.where(deviation > _CONSTANT, (values - mean) / deviation, 0.0)
 
 
-def cost_codes(costs: Tensor) -> Tensor:
-    """``(..., 3)`` -> logarithms of that shape, about 0 to 2."""
-    return torch.log1p(costs) / 10
-
-
 class NNFormer(nn.Module):
-    """Predicts one number per graph. Sources: the paper's section 3 and, for its two readouts, its released code.
+    """Network that predicts one number per graph, as section 3 of the paper and its released code define it.
 
-    The accuracy model reads a class token; a depth token tells the number of nodes. The latency model sums over nodes,
-    with the paper's readout or with ours (:mod:`~nas_core.predictor.nn_former.model`), which also reads costs.
-    Without an added position code the output does not depend on the order of the nodes.
+    The accuracy model reads a class token; a depth token encodes the number of nodes. The latency model sums over
+    nodes, with the paper's readout or with :class:`LogReadout`.
     """
 
     def __init__(self, config: NNFormerConfig) -> None:
@@ -198,7 +189,10 @@ class NNFormer(nn.Module):
             nn.init.normal_(self.class_token, std=0.02)
 
     def forward(self, batch: Batch | PackedBatch, topology: Topology | PackedTopology | None = None) -> Tensor:
-        """Predictions ``(B,)``, in the units of the targets; ``topology`` where it is known already.
+        """Predict ``(B,)`` in the units of the targets.
+
+        Args:
+            topology: of the batch; default: computed.
 
         Raises:
             GraphError: a graph has more nodes, or another operation, than the model was built for.
@@ -206,7 +200,7 @@ class NNFormer(nn.Module):
         return self.read(self.encode(batch, topology), batch)
 
     def encode(self, batch: Batch | PackedBatch, topology: Topology | PackedTopology | None = None) -> Tensor:
-        """Normed output of the last block: ``(B, C)`` of the class token, or ``(B, N, C)`` of the nodes."""
+        """Return the normed output of the last block: ``(B, C)`` of the class token, or ``(B, N, C)`` of the nodes."""
         self.check(batch)
         if topology is None and isinstance(batch, PackedBatch):
             assert batch.edges is not None
@@ -220,7 +214,7 @@ class NNFormer(nn.Module):
         return normed
 
     def read(self, encoded: Tensor, batch: Batch | PackedBatch) -> Tensor:
-        """The readout: ``(B,)`` from what :meth:`encode` gives."""
+        """Apply the readout to the output of :meth:`encode`: ``(B,)``."""
         if self.config.readout == "class_token":
             output: Tensor = self.head(encoded)
             return output.squeeze(-1).float() + self.config.offset
@@ -233,13 +227,13 @@ class NNFormer(nn.Module):
         joined = batch.total(nodes)
         if self.static is not None:
             assert batch.static is not None
-            known = dropout(self.static(sinusoids(batch.static, 5).flatten(1)), drop, self.training)
-            joined = torch.cat([joined, functional.relu(known)], -1)
+            static = dropout(self.static(sinusoids(batch.static, 5).flatten(1)), drop, self.training)
+            joined = torch.cat([joined, functional.relu(static)], -1)
         hidden = dropout(functional.relu(self.hidden(joined)), drop, self.training)
         return functional.softplus(self.head(hidden).squeeze(-1).float())
 
     def embedded(self, batch: Batch | PackedBatch) -> Tensor:
-        """Equation 4: ``(B, L, C)``, class token and depth token first where the model has them."""
+        """Embed the graphs by equation 4: ``(B, L, C)``, after class token and depth token where the model has them."""
         config = self.config
         parts = [one_hot(batch.ops, config.operations)]
         if batch.attributes is not None and config.attributes:
@@ -247,7 +241,7 @@ class NNFormer(nn.Module):
         if batch.shapes is not None and config.shapes:
             parts.append(sinusoids(batch.shapes, 10).flatten(2))
         if batch.costs is not None and config.readout == "logarithm":
-            parts.append(cost_codes(batch.costs))
+            parts.append(torch.log1p(batch.costs) / 10)  # about 0 to 2
         x = self.embed(torch.cat(parts, -1))
         if isinstance(batch, Batch) and config.position != "none":
             x = x + self._position(batch)
@@ -262,7 +256,8 @@ class NNFormer(nn.Module):
         return normed
 
     def _position(self, batch: Batch) -> Tensor:
-        """Table 8: sinusoids of the place in the node order, or a projection of the Laplacian's rows."""
+        """Return a position code of Table 8: sinusoids of the place in the node order, or the Laplacian's rows,
+        projected."""
         nodes = batch.ops.shape[1]
         if self.config.position == "nar":
             place = torch.arange(nodes, device=batch.ops.device, dtype=torch.float32)
@@ -274,10 +269,10 @@ class NNFormer(nn.Module):
         return projected
 
     def check(self, batch: Batch | PackedBatch) -> None:
-        """Raise a GraphError for graphs that the model was not built for, by what the host knows of the batch."""
+        """Raise a GraphError for graphs that the model was not built for, without reading tensors."""
         config, largest = self.config, batch.largest
         if largest >= config.operations:
-            raise GraphError(f"operation index {largest} in a graph; this model knows 0 to {config.operations - 1}")
+            raise GraphError(f"operation index {largest} in a graph; this model reads 0 to {config.operations - 1}")
         limited = config.readout == "class_token" or config.position == "laplacian"
         if limited and batch.most_nodes >= config.max_nodes:
             raise GraphError(
@@ -293,17 +288,17 @@ class NNFormer(nn.Module):
         for name, wanted in widths.items():
             got = getattr(batch, name)
             if wanted and (got is None or got.shape[-1] != wanted):
-                found = "none" if got is None else str(got.shape[-1])
-                raise GraphError(f"graphs have {found} {name}; this model reads {wanted} of them")
+                count = "none" if got is None else str(got.shape[-1])
+                raise GraphError(f"graphs have {count} {name}; this model reads {wanted} of them")
 
 
 def one_hot(values: Tensor, length: int) -> Tensor:
-    """``(...)`` -> ``(..., length)`` float32; torch's own looks at the values, and a device would have to wait."""
+    """Return one-hot codes ``(..., length)`` float32; torch's own function synchronises to check the values."""
     return (values.unsqueeze(-1) == torch.arange(length, device=values.device)).float()
 
 
 def sinusoids(values: Tensor, frequencies: int) -> Tensor:
-    """``(...)`` -> ``(..., 2 F)``: sine and cosine of v · 10000^(-j / F) for j = 0 .. F - 1, one after the other."""
+    """Return ``(..., 2 F)``: sine and cosine of v · 10000^(-j / F) for j = 0 .. F - 1, in turns."""
     rates = 10000.0 ** (-torch.arange(frequencies, device=values.device, dtype=torch.float32) / frequencies)
     angles = values.unsqueeze(-1).float() * rates
     return torch.stack([angles.sin(), angles.cos()], -1).flatten(-2)

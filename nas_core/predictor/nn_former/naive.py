@@ -1,8 +1,4 @@
-"""NN-Former as the paper writes it: one graph, one head, one equation at a time, in float32 and without tricks.
-
-The reference that the fast model is tested and timed against; dropout is left out. It shares nothing with the model but
-the weights.
-"""
+"""The naive twin of NN-Former, for tests and timings: one graph, one head, one equation at a time, without dropout."""
 
 from __future__ import annotations
 
@@ -19,7 +15,7 @@ from nas_core.predictor.nn_former.model import Block, NNFormer
 
 
 def naive_prediction(model: NNFormer, graph: Graph) -> Tensor:
-    """One prediction, a scalar; masks A, Aᵀ, AᵀA, AAᵀ and the bidirectional feed-forward."""
+    """Predict one graph, with masks A, Aᵀ, AᵀA, AAᵀ and the bidirectional feed-forward."""
     config = model.config
     x, tokens = _embedded(model, graph)
     a = torch.zeros(len(x), len(x))
@@ -49,7 +45,7 @@ def naive_prediction(model: NNFormer, graph: Graph) -> Tensor:
 
 
 def _embedded(model: NNFormer, graph: Graph) -> tuple[Tensor, int]:
-    """Equation 4: rows of the tokens and nodes, and how many tokens there are."""
+    """Return the rows of equation 4, tokens first, and the number of tokens."""
     config = model.config
     codes = [torch.eye(config.operations)[graph.ops.tolist()]]
     if graph.attributes is not None and config.attributes:
@@ -69,22 +65,22 @@ def _embedded(model: NNFormer, graph: Graph) -> tuple[Tensor, int]:
 
 
 def _read(model: NNFormer, encoded: Tensor, graph: Graph) -> Tensor:
-    """The class token's output, or the supplement's readout of the sum over nodes."""
+    """Return the class token's output, or the supplement's readout of the sum over nodes."""
     if model.config.readout == "class_token":
         output: Tensor = model.head(encoded[0])[0] + model.config.offset
         return output
-    whole = torch.zeros(model.config.dim)
+    total = torch.zeros(model.config.dim)
     for node in encoded:
-        whole = whole + 0.01 * (node + model.node_down(functional.relu(model.node_up(node))))
+        total = total + 0.01 * (node + model.node_down(functional.relu(model.node_up(node))))
     if model.static is not None:
         assert graph.static is not None
-        known = model.static(_sinusoids(graph.static[None], 5)[0])
-        whole = torch.cat([whole, functional.relu(known)])
-    return torch.log1p(torch.exp(model.head(functional.relu(model.hidden(whole)))[0]))
+        static = model.static(_sinusoids(graph.static[None], 5)[0])
+        total = torch.cat([total, functional.relu(static)])
+    return torch.log1p(torch.exp(model.head(functional.relu(model.hidden(total)))[0]))
 
 
 def _sinusoids(values: NDArray[np.float32], frequencies: int) -> Tensor:
-    """``(N, K)`` -> ``(N, 2 K F)``: sin and cos of v / 10000^(j / F) for j = 0 .. F - 1 of each value."""
+    """Return ``(N, 2 K F)``: sin and cos of v / 10000^(j / F) for j = 0 .. F - 1 of each value ``(N, K)``."""
     angles = [[float(v) / 10000 ** (j / frequencies) for v in row for j in range(frequencies)] for row in values]
     rows = [[f(angle) for angle in row for f in (math.sin, math.cos)] for row in angles]
     return torch.tensor(rows)

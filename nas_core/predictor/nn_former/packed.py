@@ -1,5 +1,4 @@
-"""Many large graphs as one: nodes of all graphs in one row, relatives as lists of pairs, so that cost grows with the
-number of edges and not with the square of the number of nodes."""
+"""Large graphs packed into one: all nodes in one row, relatives as pairs, at a cost that is linear in edges."""
 
 from __future__ import annotations
 
@@ -15,24 +14,24 @@ from torch import Tensor
 from torch.nn import functional
 
 from nas_core.graph import Graphs
+from nas_core.predictor.device import on_host, uploaded
 from nas_core.predictor.nn_former.attend import plain_attention, scaled_mask
 from nas_core.predictor.nn_former.config import NNFormerConfig
-from nas_core.predictor.nn_former.place import on_host, uploaded
 
 LARGEST = 60.0
-"""Scores whose exponentials, and sums of a million of them, float32 holds."""
+"""Scores with exponentials of which float32 holds sums of a million."""
 
 
 @dataclass(frozen=True)
 class Transposed:
-    """The pairs of a matrix column by column."""
+    """Pairs of a matrix, column by column."""
 
     rows: Tensor
     """``(P,)`` int64"""
     starts: Tensor
-    """``(T,)`` where the entries of a column begin"""
+    """``(T,)`` first entry of each column"""
     order: Tensor
-    """``(P,)`` which pair each is, counted row by row"""
+    """``(P,)`` number of each pair, row by row"""
 
 
 @dataclass(frozen=True)
@@ -44,74 +43,66 @@ class Pairs:
     columns: Tensor
     """``(P,)`` int64"""
     starts: Tensor
-    """``(T,)`` where the entries of a row begin"""
+    """``(T,)`` first entry of each row"""
     transposed: Transposed | None = None
-    """What gradients need"""
+    """The same pairs for gradients"""
 
     @classmethod
     def of(cls, matrix: csr_array, device: torch.device | str, trained: bool = True) -> Pairs:
-        """From a sparse matrix.
+        """Read a sparse matrix.
 
         Args:
-            trained: False: no gradients will be asked for.
+            trained: False: leave out what gradients need.
         """
         matrix.sort_indices()
-        columns, rows = matrix.indices, _rows_of(matrix)
+        columns, rows = matrix.indices, np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
 
-        def there(array: NDArray[np.integer[Any]]) -> Tensor:
+        def upload(array: NDArray[np.integer[Any]]) -> Tensor:
             return uploaded(np.asarray(array, np.int64), device)
 
-        made = None
+        transposed = None
         if trained:
             order = np.argsort(columns, kind="stable")
             starts = np.searchsorted(columns[order], np.arange(matrix.shape[1]))
-            made = Transposed(there(rows[order]), there(starts), there(order))
-        return cls(there(rows), there(columns), there(matrix.indptr[:-1]), made)
+            transposed = Transposed(upload(rows[order]), upload(starts), upload(order))
+        return cls(upload(rows), upload(columns), upload(matrix.indptr[:-1]), transposed)
 
     def sum(self, x: Tensor) -> Tensor:
-        """Row i of the result is the sum of x at the columns of row i: ``(T, C)`` -> ``(T, C)``."""
+        """Sum x ``(T, C)`` over the columns of each row: ``(T, C)``."""
         result: Tensor = _Sum.apply(x, self)  # type: ignore[no-untyped-call]
         return result
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, dropout: float) -> Tensor:
-        """Softmax attention of one head, where row i looks at the columns of row i: each ``(T, D)`` -> ``(T, D)``."""
+        """Apply softmax attention of one head from each row to its columns: ``(T, D)`` each -> ``(T, D)``."""
         result: Tensor = _Attention.apply(q, k, v, self, dropout)  # type: ignore[no-untyped-call]
         return result
 
     def row_sums(self, values: Tensor) -> Tensor:
-        """Sums of ``(P,)`` over the pairs of each row: ``(T,)``; no gradient."""
+        """Sum ``(P,)`` over the pairs of each row: ``(T,)``; no gradient."""
         return _bags(values[:, None], torch.arange(len(values), device=values.device), self.starts)[:, 0]
 
     def below_largest(self, scores: Tensor) -> Tensor:
-        """Scores ``(P,)``, minus the largest of their row where exponentials would leave float32's range."""
+        """Subtract the largest score of each row from ``(P,)`` where exponentials would leave float32's range."""
         if on_host(scores.device) and bool((scores.abs() < LARGEST).all()):
             return scores
         largest = scores.new_zeros(len(self.starts))
         largest.scatter_reduce_(0, self.rows, scores, "amax", include_self=False)  # exact in any order
         return scores - largest[self.rows]
 
-    @property
-    def backwards(self) -> Transposed:
-        """The transposed list; an error of ours where it was left out."""
-        assert self.transposed is not None, "a gradient of pairs that were made for inference"
-        return self.transposed
-
-
-def _rows_of(matrix: csr_array) -> NDArray[np.int64]:
-    """The row of each entry of a sparse matrix."""
-    rows: NDArray[np.int64] = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    return rows
-
 
 def segment_sums(x: Tensor, starts: Tensor, owners: Tensor) -> Tensor:
-    """Sums over rows that stand together: ``(T, C)``, where each of the B parts begins ``(B,)``, and the part of each
-    row ``(T,)`` -> ``(B, C)``."""
+    """Sum consecutive rows of ``(T, C)`` by segment: ``(B, C)``.
+
+    Args:
+        starts: ``(B,)`` first row of each segment.
+        owners: ``(T,)`` segment of each row.
+    """
     result: Tensor = _SegmentSums.apply(x, starts, owners)  # type: ignore[no-untyped-call]
     return result
 
 
 def _bags(x: Tensor, columns: Tensor, starts: Tensor, weights: Tensor | None = None) -> Tensor:
-    """Row i is the sum of x at the columns from ``starts[i]`` to ``starts[i + 1]``, times the weights of these."""
+    """Return the sums of x over columns ``starts[i]`` to ``starts[i + 1]``, times their weights."""
     if not len(columns):
         return x.new_zeros(len(starts), x.shape[1])
     return functional.embedding_bag(columns, x, starts, mode="sum", per_sample_weights=weights)
@@ -125,7 +116,7 @@ class _Sum(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        back = ctx.pairs.backwards
+        back = ctx.pairs.transposed
         return _bags(grads[0].contiguous(), back.rows, back.starts), None
 
 
@@ -151,21 +142,22 @@ class _Attention(torch.autograd.Function):
         scores = (q[rows] * k[columns]).sum(-1, dtype=torch.float32) * q.shape[-1] ** -0.5
         exponentials = pairs.below_largest(scores).exp()
         weights = exponentials / pairs.row_sums(exponentials)[rows]
-        kept = scaled_mask(weights.shape, dropout, weights.dtype, weights.device) if dropout else None
-        ctx.save_for_backward(q, k, v, weights, kept)
+        keep = scaled_mask(weights.shape, dropout, weights.dtype, weights.device) if dropout else None
+        ctx.save_for_backward(q, k, v, weights, keep)
         ctx.pairs = pairs
-        return _bags(v, columns, pairs.starts, (weights if kept is None else weights * kept).to(v.dtype))
+        return _bags(v, columns, pairs.starts, (weights if keep is None else weights * keep).to(v.dtype))
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, v, weights, kept = ctx.saved_tensors
+        q, k, v, weights, keep = ctx.saved_tensors
         pairs: Pairs = ctx.pairs
-        back, rows, columns, grad = pairs.backwards, pairs.rows, pairs.columns, grads[0].contiguous()
-        used = (weights if kept is None else weights * kept).to(v.dtype)
+        assert pairs.transposed is not None
+        back, rows, columns, grad = pairs.transposed, pairs.rows, pairs.columns, grads[0].contiguous()
+        used = (weights if keep is None else weights * keep).to(v.dtype)
         of_v = _bags(grad, back.rows, back.starts, used[back.order])
         inner = (grad[rows] * v[columns]).sum(-1, dtype=torch.float32)
-        if kept is not None:
-            inner = inner * kept
+        if keep is not None:
+            inner = inner * keep
         inner = inner * weights
         of_scores = (inner - weights * pairs.row_sums(inner)[rows]) * q.shape[-1] ** -0.5
         of_scores = of_scores.to(q.dtype)
@@ -175,26 +167,26 @@ class _Attention(torch.autograd.Function):
 
 
 PACKED_FROM = 64
-"""Mean number of nodes from which graphs are packed, where their model can."""
+"""Mean number of nodes from which graphs are packed, where the model reads packed ones."""
 
 
 def packable(config: NNFormerConfig) -> bool:
-    """Return whether such a model reads packed graphs."""
+    """Return whether the model reads packed graphs."""
     return config.readout != "class_token" and config.position == "none"
 
 
 @dataclass(frozen=True)
 class Matrices:
-    """Relatives of the T nodes of packed graphs, as sparse matrices; one may stand several times."""
+    """Relatives of the T nodes of packed graphs as sparse matrices; entries may repeat."""
 
     heads: tuple[csr_array, ...]
-    """Seen by each quarter of the heads, the node itself included; none: all nodes of the graph"""
+    """For each quarter of the heads, the node itself included; none: all nodes of the graph"""
     splits: tuple[csr_array, ...]
-    """Summed by each split of the feed-forward"""
+    """For each split of the feed-forward"""
 
 
 def matrices_of(edges: NDArray[np.integer], nodes: int, config: NNFormerConfig) -> Matrices:
-    """Return the relatives by the edges ``(E, 2)`` of the union of all graphs."""
+    """Return the relatives of a union of graphs, given by its edges ``(E, 2)``."""
     ones = np.ones(len(edges), np.int32)
     forward = csr_array((ones, (edges[:, 0], edges[:, 1])), shape=(nodes, nodes))
     backward = csr_array(forward.T)
@@ -207,12 +199,11 @@ def matrices_of(edges: NDArray[np.integer], nodes: int, config: NNFormerConfig) 
 
 @dataclass(frozen=True)
 class PackedTopology:
-    """What :class:`~nas_core.predictor.nn_former.batch.Topology` holds, for packed graphs."""
+    """Masks and sums of packed graphs, as :class:`Topology` is of padded ones."""
 
     heads: tuple[Pairs, ...]
-    """Relatives seen by each quarter of the heads, the node itself included; none: all nodes of the graph"""
+    """As in :class:`Matrices`"""
     splits: tuple[Pairs, ...]
-    """Relatives summed by each split of the feed-forward"""
     sizes: tuple[int, ...]
     """Nodes of each graph"""
 
@@ -225,10 +216,11 @@ class PackedTopology:
         device: torch.device | str = "cpu",
         trained: bool = True,
     ) -> PackedTopology:
-        """From the edges ``(E, 2)`` of the union of all graphs, and how many nodes each has.
+        """Read the edges ``(E, 2)`` of the union of all graphs.
 
         Args:
-            trained: False: no gradients will be asked for.
+            sizes: nodes of each graph.
+            trained: False: leave out what gradients need.
         """
         matrices = matrices_of(edges, sum(sizes), config)
         heads, splits = (
@@ -237,7 +229,7 @@ class PackedTopology:
         return cls(heads, splits, tuple(sizes))
 
     def attend(self, projected: Tensor, heads: int, dropout: float) -> Tensor:
-        """``(1, T, 3 C)`` -> ``(1, T, C)``."""
+        """Attend ``(1, T, 3 C)`` -> ``(1, T, C)``."""
         split = projected[0].view(projected.shape[1], 3, heads, -1)
         if not self.heads:
             graphs = torch.split(split.permute(1, 2, 0, 3), list(self.sizes), 2)
@@ -252,19 +244,18 @@ class PackedTopology:
         return torch.cat(outputs, -1)[None]
 
     def sums(self, x: Tensor) -> tuple[Tensor, ...]:
-        """``(1, T, C)`` -> one such sum over relatives per split."""
+        """Sum ``(1, T, C)`` over relatives, once per split."""
         return tuple(pairs.sum(x[0])[None] for pairs in self.splits)
 
 
 @dataclass(frozen=True)
 class PackedBatch:
-    """B graphs whose T nodes stand in one row; fields as in
-    :class:`nas_core.predictor.nn_former.batch.Batch` with 1 for B."""
+    """B graphs with their T nodes in one row; fields as in :class:`Batch` with 1 for B."""
 
     ops: Tensor
     """``(1, T)``"""
     edges: NDArray[np.int64] | None
-    """``(E, 2)`` numbered over all nodes; None where a topology stands beside the batch"""
+    """``(E, 2)`` numbered over all nodes; None where the topology was computed with the batch"""
     sizes: Tensor
     """``(B,)``"""
     attributes: Tensor | None
@@ -273,13 +264,12 @@ class PackedBatch:
     static: Tensor | None
     """``(B, F)``"""
     lengths: tuple[int, ...] = ()
-    """The sizes as the host knows them"""
+    """The sizes as host values"""
     largest: int = 0
-    """Largest operation index of the set of graphs, as the host knows it"""
 
     @classmethod
     def of(cls, graphs: Graphs, device: torch.device | str = "cpu") -> PackedBatch:
-        """All those graphs."""
+        """Pack all those graphs."""
 
         def rows(values: NDArray[np.float32] | None) -> Tensor | None:
             return None if values is None else uploaded(values, device)[None]
@@ -298,7 +288,7 @@ class PackedBatch:
 
     @property
     def most_nodes(self) -> int:
-        """Nodes of the largest graph, as the host knows them."""
+        """Nodes of the largest graph."""
         return max(self.lengths, default=0)
 
     def total(self, nodes: Tensor) -> Tensor:
@@ -311,22 +301,24 @@ class PackedBatch:
 
 
 def numbered(graphs: Graphs) -> NDArray[np.int64]:
-    """Edges ``(E, 2)`` with the nodes of all graphs in one row."""
+    """Return edges ``(E, 2)`` between nodes that are numbered over all graphs."""
     first = np.concatenate([[0], np.cumsum(graphs.sizes)[:-1]])
     edges: NDArray[np.int64] = graphs.edges + np.repeat(first, graphs.edge_counts)[:, None]
     return edges
 
 
 class _Spans:
-    """Items of all graphs in one row, those of a graph together."""
+    """Items of all graphs in one row, graph after graph."""
 
     def __init__(self, counts: NDArray[np.int64], device: torch.device) -> None:
         self.host_counts, self.counts = counts, uploaded(counts, device)
         self.first = uploaded(np.cumsum(counts) - counts, device)
 
     def of(self, rows: NDArray[np.int64], index: Tensor) -> tuple[Tensor, Tensor]:
-        """Positions ``(P,)`` of the items of those graphs, one graph after another, and the place ``(P,)`` that the
-        graph of each has among them. How many they are is known without a look at the device."""
+        """Return positions ``(P,)`` of the items of those graphs, and the place of each item's graph ``(P,)``.
+
+        The host counts the items and does not synchronise.
+        """
         total, counts = int(self.host_counts[rows].sum()), self.counts[index]
         owners = torch.repeat_interleave(counts, output_size=total)
         shifts = self.first[index] - (counts.cumsum(0) - counts)
@@ -335,7 +327,7 @@ class _Spans:
 
 @dataclass(frozen=True)
 class _Listed:
-    """The pairs of one matrix over the nodes of all graphs; nodes and pairs are numbered from 0 in each graph."""
+    """Pairs of one matrix over the nodes of all graphs, numbered from 0 in each graph."""
 
     spans: _Spans
     columns: Tensor
@@ -355,20 +347,20 @@ class _Listed:
         columns, order = matrix.indices, np.argsort(matrix.indices, kind="stable")
         owners, first_pair = np.repeat(np.arange(len(sizes)), counts), np.cumsum(counts) - counts
 
-        def small(array: NDArray[np.integer[Any]]) -> Tensor:
+        def upload(array: NDArray[np.integer[Any]]) -> Tensor:
             largest = int(array.max(initial=0))
             return uploaded(array.astype(np.int16 if largest < 2**15 else np.int32), device)
 
         return cls(
             _Spans(counts, device),
-            small(columns - ends[owners]),
-            small(np.diff(matrix.indptr)),
-            small(order - first_pair[owners]),
-            small(np.bincount(columns, minlength=matrix.shape[1])),
+            upload(columns - ends[owners]),
+            upload(np.diff(matrix.indptr)),
+            upload(order - first_pair[owners]),
+            upload(np.bincount(columns, minlength=matrix.shape[1])),
         )
 
     def take(self, rows: NDArray[np.int64], index: Tensor, nodes: Tensor, first: Tensor) -> Pairs:
-        """Pairs of those graphs, whose nodes ``(T,)`` and whose first nodes ``(B,)`` are given."""
+        """Return the pairs of those graphs, with nodes ``(T,)`` and first nodes ``(B,)``."""
         positions, owners = self.spans.of(rows, index)
         total = len(positions)
         columns = self.columns[positions] + first[owners]
@@ -381,10 +373,10 @@ class _Listed:
 
 
 class PackedSet:
-    """Packed graphs of a training, whole on its device.
+    """Packed training graphs, all on the device.
 
     Args:
-        matrices: relatives of the nodes of all graphs, which stand in one row.
+        matrices: relatives of the nodes of all graphs.
     """
 
     def __init__(self, graphs: Graphs, matrices: Matrices, device: torch.device) -> None:
@@ -399,11 +391,11 @@ class PackedSet:
 
     @classmethod
     def of(cls, graphs: Graphs, config: NNFormerConfig, device: torch.device) -> PackedSet:
-        """Return graphs as NN-Former reads them."""
+        """Pack graphs for NN-Former."""
         return cls(graphs, matrices_of(numbered(graphs), len(graphs.ops), config), device)
 
     def take(self, rows: NDArray[np.int64], index: Tensor) -> tuple[PackedBatch, PackedTopology]:
-        """Those graphs; their numbers ``(B,)`` are given to the host and, the same ones, on the device."""
+        """Return those graphs; ``rows`` and ``index`` are their numbers ``(B,)`` on the host and on the device."""
         nodes, _ = self._nodes.of(rows, index)
         sizes = self._nodes.counts[index]
         first = sizes.cumsum(0) - sizes

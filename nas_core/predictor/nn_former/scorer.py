@@ -1,8 +1,7 @@
-"""Fast scoring: frozen weights in the device's fast precision, and each different graph once.
+"""Fast scoring: frozen weights in the device's fast precision, and each distinct graph once.
 
-Small graphs: those of one size together (:class:`Frozen`), in chunks that stay in cache, and in the last block the
-class token alone; a CUDA device replays the pass as one recorded graph (:class:`StaticForward`). Large graphs of all
-sizes are packed together (:class:`FrozenPacked`). A model that neither supports is asked itself.
+Small graphs of one size are computed together (:class:`Frozen`), on CUDA as one recorded graph
+(:class:`StaticForward`). Large graphs of all sizes are packed (:class:`FrozenPacked`). Other models run as they are.
 """
 
 from __future__ import annotations
@@ -21,41 +20,39 @@ from torch.nn import functional
 from nas_core.device import uncollected
 from nas_core.graph import Graphs
 from nas_core.precision import check_precision, computing_in, half_type, tf32
+from nas_core.predictor.device import chosen_precision, on_host
 from nas_core.predictor.nn_former.attend import short_softmax
 from nas_core.predictor.nn_former.batch import TOKENS, Batch, Topology
 from nas_core.predictor.nn_former.model import Block, NNFormer
 from nas_core.predictor.nn_former.packed import PACKED_FROM, PackedBatch, PackedTopology, packable
-from nas_core.predictor.nn_former.place import on_host
-from nas_core.predictor.precision import chosen_precision
 
 CHUNK_TOKENS = 5000
-"""Positions computed at once by the fast path; the activations of so many fit a second-level cache."""
+"""Positions computed at once by the fast path; their activations fit a second-level cache."""
 GRAPHED = 512
-"""Graphs in one recorded forward pass of a CUDA device."""
+"""Graphs in one recorded pass of a CUDA device."""
 CHUNK_NODES, CHUNK_NODES_THERE = 1500, 24_000
 """Nodes computed at once by the general path, and where graphs are packed; on the CPU, and on an accelerator."""
 SENT = 16 * 2**20
 """Bytes of adjacency matrices sent at once to an accelerator by the fast path: 300,000 cells of seven nodes."""
 ROWS = 1024
-"""Rows for which oneDNN lays weights out; products of fewer and of more are right too."""
+"""Rows that oneDNN optimises the layout of weights for."""
 WARM_UP = 3
-"""Passes before recording, in which libraries choose their kernels and take their memory."""
+"""Passes before recording, in which libraries choose kernels and allocate memory."""
 _RECORDING = threading.Lock()
-"""Beginning to record waits for the whole device, which would end what another thread records."""
+"""The start of a recording synchronises the device, which would break a recording of another thread."""
 _log = logging.getLogger(__name__)
 
 
 def score(model: NNFormer, graphs: Graphs, precision: str = "auto") -> NDArray[np.float64]:
-    """Return predictions ``(G,)``, as :class:`Scorer` gives them."""
+    """Return predictions ``(G,)`` of :class:`Scorer`."""
     return Scorer(model, precision)(graphs)
 
 
 class Scorer:
-    """A trained model ready to score; keep it where graphs come one by one, since its making takes as long as some
-    hundred of them.
+    """Trained model with frozen weights.
 
     Args:
-        model: with the weights it has now; later changes are not seen.
+        model: later changes of its weights have no effect.
         precision: of matrix products: fp32, tf32, bf16, fp16, or auto, the device's fast one.
 
     Raises:
@@ -73,12 +70,7 @@ class Scorer:
 
     @torch.inference_mode()
     def __call__(self, graphs: Graphs) -> NDArray[np.float64]:
-        """Return predictions ``(G,)``; equal to the model's own within the precision. An accelerator is waited for
-        once, at the end.
-
-        Raises:
-            GraphError: a graph the model was not built for.
-        """
+        """Predict ``(G,)``, equal to the model's own predictions within the precision, with one synchronisation."""
         if len(graphs) == 1 and self.frozen is not None:
             return self.frozen(Batch.of(graphs, device=self.device)).double().cpu().numpy()
         distinct, inverse = graphs.distinct()
@@ -92,7 +84,7 @@ class Scorer:
         return scores[inverse]
 
     def blocks(self, graphs: Graphs) -> Iterator[NDArray[np.int64]]:
-        """Yield the graphs that go to the device together; the CPU computes these together too."""
+        """Yield the rows of graphs that are computed together."""
         host = on_host(self.device)
         nodes = CHUNK_NODES if host else CHUNK_NODES_THERE
         if self._packs(graphs):
@@ -123,7 +115,7 @@ class Scorer:
 
 
 class Frozen:
-    """Weights of an accuracy model laid out for inference, and the forward pass over equal-sized graphs."""
+    """Frozen accuracy model for graphs of equal size."""
 
     def __init__(self, model: NNFormer, dtype: torch.dtype) -> None:
         self.model, self.config, self.dtype = model, model.config, dtype
@@ -138,34 +130,29 @@ class Frozen:
 
     @staticmethod
     def supports(model: NNFormer) -> bool:
-        """Return whether it is the accuracy model without a position code."""
         config = model.config
         plain = not (config.bias or config.layer_scale or config.attributes or config.shapes or config.static)
-        known = config.readout == "class_token" and config.position == "none" and config.embed_norm
-        return plain and known and config.heads == 4
+        reads_token = config.readout == "class_token" and config.position == "none" and config.embed_norm
+        return plain and reads_token and config.heads == 4
 
     def __call__(self, batch: Batch) -> Tensor:
-        """Predictions ``(B,)`` of graphs of one size, on an accelerator in parts of :data:`GRAPHED`.
-
-        Raises:
-            GraphError: a graph the model was not built for.
-        """
+        """Predict ``(B,)``, on an accelerator in parts of :data:`GRAPHED`."""
         self.model.check(batch)
         if on_host(self.device):
             return self.forward(batch, _Relatives(batch.adjacency))
         nodes = batch.ops.shape[1]
         if nodes not in self._static:
-            own = weakref.ref(self)  # what is recorded goes with this object, not when the collector finds a circle
-            self._static[nodes] = StaticForward(lambda batch: _alive(own).dense(batch), GRAPHED, nodes, self.device)
+            weak = weakref.ref(self)  # without a reference cycle recordings are freed with this object
+            self._static[nodes] = StaticForward(lambda batch: _alive(weak).dense(batch), GRAPHED, nodes, self.device)
         starts = range(0, len(batch.ops), GRAPHED)
         return torch.cat([self._static[nodes](batch.take(slice(start, start + GRAPHED))) for start in starts])
 
     def dense(self, batch: Batch) -> Tensor:
-        """The forward pass with shapes that do not depend on the edges."""
+        """Run the forward pass with shapes that do not depend on the edges."""
         return self.forward(batch, _DenseRelatives(batch.adjacency, self.dtype))
 
     def forward(self, batch: Batch, relatives: _Relatives | _DenseRelatives) -> Tensor:
-        """``(B,)`` for graphs of one size."""
+        """Run the forward pass: ``(B,)``."""
         topology = Topology.of(batch, self.config, self.dtype)
         count, length = len(batch.ops), batch.ops.shape[1] + 2
         x = torch.empty(count, length, self.config.dim, dtype=self.dtype, device=self.device)
@@ -186,10 +173,9 @@ def _alive(reference: weakref.ref[Frozen]) -> Frozen:
 
 
 class _Relatives:
-    """Children and parents of all positions of a chunk, as lists for one pass over both."""
+    """Children and parents of all positions, tokens and then nodes, of graphs ``(B, N, N)``, as lists."""
 
     def __init__(self, adjacency: Tensor) -> None:
-        """From ``(B, N, N)``; positions of a graph are its tokens and then its nodes."""
         length = adjacency.shape[1] + TOKENS
         lists, counts = [], []
         for matrix in (adjacency, adjacency.mT):
@@ -201,32 +187,30 @@ class _Relatives:
         self.starts = functional.pad(ends[:-1], (1, 0))
 
     def sums(self, rows: Tensor) -> tuple[Tensor, ...]:
-        """``(positions, C)`` -> sums over the children and over the parents of each, of that shape."""
-        found: Tensor = torch.embedding_bag(rows, self.positions, self.starts)[0]  # torch.nn's checks take longer
-        return found.chunk(2)
+        """Sum ``(positions, C)`` over the children and over the parents of each position."""
+        sums: Tensor = torch.embedding_bag(rows, self.positions, self.starts)[0]  # torch.nn's checks take longer
+        return sums.chunk(2)
 
 
 class _DenseRelatives:
-    """The same by matrix products, whose shapes do not depend on how many edges there are."""
+    """Children and parents as matrices, with shapes that do not depend on the edges."""
 
     def __init__(self, adjacency: Tensor, dtype: torch.dtype) -> None:
         padded = functional.pad(adjacency, (TOKENS, 0, TOKENS, 0)).to(dtype)
         self.both = torch.stack([padded, padded.mT])
 
     def sums(self, rows: Tensor) -> tuple[Tensor, ...]:
-        """Sum rows over relatives, as :meth:`_Relatives.sums` does."""
         count, length = self.both.shape[1:3]
         summed: Tensor = self.both @ rows.view(count, length, -1)
         return tuple(summed.view(2, len(rows), -1))
 
 
 class FrozenBlock:
-    """Weights of a :class:`Block` without biases; later changes of the block are not seen.
+    """Frozen :class:`Block` of the accuracy model, without biases.
 
     Args:
-        block: of the accuracy model, with bidirectional or vanilla feed-forward.
-        dtype: of what is multiplied.
-        last: its feed-forward is asked about tokens alone, which have no relatives.
+        dtype: of matrix products.
+        last: its feed-forward is computed for tokens alone, which have no relatives.
     """
 
     def __init__(self, block: Block, dtype: torch.dtype, last: bool) -> None:
@@ -240,7 +224,7 @@ class FrozenBlock:
         parts = 1 if ffn.graph is None else 2
         hidden = ffn.up.weight.shape[0] // parts
         up = torch.split(ffn.up.weight, hidden)
-        if ffn.graph is not None and not last:  # one product of what a node is and of what its relatives are
+        if ffn.graph is not None and not last:  # one product for a node and the sums of its relatives
             up = tuple(torch.cat(pair, 1) for pair in zip(up, torch.split(ffn.graph.weight, hidden), strict=True))
         self.up = [Product(weight, dtype) for weight in up]
         self.down = [Product(weight, dtype) for weight in torch.split(ffn.down.weight, hidden, 1)]
@@ -249,10 +233,10 @@ class FrozenBlock:
         self.norms = [(norm.normalized_shape, norm.weight.to(dtype), norm.bias.to(dtype), norm.eps) for norm in norms]
 
     def attention(self, x: Tensor, queries: int, masks: Tensor | None) -> Tensor:
-        """``(B, L, C)`` -> ``(B, Q, C)`` of the first ``queries`` positions, the input added.
+        """Return input plus attention ``(B, Q, C)`` of the first ``queries`` positions of ``(B, L, C)``.
 
         Args:
-            masks: ``(B, H, Q, L)``, 0 and 1; None: queries look everywhere.
+            masks: ``(B, H, Q, L)``, 0 and 1; None: queries see all positions.
         """
         count, length, dim = x.shape
         projected = self.qkv(torch.layer_norm(x, *self.norms[0]).view(-1, dim)).view(count, length, 3, self.heads, -1)
@@ -261,7 +245,7 @@ class FrozenBlock:
         return self.out.added(mixed.view(-1, dim), into.view(-1, dim)).view(count, queries, dim)
 
     def feed_forward(self, x: Tensor, relatives: _Relatives | _DenseRelatives | None) -> Tensor:
-        """``(B, L, C)`` -> ``(B, L, C)``, the input added."""
+        """Return input plus feed-forward of ``(B, L, C)``."""
         into = x.view(-1, x.shape[-1])
         rows = torch.layer_norm(into, *self.norms[1])
         inputs = [rows] * len(self.up)
@@ -274,7 +258,7 @@ class FrozenBlock:
 
 
 def _mixed(projected: Tensor, queries: int, masks: Tensor | None) -> Tensor:
-    """``(B, L, 3, H, D)`` -> ``(B, Q, H, D)``, on copies of heads that stand one after another."""
+    """Attend ``(B, L, 3, H, D)`` -> ``(B, Q, H, D)`` on contiguous copies of the heads."""
     count, length, _, heads, channels = projected.shape
     by_head = torch.empty(3, count, heads, length, channels, device=projected.device)
     q, k, v = by_head.copy_(projected.permute(2, 0, 3, 1, 4)).view(3, count * heads, length, channels).unbind(0)
@@ -284,45 +268,40 @@ def _mixed(projected: Tensor, queries: int, masks: Tensor | None) -> Tensor:
 
 
 class Product:
-    """x Wᵀ for x ``(rows, in)``, with what is done to it at once.
+    """Product x Wᵀ of x ``(rows, in)`` and W ``(out, in)``, fused with relu or a sum.
 
-    Half-precision weights are laid out once as oneDNN reads them: otherwise they would be ordered anew in each product,
-    which takes longer than the product where graphs come one by one. In float32 torch's own products are as fast.
-
-    Args:
-        weight: W ``(out, in)``.
-        dtype: of what is multiplied.
+    Half-precision weights get oneDNN's layout once; in float32 torch's own products are as fast.
     """
 
     def __init__(self, weight: Tensor, dtype: torch.dtype) -> None:
-        kept = weight.detach().to(dtype)
+        cast = weight.detach().to(dtype)
         self.packed = on_host(weight.device) and dtype != torch.float32
         if self.packed:
             try:
-                self.weight: Tensor = torch.ops.mkldnn._reorder_linear_weight(kept.contiguous(), ROWS)
+                self.weight: Tensor = torch.ops.mkldnn._reorder_linear_weight(cast.contiguous(), ROWS)
                 products = torch.ops.mkldnn._linear_pointwise  # looked up once: that takes as long as a small product
                 self._product, self._sum = products.default, products.binary
-            except (AttributeError, RuntimeError):  # no oneDNN, or a processor without products in these numbers
+            except (AttributeError, RuntimeError):  # no oneDNN, or a processor without products in this type
                 self.packed = False
         if not self.packed:
-            self.weight = kept.T.contiguous()
+            self.weight = cast.T.contiguous()
 
     def __call__(self, x: Tensor) -> Tensor:
-        """``(rows, out)``."""
+        """Return the product ``(rows, out)``."""
         if not self.packed:
             return x @ self.weight
         product: Tensor = self._product(x, self.weight, None, "none", [], "")
         return product
 
     def relu(self, x: Tensor) -> Tensor:
-        """``(rows, out)``, 0 where it is negative."""
+        """Return the relu of the product."""
         if not self.packed:
             return (x @ self.weight).relu_()
         product: Tensor = self._product(x, self.weight, None, "relu", [], "")
         return product
 
     def added(self, x: Tensor, other: Tensor) -> Tensor:
-        """``(rows, out)``, the other ``(rows, out)`` added."""
+        """Return ``other`` plus the product."""
         if not self.packed:
             return torch.addmm(other, x, self.weight)
         product: Tensor = self._sum(x, other, self.weight, None, "add")
@@ -330,24 +309,20 @@ class Product:
 
 
 class StaticForward:
-    """A forward pass over batches that are padded to a fixed number of graphs, each of a fixed number of nodes.
+    """Forward pass over batches padded to a fixed number of graphs with a fixed number of nodes, recorded on CUDA.
 
-    Launching the some hundred small kernels of a pass takes longer than computing them; a CUDA graph launches them at
-    once. Where recording fails, passes run one by one, after one warning. On a CPU nothing is recorded.
-
-    The graph is the weights' device's, whichever is current. A pass stands in the caller's stream of that device, in
-    order with what the caller computes there; of passes that are called in different streams or threads the later waits
-    for the earlier, since they write into the same memory.
+    A CUDA graph launches hundreds of small kernels at once. Where recording fails, passes run kernel by kernel. A pass
+    runs in the caller's stream of the device; all passes write into the same memory and wait for one another.
 
     Args:
-        forward: ``Batch -> (B,)`` without operations whose shapes depend on values, and without copies to the host.
+        forward: ``Batch -> (B,)`` without copies to the host and shapes that depend on values.
         graphs: largest number of graphs in a batch.
-        nodes: of every graph.
-        device: where the weights are.
+        nodes: nodes of every graph.
+        device: device of the weights.
     """
 
-    # Not in inference mode: torch keeps the state of random numbers with its first recording, up to 2.12 as a tensor of
-    # that mode, which recordings outside it cannot change.
+    # Not in inference mode: up to 2.12 the first recording keeps torch's random state as a tensor of that mode, which
+    # recordings outside it cannot change.
     @torch.inference_mode(False)
     @torch.no_grad()
     def __init__(self, forward: Callable[[Batch], Tensor], graphs: int, nodes: int, device: torch.device) -> None:
@@ -364,20 +339,20 @@ class StaticForward:
         self._finished = None if self._graph is None else torch.cuda.Event()  # type: ignore[no-untyped-call]
 
     def _recorded(self) -> torch.cuda.CUDAGraph | None:
-        """The graph of one pass. Libraries take their memory in passes on a stream of their own; recorded is on another
-        one, so that what they take there belongs to the graph. Other threads may go on meanwhile."""
+        """Record one pass. The passes before it use another stream, so that memory of the recorded one belongs to the
+        graph. Other threads may go on meanwhile."""
         graph = torch.cuda.CUDAGraph()
         try:
             with _RECORDING, uncollected(), torch.cuda.device(self._device):  # a graph that is freed ends a recording
                 current = torch.cuda.current_stream(self._device)
-                aside, recorder = (torch.cuda.Stream(self._device) for _ in range(2))  # type: ignore[no-untyped-call]
-                aside.wait_stream(current)
-                with torch.cuda.stream(aside):
+                warm_up, recorder = (torch.cuda.Stream(self._device) for _ in range(2))  # type: ignore[no-untyped-call]
+                warm_up.wait_stream(current)
+                with torch.cuda.stream(warm_up):
                     for _ in range(WARM_UP):
                         self._forward(self.batch)
-                current.wait_stream(aside)
+                current.wait_stream(warm_up)
                 recording = torch.cuda.graph(graph, stream=recorder, capture_error_mode="thread_local")
-                with torch.cuda.stream(current), recording:  # one that fails leaves torch on its stream
+                with torch.cuda.stream(current), recording:  # a failed recording leaves torch on its stream
                     self._output = self._forward(self.batch)
         except RuntimeError as error:
             _log.warning("the forward pass cannot be recorded as a CUDA graph (%s): it runs step by step", error)
@@ -390,7 +365,7 @@ class StaticForward:
 
     @torch.inference_mode()
     def __call__(self, batch: Batch) -> Tensor:
-        """Predictions ``(B,)`` for up to ``graphs`` graphs of ``nodes`` nodes."""
+        """Predict ``(B,)`` for up to ``graphs`` graphs of ``nodes`` nodes."""
         with self._alone:
             return self._predicted(batch)
 
@@ -414,12 +389,12 @@ class StaticForward:
 
 
 def recordable(device: torch.device) -> bool:
-    """Return whether passes on that device can be recorded."""
+    """Return whether the device can record passes."""
     return device.type == "cuda"
 
 
 class FrozenPacked:
-    """Weights of a model laid out for inference over packed graphs; later changes of the model are not seen."""
+    """Frozen model for packed graphs."""
 
     def __init__(self, model: NNFormer, dtype: torch.dtype) -> None:
         self.model, self.config, self.dtype = model, model.config, dtype
@@ -432,11 +407,7 @@ class FrozenPacked:
         return packable(config) and config.feed_forward == "bidirectional" and config.bias
 
     def __call__(self, graphs: Graphs) -> Tensor:
-        """``(B,)``.
-
-        Raises:
-            GraphError: a graph the model was not built for.
-        """
+        """Predict ``(B,)``."""
         batch = PackedBatch.of(graphs, self.device)
         self.model.check(batch)
         assert batch.edges is not None
@@ -451,7 +422,7 @@ class FrozenPacked:
 
 
 class _Layer:
-    """One block; both mixers add their output to what they are given. Factors of the branches are in the weights."""
+    """Frozen block that adds to its input in place; factors of the branches are part of the weights."""
 
     def __init__(self, block: Block, dtype: torch.dtype) -> None:
         attention, ffn = block.attention, block.feed_forward
@@ -462,7 +433,7 @@ class _Layer:
         half = ffn.up.weight.shape[0] // 2
         parts = zip(*(torch.split(p, half) for p in (ffn.up.weight, ffn.up.bias)), strict=True)
         self.up = [_Linear(weight, bias, None, dtype) for weight, bias in parts]
-        # A projection's bias is multiplied by the number of relatives: a row of weights for their count.
+        # A projection's bias is multiplied by the number of relatives: one more row of weights, for their count.
         graph = torch.cat([ffn.graph.weight, ffn.graph.bias[:, None]], 1)
         self.graph = [w.T.to(dtype).contiguous() for w in torch.split(graph, half)]
         down = _Linear(ffn.down.weight, ffn.down.bias, block.scale_feed_forward, dtype)
@@ -486,7 +457,7 @@ class _Layer:
 
 
 class _Linear:
-    """x W + b with W as the product needs it."""
+    """x W + b with scaled, transposed weights."""
 
     def __init__(self, weight: Tensor, bias: Tensor, scale: Tensor | None, dtype: torch.dtype) -> None:
         factor = torch.ones_like(bias) if scale is None else scale
@@ -494,6 +465,3 @@ class _Linear:
 
     def __call__(self, x: Tensor) -> Tensor:
         return torch.addmm(self.bias, x, self.weight)
-
-
-_log = logging.getLogger(__name__)

@@ -1,1 +1,1 @@
-"""Accuracy from statistics of the graph: Gaussian process and boosted trees."""
+"""Accuracy models on statistics of graphs."""

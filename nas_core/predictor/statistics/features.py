@@ -1,97 +1,60 @@
-"""Numbers that describe a graph without learning: operations, edges, and all ways from its inputs to its outputs. What
-else a graph has (attributes, shapes, static features) is not seen."""
+"""Statistics of graphs: of operations, edges and paths by kind of operation, of features, and of a prior."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import astuple, dataclass, fields, replace
 from itertools import combinations
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from nas_core.graph import GraphError, Graphs
+from nas_core.graph import GraphError, Graphs, Operation
+from nas_core.graph.operation import KINDS
+from nas_core.predictor.artifact import below
+from nas_core.predictor.prior import Prior
+from nas_core.predictor.statistics.operation_features import FEATURES, operation_features, subset_statistics
 
 Array = NDArray[np.float64]
 FAR = 1e9
 MOST_KINDS = 6
-"""Up to so many kinds every set of them is looked at; of more, only single kinds, and all but one."""
+"""Most kinds of which every set is described; of more, single kinds, all but one, and all."""
 
 
 def sets_of(inner: NDArray[np.int64], kinds: int) -> NDArray[np.bool_]:
-    """``(S, kinds)`` sets of the kinds that stand between the ends of graphs.
+    """Return sets ``(S, kinds)`` of the kinds of inner nodes.
 
     Args:
-        inner: those kinds, ascending.
-        kinds: how many there are in all.
+        inner: kinds of nodes other than the first and last, ascending.
+        kinds: number of all kinds.
     """
     if len(inner) <= MOST_KINDS:
-        chosen = [set(some) for size in range(1, len(inner) + 1) for some in combinations(inner.tolist(), size)]
+        chosen = [set(subset) for size in range(1, len(inner) + 1) for subset in combinations(inner.tolist(), size)]
     else:
-        every = set(inner.tolist())
-        chosen = [{kind} for kind in inner.tolist()] + [every - {kind} for kind in inner.tolist()] + [every]
+        union = set(inner.tolist())
+        chosen = [{kind} for kind in inner.tolist()] + [union - {kind} for kind in inner.tolist()] + [union]
     sets = np.zeros((len(chosen), kinds), np.bool_)
-    for row, some in zip(sets, chosen, strict=True):
-        row[sorted(some)] = True
+    for row, subset in zip(sets, chosen, strict=True):
+        row[sorted(subset)] = True
     return sets
 
 
-def subset_statistics(edges: Array, kinds: Array, last: NDArray[np.int64], sets: NDArray[np.bool_]) -> Array:
-    """``(G, 6 S)`` statistics of graphs in topological order.
-
-    The longest way is 0 where there is none, the shortest is given as one over its length, so that no way is the end of
-    the longer ones.
-
-    Args:
-        edges: ``(G, N, N)``.
-        kinds: ``(G, N, K)`` one-hot kinds; 0 where there is no node.
-        last: ``(G,)`` the last node of each.
-        sets: ``(S, K)``.
-    """
-    count, width, _ = kinds.shape
-    rows, members = np.arange(count), sets.T.astype(np.float64)
-    among = kinds @ members  # (G, N, S) whether a node is of the set
-    allowed = among > 0
-    allowed[rows, last] = True
-    longest, shortest = np.full(among.shape, -FAR), np.full(among.shape, FAR)
-    longest[:, 0] = shortest[:, 0] = 0.0
-    for node in range(1, width):
-        for parent in range(node):
-            linked = (edges[:, parent, node] > 0)[:, None] & allowed[:, node]
-            if linked.any():
-                np.maximum(longest[:, node], longest[:, parent] + 1, out=longest[:, node], where=linked)
-                np.minimum(shortest[:, node], shortest[:, parent] + 1, out=shortest[:, node], where=linked)
-    ends = longest[rows, last]
-    reached = ends > 0
-    into, out = edges.sum(1)[:, :, None] * among, edges.sum(2)[:, :, None] * among
-    size = np.maximum(among.sum(1), 1)
-    return np.concatenate(
-        [
-            np.where(reached, ends, 0.0),
-            np.where(reached, 1 / np.maximum(shortest[rows, last], 1), 0.0),
-            np.einsum("gn,gns->gs", edges[:, 0], among),
-            np.einsum("gn,gns->gs", edges[rows, :, last], among),
-            into.sum(1) / size,
-            out.sum(1) / size,
-        ],
-        1,
-    )
-
-
 MOST_LEVELS = 64
-"""An attribute of more different values is not counted value by value."""
+"""Most values of an attribute that is counted value by value."""
 MOST_COUNTS = 4096
-"""Nor are attributes, where that many pairs of a kind and a value would be counted."""
+"""Most pairs of a kind and a value that are counted."""
 
 
 def levels_of(attributes: NDArray[np.float32], kinds: int) -> list[NDArray[np.float32]]:
-    """The values ``(V,)`` of each attribute that are counted one by one; none where there are many.
+    """Return the values ``(V,)`` of each attribute ``(nodes, A)`` that are counted one by one, none of many.
 
     Args:
-        attributes: ``(nodes, A)``.
-        kinds: of operations.
+        kinds: number of kinds of operations.
     """
-    values = [np.unique(column) for column in attributes.T]
-    counted = [each if 1 < len(each) <= MOST_LEVELS else each[:0] for each in values]
+    levels = [np.unique(column) for column in attributes.T]
+    counted = [values if 1 < len(values) <= MOST_LEVELS else values[:0] for values in levels]
     while sum(map(len, counted)) * kinds > MOST_COUNTS:
         most = max(range(len(counted)), key=lambda column: len(counted[column]))
         counted[most] = counted[most][:0]
@@ -99,22 +62,22 @@ def levels_of(attributes: NDArray[np.float32], kinds: int) -> list[NDArray[np.fl
 
 
 def level_counts(column: Array, kinds: Array, levels: NDArray[np.float32]) -> Array:
-    """``(G, V K)``: how many operations of each kind have each of the values of an attribute ``(G, N)``."""
+    """Count the operations of each kind with each value of an attribute ``(G, N)``: ``(G, V K)``."""
     equal = (column[..., None].astype(np.float32) == levels).astype(np.float64)
     counts: Array = np.einsum("gnv,gnk->gvk", equal, kinds).reshape(len(column), -1)
     return counts
 
 
 def sums_per_kind(values: Array, kinds: Array) -> Array:
-    """``(G, 2 A K)``: sum and mean over the operations of each kind, of values ``(G, N, A)``."""
+    """Return sum and mean ``(G, 2 A K)`` of values ``(G, N, A)`` over the operations of each kind."""
     sums = np.einsum("gna,gnk->gak", values, kinds)
     means = sums / np.maximum(kinds.sum(1), 1)[:, None]
     return np.concatenate([sums.reshape(len(values), -1), means.reshape(len(values), -1)], 1)
 
 
 def place_statistics(edges: Array, kinds: Array, present: NDArray[np.bool_]) -> Array:
-    """``(G, 4 K)``: sum and mean over the operations of each kind, of the most edges from any start to it, and of the
-    most from it to any end."""
+    """Return sum and mean ``(G, 4 K)`` over the operations of each kind of the longest paths that end and that start
+    there."""
     count, width = present.shape
     before, after = np.zeros((count, width)), np.zeros((count, width))
     for node in range(1, width):
@@ -125,52 +88,41 @@ def place_statistics(edges: Array, kinds: Array, present: NDArray[np.bool_]) -> 
 
 
 def padded(graphs: Graphs, values: NDArray[np.float32], width: int) -> Array:
-    """Numbers of nodes ``(nodes of all graphs, A)`` as ``(G, width, A)``, 0 where there is no node."""
-    found = np.zeros((len(graphs), width, values.shape[1]))
+    """Pad values ``(nodes of all graphs, A)`` with zeros to ``(G, width, A)``."""
+    table = np.zeros((len(graphs), width, values.shape[1]))
     graph = np.repeat(np.arange(len(graphs)), graphs.sizes)
     first = np.concatenate([[0], np.cumsum(graphs.sizes)])
-    found[graph, np.arange(len(values)) - np.repeat(first[:-1], graphs.sizes)] = values
-    return found
+    table[graph, np.arange(len(values)) - np.repeat(first[:-1], graphs.sizes)] = values
+    return table
 
 
-CHUNK = 20_000
-"""Graphs computed at once, fewer where there are many kinds of operations."""
 CELLS = 2**26
 """Most numbers in a table of statistics that is computed at once: 512 MiB."""
 
 
 def graph_statistics(graphs: Graphs, operations: int) -> Array:
-    """``(G, F)`` statistics of each graph; nodes must stand in topological order.
+    """Return statistics ``(G, F)`` of graphs in topological order, about operations³ of them.
 
-    Counted are the operations, the pairs and triples of operations along edges, each operation's edges, its neighbours
-    at both ends of the graph, and over all paths from the first to the last node: their number, the longest, the
-    shortest, and how often each operation is met (mean, most, least).
+    They count operations, pairs and triples of operations along edges, edges of each operation, operations next to the
+    first and last node, and over all paths between these: their number, lengths, and operations of each kind.
 
     Args:
-        operations: how many kinds there are; indices are below it. There are about operations³ statistics.
-
-    Raises:
-        GraphError: an operation index is too large, or an edge leads backward.
+        operations: number of kinds; indices are below it.
     """
     if len(graphs.ops) and int(graphs.ops.max()) >= operations:
         raise GraphError(f"operation index {int(graphs.ops.max())} in a graph; expected 0 to {operations - 1}")
     if (graphs.edges[:, 0] >= graphs.edges[:, 1]).any():
         raise GraphError("an edge leads backward in the order of nodes; give graphs in topological order")
-    chunk = graphs_at_once(operations, CHUNK)
+    chunk = max(1, min(20_000, CELLS // operations**3))
     parts = [
-        np.concatenate(list(_parts(graphs.take(np.arange(start, min(start + chunk, len(graphs)))), operations)), 1)
+        np.concatenate(list(_parts(graphs[start : start + chunk], operations)), 1)
         for start in range(0, len(graphs), chunk)
     ]
     return np.concatenate(parts) if parts else np.zeros((0, statistics_count(operations)))
 
 
-def graphs_at_once(operations: int, most: int) -> int:
-    """How many graphs to describe at once, at most so many."""
-    return max(1, min(most, CELLS // operations**3))
-
-
 def statistics_count(operations: int) -> int:
-    """How many statistics there are."""
+    """Return the number of columns of :func:`graph_statistics`."""
     return operations**3 + operations**2 + 8 * operations + 7
 
 
@@ -195,7 +147,7 @@ def _parts(graphs: Graphs, operations: int) -> Iterator[Array]:
 
 
 def _paths(edges: Array, kinds: Array, rows: NDArray[np.int64], last: NDArray[np.int64]) -> Array:
-    """Statistics over all paths from the first to the last node, node after node."""
+    """Return statistics over all paths from the first to the last node, node after node."""
     count, width, operations = kinds.shape
     ways, longest, shortest = np.zeros((count, width)), np.full((count, width), -FAR), np.full((count, width), FAR)
     met = np.zeros((count, width, operations))
@@ -203,17 +155,219 @@ def _paths(edges: Array, kinds: Array, rows: NDArray[np.int64], last: NDArray[np
     ways[:, 0], longest[:, 0], shortest[:, 0], most[:, 0], least[:, 0] = 1, 0, 0, 0, 0
     for node in range(1, width):
         parents = edges[:, :node, node]
-        here = parents > 0
+        linked = parents > 0
         ways[:, node] = (parents * ways[:, :node]).sum(1)
         met[:, node] = np.einsum("gi,gik->gk", parents, met[:, :node]) + ways[:, node, None] * kinds[:, node]
-        longest[:, node] = np.where(here, longest[:, :node], -FAR).max(1) + 1
-        shortest[:, node] = np.where(here, shortest[:, :node], FAR).min(1) + 1
-        most[:, node] = np.where(here[..., None], most[:, :node], -FAR).max(1) + kinds[:, node]
-        least[:, node] = np.where(here[..., None], least[:, :node], FAR).min(1) + kinds[:, node]
+        longest[:, node] = np.where(linked, longest[:, :node], -FAR).max(1) + 1
+        shortest[:, node] = np.where(linked, shortest[:, :node], FAR).min(1) + 1
+        most[:, node] = np.where(linked[..., None], most[:, :node], -FAR).max(1) + kinds[:, node]
+        least[:, node] = np.where(linked[..., None], least[:, :node], FAR).min(1) + kinds[:, node]
     ends = ways[rows, last]
     linked = ends > 0
     lengths = np.stack([np.log1p(ends), longest[rows, last], shortest[rows, last]], 1)
     on_paths = np.concatenate([met[rows, last] / np.maximum(ends, 1)[:, None], most[rows, last], least[rows, last]], 1)
-    everything = np.concatenate([lengths, on_paths], 1)
-    everything[~linked] = -1.0
-    return everything
+    columns = np.concatenate([lengths, on_paths], 1)
+    columns[~linked] = -1.0
+    return columns
+
+
+FEW = 8
+"""Largest number of operation indices that all count as kinds, those without a training graph included."""
+READ = ("attributes", "shapes", "costs", "static")
+CHUNK = 5_000
+"""Graphs described at once, fewer for many kinds of operations or large graphs."""
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Kinds of operations, sets of them, and values of attributes of the columns of statistics."""
+
+    kinds: NDArray[np.int64]
+    """``(K,)`` ascending operation indices that count as kinds: those of the training graphs, or all up to the largest
+    where they are few. All others count as one more kind."""
+    sets: NDArray[np.bool_]
+    """``(S, K + 1)`` sets of kinds, whose paths are described"""
+    levels: tuple[NDArray[np.float32], ...]
+    """Values of each attribute that are counted one by one"""
+    widths: tuple[int, ...]
+    """Columns of each of :data:`READ` in the graphs"""
+
+    @classmethod
+    def of(cls, graphs: Graphs) -> Vocabulary:
+        """Return the vocabulary of training graphs."""
+        indices = int(graphs.ops.max()) + 1
+        kinds = np.arange(indices) if indices <= FEW else np.unique(graphs.ops).astype(np.int64)
+        last = np.cumsum(graphs.sizes) - 1
+        between = np.ones(len(graphs.ops), np.bool_)
+        between[last] = between[last - graphs.sizes + 1] = False
+        inner = np.searchsorted(kinds, np.unique(graphs.ops[between])).astype(np.int64)
+        attributes = graphs.attributes
+        levels = () if attributes is None else tuple(levels_of(attributes, len(kinds) + 1))
+        return cls(kinds, sets_of(inner, len(kinds) + 1), levels, _widths(graphs))
+
+    def __len__(self) -> int:
+        kinds = len(self.kinds) + 1
+        attributes, shapes, costs, static = self.widths
+        per_kind = 4 + 2 * (attributes + shapes) + sum(map(len, self.levels))
+        return statistics_count(kinds) + 6 * len(self.sets) + kinds * per_kind + costs + static
+
+    @property
+    def counted(self) -> range:
+        """Return the columns that count operations by kind and value of an attribute."""
+        kinds, counts = len(self.kinds) + 1, sum(map(len, self.levels))
+        first = statistics_count(kinds) + 6 * len(self.sets) + kinds * (4 + 2 * self.widths[0])
+        return range(first, first + counts * kinds)
+
+    @property
+    def static(self) -> int:
+        """Return the number of static features, the last columns."""
+        return self.widths[-1]
+
+    def describe(self, graphs: Graphs) -> Array:
+        """Return statistics ``(G, F)``."""
+        if (given := _widths(graphs)) != self.widths:
+            had, have = (
+                ", ".join(f"{count} {name}" for name, count in zip(READ, widths, strict=True) if count) or "none"
+                for widths in (self.widths, given)
+            )
+            raise GraphError(f"graphs with these features of nodes and networks: {have}; it learned from graphs: {had}")
+        place = np.minimum(np.searchsorted(self.kinds, graphs.ops), len(self.kinds) - 1)
+        ops = np.where(self.kinds[place] == graphs.ops, place, len(self.kinds)).astype(np.int16)
+        by_kind = replace(graphs, ops=ops)
+        largest = int(graphs.sizes.max(initial=1))
+        by_size = 2**25 // (largest**2 * max(len(self.sets), 8))
+        chunk = max(1, min(CHUNK, CELLS // (len(self.kinds) + 1) ** 3, by_size))
+        parts = [
+            np.concatenate(list(self._parts(by_kind[start : start + chunk])), 1)
+            for start in range(0, len(graphs), chunk)
+        ]
+        return np.concatenate(parts) if parts else np.zeros((0, len(self)))
+
+    def to_tensors(self) -> dict[str, Tensor]:
+        levels = [torch.from_numpy(values) for values in self.levels]
+        return {
+            "kinds": torch.from_numpy(self.kinds),
+            "sets": torch.from_numpy(self.sets),
+            "widths": torch.tensor(self.widths),
+            "level_counts": torch.tensor([len(values) for values in levels], dtype=torch.int64),
+            "levels": torch.cat([torch.zeros(0), *levels]),
+        }
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Vocabulary:
+        kinds, sets, widths, counts, levels = (
+            tensors[name] for name in ("kinds", "sets", "widths", "level_counts", "levels")
+        )
+        values = tuple(part.numpy() for part in torch.split(levels, counts.tolist()))
+        return cls(kinds.numpy(), sets.numpy(), values, tuple(widths.tolist()))
+
+    def _parts(self, graphs: Graphs) -> Iterator[Array]:
+        operations = len(self.kinds) + 1
+        yield graph_statistics(graphs, operations)
+        dense = graphs.dense()
+        edges, width = dense.adjacency.astype(np.float64), dense.ops.shape[1]
+        present = np.arange(width) < dense.sizes[:, None]
+        kinds = np.eye(operations)[dense.ops] * present[..., None]
+        yield subset_statistics(edges, kinds, dense.sizes - 1, self.sets)
+        yield place_statistics(edges, kinds, present)
+        if graphs.attributes is not None:
+            attributes = padded(graphs, graphs.attributes, width)
+            yield sums_per_kind(attributes, kinds)
+            yield from (level_counts(attributes[..., i], kinds, v) for i, v in enumerate(self.levels) if len(v))
+        if graphs.shapes is not None:
+            yield sums_per_kind(np.arcsinh(padded(graphs, graphs.shapes, width)), kinds)
+        if graphs.costs is not None:
+            yield np.log1p(padded(graphs, graphs.costs, width).sum(1))
+        if graphs.static is not None:
+            yield np.arcsinh(graphs.static.astype(np.float64))
+
+
+def _widths(graphs: Graphs) -> tuple[int, ...]:
+    features = (getattr(graphs, name) for name in READ)
+    return tuple(0 if values is None else values.shape[1] for values in features)
+
+
+LAST = 2**31
+"""Beyond any column."""
+
+
+@dataclass(frozen=True)
+class Description:
+    """Columns that describe a graph: of the prior, then by descriptions of operations, then by operation index."""
+
+    vocabulary: Vocabulary
+    operations: tuple[Operation, ...] | None = None
+    """Descriptions of the operations of the training graphs, where they have them"""
+    prior: Prior | None = None
+
+    @classmethod
+    def of(cls, graphs: Graphs, prior: Prior | None = None) -> Description:
+        """Return the description of training graphs."""
+        if prior is not None and graphs.operations is None:
+            operation_features(graphs)  # raises
+        return cls(Vocabulary.of(graphs), graphs.operations, prior)
+
+    @property
+    def of_prior(self) -> int:
+        """Return the number of columns of the prior; the first is its prediction."""
+        return 0 if self.prior is None else self.prior.width
+
+    @property
+    def groups(self) -> tuple[range, ...]:
+        """Return the groups of columns that a process draws from: by descriptions of operations, where there are such,
+        and all."""
+        whole = range(self.of_prior, LAST)
+        return (whole,) if self.operations is None else (range(self.of_prior, self.of_prior + len(FEATURES)), whole)
+
+    @property
+    def counted(self) -> slice:
+        """Return the columns that count operations by kind and value of an attribute."""
+        first, counted = len(self) - len(self.vocabulary), self.vocabulary.counted
+        return slice(first + counted.start, first + counted.stop)
+
+    def __len__(self) -> int:
+        return self.of_prior + (0 if self.operations is None else len(FEATURES)) + len(self.vocabulary)
+
+    def describe(self, graphs: Graphs) -> Array:
+        """Return statistics ``(G, F)``."""
+        parts = [self.vocabulary.describe(graphs)]
+        if self.operations is not None:
+            features = operation_features(self._described(graphs))
+            parts.insert(0, features)
+            if self.prior is not None:
+                parts.insert(0, self.prior.columns(features))
+        return np.concatenate(parts, 1)
+
+    def _described(self, graphs: Graphs) -> Graphs:
+        """Complete the descriptions of operations by those of the training graphs."""
+        assert self.operations is not None
+        ops = np.unique(graphs.ops).tolist()
+        table = graphs.operations or self.operations
+        for op in ops:
+            learned, given = (named[op] if op < len(named) else None for named in (self.operations, table))
+            if learned and given and learned != given:
+                raise GraphError(f"operation {op} of these graphs is {given}; of those that it learned from {learned}")
+        whole = (*table, *self.operations[len(table) :])
+        return replace(graphs, operations=(*whole, *[Operation("end")] * (max(ops, default=0) + 1 - len(whole))))
+
+    def to_tensors(self) -> dict[str, Tensor]:
+        named = self.vocabulary.to_tensors()
+        if self.operations is not None:
+            rows = [(KINDS.index(operation.kind), *astuple(operation)[1:]) for operation in self.operations]
+            named["operations"] = torch.tensor(rows, dtype=torch.float64)
+        return named if self.prior is None else named | {f"prior.{k}": v for k, v in self.prior.to_tensors().items()}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Description:
+        vocabulary, parts = Vocabulary.from_tensors(tensors), below("prior.", tensors)
+        if "operations" not in tensors:
+            return cls(vocabulary)
+        rows = tensors["operations"]
+        return cls(vocabulary, tuple(map(_operation, rows.tolist())), Prior.from_tensors(parts) if parts else None)
+
+
+def _operation(row: list[float]) -> Operation:
+    types = {"int": int, "float": float, "bool": bool}
+    names = [field for field in fields(Operation) if field.name != "kind"]
+    values = {field.name: types[str(field.type)](value) for field, value in zip(names, row[1:], strict=True)}
+    return Operation(KINDS[int(row[0])], **values)

@@ -1,121 +1,73 @@
-"""Gaussian processes and boosted trees on graph statistics as a member of a predictor: graphs in, learned units out."""
+"""Gaussian processes and boosted trees on graph statistics, as part of a predictor and as accuracy models."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nas_core.errors import DataError
+from nas_core.checks import Range, check_fields
+from nas_core.errors import ConfigError, DataError
 from nas_core.graph import Graphs
 from nas_core.predictor.artifact import below
+from nas_core.predictor.base import AccuracyModel
+from nas_core.predictor.mixture import Mixture, fold_of
 from nas_core.predictor.prior import Prior
-from nas_core.predictor.statistics.boosted_trees import BoostedTrees, Forest
-from nas_core.predictor.statistics.description import Description
-from nas_core.predictor.statistics.gaussian_process import GaussianProcess, KernelSums
-from nas_core.predictor.targets import TargetScale
-from nas_core.predictor.training.progress import Progress
+from nas_core.predictor.progress import Progress
+from nas_core.predictor.statistics.features import Description
+from nas_core.predictor.statistics.regressions import (
+    Additive,
+    BoostedTrees,
+    Forest,
+    GaussianProcess,
+    KernelSums,
+    tensors_of,
+)
+from nas_core.predictor.targets import SCALES, TargetScale
 
 Array = NDArray[np.float64]
-PENALTIES = np.logspace(-4, 4, 33)
-"""In mean squares of the columns, times the number of graphs"""
-
-
-@dataclass(frozen=True)
-class Additive:
-    """A weight for each kind of operation at each value of an attribute, learned in the units of the targets: ranks of
-    sums are no sums."""
-
-    weights: Tensor
-    """``(F,)``"""
-    offset: Tensor
-    """``()``"""
-    points: Tensor
-    """``(2, P)`` of the scale between targets and what other parts learn; P is 0 where both are the same"""
-
-    @classmethod
-    def fit(cls, counts: Array, learned: Array, scale: TargetScale) -> tuple[Additive, Array]:
-        """From counts ``(G, F)`` and what is to be learned ``(G,)``; beside it what it says of each graph when that one
-        and all of equal counts are left out, ``(G,)`` in the same units. The penalty is the one with which graphs that
-        are left out are predicted best, which has a closed form (Golub, Heath and Wahba 1979)."""
-        distinct, of, times = np.unique(counts, axis=0, return_inverse=True, return_counts=True)
-        of, roots = of.reshape(-1), np.sqrt(times)
-        targets = np.bincount(of, scale.restore(learned)) / times
-        mean, middle = times @ distinct / times.sum(), float(times @ targets / times.sum())
-        basis, singular, rows = np.linalg.svd((distinct - mean) * roots[:, None], full_matrices=False)
-        off = (targets - middle) * roots
-        inner = basis.T @ off
-        unit = float((singular**2).sum()) / max(counts.shape[1], 1) or 1.0
-        best, weights, left_out = np.inf, np.zeros(counts.shape[1]), targets
-        for penalty in PENALTIES * unit:
-            kept = singular**2 / (singular**2 + penalty)
-            reach = (basis**2 @ kept) + times / times.sum()
-            missed = (off - basis @ (kept * inner)) / np.maximum(1 - reach, 1e-9)
-            if (error := float(np.mean(missed**2))) < best:
-                best, weights = error, rows.T @ (singular / (singular**2 + penalty) * inner)
-                left_out = targets - missed / roots
-        points = torch.tensor([scale.targets, scale.learned], dtype=torch.float64)
-        offset = torch.tensor(middle - float(mean @ weights), dtype=torch.float64)
-        return cls(torch.from_numpy(weights), offset, points), scale.learn(left_out[of])
-
-    def predict(self, counts: Array) -> Array:
-        """``(B,)`` in the units that the other parts learn, from counts ``(B, F)``."""
-        targets, learned = (tuple(side) for side in self.points.tolist())
-        return TargetScale(targets, learned).learn(counts @ self.weights.numpy() + float(self.offset))
-
-    def to_tensors(self) -> dict[str, Tensor]:
-        """By name; :meth:`from_tensors` is the inverse."""
-        return {name: getattr(self, name) for name in ("weights", "offset", "points")}
-
-    @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Additive:
-        """Invert :meth:`to_tensors`."""
-        return cls(**tensors)
-
-
 COLUMNS = 0.5
-"""Share of the statistics that each process sees (random subspaces, Ho 1998): with a hundred graphs there are more
-statistics than a single one can weigh. Static features are seen by all."""
+"""Share of the statistics that each process reads (random subspaces, Ho 1998). All read the static features."""
 CHUNK = 50_000
 """Graphs predicted at once."""
 UNSCALED = TargetScale((), ())
-DOUBT = 3.0
-"""Graphs of slope 0 that the slope of a prior is learned with."""
+PRIOR_WEIGHT = 3.0
+"""Graphs of slope 0 that regularise the slope of a prior."""
 FADES = 100.0
-"""Graphs of which a prior counts for half of its slope: what is learned does without it the better the more there are.
-"""
+"""Training graphs at which the slope of a prior is halved: more data need it less."""
 FEW = 64
-"""Graphs up to which all boosted models are asked at once; for more, the trees of one fit the processor's caches."""
-JUDGES = 2
-"""Processes and boosted models that judge a fold."""
+"""Graphs up to which all boosted models are computed as one; for more, the trees of one model fit the cache."""
+FOLD_MEMBERS = 2
+"""Most processes, and most boosted models, of the models that predict a held-out fold."""
 
 
 @dataclass(frozen=True)
 class StatisticsModel:
-    """What several :class:`GaussianProcess`, each from a random half of the statistics, and several
-    :class:`BoostedTrees` learned."""
+    """Several :class:`GaussianProcess`, each on a random half of the statistics, and several :class:`BoostedTrees`."""
 
     processes: tuple[GaussianProcess, ...]
     columns: tuple[Tensor, ...]
-    """Statistics that each of the processes sees"""
+    """Statistics that each of the processes reads"""
     trees: tuple[BoostedTrees, ...]
     description: Description
-    """Which statistics these are"""
+    """Columns of the statistics"""
     mean: float
-    """Mean of the targets."""
+    """Mean of the targets"""
     deviation: float
-    """Standard deviation of the targets."""
+    """Standard deviation of the targets"""
     slope: float = 0.0
-    """By how much a prior's prediction counts, before anything is added to it; in deviations of the targets"""
+    """Factor of a prior's prediction, which the others add to; in standard deviations of the targets"""
     additive: Additive | None = None
-    """Where attributes of operations are counted value by value, and processes and trees stand together"""
+    """Where attributes are counted value by value, and there are both processes and trees"""
 
     @classmethod
     def fit(
@@ -128,186 +80,142 @@ class StatisticsModel:
         prior: Prior | None = None,
         scale: TargetScale = UNSCALED,
     ) -> StatisticsModel:
-        """From graphs and targets ``(G,)``.
-
-        Args:
-            processes: Gaussian processes; a single one sees all statistics.
-            trees: boosted models.
-            prior: what is known before; the model then learns what is to be added to it.
-            scale: between what a person measured and the targets.
-
-        Raises:
-            DataError: all graphs have equal statistics.
-            GraphError: nodes do not stand in topological order.
-        """
-        description = Description.of(graphs, prior)
-        statistics = description.describe(graphs)
-        model = cls.of_statistics(description, statistics, targets, processes, trees, seed)
-        return model._with_sums(statistics, targets, scale)[0]
+        """Fit graphs to targets ``(G,)``; arguments and errors as of :meth:`fit_out_of_fold`."""
+        no_fold = np.zeros(0, np.int64)
+        return cls.fit_out_of_fold(graphs, targets, processes, trees, seed, no_fold, prior=prior, scale=scale)[0]
 
     @classmethod
-    def fit_judged(
+    def fit_out_of_fold(
         cls,
         graphs: Graphs,
-        targets: Array,
-        members: tuple[int, int],
-        seed: int,
-        fold: NDArray[np.int64],
-        told: Progress | None = None,
-        prior: Prior | None = None,
-        scale: TargetScale = UNSCALED,
-    ) -> tuple[StatisticsModel, Array]:
-        """Do as :meth:`fit` does; beside it give what models like it say of graphs they were not fitted to, ``(K, G)``,
-        rows as of :meth:`predict`.
-
-        Args:
-            members: how many processes and trees; :data:`JUDGES` judge in their place.
-            fold: ``(G,)`` the fold of each graph; who judges it was fitted to the other folds.
-            prior: as of :meth:`fit`, as is ``scale``.
-            told: called with the step, the number of steps and the mean squared error so far, in variances of the
-                targets.
-        """
-        description, folds = Description.of(graphs, prior), np.unique(fold)
-        statistics = description.describe(graphs)
-        model = cls.of_statistics(description, statistics, targets, *members, seed)
-        found = np.full((len(model.parts), len(targets)), targets.mean())
-        for step, each in enumerate(folds):
-            rest = fold != each
-            few, own = (min(JUDGES, members[0]), min(JUDGES, members[1])), seed + 101 * (int(each) + 1)
-            with suppress(DataError):  # the graphs of the other folds are all alike, where there are few
-                judge = cls.of_statistics(description, statistics[rest], targets[rest], *few, own)
-                found[:, ~rest] = judge.predict_from(statistics[~rest])
-            if told is not None:
-                told(step + 1, len(folds), _error(found.mean(0), targets))
-        whole, left_out = model._with_sums(statistics, targets, scale)
-        return whole, np.concatenate([found, left_out])
-
-    @classmethod
-    def of_statistics(
-        cls,
-        description: Description,
-        statistics: Array,
         targets: Array,
         processes: int,
         trees: int,
         seed: int,
+        fold: NDArray[np.int64],
+        progress: Progress | None = None,
+        prior: Prior | None = None,
+        scale: TargetScale = UNSCALED,
+    ) -> tuple[StatisticsModel, Array]:
+        """Fit graphs to scaled targets ``(G,)``; return the model and out-of-fold predictions of its parts ``(K, G)``.
+
+        Args:
+            fold: ``(G,)`` fold of each graph; smaller models, fitted to the other folds, predict it.
+            progress: its loss is the mean squared error so far, in variances of the targets.
+            prior: prior that the model corrects.
+            scale: between the user's targets and those of the fit.
+        """
+        description = Description.of(graphs, prior)
+        statistics = description.describe(graphs)
+        model = cls.of_statistics(description, statistics, targets, processes, trees, seed)
+        unseen = np.full((len(model.parts), len(targets)), targets.mean())
+        folds = np.unique(fold)
+        for step, held_out in enumerate(folds.tolist(), 1):
+            rest, fewer = fold != held_out, (min(FOLD_MEMBERS, processes), min(FOLD_MEMBERS, trees))
+            with suppress(DataError):  # few graphs: those of the other folds may be equal
+                part = cls.of_statistics(
+                    description, statistics[rest], targets[rest], *fewer, seed + 101 * (held_out + 1)
+                )
+                unseen[:, ~rest] = part.predict_from(statistics[~rest])
+            if progress is not None:
+                error = np.mean((unseen.mean(0) - targets) ** 2) / (targets.var() or 1.0)
+                progress(step, len(folds), float(error))
+        counts = statistics[:, description.counted]
+        if not (processes and trees and counts.shape[1]):
+            return model, unseen
+        additive, left_out = Additive.fit(counts, targets, scale)
+        return replace(model, additive=additive), np.concatenate([unseen, left_out[None]])
+
+    @classmethod
+    def of_statistics(
+        cls, description: Description, statistics: Array, targets: Array, processes: int, trees: int, seed: int
     ) -> StatisticsModel:
-        """Fit processes and trees to the statistics ``(G, F)`` of graphs."""
+        """Fit processes and trees to statistics ``(G, F)``."""
         mean, deviation = float(targets.mean()), float(targets.std()) or 1.0
         varying = np.flatnonzero(statistics.std(0) > 1e-9)
         if not len(varying):
             raise DataError("all graphs have equal statistics; there is nothing to learn from them")
         wanted, slope = (targets - mean) / deviation, 0.0
         if description.prior is not None:
-            said = statistics[:, 0] - statistics[:, 0].mean()
-            slope = float(np.clip(said @ wanted / max(said @ said + DOUBT * said.var(), 1e-9), 0, 1e3))
-            slope *= FADES / (FADES + len(targets))
+            expected = statistics[:, 0] - statistics[:, 0].mean()
+            norm = max(expected @ expected + PRIOR_WEIGHT * expected.var(), 1e-9)
+            slope = float(np.clip(expected @ wanted / norm, 0, 1e3)) * (FADES / (FADES + len(targets)))
             mean -= deviation * slope * float(statistics[:, 0].mean())
-            wanted = wanted - slope * said
+            wanted = wanted - slope * expected
         stream = np.random.default_rng([seed, 2])
         chosen = [_columns(description, statistics.shape[1], varying, i, processes, stream) for i in range(processes)]
-        unit = float(wanted.std()) or 1.0  # what the processes learn varies by 1
+        unit = float(wanted.std()) or 1.0
         smooth = tuple(GaussianProcess.fit(statistics[:, c], wanted / unit, seed + i) for i, c in enumerate(chosen))
         boosted = tuple(BoostedTrees.fit(statistics, wanted / unit, seed + i) for i in range(trees))
         columns = tuple(torch.from_numpy(c) for c in chosen)
         return cls(smooth, columns, boosted, description, mean, deviation * unit, slope / unit)
 
-    def _with_sums(self, statistics: Array, targets: Array, scale: TargetScale) -> tuple[StatisticsModel, Array]:
-        """Add the additive part, where there is one to be had; beside it give what it says of each graph left out,
-        ``(1, G)``. That has a closed form; with a fold less graphs than weights it would look far worse than it is."""
-        counts = statistics[:, self.description.counted]
-        if not (self.processes and self.trees and counts.shape[1]):
-            return self, np.zeros((0, len(targets)))
-        additive, left_out = Additive.fit(counts, targets, scale)
-        return replace(self, additive=additive), left_out[None]
-
     @property
     def parts(self) -> tuple[str, ...]:
-        """Names of the rows that :meth:`predict` gives."""
+        """Return the names of the rows of :meth:`predict`."""
         names = ("described processes", "processes") if len(self.description.groups) > 1 else ("processes",)
-        more = {"trees": bool(self.trees), "additive": self.additive is not None}
-        return (*(names[group] for group in sorted({*self._groups})), *(name for name, there in more.items() if there))
+        others = {"trees": bool(self.trees), "additive": self.additive is not None}
+        groups = (names[group] for group in sorted({*self._groups}))
+        return (*groups, *(name for name, present in others.items() if present))
 
     @property
     def _groups(self) -> list[int]:
-        """The group of columns that each process draws from."""
         return [_group_of(i, len(self.processes), self.description) for i in range(len(self.processes))]
 
-    def predict(self, graphs: Graphs, apart: bool = False) -> Array:
-        """``(K, B)`` in the units of the targets it was fitted to: for each group of columns the mean of the processes
-        that draw from it, the trees' mean and the additive part, as far as it has them.
-
-        Args:
-            apart: give each process and each of the boosted models, ``(processes + trees, B)``, and no more.
-        """
+    def predict(self, graphs: Graphs) -> Array:
+        """Predict scaled targets ``(K, B)``, one row for each of :attr:`parts`."""
         chunks = [graphs[start : start + CHUNK] for start in range(0, len(graphs), CHUNK)]
-        return np.concatenate([self.predict_from(self.description.describe(part), apart) for part in chunks], 1)
+        return np.concatenate([self.predict_from(self.description.describe(part)) for part in chunks], 1)
 
-    def predict_from(self, statistics: Array, apart: bool = False) -> Array:
-        """Predict from the statistics ``(B, F)`` of graphs, as :meth:`predict` does from graphs."""
+    def predict_from(self, statistics: Array) -> Array:
+        """Predict from statistics ``(B, F)``, as :meth:`predict` does from graphs."""
         smooth = [row for sums in self._sums for row in sums(statistics)]
         groups = [[row for row, of in zip(smooth, self._groups, strict=True) if of == group] for group in (0, 1)]
-        if len(statistics) <= FEW and self.trees and not apart:
+        if len(statistics) <= FEW and self.trees:
             boosted = [self._forest.predict(statistics)]
         else:
             boosted = [trees.predict(statistics) for trees in self.trees]
-        kinds = (*groups, boosted)
-        rows = np.stack([row for kind in kinds if kind for row in (kind if apart else [np.mean(kind, 0)])])
+        rows = np.stack([np.mean(kind, 0) for kind in (*groups, boosted) if kind])
         rows = self.mean + self.deviation * (rows + (self.slope * statistics[:, 0] if self.slope else 0.0))
-        if self.additive is None or apart:
+        if self.additive is None:
             return rows
         return np.concatenate([rows, self.additive.predict(statistics[:, self.description.counted])[None]])
 
     @cached_property
     def _forest(self) -> Forest:
-        return Forest.of(self.trees)
+        return Forest(self.trees)
 
     @cached_property
     def _sums(self) -> list[KernelSums]:
-        """Give the sums of neighbouring processes of equal shapes together, as those of one group have them."""
-        found = []
+        """Join neighbouring processes of equal shapes, which those of one group have."""
         pairs = zip(self.processes, self.columns, strict=True)
-        for _, some in groupby(pairs, key=lambda pair: pair[0].points.shape):
-            processes, columns = zip(*some, strict=True)
-            found.append(KernelSums.of([process.to_tensors() for process in processes], columns))
-        return found
+        joined = (zip(*group, strict=True) for _, group in groupby(pairs, key=lambda pair: pair[0].points.shape))
+        return [KernelSums.of(processes, columns) for processes, columns in joined]
 
     def to_tensors(self) -> dict[str, Tensor]:
-        """By name; :meth:`from_tensors` is the inverse."""
         numbers = torch.tensor([self.mean, self.deviation, self.slope], dtype=torch.float64)
         named = {"numbers": numbers, **self.description.to_tensors()}
         if self.additive is not None:
-            named |= {f"additive.{name}": tensor for name, tensor in self.additive.to_tensors().items()}
+            named |= {f"additive.{name}": tensor for name, tensor in tensors_of(self.additive).items()}
         for i, (process, columns) in enumerate(zip(self.processes, self.columns, strict=True)):
-            parts = {"columns": columns, **process.to_tensors()}
+            parts = {"columns": columns, **tensors_of(process)}
             named |= {f"process.{i}.{name}": part for name, part in parts.items()}
         return named | {f"trees.{i}": trees.to_tensor() for i, trees in enumerate(self.trees)}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor], processes: int, trees: int) -> StatisticsModel:
-        """Return the model of such tensors, the inverse of :meth:`to_tensors`.
-
-        Raises:
-            KeyError: a tensor is missing.
-            DataError: trees that cannot be read.
-        """
         parts = [below(f"process.{i}.", tensors) for i in range(processes)]
         columns = tuple(part.pop("columns") for part in parts)
-        smooth = tuple(map(GaussianProcess.from_tensors, parts))
+        smooth = tuple(GaussianProcess(**part) for part in parts)
         boosted = tuple(BoostedTrees.from_tensor(tensors[f"trees.{i}"]) for i in range(trees))
         sums = below("additive.", tensors)
-        additive = Additive.from_tensors(sums) if sums else None
         mean, deviation, slope = tensors["numbers"].tolist()
         description = Description.from_tensors(tensors)
-        return cls(smooth, columns, boosted, description, mean, deviation, slope, additive)
-
-
-def _error(predicted: Array, targets: Array) -> float:
-    return float(np.mean((predicted - targets) ** 2) / (targets.var() or 1.0))
+        return cls(smooth, columns, boosted, description, mean, deviation, slope, Additive(**sums) if sums else None)
 
 
 def _group_of(process: int, processes: int, description: Description) -> int:
-    """The group of columns that a process draws from: the first ones from what operations do, where that is told."""
+    """Return the group of columns of a process: the first half reads descriptions of operations, if there are such."""
     return int(len(description.groups) > 1 and process >= processes // 2)
 
 
@@ -319,11 +227,107 @@ def _columns(
     processes: int,
     stream: np.random.Generator,
 ) -> NDArray[np.int64]:
-    """Statistics that a process reads: the prior's and the static features, which are few and somebody chose, and a
-    random half of its group; a single one reads all."""
+    """Draw the statistics of a process: a random half of its group, the prior's and the static features; a single
+    process reads all."""
     group = description.groups[_group_of(process, processes, description) if processes > 1 else -1]
-    given = (varying < description.told) | (varying >= columns - description.vocabulary.static)
-    own = varying[(varying >= group.start) & (varying < group.stop) & ~given]
-    size = max(1, round(COLUMNS * len(own))) if processes > 1 else len(own)
-    chosen = np.union1d(varying[given], stream.permutation(own)[:size])
+    always = (varying < description.of_prior) | (varying >= columns - description.vocabulary.static)
+    drawn = varying[(varying >= group.start) & (varying < group.stop) & ~always]
+    size = max(1, round(COLUMNS * len(drawn))) if processes > 1 else len(drawn)
+    chosen = np.union1d(varying[always], stream.permutation(drawn)[:size])
     return chosen if len(chosen) else varying
+
+
+class _Settings:
+    """Checks of the settings of processes, of trees, and of both."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, "graph statistics", {"processes": Range(0), "trees": Range(0)})
+        if not any(self.members):
+            raise ConfigError("processes 0 and trees 0 of graph statistics; expected at least one of either")
+
+    @property
+    def members(self) -> tuple[int, int]:
+        return getattr(self, "processes", 0), getattr(self, "trees", 0)
+
+
+@dataclass(frozen=True)
+class GaussianProcessConfig(_Settings):
+    """Settings of Gaussian processes."""
+
+    processes: int = 8
+    """Gaussian processes, each on half of the statistics; a single one reads all."""
+    targets: str = field(default="normal", metadata={"choices": SCALES})
+    """Scale in which targets are learned: none, mean or normal (by rank)."""
+
+
+@dataclass(frozen=True)
+class BoostedTreesConfig(_Settings):
+    """Settings of boosted trees."""
+
+    trees: int = 8
+    """Boosted models, each with its own seed."""
+    targets: str = field(default="normal", metadata={"choices": SCALES})
+    """Scale in which targets are learned: none, mean or normal (by rank)."""
+
+
+@dataclass(frozen=True)
+class StatisticsConfig(_Settings):
+    """Settings of both together."""
+
+    processes: int = 8
+    """Gaussian processes, each on half of the statistics; a single one reads all."""
+    trees: int = 8
+    """Boosted models."""
+    targets: str = field(default="normal", metadata={"choices": SCALES})
+    """Scale in which targets are learned: none, mean or normal (by rank)."""
+
+
+class StatisticsPredictor(AccuracyModel):
+    """Mixture of Gaussian processes and boosted trees on graph statistics, without NN-Former."""
+
+    name = "statistics"
+    config_class: ClassVar[type[_Settings]] = StatisticsConfig
+    _model: StatisticsModel
+    _scale: TargetScale
+    _mixture: Mixture
+
+    def learn(self, graphs: Graphs, targets: Array, progress: Progress | None, checkpoint: Path | None) -> None:
+        scale = TargetScale.fitted(self.config.targets, targets)
+        learned, fold = scale.learn(targets), fold_of(graphs, self.seed)
+        processes, trees = self.config.members
+        model, held_out = StatisticsModel.fit_out_of_fold(
+            graphs, learned, processes, trees, self.seed, fold, progress, scale=scale
+        )
+        mixture = Mixture.fit(held_out, learned, targets, scale, [1 / len(held_out)] * len(held_out))
+        self._model, self._scale, self._mixture = model, scale, mixture
+
+    def estimate(self, graphs: Graphs) -> tuple[Array, Array | None]:
+        return self._mixture.combine(self._model.predict(graphs), self._scale)
+
+    def estimate_quantiles(self, graphs: Graphs, levels: Array) -> Array | None:
+        return self._mixture.quantiles(self._model.predict(graphs), self._scale, levels.tolist())
+
+    def header(self) -> dict[str, Any]:
+        return {"scale": self._scale.to_json(), "mixture": self._mixture.to_json()}
+
+    def tensors(self) -> dict[str, Tensor]:
+        return self._model.to_tensors()
+
+    def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+        self._scale = TargetScale.from_json(header["scale"])
+        self._model = StatisticsModel.from_tensors(tensors, *self.config.members)
+        self._mixture = Mixture.from_json(header["mixture"], len(self._model.parts))
+
+
+class GaussianProcessPredictor(StatisticsPredictor):
+    """Gaussian processes on graph statistics: smooth, and good with a hundred graphs."""
+
+    name = "gaussian-process"
+    config_class = GaussianProcessConfig
+
+
+class BoostedTreesPredictor(StatisticsPredictor):
+    """Boosted trees (LightGBM) on graph statistics: rules with thresholds."""
+
+    name = "boosted-trees"
+    config_class = BoostedTreesConfig

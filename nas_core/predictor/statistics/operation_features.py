@@ -1,4 +1,4 @@
-"""Features of networks that mean the same in every search space: made of what operations do, not of their indices."""
+"""Features of networks that mean the same in every search space, from descriptions of operations."""
 
 from __future__ import annotations
 
@@ -11,32 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.graph import GraphError, Graphs, Operation, described, open_ended, with_ends
-from nas_core.predictor.statistics.features import subset_statistics
 
 Array = NDArray[np.float64]
 CHANNELS = 32
-"""That a layer is taken to have, where depth-wise convolutions are weighed against those of all channels."""
+"""Channels assumed to weigh depth-wise convolutions against full ones."""
 QUANTITIES = (
     "convolutions", "weights", "receptive field", "spatial", "pooling", "identities", "average pooling", "halvings",
     "doublings",
 )  # fmt: skip
-"""Weights are in squares of the channels; the receptive field is what a layer adds to it, at its own resolution;
-halvings are of the resolution, doublings of the channels."""
+"""Weights are in squares of the channels; the receptive field is a layer's contribution at its own resolution; halvings
+are of the resolution, doublings of the channels."""
 CLASSES = ("spatial", "pointwise", "pooling", "identity")
-
-
-def quantities_of(operations: tuple[Operation, ...]) -> Array:
-    """``(O, Q)`` for each operation its :data:`QUANTITIES`."""
-    return np.array([_quantities(operation) for operation in operations])
-
-
-def classes_of(operations: tuple[Operation, ...]) -> Array:
-    """``(O, 4)``: 1 for the class of :data:`CLASSES` that an operation is of; what gives zeros is of none."""
-    table = np.zeros((len(operations), len(CLASSES)))
-    for row, operation in zip(table, operations, strict=True):
-        if operation.kind != "none":
-            row[_class(operation)] = 1.0
-    return table
 
 
 def _class(operation: Operation) -> int:
@@ -76,25 +61,25 @@ def _weights(operation: Operation) -> float:
 
 @dataclass(frozen=True)
 class Ways:
-    """Graphs in topological order, whose first node is the only one without a parent, padded to equal size."""
+    """Padded graphs in topological order, with the first node as the only one without a parent."""
 
     edges: NDArray[np.bool_]
     """``(G, N, N)``"""
     last: NDArray[np.int64]
-    """``(G,)`` the last node of each"""
+    """``(G,)`` last node of each graph"""
 
     def parents(self) -> Iterator[tuple[int, Array, NDArray[np.bool_]]]:
-        """For each node but the first its parents ``(G, n)``, and where it has any ``(G,)``."""
+        """Yield each node but the first, its parents ``(G, n)``, and where it has any ``(G,)``."""
         for node in range(1, self.edges.shape[1]):
-            here = self.edges[:, :node, node]
-            yield node, here.astype(np.float64), np.asarray(here.any(1))
+            linked = self.edges[:, :node, node]
+            yield node, linked.astype(np.float64), np.asarray(linked.any(1))
 
     def at_last(self, values: NDArray[Any]) -> Array:
-        """What stands at the last node, of values ``(G, N, ...)``."""
+        """Return values ``(G, N, ...)`` at the last node."""
         return values[np.arange(len(values)), self.last].astype(np.float64)
 
     def count(self, allowed: NDArray[np.bool_]) -> Array:
-        """``(G,)`` how many ways lead from the first node to the last by nodes ``(G, N)`` that are allowed."""
+        """Count the paths from the first node to the last over allowed nodes ``(G, N)``: ``(G,)``."""
         ways = np.zeros(allowed.shape)
         ways[:, 0] = 1.0
         for node, parents, _ in self.parents():
@@ -102,25 +87,25 @@ class Ways:
         return self.at_last(ways)
 
     def of_last(self, values: Array) -> Array:
-        """``(G, ...)`` mean of values ``(G, N, ...)`` over the parents of the last node."""
+        """Return the mean of values ``(G, N, ...)`` over the parents of the last node."""
         into = self.at_last(self.edges.transpose(0, 2, 1))
         return np.asarray(np.einsum("gn,gn...->g...", into, values) / np.maximum(into.sum(1), 1)[:, None])
 
 
 @dataclass(frozen=True)
 class Along:
-    """``(G, N, Q)`` sums of quantities from the first node to each, itself included."""
+    """Sums of quantities ``(G, N, Q)`` along paths from the first node to each, itself included."""
 
     mean: Array
-    """Over all ways"""
+    """Over all paths"""
     most: Array
     least: Array
     walk: Array
-    """Over walks that go back from a node to any of its parents with equal probability"""
+    """Over random walks back from a node to its parents"""
 
     @classmethod
     def of(cls, ways: Ways, values: Array) -> Along:
-        """Sum up values ``(G, N, Q)`` of the nodes."""
+        """Sum values ``(G, N, Q)`` of the nodes."""
         mean, most, least, walk = (values.copy() for _ in range(4))
         number = np.zeros(values.shape[:2])
         number[:, 0] = 1.0
@@ -128,12 +113,53 @@ class Along:
             shares = parents / np.maximum(parents.sum(1), 1)[:, None]
             number[:, node] = (parents * number[:, :node]).sum(1)
             weights = parents * number[:, :node] / np.maximum(number[:, node], 1)[:, None]
-            here, reached = parents[..., None] > 0, any_[:, None]
+            linked, reached = parents[..., None] > 0, any_[:, None]
             mean[:, node] += np.einsum("gi,giq->gq", weights, mean[:, :node])
             walk[:, node] += np.einsum("gi,giq->gq", shares, walk[:, :node])
-            most[:, node] += np.where(reached, np.where(here, most[:, :node], -np.inf).max(1), 0)
-            least[:, node] += np.where(reached, np.where(here, least[:, :node], np.inf).min(1), 0)
+            most[:, node] += np.where(reached, np.where(linked, most[:, :node], -np.inf).max(1), 0)
+            least[:, node] += np.where(reached, np.where(linked, least[:, :node], np.inf).min(1), 0)
         return cls(mean, most, least, walk)
+
+
+def subset_statistics(edges: Array, kinds: Array, last: NDArray[np.int64], sets: NDArray[np.bool_]) -> Array:
+    """Return statistics ``(G, 6 S)`` for sets of kinds ``(S, K)`` and graphs in topological order.
+
+    They are the longest path, 0 without any, one over the shortest, edges from the first and to the last node, and mean
+    edges into and out of a node.
+
+    Args:
+        edges: ``(G, N, N)``.
+        kinds: ``(G, N, K)`` one-hot kinds; 0 where there is no node.
+        last: ``(G,)`` last node of each graph.
+    """
+    count, width, _ = kinds.shape
+    rows, members = np.arange(count), sets.T.astype(np.float64)
+    among = kinds @ members  # (G, N, S) 1 where a node is of the set
+    allowed = among > 0
+    allowed[rows, last] = True
+    longest, shortest = np.full(among.shape, -1e9), np.full(among.shape, 1e9)
+    longest[:, 0] = shortest[:, 0] = 0.0
+    for node in range(1, width):
+        for parent in range(node):
+            linked = (edges[:, parent, node] > 0)[:, None] & allowed[:, node]
+            if linked.any():
+                np.maximum(longest[:, node], longest[:, parent] + 1, out=longest[:, node], where=linked)
+                np.minimum(shortest[:, node], shortest[:, parent] + 1, out=shortest[:, node], where=linked)
+    ends = longest[rows, last]
+    reached = ends > 0
+    into, out = edges.sum(1)[:, :, None] * among, edges.sum(2)[:, :, None] * among
+    size = np.maximum(among.sum(1), 1)
+    return np.concatenate(
+        [
+            np.where(reached, ends, 0.0),
+            np.where(reached, 1 / np.maximum(shortest[rows, last], 1), 0.0),
+            np.einsum("gn,gns->gs", edges[:, 0], among),
+            np.einsum("gn,gns->gs", edges[rows, :, last], among),
+            into.sum(1) / size,
+            out.sum(1) / size,
+        ],
+        1,
+    )
 
 
 CHUNK = 2**18
@@ -142,7 +168,7 @@ SETS = {
     "spatial": (0, 3), "pointwise": (1, 3), "convolutions": (0, 1, 3), "pooling": (2, 3), "identity": (3,),
     "spatial and pooling": (0, 2, 3), "pointwise and pooling": (1, 2, 3),
 }  # fmt: skip
-"""Classes of operations that a way may meet, by name."""
+"""Classes of operations that a path may have, by name."""
 _BY = ("longest way by", "shortest way by", "starts with", "ends with", "edges into each", "edges out of each")
 _SHARES = ("ways without spatial", "ways without convolutions", "ways without pooling")
 _ENDS = ("ends after spatial", "ends after convolutions", "ends at pooling", "ends at spatial", "ends at convolutions")
@@ -157,10 +183,10 @@ _REACHES = [index for index, name in enumerate(FEATURES) if name.endswith("recep
 
 
 def operation_features(graphs: Graphs) -> Array:
-    """``(G, F)`` numbers of each graph by the names of :data:`FEATURES`.
+    """Return features ``(G, F)``, named by :data:`FEATURES`.
 
     Raises:
-        GraphError: nothing says what the operations do, or too few are described.
+        GraphError: graphs without descriptions of their operations, or with too few.
     """
     if graphs.operations is None:
         raise GraphError(
@@ -168,37 +194,41 @@ def operation_features(graphs: Graphs) -> Array:
             " nas_core.graph.described(graphs, ['input', 'conv3x3', ..]) for graphs of your own"
         )
     described(graphs, graphs.operations)
-    found = np.zeros((len(graphs), len(FEATURES)))
-    apart = open_ended(graphs)
-    for rows, whole in ((np.flatnonzero(~apart), False), (np.flatnonzero(apart), True)):
-        at_once = max(1, CHUNK // int(graphs.sizes[rows].max(initial=1)))
-        for start in range(0, len(rows), at_once):
-            some = rows[start : start + at_once]
-            part, first = graphs.take(some), len(graphs.operations)
-            found[some] = _features(with_ends(part, first, first + 1) if whole else part)
-    return found
+    features = np.zeros((len(graphs), len(FEATURES)))
+    without_ends = open_ended(graphs)
+    for rows, add_ends in ((np.flatnonzero(~without_ends), False), (np.flatnonzero(without_ends), True)):
+        chunk = max(1, CHUNK // int(graphs.sizes[rows].max(initial=1)))
+        for start in range(0, len(rows), chunk):
+            chosen = rows[start : start + chunk]
+            part, first = graphs.take(chosen), len(graphs.operations)
+            features[chosen] = _features(with_ends(part, first, first + 1) if add_ends else part)
+    return features
 
 
 def _features(graphs: Graphs) -> Array:
     assert graphs.operations is not None
     dense = graphs.dense()
     ways, present = Ways(dense.adjacency, dense.sizes - 1), np.arange(dense.ops.shape[1]) < dense.sizes[:, None]
-    values = quantities_of(graphs.operations)[dense.ops] * present[..., None]
-    classes = classes_of(graphs.operations)[dense.ops] * present[..., None]
-    parts = [*_along(ways, values), *_shares(ways, values), _subsets(ways, classes)]
-    parts.append(_costs(ways, values))
-    found = np.concatenate(parts, 1)
-    found[:, _REACHES] = np.log1p(found[:, _REACHES])  # of one order in cells and in whole networks
-    return found
+    quantities = np.array([_quantities(operation) for operation in graphs.operations])
+    classes = np.zeros((len(graphs.operations), len(CLASSES)))
+    for row, operation in zip(classes, graphs.operations, strict=True):
+        if operation.kind != "none":
+            row[_class(operation)] = 1.0
+    sets = np.array([[place in members for place in range(len(CLASSES))] for members in SETS.values()])
+    values, kinds = (table[dense.ops] * present[..., None] for table in (quantities, classes))
+    subsets = subset_statistics(dense.adjacency.astype(np.float64), kinds, ways.last, sets)
+    features = np.concatenate([*_along(ways, values), *_shares(ways, values), subsets, _costs(ways, values)], 1)
+    features[:, _REACHES] = np.log1p(features[:, _REACHES])  # of one order in cells and in whole networks
+    return features
 
 
 def _along(ways: Ways, values: Array) -> Iterator[Array]:
     number = ways.count(np.ones(values.shape[:2], np.bool_))
     reached, along = number > 0, Along.of(ways, values)
     yield values.sum(1)
-    yield from (np.where(reached[:, None], ways.at_last(each), 0) for each in (along.mean, along.most, along.least))
+    yield from (np.where(reached[:, None], ways.at_last(sums), 0) for sums in (along.mean, along.most, along.least))
     yield ways.at_last(along.walk)
-    yield from (ways.of_last(each) for each in (along.most, along.least))
+    yield from (ways.of_last(sums) for sums in (along.most, along.least))
     yield np.stack([np.log1p(number), (values.sum(-1) > 0).sum(1), reached], 1)
 
 
@@ -212,26 +242,19 @@ def _shares(ways: Ways, values: Array) -> Iterator[Array]:
     yield ways.of_last(np.concatenate([most, np.stack([pooling, spatial, convolution], 2)], 2).astype(np.float64))
 
 
-def _subsets(ways: Ways, classes: Array) -> Array:
-    sets = np.zeros((len(SETS), len(CLASSES)), np.bool_)
-    for row, members in zip(sets, SETS.values(), strict=True):
-        row[list(members)] = True
-    return subset_statistics(ways.edges.astype(np.float64), classes, ways.last, sets)
-
-
 def _costs(ways: Ways, values: Array) -> Array:
-    """Logarithms of :data:`COSTS`, in those of a layer without weights that grow: each node takes the widest and
-    smallest of what its parents give."""
+    """Return logarithms of :data:`COSTS` relative to those of one layer; each node reads the most channels and the
+    smallest resolution of its parents."""
     channels, edge = np.ones(values.shape[:2]), np.ones(values.shape[:2])
     layers, weights, halvings, doublings = (
         values[..., QUANTITIES.index(q)] for q in ("convolutions", "weights", "halvings", "doublings")
     )
     taken = channels.copy()
     for node, parents, any_ in ways.parents():
-        here = parents > 0
-        taken[:, node] = np.where(any_, np.where(here, channels[:, :node], 0).max(1), 1)
+        linked = parents > 0
+        taken[:, node] = np.where(any_, np.where(linked, channels[:, :node], 0).max(1), 1)
         channels[:, node] = taken[:, node] * 2 ** doublings[:, node]
-        finest = np.where(here, edge[:, :node], np.inf).min(1)
+        finest = np.where(linked, edge[:, :node], np.inf).min(1)
         edge[:, node] = np.where(any_, finest, 1) / 2 ** halvings[:, node]
     several = np.maximum(layers, 1)
     squares = (taken * channels + (several - 1) * channels**2) / several

@@ -17,7 +17,7 @@ from nas_core.latency.by_graph.ensemble import EnsembleModel
 from nas_core.latency.by_graph.graphsage import GraphSageModel
 from nas_core.latency.by_graph.nn_former import NNFormerModel
 from nas_core.latency.registry import load_latency_model
-from nas_core.predictor.training import progress as telling
+from nas_core.predictor import progress as telling
 from tests.devices import PRECISIONS
 from tests.host_reads import no_host_reads
 from tests.latency.by_graph.toy import toy_networks

@@ -1,0 +1,52 @@
+"""Devices of a predictor: transfer of arrays, and the precision of matrix products."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nas_core.errors import ConfigError
+from nas_core.precision import PRECISIONS, check_precision
+
+CHOICES = ("auto", *PRECISIONS)
+"""Settings of a precision; ``auto``: bf16 where the device multiplies in it, else fp32."""
+HOSTS = ("cpu",)
+"""Types of device that are the host itself."""
+
+
+def on_host(device: torch.device) -> bool:
+    """Return whether the device is the host, where reading a value does not synchronise.
+
+    Code for other devices reads no result before the end and uses no sums whose order depends on threads.
+    """
+    return device.type in HOSTS
+
+
+def uploaded(array: NDArray[Any], device: torch.device | str) -> Tensor:
+    """Copy an array to the device, without waiting for CUDA."""
+    tensor, device = torch.from_numpy(np.array(array)), torch.device(device)
+    if device.type == "cuda":
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor.to(device)
+
+
+def chosen_precision(precision: str, device: torch.device) -> str:
+    """Return the precision, or for ``auto`` the fast one of the device."""
+    if precision != "auto":
+        return precision
+    if device.type == "cuda":
+        with torch.cuda.device(device):
+            return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
+    return "bf16" if device.type == "cpu" and torch.ops.mkldnn._is_mkldnn_bf16_supported() else "fp32"
+
+
+def usable_precision(precision: str, device: torch.device) -> str:
+    """Return :func:`chosen_precision`, or fp32 where the device does not compute in it."""
+    try:
+        return check_precision(chosen_precision(precision, device), device)
+    except ConfigError:
+        return "fp32"

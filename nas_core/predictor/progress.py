@@ -1,0 +1,187 @@
+"""Progress of a training: a bar, the learning curve, and checkpoints of an interrupted fit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from nas_core.differences import check_same_settings
+from nas_core.errors import DataError
+from nas_core.files import read_json, write_json
+from nas_core.predictor.artifact import read_artifact, write_artifact
+from nas_core.predictor.device import on_host
+
+Progress = Callable[[int, int, float], None]
+"""Called with the step, the number of steps and the loss."""
+EVERY = 50
+"""Steps of an accelerator whose losses are read at once: each read waits for the device."""
+EVERY_S = 30.0
+"""Seconds between two writes of a checkpoint."""
+KIND = "training"
+"""Kind of the files of a checkpoint."""
+
+
+@contextmanager
+def training_bar(what: str = "training") -> Iterator[Progress]:
+    """Draw a bar on standard error, where that is a terminal.
+
+    Args:
+        what: word before the bar.
+    """
+    with tqdm(desc=what, unit="step", disable=None) as bar:
+
+        def progress(step: int, steps: int, loss: float) -> None:
+            if bar.total is None or step <= bar.n:  # the first step after a resume, or of the next fit
+                bar.reset(steps)
+                bar.initial = bar.n = step - 1
+            bar.set_postfix(loss=f"{loss:.4g}", refresh=False)
+            bar.update(step - bar.n)
+
+        yield progress
+
+
+class Losses:
+    """Report of losses to a progress: at once on the CPU, else :data:`EVERY` steps together.
+
+    Args:
+        progress: None: losses are dropped.
+        steps: steps of the whole fit.
+        done: steps before the first reported one.
+    """
+
+    def __init__(self, progress: Progress | None, steps: int, done: int = 0) -> None:
+        self._progress, self._steps, self._done = progress, steps, done
+        self._pending: list[Tensor] = []
+
+    def add(self, loss: Tensor) -> None:
+        """Take the loss of the next step."""
+        if self._progress is None:
+            return
+        self._pending.append(loss)
+        if on_host(loss.device) or len(self._pending) == EVERY:
+            self.tell()
+
+    def tell(self) -> None:
+        """Report all pending losses; call it at the end."""
+        if self._progress is None or not self._pending:
+            return
+        values, self._pending = torch.stack(self._pending).tolist(), []
+        for value in values:
+            self._done += 1
+            self._progress(self._done, self._steps, value)
+
+
+def member_file(checkpoint: Path, member: int) -> Path:
+    """Return the checkpoint's file of one network of a predictor, counted from 0."""
+    return checkpoint.with_name(f"{checkpoint.name}.{member}.safetensors")
+
+
+class Checkpoint:
+    """Files of an unfinished fit, one for each network, written every half minute and removed at the end.
+
+    Args:
+        settings: data and settings that a resumed fit must share.
+    """
+
+    def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
+        self.path, self.settings = path, dict(settings)
+        self.written = time.monotonic()
+        self._files: set[Path] = set()
+
+    def load(self, member: int, restore: Callable[[dict[str, Tensor]], None]) -> None:
+        """Call ``restore`` with the saved state, if there is one."""
+        path = member_file(self.path, member)
+        if not path.exists():
+            return
+        header, tensors = read_artifact(path, KIND)
+        try:
+            before = dict(header["begun"])
+        except (KeyError, TypeError, ValueError):
+            raise DataError(f"{path}: the checkpoint is damaged (it names no fit); remove it to begin anew") from None
+        advice = "give another file, or remove it to begin anew"
+        check_same_settings(f"{path} is of a fit with", before, self.settings, advice)
+        try:
+            restore(tensors)
+        except (LookupError, TypeError, ValueError, RuntimeError) as error:
+            reason = (str(error) or type(error).__name__).splitlines()[0][:120]
+            raise DataError(f"{path}: the checkpoint is damaged ({reason}); remove it to begin anew") from None
+        self._files.add(path)
+
+    def save(self, member: int, state: Callable[[], Mapping[str, Tensor]], finished: bool) -> None:
+        """Write the state if the last write is long enough ago or training has finished."""
+        if time.monotonic() - self.written >= EVERY_S or finished:
+            path = member_file(self.path, member)
+            write_artifact(path, KIND, {"begun": self.settings}, state())
+            self._files.add(path)
+            self.written = time.monotonic()
+
+    def remove(self) -> None:
+        for path in self._files:
+            path.unlink(missing_ok=True)
+
+
+class LearningCurve:
+    """Losses by step, from 1, kept in a file so that a resumed training has the losses of its first steps.
+
+    Args:
+        kept: the file.
+        checkpoint: of the fit; the losses are written whenever one of its files is.
+    """
+
+    def __init__(self, kept: Path, checkpoint: Path | None = None) -> None:
+        self.kept, self.checkpoint = kept, checkpoint
+        self.saved = self._saved()
+        self.steps: list[int] = []
+        self.losses: list[float] = []
+        self.written = time.monotonic()
+
+    def add(self, step: int, loss: float) -> None:
+        """Append the next step. The first one after a resume drops kept losses from this step on."""
+        if not self.steps and step > 1 and self.kept.exists():
+            before = read_json(self.kept)
+            self.steps = [earlier for earlier in before["step"] if earlier < step]
+            self.losses = before["loss"][: len(self.steps)]
+        self.steps.append(step)
+        self.losses.append(loss)
+        saved = self._saved()
+        if time.monotonic() - self.written >= EVERY_S or saved != self.saved:
+            self.saved = saved
+            self.keep()
+
+    def keep(self) -> None:
+        if self.steps:
+            write_json(self.kept, self.to_dict())
+            self.written = time.monotonic()
+
+    def _saved(self) -> tuple[int, ...]:
+        times: list[int] = []
+        while self.checkpoint is not None and (file := member_file(self.checkpoint, len(times))).exists():
+            times.append(file.stat().st_mtime_ns)
+        return tuple(times)
+
+    def remove(self) -> None:
+        self.kept.unlink(missing_ok=True)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"step": self.steps, "loss": self.losses}
+
+    def thinned(self, members: int = 1, points: int = 60) -> list[tuple[list[float], list[float]]]:
+        """Return steps and losses of each network for a plot, as means over at most ``points`` equal parts."""
+        length = max(1, -(-max(self.steps, default=0) // members))
+        steps, losses = np.array(self.steps, float), np.array(self.losses, float)
+        curves = []
+        for first in range(0, members * length, length):
+            rows = np.flatnonzero((steps > first) & (steps <= first + length))
+            parts = np.array_split(rows, min(points, len(rows))) if len(rows) else []
+            curves.append(
+                ([float(steps[part].mean()) - first for part in parts], [float(losses[part].mean()) for part in parts])
+            )
+        return curves

@@ -1,0 +1,347 @@
+"""Regressions on graph statistics: Gaussian process, boosted trees (LightGBM), and an additive model of counts."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nas_core.device import pinned_threads
+from nas_core.errors import DataError
+from nas_core.predictor.targets import TargetScale
+
+Array = NDArray[np.float64]
+CLIP = 5.0
+"""Bound of standardised statistics, for networks unlike all others."""
+HALVES = -0.5 / math.log(2)
+"""exp(-d² / 2) is 2 to the power of this times d²; torch's exp2 takes a third of the time of its exp on processors
+other than Intel's."""
+ROWS, POINTS = 2048, 256
+"""Graphs and points of a block of the kernel: 2 MiB, about a second-level cache."""
+
+
+def tensors_of(part: Any) -> dict[str, Tensor]:
+    return {field.name: getattr(part, field.name) for field in fields(part)}
+
+
+STEPS, RATE = 150, 0.05
+LARGEST = 600
+"""Points that length scales are learned from."""
+MOST = 5000
+"""Points that predict, a random subset of more: the kernel takes 8 bytes times the square of their number. With 1,536
+inducing points (Nyström) in place of 4,236 Kendall's tau is .003 lower."""
+PRIOR = 4.0
+"""Precision of the normal prior on logarithms of length scales; its mean is that of the root of their number."""
+NOISE = 1e-6
+"""Least variance of the noise."""
+
+
+@dataclass(frozen=True)
+class GaussianProcess:
+    """Gaussian process with a squared exponential plus linear kernel and a length scale per statistic.
+
+    Fitted by maximum marginal likelihood (Rasmussen and Williams 2006, 5.1).
+    """
+
+    mean: Tensor
+    """``(F,)`` of the statistics"""
+    deviation: Tensor
+    """``(F,)``; infinite for what never varies"""
+    rates: Tensor
+    """``(F,)`` 1 / length scale of the standardised statistics"""
+    variances: Tensor
+    """``(3,)`` of the squared exponential part, of the linear part, and of the noise"""
+    points: Tensor
+    """``(G, F)`` scaled training statistics, of :data:`MOST` graphs at most"""
+    weights: Tensor
+    """``(G,)`` of the training points"""
+
+    @classmethod
+    def fit(cls, statistics: Array, targets: Array, seed: int = 0) -> GaussianProcess:
+        """Fit statistics ``(G, F)`` to targets ``(G,)`` of about zero mean and unit variance."""
+        values, wanted = (
+            torch.from_numpy(np.asarray(statistics, np.float64)),
+            torch.from_numpy(np.asarray(targets, np.float64)),
+        )
+        mean, deviation = values.mean(0), values.std(0, unbiased=False)
+        varies = deviation > 1e-9
+        if not bool(varies.any()):
+            raise DataError("all graphs have equal statistics; there is nothing to learn from them")
+        deviation = torch.where(varies, deviation, torch.inf)
+        standard = ((values - mean) / deviation).clamp(-CLIP, CLIP)
+        order = torch.from_numpy(np.random.default_rng(seed).permutation(len(standard)))
+        chosen = order[:LARGEST]
+        rates, variances = _likeliest(standard[chosen], wanted[chosen], int(varies.sum()))
+        if len(order) > MOST:
+            standard, wanted = standard[order[:MOST]], wanted[order[:MOST]]
+        # Rows, as a file restores them: products of columns differ in the last bit on some processors.
+        points = (standard * rates).contiguous()
+        kernel = _kernel(points, variances)
+        weights = torch.cholesky_solve(wanted[:, None], torch.linalg.cholesky(kernel))[:, 0]
+        return cls(mean, deviation, rates, variances, points, weights)
+
+    def predict(self, statistics: Array) -> Array:
+        """Predict posterior means ``(B,)`` from statistics ``(B, F)``."""
+        means: Array = KernelSums.of([self], [torch.arange(len(self.mean))])(statistics)[0]
+        return means
+
+
+def _kernel(points: Tensor, variances: Tensor) -> Tensor:
+    inner = points @ points.T
+    kernel = _near(points, inner).mul_(variances[0]).add_(inner.mul_(variances[1]))
+    kernel.diagonal().add_(variances[2])
+    return kernel
+
+
+def _near(points: Tensor, inner: Tensor) -> Tensor:
+    """Return squared exponentials ``(G, G)`` of distances, from the inner products of points."""
+    lengths = points.square().sum(1)
+    distances = (lengths[:, None] + lengths).sub_(inner, alpha=2).clamp_(min=0)
+    return distances.mul_(HALVES).exp2_()
+
+
+@torch.no_grad()
+def _likeliest(points: Tensor, targets: Tensor, varying: int) -> tuple[Tensor, Tensor]:
+    """Find rates ``(F,)`` and variances ``(3,)`` of largest marginal likelihood by Adam."""
+    start = -0.5 * math.log(varying)
+    first = torch.tensor([1.0, 0.3, 0.1], dtype=torch.float64).log()
+    logarithms = torch.cat([torch.full((points.shape[1],), start, dtype=torch.float64), first])
+    optimizer = torch.optim.Adam([logarithms], lr=RATE)
+    # On matrices this small, several threads make a step 4 to 15 times as slow on a busy machine.
+    with pinned_threads(1):
+        for _ in range(STEPS):
+            logarithms.grad = _gradient(points, targets, logarithms.exp())
+            logarithms.grad[:-3] += PRIOR * (logarithms[:-3] - start)
+            optimizer.step()
+    variances = logarithms[-3:].exp()
+    variances[2] += NOISE
+    return logarithms[:-3].exp(), variances
+
+
+def _gradient(points: Tensor, targets: Tensor, values: Tensor) -> Tensor:
+    """Return derivatives ``(F + 3,)`` of the negative log marginal likelihood by the logarithms of rates and variances
+    (Rasmussen and Williams, equation 5.9)."""
+    rates, (smooth, linear, noise) = values[:-3], values[-3:]
+    scaled = points * rates
+    inner = scaled @ scaled.T
+    near = _near(scaled, inner)
+    kernel = near * smooth + inner * linear
+    kernel.diagonal().add_(noise + NOISE)
+    factor = torch.linalg.cholesky(kernel)
+    weights = torch.cholesky_solve(targets[:, None], factor)
+    by_kernel = torch.cholesky_inverse(factor).mT.sub_(weights @ weights.T).mul_(0.5)
+    of_linear = linear * (by_kernel * inner).sum()
+    of_noise = noise * by_kernel.diagonal().sum()
+    near *= by_kernel
+    of_smooth = smooth * near.sum()
+    near *= smooth
+    pairs = by_kernel.mul_(linear).add_(near)
+    of_rates = 2 * (scaled * (pairs @ scaled)).sum(0) - 2 * near.sum(1) @ scaled.square()
+    return torch.cat([of_rates, torch.stack([of_smooth, of_linear, of_noise])])
+
+
+@dataclass(frozen=True)
+class KernelSums:
+    """Posterior means of P Gaussian processes of G points and F statistics each, computed together.
+
+    Statistics are standardised in float64; kernels are computed in float32, as products that hold the whole exponent.
+    """
+
+    columns: Tensor
+    """``(P F,)`` statistics that each process reads"""
+    mean: Tensor
+    """``(P F,)``"""
+    factor: Tensor
+    """``(P F,)`` 1 / deviation"""
+    rates: Tensor
+    """``(P F,)`` 1 / length scale"""
+    points: Tensor
+    """``(P, F + 2, G)`` float32: points times -2 :data:`HALVES`, then 1, then their squared length times it"""
+    weights: Tensor
+    """``(P, G, 1)`` float32, for the squared exponential kernels"""
+    slopes: Tensor
+    """``(P, F, 1)`` float32, for the sum of the linear kernels"""
+
+    @classmethod
+    @torch.no_grad()
+    def of(cls, processes: Sequence[GaussianProcess], columns: Sequence[Tensor]) -> KernelSums:
+        """Join processes of equal shapes and the statistics ``(F,)`` that each reads."""
+        points = torch.stack([process.points for process in processes]).mT
+        ones, lengths = torch.ones_like(points[:, :1]), points.square().sum(1, keepdim=True) * HALVES
+        variances = torch.stack([process.variances for process in processes])
+        weights = torch.stack([process.weights for process in processes])[..., None]
+        return cls(
+            torch.cat(list(columns)),
+            torch.cat([process.mean for process in processes]),
+            1 / torch.cat([process.deviation for process in processes]),
+            torch.cat([process.rates for process in processes]),
+            torch.cat([points * (-2 * HALVES), ones, lengths], 1).float().contiguous(),
+            (variances[:, 0, None, None] * weights).float(),
+            (variances[:, 1, None, None] * (points @ weights)).float(),
+        )
+
+    @torch.inference_mode()
+    def __call__(self, statistics: Array) -> Array:
+        """Predict posterior means ``(P, B)`` from statistics ``(B, all)``."""
+        means = np.empty((len(self.points), len(statistics)))
+        for start in range(0, len(statistics), ROWS):
+            means[:, start : start + ROWS] = self._means(torch.from_numpy(statistics[start : start + ROWS])).numpy()
+        return means
+
+    def _means(self, statistics: Tensor) -> Tensor:
+        values = statistics[:, self.columns].sub_(self.mean).mul_(self.factor).clamp_(-CLIP, CLIP).mul_(self.rates)
+        scaled = values.view(len(values), len(self.points), -1).transpose(0, 1).float()
+        lengths = scaled.square().sum(-1, keepdim=True) * HALVES
+        whole = torch.cat([scaled, lengths, torch.ones_like(lengths)], -1)
+        if whole.shape[1] * self.points.shape[-1] <= ROWS * POINTS:  # few graphs: all processes at once
+            return (torch.bmm(whole, self.points).exp2_() @ self.weights + scaled @ self.slopes)[..., 0]
+        return torch.stack([self._sums(i, whole[i]) + (scaled[i] @ self.slopes[i])[:, 0] for i in range(len(scaled))])
+
+    def _sums(self, process: int, whole: Tensor) -> Tensor:
+        """Sum the squared exponentials of one process, block after block of its points: ``(B,)``."""
+        count = self.points.shape[-1]
+        total = torch.zeros(len(whole), 1)
+        for start in range(0, count, POINTS):
+            part = slice(start, start + POINTS)
+            total.addmm_((whole @ self.points[process, :, part]).exp2_(), self.weights[process, part])
+        return total[:, 0]
+
+
+ROUNDS = 200
+_NUMBERED = re.compile(r"^Tree=\d+\n", re.MULTILINE)
+TREE_SETTINGS = {
+    "objective": "l2",
+    "learning_rate": 0.05,
+    "feature_fraction_bynode": 0.3,  # many statistics are nearly equal
+    "bagging_fraction": 0.8,
+    "bagging_freq": 1,
+    "min_data_in_leaf": 5,
+    "deterministic": True,
+    "force_row_wise": True,
+    "num_threads": 1,  # a hundred graphs are too few for more
+    "verbose": -1,
+}
+"""Chosen on validation accuracies of NAS-Bench-101 and -201 with 100 to 4,236 training graphs."""
+
+
+@dataclass(frozen=True)
+class BoostedTrees:
+    """Boosted trees of LightGBM, given by their text in its format."""
+
+    text: str
+
+    @classmethod
+    def fit(
+        cls, statistics: Array, targets: Array, seed: int = 0, weights: Array | None = None, **changes: Any
+    ) -> BoostedTrees:
+        """Fit statistics ``(G, F)`` to targets ``(G,)``.
+
+        Args:
+            weights: ``(G,)`` weight of each graph.
+            changes: other values of :data:`TREE_SETTINGS`, by LightGBM's names.
+        """
+        import lightgbm  # takes a second where scikit-learn is installed
+
+        data = lightgbm.Dataset(statistics, targets, weight=weights, free_raw_data=True)
+        return cls(lightgbm.train({**TREE_SETTINGS, "seed": seed, **changes}, data, ROUNDS).model_to_string())
+
+    @cached_property
+    def booster(self) -> Any:
+        import lightgbm
+
+        return lightgbm.Booster(model_str=self.text)
+
+    def predict(self, statistics: Array) -> Array:
+        """Predict ``(B,)`` from statistics ``(B, F)``, on as many threads as torch uses."""
+        if not len(statistics):
+            return np.zeros(0)
+        return np.asarray(self.booster.predict(statistics, num_threads=torch.get_num_threads()), np.float64)
+
+    def to_tensor(self) -> Tensor:
+        return torch.frombuffer(bytearray(self.text.encode()), dtype=torch.uint8)
+
+    @classmethod
+    def from_tensor(cls, tensor: Tensor) -> BoostedTrees:
+        return cls(tensor.numpy().tobytes().decode())
+
+
+class Forest:
+    """Several boosted models as one of LightGBM's: for few graphs, a call takes longer than its computation."""
+
+    def __init__(self, models: Sequence[BoostedTrees]) -> None:
+        import lightgbm
+
+        heads, bodies, tails = zip(*(_parts(model.text) for model in models), strict=True)
+        numbers = itertools.count()
+        trees = _NUMBERED.sub(lambda _: f"Tree={next(numbers)}\n", "".join(bodies))
+        head = re.sub(r"^tree_sizes=.*\n", "", heads[0], flags=re.MULTILINE)  # without them it reads tree after tree
+        self._booster, self._models = lightgbm.Booster(model_str=head + trees + tails[0]), len(models)
+
+    def predict(self, statistics: Array) -> Array:
+        """Predict the mean ``(B,)`` of the models from statistics ``(B, F)``."""
+        return np.asarray(self._booster.predict(statistics, num_threads=1), np.float64) / self._models
+
+
+def _parts(text: str) -> tuple[str, str, str]:
+    """Split a model into the text before its trees, its trees, and the text after them."""
+    first, last = text.index("\nTree=0\n") + 1, text.index("end of trees")
+    return text[:first], text[first:last], text[last:]
+
+
+PENALTIES = np.logspace(-4, 4, 33)
+"""In mean squares of the columns, times the number of graphs"""
+
+
+@dataclass(frozen=True)
+class Additive:
+    """Ridge regression with a weight for each kind of operation at each value of an attribute.
+
+    It is fitted in the units of the targets, where effects add up, not in those of other parts of a predictor.
+    """
+
+    weights: Tensor
+    """``(F,)``"""
+    offset: Tensor
+    """``()``"""
+    points: Tensor
+    """``(2, P)`` of the scale between targets and learned values; P is 0 where both are equal"""
+
+    @classmethod
+    def fit(cls, counts: Array, learned: Array, scale: TargetScale) -> tuple[Additive, Array]:
+        """Fit counts ``(G, F)`` to scaled targets ``(G,)`` and return the model and its leave-one-out predictions.
+
+        Graphs of equal counts are left out together. The penalty minimises the leave-one-out error, in closed form
+        (Golub, Heath and Wahba 1979).
+        """
+        distinct, inverse, times = np.unique(counts, axis=0, return_inverse=True, return_counts=True)
+        inverse, roots = inverse.reshape(-1), np.sqrt(times)
+        targets = np.bincount(inverse, scale.restore(learned)) / times
+        mean, middle = times @ distinct / times.sum(), float(times @ targets / times.sum())
+        basis, singular, rows = np.linalg.svd((distinct - mean) * roots[:, None], full_matrices=False)
+        centred = (targets - middle) * roots
+        inner = basis.T @ centred
+        unit = float((singular**2).sum()) / max(counts.shape[1], 1) or 1.0
+        best, weights, left_out = np.inf, np.zeros(counts.shape[1]), targets
+        for penalty in PENALTIES * unit:
+            shrinkage = singular**2 / (singular**2 + penalty)
+            leverage = (basis**2 @ shrinkage) + times / times.sum()
+            residuals = (centred - basis @ (shrinkage * inner)) / np.maximum(1 - leverage, 1e-9)
+            if (error := float(np.mean(residuals**2))) < best:
+                best, weights = error, rows.T @ (singular / (singular**2 + penalty) * inner)
+                left_out = targets - residuals / roots
+        points = torch.tensor([scale.targets, scale.learned], dtype=torch.float64)
+        offset = torch.tensor(middle - float(mean @ weights), dtype=torch.float64)
+        return cls(torch.from_numpy(weights), offset, points), scale.learn(left_out[inverse])
+
+    def predict(self, counts: Array) -> Array:
+        """Predict scaled targets ``(B,)`` from counts ``(B, F)``."""
+        return TargetScale.from_json(self.points.tolist()).learn(counts @ self.weights.numpy() + float(self.offset))

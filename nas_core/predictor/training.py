@@ -1,0 +1,338 @@
+"""Training of NN-Former: batches of equal-sized graphs, each graph twice, warm-up and cosine, averaged weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from nas_core.checks import Range, check_fields
+from nas_core.errors import ConfigError
+from nas_core.graph import Graphs
+from nas_core.precision import check_precision, computing_in, tf32
+from nas_core.predictor.artifact import below
+from nas_core.predictor.device import CHOICES, chosen_precision, on_host, uploaded
+from nas_core.predictor.losses import log_loss, pairwise_loss, ranking_loss, relative_loss
+from nas_core.predictor.nn_former.batch import TOKENS, Batch, Topology
+from nas_core.predictor.nn_former.model import NNFormer
+from nas_core.predictor.nn_former.packed import PACKED_FROM, PackedBatch, PackedSet, PackedTopology, packable
+from nas_core.predictor.progress import EVERY
+from nas_core.random_streams import seed_streams
+
+_RANGES = {
+    "epochs": Range(1),
+    "batch_size": Range(1),
+    "copies": Range(1, 2),
+    "lr": Range(0, without=(0,)),
+    "warmup": Range(0, 1, without=(1,)),
+    "final_lr": Range(0, 1),
+    "weight_decay": Range(0),
+    "rank_weight": Range(0),
+    "pair_weight": Range(0),
+    "pair_temperature": Range(0, without=(0,)),
+    "consistency_weight": Range(0),
+    "ema": Range(0, 1, without=(1,)),
+    "clip": Range(0),
+    "seed": Range(0),
+}
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """Settings of a training; the defaults are the paper's for accuracy (its supplement, 2.1)."""
+
+    epochs: int = 3000
+    """Passes over the training graphs."""
+    batch_size: int = 128
+    """Graphs per step."""
+    copies: int = 2
+    """Copies of each graph in its batch: two for the consistency loss."""
+    lr: float = 1e-4
+    """Peak learning rate of AdamW."""
+    warmup: float = 0.1
+    """Share of the steps until the peak, linear from 0: as in the released code the first step has rate 0, it only
+    fills AdamW's moments."""
+    decay: str = field(default="cosine", metadata={"choices": ("cosine", "linear")})
+    """Shape of the learning rate after the peak: cosine or linear."""
+    final_lr: float = 0.1
+    """Learning rate at the end, as a share of the peak. The paper names the cosine alone; its released code stops at a
+    tenth, which the default follows so that the recipe ``paper`` trains as the published models did."""
+    weight_decay: float = 0.01
+    """Weight decay of matrices; vectors (norms, biases) have none."""
+    loss: str = field(default="mse", metadata={"choices": ("mse", "relative", "log")})
+    """mse; for latencies relative: squared relative error, or log: squared difference of logarithms, which is as strict
+    with predictions below as above."""
+    rank_weight: float = 0.2
+    """Weight of the L1 loss of differences to one other graph each."""
+    pair_weight: float = 0.0
+    """Weight of the logistic loss of all pairs in the batch."""
+    pair_temperature: float = 0.02
+    """Difference of predictions that the logistic loss sees as one."""
+    consistency_weight: float = 1.0
+    """Weight of the L1 distance between the two predictions of a graph, which differ by dropout."""
+    ema: float = 0.99
+    """Decay of the averaged weights, which predict in the end; 0: no average."""
+    clip: float = 0.0
+    """Largest norm of the gradient; 0: no limit."""
+    equal_sizes: bool = True
+    """A batch holds graphs of one size (the released code's rule; it sets the number of steps), or of all sizes."""
+    precision: str = field(default="auto", metadata={"choices": CHOICES})
+    """fp32, tf32, bf16 or fp16 for matrix products; auto: bf16 where the device computes in it, else fp32."""
+    seed: int = 0
+    """Seed of weights, dropout and batches."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, "training", _RANGES)
+        if self.consistency_weight and self.copies == 1:
+            raise ConfigError(
+                f"consistency_weight is {self.consistency_weight:g} with one copy of each graph; expected copies=2, or"
+                " consistency_weight=0"
+            )
+
+
+PART_POSITIONS, PART_GRAPHS = 2400, 16
+"""Positions, and least graphs, of the parts that a CPU splits a batch into. The ranking loss then compares graphs of
+one part, a random subset of the batch."""
+SMALL = 32
+"""Nodes of graphs whose masks are kept for the whole training."""
+RESIDENT_BYTES = 2 * 2**30
+"""Adjacency matrices of larger graphs that are kept on a device."""
+
+Part = tuple[Batch | PackedBatch, Topology | PackedTopology, Tensor]
+"""Graphs, their relatives, and their targets ``(B,)``."""
+
+
+class Bucket:
+    """Training graphs that share batches; an accelerator holds all of them."""
+
+    def __init__(self, graphs: Graphs, rows: NDArray[np.int64], targets: NDArray[np.float32], model: NNFormer) -> None:
+        self.config = model.config
+        self.device = next(model.parameters()).device
+        self.graphs = graphs if len(rows) == len(graphs) else graphs.take(rows)
+        self.targets = uploaded(targets[rows], self.device)
+        self.largest = int(self.graphs.sizes.max(initial=0))
+        self.packs = packable(self.config) and self.graphs.sizes.mean() >= PACKED_FROM
+        self.set = PackedSet.of(self.graphs, self.config, self.device) if self.packs else None
+        fits = not on_host(self.device) and len(rows) * self.largest**2 <= RESIDENT_BYTES
+        dense = not self.packs and (self.largest <= SMALL or fits)
+        self.batch = Batch.of(self.graphs, device=self.device) if dense else None
+        small = self.batch is not None and self.largest <= SMALL
+        self.topology = Topology.of(self.batch, self.config) if small and self.batch is not None else None
+
+    def __len__(self) -> int:
+        return len(self.graphs)
+
+    def parts(self, count: int) -> int:
+        """Return the number of parts of a batch of ``count`` graphs: on a CPU their activations fit its cache."""
+        if self.packs or not on_host(self.device):
+            return 1
+        tokens = TOKENS if self.config.readout == "class_token" else 0
+        return math.ceil(count / max(PART_GRAPHS, PART_POSITIONS // (self.largest + tokens)))
+
+    def take(self, chosen: NDArray[np.int64], index: Tensor, copies: int) -> Part:
+        """Return ``copies`` of those graphs, one copy after another; ``index`` is ``chosen`` on the device."""
+        rows, index = np.tile(chosen, copies), index.repeat(copies)
+        if self.set is not None:
+            return *self.set.take(rows, index), self.targets[index]
+        batch = Batch.of(self.graphs, rows, self.device) if self.batch is None else self.batch.take(index)
+        topology = Topology.of(batch, self.config) if self.topology is None else self.topology.take(index)
+        return batch, topology, self.targets[index]
+
+
+CHECKED = EVERY
+"""Steps between two checks of the loss; each check waits for the device."""
+_SCALED = ("scale", "_growth_tracker")
+"""State of torch's scaler of fp16 losses."""
+
+
+class Trainer:
+    """Training of one model on graphs and targets, one update per item of :meth:`steps`.
+
+    On an accelerator a step reads nothing back, so that the host runs ahead of it.
+
+    Raises:
+        ConfigError: the model's device does not compute in the precision.
+    """
+
+    def __init__(
+        self, model: NNFormer, graphs: Graphs, targets: NDArray[np.floating[Any]], config: TrainConfig
+    ) -> None:
+        self.model, self.config = model, config
+        self.device = next(model.parameters()).device
+        self.precision = check_precision(chosen_precision(config.precision, self.device), self.device)
+        values = np.asarray(targets, np.float32)
+        groups = [np.flatnonzero(graphs.sizes == size) for size in np.unique(graphs.sizes)]
+        if not config.equal_sizes:
+            groups = [np.arange(len(graphs))]
+        self.buckets = [Bucket(graphs, rows, values, model) for rows in groups]
+        self.steps_per_epoch = sum(math.ceil(len(bucket) / config.batch_size) for bucket in self.buckets)
+        self.total = config.epochs * self.steps_per_epoch
+        self.done = 0
+        matrices = [p for p in model.parameters() if p.ndim > 1]
+        vectors = [p for p in model.parameters() if p.ndim <= 1]
+        self.optimizer = torch.optim.AdamW(
+            [{"params": matrices, "weight_decay": config.weight_decay}, {"params": vectors, "weight_decay": 0.0}],
+            lr=config.lr,
+            fused=self.device.type in ("cpu", "cuda"),
+        )
+        self.scaler = torch.amp.GradScaler(self.device.type, enabled=self.precision == "fp16")
+        self.averaged = [p.detach().clone() for p in model.parameters()] if config.ema else []
+
+    def steps(self) -> Iterator[Tensor]:
+        """Yield the loss of each remaining update.
+
+        Raises:
+            ConfigError: the loss is no finite number, found at the latest after :data:`CHECKED` steps or at the end.
+            GraphError: a graph has more nodes, or another operation, than the model was built for.
+        """
+        while self.done < self.total:
+            batches = self._epoch()
+            for bucket, chosen, index in batches[self.done % self.steps_per_epoch :]:
+                loss = self._step(bucket, chosen, index)
+                if (self.done % CHECKED == 0 or self.finished) and not math.isfinite(loss):
+                    raise self._diverged(f"the loss is {loss:g}")
+                yield loss
+
+    @property
+    def finished(self) -> bool:
+        """Return whether the last step was taken."""
+        return self.done == self.total
+
+    def check(self) -> None:
+        """Raise a ConfigError if a weight is no finite number."""
+        if not all(bool(torch.isfinite(parameter).all()) for parameter in self.model.parameters()):
+            raise self._diverged("a weight is no finite number")
+
+    def _diverged(self, what: str) -> ConfigError:
+        return ConfigError(
+            f"{what} after step {self.done} of {self.total}: training diverged; give a smaller lr (it is"
+            f" {self.config.lr:g}), or a limit to the gradient with clip (it is {self.config.clip:g})"
+        )
+
+    def _epoch(self) -> list[tuple[Bucket, NDArray[np.int64], Tensor]]:
+        """Draw the batches of the current epoch, as rows on host and device; resumed runs repeat them."""
+        stream, size = (
+            np.random.default_rng([self.config.seed, 1, self.done // self.steps_per_epoch]),
+            self.config.batch_size,
+        )
+        batches = []
+        for bucket in self.buckets:
+            order = stream.permutation(len(bucket))
+            index = uploaded(order, bucket.device)
+            batches += [(bucket, order[i : i + size], index[i : i + size]) for i in range(0, len(bucket), size)]
+        return [batches[i] for i in stream.permutation(len(batches))]
+
+    def _step(self, bucket: Bucket, chosen: NDArray[np.int64], index: Tensor) -> Tensor:
+        config, count = self.config, len(chosen)
+        # Dropout of a step depends on the seed and its number alone.
+        seed_streams((config.seed * 1_000_003 + self.done) % 2**63, self.device)
+        for group in self.optimizer.param_groups:
+            group["lr"] = config.lr * self.rate_share(self.done)
+        self.model.train()
+        self.optimizer.zero_grad(set_to_none=True)
+        parts = bucket.parts(count)
+        with tf32(self.precision == "tf32"):
+            losses = [
+                self._gradients(bucket, rows, part, len(rows) / count)
+                for rows, part in zip(np.array_split(chosen, parts), index.tensor_split(parts), strict=True)
+            ]
+        if config.clip:
+            self.scaler.unscale_(self.optimizer)
+            nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
+        self.scaler.step(self.optimizer)  # in fp16 skipped where a gradient overflowed
+        self.scaler.update()
+        if self.averaged:
+            with torch.no_grad():
+                torch._foreach_lerp_(self.averaged, list(self.model.parameters()), 1 - config.ema)
+        self.done += 1
+        return torch.stack(losses).sum()
+
+    def _gradients(self, bucket: Bucket, chosen: NDArray[np.int64], index: Tensor, share: float) -> Tensor:
+        """Add the gradients of a part of the batch, and return its share of the loss."""
+        batch, topology, target = bucket.take(chosen, index, self.config.copies)
+        with computing_in(self.precision, self.device):
+            predicted = self.model(batch, topology)
+        loss = self.loss_of(predicted, target, len(chosen)) * share
+        self.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+        return loss.detach()
+
+    def loss_of(self, predicted: Tensor, target: Tensor, count: int) -> Tensor:
+        """Return the loss of predictions for two copies of ``count`` graphs."""
+        config = self.config
+        if config.loss == "relative":
+            loss = 2 * relative_loss(predicted, target)
+        elif config.loss == "log":
+            loss = log_loss(predicted, target)
+        else:
+            loss = (predicted - target).square().mean()
+        if config.rank_weight:
+            order = torch.randperm(len(predicted), device=predicted.device)
+            loss = loss + config.rank_weight * ranking_loss(predicted, target, order)
+        if config.pair_weight:
+            loss = loss + config.pair_weight * pairwise_loss(predicted, target, config.pair_temperature)
+        if config.consistency_weight:
+            loss = loss + config.consistency_weight * (predicted[:count] - predicted[count:]).abs().mean()
+        return loss
+
+    def rate_share(self, step: int) -> float:
+        """Return the learning rate of a step as a share of the peak."""
+        config, warm = self.config, self.config.warmup * self.total
+        if step < warm:
+            return step / warm
+        along = (step - warm) / max(1.0, self.total - warm)
+        falling = 0.5 * (1 + math.cos(math.pi * along)) if config.decay == "cosine" else 1 - along
+        return config.final_lr + (1 - config.final_lr) * falling
+
+    def state(self) -> dict[str, Tensor]:
+        """Return all that changes during training, by name; a trainer with equal arguments resumes from it identically.
+
+        Raises:
+            ConfigError: a weight is no finite number.
+        """
+        self.check()
+        named = {"done": torch.tensor(self.done)}
+        named |= {f"model.{name}": value for name, value in self.model.state_dict().items()}
+        named |= {f"averaged.{i}": value for i, value in enumerate(self.averaged)}
+        for i, entry in self.optimizer.state_dict()["state"].items():
+            named |= {f"optimizer.{i}.{name}": value for name, value in entry.items()}
+        scale = self.scaler.state_dict()
+        return named | {f"scaler.{name}": torch.tensor(scale[name]) for name in _SCALED if name in scale}
+
+    def restore(self, named: dict[str, Tensor]) -> None:
+        """Invert :meth:`state`.
+
+        Raises:
+            KeyError, RuntimeError, ValueError: the state is of another training.
+        """
+        self.model.load_state_dict(below("model.", named))
+        self.averaged = [named[f"averaged.{i}"].to(x.device) for i, x in enumerate(self.averaged)]
+        moments: dict[int, dict[str, Tensor]] = {}
+        for name, value in named.items():
+            if name.startswith("optimizer."):
+                _, index, moment = name.split(".", 2)
+                moments.setdefault(int(index), {})[moment] = value
+        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": moments})
+        if self.scaler.is_enabled():
+            scales = {name: named[f"scaler.{name}"].item() for name in _SCALED}
+            self.scaler.load_state_dict({**self.scaler.state_dict(), **scales})
+        done = int(named["done"])
+        if not 0 <= done <= self.total:
+            raise ValueError(f"step {done} of {self.total}")
+        self.done = done
+
+    def settle(self) -> None:
+        """Load the averaged weights into the model.
+
+        Raises:
+            ConfigError: a weight is no finite number.
+        """
+        self.check()
+        if self.averaged:
+            with torch.no_grad():
+                torch._foreach_copy_(list(self.model.parameters()), self.averaged)

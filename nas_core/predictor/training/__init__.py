@@ -1,1 +1,0 @@
-"""Training of predictors: data order, losses, checkpoints, learning curves."""

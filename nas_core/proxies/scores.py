@@ -1,0 +1,234 @@
+"""The seven zero-cost proxies: params, flops, synflow, nwot, jacov, grad_norm, snip.
+
+Definitions follow Abdelfattah et al., "Zero-Cost Proxies for Lightweight NAS", ICLR 2021, section 3.2. Weights are
+matrices and kernels, without biases and gains.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.overrides import TorchFunctionMode
+from torch.utils.flop_counter import FlopCounterMode
+
+from nas_core.errors import ConfigError
+from nas_core.proxies.trial import Proxy, Trial, gradients_of
+
+_NORMS: frozenset[Any] = frozenset(
+    {F.batch_norm, F.layer_norm, F.group_norm, F.instance_norm, F.rms_norm, torch.layer_norm, torch.batch_norm}
+)
+_ACTIVATIONS: frozenset[Any] = frozenset(
+    {
+        F.relu, F.relu6, F.leaky_relu, F.elu, F.gelu, F.silu, F.hardswish, F.mish, F.selu, F.celu, F.prelu, F.rrelu,
+        torch.relu, torch.relu_, Tensor.relu, Tensor.relu_,
+    }
+)  # fmt: skip
+_SOFTMAX: frozenset[Any] = frozenset({F.softmax, torch.softmax, Tensor.softmax, F.scaled_dot_product_attention})
+_POOLS: frozenset[Any] = frozenset(
+    {
+        F.avg_pool1d, F.avg_pool2d, F.avg_pool3d, F.max_pool1d, F.max_pool2d, F.max_pool3d,
+        torch.max_pool1d, torch.max_pool2d, torch.max_pool3d,
+    }
+)  # fmt: skip
+_COUNTED = 2
+"""Samples that FLOPs are counted on; batch norms need two."""
+_LEAST_EIGENVALUE = 1e-5
+"""nwot: samples with the same code in all units would make the determinant 0."""
+_JACOV_K = 1e-5
+"""jacov: k of the paper, which keeps the score of an eigenvalue of 0 finite."""
+_LEAST_FLOW = 1e-300
+"""synflow: a network without any flow has the logarithm of this."""
+
+_Called = Callable[..., Any]
+
+
+class _Intercept(TorchFunctionMode):
+    """Calls ``replacement(function, args, kwargs)`` in place of each of the given functions."""
+
+    def __init__(
+        self, functions: frozenset[Any], replacement: Callable[[_Called, Sequence[Any], Mapping[str, Any]], Any]
+    ) -> None:
+        super().__init__()
+        self._functions, self._replacement = functions, replacement
+
+    def __torch_function__(
+        self, func: _Called, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        return self._replacement(func, args, kwargs) if func in self._functions else func(*args, **kwargs)
+
+
+def _first(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor:
+    tensor: Tensor = args[0] if args else kwargs["input"]
+    return tensor
+
+
+def _proxy(name: str, purpose: str) -> Callable[[Callable[[Trial], float]], Proxy]:
+    def proxy(score: Callable[[Trial], float]) -> Proxy:
+        made: Proxy = type(name, (Proxy,), {"name": name, "purpose": purpose, "score": staticmethod(score)})()
+        return made
+
+    return proxy
+
+
+@_proxy("params", "number of parameters")
+def params(trial: Trial) -> float:
+    """Count all parameters, those of unreachable operations included; a shared one counts once."""
+    return float(sum(parameter.numel() for parameter in trial.network.parameters()))
+
+
+@_proxy("flops", "FLOPs of one sample")
+def flops(trial: Trial) -> float:
+    """Count the FLOPs of one sample, two for each multiply-add.
+
+    Counted are matrix products, convolutions, batch norms (a multiply-add for each number) and pooling (one for each
+    number of a window). The published counts of NAS-Bench-201 differ, with the same order of cells.
+    """
+    multiply_adds: list[int] = []
+
+    def count(function: _Called, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        output: Tensor = function(*args, **kwargs)
+        window = 1 if function is F.batch_norm else _window(output.dim() - 2, args, kwargs)
+        multiply_adds.append(output.numel() * window)
+        return output
+
+    counter = FlopCounterMode(display=False)
+    inputs = tuple(tensor[:_COUNTED] for tensor in trial.inputs)
+    with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), counter, _Intercept(_POOLS | {F.batch_norm}, count):
+        trial.logits(trial.tensors(), inputs)
+    return (counter.get_total_flops() + 2 * sum(multiply_adds)) / _COUNTED
+
+
+def _window(dimensions: int, args: Sequence[Any], kwargs: Mapping[str, Any]) -> int:
+    """Return how many numbers a pooling reads for each of its results."""
+    size = args[1] if len(args) > 1 else kwargs["kernel_size"]
+    sizes = [size] if isinstance(size, int) else list(size)
+    return math.prod(sizes * dimensions if len(sizes) == 1 else sizes)
+
+
+@_proxy("grad_norm", "norms of the loss's gradient, summed over layers")
+def grad_norm(trial: Trial) -> float:
+    """Sum the Euclidean norms of the loss's gradient over layers."""
+    return _total([gradient.norm() for _, gradient in trial.sensitivities])
+
+
+@_proxy("snip", "weight times gradient of the loss, absolute, summed over weights")
+def snip(trial: Trial) -> float:
+    """Sum the absolute product of weight and gradient over all weights (Lee et al., "SNIP", ICLR 2019)."""
+    return _total([(weight * gradient).abs().sum() for weight, gradient in trial.sensitivities])
+
+
+def _total(parts: list[Tensor]) -> float:
+    return float(torch.stack([part.float() for part in parts]).sum())
+
+
+@_proxy("nwot", "log-determinant of how alike units react to the samples of a batch")
+def nwot(trial: Trial) -> float:
+    """Return the log-determinant of the kernel ``(B, B)`` of units that react alike to two samples.
+
+    Mellor et al., "Neural Architecture Search without Training", ICML 2021, section 3. A unit is active where the input
+    of its activation is above 0. Units of all activations count. Eigenvalues count as 1e-5 at least, so that the score
+    of a network with equal answers to all samples is finite (published: minus infinity).
+    """
+    kernels: list[Tensor] = []
+
+    def compare(function: _Called, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        units = _first(args, kwargs)
+        if units.dim() > 1 and len(units) % trial.batch == 0:
+            active = (units.detach() > 0).reshape(trial.batch, -1).float()
+            kernel = active @ active.mT + (1 - active) @ (1 - active).mT
+            kernels.append(kernel if kernel.device.type == "mps" else kernel.double())
+        return function(*args, **kwargs)
+
+    with torch.no_grad(), _Intercept(_ACTIVATIONS, compare):
+        trial.logits(trial.tensors())
+    if not kernels:
+        raise ConfigError("nwot reads activations such as relu and gelu, and the network calls none; leave nwot out")
+    return float(torch.linalg.eigvalsh(torch.stack(kernels).sum(0).cpu()).clamp(min=_LEAST_EIGENVALUE).log().sum())
+
+
+@_proxy("jacov", "how little the gradients of the outputs for the samples' inputs correlate")
+def jacov(trial: Trial) -> float:
+    """Return minus the sum of ``log(v + k) + 1 / (v + k)`` over the eigenvalues v of the correlations of Jacobians.
+
+    Mellor et al., first version (2020). The Jacobian of a sample is the gradient of the sum of all outputs of the batch
+    for the sample's input: through batch norms samples act on each other. Tokens are replaced by their embeddings.
+    Constant Jacobians count as fully correlated (published score: -1e8). Without correlation the score is about -B.
+    """
+    tensors, sources = trial.tensors(), list[Tensor]()
+    inputs = tuple(tensor.detach().clone().requires_grad_(tensor.is_floating_point()) for tensor in trial.inputs)
+    tokens = [id(tensor) for tensor in inputs if not tensor.is_floating_point()]
+
+    def embed(function: _Called, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        embedded = function(*args, **kwargs)
+        if id(_first(args, kwargs)) in tokens and embedded.requires_grad:
+            sources.append(embedded)
+        return embedded
+
+    with _Intercept(frozenset({F.embedding}), embed):
+        logits = trial.logits(tensors, inputs)
+    sources += [tensor for tensor in inputs if tensor.is_floating_point()]
+    if not sources:
+        raise ConfigError(
+            "jacov reads gradients for images or embedded tokens, and the network has none; leave jacov out"
+        )
+    gradients = [gradient.reshape(trial.batch, -1) for gradient in gradients_of(logits.sum(), sources)]
+    rows = torch.cat(gradients, 1).cpu().double()
+    centred = rows - rows.mean(1, keepdim=True)
+    norms = centred.norm(dim=1, keepdim=True)
+    unit = centred / norms.clamp(min=torch.finfo(rows.dtype).tiny)
+    constant = (norms == 0) | (norms == 0).mT
+    correlations = torch.where(constant, 1.0, unit @ unit.mT)
+    values = torch.linalg.eigvalsh(correlations).clamp(min=0) + _JACOV_K
+    return -float((values.log() + 1 / values).sum())
+
+
+@_proxy("synflow", "flow of ones through absolute weights to the output, as a logarithm")
+def synflow(trial: Trial) -> float:
+    """Return the logarithm of the sum over all weights of ``|w| * dR/d|w|``, R the sum of the outputs for ones.
+
+    Tanaka et al., "Pruning neural networks without any data by iteratively conserving synaptic flow", NeurIPS 2020.
+    Parameters and buffers are taken without sign, in float64. Norms pass their input through. Networks that read tokens
+    get the first row of the batch in place of ones. The output of a softmax counts as constant, except inside of
+    ``nn.MultiheadAttention``, one function of torch. Published values are 0 for a cell without any flow.
+    """
+    exact = torch.float32 if trial.inputs[0].device.type == "mps" else torch.float64  # mps has no doubles
+    tensors = {name: _unsigned(tensor) for name, tensor in trial.tensors(exact).items()}
+    inputs = tuple(
+        torch.ones_like(tensor[:1], dtype=exact) if tensor.is_floating_point() else tensor[:1]
+        for tensor in trial.inputs
+    )
+    with sdpa_kernel(SDPBackend.MATH), _Intercept(_NORMS | _SOFTMAX, _linear):  # fused gradients overflow
+        output = trial.logits(tensors, inputs).sum()
+        weights = trial.weights(tensors)
+        flows = [
+            (weight.detach() * flow).abs().sum()
+            for weight, flow in zip(weights, gradients_of(output, weights), strict=True)
+        ]
+    total = float(torch.stack(flows).sum()) if flows else 0.0
+    return math.log(max(total, _LEAST_FLOW))
+
+
+def _unsigned(tensor: Tensor) -> Tensor:
+    absolute = tensor.detach().abs() if tensor.is_floating_point() else tensor
+    return absolute.requires_grad_(tensor.requires_grad)
+
+
+def _linear(function: _Called, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Pass the input of a norm through; compute a softmax on constants, attention on constant queries and keys."""
+    if function in _NORMS:
+        return _first(args, kwargs)
+    values = 2 if function is F.scaled_dot_product_attention else None
+    fixed = [argument if place == values else _detached(argument) for place, argument in enumerate(args)]
+    named = {name: argument if name == "value" else _detached(argument) for name, argument in kwargs.items()}
+    return function(*fixed, **named)
+
+
+def _detached(argument: Any) -> Any:
+    return argument.detach() if isinstance(argument, Tensor) else argument

@@ -1,0 +1,87 @@
+"""Short attention equals the library's, for scores of any size."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from nas_core.predictor import NNFormerConfig
+from nas_core.predictor.nn_former.attend import SHORT, attend, dropout, short_softmax
+from nas_core.predictor.nn_former.packed import PackedTopology
+
+SCALES = (1.0, 30.0, 1000.0)
+
+
+def plain(projected: Tensor, heads: int, mask: Tensor | None) -> Tensor:
+    """In float64, with the definition."""
+    batch, length, width = projected.shape
+    q, k, v = projected.view(batch, length, 3, heads, -1).permute(2, 0, 3, 1, 4)
+    scores = q @ k.mT * q.shape[-1] ** -0.5
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    return (scores.softmax(-1) @ v).transpose(1, 2).reshape(batch, length, width // 3)
+
+
+@pytest.mark.parametrize("length", [1, 9, SHORT + 3])
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("masked", [False, True])
+def test_outputs_and_gradients(length: int, scale: float, masked: bool) -> None:
+    torch.manual_seed(0)
+    given = torch.randn(5, length, 3 * 16)
+    given[..., :16] *= scale
+    mask = (torch.rand(5, 4, length, length) < 0.5) | torch.eye(length, dtype=torch.bool) if masked else None
+    weighting = torch.randn(5, length, 16)
+    results = []
+    for function, x in ((attend, given.clone()), (plain, given.double())):
+        x.requires_grad_()
+        mixed = function(x, 4, mask)
+        (mixed * weighting).sum().backward()
+        assert x.grad is not None
+        results.append((mixed.double(), x.grad.double()))
+    (ours, gradient), (expected, wanted) = results
+    torch.testing.assert_close(ours, expected, rtol=1e-3, atol=1e-5 * scale)
+    torch.testing.assert_close(gradient, wanted, rtol=1e-3, atol=1e-5 * scale * float(wanted.abs().max()))
+
+
+def test_a_masked_score_of_any_size_has_no_weight() -> None:
+    q, k = torch.ones(1, 2, 1), torch.tensor([[[1.0], [500.0], [-300.0]]])
+    mask = torch.tensor([[[[True, False, True], [True, True, True]]]])
+    weights = short_softmax(q, k, mask)
+    torch.testing.assert_close(weights, torch.tensor([[[1.0, 0, 0], [0, 1.0, 0]]]))
+    torch.testing.assert_close(short_softmax(q, -k * 300, mask.float())[0, 0], torch.tensor([0.0, 0, 1.0]))
+    apart = torch.tensor([[[-200.0], [-201.0], [-500.0]]])
+    torch.testing.assert_close(short_softmax(q, apart, None)[0, 0], torch.tensor([0.7310586, 0.2689414, 0.0]))
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_packed_graphs_with_large_scores(scale: float) -> None:
+    torch.manual_seed(1)
+    nodes = 40
+    adjacency = np.triu(np.random.default_rng(0).random((nodes, nodes)) < 0.2, 1)
+    topology = PackedTopology.of(np.argwhere(adjacency), [nodes], NNFormerConfig.latency(), "cpu")
+    given = torch.randn(1, nodes, 3 * 16)
+    given[..., :16] *= scale
+    ahead = torch.from_numpy(adjacency).float()
+    kinds = torch.stack([ahead, ahead.T, ahead.T @ ahead, ahead @ ahead.T])[None]
+    mask = (kinds > 0) | torch.eye(nodes, dtype=torch.bool)
+    first, second = given.clone().requires_grad_(), given.double().requires_grad_()
+    ours, expected = topology.attend(first, 4, 0.0), plain(second, 4, mask)
+    torch.testing.assert_close(ours.double(), expected, rtol=1e-3, atol=1e-5 * scale)
+    weighting = torch.randn(1, nodes, 16)
+    (ours * weighting).sum().backward()
+    (expected * weighting).sum().backward()
+    assert first.grad is not None and second.grad is not None
+    largest = float(second.grad.abs().max())
+    torch.testing.assert_close(first.grad.double(), second.grad, rtol=1e-3, atol=1e-5 * scale * largest)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("probability", [0.05, 0.5])
+def test_dropout_has_its_probability_and_keeps_the_mean(probability: float, dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    dropped = dropout(torch.ones(400, 501, dtype=dtype), probability, True).float()
+    assert (dropped == 0).float().mean().item() == pytest.approx(probability, abs=4e-3)
+    assert dropped.mean().item() == pytest.approx(1.0, abs=1e-2) and len(dropped.unique()) == 2
+    assert dropout(dropped, probability, False) is dropped

@@ -1,0 +1,139 @@
+"""NN-Former against its reference written from the equations, and what must hold for any graph."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from benchmarks.parts.plain_nnformer import codes_of, plain_forward
+from nas_core.graph import Graphs
+from nas_core.predictor import Batch, NNFormer, NNFormerConfig
+from nas_core.predictor.nn_former.config import ATTENTION, FEED_FORWARD, POSITION
+from nas_core.predictor.nn_former.model import LogReadout, scale_of, standardised
+from nas_core.predictor.nn_former.naive import naive_prediction
+from nas_core.predictor.nn_former.packed import PackedBatch
+from tests.predictor.graphs import lively, random_graphs
+
+SMALL = {"dim": 32, "depth": 3}
+CASES = {
+    "accuracy, paper": NNFormerConfig.accuracy(**SMALL),
+    "accuracy, as released": NNFormerConfig.accuracy(sibling_mask="as_released", **SMALL),
+    "latency": NNFormerConfig.latency(layer_scale=0.5, **SMALL),
+    "accuracy with features": NNFormerConfig.accuracy(attributes=8, shapes=4, static=4, **SMALL),
+}
+MIXED = (1, 7, 2, 5, 12, 7, 3)
+
+
+def graphs_for(config: NNFormerConfig, sizes: tuple[int, ...] = MIXED, **more: float) -> Graphs:
+    return random_graphs(sizes, features=config.attributes > 0, **more)  # type: ignore[arg-type]
+
+
+def test_sizes_of_the_published_models() -> None:
+    counts = [
+        sum(p.numel() for p in NNFormer(c).parameters()) for c in (NNFormerConfig.accuracy(), NNFormerConfig.latency())
+    ]
+    assert counts == [4_934_081, 10_104_321]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_outputs_and_gradients_equal_the_reference(name: str) -> None:
+    config = CASES[name]
+    model, graphs = lively(config), Graphs.of([*graphs_for(config), *graphs_for(config, (4, 6), density=0.0)])
+    weighting = torch.linspace(-1, 2, len(graphs))
+    predicted = model(Batch.of(graphs))
+    (predicted * weighting).sum().backward()
+    gradients = {n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None}
+    model.zero_grad()
+    expected = torch.stack([naive_prediction(model, graph) for graph in graphs])
+    (expected * weighting).sum().backward()
+    torch.testing.assert_close(predicted, expected, atol=2e-5, rtol=2e-5)
+    assert predicted.std() > 1e-3, "a constant model would prove nothing"
+    for parameter_name, parameter in model.named_parameters():
+        assert parameter.grad is not None, parameter_name
+        scale = float(parameter.grad.abs().max()) + 1e-6
+        torch.testing.assert_close(gradients[parameter_name], parameter.grad, atol=1e-4 * scale, rtol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["accuracy, as released", "latency"])
+def test_reference_equals_the_released_computation(name: str) -> None:
+    """Two texts of one model: equation by equation, and as the released code computes batches."""
+    config = CASES[name]
+    model, graphs = lively(config), graphs_for(config, (7,) * 5)
+    with torch.no_grad():
+        expected = torch.stack([naive_prediction(model, graph) for graph in graphs])
+        torch.testing.assert_close(plain_forward(model, codes_of(model, graphs)), expected, atol=2e-5, rtol=2e-5)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_order_of_nodes_does_not_matter(name: str) -> None:
+    config = CASES[name]
+    model, graphs = lively(config), graphs_for(config)
+    stream = np.random.default_rng(2)
+    shuffled = Graphs.of([graph.permuted(stream.permutation(len(graph))) for graph in graphs])
+    with torch.no_grad():
+        torch.testing.assert_close(model(Batch.of(shuffled)), model(Batch.of(graphs)), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("attention", ATTENTION)
+@pytest.mark.parametrize("feed_forward", FEED_FORWARD)
+def test_every_ablation_trains_and_ignores_padding(attention: str, feed_forward: str) -> None:
+    config = NNFormerConfig.accuracy(attention=attention, feed_forward=feed_forward, **SMALL)
+    model, graphs = lively(config), graphs_for(config)
+    together = model(Batch.of(graphs))
+    alone = torch.cat([model(Batch.of(graphs[i : i + 1])) for i in range(len(graphs))])
+    torch.testing.assert_close(together, alone, atol=2e-5, rtol=2e-5)
+    together.square().sum().backward()
+    assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in model.parameters())
+
+
+@pytest.mark.parametrize("position", POSITION[1:])
+def test_position_codes_depend_on_the_topology(position: str) -> None:
+    model = lively(NNFormerConfig.accuracy(position=position, **SMALL))
+    graphs = random_graphs((6, 6))
+    with torch.no_grad():
+        together = model(Batch.of(graphs))
+        alone = torch.cat([model(Batch.of(graphs[i : i + 1])) for i in range(2)])
+    torch.testing.assert_close(together, alone, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("readout", ["sum", "logarithm"])
+@pytest.mark.parametrize("attention", ["siblings", "global"])
+def test_packed_graphs_equal_padded_ones(attention: str, readout: str) -> None:
+    config = replace(CASES["latency"], attention=attention, readout=readout)
+    model, graphs = lively(config), random_graphs((40, 1, 75, 23), 1, features=True, density=0.05)
+    dense = model(Batch.of(graphs))
+    dense.sum().backward()
+    gradients = [p.grad.clone() for p in model.parameters()]  # type: ignore[union-attr]
+    model.zero_grad()
+    packed = model(PackedBatch.of(graphs))
+    packed.sum().backward()
+    torch.testing.assert_close(packed, dense, atol=1e-5, rtol=1e-5)
+    for parameter, gradient in zip(model.parameters(), gradients, strict=True):
+        assert parameter.grad is not None
+        torch.testing.assert_close(parameter.grad, gradient, atol=1e-5 * float(gradient.abs().max()) + 1e-7, rtol=1e-3)
+
+
+def test_scale_of_the_training_networks() -> None:
+    graphs = random_graphs(tuple(range(3, 13)) * 4, features=True)
+    latency = np.exp(np.linspace(-2, 4, len(graphs)))
+    model = NNFormer(NNFormerConfig.latency(dim=32, readout="logarithm")).eval()
+    model.logarithm.set_scale(graphs, torch.from_numpy(latency))
+    torch.nn.init.zeros_(model.logarithm.head.weight)
+    with torch.no_grad():
+        np.testing.assert_allclose(model(Batch.of(graphs)), np.exp(np.log(latency).mean()), rtol=1e-5)
+        torch.nn.init.ones_(model.logarithm.head.bias)
+        assert model(Batch.of(graphs))[0].item() == pytest.approx(np.exp(1 + np.log(latency).std(ddof=1)), rel=1e-5)
+
+
+def test_features_that_are_equal_in_all_training_networks_are_ignored() -> None:
+    readout = LogReadout(8, 2).eval()
+    values = torch.stack([torch.zeros(50), torch.linspace(-1, 1, 50), torch.linspace(0, 3, 50)])
+    readout.scale.copy_(scale_of(values))
+    total, ones, fours = 10 * torch.rand(3, 16), torch.ones(3, 2), torch.tensor([[4.0, 1.0]] * 3)
+    assert torch.equal(readout(total, ones), readout(total, fours))
+    assert not torch.equal(readout(total, ones), readout(total, fours.flip(1)))
+    scaled = standardised(torch.tensor([[7.0, 0.0, 1.5]]), readout.scale)
+    torch.testing.assert_close(scaled, torch.zeros(1, 3))

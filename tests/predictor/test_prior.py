@@ -1,0 +1,78 @@
+"""The prior: of the package, of one's own benchmarks, fitted further, in files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nas_core.errors import DataError
+from nas_core.graph import Graph, described, nasbench201_graphs
+from nas_core.predictor import NNFormerPredictor, kendall_tau, load_accuracy_model
+from nas_core.predictor.prior import FILE, Benchmark, Prior, read_prior, write_prior
+from nas_core.predictor.statistics.operation_features import operation_features
+
+CELLS = nasbench201_graphs(np.random.default_rng(0).integers(0, 5, (120, 6)))
+FEATURES = operation_features(CELLS)
+GOOD = np.array([3.0 * (g.ops == 2).sum() + (g.ops == 1).sum() - (g.ops == 3).sum() for g in CELLS])
+"""Spatial convolutions help, pooling does not."""
+
+
+@pytest.fixture(scope="module")
+def prior() -> Prior:
+    return Prior.fit([Benchmark(FEATURES, GOOD), Benchmark(FEATURES, 100 * GOOD + 7, 0.5)])
+
+
+def test_untrained_networks_are_ordered() -> None:
+    predictor = NNFormerPredictor("prior")
+    predicted = predictor.predict(CELLS)
+    assert predicted.shape == (120,) and kendall_tau(predicted, GOOD) > 0.6
+    assert predictor.predict(list(CELLS)[:1]) == pytest.approx(predicted[:1])
+    chain = Graph([0, 1, 1, 2], [(0, 1), (1, 2), (2, 3)])
+    small, large = (described(chain, ["input", name, "output"]) for name in ("avg_pool_3x3", "mbconv_k5_e6"))
+    assert predictor.predict([large])[0] > predictor.predict([small])[0]
+
+
+def test_a_fit_corrects_the_prior(tmp_path: Path) -> None:
+    odd = GOOD + 4.0 * np.array([(g.ops == 3).sum() for g in CELLS])  # here pooling helps
+    before = kendall_tau(NNFormerPredictor("prior").predict(CELLS[30:]), odd[30:])
+    fitted = NNFormerPredictor("prior", processes=2, trees=1).fit(CELLS[:30], odd[:30])
+    alone = NNFormerPredictor("statistics", processes=2, trees=1).fit(CELLS[:30], odd[:30])
+    after = kendall_tau(fitted.predict(CELLS[30:]), odd[30:])
+    assert after > before + 0.1 and after > kendall_tau(alone.predict(CELLS[30:]), odd[30:]) - 0.05
+    values, deviation = fitted.predict_with_spread(CELLS[30:])
+    assert np.isfinite(values).all() and (deviation > 0).all()
+    assert list(fitted.predict_parts(CELLS[30:])) == ["described processes", "processes", "trees"]
+    fitted.save(tmp_path / "p.safetensors")
+    assert np.array_equal(load_accuracy_model(tmp_path / "p.safetensors").predict(CELLS[30:]), values)
+
+
+def test_a_wrong_prior_has_no_weight() -> None:
+    fitted = NNFormerPredictor("prior", processes=2, trees=1).fit(CELLS[:60], -GOOD[:60])
+    assert fitted.statistics is not None and fitted.statistics.slope == 0
+    assert kendall_tau(fitted.predict(CELLS[60:]), -GOOD[60:]) > 0.7
+
+
+def test_scales_of_benchmarks_do_not_matter(prior: Prior) -> None:
+    same = Prior.fit([Benchmark(FEATURES, np.exp(GOOD)), Benchmark(FEATURES, GOOD, 0.5)])
+    columns = prior.columns(FEATURES)
+    assert np.array_equal(columns, same.columns(FEATURES))
+    assert kendall_tau(columns[:, 0], GOOD) > 0.7 and columns.shape == (120, prior.width)
+
+
+def test_files(tmp_path: Path, prior: Prior) -> None:
+    path = tmp_path / "prior.safetensors"
+    write_prior(path, prior, [{"name": "ours", "networks": 120, "source": "here", "licence": "none"}])
+    again, header = read_prior(path)
+    assert np.array_equal(again.columns(FEATURES), prior.columns(FEATURES))
+    assert header["benchmarks"][0]["name"] == "ours"
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(DataError, match="no whole safetensors"):
+        read_prior(path)
+
+
+def test_the_shipped_file_names_its_sources() -> None:
+    _, header = read_prior(FILE)
+    assert FILE.stat().st_size < 20e6 and len(header["benchmarks"]) >= 5
+    assert all(part["source"] and part["licence"] and part["networks"] > 0 for part in header["benchmarks"])

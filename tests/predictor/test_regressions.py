@@ -1,0 +1,168 @@
+"""Gaussian process, boosted trees and additive model, and the statistics model of all three."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import Ridge
+
+from nas_core.graph import Graph, Graphs, nasbench201_graphs
+from nas_core.predictor import NNFormerPredictor, kendall_tau
+from nas_core.predictor.statistics import model as model_module
+from nas_core.predictor.statistics import regressions as module
+from nas_core.predictor.statistics.model import UNSCALED, StatisticsModel
+from nas_core.predictor.statistics.operation_features import FEATURES
+from nas_core.predictor.statistics.regressions import Additive, BoostedTrees, GaussianProcess, tensors_of
+from nas_core.predictor.targets import TargetScale
+from tests.predictor.graphs import random_graphs
+
+LAYERS, KINDS = 6, 4
+CELLS = nasbench201_graphs(np.random.default_rng(0).integers(0, 5, (60, 6)))
+GOOD = np.array([float((graph.ops == 2).sum() - (graph.ops == 3).sum()) for graph in CELLS])
+
+
+def points(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    values = np.random.default_rng(seed).normal(size=(count, 6))
+    return values, np.sin(2 * values[:, 0]) + np.cos(values[:, 1])  # four columns are noise
+
+
+def test_a_process_finds_what_matters() -> None:
+    process = GaussianProcess.fit(*points(120, 0))
+    unseen, expected = points(400, 1)
+    assert np.corrcoef(process.predict(unseen), expected)[0, 1] > 0.95
+    rates = process.rates.numpy()
+    assert rates[:2].min() > 2 * rates[2:].max()
+
+
+def test_points_that_predict_are_capped(monkeypatch: pytest.MonkeyPatch) -> None:
+    values, targets = points(200, 0)
+    monkeypatch.setattr(module, "MOST", 90)
+    few, again, other = (GaussianProcess.fit(values, targets, seed) for seed in (3, 3, 4))
+    assert few.points.shape == (90, 6) and few.weights.shape == (90,)
+    assert few.points.equal(again.points) and not few.points.equal(other.points)
+    assert np.abs(few.predict(values) - targets).mean() < 0.15
+
+
+def test_constant_columns_are_ignored() -> None:
+    values, targets = points(40, 0)
+    values[:, 3] = 7.0
+    process, unseen = GaussianProcess.fit(values, targets), points(9, 2)[0]
+    moved = unseen.copy()
+    moved[:, 3] += 100
+    np.testing.assert_allclose(process.predict(moved), process.predict(unseen))
+
+
+def test_predictions_are_those_of_the_kernel_in_float64() -> None:
+    process, (unseen, _) = GaussianProcess.fit(*points(300, 0)), points(500, 1)
+    standard = ((torch.from_numpy(unseen) - process.mean) / process.deviation).clamp(-5, 5) * process.rates
+    smooth, linear, _ = process.variances
+    squares = (standard[:, None] - process.points).square().sum(-1)
+    kernel = smooth * torch.exp(-squares / 2) + linear * standard @ process.points.T
+    expected = (kernel @ process.weights).numpy()
+    np.testing.assert_allclose(process.predict(unseen), expected, atol=1e-4)
+    np.testing.assert_allclose(process.predict(unseen[:3]), expected[:3], atol=1e-4)
+
+
+def test_the_gradient_of_the_likelihood_is_that_of_autograd() -> None:
+    values, targets = (torch.from_numpy(part) for part in points(40, 0))
+    logarithms = torch.tensor([-0.5, 0.1, -1.0, 0.3, -0.2, 0.0, 0.2, -1.0, -2.0], dtype=torch.float64)
+    logarithms.requires_grad_()
+    rates, (smooth, linear, noise) = logarithms[:-3].exp(), logarithms[-3:].exp()
+    scaled = values * rates
+    squares = (scaled[:, None] - scaled).square().sum(-1)
+    kernel = smooth * torch.exp(-squares / 2) + linear * scaled @ scaled.T
+    kernel = kernel + (noise + module.NOISE) * torch.eye(40, dtype=torch.float64)
+    (0.5 * targets @ torch.linalg.solve(kernel, targets) + 0.5 * torch.logdet(kernel)).backward()
+    gradient = module._gradient(values, targets, logarithms.detach().exp())  # the optimiser hides a wrong one
+    torch.testing.assert_close(gradient, logarithms.grad)
+
+
+def test_trees_learn_a_threshold_and_come_back_from_bytes() -> None:
+    stream = np.random.default_rng(0)
+    values, unseen = stream.normal(size=(200, 6)), stream.normal(size=(300, 6))
+    trees = BoostedTrees.fit(values, np.where(values[:, 2] > 0.5, 1.0, -1.0))
+    assert np.mean((trees.predict(unseen) > 0) == (unseen[:, 2] > 0.5)) > 0.97
+    again = BoostedTrees.from_tensor(trees.to_tensor())
+    np.testing.assert_array_equal(again.predict(unseen), trees.predict(unseen))
+    assert trees.predict(unseen[:0]).shape == (0,)
+
+
+def chains(count: int) -> tuple[Graphs, np.ndarray, np.ndarray]:
+    """Chains with places as attributes, their layers one-hot, and sums of costs of each layer in its place."""
+    stream = np.random.default_rng(0)
+    ops, costs = stream.integers(0, KINDS, (count, LAYERS)), stream.lognormal(0, 2, (LAYERS, KINDS))
+    links, places = [(i, i + 1) for i in range(LAYERS - 1)], [[float(i)] for i in range(LAYERS)]
+    graphs = Graphs.of([Graph(row, links, attributes=places) for row in ops])
+    return graphs, np.eye(KINDS)[ops].reshape(count, -1), costs[np.arange(LAYERS), ops].sum(1)
+
+
+def test_sums_are_learned_through_any_scale() -> None:
+    _, counts, values = chains(200)
+    scale = TargetScale.fitted("normal", values[:80])
+    part, left_out = Additive.fit(counts[:80], scale.learn(values[:80]), scale)
+    assert np.allclose(scale.restore(part.predict(counts[80:])), values[80:], rtol=0.05, atol=0.5)
+    assert kendall_tau(left_out, values[:80]) > 0.95 and left_out.shape == (80,)
+    again = Additive(**tensors_of(part))
+    np.testing.assert_array_equal(again.predict(counts), part.predict(counts))
+
+
+def test_graphs_are_left_out_one_by_one_with_their_equals() -> None:
+    _, counts, values = chains(30)
+    noisy = values + np.random.default_rng(1).normal(0, 5, 30)
+    part, left_out = Additive.fit(counts, noisy, UNSCALED)
+    others, centred, weights = np.arange(30) != 7, counts - counts.mean(0), part.weights.numpy()
+    pull = centred.T @ (noisy - noisy.mean() - centred @ weights)  # X'(y - Xw) = penalty w
+    again = Ridge(alpha=float(pull @ weights / (weights @ weights))).fit(counts[others], noisy[others])
+    assert left_out[7] == pytest.approx(again.predict(counts[7:8])[0], rel=0.05)
+    _, repeated = Additive.fit(np.repeat(counts, 3, 0), np.repeat(noisy, 3), UNSCALED)
+    assert np.allclose(repeated, np.repeat(left_out, 3))
+
+
+def test_a_mixture_has_an_additive_part_where_places_are_attributes() -> None:
+    graphs, _, values = chains(160)
+    fitted = NNFormerPredictor("statistics", processes=1, trees=1).fit(graphs[:80], values[:80])
+    parts = fitted.predict_parts(graphs[80:])
+    assert list(parts) == ["processes", "trees", "additive"] and kendall_tau(parts["additive"], values[80:]) > 0.95
+    assert kendall_tau(fitted.predict(graphs[80:]), values[80:]) > 0.9
+
+
+def test_parts_of_described_graphs() -> None:
+    model = StatisticsModel.fit(CELLS, GOOD, 4, 2, seed=0)
+    assert model.parts == ("described processes", "processes", "trees")
+    rows = model.predict(CELLS)
+    assert rows.shape == (3, 60) and all(np.corrcoef(row, GOOD)[0, 1] > 0.9 for row in rows)
+    first, last = model.columns[0].numpy(), model.columns[-1].numpy()
+    assert first.max() < len(FEATURES) <= last.max()
+    bare = replace(CELLS, operations=None)
+    assert StatisticsModel.fit(bare, GOOD, 2, 1, seed=0).parts == ("processes", "trees")
+
+
+def test_predictions_do_not_depend_on_how_many_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    graphs = random_graphs(tuple([4, 5, 6, 7] * 15))
+    wanted = np.array([float((graph.ops == 1).sum()) + 0.1 * len(graph.ops) for graph in graphs])
+    model = StatisticsModel.fit(graphs, wanted, 2, 3, seed=0)
+    rows = model.predict(graphs)
+    assert rows.shape == (2, 60) and all(kendall_tau(row, wanted) > 0.7 for row in rows)
+    monkeypatch.setattr(model_module, "CHUNK", 7)
+    np.testing.assert_allclose(model.predict(graphs), rows)
+    monkeypatch.setattr(model_module, "FEW", 0)  # each boosted model is computed
+    np.testing.assert_allclose(model.predict(graphs), rows, rtol=1e-9)
+
+
+def test_only_kinds_of_the_training_graphs_count_where_indices_are_large() -> None:
+    def renamed(graphs: Graphs, names: list[int]) -> Graphs:
+        return replace(graphs, ops=np.array(names)[graphs.ops].astype(np.int16))
+
+    indices = [3, 200, 7000, 9, 31_000]
+    graphs = renamed(random_graphs(tuple([4, 5, 6, 7] * 8)), indices)
+    wanted = np.array([float((graph.ops == 200).sum()) for graph in graphs])
+    model = StatisticsModel.fit(graphs, wanted, 2, 2, seed=0)
+    assert model.description.vocabulary.kinds.tolist() == sorted(indices) and len(model.processes[0].mean) < 400
+    unknown = [renamed(random_graphs((7,) * 9), [*indices[:4], last]) for last in (4, 8000, 32_000)]
+    first, *more = (model.predict(graphs) for graphs in unknown)
+    assert all(np.array_equal(first, rows) for rows in more) and np.isfinite(first).all()
+    again = StatisticsModel.from_tensors(model.to_tensors(), 2, 2)
+    np.testing.assert_array_equal(again.predict(graphs), model.predict(graphs))
