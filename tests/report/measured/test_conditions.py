@@ -12,7 +12,7 @@ from nas_core.latency import TimingConfig
 from nas_core.latency.by_genes import LatencyDataset
 from nas_core.latency.protocol import Measurement
 from nas_core.report import read_run
-from nas_core.report.measured.reading import read_collection
+from nas_core.report.measured import read_collection
 from nas_core.report.run import facts_of, fingerprints_of
 from nas_core.search.remeasure import remeasure
 from nas_core.space import get_space
