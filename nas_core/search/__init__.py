@@ -14,13 +14,12 @@ from nas_core.search.registry import STRATEGIES
 from nas_core.search.run import search
 from nas_core.search.strategies.base import Strategy
 from nas_core.search.strategies.evolution import EvolutionConfig, HATEvolution
-from nas_core.search.strategies.milp import MILP
-from nas_core.search.strategies.milp_config import MILPConfig
+from nas_core.search.strategies.milp import MILP, MILPConfig
+
 from nas_core.search.strategies.multi_objective import MultiObjectiveConfig, MultiObjectiveEvolution
 from nas_core.search.strategies.random_search import RandomConfig, RandomSearch
 from nas_core.search.strategies.ranker import BoostedRanker, Ranker, RankerConfig
-from nas_core.search.strategies.ranknas import RankNAS
-from nas_core.search.strategies.ranknas_config import RankNASConfig
+from nas_core.search.strategies.ranknas import RankNAS, RankNASConfig
 
 if TYPE_CHECKING:
     from nas_core.search.checkpoint import CheckpointEvaluation, SearchSettings, search_checkpoint
@@ -56,7 +55,6 @@ __all__ = [
 
 _WITH_TORCH = ("CheckpointEvaluation", "SearchSettings", "search_checkpoint")
 """Names of a module that imports torch, for which not every program can wait at its start."""
-
 
 def __getattr__(name: str) -> Any:
     if name not in _WITH_TORCH:
