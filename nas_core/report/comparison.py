@@ -164,7 +164,9 @@ def _common_costs(runs: Sequence[SearchRun]) -> list[str]:
     if not common:
         raise ConfigError(
             "the runs have no cost in common: "
-            + "; ".join(f"{run.folder} has {', '.join(names) or 'none'}" for run, names in zip(runs, costs, strict=True))
+            + "; ".join(
+                f"{run.folder} has {', '.join(names) or 'none'}" for run, names in zip(runs, costs, strict=True)
+            )
         )
     return common
 

@@ -74,7 +74,9 @@ class Points:
             "genes": list(self.shown),
             "letters": {word: list(kind) for word, kind in self.kinds.items()},
             "file": dict(self.file) or None,
-            "rows": [{"key": row.key, **{name: value for name, value in vars(row).items() if value}} for row in self.rows],
+            "rows": [
+                {"key": row.key, **{name: value for name, value in vars(row).items() if value}} for row in self.rows
+            ],
         }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -364,7 +364,9 @@ def facts_of(run: SearchRun) -> dict[str, Any]:
 def fingerprints_of(run: SearchRun) -> dict[str, Any]:
     """Return fingerprints, versions and all other settings of a run."""
     shown = {*_SETTINGS, "checkpoint", "precision", "latency_model", "device", "device_name"}
-    plain = {n: v for n, v in {**run.settings, **run.notes}.items() if n not in shown and isinstance(v, str | int | float)}
+    plain = {
+        n: v for n, v in {**run.settings, **run.notes}.items() if n not in shown and isinstance(v, str | int | float)
+    }
     return {name.replace("_sha256", " (SHA-256)"): value for name, value in plain.items()}
 
 

@@ -36,7 +36,7 @@ from nas_core.report.run import (
 )
 from nas_core.report.tables import Column, Table
 from nas_core.search.engine import GIVEN
-from nas_core.search.log import read_log
+from nas_core.search.progress import read_log
 from nas_core.search.strategies.ranker import tau_importance
 from nas_core.space import Architecture
 

@@ -1,4 +1,4 @@
-"""Which architecture to take: strategies behind ask/tell, constraints, the Pareto archive, and runs that resume."""
+"""Architecture search: strategies, constraints, Pareto archive, resumable runs."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from nas_core.search.archive import Entry, ParetoArchive
 from nas_core.search.constraints import Constraint, InfeasibleError
-from nas_core.search.device_executor import DeviceExecutor
-from nas_core.search.engine import SearchResult
+from nas_core.search.engine import SearchResult, search
+from nas_core.search.executor import DeviceExecutor
 from nas_core.search.finalists import Finalist
 from nas_core.search.registry import STRATEGIES
-from nas_core.search.run import search
 from nas_core.search.strategies.base import Strategy
 from nas_core.search.strategies.evolution import EvolutionConfig, HATEvolution
 from nas_core.search.strategies.milp import MILP, MILPConfig
-
 from nas_core.search.strategies.multi_objective import MultiObjectiveConfig, MultiObjectiveEvolution
 from nas_core.search.strategies.random_search import RandomConfig, RandomSearch
 from nas_core.search.strategies.ranker import BoostedRanker, Ranker, RankerConfig
@@ -54,7 +52,8 @@ __all__ = [
 ]
 
 _WITH_TORCH = ("CheckpointEvaluation", "SearchSettings", "search_checkpoint")
-"""Names of a module that imports torch, for which not every program can wait at its start."""
+"""Names of a module that imports torch."""
+
 
 def __getattr__(name: str) -> Any:
     if name not in _WITH_TORCH:

@@ -17,13 +17,12 @@ from nas_core.errors import ConfigError, unknown_choice
 from nas_core.jobs import EXECUTORS, Failure, jobs_config
 from nas_core.options import read_texts
 from nas_core.precision import PRECISIONS
-from nas_core.search.calibration.searched import calibrated_metrics, objective_of
-from nas_core.search.finalists import save_finalists
+from nas_core.search.calibration.model import calibrated_metrics, objective_of
+from nas_core.search.engine import search
+from nas_core.search.finalists import goals_of, measure_finalists, save_finalists
 from nas_core.search.limits import MEMORY, cost_limits, costs_on_paper, latency_limit
 from nas_core.search.registry import STRATEGIES, config_of, how_many
-from nas_core.search.run import search
 from nas_core.search.shared import check_shared, shared_evaluations
-from nas_core.search.within import goals, measure_finalists
 from nas_core.space import Architecture
 
 if TYPE_CHECKING:
@@ -280,8 +279,13 @@ class _CheckpointSearch:
             )
         if model is not None and settings.measure:
             task = evaluation.supernet.task
-            found = measure_finalists(result, goals(self.strategies), lambda some: remeasure(some, model, task))
-            save_finalists(settings.out, found)
+            measured = measure_finalists(
+                result.finalists,
+                result.evaluated,
+                goals_of(self.strategies),
+                lambda architectures: remeasure(architectures, model, task),
+            )
+            save_finalists(settings.out, measured)
         return replace(result, to_train=self._to_train(result)) if evaluation.calibration else result
 
     def _calibration(self, supernet: Supernet, options: Mapping[str, Any]) -> tuple[Calibration, list[Supernet]]:
@@ -363,8 +367,7 @@ class _CheckpointSearch:
 
     def _elsewhere(self) -> tuple[Any, AbstractContextManager[Any]]:
         """Return what evaluates outside this process, None where nothing does, and what ends it."""
-        from nas_core.search.device_executor import DeviceExecutor
-        from nas_core.search.executor import SubmititExecutor
+        from nas_core.search.executor import DeviceExecutor, SubmititExecutor
 
         settings, on_paper = self.settings, self.evaluation.on_paper
         if self.jobs:
@@ -403,7 +406,7 @@ class _CheckpointSearch:
         }
 
     def _to_train(self, result: SearchResult) -> list[dict[str, Any]]:
-        from nas_core.search.calibration.following import write_next
+        from nas_core.search.calibration.acquisition import write_next
 
         assert self.evaluation.calibration is not None
         on_paper = self.evaluation.on_paper

@@ -1,4 +1,4 @@
-"""One search of many machines, through what an adapter offers."""
+"""Shared evaluations of a search on several machines."""
 
 from __future__ import annotations
 
@@ -10,30 +10,29 @@ from typing import Any, Protocol
 from nas_core.errors import ConfigError, MissingHostError
 from nas_core.jobs import Failure
 from nas_core.optional import install_line
-from nas_core.registry import first_line
 from nas_core.space import Architecture, SearchSpace
 
 GROUP = "nas_ext.shared_searches"
-"""Entry points that make evaluations which several processes have in common; ``optuna`` is the one that is taken."""
+"""Entry points of shared evaluations; ``optuna`` is used."""
 NAME = "optuna"
 
 
 class Shared(Protocol):
-    """Evaluations that several processes have in common."""
+    """Evaluations that several processes share."""
 
     together: int
-    """Architectures to give it at once."""
+    """Architectures in one batch."""
 
     def __call__(self, architectures: Sequence[Architecture], /) -> Iterable[Mapping[str, Any] | Failure]:
-        """The outcome of each, in their order, as they come."""
+        """Yield the outcome of each architecture, in order."""
         ...
 
 
 def check_shared(storage: str | None, study: str | None, executor: str, device: str) -> None:
-    """Check the settings of evaluations that are shared through a storage.
+    """Check the settings of shared evaluations.
 
     Raises:
-        ConfigError: one of the two options is missing, or another one says to evaluate elsewhere.
+        ConfigError: one of storage and study is missing, or an executor or several devices are given too.
     """
     if storage is None and study is None:
         return
@@ -56,24 +55,18 @@ def shared_evaluations(
     settings: Mapping[str, Any],
     stale_s: float,
 ) -> Shared:
-    """Return what hands out evaluations to all processes of a study, and collects their results.
+    """Return evaluations that are shared by all processes of a study.
 
-    Of the data's path among the settings only the last folder's name has to be the same: machines mount a corpus where
-    they like.
+    Of the path of the data in ``settings``, only the name of the last folder is compared.
 
     Raises:
-        MissingHostError: no adapter offers it, or Optuna is not installed. ConfigError: the storage cannot be opened,
-            or the study is one of another search.
+        MissingHostError: Optuna or its adapter is not installed.
+        ConfigError: the storage cannot be opened, or the study is of another search.
     """
-    found = next(iter(entry_points(group=GROUP, name=NAME)), None)
-    try:
-        make: Callable[..., Shared] | None = found.load() if found else None
-    except MissingHostError:
-        raise
-    except Exception as error:
-        raise MissingHostError(f"storage: the adapter does not import: {first_line(error)}") from None
-    if make is None:
+    point = next(iter(entry_points(group=GROUP, name=NAME)), None)
+    if point is None:
         raise MissingHostError(f"storage needs the adapter for Optuna: run {install_line(NAME)}")
+    make: Callable[..., Shared] = point.load()
     data = settings.get("data")
     same = {**settings, **({"data": Path(data).name} if data else {})}
     return make(storage, study, space, evaluate, metrics, same, stale_s=stale_s)

@@ -101,11 +101,15 @@ class Evaluation:
         """Return a sentence about what the model was fitted to."""
         count = len(self.measured)
         if self.learned is None:
-            return f"The file of the model does not say which of these {noun} it has learned; their errors are too small."
+            return (
+                f"The file of the model does not say which of these {noun} it has learned; their errors are too small."
+            )
         learned = int(self.learned.sum())
         if learned == count:
             return f"The model has learned all of these {count} {noun}: errors are those of its training."
-        return f"The model has learned {learned} of these {count} {noun}. Errors are those of the other {count - learned}."
+        return (
+            f"The model has learned {learned} of these {count} {noun}. Errors are those of the other {count - learned}."
+        )
 
 
 def evaluate_latency_model(collection: Collection, model: LatencyModel, path: Path) -> tuple[Evaluation, list[int]]:

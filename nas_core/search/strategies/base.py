@@ -110,7 +110,12 @@ class Strategy(ABC):
 
     @classmethod
     def made(
-        cls, space: SearchSpace, constraints: Sequence[Constraint], config: Any, objectives: Sequence[str], **common: Any
+        cls,
+        space: SearchSpace,
+        constraints: Sequence[Constraint],
+        config: Any,
+        objectives: Sequence[str],
+        **common: Any,
     ) -> Any:
         """Return a strategy with the objectives of a command line or a host.
 
