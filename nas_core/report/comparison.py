@@ -159,14 +159,11 @@ def _common_costs(runs: Sequence[SearchRun]) -> list[str]:
                 f"the objective of {first.folder} is to {first.objective}, that of {run.folder} to {run.objective};"
                 " expected runs with one metric"
             )
-    costs = [run.costs for run in runs]
-    common = [name for name in costs[0] if all(name in run.costs and run.points(name) for run in runs)]
+    common = [name for name in first.costs if all(name in run.costs and run.points(name) for run in runs)]
     if not common:
         raise ConfigError(
             "the runs have no cost in common: "
-            + "; ".join(
-                f"{run.folder} has {', '.join(names) or 'none'}" for run, names in zip(runs, costs, strict=True)
-            )
+            + "; ".join(f"{run.folder} has {', '.join(run.costs) or 'none'}" for run in runs)
         )
     return common
 

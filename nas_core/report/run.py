@@ -326,8 +326,8 @@ def limit_notes(run: SearchRun) -> list[str]:
         best = next((finalist for finalist in run.finalists if name in finalist["best_of"]), None)
         if best is None:
             notes.append(
-                f"{limit_label(name)}: none of {len(above)} measured was within it, the closest is {closest['key']} with"
-                f" {milliseconds(closest):.2f} ms; give a lower limit, or fit the latency model to more samples"
+                f"{limit_label(name)}: none of {len(above)} measured was within it, the closest is {closest['key']}"
+                f" with {milliseconds(closest):.2f} ms; give a lower limit, or fit the latency model to more samples"
             )
         else:
             notes.append(

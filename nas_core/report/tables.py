@@ -73,7 +73,7 @@ class Table:
 
 
 def describe(architecture: Architecture) -> str:
-    """Return all genes in one line by side: ``encoder: embed_dim 128, ffn_dim 512/384; ..``, equal layers as ``512x6``."""
+    """Return all genes in one line: ``encoder: embed_dim 128, ffn_dim 512/384; ..``, equal layers as ``512x6``."""
     groups: dict[str, list[str]] = {}
     for name, gene in architecture.items():
         side, _, what = name.rpartition(".")

@@ -106,7 +106,7 @@ def save_finalists(folder: Path, finalists: Sequence[Finalist]) -> None:
     write_json(folder / "finalists.json", {"format": FORMAT, "version": VERSION, "finalists": content})
 
 
-# -- measured against the limits -----------------------------------------------------------------------------------------
+# -- measured against the limits --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -123,8 +123,9 @@ def _networks(path: Path, runtime: str | None) -> Collection:
         MeasuredNetwork(
             row["name"], row["family"], time["relative"] * state_ms, time.get("raw_ms"), time["reference_ms"],
             _error_of_visits(time.get("visits") or ()), row.get("time"), row.get("params_m"), row.get("flops_g"),
-            row.get("nodes"), row["settings"] if isinstance(row["settings"], Mapping) else {"settings": row["settings"]},
-            again_percent=100 * (again[row["name"]]["relative"] / time["relative"] - 1) if row["name"] in again else None,
+            row.get("nodes"), row["settings"],
+            again_percent=100 * (again[row["name"]]["relative"] / time["relative"] - 1)
+            if row["name"] in again else None,
         )
         for row, time in zip(rows, times, strict=True)
     ]  # fmt: skip

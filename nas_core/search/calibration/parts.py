@@ -100,7 +100,7 @@ class Parts:
 
     @classmethod
     def fit(cls, inherited: Array, sizes: Array, targets: Array) -> Parts:
-        """Fit inherited metrics ``(n, S)`` and sizes ``(n, C)`` to targets ``(n,)``, of which larger ones are better."""
+        """Fit inherited metrics ``(n, S)`` and sizes ``(n, C)`` to targets ``(n,)``, all larger if better."""
         scale = Inherited.scaled(inherited)
         mean, single = scale.columns(inherited)
         both = np.hstack([FREE * mean, single, sizes])

@@ -161,7 +161,7 @@ class Strategy(ABC):
         return {}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        """Restore what :meth:`_state` returned."""
+        return
 
     # -- ask and tell ------------------------------------------------------------------------------------------------
 

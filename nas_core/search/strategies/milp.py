@@ -40,7 +40,7 @@ SHARES = 257
 GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 """Offsets by multiples of the golden ratio, modulo 1, are spread evenly."""
 BAD = 0.5
-"""Results are clipped at this share of the way from the best to the median, so that bad ones do not dominate the fit."""
+"""Results are clipped at this share of the way from the best to the median result."""
 MUTATED = 0.1
 """Probability of replacing each gene in children that fill up the proposals."""
 DIGITS = 9
@@ -103,7 +103,7 @@ class Program:
         self._one, self._sums = self._structure()
 
     def _structure(self) -> tuple[Numbers, Numbers]:
-        """Return coefficients ``(slots, V)`` and right sides ``(slots,)``: one option in each slot of an existing layer."""
+        """Return coefficients ``(slots, V)`` and right sides ``(slots,)``: one option in each existing slot."""
         variables, slots = self.variables, self.variables.slots
         one = np.zeros((slots.count, variables.count))
         one[variables.slot_of, np.arange(variables.count)] = 1.0

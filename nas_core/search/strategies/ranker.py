@@ -57,7 +57,7 @@ class RankerConfig:
     objective: str = field(default=OBJECTIVES[0], metadata={"choices": OBJECTIVES})
     """pairwise: logistic loss of all pairs; regression: squared error of the values."""
     encoding: str = field(default="layers", metadata={"choices": tuple(ENCODINGS)})
-    """Encoding of architectures, see :mod:`nas_core.space.encoding`; RankNAS uses the ``summary``, means over layers."""
+    """Encoding of architectures, see :mod:`nas_core.space.encoding`; RankNAS uses the ``summary``."""
     rounds: int = 60
     """Number of trees."""
     learning_rate: float = 0.1
