@@ -12,7 +12,7 @@ from nas_core.files import make_folder, real_path, write_atomic, write_json
 from nas_core.report import Column, Page, Table
 from nas_core.report.plots import bars, lines, pairs, squares
 from nas_core.studies import Bars, Lines, Measure, Squares, Study, StudyResult, Subject
-from nas_core.studies.result import Picture
+from nas_core.studies.base import Picture
 
 
 def table_of(columns: Sequence[Measure], rows: Sequence[Mapping[str, Any]]) -> Table:
