@@ -130,11 +130,7 @@ def _within_limit(
 
 
 def names_of(runs: Sequence[SearchRun]) -> list[str]:
-    """Return a distinct name for each run, with as much of its folder's path as needed.
-
-    Raises:
-        ConfigError: a folder is given twice.
-    """
+    """Return a distinct name for each run, with as much of its folder's path as needed."""
     folders = [real_path(run.folder) for run in runs]
     if twice := next((folder for folder in folders if folders.count(folder) > 1), None):
         raise ConfigError(f"{twice} is given twice; give each run once")
@@ -147,11 +143,6 @@ def names_of(runs: Sequence[SearchRun]) -> list[str]:
 
 
 def _common_costs(runs: Sequence[SearchRun]) -> list[str]:
-    """Return the costs that all runs have.
-
-    Raises:
-        ConfigError: the runs have different objectives, or no cost in common.
-    """
     first = runs[0]
     for run in runs[1:]:
         if (run.metric, run.maximised) != (first.metric, first.maximised):

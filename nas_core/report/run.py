@@ -195,11 +195,7 @@ def read_run(folder: str | Path) -> SearchRun:
 
 @contextmanager
 def damaged(folder: str | Path) -> Iterator[None]:
-    """Convert Python errors about the content of a run folder to one error.
-
-    Raises:
-        DataError: a file holds content of another form.
-    """
+    """Convert Python errors about the content of a run folder to one error."""
     try:
         yield
     except NasExtError:
@@ -265,22 +261,14 @@ def finalists_table(run: SearchRun, genes: bool = False) -> Table:
 
 
 def searched_genes(run: SearchRun) -> list[str]:
-    """Return the genes with more than one option, or all genes if the space is unknown.
-
-    Raises:
-        SpaceError: the space in the run's settings is damaged.
-    """
+    """Return the genes with more than one option, or all genes if the space is unknown."""
     if run.space is None:
         return list(dict.fromkeys(name for one in run.evaluations for name in one.get("genes", {})))
     return [choice.name for choice in run.space.choices if any(len(options) > 1 for options in choice.options)]
 
 
 def differing_genes(run: SearchRun) -> dict[str, str]:
-    """Return finalist -> genes that differ, in one line, and the common ones under ``all of them``.
-
-    Raises:
-        SpaceError: the space in the run's settings is damaged.
-    """
+    """Return finalist -> genes that differ, in one line, and the common ones under ``all of them``."""
     searched, genes = searched_genes(run), {finalist["key"]: finalist["genes"] for finalist in run.finalists}
     order = [row["architecture"] for row in finalists_table(run).rows]
     networks = {key: {name: genes[key][name] for name in searched if name in genes[key]} for key in order}
@@ -298,11 +286,7 @@ def differing_genes(run: SearchRun) -> dict[str, str]:
 
 
 def finalists_text(run: SearchRun) -> str:
-    """Return the finalists for a terminal, with the file and the differing genes of each.
-
-    Raises:
-        SpaceError: the space in the run's settings is damaged.
-    """
+    """Return the finalists for a terminal, with the file and the differing genes of each."""
     files = {finalist["key"]: finalist.get("file", finalist["key"]) for finalist in run.finalists}
     head = "Finalists by file, with the genes that differ:" if len(files) > 1 else "The finalist's file and genes:"
     lines = [f"{run.folder / files[key]}  {genes}" for key, genes in differing_genes(run).items() if key in files]

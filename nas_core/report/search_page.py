@@ -300,11 +300,7 @@ def _add_course(page: Page, run: SearchRun, points: Evaluations) -> None:
 
 
 def importance(run: SearchRun) -> dict[str, dict[str, float]]:
-    """Return metric -> gene -> |Kendall's tau| over all evaluations; genes of layers by their mean.
-
-    Raises:
-        ArchitectureError: an evaluation is outside the space.
-    """
+    """Return metric -> gene -> |Kendall's tau| over all evaluations; genes of layers by their mean."""
     space = run.space
     found: dict[str, dict[str, float]] = {}
     for metric in (run.metric, *run.costs) if space else ():
@@ -317,7 +313,6 @@ def importance(run: SearchRun) -> dict[str, dict[str, float]]:
 
 
 def _add_genes(page: Page, run: SearchRun) -> None:
-    """Add the importance of genes, and the pruning of RankNAS."""
     if found := importance(run):
         genes = searched_genes(run)
         series = {

@@ -126,11 +126,6 @@ class SearchSettings:
 
 
 def _limit(name: str, value: Any) -> tuple[float, ...]:
-    """Return the limits of one metric as numbers.
-
-    Raises:
-        ConfigError, UnknownChoiceError: no such metric, no numbers above 0, or several for all searches.
-    """
     if name not in LIMITS:
         raise unknown_choice("limit", name, LIMITS)
     several = value if isinstance(value, list | tuple) else [value]
@@ -289,12 +284,7 @@ class _CheckpointSearch:
         return replace(result, to_train=self._to_train(result)) if evaluation.calibration else result
 
     def _calibration(self, supernet: Supernet, options: Mapping[str, Any]) -> tuple[Calibration, list[Supernet]]:
-        """Return the calibration, if it belongs to the supernets and their data, and the further supernets.
-
-        Raises:
-            DataError: the file is no calibration. ConfigError: it was made with other supernets or data, or several
-                supernets are to be evaluated elsewhere.
-        """
+        """Return the calibration, if it belongs to the supernets and their data, and the further supernets."""
         from nas_core.search.calibration import load_calibration, require_made_with
         from nas_core.supernet.host import open_supernet
 
@@ -335,7 +325,6 @@ class _CheckpointSearch:
         return list(self.evaluation.costs)
 
     def _objectives(self) -> list[str]:
-        """Return what the Pareto archive weighs."""
         last = list(self.strategies.values())[-1]
         latency = ["latency_ms"] if self.evaluation.latency else []
         weighed = [*last.objectives, *latency, *(constraint.name for constraint in self.limits)]
@@ -353,7 +342,8 @@ class _CheckpointSearch:
 
     def _workload(self) -> dict[str, Any] | None:
         """Return the workload at which memory is counted: what the supernet is for, such as the sizes of its
-        vocabularies, else as the latency model was measured, but for what is given."""
+        vocabularies, else as the latency model was measured, but for what is given.
+        """
         from nas_core.models.kind import kind_of, workload_of
 
         if not any(name in self.settings.limit for name in MEMORY):
@@ -390,7 +380,6 @@ class _CheckpointSearch:
         return shared, nullcontext()
 
     def _notes(self) -> dict[str, Any]:
-        """Return what ``config.yaml`` says for its readers."""
         from nas_core.files import real_path
         from nas_core.latency.machine import describe_machine
 

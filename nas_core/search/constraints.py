@@ -83,11 +83,7 @@ Limits = Constraint | Sequence[Constraint] | Mapping[str, tuple[Callable[[Archit
 
 
 def constraints_of(space: SearchSpace, limits: Limits) -> tuple[Constraint, ...]:
-    """Return the constraints of limits in any of their forms.
-
-    Raises:
-        ConstraintError: an item is no constraint, or no pair of a function and a limit.
-    """
+    """Return the constraints of limits in any of their forms."""
     if isinstance(limits, Constraint):
         return (limits,)
     try:

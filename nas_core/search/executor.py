@@ -26,9 +26,6 @@ class SubmititExecutor:
         jobs: number of jobs and their resources.
         folder: shared folder for the jobs' files.
         on_paper: metrics that are computed here; those of the supernet have priority.
-
-    Raises:
-        MissingHostError: submitit is not installed.
     """
 
     def __init__(

@@ -85,11 +85,7 @@ def with_measured_before(folder: Path, finalists: Sequence[Finalist], evaluated:
 
 
 def finalists_before(folder: Path) -> list[dict[str, Any]]:
-    """Return the entries of ``finalists.json``, none if it is missing or damaged.
-
-    Raises:
-        NasExtError: it cannot be read.
-    """
+    """Return the entries of ``finalists.json``, none if it is missing or damaged."""
     try:
         content = read_json(folder / "finalists.json")
     except DataError:

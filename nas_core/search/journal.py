@@ -40,9 +40,6 @@ def settle_config(path: Path, settings: Mapping[str, Any], notes: Mapping[str, A
 
     Returns:
         True if the run existed.
-
-    Raises:
-        ConfigError: the folder belongs to a run with other settings; the message names the first difference.
     """
     if not path.exists():
         content = {"format": FORMAT, "version": VERSION, "settings": dict(settings), "notes": dict(notes)}
@@ -69,10 +66,6 @@ class Journal:
     A search is deterministic given the results of its evaluations, so the journal is its whole state: a resumed search
     runs from the start and takes its results from here. A half-written line is dropped. The context manager locks the
     run.
-
-    Raises:
-        ConfigError: another process is running this search.
-        DataError: the journal is damaged.
     """
 
     def __init__(self, path: Path) -> None:
@@ -105,11 +98,7 @@ class Journal:
         return self.replayed < len(self._records)
 
     def require_replayed(self) -> None:
-        """Check at the end of a search that all evaluations were replayed.
-
-        Raises:
-            DataError: the search did not ask for one of them.
-        """
+        """Check at the end of a search that all evaluations were replayed."""
         if self.replaying:
             record = self._records[self.replayed]
             raise DataError(
@@ -119,11 +108,7 @@ class Journal:
             )
 
     def replay(self, search: str, architecture: Architecture) -> dict[str, float | None] | None:
-        """Return the recorded metrics of the next evaluation, or None at the end of the journal.
-
-        Raises:
-            DataError: the next evaluation of the journal is another one.
-        """
+        """Return the recorded metrics of the next evaluation, or None at the end of the journal."""
         if self.replayed == len(self._records):
             return None
         record = self._records[self.replayed]

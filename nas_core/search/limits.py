@@ -20,11 +20,7 @@ Costs = Mapping[str, Callable[[Architecture], float]]
 
 
 def costs_on_paper(space: SearchSpace) -> Costs:
-    """Return formulas of ``params_m`` and ``flops_g``, none if the space is of no known kind of network.
-
-    Raises:
-        SpaceError, UnknownChoiceError: the space has options that its kind does not support.
-    """
+    """Return formulas of ``params_m`` and ``flops_g``, none if the space is of no known kind of network."""
     from nas_core.models.kind import fitting_kind  # imports torch
 
     kind = fitting_kind(space)
@@ -36,9 +32,6 @@ def memory_on_paper(space: SearchSpace, workload: Mapping[str, Any] | None = Non
 
     Args:
         workload: settings of the kind's workload by name, such as lengths and beam.
-
-    Raises:
-        ConfigError, UnknownChoiceError: the workload has no such setting; see also :func:`costs_on_paper`.
     """
     from nas_core.models.kind import fitting_kind  # imports torch
 
@@ -60,10 +53,6 @@ def cost_limits(
     Args:
         formulas_later: import the formulas, and torch, with the first architecture.
         workload: see :func:`memory_on_paper`.
-
-    Raises:
-        ConfigError: the space has no such formula, or its networks no cache.
-        ConstraintError: a limit is not above 0.
     """
     constraints = []
     for name, limit in limits.items():
@@ -90,9 +79,5 @@ def _call(formula: Callable[[], Callable[[Architecture], float]], architecture: 
 
 
 def latency_limit(model: GeneLatencyModel, limit_ms: float) -> Constraint:
-    """Return the constraint of a latency model and a limit.
-
-    Raises:
-        ConstraintError: the limit is not above 0.
-    """
+    """Return the constraint of a latency model and a limit."""
     return Constraint("latency_ms", limit_ms, model.predict_rows)

@@ -14,11 +14,7 @@ Place = Callable[[int, int], bool]
 
 
 def placements(space: SearchSpace) -> dict[str, Architecture]:
-    """Return name -> the largest network with another kind of attention in some layers, for each kind.
-
-    Raises:
-        ConfigError: the space chooses no attention.
-    """
+    """Return name -> the largest network with another kind of attention in some layers, for each kind."""
     choices, largest = attention_choices(space), space.largest()
     if not choices:
         raise ConfigError(f"space {space.name!r} chooses no attention; there are no placements to compare with")

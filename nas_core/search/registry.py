@@ -33,10 +33,6 @@ def strategy_options(name: str, taken: Collection[str] = ()) -> list[Option]:
 
     Args:
         taken: names of other options.
-
-    Raises:
-        UnknownChoiceError: there is no strategy of that name.
-        ConfigError: the name of an option is taken, or its type is not supported.
     """
     config_class = STRATEGIES.get(name).config_class
     options = list(options_of(config_class))
@@ -50,12 +46,7 @@ def strategy_options(name: str, taken: Collection[str] = ()) -> list[Option]:
 
 
 def config_of(name: str, given: Mapping[str, Any]) -> Any:
-    """Return the settings of a strategy of which some are given by name.
-
-    Raises:
-        UnknownChoiceError: there is no strategy, or no option, of that name.
-        ConfigError: a value is of another type or out of range.
-    """
+    """Return the settings of a strategy of which some are given by name."""
     return config_from(STRATEGIES.get(name).config_class, given, f"option of strategy {name}")
 
 

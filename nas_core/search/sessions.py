@@ -38,11 +38,7 @@ class Session:
         }
 
     def save(self) -> None:
-        """Write the duration until now.
-
-        Raises:
-            NasExtError: the file cannot be written.
-        """
+        """Write the duration until now."""
         self._session["seconds"] = round(time.monotonic() - self._since, 1)
         sessions = [*self._before, self._session]
         write_json(self._path, {"format": FORMAT, "version": VERSION, "sessions": sessions})

@@ -23,17 +23,11 @@ class Shared(Protocol):
     together: int
     """Architectures in one batch."""
 
-    def __call__(self, architectures: Sequence[Architecture], /) -> Iterable[Mapping[str, Any] | Failure]:
-        """Yield the outcome of each architecture, in order."""
-        ...
+    def __call__(self, architectures: Sequence[Architecture], /) -> Iterable[Mapping[str, Any] | Failure]: ...
 
 
 def check_shared(storage: str | None, study: str | None, executor: str, device: str) -> None:
-    """Check the settings of shared evaluations.
-
-    Raises:
-        ConfigError: one of storage and study is missing, or an executor or several devices are given too.
-    """
+    """Check the settings of shared evaluations."""
     if storage is None and study is None:
         return
     if storage is None or study is None:
@@ -58,10 +52,6 @@ def shared_evaluations(
     """Return evaluations that are shared by all processes of a study.
 
     Of the path of the data in ``settings``, only the name of the last folder is compared.
-
-    Raises:
-        MissingHostError: Optuna or its adapter is not installed.
-        ConfigError: the storage cannot be opened, or the study is of another search.
     """
     point = next(iter(entry_points(group=GROUP, name=NAME)), None)
     if point is None:

@@ -154,11 +154,7 @@ def learned_weights(network: Any) -> list[Any]:
 
 
 def one_space(subjects: Sequence[Subject]) -> SearchSpace:
-    """Return the space of all supernets.
-
-    Raises:
-        ConfigError: they have different spaces.
-    """
+    """Return the space of all supernets."""
     first = subjects[0]
     for other in subjects[1:]:
         if other.supernet.space != first.supernet.space:
@@ -181,11 +177,7 @@ def some_batches(supernet: Supernet, count: int) -> Iterator[Any]:
 
 
 def same_examples(subjects: Sequence[Subject]) -> None:
-    """Check that all supernets whose hosts know their examples are evaluated on the same ones.
-
-    Raises:
-        DataError: two supernets have different examples.
-    """
+    """Check that all supernets whose hosts know their examples are evaluated on the same ones."""
     keys = [(subject, key) for subject in subjects if (key := subject.supernet.examples_key())]
     for subject, key in keys[1:]:
         first, expected = keys[0]
@@ -202,11 +194,7 @@ _DRAWS = 50
 
 @dataclass(frozen=True, kw_only=True)
 class ArchitecturesConfig:
-    """Architectures of a study.
-
-    Raises:
-        ConfigError: a number is below 0.
-    """
+    """Architectures of a study."""
 
     random: int = 4
     """Random architectures, in addition to the smallest, the middle and the largest of the space."""
@@ -221,13 +209,7 @@ class ArchitecturesConfig:
 
 
 def chosen(space: SearchSpace, config: ArchitecturesConfig, at_least: int = 1) -> dict[str, Architecture]:
-    """Return distinct architectures by name: those of the files, or the smallest, middle, largest and random ones.
-
-    Raises:
-        ConfigError: there are fewer than ``at_least``, or two files of one name.
-        ArchitectureError: an architecture is outside the space.
-        DataError: a file is missing or damaged.
-    """
+    """Return distinct architectures by name: those of the files, or the smallest, middle, largest and random ones."""
     named: dict[str, Architecture] = {}
     if config.arch:
         for path in config.arch:

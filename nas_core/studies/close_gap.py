@@ -209,11 +209,7 @@ class _Network:
 
 @dataclass(frozen=True, kw_only=True)
 class CloseGapConfig:
-    """Settings of the study ``close-gap``.
-
-    Raises:
-        ConfigError: a number is out of range.
-    """
+    """Settings of the study ``close-gap``."""
 
     standalone: Path
     """Results of standalone networks (.jsonl), such as standalone.jsonl of the study gap"""

@@ -40,11 +40,7 @@ Gradient = list[Tensor]
 
 @dataclass(frozen=True, kw_only=True)
 class ConflictConfig(ArchitecturesConfig):
-    """Settings of the study ``conflict``.
-
-    Raises:
-        ConfigError: a number is out of range.
-    """
+    """Settings of the study ``conflict``."""
 
     against: str = field(default="largest", metadata={"choices": AGAINST})
     """The supernet's gradient: that of the largest network, or the mean of a random, the largest and the smallest"""
@@ -158,7 +154,6 @@ class _Conflict(Study):
 def _measured(
     subject: Subject, space: SearchSpace, architectures: dict[str, Architecture], config: ConflictConfig
 ) -> dict[str, dict[str, Any]]:
-    """Return the figures of each architecture of one supernet."""
     supernet = subject.supernet
     network = supernet.network
     masks = {name: used_weights(network, architecture) for name, architecture in architectures.items()}

@@ -49,11 +49,7 @@ _TRAINED, _SETTINGS = "trained.json", "settings.json"
 
 
 def experts_of(subject: Subject) -> MoSConfig:
-    """Return the experts of a supernet.
-
-    Raises:
-        ConfigError: it has none.
-    """
+    """Return the experts of a supernet."""
     experts = subject.supernet.experts
     if experts.kind == NONE:
         raise ConfigError(f"{subject.path} has no experts; give a supernet that was trained with --mos")
@@ -156,11 +152,7 @@ class _Config:
 
 @dataclass(frozen=True, kw_only=True)
 class ExpertsConfig(_Config):
-    """Settings of the study ``experts``.
-
-    Raises:
-        ConfigError: a number is out of range.
-    """
+    """Settings of the study ``experts``."""
 
     experts: tuple[int, ...] = (1, 2, 4)
     """Number of experts per layer; repeatable"""
@@ -168,11 +160,7 @@ class ExpertsConfig(_Config):
 
 @dataclass(frozen=True, kw_only=True)
 class RouterConfig(_Config):
-    """Settings of the study ``router``.
-
-    Raises:
-        ConfigError: a number is out of range.
-    """
+    """Settings of the study ``router``."""
 
     layers: tuple[int, ...] = (2, 3, 4)
     """Number of a router's linear layers; repeatable"""

@@ -191,11 +191,7 @@ def agreement(inherited: Sequence[float], standalone: Sequence[float]) -> Agreem
 
 
 def check_examples(subjects: Sequence[Subject], runs: Sequence[StandaloneRun], where: Path) -> None:
-    """Check that supernets and results of the file ``where`` have the same examples, if they are known.
-
-    Raises:
-        DataError: they differ.
-    """
+    """Check that supernets and results of the file ``where`` have the same examples, if they are known."""
     for subject in subjects:
         key = subject.supernet.examples_key()
         if key and (other := sum(run.examples not in ("", key) for run in runs)):
@@ -206,22 +202,14 @@ def check_examples(subjects: Sequence[Subject], runs: Sequence[StandaloneRun], w
 
 
 def ask_for(metric: str, subjects: Sequence[Subject], architecture: Architecture) -> None:
-    """Check that all supernets evaluate a metric.
-
-    Raises:
-        DataError: a supernet has no such metric.
-    """
+    """Check that all supernets evaluate a metric."""
     for subject in subjects:
         subject.supernet.also_evaluate(metric)
         metric_of(subject.supernet.evaluate(architecture), metric, str(subject.path))
 
 
 def metric_of(metrics: Mapping[str, float], name: str, whose: str) -> float:
-    """Return a metric.
-
-    Raises:
-        DataError: there is no such metric.
-    """
+    """Return a metric."""
     if name not in metrics:
         raise DataError(f"{whose}: no metric {name!r}, there are {', '.join(metrics)}; give one of them with --metric")
     return float(metrics[name])
@@ -241,11 +229,7 @@ def doubts(runs: Sequence[StandaloneRun]) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class GapConfig:
-    """Settings of the study ``gap``.
-
-    Raises:
-        ConfigError: options contradict each other, or a number is out of range.
-    """
+    """Settings of the study ``gap``."""
 
     architectures: int = 15
     """Random architectures (paper: 15)"""

@@ -38,11 +38,7 @@ _ADAM = 4
 
 @dataclass(frozen=True, kw_only=True)
 class OverheadConfig(ArchitecturesConfig):
-    """Settings of the study ``overhead``.
-
-    Raises:
-        ConfigError: a number is out of range.
-    """
+    """Settings of the study ``overhead``."""
 
     random: int = 1
     """Random architectures, in addition to the smallest, the middle and the largest of the space."""
@@ -77,7 +73,6 @@ def without_experts(network: nn.Module) -> Iterator[int]:
 
 
 def _sizes(network: nn.Module) -> dict[int, int]:
-    """Return bytes of each parameter and buffer by its identity."""
     return {id(tensor): tensor.nbytes for tensor in (*network.parameters(), *network.buffers())}
 
 

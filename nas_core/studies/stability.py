@@ -33,11 +33,7 @@ _COSTS = {"latency_ms": "predicted latency (ms)", "params_m": "parameters (M)"}
 
 @dataclass(frozen=True, kw_only=True)
 class StabilityStudyConfig:
-    """Settings of the study ``stability``.
-
-    Raises:
-        ConfigError: there are fewer than two seeds, or one of two options is missing.
-    """
+    """Settings of the study ``stability``."""
 
     seeds: int = 3
     """Searches, with seeds from 1 on (paper: 3)"""
@@ -141,7 +137,6 @@ def _searched(
     limits: Sequence[Constraint],
     folder: Path,
 ) -> dict[int, tuple[Architecture, float]]:
-    """Return seed -> best network and its loss."""
     kind = STRATEGIES.get(config.strategy)
     if kind.weighs_several:
         raise ConfigError(f"strategy {config.strategy} finds a front, not a network; give another, such as evolution")

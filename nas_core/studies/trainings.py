@@ -47,10 +47,6 @@ def train_all(
     Args:
         finished: function of each ended training and its seconds, called in this thread.
         unit: noun for messages.
-
-    Raises:
-        ConfigError: a network is still being trained by a killed study.
-        DataError: a training failed.
     """
     with _ending() as started, ThreadPoolExecutor(jobs) as pool:
         try:
@@ -103,7 +99,6 @@ def _leave(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def _run(training: Training, jobs: int, started: _Processes) -> float:
-    """Run one training and return its seconds."""
     threads = os.environ.get("OMP_NUM_THREADS") or str(max(1, (os.cpu_count() or 1) // jobs))
     environment = {**os.environ, "OMP_NUM_THREADS": threads, "PYTHONUNBUFFERED": "1"}
     folder, begin = training.folder, time.monotonic()
@@ -156,9 +151,6 @@ def check_settings(path: Path, wanted: Mapping[str, Any], what: str) -> None:
 
     Args:
         what: noun of the earlier trainings, for the message.
-
-    Raises:
-        ConfigError: they differ.
     """
     before = read_json(path) if path.exists() else {}
     for name, value in wanted.items():

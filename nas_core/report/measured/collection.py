@@ -89,10 +89,6 @@ def read_collection(path: str | Path, runtime: str | None = None) -> Collection:
 
     Args:
         runtime: runtime of a folder's latencies; default: the first one measured.
-
-    Raises:
-        DataError: it is missing, empty, damaged or of another format.
-        ConfigError: the runtime was not measured.
     """
     path = Path(path)
     if path.is_dir():

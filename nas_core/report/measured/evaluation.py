@@ -117,9 +117,6 @@ def evaluate_latency_model(collection: Collection, model: LatencyModel, path: Pa
 
     Returns:
         The evaluation, and the place in the collection of each of its predictions: unreadable ONNX files have none.
-
-    Raises:
-        SpaceError: the model is of another space. DataError: it was fitted to averages, or no network can be read.
     """
     if isinstance(model, GeneLatencyModel):
         assert collection.space is not None
@@ -221,11 +218,6 @@ def judged_records(
         target: field of the known value; default: the one of the training.
         by: field that groups records; default: the first of :data:`GROUPS` that all records have.
         lower_is_better: whether lower values are better.
-
-    Raises:
-        DataError: a file is missing or damaged, or a record lacks a graph, the value or the group.
-        ConfigError: the reader is another one than in training, or the model predicts latencies of whole networks.
-        GraphError: the predictor does not support a graph.
     """
     predictor = check_unpriced(load_accuracy_model(model, device, "ignore"), model)
     trained_with = predictor.info.get("reader")

@@ -32,9 +32,6 @@ def write_latency_report(
         path: the page.
         model: file of ``nas-ext latency train`` for a folder, of ``nas-ext latency fit`` for a file.
         runtime: runtime of a folder; default: that of the model if it was measured, else the first one.
-
-    Raises:
-        DataError, ConfigError, SpaceError: see :func:`read_collection`; the model does not fit the data.
     """
     collection = read_collection(data, runtime)
     opened = load_latency_model(model, "graph" if Path(data).is_dir() else "genes") if model else None
@@ -111,7 +108,6 @@ def _add_evaluation(
 
 
 def _differences(collection: Collection, model: LatencyModel) -> list[str]:
-    """Return sentences about conditions that differ between data and model."""
     notes = []
     trained, measured = model.info.get("machine") or {}, collection.machine
     for name, difference in (("device_name", "on another machine"), ("threads", "with another number of threads")):

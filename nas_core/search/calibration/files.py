@@ -156,11 +156,6 @@ def read_trained(
 
 
 def _lines(path: str | Path, records: int) -> list[int]:
-    """Return the line number of each record.
-
-    Raises:
-        DataError: the last line is incomplete, which journals allow.
-    """
     numbers = [number for number, line in enumerate(read_bytes(path).split(b"\n"), 1) if line.strip()]
     if len(numbers) > records:
         raise DataError(f"{path}, line {numbers[-1]} is not a JSON object; complete it, or remove the line")

@@ -43,7 +43,8 @@ class Line:
     @classmethod
     def ridge(cls, columns: Array, targets: Array) -> Line:
         """Return a ridge regression averaged over penalties by their marginal likelihoods (MacKay 1992, Bayesian
-        Interpolation), in closed form by one singular value decomposition."""
+        Interpolation), in closed form by one singular value decomposition.
+        """
         middle, mean = columns.mean(0), float(targets.mean())
         basis, singular, rows = np.linalg.svd(columns - middle, full_matrices=False)
         off = targets - mean

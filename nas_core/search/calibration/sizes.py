@@ -46,7 +46,6 @@ class Sizes:
 
     @cached_property
     def _sized(self) -> int:
-        """Number of raw columns that are sizes, which come first."""
         return 2 * (sum(map(_is_size, self.space.choices)) + len(self._costs))
 
     @cached_property

@@ -81,7 +81,6 @@ class AdditiveFit:
         self._mean = self._right @ (shrunk * target)
 
     def _chosen(self, left: Numbers, values: Numbers, target: Numbers) -> tuple[float, float]:
-        """Return the penalty and the standard deviation of the residuals."""
         errors = []
         for penalty in PENALTIES:
             kept = self._singular**2 / (self._singular**2 + penalty)

@@ -214,11 +214,7 @@ class MILP(Strategy):
         return np.concatenate([here, chosen])
 
     def _find_reference(self) -> Rows:
-        """Return the largest feasible architecture ``(1, slots)`` with about the same share of each gene's options.
-
-        Raises:
-            InfeasibleError: no architecture meets the limits.
-        """
+        """Return the largest feasible architecture ``(1, slots)`` with about the same share of each gene's options."""
         slots = self.space.slots
         ordered = [np.argsort([choice.code(option) for option in options], kind="stable")
                    for choice in slots.choices for options in choice.options]  # fmt: skip

@@ -106,9 +106,6 @@ class Proposals:
         """Return up to ``n`` feasible rows, each gene drawn uniformly.
 
         If too few are feasible, the others are small mutations of feasible rows, or of the rows closest to the limits.
-
-        Raises:
-            InfeasibleError: no feasible row was found.
         """
         self._near, self._near_violation = self.space.slots.empty(), np.zeros(0)
         self._look_at(self.space.rows([self.space.smallest()]))

@@ -294,7 +294,8 @@ def _most_frequent(column: NDArray[np.int16]) -> int:
 
 def importance_of(space: SearchSpace, rows: Rows, values: NDArray[np.float64]) -> dict[str, float]:
     """Return gene -> importance for values ``(n,)`` of rows ``(n, slots)``, the largest first; genes of layers by their
-    mean."""
+    mean.
+    """
     taus = tau_importance(space.encode_rows(rows).astype(np.float64), values)
     names = [choice.name for choice in space.choices]
     return dict(sorted(zip(names, taus.tolist(), strict=True), key=lambda pair: -pair[1]))

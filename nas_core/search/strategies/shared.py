@@ -54,9 +54,6 @@ class SharedSearch:
             running: architectures that other workers evaluate.
             openings: recorded generations.
             rng: generator of a spare architecture, a new one for each call.
-
-        Raises:
-            ConstraintError: no architecture meets the limits.
         """
         if any(tuple(openings.get(generation, others)) != others for generation, others in self._opened.items()):
             # another worker recorded a generation first

@@ -40,11 +40,7 @@ class SteadySearch:
         return list(self._out)
 
     def next(self) -> Architecture | None:
-        """Return the next architecture to evaluate; None at the end of the search.
-
-        Raises:
-            ConstraintError: no architecture meets the limits.
-        """
+        """Return the next architecture to evaluate; None at the end of the search."""
         architecture = self._ask()
         if architecture is None and not self.strategy.asked_all:
             architecture = self.strategy.spare(self._rng, self._out)
@@ -63,11 +59,7 @@ class SteadySearch:
                 return asked[0]
 
     def tell(self, architecture: Architecture, metrics: Mapping[str, Any] | None) -> bool:
-        """Take a result, None for a failure; return False for a second result of an architecture, which is ignored.
-
-        Raises:
-            ArchitectureError: the architecture is outside the space.
-        """
+        """Take a result, None for a failure; return False for a second result of an architecture, which is ignored."""
         architecture = self.strategy.space.validate(architecture)
         if architecture in self.told:
             return False
@@ -86,9 +78,6 @@ class SteadySearch:
 
         The strategy replays its own results in its order, so that an interrupted search continues identically. Other
         results follow.
-
-        Raises:
-            ArchitectureError, ConstraintError: see :meth:`tell` and :meth:`next`.
         """
         known = {self.strategy.space.validate(architecture): metrics for architecture, metrics in results}
         if not self._out:
