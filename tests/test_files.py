@@ -25,7 +25,7 @@ from nas_core.files import (
     write_atomic,
     write_json,
 )
-from nas_core.search.log import read_log
+from nas_core.search.progress import read_log
 
 
 def only_file(folder):

@@ -1,10 +1,9 @@
-"""What a person looks at: tables, plots, and pages that hold both."""
+"""Tables, plots and HTML pages."""
 
 from nas_core.report.architecture import architecture_picture, layers_table
 from nas_core.report.comparison import comparison_table, write_comparison
-from nas_core.report.page import Page
+from nas_core.report.page import Field, Page, Points, Row
 from nas_core.report.plots import Mark
-from nas_core.report.points import Field, Points, Row
 from nas_core.report.run import SearchRun, finalists_table, limit_notes, read_run
 from nas_core.report.search_page import watch_report, write_report
 from nas_core.report.tables import Column, Table, describe

@@ -150,7 +150,6 @@ def _draw(panels: Sequence[Any], column: _Column, rows: Sequence[str]) -> None:
 
 
 def _bars(axes: Any, values: Sequence[float]) -> None:
-    """A bar with its number for each layer."""
     for place, value in enumerate(map(float, values), 1):  # matplotlib takes no whole number of 20 digits
         axes.bar(place, value, color=COLOURS[2], width=0.72)
         axes.annotate(f"{value:g}", (place, value), (0, 2), textcoords="offset points", ha="center", fontsize=7)

@@ -1,4 +1,4 @@
-"""Several searches on one page: their fronts in the same axes, and a table of what each found."""
+"""Page that compares several searches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nas_core.report.search_page import best_number, cloud_of, finalist_labels, 
 from nas_core.report.tables import Column, Table
 
 _LIMITS = 4
-"""Costs at which searches are compared that had no limits."""
+"""Number of costs at which searches without limits are compared."""
 _SAME = {
     "space": "search space",
     "data": "data",
@@ -28,14 +28,15 @@ _SAME = {
     "checkpoint_sha256": "checkpoint",
     "latency_model_sha256": "latency model",
 }
-"""Settings without which the numbers of two runs mean different things."""
+"""Settings that must be equal for two runs to be comparable."""
 
 
 def write_comparison(folders: Sequence[Path], path: Path) -> Path:
-    """Write a page about several run folders; returns its path.
+    """Write a page about several run folders and return its path.
 
     Raises:
-        DataError: see :func:`~nas_core.report.read_run`. ConfigError: runs with nothing to compare them by.
+        DataError: see :func:`~nas_core.report.read_run`.
+        ConfigError: the runs have different objectives, or no cost in common.
     """
     runs = [read_run(folder) for folder in folders]
     names, costs = names_of(runs), _common_costs(runs)
@@ -43,32 +44,25 @@ def write_comparison(folders: Sequence[Path], path: Path) -> Path:
     points = points_of(runs, names)
     page = Page(f"{len(runs)} architecture searches", f"Compared: {', '.join(names)}.")
     if different := _different(runs):
-        page.paragraph(f"The runs differ in {', '.join(different)}: what follows compares these, too.")
+        page.paragraph(f"The runs differ in {', '.join(different)}.")
     page.heading("What each found")
     page.table(comparison_table(runs))
-    page.paragraph(
-        "Best value of all evaluations within each limit, without those measured above it. Volume: the share of the box"
-        " around all fronts that a run's front dominates, 1 being the most."
-    )
+    page.paragraph("Volume: share of the box around all fronts that a run's front dominates.")
     for run, name in zip(runs, names, strict=True):
         for note in limit_notes(run):
             page.paragraph(f"{name}: {note}")
     page.heading("Pareto fronts")
     y, sources = first.described(first.metric).title, ", or ".join(dict.fromkeys(run.source for run in runs))
     for cost in costs:
-        clouds = [
-            cloud_of(run, points, cost, name, place) for place, (run, name) in enumerate(zip(runs, names, strict=True))
-        ]
-        best = [
-            [replace(label, name="") for label in finalist_labels(run, points, cost, place)]
-            for place, run in enumerate(runs)
-        ]
-        clouds = [replace(cloud, labels=labels) for cloud, labels in zip(clouds, best, strict=True)]
+        clouds = []
+        for place, (run, name) in enumerate(zip(runs, names, strict=True)):
+            labels = [replace(label, name="") for label in finalist_labels(run, points, cost, place)]
+            clouds.append(replace(cloud_of(run, points, cost, name, place), labels=labels))
         title = first.described(cost).title
         page.plot(
             figures.fronts(clouds, title, y, maximised=first.maximised, each=True),
             f"{y} against {title} of each run",
-            f"Each dot is an architecture {sources}. Lines are the runs' fronts, circles their finalists.",
+            f"Each dot is an architecture {sources}. Circles are finalists.",
         )
     page.points(points, best_number(runs, points), "All evaluations")
     page.heading("Course of the searches")
@@ -77,8 +71,7 @@ def write_comparison(folders: Sequence[Path], path: Path) -> Path:
     }
     page.plot(
         figures.progress(history, f"best {y} so far", first.maximised),
-        "best value so far over the evaluations",
-        "All evaluations of each run, in their order.",
+        "best value so far over the evaluations of each run",
     )
     page.heading("The runs")
     for run, name in zip(runs, names, strict=True):
@@ -88,7 +81,7 @@ def write_comparison(folders: Sequence[Path], path: Path) -> Path:
 
 
 def comparison_table(runs: Sequence[SearchRun]) -> Table:
-    """A line for each run: what it was, and the best value of its evaluations within each limit."""
+    """Return a row for each run, with the best value of its evaluations within each limit."""
     cost = _common_costs(runs)[0]
     fronts = [pareto_front(run.points(cost), run.maximised) for run in runs]
     limits = sorted({limit for run in runs for limit in run.limits(cost)}) or _even(fronts)
@@ -122,13 +115,13 @@ def comparison_table(runs: Sequence[SearchRun]) -> Table:
         Column("duration", "duration"),
         Column("machine", "machine"),
     ]
-    return Table([c for c in columns if any(row.get(c.key) not in (None, "") for row in rows)], rows)
+    return Table(columns, rows).without_empty_columns()
 
 
 def _within_limit(
     run: SearchRun, cost: str, limit: float, front: Sequence[tuple[float, float]]
 ) -> Sequence[tuple[float, float]]:
-    """The front, without architectures that were measured above this limit although predicted within it."""
+    """Return the front without architectures that were measured above the limit."""
     missed = {f["key"] for f in run.finalists if f["measured"].get(cost) is not None and f["measured"][cost] > limit}
     if not missed:
         return front
@@ -137,11 +130,7 @@ def _within_limit(
 
 
 def names_of(runs: Sequence[SearchRun]) -> list[str]:
-    """Each run's name, with as much of its folder's path as tells it from the others.
-
-    Raises:
-        ConfigError: a folder is given twice.
-    """
+    """Return a distinct name for each run, with as much of its folder's path as needed."""
     folders = [real_path(run.folder) for run in runs]
     if twice := next((folder for folder in folders if folders.count(folder) > 1), None):
         raise ConfigError(f"{twice} is given twice; give each run once")
@@ -154,11 +143,6 @@ def names_of(runs: Sequence[SearchRun]) -> list[str]:
 
 
 def _common_costs(runs: Sequence[SearchRun]) -> list[str]:
-    """Return the costs that all runs have.
-
-    Raises:
-        ConfigError: they searched for different things, or have no cost in common.
-    """
     first = runs[0]
     for run in runs[1:]:
         if (run.metric, run.maximised) != (first.metric, first.maximised):
@@ -166,14 +150,11 @@ def _common_costs(runs: Sequence[SearchRun]) -> list[str]:
                 f"the objective of {first.folder} is to {first.objective}, that of {run.folder} to {run.objective};"
                 " expected runs with one metric"
             )
-    told = [run.costs for run in runs]
-    common = [
-        name for name in told[0] if all(name in names for names in told) and all(run.points(name) for run in runs)
-    ]
+    common = [name for name in first.costs if all(name in run.costs and run.points(name) for run in runs)]
     if not common:
         raise ConfigError(
             "the runs have no cost in common: "
-            + "; ".join(f"{run.folder} has {', '.join(names) or 'none'}" for run, names in zip(runs, told, strict=True))
+            + "; ".join(f"{run.folder} has {', '.join(run.costs) or 'none'}" for run in runs)
         )
     return common
 
@@ -184,17 +165,17 @@ def _different(runs: Sequence[SearchRun]) -> list[str]:
         shown for name, shown in _SAME.items() if any(r.settings.get(name) != first.settings.get(name) for r in runs)
     ]
     units = {run.described(run.metric).title for run in runs}
-    return different + ([f"units of what was searched for ({', '.join(sorted(units))})"] if len(units) > 1 else [])
+    return different + ([f"units of the objective ({', '.join(sorted(units))})"] if len(units) > 1 else [])
 
 
 def _even(fronts: Sequence[Sequence[tuple[float, float]]]) -> list[float]:
-    """Costs between the cheapest point that every front has and the dearest one, rounded to three digits."""
+    """Return costs between the cheapest point of every front and the most expensive one, rounded to three digits."""
     low, high = max(front[0][0] for front in fronts), max(front[-1][0] for front in fronts)
     return sorted({float(f"{value:.3g}") for value in np.linspace(low, high, _LIMITS + 1)[1:]})
 
 
 def _volumes(fronts: Sequence[Sequence[tuple[float, float]]], maximised: bool) -> list[float]:
-    """The part of the box around all fronts that lies behind each of them."""
+    """Return the share of the box around all fronts that each of them dominates."""
     sign = -1.0 if maximised else 1.0
     every = np.array([(x, sign * y) for front in fronts for x, y in front])
     low, high = every.min(axis=0), every.max(axis=0)

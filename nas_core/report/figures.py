@@ -162,5 +162,4 @@ def _finite(value: float) -> float | None:
 
 
 def _escaped(text: object) -> str:
-    """Escape a label, which plotly takes for HTML."""
     return escape(str(text), quote=False)

@@ -1,32 +1,97 @@
-"""One HTML page that needs nothing beside itself: a Jinja2 template with styles, scripts and pictures inside."""
+"""HTML pages in one file, made from a Jinja2 template, and the rows behind the points of their figures."""
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from nas_core.files import write_atomic
-from nas_core.report.points import Points
 from nas_core.report.tables import Table
+from nas_core.space.architecture import FORMAT, VERSION
 
+ARCHITECTURE_FILE = {"summary": "As an architecture file", "head": {"format": FORMAT, "version": VERSION}}
+""":attr:`Points.file` of architectures."""
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
+@dataclass(frozen=True)
+class Field:
+    """Value of each row, a column of the table."""
+
+    title: str
+    unit: str = ""
+    digits: int | None = None
+    """Decimals of numbers; None: four significant digits."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """Architecture, network or record behind points of figures."""
+
+    key: str
+    """Name, also in the page's address."""
+    values: Sequence[float | str | None] = ()
+    """Values in the order of :attr:`Points.fields`."""
+    title: str = ""
+    """Name for people; default: the key."""
+    about: Sequence[str] = ()
+    """Sentences."""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """Names and values that are shown only of a selected row."""
+    genes: Mapping[str, Any] = field(default_factory=dict)
+    """Genes of an architecture; those of layers are lists."""
+
+
+@dataclass(frozen=True)
+class Points:
+    """All rows of a page.
+
+    ``customdata`` of a figure's trace holds the number of the row, from 0, behind each point. The page shows a row when
+    its point is hovered, lists all rows in a table, and shows one selected row, or two side by side.
+    """
+
+    fields: Sequence[Field]
+    rows: Sequence[Row]
+    noun: str = "architecture"
+    """A row's noun in the singular."""
+    shown: Sequence[str] = ()
+    """Genes that are shown, in this order."""
+    kinds: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Value of genes -> colour ``#rrggbb`` and letter."""
+    file: Mapping[str, Any] = field(default_factory=dict)
+    """``summary``, a line for people, and ``head``, the start of an architecture's file."""
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """JSON of the page's script."""
+        return {
+            "noun": self.noun,
+            "fields": list(map(asdict, self.fields)),
+            "genes": list(self.shown),
+            "letters": {word: list(kind) for word, kind in self.kinds.items()},
+            "file": dict(self.file) or None,
+            "rows": [
+                {"key": row.key, **{name: value for name, value in vars(row).items() if value}} for row in self.rows
+            ],
+        }
+
+
 class Page:
-    """A page that is filled from top to bottom and rendered at the end.
+    """Page that is filled from top to bottom.
 
     Args:
-        title: heading and title. lead: sentence below it.
+        title: heading and title.
+        lead: sentence below it.
         reload_s: seconds after which a browser loads the page again; 0: never.
     """
 
     def __init__(self, title: str, lead: str = "", reload_s: int = 0) -> None:
         self.title, self.lead, self.reload_s = title, lead, reload_s
         self._parts: list[tuple[str, Any]] = []
-        self._plots = 0
 
     def heading(self, text: str) -> None:
         """Add a heading."""
@@ -37,52 +102,46 @@ class Page:
         self._parts.append(("paragraph", text))
 
     def facts(self, facts: Mapping[str, object]) -> None:
-        """Add names and values, one pair to a line."""
-        self._parts.append(("facts", facts))
+        """Add names and values, one pair to a line, without empty ones."""
+        self._parts.append(("facts", {name: value for name, value in facts.items() if value not in (None, "")}))
 
     def details(self, summary: str, facts: Mapping[str, object]) -> None:
-        """Add facts that are folded away."""
+        """Add folded facts."""
         self._parts.append(("details", {"summary": summary, "facts": facts}))
 
     def table(self, table: Table) -> None:
         """Add a sortable table."""
         self._parts.append(("table", table))
 
-    def image(self, png: bytes, alt: str, caption: str = "") -> None:
+    def image(self, png: bytes, alt: str) -> None:
         """Add a picture."""
-        data = base64.b64encode(png).decode("ascii")
-        self._parts.append(("image", {"data": data, "alt": alt, "caption": caption}))
+        self._parts.append(("image", {"data": base64.b64encode(png).decode("ascii"), "alt": alt}))
 
     def points(self, points: Points, first: int = 0, heading: str = "") -> None:
-        """Add the rows behind the points of figures, see :class:`Points`: one or two of them, and a table of all.
-
-        Args:
-            first: number of the row that is shown first.
-        """
+        """Add the rows behind the points of figures, with row ``first`` selected."""
         content = _json({**points.content, "first": first})
         part = {"noun": points.noun, "heading": heading or f"All {points.noun}s", "content": content}
         self._parts.append(("points", part))
 
     def plot(self, figure: Mapping[str, Any], alt: str, caption: str = "") -> None:
         """Add a plotly figure ``{"data": .., "layout": ..}``; see :mod:`nas_core.report.figures`."""
-        self._plots += 1
         height = int(figure["layout"].get("height", 440))
-        part = {"number": self._plots, "alt": alt, "caption": caption, "height": height, "content": _json(figure)}
+        number = sum(kind == "plot" for kind, _ in self._parts) + 1
+        part = {"number": number, "alt": alt, "caption": caption, "height": height, "content": _json(figure)}
         self._parts.append(("plot", part))
 
     def render(self) -> str:
-        """Return the page's HTML, with plotly.js where it has figures."""
+        """Return the page's HTML, with plotly.js if it has figures."""
         from jinja2 import Environment, FileSystemLoader
         from markupsafe import Markup
 
         plotly = ""
-        if self._plots:
+        if any(kind == "plot" for kind, _ in self._parts):
             from plotly.offline import get_plotlyjs
 
             plotly = get_plotlyjs()
-        environment = Environment(
-            loader=FileSystemLoader(_TEMPLATES), autoescape=True, trim_blocks=True, lstrip_blocks=True
-        )
+        loader = FileSystemLoader(_TEMPLATES)
+        environment = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
         css, script = ((_TEMPLATES / f"page.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
         return environment.get_template("page.html").render(
             title=self.title, lead=self.lead, reload_s=self.reload_s, parts=self._parts,

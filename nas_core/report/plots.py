@@ -138,7 +138,8 @@ def curves(
 
 def pareto_front(points: Sequence[tuple[float, float]], maximised: bool = False) -> list[tuple[float, float]]:
     """The points (cost, value) that no other one beats in both, by their costs; lower values are better unless
-    ``maximised``."""
+    ``maximised``.
+    """
     sign = -1.0 if maximised else 1.0
     kept: list[tuple[float, float]] = []
     for x, y in sorted(points, key=lambda point: (point[0], sign * point[1])):
@@ -161,7 +162,6 @@ def _cycle() -> Iterator[str]:
 
 @contextmanager
 def _picture(size: tuple[float, float]) -> Iterator[tuple[Figure, Axes]]:
-    """A figure with one pair of axes."""
     with figure_of(size) as figure:
         yield figure, figure.subplots()
 

@@ -1,9 +1,9 @@
-"""A search's run folder, read back."""
+"""Run folders of searches, and what a report states about them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -20,9 +20,9 @@ from nas_core.search.sessions import read_sessions
 from nas_core.space import Architecture, SearchSpace, space_from_dict
 
 _NEGATED = "-"
-"""In front of a metric's name: its negative, which a search minimises where larger is better."""
+"""Prefix of a metric whose negative is minimised."""
 _UNNAMED = "default"
-"""What NNI's trials call the number that the search goes by."""
+"""Name of the objective in trials of NNI."""
 
 UNITS = {
     "latency_ms": "ms",
@@ -35,62 +35,65 @@ UNITS = {
 
 @dataclass(frozen=True)
 class SearchRun:
-    """What ``nas-ext search`` left in a folder, finished or not."""
+    """Content of a run folder of ``nas-ext search``, finished or not."""
 
     folder: Path
     settings: dict[str, Any]
-    """The ``settings`` of ``config.yaml``; empty if there is none."""
+    """``settings`` of ``config.yaml``; empty if there is none."""
     evaluations: list[dict[str, Any]]
-    """The journal: ``search``, ``key``, ``metrics``, ``genes`` of each evaluation, in order."""
+    """Journal: ``search``, ``key``, ``metrics``, ``genes`` of each evaluation, in order."""
     finalists: list[dict[str, Any]]
     """``key``, ``file``, ``best_of``, ``over_limit``, ``metrics``, ``measured``, ``genes``; empty while it runs."""
     notes: dict[str, Any] = field(default_factory=dict)
-    """The ``notes`` of ``config.yaml``: paths, versions, the units of the metrics."""
+    """``notes`` of ``config.yaml``: paths, versions, units of the metrics."""
     sessions: list[dict[str, Any]] = field(default_factory=list)
-    """When, where and how long it ran, see :func:`~nas_core.search.sessions.read_sessions`."""
+    """See :func:`~nas_core.search.sessions.read_sessions`."""
 
     @property
     def name(self) -> str:
-        """The experiment's name where it has one, else the folder's."""
+        """Name of the experiment, or else of the folder."""
         experiment = self.notes.get("experiment") or {}
         names = [str(experiment[key]) for key in ("name", "id") if experiment.get(key)]
         return f"{names[0]} ({names[1]})" if len(names) > 1 else names[0] if names else real_path(self.folder).name
 
+    @property
+    def searches(self) -> list[dict[str, Any]]:
+        """Settings of each search."""
+        return list((self.settings.get("searches") or {}).values())
+
     @cached_property
     def minimised(self) -> str:
-        """The journal's key of what the searches minimise: ``loss``, or ``-top1`` for the largest top-1."""
-        searches = self.settings.get("searches") or {}
-        return next((str(s["metric"]) for s in searches.values() if "metric" in s), "loss")
+        """Journal's key of the objective: ``loss``, or ``-top1`` to maximise top-1."""
+        return next((str(search["metric"]) for search in self.searches if "metric" in search), "loss")
 
     @property
     def maximised(self) -> bool:
-        """Whether larger values of :attr:`metric` are better."""
+        """True if larger values of :attr:`metric` are better."""
         return self.minimised.startswith(_NEGATED)
 
     @cached_property
     def metric(self) -> str:
-        """What the searches look for, by its own name where trials report it under that name too."""
+        """Objective, by its own name if trials report it under that name too."""
         name = self.minimised.removeprefix(_NEGATED)
-        known = [e["metrics"] for e in self.evaluations if e["metrics"].get(_UNNAMED) is not None]
-        if name != _UNNAMED or not known:
+        metrics = [e["metrics"] for e in self.evaluations if e["metrics"].get(_UNNAMED) is not None]
+        if name != _UNNAMED or not metrics:
             return name
-        others = [other for other in known[0] if other not in (_UNNAMED, self.minimised)]
-        same = (other for other in others if all(metrics.get(other) == metrics[_UNNAMED] for metrics in known))
-        return next(same, name)
+        others = [other for other in metrics[0] if other not in (_UNNAMED, self.minimised)]
+        return next((other for other in others if all(row.get(other) == row[_UNNAMED] for row in metrics)), name)
 
     @property
     def objective(self) -> str:
-        """What the searches look for, in words: ``minimise loss``."""
+        """Objective in words: ``minimise loss``."""
         return f"{'maximise' if self.maximised else 'minimise'} {self.described(self.metric).title}"
 
     @property
     def from_supernet(self) -> bool:
-        """Whether the run names a supernet's checkpoint, from which its architectures can be extracted."""
+        """True if the run names the checkpoint of a supernet."""
         return any((self.notes.get("checkpoint"), *map(self.settings.get, ("checkpoint", "checkpoint_sha256"))))
 
     @property
     def source(self) -> str:
-        """How the run obtained its values, in words that follow "an architecture"."""
+        """Origin of the values, in words that follow "an architecture"."""
         if self.notes.get("engine"):
             return f"with the result of its {self.notes['engine']} trial"
         if not self.from_supernet:
@@ -100,11 +103,11 @@ class SearchRun:
         return "evaluated with inherited weights of the supernet"
 
     def described(self, name: str) -> Metric:
-        """What a metric is called, and its unit."""
+        """Return a metric with its label and unit."""
         return metric_named(name, self.notes.get("units"))
 
     def value(self, metrics: Mapping[str, Any], name: str | None = None) -> float | None:
-        """A metric of one evaluation, by default the one that is searched for; None if it has none."""
+        """Return a metric of one evaluation, by default the objective; None if it is missing or not finite."""
         name = self.metric if name is None else name
         number = metrics.get(name)
         if number is None and name == self.metric and (negative := metrics.get(self.minimised)) is not None:
@@ -113,57 +116,50 @@ class SearchRun:
 
     @property
     def costs(self) -> list[str]:
-        """The other objectives, each an axis of a picture of its own, the first being the most important; where there
-        are none, the costs that evaluations tell."""
+        """Other objectives, or else the costs among the metrics; each is an axis of a figure."""
         objectives = [str(name) for name in self.settings.get("objectives", []) if name not in self._searched]
         return objectives or [name for name in UNITS if any(e["metrics"].get(name) for e in self.evaluations)]
 
     @property
     def others(self) -> list[str]:
-        """All other metrics that evaluations tell, such as top-1 beside the loss; costs last."""
-        told = dict.fromkeys(name for evaluation in self.evaluations for name in evaluation["metrics"])
-        others = [name for name in told if name not in (*self._searched, *self.costs)]
-        return sorted(others, key=lambda name: name in UNITS)
+        """All other metrics, such as top-1 for an objective of loss; costs last."""
+        names = dict.fromkeys(name for evaluation in self.evaluations for name in evaluation["metrics"])
+        return sorted((n for n in names if n not in (*self._searched, *self.costs)), key=lambda name: name in UNITS)
 
     @property
     def _searched(self) -> tuple[str, ...]:
-        """All names of the metric that is searched for."""
-        plain = self.minimised.removeprefix(_NEGATED)
-        return (self.metric, plain, self.minimised)
+        return (self.metric, self.minimised.removeprefix(_NEGATED), self.minimised)
 
     @property
     def space(self) -> SearchSpace | None:
-        """The space that was searched; None if ``config.yaml`` does not hold it.
+        """Search space; None if ``config.yaml`` does not hold it.
 
         Raises:
-            SpaceError: what it holds is no space.
+            SpaceError: it is damaged.
         """
         content = self.settings.get("space") or {}
         return space_from_dict(content, str(self.folder / "config.yaml")) if "choices" in content else None
 
     @property
     def given(self) -> dict[str, str]:
-        """Names of architectures that were given to the run for comparison, with their keys."""
-        found = self.settings.get("given")
-        return {str(name): str(key) for name, key in found.items()} if isinstance(found, Mapping) else {}
+        """Names of the baselines with their keys."""
+        return {str(name): str(key) for name, key in (self.settings.get("given") or {}).items()}
 
     def strategies(self) -> list[str]:
-        """What searched, with its seed; each once."""
-        searches = (self.settings.get("searches") or {}).values()
-        return list(dict.fromkeys(f"{s['strategy']} (seed {s.get('seed')})" for s in searches if "strategy" in s))
+        """Return the distinct strategies with their seeds."""
+        return list(dict.fromkeys(f"{s['strategy']} (seed {s.get('seed')})" for s in self.searches if "strategy" in s))
 
     def limits(self, cost: str) -> list[float]:
-        """The searches' limits of that metric, ascending."""
-        searches = (self.settings.get("searches") or {}).values()
-        return sorted({float(s["constraints"][cost]) for s in searches if cost in s.get("constraints", {})})
+        """Return the limits of a metric, ascending."""
+        return sorted({float(s["constraints"][cost]) for s in self.searches if cost in s.get("constraints", {})})
 
     def points(self, cost: str) -> list[tuple[float, float]]:
-        """(cost, metric) of every evaluation that has both."""
+        """Return (cost, objective) of every evaluation that has both."""
         pairs = [(self.value(e["metrics"], cost), self.value(e["metrics"])) for e in self.evaluations]
         return [(x, y) for x, y in pairs if x is not None and y is not None]
 
     def history(self) -> dict[str, list[float]]:
-        """The metric over the evaluations of each search; NaN where one failed."""
+        """Return the objective over the evaluations of each search, NaN for failures."""
         series: dict[str, list[float]] = {}
         for evaluation in self.evaluations:
             value = self.value(evaluation["metrics"])
@@ -172,7 +168,7 @@ class SearchRun:
 
 
 def read_run(folder: str | Path) -> SearchRun:
-    """Read a run folder; a search that has not ended yet has no finalists.
+    """Read a run folder; a search that has not ended has no finalists.
 
     Raises:
         DataError: the folder is missing, holds no search, or one of its files is damaged.
@@ -180,8 +176,8 @@ def read_run(folder: str | Path) -> SearchRun:
     folder = Path(folder)
     journal = folder / "journal.jsonl"
     if not journal.exists():
-        what = "holds no search" if folder.is_dir() else "is no folder"
-        raise DataError(f"{folder} {what}: expected the --out folder of 'nas-ext search' with its journal.jsonl")
+        problem = "holds no search" if folder.is_dir() else "is no folder"
+        raise DataError(f"{folder} {problem}: expected the --out folder of 'nas-ext search' with its journal.jsonl")
     evaluations = read_jsonl(journal)
     if not evaluations:
         raise DataError(f"{journal} holds no evaluation yet; wait for the first ones")
@@ -199,11 +195,7 @@ def read_run(folder: str | Path) -> SearchRun:
 
 @contextmanager
 def damaged(folder: str | Path) -> Iterator[None]:
-    """Report what damaged or edited files of a run folder cause as one error.
-
-    Raises:
-        DataError: instead of the errors of Python that content of another form raises.
-    """
+    """Convert Python errors about the content of a run folder to one error."""
     try:
         yield
     except NasExtError:
@@ -216,8 +208,7 @@ def damaged(folder: str | Path) -> Iterator[None]:
 
 
 def limit_label(search: str) -> str:
-    """A search's name for people: ``latency_ms<=8 params_m<=2`` becomes ``≤ 8 ms, ≤ 2 M parameters``, ``unlimited``
-    becomes ``without a limit``; other names stay as they are."""
+    """Return a search's name for people: ``≤ 8 ms, ≤ 2 M parameters`` for ``latency_ms<=8 params_m<=2``."""
     if search == "unlimited":
         return "without a limit"
     parts = [label.partition("<=") for label in search.split()]
@@ -227,29 +218,28 @@ def limit_label(search: str) -> str:
 
 
 def finalists_table(run: SearchRun, genes: bool = False) -> Table:
-    """One line per finalist, the cheapest first: every metric with its unit, predicted and measured latency side by
-    side, the limits that it was measured above although predicted within; ``genes`` in full at the end if wanted."""
+    """Return a row for each finalist, the cheapest first, with predicted and measured latency.
+
+    Args:
+        genes: add all genes.
+    """
     rows = []
     others = [name for name in (*run.costs, *run.others) if name not in UNITS]
     first = next(iter(run.costs), run.metric)
     for finalist in sorted(run.finalists, key=lambda f: run.value(f["metrics"], first) or 0.0):
-        metrics, measured = finalist["metrics"], finalist["measured"]
-        predicted, real = run.value(metrics, "latency_ms"), run.value(measured, "latency_ms")
+        metrics = finalist["metrics"]
+        predicted, real = run.value(metrics, "latency_ms"), run.value(finalist["measured"], "latency_ms")
         rows.append(
             {
                 "architecture": finalist["key"],
-                "params_m": metrics.get("params_m"),
-                "flops_g": metrics.get("flops_g"),
-                "memory_mb": metrics.get("memory_mb"),
-                "cache_mb": metrics.get("cache_mb"),
+                **{name: metrics.get(name) for name in ("params_m", "flops_g", "memory_mb", "cache_mb", *others)},
                 "predicted_ms": predicted,
                 "measured_ms": real,
                 "off_percent": (predicted / real - 1) * 100 if predicted and real else None,
-                **{name: metrics.get(name) for name in others},
                 run.metric: run.value(metrics),
                 "best_of": ", ".join(map(limit_label, finalist["best_of"])),
                 "over_limit": ", ".join(map(limit_label, finalist["over_limit"])),
-                "genes": describe(Architecture(finalist["genes"])),
+                "genes": describe(Architecture(finalist["genes"])) if genes else None,
             }
         )
     named = [run.described(name) for name in (run.metric, *others)]
@@ -265,103 +255,77 @@ def finalists_table(run: SearchRun, genes: bool = False) -> Table:
         Column("off_percent", "off by (%)", "+.1f"),
         Column("best_of", "best"),
         Column("over_limit", "measured above"),
-        *([Column("genes", "genes")] if genes else []),
+        Column("genes", "genes"),
     ]
-    used = [c for c in columns if any(row.get(c.key) not in (None, "") for row in rows)]
-    return Table(used, rows)
+    return Table(columns, rows).without_empty_columns()
 
 
 def searched_genes(run: SearchRun) -> list[str]:
-    """Genes with more than one option, in the order of the space; all that there are where the space is not told.
-
-    Raises:
-        SpaceError: what the run's settings hold is no space.
-    """
+    """Return the genes with more than one option, or all genes if the space is unknown."""
     if run.space is None:
         return list(dict.fromkeys(name for one in run.evaluations for name in one.get("genes", {})))
     return [choice.name for choice in run.space.choices if any(len(options) > 1 for options in choice.options)]
 
 
-def fixed_genes(run: SearchRun) -> dict[str, Any]:
-    """Genes that all networks of the space share, with their values."""
-    searched = set(searched_genes(run))
-    genes = next((one.get("genes") or {} for one in run.evaluations), {})
-    return {name: value for name, value in genes.items() if name not in searched}
-
-
-def told_apart(genes: Mapping[str, Mapping[str, Any]], searched: Sequence[str]) -> dict[str, str]:
-    """Title -> what sets that network apart, in one line; under ``all of them`` what they have in common.
-
-    Args:
-        genes: title -> genes of one network.
-        searched: names of the genes that count.
-    """
-    networks = {title: {n: one[n] for n in searched if n in one} for title, one in genes.items()}
+def differing_genes(run: SearchRun) -> dict[str, str]:
+    """Return finalist -> genes that differ, in one line, and the common ones under ``all of them``."""
+    searched, genes = searched_genes(run), {finalist["key"]: finalist["genes"] for finalist in run.finalists}
+    order = [row["architecture"] for row in finalists_table(run).rows]
+    networks = {key: {name: genes[key][name] for name in searched if name in genes[key]} for key in order}
     first = next(iter(networks.values()), {})
-    common = {n: value for n, value in first.items() if all(one.get(n) == value for one in networks.values())}
-    if len(networks) < 2:
-        common = {}
+    common = {
+        name: value
+        for name, value in first.items()
+        if len(networks) > 1 and all(network.get(name) == value for network in networks.values())
+    }
     lines = {"all of them": describe(Architecture(common))} if common else {}
-    for title, one in networks.items():
-        rest = {name: value for name, value in one.items() if name not in common}
-        lines[title] = describe(Architecture(rest)) if rest else "nothing else"
+    for key, network in networks.items():
+        rest = {name: value for name, value in network.items() if name not in common}
+        lines[key] = describe(Architecture(rest)) if rest else "nothing else"
     return lines
 
 
 def finalists_text(run: SearchRun) -> str:
-    """Return the finalists for a terminal: their metrics, what measurements say about the limits, and the file of each
-    with the genes that set it apart.
-
-    Raises:
-        SpaceError: what the run's settings hold is no space.
-    """
-    table = finalists_table(run)
-    known = {finalist["key"]: finalist for finalist in run.finalists}
-    listed = {row["architecture"]: known[row["architecture"]]["genes"] for row in table.rows}
-    apart = told_apart(listed, searched_genes(run))
-    head = "Finalists by file, with the genes that differ:" if len(listed) > 1 else "The finalist's file and genes:"
-    files = [f"{run.folder / known[key].get('file', key)}  {apart[key]}" for key in listed]
-    return "\n".join([table.text(), *limit_notes(run), head, *files])
+    """Return the finalists for a terminal, with the file and the differing genes of each."""
+    files = {finalist["key"]: finalist.get("file", finalist["key"]) for finalist in run.finalists}
+    head = "Finalists by file, with the genes that differ:" if len(files) > 1 else "The finalist's file and genes:"
+    lines = [f"{run.folder / files[key]}  {genes}" for key, genes in differing_genes(run).items() if key in files]
+    return "\n".join([finalists_table(run).text(), *limit_notes(run), head, *lines])
 
 
 def limit_notes(run: SearchRun) -> list[str]:
-    """A sentence for each search whose best architecture by prediction was measured above a limit: which one is taken
-    instead, or that none was found within it."""
+    """Return a sentence for each search whose best architecture by prediction was measured above a limit."""
     notes = []
+
+    def milliseconds(finalist: Mapping[str, Any]) -> float:
+        return float(finalist["measured"].get("latency_ms") or 0.0)
+
+    def rank(finalist: Mapping[str, Any]) -> float:
+        value = run.value(finalist["metrics"])
+        return math.inf if value is None else -value if run.maximised else value
+
     for name in dict.fromkeys(search for finalist in run.finalists for search in finalist["over_limit"]):
         above = [finalist for finalist in run.finalists if name in finalist["over_limit"]]
-        first = min(above, key=lambda finalist: _rank(run, finalist))
+        first, closest = min(above, key=rank), min(above, key=milliseconds)
         best = next((finalist for finalist in run.finalists if name in finalist["best_of"]), None)
-        label, count = limit_label(name), f"{len(above)} measured"
         if best is None:
-            closest = min(above, key=_measured_ms)
             notes.append(
-                f"{label}: none of {count} was within it, the closest is {closest['key']} with"
-                f" {_measured_ms(closest):.2f} ms; give a lower limit, or fit the latency model to more samples"
+                f"{limit_label(name)}: none of {len(above)} measured was within it, the closest is {closest['key']}"
+                f" with {milliseconds(closest):.2f} ms; give a lower limit, or fit the latency model to more samples"
             )
         else:
             notes.append(
-                f"{label}: {first['key']}, the best by prediction, was measured above it with {_measured_ms(first):.2f}"
-                f" ms; {best['key']} is the best of those measured within it"
+                f"{limit_label(name)}: {first['key']}, the best by prediction, was measured above it with"
+                f" {milliseconds(first):.2f} ms; {best['key']} is the best of those measured within it"
             )
     return notes
 
 
-def _rank(run: SearchRun, finalist: Mapping[str, Any]) -> float:
-    value = run.value(finalist["metrics"])
-    return math.inf if value is None else -value if run.maximised else value
-
-
-def _measured_ms(finalist: Mapping[str, Any]) -> float:
-    return float(finalist["measured"].get("latency_ms") or 0.0)
-
-
-_FACTS = ("checkpoint", "latency_model", "device", "device_name")
-_SETTINGS = {"data": "data", "valid_subset": "validation split", "valid_sentences": "of it, evaluated"}
+_SETTINGS = {"data": "data", "valid_subset": "validation split", "valid_sentences": "evaluated examples"}
 
 
 def facts_of(run: SearchRun) -> dict[str, Any]:
-    """For people, in the order in which they ask."""
+    """Return when, where and how a search ran."""
     failed = sum(run.value(evaluation["metrics"]) is None for evaluation in run.evaluations)
     facts: dict[str, Any] = {
         "run folder": str(real_path(run.folder)),
@@ -382,46 +346,34 @@ def facts_of(run: SearchRun) -> dict[str, Any]:
 
 
 def fingerprints_of(run: SearchRun) -> dict[str, Any]:
-    """For machines, and for those who compare: fingerprints, versions and whatever else the run says of itself."""
-    shown = {*_SETTINGS, "checkpoint", "precision"}
-    settings = {name: value for name, value in run.settings.items() if name not in shown}
-    notes = {name: value for name, value in run.notes.items() if name not in _FACTS}
-    plain = {name: value for name, value in {**settings, **notes}.items() if isinstance(value, str | int | float)}
+    """Return fingerprints, versions and all other settings of a run."""
+    shown = {*_SETTINGS, "checkpoint", "precision", "latency_model", "device", "device_name"}
+    plain = {
+        n: v for n, v in {**run.settings, **run.notes}.items() if n not in shown and isinstance(v, str | int | float)
+    }
     return {name.replace("_sha256", " (SHA-256)"): value for name, value in plain.items()}
 
 
 def started(run: SearchRun) -> str:
-    """The day and the minute at which it first evaluated, where that is known."""
+    """Return the minute of the first evaluation; empty if it is unknown."""
     if not run.sessions:
         return ""
-    try:
-        when = datetime.fromisoformat(run.sessions[0]["started"])
-    except ValueError:
-        return ""
-    return when.strftime("%Y-%m-%d %H:%M %Z").strip()
+    return datetime.fromisoformat(run.sessions[0]["started"]).strftime("%Y-%m-%d %H:%M %Z").strip()
 
 
 def took(run: SearchRun) -> str:
-    """All its runs together."""
+    """Return the duration of all sessions; empty if it is unknown."""
     if not run.sessions:
         return ""
-    runs = f" in {len(run.sessions)} runs" if len(run.sessions) > 1 else ""
-    return _time(sum(session["seconds"] for session in run.sessions)) + runs
-
-
-def _time(seconds: float) -> str:
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+    minutes, seconds = divmod(round(sum(session["seconds"] for session in run.sessions)), 60)
+    time = f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min {seconds} s"
+    return (time if minutes else f"{seconds} s") + (f" in {len(run.sessions)} runs" if len(run.sessions) > 1 else "")
 
 
 def machine_of(run: SearchRun) -> str:
-    """The machines it ran on, each once."""
-    told = []
-    for session in run.sessions:
-        machine = session["machine"]
+    """Return the distinct machines of all sessions."""
+    machines = []
+    for machine in (session["machine"] for session in run.sessions):
         parts = [machine.get("host"), machine.get("cpu"), f"{machine['cores']} cores" if machine.get("cores") else None]
-        told.append(", ".join(str(part) for part in parts if part))
-    return "; ".join(dict.fromkeys(told))
+        machines.append(", ".join(str(part) for part in parts if part))
+    return "; ".join(dict.fromkeys(machines))

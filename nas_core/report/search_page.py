@@ -1,4 +1,4 @@
-"""The page of a search, and the tables next to it."""
+"""Page of a search, and the files next to it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -21,33 +21,31 @@ from nas_core.progress import duration
 from nas_core.report import figures, plots
 from nas_core.report.architecture import architecture_picture, kinds_among
 from nas_core.report.figures import Cloud, Label
-from nas_core.report.page import Page
-from nas_core.report.points import ARCHITECTURE_FILE, Field, Points, Row
+from nas_core.report.page import ARCHITECTURE_FILE, Field, Page, Points, Row
 from nas_core.report.run import (
     SearchRun,
     damaged,
+    differing_genes,
     facts_of,
     finalists_table,
     fingerprints_of,
-    fixed_genes,
     limit_label,
     limit_notes,
     read_run,
     searched_genes,
-    told_apart,
 )
-from nas_core.report.tables import Column, Table, describe
+from nas_core.report.tables import Column, Table
 from nas_core.search.engine import GIVEN
-from nas_core.search.log import read_log
+from nas_core.search.progress import read_log
 from nas_core.search.strategies.ranker import tau_importance
 from nas_core.space import Architecture
 
 LONGEST_S = 86_400
-"""Most seconds between two pages."""
+"""Largest interval between two pages."""
 _FEWEST = 10
-"""Evaluations below which a rank correlation says nothing."""
+"""Fewest evaluations for a rank correlation."""
 _WATCH_SHARE = 4
-"""Pages of a running search are written at most once in this multiple of the time that one takes."""
+"""Smallest interval between two pages, as a multiple of the time that one takes."""
 
 
 def write_report(folder: str | Path, train_log: str | Path | None = None, reload_s: float = 10.0) -> Path:
@@ -59,38 +57,31 @@ def write_report(folder: str | Path, train_log: str | Path | None = None, reload
         reload_s: seconds after which a browser loads the page of a running search again.
 
     Raises:
-        DataError: see :func:`read_run`; a log that cannot be read. SpaceError, ArchitectureError: evaluations of
-            another space.
+        DataError: see :func:`read_run`; the log cannot be read.
+        SpaceError, ArchitectureError: evaluations are of another space.
     """
     run = read_run(folder)
     with damaged(folder):
-        return _write(run, None if train_log is None else Path(train_log), reload_s)
-
-
-def _write(run: SearchRun, train_log: Path | None, reload_s: float) -> Path:
-    state = progress_of(run)
-    space = (run.settings.get("space") or {}).get("name", "unknown")
-    reload = math.ceil(reload_s) if state.state in ("running", "unknown") else 0
-    page = Page(
-        f"Architecture search: {run.name}", f"Search space {space}, {len(run.evaluations)} evaluations.", reload
-    )
-    if state.state != "ended":
-        page.paragraph(state.text)
-    page.facts(facts_of(run))
-    if fingerprints := fingerprints_of(run):
-        page.details("Fingerprints, versions and other settings", fingerprints)
-    points = points_of([run])
-    _add_fronts(page, run, points)
-    page.points(points, best_number([run], points), "All evaluations")
-    _add_genes(page, run)
-    _add_course(page, run, points)
-    _add_given(page, run)
-    _add_training(page, run, train_log)
-    _add_finalists(page, run, state)
-    _write_evaluations(run)
-    path = run.folder / "report.html"
-    page.save(path)
-    return path
+        state = progress_of(run)
+        space = (run.settings.get("space") or {}).get("name", "unknown")
+        reload = math.ceil(reload_s) if state.state in ("running", "unknown") else 0
+        lead = f"Search space {space}, {len(run.evaluations)} evaluations."
+        page = Page(f"Architecture search: {run.name}", lead, reload)
+        if state.state != "ended":
+            page.paragraph(state.text)
+        page.facts(facts_of(run))
+        page.details("Fingerprints, versions and other settings", fingerprints_of(run))
+        points = points_of([run])
+        _add_fronts(page, run, points)
+        page.points(points, best_number([run], points), "All evaluations")
+        _add_genes(page, run)
+        _add_course(page, run, points)
+        _add_given(page, run)
+        _add_training(page, run, None if train_log is None else Path(train_log))
+        _add_finalists(page, run, state)
+        _write_evaluations(run)
+        page.save(run.folder / "report.html")
+    return run.folder / "report.html"
 
 
 def watch_report(
@@ -100,11 +91,11 @@ def watch_report(
     tell: Callable[[str], None] = print,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Path:
-    """Write the page of a search whenever there is something new, until the search ends or stops; return its path.
+    """Write the page of a search after each change, until the search ends or stops; return its path.
 
     Raises:
-        ConfigError: ``every_s`` is not above 0, or more than a day. DataError: the folder is missing; others as of
-            :func:`write_report`.
+        ConfigError: ``every_s`` is not above 0, or more than a day.
+        DataError: the folder is missing; see also :func:`write_report`.
     """
     folder = Path(folder)
     if not 0 < every_s <= LONGEST_S:
@@ -136,24 +127,24 @@ def watch_report(
 
 @dataclass(frozen=True)
 class RunProgress:
-    """How far a search is."""
+    """Progress of a search."""
 
     state: Literal["running", "stopped", "ended", "unknown"]
-    """``stopped``: no process runs it, and it has not ended. ``unknown``: another program or machine may run it."""
+    """``stopped``: no process runs it. ``unknown``: another program or machine may run it."""
     evaluations: int
     most: int | None
-    """Evaluations at the end, or fewer; None: unknown."""
+    """Largest number of evaluations at the end; None: unknown."""
     left_s: float | None
-    """Seconds until the end, at most; None: unknown."""
+    """Estimated seconds until the end; None: unknown."""
 
     @property
     def counted(self) -> str:
-        """The number of evaluations in words."""
+        """Number of evaluations in words."""
         return f"{self.evaluations} evaluations" if self.most is None else f"{self.evaluations} of at most {self.most}"
 
     @property
     def text(self) -> str:
-        """The state of a search that has not ended, as a sentence."""
+        """State of an unfinished search, as a sentence."""
         if self.state == "stopped":
             return f"Not running: the search stopped after {self.counted}. The same command continues it."
         rest = f", at most about {duration(self.left_s)} left" if self.left_s else ""
@@ -161,7 +152,7 @@ class RunProgress:
 
 
 def progress_of(run: SearchRun) -> RunProgress:
-    """Return what the lock, the log and the journal of a run folder say."""
+    """Return the progress of a search by the lock, the log and the journal of its folder."""
     count, log = len(run.evaluations), read_log(run.folder / "search.log")
     most, left = None, None
     if log is not None:
@@ -186,10 +177,10 @@ def _state(run: SearchRun) -> Literal["running", "stopped", "ended", "unknown"]:
 
 @dataclass(frozen=True)
 class Evaluations(Points):
-    """The evaluations of one search, or of several."""
+    """Evaluations of one or several searches."""
 
     numbers: Mapping[tuple[int, str], int] = field(default_factory=dict)
-    """(place of the run, key of the architecture) -> number of its first evaluation."""
+    """(index of the run, key of the architecture) -> row of its first evaluation."""
 
 
 def points_of(runs: Sequence[SearchRun], names: Sequence[str] = ()) -> Evaluations:
@@ -209,14 +200,15 @@ def points_of(runs: Sequence[SearchRun], names: Sequence[str] = ()) -> Evaluatio
             texts = [limit_label(str(evaluation["search"])), best]
             values = [names[place] if names else None, *metric_values, measured, *texts]
             rows.append(Row(key, values, about=[evaluation.get("error") or ""], genes=evaluation.get("genes", {})))
-    described = [runs[0].described(name) for name in metrics]
-    numeric = [*(Field.of(one.label, one.unit, one.spec) for one in described), Field("measured latency", "ms", 2)]
-    fields = [Field("run"), *numeric, Field("search"), Field("best")]
+    fields = [Field("run")]
+    for metric in (runs[0].described(name) for name in metrics):
+        fields.append(Field(metric.label, metric.unit, int(metric.spec[1]) if metric.spec.endswith("f") else None))
+    fields += [Field("measured latency", "ms", 2), Field("search"), Field("best")]
     used = [place for place in range(len(fields)) if any(row.values[place] not in (None, "") for row in rows)]
     summary = {"summary": "As a file, for nas-ext extract --arch"} if all(run.from_supernet for run in runs) else {}
     return Evaluations(
         [fields[place] for place in used],
-        [Row(row.key, [row.values[place] for place in used], "", row.about, {}, row.genes) for row in rows],
+        [replace(row, values=[row.values[place] for place in used]) for row in rows],
         shown=list(dict.fromkeys(gene for run in runs for gene in searched_genes(run))),
         kinds=kinds_among(row.genes for row in rows),
         file=ARCHITECTURE_FILE | summary,
@@ -225,14 +217,13 @@ def points_of(runs: Sequence[SearchRun], names: Sequence[str] = ()) -> Evaluatio
 
 
 def best_number(runs: Sequence[SearchRun], points: Evaluations) -> int:
-    """Return the number of the best finalist, or else of the best evaluation."""
+    """Return the row of the best finalist, or else of the best evaluation."""
     sign = -1.0 if runs[0].maximised else 1.0
     scored = [
-        (not one.get("best_of"), sign * value, number)
+        (not entry.get("best_of"), sign * value, points.numbers.get((place, str(entry.get("key"))), 0))
         for place, run in enumerate(runs)
-        for one in (*run.finalists, *run.evaluations)
-        if (value := run.value(one["metrics"])) is not None
-        and (number := points.numbers.get((place, str(one.get("key"))))) is not None
+        for entry in (*run.finalists, *run.evaluations)
+        if (value := run.value(entry["metrics"])) is not None
     ]
     return min(scored)[2] if scored else 0
 
@@ -240,7 +231,7 @@ def best_number(runs: Sequence[SearchRun], points: Evaluations) -> int:
 def cloud_of(
     run: SearchRun, points: Evaluations, cost: str, name: str, place: int = 0, search: str | None = None
 ) -> Cloud:
-    """Return the evaluations of a run, or of one of its searches, that have the cost and the metric."""
+    """Return the evaluations of a run, or of one of its searches, that have the cost and the objective."""
     known = [
         (x, y, points.numbers[place, str(evaluation.get("key"))])
         for evaluation in run.evaluations
@@ -252,7 +243,7 @@ def cloud_of(
 
 
 def finalist_labels(run: SearchRun, points: Evaluations, cost: str, place: int = 0) -> list[Label]:
-    """Return the finalists with the limits within which each is the best, or above which it was measured."""
+    """Return the finalists with the searches whose best they are, or whose limits they were measured above."""
     labels = []
     for finalist in run.finalists:
         x, y = run.value(finalist["metrics"], cost), run.value(finalist["metrics"])
@@ -274,15 +265,14 @@ def _add_fronts(page: Page, run: SearchRun, points: Evaluations) -> None:
         labels = finalist_labels(run, points, cost)
         x, y, limits = run.described(cost).title, run.described(run.metric).title, run.limits(cost)
         if clouds:
-            clouds[-1] = Cloud(clouds[-1].name, clouds[-1].x, clouds[-1].y, clouds[-1].numbers, labels)
+            clouds[-1] = replace(clouds[-1], labels=labels)
         marks = [plots.Mark(label.name, label.x, label.y) for label in labels]
         picture = plots.pareto(run.points(cost), marks, limits, x, y, run.maximised)
         write_atomic(run.folder / f"front-{re.sub(r'[^A-Za-z0-9_.-]', '_', cost)}.png", picture)
         page.plot(
             figures.fronts(clouds, x, y, limits, run.maximised),
             f"{y} against {x} of all evaluated architectures, with their Pareto front",
-            f"Each dot is an architecture {run.source}. Circles are the finalists, with the limit within which one is"
-            " the best, or above which it was measured. A click shows the architecture.",
+            f"Each dot is an architecture {run.source}. Circles are finalists. A click shows the architecture.",
         )
 
 
@@ -292,34 +282,25 @@ def _add_course(page: Page, run: SearchRun, points: Evaluations) -> None:
     page.plot(
         figures.progress(history, f"best {run.described(run.metric).title} so far", run.maximised),
         "best value so far over the evaluations",
-        "Architectures evaluated by an earlier search are not evaluated again.",
     )
     measured = [
-        Label(finalist["key"], real, predicted, points.numbers.get((0, finalist["key"])))
+        (real, predicted, points.numbers.get((0, finalist["key"]), 0))
         for finalist in run.finalists
         if (predicted := run.value(finalist["metrics"], "latency_ms"))
         and (real := run.value(finalist["measured"], "latency_ms"))
     ]
     if measured:
-        ends = [min(min(one.x, one.y) for one in measured) * 0.95, max(max(one.x, one.y) for one in measured) * 1.05]
-        error = 100 * sum(abs(one.y / one.x - 1) for one in measured) / len(measured)
-        name = f"finalists, mean error {error:.1f} %"
-        numbers = [-1 if one.number is None else one.number for one in measured]
-        points_trace = figures.cloud(name, [one.x for one in measured], [one.y for one in measured], numbers, 0)
+        x, y, numbers = zip(*measured, strict=True)
+        ends = [min(*x, *y) * 0.95, max(*x, *y) * 1.05]
         equal = {"type": "scatter", "mode": "lines", "name": "equal", "x": ends, "y": ends}
-        page.plot(
-            figures.figure([equal, points_trace], "measured (ms)", "predicted (ms)", 400),
-            "predicted against measured latency",
-            "Finalists, measured after the search.",
-        )
+        error = 100 * sum(abs(b / a - 1) for a, b in zip(x, y, strict=True)) / len(x)
+        trace = figures.cloud(f"finalists, mean error {error:.1f} %", x, y, numbers, 0)
+        figure = figures.figure([equal, trace], "measured (ms)", "predicted (ms)", 400)
+        page.plot(figure, "predicted against measured latency of the finalists")
 
 
 def importance(run: SearchRun) -> dict[str, dict[str, float]]:
-    """Return metric -> gene -> |Kendall's tau| over the evaluations of all searches; a gene of layers by its mean.
-
-    Raises:
-        ArchitectureError: an evaluation from outside the space.
-    """
+    """Return metric -> gene -> |Kendall's tau| over all evaluations; genes of layers by their mean."""
     space = run.space
     found: dict[str, dict[str, float]] = {}
     for metric in (run.metric, *run.costs) if space else ():
@@ -332,7 +313,6 @@ def importance(run: SearchRun) -> dict[str, dict[str, float]]:
 
 
 def _add_genes(page: Page, run: SearchRun) -> None:
-    """Add which genes matter, and what RankNAS pruned by."""
     if found := importance(run):
         genes = searched_genes(run)
         series = {
@@ -343,8 +323,7 @@ def _add_genes(page: Page, run: SearchRun) -> None:
         page.plot(
             figures.bars(series, "|Kendall's tau|"),
             f"rank correlation of each gene with {' and '.join(series)}",
-            "Over all evaluations: a gene with 1 orders architectures as the metric does, a gene with 0 does not. Genes"
-            " of layers count with their mean.",
+            "1: the gene orders architectures as the metric does. Genes of layers count with their mean.",
         )
     try:
         searches = read_json(run.folder / "state.json")["searches"]
@@ -365,11 +344,11 @@ def _add_genes(page: Page, run: SearchRun) -> None:
         page.table(Table([Column("gene", "gene"), *columns, Column("searched", "in the last ranking")], rows))
 
 
-# -- given architectures, training, finalists --------------------------------------------------------------------------
+# -- baselines, training, finalists ------------------------------------------------------------------------------------
 
 
 def given_table(run: SearchRun) -> Table:
-    """Return a row for each given architecture, the cheapest first, with the best evaluation at no more cost."""
+    """Return a row for each baseline, the cheapest first, with the best evaluation at no more cost."""
     known = {str(evaluation.get("key")): evaluation["metrics"] for evaluation in reversed(run.evaluations)}
     costs, rows = run.costs, []
     for name, key in run.given.items():
@@ -437,20 +416,15 @@ def _add_finalists(page: Page, run: SearchRun, state: RunProgress) -> None:
         more = " Start it again to continue it." if state.state == "stopped" else ""
         page.paragraph(f"The search has not ended; finalists are chosen at its end.{more}")
         return
-    table = finalists_table(run)
-    page.table(table)
+    page.table(finalists_table(run))
     for note in limit_notes(run):
         page.paragraph(note)
-    genes = {finalist["key"]: finalist["genes"] for finalist in run.finalists}
-    page.facts(told_apart({row["architecture"]: genes[row["architecture"]] for row in table.rows}, searched_genes(run)))
-    if fixed := fixed_genes(run):
-        page.details("Fixed by the search space", {"all networks": describe(Architecture(fixed))})
+    page.facts(differing_genes(run))
     write_atomic(run.folder / "finalists.csv", finalists_table(run, genes=True).csv())
 
 
 def evaluation_records(run: SearchRun) -> list[dict[str, Any]]:
-    """Return one flat record per evaluation, all with the same keys: ``index``, ``search``, ``key``, ``error``, metrics
-    (the searched one first) and genes."""
+    """Return a flat record for each evaluation, all with the same keys, the objective before other metrics."""
     metrics = [*dict.fromkeys((run.metric, *run.costs)), *sorted(run.others)]
     metrics = [name for name in metrics if any(run.value(e["metrics"], name) is not None for e in run.evaluations)]
     genes = sorted({name for evaluation in run.evaluations for name in evaluation.get("genes", {})})
@@ -471,9 +445,8 @@ def _write_evaluations(run: SearchRun) -> None:
     records = evaluation_records(run)
     lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
     write_atomic(run.folder / "evaluations.jsonl", lines)
-    rows = [{name: _cell(value) for name, value in record.items()} for record in records]
+    rows = [
+        {name: " ".join(map(str, value)) if isinstance(value, list) else value for name, value in record.items()}
+        for record in records
+    ]
     write_atomic(run.folder / "evaluations.csv", Table([Column(name, name) for name in records[0]], rows).csv())
-
-
-def _cell(value: Any) -> Any:
-    return " ".join(map(str, value)) if isinstance(value, list) else value

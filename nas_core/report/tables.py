@@ -1,4 +1,4 @@
-"""Tables as plain text and as CSV; pages show the same object."""
+"""Tables as plain text and as CSV."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MISSING = "-"
 
 @dataclass(frozen=True)
 class Column:
-    """One column: where its values come from and how they are shown."""
+    """Column of a table."""
 
     key: str
     """Key of the rows' dictionaries; also the column's name in CSV."""
@@ -28,7 +28,7 @@ class Column:
     """Format of numbers (``.2f``); columns with one are aligned to the right."""
 
     def text(self, value: Any) -> str:
-        """The value for people; ``-`` for one that is missing or not finite."""
+        """Return a value for people, ``-`` if it is missing or not finite."""
         if value is None or (isinstance(value, float) and not math.isfinite(value)):
             return MISSING
         return format(value, self.spec) if isinstance(value, int | float) else str(value)
@@ -36,17 +36,22 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under columns; a row lacks a value by lacking its key."""
+    """Rows under columns; a missing key is a missing value."""
 
     columns: Sequence[Column]
     rows: Sequence[Mapping[str, Any]] = field(default_factory=list)
 
+    def without_empty_columns(self) -> Table:
+        """Return the table with those columns that have a value."""
+        used = [c for c in self.columns if any(row.get(c.key) not in (None, "") for row in self.rows)]
+        return Table(used, self.rows)
+
     def cells(self) -> list[list[str]]:
-        """All values as text, without the header."""
+        """Return all values as text, without the header."""
         return [[column.text(row.get(column.key)) for column in self.columns] for row in self.rows]
 
     def text(self) -> str:
-        """Aligned columns under a header and a rule."""
+        """Return aligned columns under a header and a rule."""
         lines = [[column.header for column in self.columns], *self.cells()]
         widths = [max(len(line[index]) for line in lines) for index in range(len(self.columns))]
         lines.insert(1, ["-" * width for width in widths])
@@ -57,7 +62,7 @@ class Table:
         )
 
     def csv(self) -> str:
-        """Comma separated, with full precision; missing values are empty."""
+        """Return comma separated values with full precision; missing ones are empty."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow([csv_cell(column.key) for column in self.columns])
@@ -68,10 +73,7 @@ class Table:
 
 
 def describe(architecture: Architecture) -> str:
-    """All genes in one line, grouped by what stands before the dot: ``encoder: embed_dim 128, ffn_dim 512/384; ..``.
-
-    Three or more equal layers in a row are written once: ``512x6``.
-    """
+    """Return all genes in one line: ``encoder: embed_dim 128, ffn_dim 512/384; ..``, equal layers as ``512x6``."""
     groups: dict[str, list[str]] = {}
     for name, gene in architecture.items():
         side, _, what = name.rpartition(".")

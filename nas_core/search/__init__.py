@@ -1,4 +1,4 @@
-"""Which architecture to take: strategies behind ask/tell, constraints, the Pareto archive, and runs that resume."""
+"""Architecture search: strategies, constraints, Pareto archive, resumable runs."""
 
 from __future__ import annotations
 
@@ -7,20 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from nas_core.search.archive import Entry, ParetoArchive
 from nas_core.search.constraints import Constraint, InfeasibleError
-from nas_core.search.device_executor import DeviceExecutor
-from nas_core.search.engine import SearchResult
+from nas_core.search.engine import SearchResult, search
+from nas_core.search.executor import DeviceExecutor
 from nas_core.search.finalists import Finalist
 from nas_core.search.registry import STRATEGIES
-from nas_core.search.run import search
 from nas_core.search.strategies.base import Strategy
 from nas_core.search.strategies.evolution import EvolutionConfig, HATEvolution
-from nas_core.search.strategies.milp import MILP
-from nas_core.search.strategies.milp_config import MILPConfig
+from nas_core.search.strategies.milp import MILP, MILPConfig
 from nas_core.search.strategies.multi_objective import MultiObjectiveConfig, MultiObjectiveEvolution
 from nas_core.search.strategies.random_search import RandomConfig, RandomSearch
 from nas_core.search.strategies.ranker import BoostedRanker, Ranker, RankerConfig
-from nas_core.search.strategies.ranknas import RankNAS
-from nas_core.search.strategies.ranknas_config import RankNASConfig
+from nas_core.search.strategies.ranknas import RankNAS, RankNASConfig
 
 if TYPE_CHECKING:
     from nas_core.search.checkpoint import CheckpointEvaluation, SearchSettings, search_checkpoint
@@ -55,7 +52,7 @@ __all__ = [
 ]
 
 _WITH_TORCH = ("CheckpointEvaluation", "SearchSettings", "search_checkpoint")
-"""Names of a module that imports torch, for which not every program can wait at its start."""
+"""Names of a module that imports torch."""
 
 
 def __getattr__(name: str) -> Any:

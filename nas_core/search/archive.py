@@ -1,4 +1,4 @@
-"""The architectures no other one beats in every metric."""
+"""Pareto archive of architectures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from nas_core.errors import ArchitectureError, ConfigError, DataError, NasExtError
+from nas_core.errors import ArchitectureError, ConfigError, DataError
 from nas_core.files import csv_cell, read_json, write_atomic, write_json
 from nas_core.space import Architecture
 
@@ -23,7 +23,7 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Entry:
-    """An architecture with everything known about it."""
+    """Architecture with its metrics."""
 
     architecture: Architecture
     metrics: Mapping[str, float]
@@ -37,13 +37,13 @@ class Entry:
 
 
 class ParetoArchive:
-    """Keeps what is not dominated: nothing else is at most as large in all objectives and smaller in one.
+    """Architectures that no other one dominates, sorted by the objectives, then by key.
 
-    All objectives are minimised. What is kept, and its order (by the objectives' values, then by key), depends on what
-    was added and not on the order of adding; different architectures with equal values are all kept.
+    All objectives are minimised. Architectures with equal values are all kept. The content does not depend on the order
+    of additions.
 
     Args:
-        objectives: metric names, the first sorted by first, e.g. ``("loss", "latency_ms", "params_m")``.
+        objectives: metric names, e.g. ``("loss", "latency_ms", "params_m")``.
     """
 
     def __init__(self, objectives: Sequence[str]) -> None:
@@ -52,12 +52,11 @@ class ParetoArchive:
         self.objectives = tuple(objectives)
         self._entries: dict[Architecture, Entry] = {}
         self._order: list[Architecture] = []
-        """The architectures of the columns"""
         self._values = np.empty((len(self.objectives), 64))
-        """The objectives' values in the first columns; the others are room for more"""
+        """The objectives of ``_order`` in the first columns; the others are spare."""
 
     def add(self, architecture: Architecture, metrics: Mapping[str, float]) -> bool:
-        """Whether the architecture enters. One with a missing or non-finite objective, or known already, does not."""
+        """Add an architecture; return False if it is dominated, present, or lacks a finite objective."""
         vector = np.array(self.vector(metrics))
         if architecture in self._entries or not np.isfinite(vector).all():
             return False
@@ -79,16 +78,13 @@ class ParetoArchive:
         return True
 
     def vector(self, metrics: Mapping[str, float]) -> tuple[float, ...]:
-        """The objectives' values; NaN where one is missing."""
+        """Return the objectives' values, NaN for missing ones."""
         return tuple(float(metrics.get(name, math.nan)) for name in self.objectives)
 
     @property
     def entries(self) -> list[Entry]:
-        """The front, sorted."""
-        return sorted(self._entries.values(), key=self._sort_key)
-
-    def _sort_key(self, entry: Entry) -> tuple[tuple[float, ...], str]:
-        return self.vector(entry.metrics), entry.architecture.key
+        """Pareto front, sorted."""
+        return sorted(self._entries.values(), key=lambda entry: (self.vector(entry.metrics), entry.architecture.key))
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -100,7 +96,7 @@ class ParetoArchive:
         return architecture in self._entries
 
     def save(self, path: str | Path) -> None:
-        """Write the entries as JSON, or as CSV when ``path`` ends in .csv."""
+        """Write the entries as CSV if ``path`` ends in .csv, else as JSON."""
         if str(path).endswith(".csv"):
             write_table(path, self.entries, self.objectives)
         else:
@@ -109,27 +105,25 @@ class ParetoArchive:
 
     @classmethod
     def load(cls, path: str | Path) -> ParetoArchive:
-        """From the JSON of :meth:`save`.
+        """Read the JSON of :meth:`save`.
 
         Raises:
-            DataError: the file is missing or holds something else.
+            DataError: the file is missing or damaged.
         """
         content = read_json(path)
-        known = isinstance(content, dict) and content.get("format") == FORMAT and content.get("version") == VERSION
-        if not known or not all(isinstance(content.get(key), list) for key in ("objectives", "entries")):
-            raise DataError(f"{path} is no Pareto archive; expected format {FORMAT!r}, version {VERSION}")
         try:
+            if (content["format"], content["version"]) != (FORMAT, VERSION):
+                raise ValueError(f"expected format {FORMAT!r}, version {VERSION}")
             archive = cls(content["objectives"])
             for entry in content["entries"]:
                 archive.add(Architecture(entry["genes"]), entry["metrics"])
         except (AttributeError, LookupError, TypeError, ValueError, ArchitectureError, ConfigError) as error:
-            reason = str(error) if isinstance(error, NasExtError) else f"{type(error).__name__}: {error}"
-            raise DataError(f"{path} is a damaged Pareto archive ({reason}); save it anew") from None
+            raise DataError(f"{path} is no Pareto archive, or is damaged ({error}); save it anew") from None
         return archive
 
 
 def write_table(path: str | Path, entries: Sequence[Entry], first: Sequence[str] = ()) -> None:
-    """Entries as CSV: key, the metrics (``first`` ahead of the others), then one column per gene; layers by spaces."""
+    """Write entries as CSV: key, metrics (``first`` before the others), then genes with layers separated by spaces."""
     metrics = [*first, *sorted({name for entry in entries for name in entry.metrics} - set(first))]
     genes = sorted({name for entry in entries for name in entry.architecture})
     text = io.StringIO()

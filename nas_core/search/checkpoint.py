@@ -17,13 +17,12 @@ from nas_core.errors import ConfigError, unknown_choice
 from nas_core.jobs import EXECUTORS, Failure, jobs_config
 from nas_core.options import read_texts
 from nas_core.precision import PRECISIONS
-from nas_core.search.calibration.searched import calibrated_metrics, objective_of
-from nas_core.search.finalists import save_finalists
+from nas_core.search.calibration.model import calibrated_metrics, objective_of
+from nas_core.search.engine import search
+from nas_core.search.finalists import goals_of, measure_finalists, save_finalists
 from nas_core.search.limits import MEMORY, cost_limits, costs_on_paper, latency_limit
 from nas_core.search.registry import STRATEGIES, config_of, how_many
-from nas_core.search.run import search
 from nas_core.search.shared import check_shared, shared_evaluations
-from nas_core.search.within import goals, measure_finalists
 from nas_core.space import Architecture
 
 if TYPE_CHECKING:
@@ -127,11 +126,6 @@ class SearchSettings:
 
 
 def _limit(name: str, value: Any) -> tuple[float, ...]:
-    """Return the limits of one metric as numbers.
-
-    Raises:
-        ConfigError, UnknownChoiceError: no such metric, no numbers above 0, or several for all searches.
-    """
     if name not in LIMITS:
         raise unknown_choice("limit", name, LIMITS)
     several = value if isinstance(value, list | tuple) else [value]
@@ -280,17 +274,17 @@ class _CheckpointSearch:
             )
         if model is not None and settings.measure:
             task = evaluation.supernet.task
-            found = measure_finalists(result, goals(self.strategies), lambda some: remeasure(some, model, task))
-            save_finalists(settings.out, found)
+            measured = measure_finalists(
+                result.finalists,
+                result.evaluated,
+                goals_of(self.strategies),
+                lambda architectures: remeasure(architectures, model, task),
+            )
+            save_finalists(settings.out, measured)
         return replace(result, to_train=self._to_train(result)) if evaluation.calibration else result
 
     def _calibration(self, supernet: Supernet, options: Mapping[str, Any]) -> tuple[Calibration, list[Supernet]]:
-        """Return the calibration, if it belongs to the supernets and their data, and the further supernets.
-
-        Raises:
-            DataError: the file is no calibration. ConfigError: it was made with other supernets or data, or several
-                supernets are to be evaluated elsewhere.
-        """
+        """Return the calibration, if it belongs to the supernets and their data, and the further supernets."""
         from nas_core.search.calibration import load_calibration, require_made_with
         from nas_core.supernet.host import open_supernet
 
@@ -331,7 +325,6 @@ class _CheckpointSearch:
         return list(self.evaluation.costs)
 
     def _objectives(self) -> list[str]:
-        """Return what the Pareto archive weighs."""
         last = list(self.strategies.values())[-1]
         latency = ["latency_ms"] if self.evaluation.latency else []
         weighed = [*last.objectives, *latency, *(constraint.name for constraint in self.limits)]
@@ -349,7 +342,8 @@ class _CheckpointSearch:
 
     def _workload(self) -> dict[str, Any] | None:
         """Return the workload at which memory is counted: what the supernet is for, such as the sizes of its
-        vocabularies, else as the latency model was measured, but for what is given."""
+        vocabularies, else as the latency model was measured, but for what is given.
+        """
         from nas_core.models.kind import kind_of, workload_of
 
         if not any(name in self.settings.limit for name in MEMORY):
@@ -363,8 +357,7 @@ class _CheckpointSearch:
 
     def _elsewhere(self) -> tuple[Any, AbstractContextManager[Any]]:
         """Return what evaluates outside this process, None where nothing does, and what ends it."""
-        from nas_core.search.device_executor import DeviceExecutor
-        from nas_core.search.executor import SubmititExecutor
+        from nas_core.search.executor import DeviceExecutor, SubmititExecutor
 
         settings, on_paper = self.settings, self.evaluation.on_paper
         if self.jobs:
@@ -387,7 +380,6 @@ class _CheckpointSearch:
         return shared, nullcontext()
 
     def _notes(self) -> dict[str, Any]:
-        """Return what ``config.yaml`` says for its readers."""
         from nas_core.files import real_path
         from nas_core.latency.machine import describe_machine
 
@@ -403,7 +395,7 @@ class _CheckpointSearch:
         }
 
     def _to_train(self, result: SearchResult) -> list[dict[str, Any]]:
-        from nas_core.search.calibration.following import write_next
+        from nas_core.search.calibration.acquisition import write_next
 
         assert self.evaluation.calibration is not None
         on_paper = self.evaluation.on_paper

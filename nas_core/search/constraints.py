@@ -1,11 +1,10 @@
-"""Hard constraints: a predicted metric that must not exceed a limit."""
+"""Hard constraints: predicted metrics with a limit."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -17,27 +16,25 @@ from nas_core.space import Architecture, SearchSpace
 from nas_core.space.slots import Rows
 
 PredictRows = Callable[[Rows], NDArray[np.floating]]
-"""Predicts a metric ``(n,)`` for rows of option indices ``(n, slots)``."""
+"""Predicts a metric ``(n,)`` of rows of option indices ``(n, slots)``."""
 
 
 @dataclass(frozen=True)
 class Constraint:
-    """``metric <= limit``, where the metric is predicted for many rows of the space at once.
-
-    A prediction that is no number counts as a violation: an architecture the model cannot judge is not let through.
+    """Constraint ``metric <= limit`` on a predicted metric; a NaN prediction violates it.
 
     Raises:
-        ConstraintError: the limit is not a positive number, or the predictor returns another shape than ``(n,)``.
+        ConstraintError: the limit is not a positive number, or the prediction has another shape than ``(n,)``.
     """
 
     name: str
-    """The metric with its unit, as it stands in the journal: ``latency_ms``, ``params_m``, ``flops_g``."""
+    """Metric with its unit, as in the journal: ``latency_ms``, ``params_m``, ``flops_g``."""
     limit: float
     """Largest value allowed, in the metric's unit."""
     predict_rows: PredictRows
     """Vectorised predictor: rows ``(n, slots)`` -> values ``(n,)``."""
     together: int = 0
-    """Rows to predict at once by a slow predictor, which is asked for no more than are needed; 0: it is fast."""
+    """Batch size of a slow predictor, which is called for no more rows than needed; 0: it is fast."""
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.limit) and self.limit > 0):
@@ -47,31 +44,24 @@ class Constraint:
     def per_architecture(
         cls, name: str, limit: float, space: SearchSpace, predict: Callable[[Architecture], float]
     ) -> Constraint:
-        """From a function of one architecture; each row is computed once. Some hundred times slower than rows."""
-        known: dict[bytes, float] = {}
+        """Return a constraint by a cached function of one architecture, which is much slower than one of rows."""
+        cache: dict[bytes, float] = {}
 
         def predict_rows(rows: Rows) -> NDArray[np.floating]:
-            values = np.empty(len(rows))
-            for index, row in enumerate(rows):
-                key = row.tobytes()
-                if key not in known:
-                    found = predict(space.architecture(row))
-                    try:
-                        known[key] = float(found)
-                    except (TypeError, ValueError):
-                        raise ConstraintError(f"the function of {name} gave {found!r}; expected a number") from None
-                values[index] = known[key]
-            return values
+            for row in rows:
+                if (key := row.tobytes()) not in cache:
+                    cache[key] = float(predict(space.architecture(row)))
+            return np.array([cache[row.tobytes()] for row in rows], np.float64)
 
         return cls(name, limit, predict_rows)
 
     @property
     def label(self) -> str:
-        """For people and for names of searches: ``latency_ms<=8``."""
+        """Name for people and for searches: ``latency_ms<=8``."""
         return f"{self.name}<={self.limit:g}"
 
     def values(self, rows: Rows) -> NDArray[np.float64]:
-        """The predicted metric ``(n,)``."""
+        """Return the predicted metric ``(n,)``."""
         if not len(rows):
             return np.zeros(0)
         step = self.together or len(rows)
@@ -89,55 +79,43 @@ class Constraint:
 
 
 Limits = Constraint | Sequence[Constraint] | Mapping[str, tuple[Callable[[Architecture], float], float]]
-"""Hard limits as they may be given: one constraint, several, or ``metric -> (function of one architecture, limit)``."""
+"""Hard limits: one constraint, several, or ``metric -> (function of one architecture, limit)``."""
 
 
 def constraints_of(space: SearchSpace, limits: Limits) -> tuple[Constraint, ...]:
-    """The constraints of limits in any of their forms; functions become :meth:`Constraint.per_architecture`.
-
-    Raises:
-        ConstraintError: one is no constraint; a value of the mapping is no pair of a function and a limit.
-    """
+    """Return the constraints of limits in any of their forms."""
     if isinstance(limits, Constraint):
         return (limits,)
-    if not isinstance(limits, Mapping):
-        several: tuple[Any, ...] = tuple(limits) if isinstance(limits, Iterable) else (limits,)
-        if wrong := [one for one in several if not isinstance(one, Constraint)]:
-            raise ConstraintError(
-                f"{wrong[0]!r} is no limit; expected constraints, or a dictionary: metric -> (function of an"
-                " architecture, largest value allowed)"
-            )
-        return several
-    found = []
-    given: Mapping[str, Any] = limits
-    for name, pair in given.items():
-        if not (isinstance(pair, tuple) and len(pair) == 2 and callable(pair[0]) and _is_number(pair[1])):
-            raise ConstraintError(
-                f"the limit of {name} is {pair!r}; expected (function of an architecture, largest value allowed)"
-            )
-        found.append(Constraint.per_architecture(name, float(pair[1]), space, pair[0]))
-    return tuple(found)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
+    try:
+        if isinstance(limits, Mapping):
+            pairs = {name: (function, float(limit)) for name, (function, limit) in limits.items()}
+            return tuple(Constraint.per_architecture(name, limit, space, f) for name, (f, limit) in pairs.items())
+        constraints = tuple(limits)
+    except (TypeError, ValueError):
+        constraints = (limits,)  # type: ignore[assignment]
+    if wrong := [item for item in constraints if not isinstance(item, Constraint)]:
+        raise ConstraintError(
+            f"{wrong[0]!r} is no limit; expected constraints, or a dictionary: metric -> (function of an architecture,"
+            " largest value allowed)"
+        )
+    return constraints
 
 
 class InfeasibleError(ConstraintError):
-    """Nothing within the limits was found; the message and the attributes say how far away the space is."""
+    """Error of limits that no architecture meets."""
 
     acceptance: float
-    """Share of the distinct architectures tried that met all limits."""
+    """Share of distinct candidates that met all limits."""
     bounds: dict[str, float]
-    """The smallest value of each constrained metric seen."""
+    """Smallest value of each constrained metric."""
     closest: Architecture
-    """The architecture with the least violation, summed over the constraints relative to their limits."""
+    """Architecture with the smallest violation, summed over the constraints relative to their limits."""
 
 
 def violation(constraints: Sequence[Constraint], values: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """How far each candidate is outside ``(n,)``: sum over the constraints of (value - limit) / limit where positive.
+    """Return the violation ``(n,)``: the sum over the constraints of (value - limit) / limit where positive.
 
-    0 is feasible; NaN predictions count as infinitely far. (The order is Optuna's: feasible first, then least sum.)
+    0 is feasible; NaN predictions are infinite violations.
     """
     total = np.zeros(len(values[0]) if values else 0)
     for constraint, value in zip(constraints, values, strict=True):

@@ -1,66 +1,79 @@
-"""What drives the strategies of a search: results replayed or evaluated, handed back, and kept on disk."""
+"""Search in this process: strategies are driven, results are kept on disk, and an interrupted run continues."""
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import closing, suppress
+import logging
+import tempfile
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nas_core.errors import ConfigError, NasExtError
-from nas_core.files import write_json
+from nas_core import __version__
+from nas_core.errors import ConfigError, DataError, NasExtError
+from nas_core.files import make_folder, write_json
 from nas_core.jobs import Failure
 from nas_core.search.archive import Entry, ParetoArchive
-from nas_core.search.constraints import Constraint
-from nas_core.search.finalists import Finalist, choose_finalists, save_finalists, with_measured_before
-from nas_core.search.journal import Journal, plain_metrics
+from nas_core.search.finalists import (
+    Finalist,
+    choose_finalists,
+    goals_of,
+    save_finalists,
+    select_best,
+    with_measured_before,
+)
+from nas_core.search.journal import Journal, plain_metrics, settle_config
 from nas_core.search.progress import Progress
 from nas_core.search.sessions import Session
 from nas_core.search.strategies.base import Strategy
-from nas_core.search.within import goals, judged
-from nas_core.space import Architecture
+from nas_core.space import Architecture, space_to_dict
+
+_log = logging.getLogger(__name__)
 
 GIVEN = "given"
-"""Under which the journal has architectures that no search proposed."""
+"""Search of the journal's baselines."""
 
 MAX_FAILURES = 10
-"""A search stops when this many evaluations in a row have failed: then it is not the architectures' fault."""
+"""Consecutive failures after which a search stops."""
 
 Metrics = dict[str, float | None]
+Evaluate = Callable[[Architecture], Mapping[str, Any] | float]
 EvaluateMany = Callable[[Sequence[Architecture]], Iterable[Mapping[str, Any] | Failure]]
+Strategies = Strategy | Sequence[Strategy] | Mapping[str, Strategy]
 
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a finished search found."""
+    """Result of a finished search."""
 
     archive: ParetoArchive
-    """All evaluated architectures that no other beats."""
+    """Pareto archive of all evaluations."""
     best: dict[str, Entry]
-    """Search -> the best architecture within its limits, whichever search evaluated it; missing if all failed."""
+    """Search -> its best architecture, whichever search evaluated it; missing if all evaluations failed."""
     finalists: list[Finalist]
-    """The best of each search first, then a spread over the Pareto front."""
+    """Best architecture of each search, then architectures spread over the Pareto front."""
     evaluations: int
-    """Architectures evaluated, those of earlier, interrupted runs included."""
+    """Number of evaluations, those of earlier, interrupted runs included."""
     saved: int
-    """Evaluations that the cache made unnecessary, within a search and between searches."""
+    """Number of evaluations that the cache made unnecessary."""
     replayed: int
-    """Evaluations read from the journal of an interrupted run."""
+    """Number of evaluations read from the journal of an interrupted run."""
     evaluated: Mapping[Architecture, Mapping[str, float]]
-    """Every architecture with its metrics; those that failed lack some."""
+    """Metrics of every architecture; those that failed lack some."""
     to_train: Sequence[Mapping[str, Any]] = ()
-    """Networks to train next, of a search by a calibration: ``key``, the estimate and the cost that is weighed."""
+    """Networks to train next, of a search by a calibration: ``key``, estimate and cost."""
 
     @property
     def winner(self) -> Entry:
-        """The best architecture of a run with one search.
+        """Best architecture of a run with one search.
 
         Raises:
-            ConfigError: there were several searches, each of which has its own in :attr:`best`.
+            ConfigError: there were several searches; see :attr:`best`.
         """
         if len(self.best) != 1:
             raise ConfigError(
@@ -69,13 +82,117 @@ class SearchResult:
         return next(iter(self.best.values()))
 
 
-class SearchEngine:
-    """The state of one call of :func:`nas_core.search.search`."""
+def search(
+    strategies: Strategies,
+    evaluate: Evaluate | None,
+    out_dir: str | Path | None = None,
+    *,
+    evaluate_many: EvaluateMany | None = None,
+    together: int = 1,
+    at_once: int | None = None,
+    objectives: Sequence[str] | None = None,
+    finalists: int = 8,
+    given: Mapping[str, Architecture] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    notes: Mapping[str, Any] | None = None,
+    progress: bool = True,
+) -> SearchResult:
+    """Run one strategy, or several one after the other on one cache of evaluations.
+
+    Example:
+        >>> strategy = HATEvolution(space, {"params_m": (params_m, 5.0)})
+        >>> search(strategy, error).winner.architecture
+
+    The run folder holds ``config.yaml`` (settings), ``journal.jsonl`` (one line per evaluation, see
+    :class:`~nas_core.search.journal.Journal`), ``state.json`` (progress), ``pareto.csv``, ``finalists.json`` and
+    ``finalists/*.json`` (architecture files). The same settings continue an interrupted run, with identical files in
+    the end. Only ``search.log`` (progress with times) and ``sessions.json`` (when and where it ran) differ.
+
+    Args:
+        strategies: one strategy, several over one space by name, or a list, named by their limits.
+        evaluate: architecture -> metrics, or the one number that is minimised; must be deterministic for an identical
+            resumed search. Exceptions are failed evaluations, except `NasExtError`, which ends the search.
+        evaluate_many: instead of ``evaluate``: architectures -> the outcome of each, in order. The journal does not
+            depend on the number of architectures.
+        together: largest number of architectures for ``evaluate_many``.
+        at_once: how many of them are evaluated at the same time, for estimates of time; default: all.
+        out_dir: run folder; None: nothing is kept.
+        objectives: metrics of the Pareto archive, all minimised; default: those of the strategies and the limited ones.
+        finalists: number of finalists, at least the best of each search.
+        given: name -> baseline architecture that is evaluated before the searches.
+        settings: other settings that decide the result (checkpoint, data), compared when a run is continued.
+        notes: other content of ``config.yaml``, not compared.
+        progress: report the progress on stderr.
+
+    Raises:
+        ConstraintError: no architecture meets the limits of one of the strategies.
+        ArchitectureError: a baseline is outside the space.
+        ConfigError: the folder holds a run with other settings or is in use; not exactly one of ``evaluate`` and
+            ``evaluate_many`` is given; one number is returned for several metrics.
+        DataError: the content of the folder cannot be continued.
+        NasExtError: evaluations keep failing, or the folder cannot be written.
+    """
+    named = _named(strategies)
+    if together < 1:
+        raise ConfigError(f"together is {together}; expected at least 1")
+    metrics = {name for strategy in named.values() for name in strategy.objectives}
+    metric = metrics.pop() if len(metrics) == 1 else ""
+    many = functools.partial(_evaluate_each, evaluate, metric) if evaluate else evaluate_many
+    if many is None or (evaluate and evaluate_many):
+        raise ConfigError("a search needs either evaluate or evaluate_many, and only one of them")
+    for strategy in named.values():
+        strategy.start()
+    with (
+        nullcontext(out_dir) if out_dir is not None else tempfile.TemporaryDirectory(prefix="nas-ext-search-") as folder
+    ):
+        engine = _Engine(named, many, Path(folder), objectives, together, kept=out_dir is not None)
+        return engine.run(at_once or together, finalists, given or {}, settings or {}, notes or {}, progress)
+
+
+def _named(strategies: Strategies) -> dict[str, Strategy]:
+    """Return name -> strategy; strategies without a name are named by their limits."""
+    if isinstance(strategies, Mapping):
+        named = dict(strategies)
+    else:
+        members = [strategies] if isinstance(strategies, Strategy) else list(strategies)
+        named = {" ".join(c.label for c in member.proposals.constraints) or "unlimited": member for member in members}
+        if len(named) < len(members):
+            raise ConfigError("two of the strategies have the same limits; give a dictionary: name -> strategy")
+    if not named:
+        raise ConfigError("no strategy to run; give at least one")
+    for name, strategy in named.items():
+        if strategy.finished or strategy.waiting or strategy.best():
+            raise ConfigError(f"the strategy of {name!r} has searched before; make a new one for each search")
+    if any(strategy.space != next(iter(named.values())).space for strategy in named.values()):
+        raise ConfigError("the strategies of one run search different spaces; run them separately")
+    return named
+
+
+def _evaluate_each(
+    evaluate: Evaluate, metric: str, architectures: Sequence[Architecture]
+) -> Iterator[Mapping[str, Any] | Failure]:
+    for architecture in architectures:
+        try:
+            value = evaluate(architecture)
+            if not (metric or isinstance(value, Mapping)):
+                raise ConfigError(
+                    f"evaluate returned {value!r}, but several metrics are minimised; expected a dictionary:"
+                    " name -> number"
+                )
+            outcome: Mapping[str, Any] | Failure = dict(value) if isinstance(value, Mapping) else {metric: value}
+        except NasExtError:
+            raise
+        except Exception as error:
+            _log.debug("evaluation of %s failed", architecture.key, exc_info=True)
+            outcome = Failure.of(error)
+        yield outcome
+
+
+class _Engine:
+    """State of one call of :func:`search`."""
 
     journal: Journal
     progress: Progress
-    kept = True
-    """Whether the folder stays when the search has ended."""
 
     def __init__(
         self,
@@ -83,15 +200,14 @@ class SearchEngine:
         evaluate_many: EvaluateMany,
         folder: Path,
         objectives: Sequence[str] | None,
+        together: int,
+        kept: bool,
     ) -> None:
-        self.strategies = strategies
-        self.evaluate_many = evaluate_many
-        self.folder = folder
+        self.strategies, self.evaluate_many, self.folder = strategies, evaluate_many, folder
+        self.together, self.kept = together, kept
         self.space = next(iter(strategies.values())).space
-        if any(strategy.space != self.space for strategy in strategies.values()):
-            raise ConfigError("the strategies of one run search different spaces; run them apart")
         limits = [c for strategy in strategies.values() for c in strategy.proposals.constraints]
-        self.predictors: dict[str, Constraint] = {constraint.name: constraint for constraint in limits}
+        self.predictors = {constraint.name: constraint for constraint in limits}
         metrics = [name for strategy in strategies.values() for name in strategy.objectives]
         self.objectives = tuple(objectives or dict.fromkeys([*metrics, *self.predictors]))
         self.archive = ParetoArchive(self.objectives)
@@ -101,43 +217,84 @@ class SearchEngine:
         self.session: Session | None = None
         self.failures: list[tuple[str, Architecture, Metrics, str]] = []
 
-    def evaluate_given(self, architectures: Sequence[Architecture], together: int) -> None:
-        """Evaluate what no search proposes, so that searches are compared with it, and need not evaluate it again."""
+    def run(
+        self,
+        at_once: int,
+        finalists: int,
+        given: Mapping[str, Architecture],
+        settings: Mapping[str, Any],
+        notes: Mapping[str, Any],
+        progress: bool,
+    ) -> SearchResult:
+        make_folder(self.folder)
+        config = self.folder / "config.yaml"
+        with Journal(self.folder / "journal.jsonl") as self.journal:
+            if self.journal.replaying and not config.exists():
+                raise DataError(
+                    f"{self.folder} holds evaluations but no config.yaml with their settings; restore it, or give"
+                    " another folder"
+                )
+            keys = {name: architecture.key for name, architecture in given.items()}
+            settle_config(
+                config,
+                {
+                    **settings,
+                    "objectives": list(self.objectives),
+                    "finalists": finalists,
+                    **({"given": keys} if given else {}),
+                    "searches": {name: strategy.describe() for name, strategy in self.strategies.items()},
+                    "space": space_to_dict(self.space),
+                },
+                {"nas_ext": __version__, "numpy": np.__version__, **notes},
+            )
+            total = len(set(given.values())) + sum(strategy.budget for strategy in self.strategies.values())
+            with Progress(self.folder / "search.log", total, at_once, progress, self.kept) as self.progress:
+                try:
+                    self._evaluate_given([self.space.validate(architecture) for architecture in given.values()])
+                    for name in self.strategies:
+                        self._drive(name)
+                finally:
+                    with suppress(NasExtError):  # a full disk must not hide the first error
+                        if self.session:
+                            self.session.save()
+            return self._finish(finalists)
+
+    def _evaluate_given(self, architectures: Sequence[Architecture]) -> None:
         self.progress.searching(GIVEN)
-        each = self.given = list(dict.fromkeys(architectures))
-        for first in range(0, len(each), together):
-            with closing(self._results(GIVEN, each[first : first + together])) as results:
+        self.given = list(dict.fromkeys(architectures))
+        for first in range(0, len(self.given), self.together):
+            with closing(self._results(GIVEN, self.given[first : first + self.together])) as results:
                 for _ in results:
                     self.progress.told()
         self._flush_failures()
 
-    def drive(self, name: str, together: int) -> None:
+    def _drive(self, name: str) -> None:
         strategy = self.strategies[name]
         self.progress.searching(name)
         generation, left = strategy.generation, strategy.budget
-        while asked := strategy.ask(together):
-            with closing(self._results(name, asked)) as results:
-                for architecture, metrics in zip(asked, results, strict=True):
+        while architectures := strategy.ask(self.together):
+            with closing(self._results(name, architectures)) as results:
+                for architecture, metrics in zip(architectures, results, strict=True):
                     strategy.tell(architecture, metrics)
                     self.progress.told()
                     left -= 1
             if strategy.generation != generation or strategy.finished:
                 generation = strategy.generation
                 self.progress.round_ended()
-                if not self.journal.replaying:  # whether this run may be continued shows at its last line
+                if not self.journal.replaying:  # the last line decides whether this run can be continued
                     self._write_progress(name)
         self.progress.drop(left)
         self._flush_failures()
 
-    def _results(self, name: str, asked: Sequence[Architecture]) -> Generator[Metrics, None, None]:
-        """Yield the metrics of each architecture in order: known from another search or the journal, or evaluated."""
-        new = [architecture for architecture in asked if architecture not in self.results]
+    def _results(self, name: str, architectures: Sequence[Architecture]) -> Generator[Metrics, None, None]:
+        """Yield the metrics of each architecture in order: from another search, from the journal, or evaluated."""
+        new = [architecture for architecture in architectures if architecture not in self.results]
         replayed: list[Metrics] = []
         while len(replayed) < len(new) and (metrics := self.journal.replay(name, new[len(replayed)])) is not None:
             replayed.append(metrics)
         with closing(self._evaluated(name, new[len(replayed) :])) as evaluated:
             coming = itertools.chain(replayed, evaluated)
-            for architecture in asked:
+            for architecture in architectures:
                 if architecture in self.results:
                     self.shared += 1
                 else:
@@ -146,7 +303,7 @@ class SearchEngine:
                 yield self.results[architecture]
 
     def _evaluated(self, name: str, architectures: Sequence[Architecture]) -> Generator[Metrics, None, None]:
-        """Metrics, in the journal before they are used; failures wait there until the next success (or the end)."""
+        """Yield metrics after they are in the journal; failures are written with the next success or at the end."""
         if not architectures:
             return
         self.progress.begin()
@@ -156,7 +313,7 @@ class SearchEngine:
             yield self._recorded(name, architecture, outcome)
 
     def _recorded(self, name: str, architecture: Architecture, outcome: Mapping[str, Any] | Failure) -> Metrics:
-        row = self.space.rows([architecture])  # alone: among others, its predictions may differ in the last digit
+        row = self.space.rows([architecture])  # one row: in a batch, predictions may differ in the last digit
         predicted = {metric: float(constraint.values(row)[0]) for metric, constraint in self.predictors.items()}
         if isinstance(outcome, Failure):
             metrics, problem = plain_metrics(predicted), outcome.reason
@@ -184,44 +341,13 @@ class SearchEngine:
             self.journal.append(name, architecture, metrics, problem)
         self.failures = []
 
-    def _best(self) -> dict[str, Entry]:
-        found = {name: strategy.best() for name, strategy in self.strategies.items()}
-        return {name: Entry(best[0], _numbers(self.results[best[0]])) for name, best in found.items() if best}
-
-    def _best_of_all(self) -> dict[str, Entry]:
-        """The best within each search's limits of everything evaluated, for whichever search it was."""
-        best: dict[str, Entry] = {}
-        architectures = list(self.results)
-        rows = self.space.rows(architectures)
-        for name, strategy in self.strategies.items():
-            within = [a for a, good in zip(architectures, strategy.proposals.feasible(rows), strict=True) if good]
-            entries = [Entry(architecture, _numbers(self.results[architecture])) for architecture in within]
-            scored = [entry for entry in entries if strategy.metric in entry.metrics]
-            if scored:
-                best[name] = min(scored, key=lambda entry, metric=strategy.metric: entry.metrics[metric])  # type: ignore[misc]
-        return best
-
-    def _allowed(
-        self, evaluated: Mapping[Architecture, Mapping[str, float]]
-    ) -> tuple[Mapping[Architecture, Mapping[str, float]], ParetoArchive]:
-        """What may be a finalist, and its front: given architectures may be outside the limits of every search."""
-        if not self.given:
-            return evaluated, self.archive
-        rows = self.space.rows(self.given)
-        within = np.any([strategy.proposals.feasible(rows) for strategy in self.strategies.values()], axis=0)
-        outside = {architecture for architecture, good in zip(self.given, within, strict=True) if not good}
-        allowed = {one: metrics for one, metrics in evaluated.items() if one not in outside}
-        front = ParetoArchive(self.objectives)
-        for architecture, metrics in allowed.items():
-            front.add(architecture, metrics)
-        return allowed, front
-
     @property
     def saved(self) -> int:
         return self.shared + sum(strategy.saved for strategy in self.strategies.values())
 
     def _write_progress(self, current: str) -> None:
-        best = self._best()
+        members = {name: strategy.best() for name, strategy in self.strategies.items()}
+        best = {name: Entry(member[0], _numbers(self.results[member[0]])) for name, member in members.items() if member}
         if current in best:
             metric = self.strategies[current].metric
             self.progress.best(metric, best[current].metrics[metric])
@@ -241,23 +367,35 @@ class SearchEngine:
         if self.session:
             self.session.save()
 
-    def end_session(self) -> None:
-        """However the search ends; what ended it is told, not that the disk is full for this as well."""
-        with suppress(NasExtError):
-            if self.session:
-                self.session.save()
-
-    def finish(self, count: int) -> SearchResult:
+    def _finish(self, count: int) -> SearchResult:
         self.journal.require_replayed()
         self._write_progress(list(self.strategies)[-1])
-        best = self._best_of_all()
+        evaluated = {architecture: _numbers(metrics) for architecture, metrics in self.results.items()}
+        rows = self.space.rows(list(evaluated))
+        feasible = {name: strategy.proposals.feasible(rows) for name, strategy in self.strategies.items()}
+        best: dict[str, Entry] = {}
+        for name, strategy in self.strategies.items():
+            entries = [
+                Entry(architecture, metrics)
+                for (architecture, metrics), good in zip(evaluated.items(), feasible[name], strict=True)
+                if good and strategy.metric in metrics
+            ]
+            if entries:
+                best[name] = min(entries, key=lambda entry, metric=strategy.metric: entry.metrics[metric])  # type: ignore[misc]
         if not best:
             where = f"see 'error' in {self.journal.path}" if self.kept else "with a folder, its journal says why"
             raise NasExtError(f"all {len(self.results)} evaluations failed; {where}")
-        evaluated = {architecture: _numbers(metrics) for architecture, metrics in self.results.items()}
-        allowed, front = self._allowed(evaluated)
+        allowed, front = evaluated, self.archive
+        if self.given:  # baselines may be outside all limits
+            outside = set(self.given) - set(itertools.compress(evaluated, np.any(list(feasible.values()), axis=0)))
+            allowed = {
+                architecture: metrics for architecture, metrics in evaluated.items() if architecture not in outside
+            }
+            front = ParetoArchive(self.objectives)
+            for architecture, metrics in allowed.items():
+                front.add(architecture, metrics)
         chosen = with_measured_before(self.folder, choose_finalists(best, front, count), allowed)
-        chosen = judged(chosen, goals(self.strategies))
+        chosen = select_best(chosen, goals_of(self.strategies))
         save_finalists(self.folder, chosen)
         return SearchResult(self.archive, best, chosen, len(self.results), self.saved, self.journal.replayed, evaluated)
 

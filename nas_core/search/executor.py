@@ -1,4 +1,4 @@
-"""Evaluations of a search on other machines: the supernet is opened in jobs, the search itself stays here."""
+"""Evaluations of a search in jobs of submitit, or on several devices of this machine."""
 
 from __future__ import annotations
 
@@ -9,20 +9,23 @@ from typing import Any
 from nas_core.files import real_path
 from nas_core.jobs import Failure, JobPool, JobsConfig
 from nas_core.space import Architecture
+from nas_core.workers import WorkerPool
+
+PER_DEVICE = 25
+"""Architectures for each device in one batch."""
+
+OnPaper = Callable[[Architecture], Mapping[str, Any]]
 
 
 class SubmititExecutor:
-    """Evaluates batches of architectures in jobs of submitit: ``evaluate_many`` of :func:`nas_core.search.search`.
+    """Evaluation in jobs of submitit: ``evaluate_many`` of :func:`nas_core.search.search`.
 
     Args:
-        checkpoint: a trained supernet, which all machines see under this path.
-        options: of :func:`nas_core.supernet.host.open_supernet`.
-        jobs: how many jobs, where.
-        folder: for the jobs' files; all machines see it.
-        on_paper: metrics that are computed here; they give way to those of the supernet.
-
-    Raises:
-        MissingHostError: submitit is not installed.
+        checkpoint: trained supernet, under this path on all machines.
+        options: options of :func:`nas_core.supernet.host.open_supernet`.
+        jobs: number of jobs and their resources.
+        folder: shared folder for the jobs' files.
+        on_paper: metrics that are computed here; those of the supernet have priority.
     """
 
     def __init__(
@@ -31,30 +34,86 @@ class SubmititExecutor:
         options: Mapping[str, Any],
         jobs: JobsConfig,
         folder: str | Path,
-        on_paper: Callable[[Architecture], Mapping[str, Any]] = lambda architecture: {},
+        on_paper: OnPaper = lambda architecture: {},
     ) -> None:
         self._pool = JobPool(jobs, folder)
-        self._arguments = {
-            "checkpoint": str(real_path(checkpoint)),
-            "options": dict(options),
-            "threads": jobs.cpus,
-        }
+        self._arguments = {"checkpoint": str(real_path(checkpoint)), "options": dict(options), "threads": jobs.cpus}
         self._on_paper = on_paper
         self.together = jobs.jobs * jobs.per_job
-        """Architectures that keep all jobs busy."""
+        """Architectures in one batch."""
 
     def __call__(self, architectures: Sequence[Architecture]) -> Iterator[dict[str, Any] | Failure]:
-        """Metrics of each architecture, or why it failed, in order; see :meth:`nas_core.jobs.JobPool.map`."""
+        """Yield the metrics of each architecture, or its failure, in order."""
         genes = [architecture.to_dict() for architecture in architectures]
-        outcomes = self._pool.map(open_checkpoint, self._arguments, genes)
-        for architecture, outcome in zip(architectures, outcomes, strict=True):
-            yield outcome if isinstance(outcome, Failure) else {**self._on_paper(architecture), **outcome}
+        return _with_costs(architectures, self._pool.map(open_checkpoint, self._arguments, genes), self._on_paper)
+
+
+class DeviceExecutor:
+    """Evaluation on several devices: ``evaluate_many`` of :func:`nas_core.search.search`.
+
+    One process for each device opens the supernet once and computes with one thread. A process that dies is replaced
+    once; an architecture that ends two processes has failed. The context manager ends all processes.
+
+    Example:
+        >>> with DeviceExecutor("best.pt", "cuda:0,cuda:1") as evaluations:
+        ...     search(strategy, None, "run", evaluate_many=evaluations, together=evaluations.together)
+
+    Args:
+        checkpoint: trained supernet.
+        devices: see :func:`nas_core.device.usable_devices`; ``cpu,cpu`` is two processes.
+        options: other options of :func:`nas_core.supernet.host.open_supernet`.
+        on_paper: metrics that are computed here; those of the supernet have priority.
+
+    Raises:
+        ConfigError: a device does not exist, or is given twice.
+    """
+
+    def __init__(
+        self,
+        checkpoint: str | Path,
+        devices: str,
+        options: Mapping[str, Any] | None = None,
+        on_paper: OnPaper = lambda architecture: {},
+    ) -> None:
+        from nas_core.device import usable_devices  # imports torch
+
+        names = usable_devices(devices)
+        path = str(real_path(checkpoint))
+        arguments = [{"checkpoint": path, "options": {**(options or {}), "device": name}} for name in names]
+        self._pool = WorkerPool(open_on_device, arguments, names)
+        self._on_paper = on_paper
+        self.at_once = len(names)
+        """Architectures that are evaluated at the same time."""
+        self.together = PER_DEVICE * len(names)
+        """Architectures in one batch."""
+
+    def __enter__(self) -> DeviceExecutor:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the processes."""
+        self._pool.close()
+
+    def __call__(self, architectures: Sequence[Architecture]) -> Iterator[dict[str, Any] | Failure]:
+        """Yield the metrics of each architecture, or its failure, in order."""
+        genes = [architecture.to_dict() for architecture in architectures]
+        return _with_costs(architectures, self._pool.map(genes), self._on_paper)
+
+
+def _with_costs(
+    architectures: Sequence[Architecture], outcomes: Iterator[Any], on_paper: OnPaper
+) -> Iterator[dict[str, Any] | Failure]:
+    for architecture, outcome in zip(architectures, outcomes, strict=True):
+        yield outcome if isinstance(outcome, Failure) else {**on_paper(architecture), **outcome}
 
 
 def open_checkpoint(
     checkpoint: str, options: Mapping[str, Any], threads: int
 ) -> Callable[[dict[str, Any]], dict[str, float]]:
-    """In a job: the supernet's evaluation of an architecture given by its genes."""
+    """Return the supernet's evaluation of genes, in a job."""
     import torch
 
     from nas_core.supernet.host import open_supernet
@@ -62,3 +121,15 @@ def open_checkpoint(
     torch.set_num_threads(threads)
     supernet = open_supernet(checkpoint, **options)
     return lambda genes: supernet.evaluate(Architecture(genes))
+
+
+def open_on_device(checkpoint: str, options: Mapping[str, Any]) -> Callable[[dict[str, Any]], dict[str, float]]:
+    """Return the supernet's evaluation of genes, in a process whose current device is that of the options."""
+    import torch
+
+    from nas_core.device import device_index, usable_device
+
+    device = usable_device(str(options["device"]))
+    if device.type == "cuda":
+        torch.cuda.set_device(device_index(device))
+    return open_checkpoint(checkpoint, options, threads=1)

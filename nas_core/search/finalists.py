@@ -1,8 +1,9 @@
-"""The few architectures of a search that are worth measuring, extracting and training further."""
+"""Finalists of a search: selection, measurement against the limits, files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,29 +13,37 @@ import numpy as np
 from nas_core.errors import DataError
 from nas_core.files import read_json, write_json
 from nas_core.search.archive import Entry, ParetoArchive
+from nas_core.search.strategies.base import Strategy
 from nas_core.space import Architecture
+
+_log = logging.getLogger(__name__)
 
 FORMAT = "nas-ext/finalists"
 VERSION = 1
+TRIES = 4
+"""Largest number of further architectures that are measured above a limit."""
+
+Measure = Callable[[Sequence[Architecture]], Sequence[Mapping[str, Any]]]
+Evaluated = Mapping[Architecture, Mapping[str, float]]
 
 
 @dataclass(frozen=True)
 class Finalist:
-    """One architecture picked at the end of a search."""
+    """Architecture that is chosen at the end of a search."""
 
     architecture: Architecture
     metrics: Mapping[str, float]
-    """Metrics as evaluated and predicted during the search."""
+    """Evaluated and predicted metrics."""
     best_of: tuple[str, ...] = ()
-    """Names of the searches whose best architecture it is."""
+    """Searches whose best architecture it is."""
     measured: Mapping[str, Any] = field(default_factory=dict)
-    """What was measured on the device afterwards, empty if nothing was."""
+    """Measurements on the device, empty if there are none."""
     over_limit: tuple[str, ...] = ()
-    """Names of the searches whose best it would be, had it not been measured above their limits."""
+    """Searches whose best it would be if it were not measured above their limits."""
 
     @property
     def file(self) -> str:
-        """Its architecture file, relative to the run folder."""
+        """Architecture file, relative to the run folder."""
         return f"finalists/{self.architecture.key}.json"
 
     def to_dict(self) -> dict[str, Any]:
@@ -50,67 +59,144 @@ class Finalist:
 
 
 def choose_finalists(best: Mapping[str, Entry], archive: ParetoArchive, count: int) -> list[Finalist]:
-    """The best of each search, then architectures spread evenly along the front, ``count`` in all if there are."""
+    """Return the best of each search, then architectures spread evenly along the front, ``count`` in all."""
     names: dict[Architecture, list[str]] = {}
     for name, entry in best.items():
         names.setdefault(entry.architecture, []).append(name)
     entries = {entry.architecture: entry for entry in best.values()}
-    vectors = {archive.vector(entry.metrics) for entry in best.values()}
-    others = []
-    for entry in archive:  # of equally good ones the first
-        if archive.vector(entry.metrics) not in vectors:
-            vectors.add(archive.vector(entry.metrics))
-            others.append(entry)
-    wanted = max(0, min(count - len(entries), len(others)))
+    others = {archive.vector(entry.metrics): entry for entry in reversed(archive.entries)}  # the first of equal ones
+    for entry in best.values():
+        others.pop(archive.vector(entry.metrics), None)
+    ordered = list(others.values())[::-1]
+    wanted = max(0, min(count - len(entries), len(ordered)))
     if wanted:
-        places = np.linspace(0, len(others) - 1, wanted).round().astype(int)
-        entries.update({others[place].architecture: others[place] for place in places})
-    return [
-        Finalist(entry.architecture, dict(entry.metrics), tuple(names.get(entry.architecture, ())))
-        for entry in entries.values()
-    ]
+        places = np.linspace(0, len(ordered) - 1, wanted).round().astype(int)
+        entries.update({ordered[place].architecture: ordered[place] for place in places})
+    return [Finalist(one, dict(entry.metrics), tuple(names.get(one, ()))) for one, entry in entries.items()]
 
 
-def with_measured(finalists: Sequence[Finalist], measured: Sequence[Mapping[str, Any]]) -> list[Finalist]:
-    """The finalists with one record of measurements each, in the same order."""
-    return [replace(finalist, measured=dict(record)) for finalist, record in zip(finalists, measured, strict=True)]
-
-
-def with_measured_before(
-    folder: Path, finalists: Sequence[Finalist], evaluated: Mapping[Architecture, Mapping[str, float]]
-) -> list[Finalist]:
-    """The finalists with what an earlier end of the same search measured, so that repeating it loses nothing; then
-    others of what was ``evaluated`` that it measured."""
-    known = {entry.get("key"): entry.get("measured") for entry in finalists_before(folder)}
-    chosen = with_measured(finalists, [known.pop(finalist.architecture.key, None) or {} for finalist in finalists])
-    others = {one: measured for one in evaluated if known and (measured := known.get(one.key))}
-    return [*chosen, *(Finalist(one, dict(evaluated[one]), (), record) for one, record in others.items())]
+def with_measured_before(folder: Path, finalists: Sequence[Finalist], evaluated: Evaluated) -> list[Finalist]:
+    """Return the finalists with measurements of an earlier end of the same search, then others that it measured."""
+    measured = {entry["key"]: entry.get("measured") for entry in finalists_before(folder)}
+    chosen = [replace(one, measured=measured.pop(one.architecture.key, None) or {}) for one in finalists]
+    others = [Finalist(one, dict(evaluated[one]), (), record) for one in evaluated
+              if measured and (record := measured.get(one.key))]  # fmt: skip
+    return [*chosen, *others]
 
 
 def finalists_before(folder: Path) -> list[dict[str, Any]]:
-    """What ``finalists.json`` lists; nothing if it is missing or damaged, as it is about to be written anew.
-
-    Raises:
-        NasExtError: it cannot be read.
-    """
+    """Return the entries of ``finalists.json``, none if it is missing or damaged."""
     try:
         content = read_json(folder / "finalists.json")
     except DataError:
         return []
-    listed = content.get("finalists") if isinstance(content, dict) else None
-    return [entry for entry in listed if _is_readable(entry)] if isinstance(listed, list) else []
-
-
-def _is_readable(entry: Any) -> bool:
-    if not isinstance(entry, dict) or not isinstance(entry.get("key"), str):
-        return False
-    measured = entry.get("measured") or {}
-    return isinstance(measured, dict) and isinstance(measured.get("latency_ms"), int | float | None)
+    entries = content.get("finalists") if isinstance(content, dict) else None
+    return [e for e in entries if isinstance(e, dict) and "key" in e] if isinstance(entries, list) else []
 
 
 def save_finalists(folder: Path, finalists: Sequence[Finalist]) -> None:
-    """Write ``finalists.json`` and one architecture file each, for ``nas-ext extract`` and ``--subnet``."""
+    """Write ``finalists.json`` and one architecture file each."""
     for finalist in finalists:
         finalist.architecture.save(folder / finalist.file, metrics=dict(sorted(finalist.metrics.items())))
     content = [finalist.to_dict() for finalist in finalists]
     write_json(folder / "finalists.json", {"format": FORMAT, "version": VERSION, "finalists": content})
+
+
+# -- measured against the limits --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Goal:
+    """Objective of one search, and its limits."""
+
+    metric: str
+    limits: Mapping[str, float]
+    """Limited metric -> largest value allowed."""
+
+    def allows(self, metrics: Mapping[str, float]) -> bool:
+        """Return whether an architecture has the metric and meets the limits by evaluation or prediction."""
+        return self.metric in metrics and all(metrics.get(n, np.inf) <= limit for n, limit in self.limits.items())
+
+    def missed(self, finalist: Finalist) -> list[str]:
+        """Return the limits that the finalist was measured above, on the machine of the limits."""
+        measured = finalist.measured if finalist.measured.get("same_machine") else {}
+        return [name for name, limit in self.limits.items() if measured.get(name, -np.inf) > limit]
+
+
+def goals_of(strategies: Mapping[str, Strategy]) -> dict[str, Goal]:
+    """Return the goal of each search."""
+    return {
+        name: Goal(strategy.metric, {limit.name: float(limit.limit) for limit in strategy.proposals.constraints})
+        for name, strategy in strategies.items()
+    }
+
+
+def select_best(finalists: Sequence[Finalist], searches: Mapping[str, Goal]) -> list[Finalist]:
+    """Return the finalists, where the best of a search is the first one that was not measured above its limits.
+
+    Those before it name the search in ``over_limit``; if all are above, the search has no best.
+    """
+    selected = list(finalists)
+    for name, goal in searches.items():
+
+        def order(place: int, name: str = name, goal: Goal = goal) -> tuple[float, bool]:
+            finalist = selected[place]
+            return finalist.metrics[goal.metric], name not in (*finalist.best_of, *finalist.over_limit)
+
+        places = sorted((place for place, one in enumerate(selected) if goal.allows(one.metrics)), key=order)
+        missed = [place for place in places if goal.missed(selected[place])]
+        if not places or places[0] not in missed:
+            continue
+        winner = next((place for place in places if place not in missed), None)
+        before = places if winner is None else places[: places.index(winner)]
+        for place, one in enumerate(selected):
+            best = [other for other in one.best_of if other != name] + [name] * (place == winner)
+            above = [other for other in one.over_limit if other != name] + [name] * (place in before)
+            selected[place] = replace(one, best_of=tuple(best), over_limit=tuple(above))
+    return selected
+
+
+def measure_finalists(
+    finalists: Sequence[Finalist], evaluated: Evaluated, searches: Mapping[str, Goal], measure: Measure
+) -> list[Finalist]:
+    """Measure the finalists without measurements, and further ones while the best of a search is above a limit.
+
+    The next candidate is the best architecture whose prediction, corrected by the error of those above, is within the
+    limits. At most :data:`TRIES` further ones are measured above a limit. Nothing is measured if all finalists were.
+    """
+    missing = [finalist.architecture for finalist in finalists if not finalist.measured]
+    if not missing:
+        return select_best(finalists, searches)
+    records = dict(zip(missing, measure(missing), strict=True))
+    known = [replace(one, measured=dict(records.get(one.architecture, one.measured))) for one in finalists]
+    selected = select_best(known, searches)
+    for name, goal in searches.items():
+        first = sum(name in one.over_limit for one in selected)
+        while (above := [one for one in selected if name in one.over_limit]) and len(above) - first < TRIES:
+            candidate = _next_candidate(selected, above, evaluated, name, goal)
+            if candidate is None:
+                break
+            _log.info("%s: %s was measured above, %s is measured next", name, above[-1].architecture.key, candidate.key)
+            (record,) = measure([candidate])
+            if not record:
+                break
+            selected = select_best([*selected, Finalist(candidate, dict(evaluated[candidate]), (), record)], searches)
+    return selected
+
+
+def _next_candidate(
+    selected: Sequence[Finalist], above: Sequence[Finalist], evaluated: Evaluated, name: str, goal: Goal
+) -> Architecture | None:
+    bounds = dict(goal.limits)
+    for one in above:
+        for metric in goal.missed(one):
+            corrected = goal.limits[metric] * (one.metrics[metric] / one.measured[metric])
+            bounds[metric] = min(bounds[metric], corrected)
+    tighter, measured = Goal(goal.metric, bounds), {one.architecture for one in selected}
+    best = min((one.metrics[goal.metric] for one in selected if name in one.best_of), default=float("inf"))
+    candidates = [
+        architecture
+        for architecture, metrics in evaluated.items()
+        if architecture not in measured and tighter.allows(metrics) and metrics[goal.metric] < best
+    ]
+    return min(candidates, key=lambda architecture: evaluated[architecture][goal.metric], default=None)

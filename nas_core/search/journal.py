@@ -1,12 +1,11 @@
-"""The record of a search on disk, from which it is continued."""
+"""Journal of a search, from which it is continued."""
 
 from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import yaml
@@ -22,7 +21,7 @@ VERSION = 1
 
 
 def plain_metrics(metrics: Mapping[str, Any]) -> dict[str, float | None]:
-    """Metrics as JSON holds them, sorted by name: numbers, or None for what is no finite number."""
+    """Return metrics for JSON, sorted by name: numbers, or None for what is no finite number."""
     plain: dict[str, float | None] = {}
     for name in sorted(metrics):
         try:
@@ -34,63 +33,47 @@ def plain_metrics(metrics: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def settle_config(path: Path, settings: Mapping[str, Any], notes: Mapping[str, Any]) -> bool:
-    """Write the run's settings to ``path`` (YAML), or compare them with those that stand there.
+    """Write the run's settings to ``path`` (YAML), or compare them with those of an earlier run.
 
-    ``notes`` (versions, paths) are kept for the reader and not compared. Returns whether the run existed.
+    Args:
+        notes: versions and paths, which are not compared.
 
-    Raises:
-        ConfigError: the folder belongs to a run with other settings; the first difference is named.
+    Returns:
+        True if the run existed.
     """
     if not path.exists():
         content = {"format": FORMAT, "version": VERSION, "settings": dict(settings), "notes": dict(notes)}
         write_atomic(path, yaml.safe_dump(content, sort_keys=False))
         return False
-    there = _settings(path)
-    old, new = (sorted(map(str, content.get("searches") or {})) for content in (there, settings))
-    if old != new:
-        raise ConfigError(
-            f"{path.parent} holds a run of {_named(old)}, now it is {_named(new)}; give the same settings to continue"
-            " it, or another folder"
-        )
     advice = "give the same settings to continue it, or another folder"
-    check_same_settings(f"{path.parent} holds a search with", there, settings, advice)
+    try:
+        before = read_yaml(path, MOST_OWN_TEXT)
+    except DataError as error:
+        raise ConfigError(f"{error}; give another folder for the run") from None
+    if not isinstance(before, dict) or before.get("format") != FORMAT or not isinstance(before.get("settings"), dict):
+        raise ConfigError(f"{path} was not written by a search; give another folder for the run")
+    old, new = (sorted(map(str, content.get("searches") or {})) for content in (before["settings"], settings))
+    if old != new:
+        before_names, names = (", ".join(map(repr, part)) or "no search" for part in (old, new))
+        raise ConfigError(f"{path.parent} holds a run of {before_names}, now it is {names}; {advice}")
+    check_same_settings(f"{path.parent} holds a search with", before["settings"], settings, advice)
     return True
 
 
-def _named(searches: Sequence[str]) -> str:
-    return ", ".join(map(repr, searches)) or "no search"
-
-
-def _settings(path: Path) -> dict[str, Any]:
-    try:
-        content = read_yaml(path, MOST_OWN_TEXT)
-    except DataError as error:
-        raise ConfigError(f"{error}; give another folder for the run") from None
-    settings = content.get("settings") if isinstance(content, dict) and content.get("format") == FORMAT else None
-    if not isinstance(settings, dict):
-        raise ConfigError(f"{path} was not written by a search; give another folder for the run")
-    return settings
-
-
 class Journal:
-    """One JSON line per evaluation, in order; first read back, then appended to.
+    """One JSON line per evaluation, in order, first replayed and then appended to.
 
-    A search is deterministic given the results of its evaluations, so the journal is its whole state: to resume, the
-    search runs from the start and takes its results from here as long as there are any. No second file can disagree
-    with it. A line half written by a killed process is dropped; only that evaluation is repeated.
-
-    Used as a context manager, it keeps other processes out of the same run.
-
-    Raises:
-        ConfigError: another process is running this search. DataError: the journal is damaged.
+    A search is deterministic given the results of its evaluations, so the journal is its whole state: a resumed search
+    runs from the start and takes its results from here. A half-written line is dropped. The context manager locks the
+    run.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.replayed = 0
-        """Evaluations taken from the journal."""
+        """Number of evaluations taken from the journal."""
         self.written = 0
-        """Evaluations added to it."""
+        """Number of evaluations added to it."""
         self._records: list[dict[str, Any]] = []
         self._lock = contextlib.ExitStack()
 
@@ -106,18 +89,16 @@ class Journal:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._lock.close()
 
     @property
     def replaying(self) -> bool:
-        """Whether it holds evaluations that the search has not come to yet."""
+        """True if it holds evaluations that were not replayed yet."""
         return self.replayed < len(self._records)
 
     def require_replayed(self) -> None:
-        """Raise a DataError if the search, at its end, did not ask for all evaluations of the journal."""
+        """Check at the end of a search that all evaluations were replayed."""
         if self.replaying:
             record = self._records[self.replayed]
             raise DataError(
@@ -127,11 +108,7 @@ class Journal:
             )
 
     def replay(self, search: str, architecture: Architecture) -> dict[str, float | None] | None:
-        """The recorded metrics of the next evaluation, or None when the journal is used up.
-
-        Raises:
-            DataError: the journal has another evaluation at this place.
-        """
+        """Return the recorded metrics of the next evaluation, or None at the end of the journal."""
         if self.replayed == len(self._records):
             return None
         record = self._records[self.replayed]
@@ -149,7 +126,7 @@ class Journal:
     def append(
         self, search: str, architecture: Architecture, metrics: Mapping[str, float | None], error: str | None = None
     ) -> None:
-        """Write one evaluation and wait until it is on the disk. No times are kept: equal runs give equal journals."""
+        """Write one evaluation to the disk, without times, so that equal runs have equal journals."""
         record: dict[str, Any] = {
             "index": self.replayed + self.written,
             "search": search,

@@ -1,4 +1,4 @@
-"""Limits as users name them, made into constraints."""
+"""Constraints of named limits."""
 
 from __future__ import annotations
 
@@ -14,34 +14,26 @@ if TYPE_CHECKING:
     from nas_core.latency.by_genes import GeneLatencyModel
 
 MEMORY = ("memory_mb", "cache_mb")
-"""What is limited at the lengths, the beam and the batch of a workload."""
+"""Limits that depend on a workload."""
 
 Costs = Mapping[str, Callable[[Architecture], float]]
 
 
 def costs_on_paper(space: SearchSpace) -> Costs:
-    """``params_m`` and ``flops_g`` of an architecture, where its space is of a known kind of network.
-
-    Raises:
-        SpaceError, UnknownChoiceError: the space has options that its kind cannot have.
-    """
-    from nas_core.models.kind import fitting_kind  # torch, which takes seconds to import
+    """Return formulas of ``params_m`` and ``flops_g``, none if the space is of no known kind of network."""
+    from nas_core.models.kind import fitting_kind  # imports torch
 
     kind = fitting_kind(space)
     return {} if kind is None else {"params_m": kind.params_m, "flops_g": kind.flops_g}
 
 
 def memory_on_paper(space: SearchSpace, workload: Mapping[str, Any] | None = None) -> Costs:
-    """``memory_mb`` and ``cache_mb`` of an architecture, where its space is of a known kind of network.
+    """Return formulas of ``memory_mb`` and ``cache_mb``, none if the space is of no known kind of network.
 
     Args:
-        workload: settings of the kind's workload by name, such as lengths and beam; the others have their defaults.
-
-    Raises:
-        ConfigError, UnknownChoiceError: a setting that the kind's workload does not have. Others as of
-            :func:`costs_on_paper`.
+        workload: settings of the kind's workload by name, such as lengths and beam.
     """
-    from nas_core.models.kind import fitting_kind  # torch, which takes seconds to import
+    from nas_core.models.kind import fitting_kind  # imports torch
 
     kind = fitting_kind(space)
     if kind is None:
@@ -56,22 +48,20 @@ def cost_limits(
     formulas_later: bool = False,
     workload: Mapping[str, Any] | None = None,
 ) -> list[Constraint]:
-    """Constraints on ``params_m``, ``flops_g``, ``memory_mb`` and ``cache_mb``; None is no limit.
+    """Return constraints on ``params_m``, ``flops_g``, ``memory_mb`` and ``cache_mb``; None is no limit.
 
     Args:
-        formulas_later: look for the formulas when the first architecture is asked for, and raise their errors then:
-            they come with torch, for which not every program can wait at its start.
-        workload: what memory and cache are counted at, see :func:`memory_on_paper`.
-
-    Raises:
-        ConfigError: the space's networks have no formula for it, or no cache. ConstraintError: a limit that is not
-            above 0.
+        formulas_later: import the formulas, and torch, with the first architecture.
+        workload: see :func:`memory_on_paper`.
     """
     constraints = []
     for name, limit in limits.items():
         if limit is not None:
-            formula = _later(space, name, workload) if formulas_later else _formula(space, name, workload)
-            constraints.append(Constraint.per_architecture(name, limit, space, formula))
+            formula = cache(partial(_formula, space, name, workload))
+            if not formulas_later:
+                formula()
+            predict = partial(_call, formula)
+            constraints.append(Constraint.per_architecture(name, limit, space, predict))
     return constraints
 
 
@@ -80,19 +70,14 @@ def _formula(space: SearchSpace, name: str, workload: Mapping[str, Any] | None) 
     if name not in costs:
         raise ConfigError(f"{name} has no formula for space {space.name!r}; limit the latency instead")
     if name in MEMORY:
-        costs[name](space.smallest())  # a kind without a cache says so at once
+        costs[name](space.smallest())  # raises the error of a kind without a cache
     return costs[name]
 
 
-def _later(space: SearchSpace, name: str, workload: Mapping[str, Any] | None) -> Callable[[Architecture], float]:
-    found = cache(lambda: _formula(space, name, workload))
-    return lambda architecture: found()(architecture)
+def _call(formula: Callable[[], Callable[[Architecture], float]], architecture: Architecture) -> float:
+    return formula()(architecture)
 
 
 def latency_limit(model: GeneLatencyModel, limit_ms: float) -> Constraint:
-    """Make a constraint of a latency model and a limit.
-
-    Raises:
-        ConstraintError: a limit that is not above 0.
-    """
+    """Return the constraint of a latency model and a limit."""
     return Constraint("latency_ms", limit_ms, model.predict_rows)

@@ -1,4 +1,4 @@
-"""What is known of metrics by their names: how people call them, in which unit, and whether larger ones are better."""
+"""Labels, units and directions of known metrics."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class Metric:
-    """One measured or predicted quantity of an architecture."""
+    """Measured or predicted quantity of an architecture."""
 
     name: str
-    """Its key among an evaluation's metrics."""
+    """Key among an evaluation's metrics."""
     label: str
-    """What people call it, without the unit."""
+    """Name for people, without the unit."""
     unit: str = ""
-    """The unit that stands in brackets behind the label; empty if unknown or none."""
+    """Unit; empty if it is unknown or none."""
     larger_is_better: bool | None = None
-    """None if the name does not tell."""
+    """None if it is unknown."""
     spec: str = ".4g"
     """Format of its numbers in tables."""
 
     @property
     def title(self) -> str:
-        """Label and unit, as axes and columns show them: ``predicted latency (ms)``."""
+        """Label and unit: ``predicted latency (ms)``."""
         return f"{self.label} ({self.unit})" if self.unit else self.label
 
 
@@ -49,7 +49,7 @@ _KNOWN = {
 
 
 def metric_named(name: str, units: Mapping[str, str] | None = None) -> Metric:
-    """The metric of that name; of an unknown one only its name is known, and its unit if ``units`` says it."""
+    """Return the metric of a name, with its unit by ``units`` if there is one."""
     metric = _KNOWN.get(name) or Metric(name, name, larger_is_better=False if name.endswith("_loss") else None)
     unit = (units or {}).get(name)
     return replace(metric, unit=str(unit)) if unit else metric

@@ -1,4 +1,4 @@
-"""Placements of attention that need no search, with which found ones are compared."""
+"""Baseline placements of attention: every layer, every second one, the first or the last ones."""
 
 from __future__ import annotations
 
@@ -10,26 +10,23 @@ from nas_core.space import Architecture, Gene, SearchSpace
 from nas_core.supernet.elastic.kinds import attention_choices
 
 Place = Callable[[int, int], bool]
-"""Whether a layer, of so many, gets the other attention."""
+"""Function of a layer and the number of layers that returns True for another kind of attention."""
 
 
 def placements(space: SearchSpace) -> dict[str, Architecture]:
-    """Name -> the largest network with other attention in every layer, in every second one, in the first ones and in
-    the last ones, for each other kind and each number of layers; the same in every gene that chooses attention.
-
-    Raises:
-        ConfigError: the space chooses no attention.
-    """
+    """Return name -> the largest network with another kind of attention in some layers, for each kind."""
     choices, largest = attention_choices(space), space.largest()
     if not choices:
         raise ConfigError(f"space {space.name!r} chooses no attention; there are no placements to compare with")
     kinds = dict.fromkeys(str(kind) for choice in choices for row in choice.options for kind in row)
-    depth = max(len(choice.options) for choice in choices)
-    places: dict[str, Place] = {"in every layer": lambda layer, layers: True, "in every second layer": _second}
-    for count in range(1, depth):
-        places[f"in the first {count}"] = partial(_first, count)
-        places[f"in the last {count}"] = partial(_last, count)
-    found: dict[Architecture, str] = {largest: ""}
+    places: dict[str, Place] = {
+        "in every layer": lambda layer, layers: True,
+        "in every second layer": lambda layer, layers: layer % 2 == 1,
+    }
+    for count in range(1, max(len(choice.options) for choice in choices)):
+        places[f"in the first {count}"] = partial(lambda count, layer, layers: layer < count, count)
+        places[f"in the last {count}"] = partial(lambda count, layer, layers: layer >= layers - count, count)
+    names: dict[Architecture, str] = {largest: ""}
     for kind in kinds:
         for name, place in places.items():
             genes: dict[str, Gene] = dict(largest)
@@ -37,20 +34,8 @@ def placements(space: SearchSpace) -> dict[str, Architecture]:
                 trained = largest[choice.name]
                 assert isinstance(trained, tuple)
                 genes[choice.name] = tuple(
-                    kind if place(layer, len(trained)) and kind in choice.options[layer] else own
-                    for layer, own in enumerate(trained)
+                    kind if place(layer, len(trained)) and kind in choice.options[layer] else option
+                    for layer, option in enumerate(trained)
                 )
-            found.setdefault(Architecture(genes), f"{kind} {name}")
-    return {name: architecture for architecture, name in found.items() if name}
-
-
-def _second(layer: int, layers: int) -> bool:
-    return layer % 2 == 1
-
-
-def _first(count: int, layer: int, layers: int) -> bool:
-    return layer < count
-
-
-def _last(count: int, layer: int, layers: int) -> bool:
-    return layer >= layers - count
+            names.setdefault(Architecture(genes), f"{kind} {name}")
+    return {name: architecture for architecture, name in names.items() if name}

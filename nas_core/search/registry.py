@@ -1,7 +1,4 @@
-"""The search strategies by name: the same in the command line, in NNI and in reports, with the same options.
-
-A strategy is its class, which says the rest (:class:`~nas_core.search.strategies.description.StrategyDescription`).
-"""
+"""Registry of search strategies and their options."""
 
 from __future__ import annotations
 
@@ -32,14 +29,10 @@ STRATEGIES: Registry[type[Strategy]] = Registry(
 
 
 def strategy_options(name: str, taken: Collection[str] = ()) -> list[Option]:
-    """The options of a strategy.
+    """Return the options of a strategy.
 
     Args:
-        taken: names that are something else where the options are offered.
-
-    Raises:
-        UnknownChoiceError: no strategy of that name. ConfigError: an option has one of these names, or
-            is of a type that no option has.
+        taken: names of other options.
     """
     config_class = STRATEGIES.get(name).config_class
     options = list(options_of(config_class))
@@ -53,19 +46,14 @@ def strategy_options(name: str, taken: Collection[str] = ()) -> list[Option]:
 
 
 def config_of(name: str, given: Mapping[str, Any]) -> Any:
-    """The settings of a strategy of which only some are given, by the names of its configuration's fields.
-
-    Raises:
-        UnknownChoiceError: no strategy, or no option, of that name. ConfigError: a value of another type or out of
-            range.
-    """
+    """Return the settings of a strategy of which some are given by name."""
     return config_from(STRATEGIES.get(name).config_class, given, f"option of strategy {name}")
 
 
 def how_many(strategies: Sequence[Strategy]) -> str:
-    """What searches of one kind evaluate at most, and which settings change it."""
+    """Return the largest number of evaluations of searches with one strategy, and its formula."""
     first = strategies[0]
     more = f" in each of {len(strategies)} searches" if len(strategies) > 1 else ""
     numbers = {name: f"{name} {value}" for name, value in asdict(first.config).items()}
-    made = first.budget_told.format_map(numbers)
-    return f"at most {first.budget:,} architectures{more} to evaluate" + (f": {made}" if made else "")
+    formula = first.budget_told.format_map(numbers)
+    return f"at most {first.budget:,} architectures{more} to evaluate" + (f": {formula}" if formula else "")

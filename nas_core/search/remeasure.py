@@ -1,4 +1,4 @@
-"""Finalists measured again: a prediction is no latency."""
+"""Measurement of finalists."""
 
 from __future__ import annotations
 
@@ -22,19 +22,17 @@ _log = logging.getLogger(__name__)
 def remeasure(
     architectures: Sequence[Architecture], model: GeneLatencyModel, task: Mapping[str, Any] | None = None
 ) -> list[dict[str, Any]]:
-    """Measure architectures exactly as the latency model's own data were measured.
+    """Measure architectures as the latency model's own data were measured.
 
-    On the machine of the model, ``latency_ms`` is in the machine state of the fit (drift divided out), so that it can
-    be held against the prediction; elsewhere it is the plain time. ``raw_ms`` is always the plain time, ``std_ms`` and
-    ``mad_ms`` its spread.
+    On the machine of the model, ``latency_ms`` is corrected for drift and comparable with the prediction; on other
+    machines it is ``raw_ms``, the measured time. ``std_ms`` and ``mad_ms`` are deviations of ``raw_ms``.
 
     Args:
-        task: what the supernet's networks are for (vocabulary sizes, classes), if it should be compared with what was
-            measured.
+        task: task of the supernet (vocabulary sizes, classes), compared with that of the measurements.
 
     Returns:
-        One record per architecture; empty records, with a warning, when the model does not say what to measure (it was
-        fitted to a published table), or names a device or a precision that this machine has not.
+        One record per architecture; empty records, with a warning, if the model does not hold the settings of its
+        measurements, or this machine lacks their device or precision.
     """
     settings = model.info.get("settings") or {}
     workload = workload_of(settings.get("workload") or {})
@@ -58,8 +56,8 @@ def remeasure(
     for architecture in architectures:
         timed = measure(kind.workload(model.space, architecture, config, timing.device), reference, timing)
         latency_ms = timed.corrected_ms(float(model.info["reference_ms"])) if same else timed.raw_ms
-        spread = {"raw_ms": timed.raw_ms, "std_ms": timed.std_ms, "mad_ms": timed.mad_ms}
-        record: dict[str, Any] = {"latency_ms": latency_ms, **spread, "passes": timing.repeats, "same_machine": same}
+        raw = {"raw_ms": timed.raw_ms, "std_ms": timed.std_ms, "mad_ms": timed.mad_ms}
+        record: dict[str, Any] = {"latency_ms": latency_ms, **raw, "passes": timing.repeats, "same_machine": same}
         if timing.precision != "fp32":
             record["precision"] = timing.precision
         records.append({**record, **({"clock_state": timed.clock_state} if timed.clock_state else {})})

@@ -1,4 +1,4 @@
-"""When, where and how long a search ran: what a reader of its results asks first."""
+"""Sessions of a search: when, where and how long it ran."""
 
 from __future__ import annotations
 
@@ -16,57 +16,40 @@ from nas_core.machine import cpu_name
 
 FILE = "sessions.json"
 FORMAT, VERSION = "nas-ext/sessions", 1
-_LONGEST = 1e10
-"""Seconds, 300 years: more is damage, as are NaN and infinity."""
 
 
 class Session:
-    """One run of a search in its folder, kept in ``sessions.json`` beside those before it.
-
-    Apart from the other files, which are equal however often a search was interrupted. A run begins with its first
-    evaluation: reading back what is there is none.
-    """
+    """Current session of a search, which is kept in ``sessions.json`` after the earlier ones."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE
         self._before = read_sessions(folder)
         self._since = time.monotonic()
-        self._started = datetime.now(UTC).isoformat(timespec="seconds")
-        self._machine = {
-            "host": platform.node(),
-            "cpu": cpu_name(),
-            "cores": os.cpu_count() or 0,
-            "system": f"{platform.system()} {platform.machine()}",
-            "python": platform.python_version(),
+        self._session = {
+            "started": datetime.now(UTC).isoformat(timespec="seconds"),
+            "seconds": 0.0,
+            "machine": {
+                "host": platform.node(),
+                "cpu": cpu_name(),
+                "cores": os.cpu_count() or 0,
+                "system": f"{platform.system()} {platform.machine()}",
+                "python": platform.python_version(),
+            },
         }
 
     def save(self) -> None:
-        """Write how long it has run until now, which a process that is killed later does not lose.
-
-        Raises:
-            NasExtError: the file cannot be written.
-        """
-        seconds = round(time.monotonic() - self._since, 1)
-        this = {"started": self._started, "seconds": seconds, "machine": self._machine}
-        write_json(self._path, {"format": FORMAT, "version": VERSION, "sessions": [*self._before, this]})
+        """Write the duration until now."""
+        self._session["seconds"] = round(time.monotonic() - self._since, 1)
+        sessions = [*self._before, self._session]
+        write_json(self._path, {"format": FORMAT, "version": VERSION, "sessions": sessions})
 
 
 def read_sessions(folder: Path) -> list[dict[str, Any]]:
-    """``started`` (ISO 8601, UTC), ``seconds`` and ``machine`` of each run so far; none if the file is missing or
-    damaged, as nothing else depends on it."""
+    """Return ``started`` (ISO 8601, UTC), ``seconds`` and ``machine`` of each session, none if the file is damaged."""
     try:
         content = read_json(folder / FILE)
     except DataError:
         return []
-    listed = content.get("sessions") if isinstance(content, Mapping) else None
-    return [one for one in listed if _complete(one)] if isinstance(listed, list) else []
-
-
-def _complete(session: Any) -> bool:
-    return (
-        isinstance(session, dict)
-        and isinstance(session.get("started"), str)
-        and isinstance(seconds := session.get("seconds"), int | float)
-        and 0 <= seconds < _LONGEST
-        and isinstance(session.get("machine"), dict)
-    )
+    sessions = content.get("sessions") if isinstance(content, Mapping) else None
+    keys = {"started", "seconds", "machine"}
+    return [s for s in sessions if isinstance(s, dict) and keys <= s.keys()] if isinstance(sessions, list) else []

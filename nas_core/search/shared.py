@@ -1,4 +1,4 @@
-"""One search of many machines, through what an adapter offers."""
+"""Shared evaluations of a search on several machines."""
 
 from __future__ import annotations
 
@@ -18,22 +18,16 @@ NAME = "optuna"
 
 
 class Shared(Protocol):
-    """Evaluations that several processes have in common."""
+    """Evaluations that several processes share."""
 
     together: int
-    """Architectures to give it at once."""
+    """Architectures in one batch."""
 
-    def __call__(self, architectures: Sequence[Architecture], /) -> Iterable[Mapping[str, Any] | Failure]:
-        """The outcome of each, in their order, as they come."""
-        ...
+    def __call__(self, architectures: Sequence[Architecture], /) -> Iterable[Mapping[str, Any] | Failure]: ...
 
 
 def check_shared(storage: str | None, study: str | None, executor: str, device: str) -> None:
-    """Check the settings of evaluations that are shared through a storage.
-
-    Raises:
-        ConfigError: one of the two options is missing, or another one says to evaluate elsewhere.
-    """
+    """Check the settings of shared evaluations."""
     if storage is None and study is None:
         return
     if storage is None or study is None:
@@ -55,14 +49,9 @@ def shared_evaluations(
     settings: Mapping[str, Any],
     stale_s: float,
 ) -> Shared:
-    """Return what hands out evaluations to all processes of a study, and collects their results.
+    """Return evaluations that are shared by all processes of a study.
 
-    Of the data's path among the settings only the last folder's name has to be the same: machines mount a corpus where
-    they like.
-
-    Raises:
-        MissingHostError: no adapter offers it, or Optuna is not installed. ConfigError: the storage cannot be opened,
-            or the study is one of another search.
+    Of the path of the data in ``settings``, only the name of the last folder is compared.
     """
     target = adapter_parts("shared_search").get(NAME)
     if target is None:

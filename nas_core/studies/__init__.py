@@ -1,9 +1,34 @@
-"""Whether a trained supernet can be trusted: studies of its routers, gradients, estimates, cost and search."""
+"""Studies of a trained supernet: its routers, gradients, estimates, cost and search."""
 
-from nas_core.studies.base import Study, Subject, open_subjects
-from nas_core.studies.registry import STUDIES
-from nas_core.studies.result import Bars, Lines, Measure, Pairs, Squares, StudyResult
+from nas_core.registry import Registry
+from nas_core.studies.base import (
+    Bars,
+    Lines,
+    Measure,
+    Pairs,
+    Squares,
+    Study,
+    StudyResult,
+    Subject,
+    open_subjects,
+)
 from nas_core.studies.routing import mixture_distance, mixtures_of, shannon_distance
+
+STUDIES: Registry[Study] = Registry(
+    "study",
+    "nas_ext.studies",
+    {
+        "gap": "nas_core.studies.gap:GAP",
+        "close-gap": "nas_core.studies.close_gap:CLOSE_GAP",
+        "routing": "nas_core.studies.routing:ROUTING",
+        "conflict": "nas_core.studies.conflict:CONFLICT",
+        "stability": "nas_core.studies.stability:STABILITY",
+        "overhead": "nas_core.studies.overhead:OVERHEAD",
+        "experts": "nas_core.studies.experts:EXPERTS",
+        "router": "nas_core.studies.experts:ROUTER",
+    },
+    Study,
+)
 
 __all__ = [
     "STUDIES",

@@ -1,65 +1,142 @@
-"""What a study is: a question to trained supernets, answered by a table, a picture and JSON."""
+"""Interface, result and inputs of studies of trained supernets."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
-from nas_core.errors import ConfigError, DataError
+import numpy as np
+
+from nas_core.errors import ArchitectureError, ConfigError, DataError
 from nas_core.files import real_path
-from nas_core.space import SearchSpace
-from nas_core.studies.result import StudyResult
+from nas_core.search.limits import costs_on_paper
+from nas_core.space import Architecture, SearchSpace
 from nas_core.supernet.host import Supernet, open_supernet
+
+
+class Measure(NamedTuple):
+    """Column of a study's table."""
+
+    key: str
+    """Key of the rows, also in JSON."""
+    header: str
+    """Title with the unit."""
+    spec: str = ""
+    """Format of numbers, such as ``.3f``; empty for texts."""
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Bar chart with one colour for each series."""
+
+    series: Mapping[str, Mapping[str, float]]
+    """Legend -> name -> value."""
+    label: str
+
+
+@dataclass(frozen=True)
+class Squares:
+    """Heat maps of a value for each pair of names."""
+
+    names: Sequence[str]
+    panels: Mapping[str, Sequence[Sequence[float]]]
+    label: str
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Scatter plot with one colour for each series."""
+
+    series: Mapping[str, tuple[Sequence[float], Sequence[float]]]
+    """Legend -> (x, y)."""
+    x_label: str
+    y_label: str
+    equal: bool = True
+    """Draw the line of equal values."""
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Curves in panels, one colour for each series."""
+
+    panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[float]]]]
+    """Title -> legend -> (x, y)."""
+    levels: Mapping[str, float]
+    """Title -> reference value, drawn as a line."""
+    x_label: str
+    y_label: str
+    level_label: str = ""
+    """Legend of the levels."""
+
+
+Picture = Bars | Squares | Pairs | Lines
+
+
+@dataclass(frozen=True)
+class StudyResult:
+    """Result of a study of one or several supernets."""
+
+    columns: Sequence[Measure]
+    rows: Sequence[Mapping[str, Any]]
+    """Measurements."""
+    summary_columns: Sequence[Measure]
+    summary: Sequence[Mapping[str, Any]]
+    """Figures of each supernet."""
+    picture: Picture
+    notes: Sequence[str] = ()
+    """Definitions and sources of the figures."""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """Further content of the JSON file."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A supernet that is studied."""
+    """Supernet of a study."""
 
     name: str
-    """What tables and pictures call it."""
+    """Name in tables and pictures."""
     path: Path
-    """Its checkpoint."""
+    """Checkpoint."""
     supernet: Supernet
 
 
 class Study(ABC):
-    """One question. It has no state of its own; what it is asked with are the fields of its ``config``."""
+    """Study of supernets, without a state."""
 
     name: ClassVar[str]
-    """Its name in the registry and on the command line."""
+    """Name in the registry."""
     purpose: ClassVar[str]
-    """What it tells, in one line."""
+    """One line for users."""
     about: ClassVar[str]
-    """What is measured, how it is defined and after which table of which paper, in a few sentences."""
+    """Definition of the measurements, and the table of the paper."""
     config: ClassVar[type[Any]]
-    """Its settings: a frozen dataclass with a docstring under each field."""
+    """Frozen dataclass of the settings, with a docstring under each field."""
 
     @abstractmethod
     def run(self, subjects: Sequence[Subject], config: Any, folder: Path) -> StudyResult:
         """Study supernets.
 
         Args:
-            config: an object of :attr:`config`.
-            folder: where it may keep what it goes on with when it is started again.
+            config: object of :attr:`config`.
+            folder: folder of the study, which an interrupted study continues.
 
         Raises:
-            ConfigError, DataError: these supernets cannot be studied so; the message says why.
+            ConfigError, DataError: the supernets do not support the study.
         """
 
 
 def open_subjects(checkpoints: Sequence[Path], **options: Any) -> list[Subject]:
-    """Open supernets and name them by their files, or by their folders where files are named alike.
+    """Open supernets and name them by their files or folders.
 
     Args:
-        options: as :func:`nas_core.supernet.open_supernet` takes them.
+        options: options of :func:`nas_core.supernet.open_supernet`.
 
     Raises:
-        ConfigError: a checkpoint is given twice. Others as of that function.
+        ConfigError: a checkpoint is given twice.
     """
     if len({real_path(path) for path in checkpoints}) < len(checkpoints):
         raise ConfigError("a checkpoint is given twice; give each supernet once")
@@ -72,16 +149,12 @@ def open_subjects(checkpoints: Sequence[Path], **options: Any) -> list[Subject]:
 
 
 def learned_weights(network: Any) -> list[Any]:
-    """The parameters of a network that training changes."""
+    """Return the trained parameters of a network."""
     return [parameter for parameter in network.parameters() if parameter.requires_grad]
 
 
 def one_space(subjects: Sequence[Subject]) -> SearchSpace:
-    """The space that all supernets were trained on.
-
-    Raises:
-        ConfigError: they were trained on different ones.
-    """
+    """Return the space of all supernets."""
     first = subjects[0]
     for other in subjects[1:]:
         if other.supernet.space != first.supernet.space:
@@ -93,11 +166,7 @@ def one_space(subjects: Sequence[Subject]) -> SearchSpace:
 
 
 def some_batches(supernet: Supernet, count: int) -> Iterator[Any]:
-    """So many batches of a supernet, or all, in their order.
-
-    Of a list they are spread evenly, since hosts sort examples (fairseq: by length); of what is read one by one, which
-    is in random order, they are the first.
-    """
+    """Yield ``count`` batches of a supernet in order: spread evenly over a list, or the first ones of an iterator."""
     batches = supernet.batches()
     if not isinstance(batches, Sequence):
         yield from islice(batches, count)
@@ -108,18 +177,83 @@ def some_batches(supernet: Supernet, count: int) -> Iterator[Any]:
 
 
 def same_examples(subjects: Sequence[Subject]) -> None:
-    """Check that all supernets are evaluated on the same examples, as far as their hosts say.
-
-    Raises:
-        DataError: two of them are not.
-    """
-    if len(subjects) < 2:
-        return
-    said = [(subject, key) for subject in subjects if (key := subject.supernet.examples_key())]
-    for subject, key in said[1:]:
-        first, expected = said[0]
+    """Check that all supernets whose hosts know their examples are evaluated on the same ones."""
+    keys = [(subject, key) for subject in subjects if (key := subject.supernet.examples_key())]
+    for subject, key in keys[1:]:
+        first, expected = keys[0]
         if key != expected:
             raise DataError(
                 f"{first.path} and {subject.path} are evaluated on different examples, so that their figures do not"
                 " compare; give a folder of validation data for both with --data"
             )
+
+
+_DRAWS = 50
+"""Largest number of draws per architecture."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArchitecturesConfig:
+    """Architectures of a study."""
+
+    random: int = 4
+    """Random architectures, in addition to the smallest, the middle and the largest of the space."""
+    arch: tuple[Path, ...] = ()
+    """Architecture file, instead of all others; repeatable."""
+    seed: int = 0
+    """Seed of the random architectures."""
+
+    def __post_init__(self) -> None:
+        if self.random < 0 or self.seed < 0:
+            raise ConfigError(f"random {self.random}, seed {self.seed}; expected 0 or more")
+
+
+def chosen(space: SearchSpace, config: ArchitecturesConfig, at_least: int = 1) -> dict[str, Architecture]:
+    """Return distinct architectures by name: those of the files, or the smallest, middle, largest and random ones."""
+    named: dict[str, Architecture] = {}
+    if config.arch:
+        for path in config.arch:
+            if path.stem in named:
+                raise ConfigError(f"two files are named {path.stem!r}; tables name architectures by files, rename one")
+            try:
+                named[path.stem] = space.validate(Architecture.load(path))
+            except ArchitectureError as error:
+                raise ArchitectureError(f"{path}: {error}") from None
+    else:
+        named = {"smallest": space.smallest(), "middle": middle(space), "largest": space.largest()}
+        others = drawn(space, config.random, config.seed, without=list(named.values()))
+        named |= {f"random {index}": architecture for index, architecture in enumerate(others, start=1)}
+    names: dict[Architecture, str] = {}
+    for name, architecture in named.items():
+        names.setdefault(architecture, name)
+    if len(names) < at_least:
+        raise ConfigError(f"{len(names)} different architectures; expected at least {at_least}: give more")
+    return {name: architecture for architecture, name in names.items()}
+
+
+def drawn(space: SearchSpace, count: int, seed: int, without: Sequence[Architecture] = ()) -> list[Architecture]:
+    """Return distinct random architectures other than those ``without``; fewer if the space holds no more."""
+    stream, architectures = np.random.default_rng(seed), dict.fromkeys(without)
+    for _ in range(_DRAWS * count):
+        if len(architectures) == count + len(set(without)):
+            break
+        architectures.setdefault(space.sample(stream))
+    return list(architectures)[len(set(without)) :]
+
+
+def middle(space: SearchSpace) -> Architecture:
+    """Return the architecture with the middle option of every choice, alternating between two middle ones."""
+    genes: dict[str, object] = dict(space.fixed)
+    for turn, choice in enumerate(sorted(space.choices, key=lambda choice: choice.per is not None)):
+        options = [
+            sorted(row, key=choice.code)[(len(row) - 1 + (turn + layer) % 2) // 2]
+            for layer, row in enumerate(choice.options)
+        ]
+        genes[choice.name] = options[0] if choice.per is None else tuple(options[: int(str(genes[choice.per]))])
+    return space.validate(Architecture(genes))
+
+
+def params_m(space: SearchSpace, architectures: Mapping[str, Architecture]) -> dict[str, float]:
+    """Return millions of parameters by name, none if the space is of no known kind of network."""
+    cost = costs_on_paper(space).get("params_m")
+    return {} if cost is None else {name: cost(architecture) for name, architecture in architectures.items()}

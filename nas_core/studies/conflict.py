@@ -1,4 +1,4 @@
-"""How far the gradients of subnets pull the weights that they share in other directions than the supernet's."""
+"""Study ``conflict``: cosine of the gradients of subnets and supernet (Table 8)."""
 
 from __future__ import annotations
 
@@ -14,31 +14,38 @@ from torch import Tensor
 from nas_core.errors import ConfigError, DataError
 from nas_core.layers.weights import named_tensors
 from nas_core.space import Architecture, SearchSpace
-from nas_core.studies.architectures import ArchitecturesConfig, chosen, params_m
-from nas_core.studies.base import Study, Subject, learned_weights, one_space, same_examples, some_batches
-from nas_core.studies.result import Bars, Measure, StudyResult
+from nas_core.studies.base import (
+    ArchitecturesConfig,
+    Bars,
+    Measure,
+    Study,
+    StudyResult,
+    Subject,
+    chosen,
+    learned_weights,
+    one_space,
+    params_m,
+    same_examples,
+    some_batches,
+)
 from nas_core.supernet.host import Supernet
 from nas_core.supernet.sampling import draw, sandwich
 
 AGAINST = ("largest", "sandwich")
-"""Whose gradient is the supernet's: the largest network's, or the mean of a sandwich's three."""
+"""Gradients of the supernet: that of the largest network, or the mean of a sandwich."""
 
 Gradient = list[Tensor]
-"""A tensor for each parameter of the network."""
+"""Tensor for each parameter of the network."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConflictConfig(ArchitecturesConfig):
-    """What is compared with what.
-
-    Raises:
-        ConfigError: a number out of range.
-    """
+    """Settings of the study ``conflict``."""
 
     against: str = field(default="largest", metadata={"choices": AGAINST})
     """The supernet's gradient: that of the largest network, or the mean of a random, the largest and the smallest"""
     batches: int = 8
-    """Batches of the data at most, from all over it; a cosine is taken on each of them."""
+    """Largest number of batches, spread over the data; a cosine is computed for each."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -47,8 +54,7 @@ class ConflictConfig(ArchitecturesConfig):
 
 
 def gradient_of(supernet: Supernet, architecture: Architecture, batch: Any) -> Gradient:
-    """The gradient of the training loss of a subnet on a batch by all weights of the supernet; zeros where the subnet
-    has none."""
+    """Return the gradient of a subnet's training loss by all weights of the supernet, zeros for unused ones."""
     parameters = learned_weights(supernet.network)
     loss = supernet.training_loss(architecture, batch)
     found = torch.autograd.grad(loss, parameters, allow_unused=True)
@@ -56,10 +62,9 @@ def gradient_of(supernet: Supernet, architecture: Architecture, batch: Any) -> G
 
 
 def used_weights(network: Any, architecture: Architecture) -> Gradient:
-    """Which elements of each parameter enter the weights of a subnet: masks of the parameters' shapes.
+    """Return masks of the elements of each parameter that enter the weights of a subnet.
 
-    They are found by the gradient of a random weighted sum of the selected weights, so that slices, mixed experts and
-    routers need no case of their own.
+    They follow from the gradient of a random weighted sum of the selected weights.
     """
     parameters = learned_weights(network)
     stream = torch.Generator().manual_seed(0)
@@ -74,7 +79,7 @@ def used_weights(network: Any, architecture: Architecture) -> Gradient:
 
 
 def gradient_cosine(first: Gradient, second: Gradient, masks: Gradient | None = None) -> float:
-    """The cosine of two gradients over all elements, or over those of the masks; 0 where one of them vanishes."""
+    """Return the cosine of two gradients over all elements, or over the masks; 0 if one of them vanishes."""
     dot = one = other = 0.0
     for index, (a, b) in enumerate(zip(first, second, strict=True)):
         if masks is not None:
@@ -149,7 +154,6 @@ class _Conflict(Study):
 def _measured(
     subject: Subject, space: SearchSpace, architectures: dict[str, Architecture], config: ConflictConfig
 ) -> dict[str, dict[str, Any]]:
-    """The figures of each architecture of one supernet."""
     supernet = subject.supernet
     network = supernet.network
     masks = {name: used_weights(network, architecture) for name, architecture in architectures.items()}
@@ -165,7 +169,7 @@ def _measured(
             own = gradient_of(supernet, architecture, batch)
             if not all(bool(torch.isfinite(tensor).all()) for tensor in own):
                 raise DataError(f"{subject.path}: the gradient of {name} is not finite; the supernet has diverged")
-            # Parameters that no selected weight shows, but the loss reads, are used too.
+            # the loss may read parameters that are no selected weights
             used = [mask | (gradient != 0) for mask, gradient in zip(masks[name], own, strict=True)]
             shared[name].append(gradient_cosine(of_supernet, own, used))
             whole[name].append(gradient_cosine(of_supernet, own))

@@ -1,10 +1,10 @@
-"""What experts cost: time and memory of a training step with them and without."""
+"""Study ``overhead``: time and memory of a training step with experts and without (Table 16)."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,29 +18,34 @@ from nas_core.layers.feed_forward import ElasticFeedForward
 from nas_core.layers.linear import ElasticLinear
 from nas_core.layers.mos import MoSLinear
 from nas_core.space import Architecture
-from nas_core.studies.architectures import ArchitecturesConfig, chosen
-from nas_core.studies.base import Study, Subject, learned_weights, one_space, some_batches
-from nas_core.studies.result import Bars, Measure, StudyResult
+from nas_core.studies.base import (
+    ArchitecturesConfig,
+    Bars,
+    Measure,
+    Study,
+    StudyResult,
+    Subject,
+    chosen,
+    learned_weights,
+    one_space,
+    some_batches,
+)
 from nas_core.supernet.host import Supernet
 
 _ADAM = 4
-"""Numbers that Adam keeps of each parameter: itself, its gradient and two moments."""
+"""Numbers of Adam for each parameter: itself, its gradient and two moments."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OverheadConfig(ArchitecturesConfig):
-    """What is measured.
-
-    Raises:
-        ConfigError: a number out of range.
-    """
+    """Settings of the study ``overhead``."""
 
     random: int = 1
-    """Random architectures, beside the smallest, the middle and the largest of the space."""
+    """Random architectures, in addition to the smallest, the middle and the largest of the space."""
     repeats: int = 10
-    """Steps of each kind, by turns; the median is told."""
+    """Steps of each kind, alternating; the median is reported."""
     warmup: int = 2
-    """Steps before them that are not counted."""
+    """Steps before them that are not measured."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -50,10 +55,10 @@ class OverheadConfig(ArchitecturesConfig):
 
 @contextmanager
 def without_experts(network: nn.Module) -> Iterator[int]:
-    """Let a network be a supernet of plain weight sharing inside the block: each layer has its first expert alone, and
-    no router. Outside, it is what it was.
+    """Replace the experts of a network by the first of each layer, without routers, inside the block.
 
-    The block gets the bytes of the experts and routers, which stay on their device meanwhile.
+    Yields:
+        Bytes of the replaced experts and routers, which stay on their device.
     """
     whole = _sizes(network)
     layers = [module for module in network.modules() if isinstance(module, ElasticFeedForward) and len(module.routers)]
@@ -68,7 +73,6 @@ def without_experts(network: nn.Module) -> Iterator[int]:
 
 
 def _sizes(network: nn.Module) -> dict[int, int]:
-    """Bytes of each parameter and buffer, by its identity."""
     return {id(tensor): tensor.nbytes for tensor in (*network.parameters(), *network.buffers())}
 
 
@@ -84,7 +88,7 @@ def _first(linear: ElasticLinear | MoSLinear) -> ElasticLinear:
 
 
 def held_bytes(network: nn.Module, loss: Callable[[], Tensor]) -> int:
-    """Bytes that a forward pass keeps for its backward pass, beside the parameters: activations and mixed weights."""
+    """Return bytes that a forward pass keeps for its backward pass: activations and mixed weights."""
     own = {parameter.untyped_storage().data_ptr() for parameter in network.parameters()}
     held: dict[int, int] = {}
 
@@ -95,7 +99,7 @@ def held_bytes(network: nn.Module, loss: Callable[[], Tensor]) -> int:
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        kept = loss()  # what is freed may be counted as something else
+        kept = loss()  # freed memory may be counted twice
     del kept
     return sum(held.values())
 
@@ -107,13 +111,13 @@ class _Overhead(Study):
         "The same supernet with its experts, and with the first expert of each layer alone and no router, on the same"
         " batch by turns. A step is forward, backward and an update by Adam of one architecture; a pass is forward"
         " alone, as in a search, with experts mixed anew. Memory is what Adam keeps of every parameter and what the"
-        " forward pass keeps for the backward pass, counted by tensors; on CUDA the measured peak is told too. The"
-        " paper's Table 16 tells hours of whole trainings instead."
+        " forward pass keeps for the backward pass, counted by tensors; on CUDA the measured peak is reported too. The"
+        " paper's Table 16 reports hours of whole trainings instead."
     )
     config = OverheadConfig
 
     def run(self, subjects: Sequence[Subject], config: OverheadConfig, folder: Path) -> StudyResult:
-        """Measure on one batch of the data. The weights stay what they are."""
+        """Measure on one batch of the data, without a change of the weights."""
         space = one_space(subjects)
         architectures = chosen(space, config)
         rows: list[dict[str, Any]] = [
@@ -170,10 +174,7 @@ def _measured(
     supernet = subject.supernet
     network = supernet.network
     if not any(isinstance(module, MoSLinear) for module in network.modules()):
-        raise ConfigError(
-            f"{subject.path} has no experts whose cost could be told; overhead needs a supernet that was trained with"
-            " --mos"
-        )
+        raise ConfigError(f"{subject.path} has no experts; overhead needs a supernet that was trained with --mos")
     (batch,) = some_batches(supernet, 1)
     return {
         name: _with_and_without(supernet, network, architecture, batch, config)
@@ -184,7 +185,7 @@ def _measured(
 def _with_and_without(
     supernet: Supernet, network: Any, architecture: Architecture, batch: Any, config: OverheadConfig
 ) -> dict[str, float]:
-    kinds: dict[str, Callable[[], Any]] = {"": _unchanged, "plain_": lambda: without_experts(network)}
+    kinds: dict[str, Callable[[], Any]] = {"": lambda: nullcontext(0), "plain_": lambda: without_experts(network)}
     device = next(iter(network.parameters())).device
     found: dict[str, dict[str, list[float]]] = {prefix: {"step_ms": [], "pass_ms": []} for prefix in kinds}
     figures: dict[str, float] = {}
@@ -204,13 +205,8 @@ def _with_and_without(
     return {**figures, **medians}
 
 
-@contextmanager
-def _unchanged() -> Iterator[int]:
-    yield 0
-
-
 class _Step:
-    """A training step of one architecture that leaves the weights as they are: the learning rate is 0."""
+    """Training step of one architecture with learning rate 0."""
 
     def __init__(
         self, supernet: Supernet, network: Any, architecture: Architecture, batch: Any, device: torch.device
@@ -224,7 +220,7 @@ class _Step:
         return self.supernet.training_loss(self.architecture, self.batch)
 
     def times(self) -> dict[str, float]:
-        """Milliseconds of a step, whose optimizer has its moments, and of a pass without gradients."""
+        """Return milliseconds of a step, with the optimizer's moments, and of a pass without gradients."""
         torch.autograd.backward(self.loss())
         self.optimizer.step()
         self.optimizer.zero_grad()
@@ -243,7 +239,7 @@ class _Step:
         return {"step_ms": 1e3 * (middle - begin), "pass_ms": 1e3 * (self._now() - middle)}
 
     def sizes(self, aside: int) -> dict[str, float]:
-        """Parameters, and memory in 10^6 bytes, without what is on the device but set aside."""
+        """Return parameters and memory in 10^6 bytes, without ``aside`` bytes on the device."""
         count = sum(parameter.numel() for parameter in self.parameters)
         kept = _ADAM * sum(parameter.nbytes for parameter in self.parameters)
         found = {

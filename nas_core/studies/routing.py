@@ -1,4 +1,4 @@
-"""How differently the routers of a Mixture-of-Supernets mix experts for different architectures.
+"""Study ``routing``: distances of the mixtures of experts for different architectures (Table 7).
 
 Shapes: M experts, R mixtures (rows) of a router.
 """
@@ -19,16 +19,24 @@ from torch import Tensor, nn, no_grad
 from nas_core.errors import ConfigError
 from nas_core.layers.mos import Router
 from nas_core.space import Architecture
-from nas_core.studies.architectures import ArchitecturesConfig, chosen, params_m
-from nas_core.studies.base import Study, Subject, one_space
-from nas_core.studies.result import Measure, Squares, StudyResult
+from nas_core.studies.base import (
+    ArchitecturesConfig,
+    Measure,
+    Squares,
+    Study,
+    StudyResult,
+    Subject,
+    chosen,
+    one_space,
+    params_m,
+)
 
 Mixtures = dict[str, NDArray[np.float64]]
-"""Router -> its mixtures for one architecture, (R, M)."""
+"""Router -> mixtures for one architecture, (R, M)."""
 
 
 def shannon_distance(p: ArrayLike, q: ArrayLike) -> NDArray[np.float64]:
-    """The Jensen-Shannon distance of distributions ``(.., M)``: ``(..)``, from 0 to sqrt(ln 2) = 0.8326.
+    """Return the Jensen-Shannon distance ``(..)`` of distributions ``(.., M)``, from 0 to sqrt(ln 2) = 0.8326.
 
     It is the square root of ``KL(p || m) / 2 + KL(q || m) / 2`` with ``m = (p + q) / 2`` and natural logarithms (Lin
     1991; a metric: Endres and Schindelin 2003), as scipy's ``jensenshannon`` computes by default. Mixture-of-Supernets
@@ -42,17 +50,13 @@ def shannon_distance(p: ArrayLike, q: ArrayLike) -> NDArray[np.float64]:
 
 
 def mixtures_of(network: Any, architecture: Architecture) -> Mixtures:
-    """What each router of a network gives for an architecture; of layers that the architecture lacks, nothing.
-
-    Args:
-        network: as :attr:`nas_core.supernet.Supernet.network`, in evaluation mode.
-    """
-    found: Mixtures = {}
+    """Return the mixtures of each router of a network in evaluation mode for an architecture."""
+    mixtures: Mixtures = {}
 
     def noted(name: str) -> Any:
         def note(_: nn.Module, __: Any, coefficients: Tensor) -> None:
             values = coefficients.detach().double().cpu().numpy()
-            found[name] = values.reshape(-1, values.shape[-1])
+            mixtures[name] = values.reshape(-1, values.shape[-1])
 
         return note
 
@@ -67,12 +71,11 @@ def mixtures_of(network: Any, architecture: Architecture) -> Mixtures:
     finally:
         for hook in hooks:
             hook.remove()
-    return found
+    return mixtures
 
 
 def mixture_distance(first: Mixtures, second: Mixtures) -> dict[str, float]:
-    """Router -> the mean Jensen-Shannon distance over the mixtures that both architectures have; routers of layers
-    that one of them lacks are left out."""
+    """Return the mean Jensen-Shannon distance of each router that both architectures have."""
     distances = {}
     for name in first.keys() & second.keys():
         rows = min(len(first[name]), len(second[name]))
@@ -92,7 +95,7 @@ class _Routing(Study):
     config = ArchitecturesConfig
 
     def run(self, subjects: Sequence[Subject], config: ArchitecturesConfig, folder: Path) -> StudyResult:
-        """Look at the routers alone: no data is read."""
+        """Compare the routers, without data."""
         networks = {subject.name: _routed(subject) for subject in subjects}
         space = one_space(subjects)
         architectures = chosen(space, config, at_least=2)

@@ -1,4 +1,4 @@
-"""How much of what a search finds on a supernet is chance: the same search with several seeds."""
+"""Study ``stability``: the same search with several seeds (Table 12)."""
 
 from __future__ import annotations
 
@@ -17,20 +17,23 @@ from nas_core.search.constraints import Constraint
 from nas_core.search.limits import cost_limits, costs_on_paper, latency_limit
 from nas_core.search.registry import config_of, strategy_options
 from nas_core.space import Architecture, SearchSpace
-from nas_core.studies.base import Study, Subject, one_space, same_examples
-from nas_core.studies.result import Measure, Pairs, StudyResult
+from nas_core.studies.base import (
+    Measure,
+    Pairs,
+    Study,
+    StudyResult,
+    Subject,
+    one_space,
+    same_examples,
+)
 
 _COSTS = {"latency_ms": "predicted latency (ms)", "params_m": "parameters (M)"}
-"""What the picture is drawn over, the first that is known."""
+"""Costs of the horizontal axis, the first known one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StabilityStudyConfig:
-    """The search that is repeated.
-
-    Raises:
-        ConfigError: fewer than two seeds, or options that need each other.
-    """
+    """Settings of the study ``stability``."""
 
     seeds: int = 3
     """Searches, with seeds from 1 on (paper: 3)"""
@@ -65,7 +68,7 @@ class _Stability(Study):
     config = StabilityStudyConfig
 
     def run(self, subjects: Sequence[Subject], config: StabilityStudyConfig, folder: Path) -> StudyResult:
-        """Search each supernet; an interrupted study goes on when it is started again."""
+        """Search each supernet; a second call continues an interrupted search."""
         space = one_space(subjects)
         same_examples(subjects)
         model = None if config.latency_model is None else load_latency_model(config.latency_model, "genes", space)
@@ -134,7 +137,6 @@ def _searched(
     limits: Sequence[Constraint],
     folder: Path,
 ) -> dict[int, tuple[Architecture, float]]:
-    """Seed -> the best network that the search with this seed has found, and its loss."""
     kind = STRATEGIES.get(config.strategy)
     if kind.weighs_several:
         raise ConfigError(f"strategy {config.strategy} finds a front, not a network; give another, such as evolution")

@@ -1,4 +1,4 @@
-"""Trainings that a study runs as processes of their own: several at a time, none twice, and none after the study."""
+"""Training processes of studies."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from nas_core.progress import counted
 
 Key = TypeVar("Key")
 LOG = "train.log"
-"""The file in a training's folder that it writes to from its start."""
+"""Log in a training's folder."""
 _LOOK_S = 1.0
-"""How often a training is looked at while it runs."""
+"""Seconds between checks of a running training."""
 
 
 @dataclass(frozen=True)
 class Training:
-    """A command that trains one network."""
+    """Command that trains one network."""
 
     command: Sequence[str]
     folder: Path
-    """Where it writes its log, and what it goes on from; it is there."""
+    """Existing folder of its log and checkpoints."""
     enough: Callable[[], bool] | None = None
-    """Asked again and again while it trains: whether it has trained for long enough and is ended."""
+    """Function that is called while it trains; True ends the training."""
 
 
 def train_all(
@@ -45,11 +45,8 @@ def train_all(
     """Run trainings, ``jobs`` of them at the same time; an error of one ends all.
 
     Args:
-        finished: called with each that has ended, in this thread, and the seconds it took.
-        unit: what is trained, in words.
-
-    Raises:
-        ConfigError: one is still being trained by a study that was killed. DataError: a training failed.
+        finished: function of each ended training and its seconds, called in this thread.
+        unit: noun for messages.
     """
     with _ending() as started, ThreadPoolExecutor(jobs) as pool:
         try:
@@ -65,7 +62,7 @@ def train_all(
 
 
 class _Processes:
-    """Trainings that run now, so that none goes on alone."""
+    """Running trainings."""
 
     def __init__(self) -> None:
         self.running: set[subprocess.Popen[bytes]] = set()
@@ -85,7 +82,7 @@ class _Processes:
 
 @contextmanager
 def _ending() -> Iterator[_Processes]:
-    """What is started in the block is ended with it, also when this process is asked to end (SIGTERM)."""
+    """End all processes of the block with it, also after SIGTERM."""
     started = _Processes()
     ours = threading.current_thread() is threading.main_thread()  # signals can be handled there alone
     before = signal.signal(signal.SIGTERM, _leave) if ours else None
@@ -102,7 +99,6 @@ def _leave(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def _run(training: Training, jobs: int, started: _Processes) -> float:
-    """Run one training to its end; the seconds it took."""
     threads = os.environ.get("OMP_NUM_THREADS") or str(max(1, (os.cpu_count() or 1) // jobs))
     environment = {**os.environ, "OMP_NUM_THREADS": threads, "PYTHONUNBUFFERED": "1"}
     folder, begin = training.folder, time.monotonic()
@@ -133,7 +129,7 @@ def _run(training: Training, jobs: int, started: _Processes) -> float:
 
 
 def _waited_for(process: subprocess.Popen[bytes], enough: Callable[[], bool] | None) -> int:
-    """The exit code of a process, 0 where it has trained for long enough."""
+    """Return the exit code of a process, 0 if it was ended by ``enough``."""
     if enough is None:
         return process.wait()
     while True:
@@ -146,29 +142,21 @@ def _waited_for(process: subprocess.Popen[bytes], enough: Callable[[], bool] | N
 
 def _last_line(log: Path) -> str:
     lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
-    said = [line for line in lines if "rror" in line]
-    return (said or lines or ["it said nothing"])[-1][-300:]
+    errors = [line for line in lines if "rror" in line]
+    return (errors or lines or ["its log is empty"])[-1][-300:]
 
 
 def check_settings(path: Path, wanted: Mapping[str, Any], what: str) -> None:
-    """Check that the networks of a folder were trained by these settings, where they are noted.
+    """Compare the settings of a training with those of earlier ones in a JSON file, as far as it holds them.
 
     Args:
-        path: the note, a JSON object; what it does not name was not noted then and is not compared.
-        what: what the folder holds, in words.
-
-    Raises:
-        ConfigError: they were not.
+        what: noun of the earlier trainings, for the message.
     """
-    if not path.exists():
-        return
-    found = read_json(path)
-    if not isinstance(found, dict):
-        raise ConfigError(f"{path.parent} holds {what} of other settings (train: something else); give another folder")
+    before = read_json(path) if path.exists() else {}
     for name, value in wanted.items():
-        if name in found and found[name] != value:
-            said = "" if name == "settings_of" else f" ({name}: {json.dumps(found[name])}, now {json.dumps(value)})"
+        if name in before and before[name] != value:
+            detail = "" if name == "settings_of" else f" ({name}: {json.dumps(before[name])}, now {json.dumps(value)})"
             raise ConfigError(
-                f"{path.parent} holds {what} of other settings{said}; give the same checkpoint first and the same"
+                f"{path.parent} holds {what} of other settings{detail}; give the same checkpoint first and the same"
                 " settings, or another folder"
             )

@@ -170,7 +170,7 @@ def test_page_escapes_everything():
     page.paragraph(evil)
     page.facts({evil: evil})
     page.table(Table([Column("x", evil)], [{"x": evil}]))
-    page.image(PNG, evil, evil)
+    page.image(PNG, evil)
     page.plot(curves({evil: ([1], [2])}, evil, evil), evil, evil)
     page.points(Points([Field(evil)], [Row(evil, [evil])], evil), heading=evil)
     text = page.render()

@@ -8,12 +8,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from nas_core.errors import ConfigError, DataError
+from nas_core.errors import DataError
 from nas_core.search import ParetoArchive
 from nas_core.search.archive import Entry, write_table
 from nas_core.space import Architecture
@@ -77,51 +76,6 @@ def test_it_is_its_plain_twin(count: int, seed: int, tmp_path: Path) -> None:
     assert saved == [entry.to_dict() for entry in wanted]
 
 
-def test_what_enters_a_front_touches_no_other_entry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else the time of an entry would grow with all that the interpreter does for each of the others."""
-    hashed: list[Architecture] = []
-    plain_hash = Architecture.__hash__
-
-    def counted(architecture: Architecture) -> int:
-        hashed.append(architecture)
-        return plain_hash(architecture)
-
-    monkeypatch.setattr(Architecture, "__hash__", counted)
-    archive = ParetoArchive(["loss", "latency_ms"])
-    for n in range(300):
-        assert archive.add(Architecture({"n": n}), {"loss": n, "latency_ms": -n})
-    assert len(hashed) <= 3 * 300
-
-
-def test_the_file_says_what_it_is(tmp_path: Path) -> None:
-    archive = ParetoArchive(["loss"])
-    archive.add(Architecture({"n": 1, "w": [2, 3]}), {"loss": 0.5, "a": 1.0})
-    path = tmp_path / "pareto.json"
-    archive.save(path)
-    (entry,) = archive.entries
-    content = json.loads(path.read_text())
-    assert content == {
-        "format": "nas-ext/pareto",
-        "version": 1,
-        "objectives": ["loss"],
-        "entries": [
-            {"key": entry.architecture.key, "metrics": {"a": 1.0, "loss": 0.5}, "genes": {"n": 1, "w": [2, 3]}}
-        ],
-    }
-    assert list(content["entries"][0]["metrics"]) == ["a", "loss"]
-    assert ParetoArchive.load(path).objectives == ("loss",)
-
-
-@pytest.mark.parametrize("wrong", [{"format": "other"}, {"version": 2}, {"objectives": "loss"}, {"entries": {}}])
-def test_another_file_is_no_archive(tmp_path: Path, wrong: dict[str, object]) -> None:
-    path = tmp_path / "pareto.json"
-    ParetoArchive(["loss"]).save(path)
-    path.write_text(json.dumps(json.loads(path.read_text()) | wrong))
-    with pytest.raises(DataError) as caught:
-        ParetoArchive.load(path)
-    assert str(caught.value) == f"{path} is no Pareto archive; expected format 'nas-ext/pareto', version 1"
-
-
 def test_a_table_has_a_column_for_everything_any_entry_has(tmp_path: Path) -> None:
     entries = [
         Entry(Architecture({"n": 1, "w": [2, 3]}), {"b": 0.1, "loss": 2.0}),
@@ -151,30 +105,3 @@ def test_files(tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text("[]")
     with pytest.raises(DataError, match="no Pareto archive"):
         ParetoArchive.load(tmp_path / "other.json")
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        {"objectives": [["loss"]]},
-        {"objectives": []},
-        {"entries": [1]},
-        {"entries": [{}]},
-        {"entries": [{"genes": None, "metrics": {}}]},
-        {"entries": [{"genes": {"a": None}, "metrics": {}}]},
-        {"entries": [{"genes": {"a": 1}, "metrics": None}]},
-        {"entries": [{"genes": {"a": 1}, "metrics": {"loss": "low"}}]},
-    ],
-)
-def test_a_damaged_file_is_told_in_one_line(tmp_path: Path, damage: dict[str, Any]) -> None:
-    whole = {"format": "nas-ext/pareto", "version": 1, "objectives": ["loss"], "entries": []}
-    (tmp_path / "pareto.json").write_text(json.dumps(whole | damage))
-    with pytest.raises(DataError, match=r"pareto\.json is a damaged Pareto archive \(.+\); save it anew"):
-        ParetoArchive.load(tmp_path / "pareto.json")
-
-
-@pytest.mark.parametrize("objectives", [[], ["loss", "loss"]])
-def test_bad_objectives(objectives: list[str]) -> None:
-    with pytest.raises(ConfigError) as caught:
-        ParetoArchive(objectives)
-    assert str(caught.value) == f"objectives are {objectives}; expected at least one name, none twice"

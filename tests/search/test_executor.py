@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from nas_core.errors import ConfigError, NasExtError
 from nas_core.jobs import Failure
 from nas_core.search import (
     Strategy,
@@ -53,28 +52,6 @@ def test_batches_give_the_same_files(tmp_path: Path, name: str, together: int) -
     assert "out of memory" in (tmp_path / "one" / "journal.jsonl").read_text()
     assert sum(sizes) == result.evaluations
     assert 1 < max(sizes) <= together
-
-
-@pytest.mark.parametrize("together", [1, 7, 1000])
-def test_a_journal_cut_off_anywhere_is_completed_in_batches(tmp_path: Path, together: int) -> None:
-    search(strategies(), evaluate, tmp_path / "whole", progress=False)
-    content = (tmp_path / "whole" / "journal.jsonl").read_bytes()
-    for part in range(0, len(content), len(content) // 5):
-        folder = tmp_path / str(part)
-        folder.mkdir()
-        (folder / "config.yaml").write_bytes((tmp_path / "whole" / "config.yaml").read_bytes())
-        (folder / "journal.jsonl").write_bytes(content[:part])
-        search(strategies(), None, folder, evaluate_many=many, together=together, progress=False)
-        same_files(folder, tmp_path / "whole")
-
-
-def test_one_kind_of_evaluation_and_at_least_one_together(tmp_path: Path) -> None:
-    for given in ({"evaluate": None}, {"evaluate": evaluate, "evaluate_many": many}):
-        with pytest.raises(ConfigError, match="only one of them"):
-            search(strategies(), out_dir=tmp_path / "run", **given)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="together is 0"):
-        search(strategies(), None, tmp_path / "run", evaluate_many=many, together=0)
-    assert not (tmp_path / "run").exists()
 
 
 @pytest.fixture
@@ -128,11 +105,3 @@ def test_killed_while_jobs_run_it_continues_identically(tmp_path: Path, checkpoi
     while any(Path(f"/proc/{pid}").exists() for pid in pids) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
-
-
-def test_a_supernet_that_does_not_open_is_one_line(tmp_path: Path, checkpoint: Callable[..., Path]) -> None:
-    checkpoint()
-    with pytest.raises(NasExtError, match=r"no file .*absent\.toy"):
-        in_jobs(tmp_path / "absent.toy", tmp_path / "jobs")
-    assert not (tmp_path / "jobs" / "journal.jsonl").exists()
-    assert (tmp_path / "jobs" / "config.yaml").exists()

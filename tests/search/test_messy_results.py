@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nas_core.errors import DataError
-from nas_core.search import Strategy, search
+from nas_core.search import Strategy
 from nas_core.space import Architecture
 from tests.contracts.strategy import quality
-from tests.search.small import STRATEGIES, one_limit
+from tests.search.small import STRATEGIES
 
 NO_NUMBERS = (math.nan, math.inf, -math.inf, None, "much")
 
@@ -75,31 +73,3 @@ def test_the_search_ends_as_a_tidy_one(name: str, seed: int) -> None:
         assert state[part] == expected[part], part
     results, wanted = (dict(zip(map(tuple, s["told"]), s["scores"], strict=True)) for s in (state, expected))
     assert results == wanted
-
-
-DAMAGES: dict[str, Callable[[list[bytes]], list[bytes]]] = {
-    "a line twice": lambda lines: [*lines[:6], lines[5], *lines[6:]],
-    "a line missing": lambda lines: [*lines[:5], *lines[6:]],
-    "lines exchanged": lambda lines: [*lines[:4], lines[5], lines[4], *lines[6:]],
-    "another search's": lambda lines: [*lines[:5], lines[5].replace(b"latency_ms<=3000", b"unlimited"), *lines[6:]],
-    "no metrics": lambda lines: [*lines[:5], lines[5].replace(b'"metrics"', b'"other"'), *lines[6:]],
-}
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_journal_is_refused_by_line_and_kept(tmp_path: Path, damage: str) -> None:
-    def evaluate(architecture: Architecture) -> dict[str, float]:
-        return {"loss": quality(architecture)}
-
-    search(one_limit(2), evaluate, tmp_path, progress=False)
-    journal = tmp_path / "journal.jsonl"
-    good = journal.read_bytes()
-    damaged = b"".join(DAMAGES[damage](good.splitlines(keepends=True)))
-    journal.write_bytes(damaged)
-    with pytest.raises(DataError, match=r"journal\.jsonl, line [567] ") as caught:
-        search(one_limit(2), evaluate, tmp_path, progress=False)
-    assert "\n" not in str(caught.value)
-    assert journal.read_bytes() == damaged
-    journal.write_bytes(good)
-    search(one_limit(2), evaluate, tmp_path, progress=False)
-    assert journal.read_bytes() == good

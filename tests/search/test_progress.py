@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pytest
 
 import nas_core.progress
-from nas_core.progress import duration, slow_training
-from nas_core.search import Constraint, InfeasibleError, RandomConfig, RandomSearch, progress
-from nas_core.search.progress import Progress
-from nas_core.space import Architecture
-from tests.contracts.strategy import SPACE, quality
+from nas_core.progress import duration
+from nas_core.search import RandomConfig, RandomSearch, progress, search
+from nas_core.search.progress import Logged, Progress, read_log
+from nas_core.search.sessions import Session, read_sessions
+from nas_core.space import Architecture, get_space
+from tests.contracts.strategy import quality
 from tests.search.runs import journal, run
 
 
@@ -83,34 +84,6 @@ def test_what_the_journal_knows_takes_no_time(tmp_path: Path, clock: Clock) -> N
     assert (tmp_path / "search.log").read_bytes() == before
 
 
-def test_several_at_once_are_timed_together(tmp_path: Path, clock: Clock) -> None:
-    """Four at once take as long as one: the first that comes says nothing yet."""
-    with Progress(tmp_path / "search.log", 40, 4, False) as bar:
-        for _ in range(3):
-            bar.begin()
-            clock.now += 100.0
-            for _ in range(4):
-                bar.evaluated()
-                bar.told()
-    _, first, estimate, second, *_ = log(tmp_path)
-    assert first.endswith("1 of at most 40 known, 1 of them evaluated now")
-    assert estimate.startswith("25 s each: about 15 min for at most 36 more")
-    assert second.endswith("5 of them evaluated now, 25 s each, about 15 min for at most 35 more")
-
-
-def test_a_search_that_ends_early_takes_its_rest_along(tmp_path: Path, clock: Clock) -> None:
-    with Progress(tmp_path / "search.log", 100, 1, False) as bar:
-        for _ in range(10):
-            bar.begin()
-            clock.now += 7.0
-            bar.evaluated()
-            bar.told()
-        bar.drop(40)
-        clock.now += 60.0
-        bar.told()
-    assert "11 of at most 60 known" in log(tmp_path)[-2]
-
-
 @pytest.mark.parametrize(("error", "said"), [(KeyboardInterrupt, "KeyboardInterrupt"), (OSError, "OSError")])
 def test_a_search_that_stops_says_how_to_go_on(tmp_path: Path, error: type[BaseException], said: str) -> None:
     with pytest.raises(error), Progress(tmp_path / "search.log", 10, 1, False) as bar:
@@ -120,41 +93,71 @@ def test_a_search_that_stops_says_how_to_go_on(tmp_path: Path, error: type[BaseE
     assert log(tmp_path)[-1] == f"stopped ({said}), 1 evaluated; the same command continues"
 
 
-def test_without_a_terminal_the_lines_are_printed(
-    tmp_path: Path, clock: Clock, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with Progress(tmp_path / "search.log", 10, 1, True) as bar:
-        for _ in range(10):
-            bar.begin()
-            clock.now += 30.0
-            bar.evaluated()
-            bar.told()
-    printed = capsys.readouterr().err.splitlines()
-    assert [line for line in printed if line] == log(tmp_path)
+def test_a_log_is_read_as_it_was_written(tmp_path: Path, monkeypatch) -> None:
+    now = [1.0]
+    monkeypatch.setattr(progress, "clock", lambda: now[0])
+    file = tmp_path / "search.log"
+    with Progress(file, 3000, 1, show=False) as told:
+        told.told()  # known from before
+        told.told()
+        told.begin()
+        first = read_log(file)
+        for _ in range(3):
+            now[0] += 40
+            told.evaluated()
+            told.told()
+        second = read_log(file)
+    assert first is not None and first.began.tzinfo is not None
+    assert abs((datetime.now().astimezone() - first.began).total_seconds()) < 60
+    assert (first.before, first.total, first.told) == (2, 3000, 2)
+    assert second == Logged(first.began, 2, 3000, 4)  # its lines come once a minute
+    with Progress(file, 3000, 1, show=False) as told:
+        told.begin()
+        again = read_log(file)
+    assert again is not None and (again.before, again.total, again.told) == (0, 3000, 0)
 
 
-def test_a_slow_predictor_gives_up_early() -> None:
-    asked: list[int] = []
-
-    def predict(rows: np.ndarray) -> np.ndarray:
-        asked.append(len(rows))
-        return np.full(len(rows), 2.0)
-
-    with pytest.raises(InfeasibleError, match="lowest values reached: latency_ms 2"):
-        RandomSearch(SPACE, [Constraint("latency_ms", 1.0, predict, together=8)], RandomConfig(batch=10)).start()
-    assert sum(asked) < 1000
+def test_files_that_tell_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "search.log"
+    assert read_log(file) is None
+    file.write_bytes(b"\xff\xfe")
+    assert read_log(file) is None
+    file.write_text("yesterday at most 5 evaluations to come\n2026-01-01 10:00:00 at most 5 evaluations to come\n\n")
+    assert read_log(file) is None
 
 
-@pytest.fixture
-def six_seconds_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The clock goes on six seconds whenever it is read."""
-    monkeypatch.setattr(nas_core.progress, "clock", itertools.count(0, 6).__next__)
+class Interrupted(BaseException):
+    """As Ctrl-C."""
 
 
-def test_the_clock_of_a_training_starts_before_its_first_step(
-    six_seconds_each: None, capsys: pytest.CaptureFixture[str]
-) -> None:
-    report = slow_training("training x")
-    for step in (1, 2, 3):
-        report(step, 5, 0.25)
-    assert capsys.readouterr().err.splitlines() == ["training x: 1 of 5 steps, loss 0.25, after 6 s, about 24 s left"]
+def interrupted(folder: Path, fail_at: int | None = None) -> Any:
+    calls = []
+
+    def evaluate(architecture: Architecture) -> dict[str, float]:
+        calls.append(architecture)
+        if len(calls) == fail_at:
+            raise Interrupted
+        return {"loss": 1.0}
+
+    strategy = RandomSearch(get_space("hat_small"), config=RandomConfig(evaluations=8))
+    return search({"all": strategy}, evaluate, folder, progress=False)
+
+
+def test_each_part_of_an_interrupted_search(tmp_path: Path) -> None:
+    with pytest.raises(Interrupted):
+        interrupted(tmp_path, fail_at=4)
+    (first,) = read_sessions(tmp_path)
+    assert first["seconds"] >= 0 and first["machine"]["cores"] >= 1 and first["machine"]["cpu"]
+    interrupted(tmp_path)
+    sessions = read_sessions(tmp_path)
+    assert len(sessions) == 2 and sessions[0] == first and sessions[1]["started"] >= first["started"]
+    interrupted(tmp_path)  # nothing is evaluated any more
+    assert read_sessions(tmp_path) == sessions
+
+
+@pytest.mark.parametrize("content", ["{", '{"sessions": [1, {"started": "x"}]}'])
+def test_a_damaged_file_costs_no_search(content: str, tmp_path: Path) -> None:
+    (tmp_path / "sessions.json").write_text(content, encoding="utf-8")
+    assert read_sessions(tmp_path) == []
+    Session(tmp_path).save()
+    assert len(read_sessions(tmp_path)) == 1

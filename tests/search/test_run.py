@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from nas_core.errors import ConfigError, DataError, NasExtError
-from nas_core.search import EvolutionConfig, InfeasibleError
-from nas_core.search.journal import Journal
+from nas_core.errors import NasExtError
 from nas_core.space import Architecture
 from tests.contracts.strategy import SPACE, quality, size
 from tests.search.runs import LIMITS, journal, run
@@ -82,23 +80,6 @@ def test_a_finished_run_is_read_and_not_repeated(tmp_path: Path) -> None:
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
 
 
-def test_other_settings_are_refused_and_named(tmp_path: Path) -> None:
-    run(tmp_path, settings={"checkpoint": "abc"})
-    before = (tmp_path / "journal.jsonl").read_bytes()
-    other = EvolutionConfig(iterations=5, population=20, parents=5, mutations=8, crossovers=7)
-    with pytest.raises(ConfigError, match=r"iterations = 4, now it is 5"):
-        run(tmp_path, config=other, settings={"checkpoint": "abc"})
-    with pytest.raises(ConfigError, match=r"checkpoint = 'abc', now it is 'xyz'"):
-        run(tmp_path, settings={"checkpoint": "xyz"})
-    with pytest.raises(ConfigError, match=r"holds a run of 'latency_ms<=2500', .*, now it is 'latency_ms<=2000', "):
-        run(tmp_path, limits=(3000.0, 2500.0, 2000.0), settings={"checkpoint": "abc"})
-    assert (tmp_path / "journal.jsonl").read_bytes() == before
-    for text, message in (("a: [", "not readable as YAML"), ("a: 1", "not written by a search")):
-        (tmp_path / "config.yaml").write_text(text)
-        with pytest.raises(ConfigError, match=message):
-            run(tmp_path)
-
-
 def test_single_failures_are_recorded_and_survived(tmp_path: Path) -> None:
     def evaluate(architecture: Architecture) -> dict[str, Any]:
         digit = int(architecture.key, 16) % 5
@@ -136,34 +117,3 @@ def test_failures_without_end_stop_the_search_and_are_not_kept(tmp_path: Path) -
     assert repaired.replayed == 25
     assert (tmp_path / "broken" / "journal.jsonl").read_bytes() == (tmp_path / "whole" / "journal.jsonl").read_bytes()
     assert repaired.best == whole.best
-
-
-def test_errors_of_the_user_end_the_search_at_once(tmp_path: Path) -> None:
-    def evaluate(architecture: Architecture) -> dict[str, float]:
-        raise DataError("no validation data in here")
-
-    with pytest.raises(DataError, match="no validation data"):
-        run(tmp_path, evaluate)
-    assert not (tmp_path / "journal.jsonl").exists()
-
-
-def test_an_infeasible_limit_is_found_before_anything_is_evaluated(tmp_path: Path) -> None:
-    def never(architecture: Architecture) -> dict[str, float]:
-        raise AssertionError("evaluated")
-
-    with pytest.raises(InfeasibleError, match="latency_ms<=10"):
-        run(tmp_path / "run", never, limits=(3000.0, 10.0))
-    assert not (tmp_path / "run").exists()
-
-
-def test_two_processes_do_not_share_a_folder(tmp_path: Path) -> None:
-    run(tmp_path)
-    with Journal(tmp_path / "journal.jsonl"), pytest.raises(ConfigError, match=r"process \d+ on .* is searching in"):
-        run(tmp_path)
-
-
-def test_an_unwritable_folder_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises((NasExtError, OSError)) as caught:
-        run(tmp_path / "file" / "run")
-    assert "\n" not in str(caught.value)

@@ -13,8 +13,7 @@ from nas_core.errors import ConfigError, DataError
 from nas_core.files import append_jsonl
 from nas_core.space import Architecture
 from nas_core.studies import STUDIES, Lines, StudyResult, Subject
-from nas_core.studies.close_gap.study import CLOSE_GAP, CloseGapConfig
-from tests.studies.supernets import SPACE
+from nas_core.studies.close_gap import CLOSE_GAP, CloseGapConfig
 from tests.studies.trainers import Trainer, python
 from tests.toys import ToySupernet
 
@@ -121,18 +120,6 @@ def test_all_supernets_are_checked_before_the_first_training(
     assert not first.trained
 
 
-def test_curves_without_a_metric_that_is_asked_for(checkpoint: Path, standalone: Path, tmp_path: Path) -> None:
-    given = checkpoint, tmp_path / "out", standalone
-    closed({"one": Trainer()}, *given, architectures=1)
-    append_jsonl(
-        tmp_path / "more.jsonl", {"architecture": {"width": 1}, "metrics": {"loss": 8.5, "bleu": 9.0}, "updates": 100}
-    )
-    asked = Trainer()
-    asked.score = lambda architecture: {"loss": 9.0, "bleu": 8.0}
-    with pytest.raises(DataError, match=r"curve.jsonl: its networks were evaluated without bleu.*give another --out"):
-        closed({"one": asked}, checkpoint, tmp_path / "out", tmp_path / "more.jsonl", metric="bleu")
-
-
 def test_qualities_that_are_better_the_larger(checkpoint: Path, standalone: Path, tmp_path: Path) -> None:
     trainer = Trainer()
     trainer.maximised = ("loss",)
@@ -149,15 +136,3 @@ def test_a_folder_has_one_schedule_and_data(checkpoint: Path, standalone: Path, 
     with pytest.raises(ConfigError, match=r"other settings \(data: .*images.*, now .*elsewhere"):
         closed({"one": Trainer(data="elsewhere")}, *given)
     assert closed({"one": Trainer(data="elsewhere")}, *given, architectures=1).rows[0]["updates"] == 60
-
-
-def test_what_cannot_be_asked(checkpoint: Path, standalone: Path, tmp_path: Path) -> None:
-    given = checkpoint, tmp_path / "out", standalone
-    with pytest.raises(ConfigError, match="the second a multiple of the first"):
-        closed({"one": Trainer()}, *given, every=50)
-    with pytest.raises(DataError, match="of another test set"):
-        closed({"one": Trainer(key="other")}, *given)
-    with pytest.raises(DataError, match="no metric 'bleu', there are loss"):
-        closed({"one": Trainer()}, *given, metric="bleu")
-    with pytest.raises(ConfigError, match="does not train networks"):
-        closed({"one": ToySupernet(SPACE, Trainer().score)}, *given)

@@ -8,14 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from nas_core.errors import ConfigError, DataError
+from nas_core.errors import ConfigError
 from nas_core.space import Architecture
 from nas_core.studies import STUDIES, Subject
-from nas_core.studies.architectures import chosen, drawn, middle
-from nas_core.studies.base import some_batches
+from nas_core.studies.base import chosen, drawn, middle, some_batches
 from nas_core.studies.conflict import ConflictConfig, gradient_cosine, gradient_of, used_weights
 from tests.studies.supernets import SPACE, LinearSupernet
-from tests.toys import ToySupernet
 
 
 def test_the_cosine_of_given_gradients() -> None:
@@ -90,20 +88,3 @@ class Keyed(LinearSupernet):
 
     def examples_key(self) -> str:
         return self.key
-
-
-def test_what_cannot_be_compared(tmp_path: Path) -> None:
-    line = Subject("line", tmp_path / "line.pt", LinearSupernet())
-    with pytest.raises(ConfigError, match="does not give access"):
-        STUDIES.get("conflict").run(
-            [Subject("toy", tmp_path / "toy.pt", ToySupernet(SPACE))], ConflictConfig(), tmp_path
-        )
-    with pytest.raises(ConfigError, match="which differ"):
-        STUDIES.get("conflict").run(
-            [line, Subject("toy", tmp_path / "toy.pt", ToySupernet())], ConflictConfig(), tmp_path
-        )
-    elsewhere = Subject("elsewhere", tmp_path / "elsewhere.pt", Keyed("b"))
-    with pytest.raises(DataError, match=r"elsewhere.* are evaluated on different examples"):
-        STUDIES.get("conflict").run([Subject("here", tmp_path, Keyed("a")), elsewhere], ConflictConfig(), tmp_path)
-    with pytest.raises(ConfigError, match="batches 0"):
-        ConflictConfig(batches=0)

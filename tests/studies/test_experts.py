@@ -7,12 +7,10 @@ from typing import Any
 
 import pytest
 
-from nas_core.errors import ConfigError, DataError
+from nas_core.errors import ConfigError
 from nas_core.files import append_jsonl
-from nas_core.layers import MoSConfig
 from nas_core.studies import STUDIES, StudyResult, Subject
-from nas_core.studies.experts.study import EXPERTS, ExpertsConfig, RouterConfig
-from tests.studies.supernets import SPACE
+from nas_core.studies.experts import ExpertsConfig, RouterConfig
 from tests.studies.trainers import Trainer
 from tests.toys import ToySupernet
 
@@ -57,51 +55,3 @@ def test_error_and_tau_against_standalone_networks(checkpoint: Path, tmp_path: P
     result = asked("experts", Trainer(), checkpoint, experts=(4,), standalone=tmp_path / "s.jsonl")
     assert [row["error"] for row in result.summary] == pytest.approx([1.0, 0.2])
     assert [row["tau"] for row in result.summary] == pytest.approx([1.0, 1.0]) and "not checked" in result.notes[1]
-
-
-def test_which_checkpoint_is_compared_is_told(checkpoint: Path) -> None:
-    note = asked("experts", Trainer(), checkpoint, experts=(1,)).notes[1]
-    assert note == (
-        "Of what was trained beside supernet.pt, last.pt is compared with it: the two may be of different moments of a"
-        " training."
-    )
-    same = checkpoint.rename(checkpoint.parent / "last.pt")
-    assert asked("experts", Trainer(), same, experts=(1,)).notes[1].endswith("last.pt is compared with it.")
-
-
-def test_one_expert_has_no_rank(checkpoint: Path) -> None:
-    trainer = Trainer()
-    trainer.experts = MoSConfig(kind="layer", rank=2)
-    wanted = EXPERTS.wanted(trainer.experts, ExpertsConfig(experts=(1, 4)))
-    assert {each.experts: each.rank for each in wanted.values()} == {1: 0, 2: 2, 4: 2}
-
-
-def test_all_supernets_are_checked_before_the_first_training(checkpoint: Path, tmp_path: Path) -> None:
-    class Gone(Trainer):
-        def training_data(self) -> dict[str, str]:
-            raise DataError("no images")
-
-    other = tmp_path / "other.pt"
-    other.write_bytes(b"other weights")
-    first = Trainer()
-    subjects = [Subject("one", checkpoint, first), Subject("two", other, Gone())]
-    with pytest.raises(DataError, match="no images"):
-        EXPERTS.run(subjects, ExpertsConfig(), tmp_path / "out")
-    assert not first.trained
-    second = Trainer()
-    subjects = [Subject("one", checkpoint, first), Subject("two", other, second)]
-    assert len(EXPERTS.run(subjects, ExpertsConfig(experts=(1,)), tmp_path / "out").summary) == 4
-    assert (first.trained, second.trained) == (1, 2)  # once to look at the command
-
-
-def test_supernets_that_cannot_be_compared(checkpoint: Path) -> None:
-    with pytest.raises(DataError, match="experts-4 ended with exit code 1: Error: out of memory"):
-        asked("experts", Trainer(fails=4), checkpoint)
-    with pytest.raises(ConfigError, match="does not train supernets with other experts"):
-        asked("experts", ToySupernet(SPACE), checkpoint)
-    plain = Trainer()
-    plain.experts = MoSConfig()
-    with pytest.raises(ConfigError, match="has no experts"):
-        asked("router", plain, checkpoint)
-    with pytest.raises(ConfigError, match="kind none has no experts"):
-        RouterConfig(kind=("layer", "none"))

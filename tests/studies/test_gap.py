@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import os
 import signal
 import subprocess
@@ -20,38 +18,18 @@ from nas_core.files import append_jsonl, read_json, read_jsonl, write_json
 from nas_core.locks import held
 from nas_core.space import Architecture
 from nas_core.studies import STUDIES, Subject
-from nas_core.studies.gap import agreement, read_runs, train_standalone
-from nas_core.studies.gap.study import GapConfig
+from nas_core.studies.gap import GapConfig, agreement, train_standalone
 from tests.studies.supernets import SPACE
 from tests.studies.trainers import Trainer
-from tests.toys import ROOT, ToySupernet
+from tests.toys import ROOT
 
 EVERY = [Architecture({"width": width}) for width in (1, 2, 3)]
-
-
-def test_identical_qualities_have_no_error_and_full_rank() -> None:
-    found = agreement([3.0, 1.0, 2.0], [3.0, 1.0, 2.0])
-    assert (found.error, found.tau, found.bias) == (0.0, pytest.approx(1.0), 0.0)
 
 
 def test_figures_by_hand() -> None:
     found = agreement([5.0, 4.0, 3.0, 4.5], [4.0, 4.5, 2.0, 3.5])
     assert found.error == pytest.approx((1 + 0.5 + 1 + 1) / 4) and found.bias == pytest.approx(2.5 / 4)
     assert found.tau == pytest.approx((4 - 2) / 6)  # of six pairs two are in another order
-
-
-@pytest.mark.parametrize(
-    ("inherited", "standalone", "said"),
-    [
-        ([1.0, 2.0], [1.0, 2.0], "2 architectures; expected at least 3"),
-        ([1.0, 1.0, 1.0], [1.0, 2.0, 3.0], "all 3 inherited qualities are 1"),
-        ([1.0, 2.0, 3.0], [2.0, 2.0, 2.0], "all 3 standalone qualities are 2"),
-        ([1.0, 2.0, float("nan")], [1.0, 2.0, 3.0], "inherited quality is nan"),
-    ],
-)
-def test_what_has_no_figures(inherited: list[float], standalone: list[float], said: str) -> None:
-    with pytest.raises(DataError, match=said):
-        agreement(inherited, standalone)
 
 
 @pytest.fixture
@@ -77,12 +55,6 @@ def test_finished_runs_are_kept_and_others_done_again(checkpoint: Path, tmp_path
 
 def test_several_are_trained_at_the_same_time(checkpoint: Path, tmp_path: Path) -> None:
     assert len(train_standalone(Trainer(), checkpoint, SPACE, EVERY, tmp_path, {}, jobs=3)) == 3
-
-
-def test_a_folder_has_runs_of_one_setting(checkpoint: Path, tmp_path: Path) -> None:
-    train_standalone(Trainer(), checkpoint, SPACE, EVERY[:2], tmp_path, {"loss": "4"})
-    with pytest.raises(ConfigError, match="of other settings"):
-        train_standalone(Trainer(), checkpoint, SPACE, EVERY, tmp_path, {"loss": "5"})
 
 
 def test_the_study_compares_several_supernets_with_one_set_of_runs(checkpoint: Path, tmp_path: Path) -> None:
@@ -114,38 +86,6 @@ def test_results_that_are_there_already_train_nothing(checkpoint: Path, tmp_path
     assert "not checked" in STUDIES.get("gap").run([Subject("one", checkpoint, trainer)], silent, tmp_path).notes[1]
 
 
-@pytest.mark.parametrize(
-    ("record", "said"),
-    [
-        ({"architecture": {"width": 2}, "metrics": {"loss": 1.0}}, "record 4 is of the same architecture as record 2"),
-        ({"architecture": {"width": 3}, "metrics": None}, "record 4 has no metrics: its training has not ended"),
-        ({"architecture": {"width": 3}}, "record 4 has no metrics"),
-        ({"architecture": {"width": 9}, "metrics": {"loss": 1.0}}, "record 4 does not belong to the supernet"),
-        ({"loss": 1.0}, "record 4: no field 'architecture'"),
-        ({"architecture": {"width": 3}, "metrics": {"loss": True}}, "record 4 has no metrics"),
-        ({"architecture": {"width": 3}, "metrics": {"loss": 1.0}, "updates": "many"}, "record 4 has updates 'many'"),
-        ({"architecture": {"width": 3}, "metrics": {"loss": 1.0}, "seconds": -1}, "record 4 has seconds '-1'"),
-        ({"architecture": {"width": 3}, "metrics": {"loss": math.nan}}, "record 4: loss is nan, so .* has diverged"),
-    ],
-)
-def test_runs_that_cannot_be_taken(tmp_path: Path, record: Mapping[str, object], said: str) -> None:
-    with pytest.raises(DataError, match=said):
-        read_runs(records(tmp_path / "runs.jsonl", record), SPACE)
-
-
-def test_results_of_another_test_set_are_refused(checkpoint: Path, tmp_path: Path) -> None:
-    given = GapConfig(standalone=records(tmp_path / "runs.jsonl", examples="other"))
-    with pytest.raises(DataError, match="3 of 3 standalone results are of another test set"):
-        STUDIES.get("gap").run([Subject("one", checkpoint, Trainer())], given, tmp_path)
-
-
-def test_a_metric_that_there_is_not_is_said_before_anything_is_trained(checkpoint: Path, tmp_path: Path) -> None:
-    trainer = Trainer()
-    with pytest.raises(DataError, match="no metric 'bleu', there are loss"):
-        STUDIES.get("gap").run([Subject("one", checkpoint, trainer)], GapConfig(metric="bleu"), tmp_path)
-    assert trainer.trained == 0
-
-
 def test_another_test_set_is_said_before_more_is_trained(checkpoint: Path, tmp_path: Path) -> None:
     train_standalone(Trainer(), checkpoint, SPACE, EVERY[:1], tmp_path, {})
     other = Trainer(key="other")
@@ -161,23 +101,6 @@ def test_a_diverged_training_is_named_and_leaves_no_record(checkpoint: Path, tmp
     with pytest.raises(DataError, match=f"{EVERY[0].key} has diverged: loss is nan"):
         train_standalone(Trainer(), checkpoint, SPACE, EVERY[:1], tmp_path, {"loss": "nan"})
     assert not (tmp_path / "standalone.jsonl").exists()
-
-
-def test_options_that_contradict_each_other(checkpoint: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="train with standalone"):
-        GapConfig(standalone=tmp_path / "runs.jsonl", train={"loss": "1"})
-    with pytest.raises(ConfigError, match="architectures is 2"):
-        GapConfig(architectures=2)
-    with pytest.raises(ConfigError, match="does not train networks"):
-        STUDIES.get("gap").run([Subject("toy", checkpoint, ToySupernet(SPACE))], GapConfig(), tmp_path)
-
-
-def test_a_note_of_the_settings_is_plain(checkpoint: Path, tmp_path: Path) -> None:
-    train_standalone(Trainer(), checkpoint, SPACE, EVERY, tmp_path, {"loss": "4"})
-    assert read_json(tmp_path / "standalone.json")["changes"] == {"loss": "4"}
-    write_json(tmp_path / "standalone.json", json.dumps("something else"))
-    with pytest.raises(ConfigError, match="train: something else"):
-        train_standalone(Trainer(), checkpoint, SPACE, EVERY, tmp_path, {"loss": "4"})
 
 
 def test_networks_of_other_data_are_not_mixed(checkpoint: Path, tmp_path: Path) -> None:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import torch
 from torch import nn
 
-from nas_core.errors import ConfigError
 from nas_core.layers.feed_forward import ElasticFeedForward, feed_forward
 from nas_core.layers.mos import MoSConfig
-from nas_core.studies import STUDIES, Subject
-from nas_core.studies.overhead import OverheadConfig, held_bytes, without_experts
-from tests.studies.supernets import LinearSupernet
+from nas_core.studies.overhead import held_bytes, without_experts
 
 
 def layer(kind: str) -> ElasticFeedForward:
@@ -40,11 +35,3 @@ def test_what_a_forward_pass_keeps() -> None:
     linear, x = nn.Linear(3, 5, bias=False), torch.randn(7, 3)
     # The product keeps its input, exp keeps its output; the weights are no part of it.
     assert held_bytes(linear, lambda: linear(x).exp().sum()) == 4 * (7 * 3 + 7 * 5)
-
-
-def test_a_supernet_without_experts_has_no_overhead(tmp_path: Path) -> None:
-    subject = Subject("line", tmp_path / "line.pt", LinearSupernet())
-    with pytest.raises(ConfigError, match="has no experts whose cost"):
-        STUDIES.get("overhead").run([subject], OverheadConfig(), tmp_path)
-    with pytest.raises(ConfigError, match="repeats 0"):
-        OverheadConfig(repeats=0)

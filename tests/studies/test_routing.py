@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,13 +10,9 @@ import torch
 from scipy.spatial.distance import jensenshannon
 from torch import nn
 
-from nas_core.errors import ConfigError
 from nas_core.layers.mos import LayerRouter, MoSConfig, NeuronRouter
 from nas_core.space import Architecture
-from nas_core.studies import STUDIES, Subject, mixture_distance, mixtures_of, shannon_distance
-from nas_core.studies.architectures import ArchitecturesConfig
-from tests.studies.supernets import SPACE, LinearSupernet
-from tests.toys import ToySupernet
+from nas_core.studies import mixture_distance, mixtures_of, shannon_distance
 
 
 def test_the_distance_is_zero_of_equal_and_largest_of_disjoint_mixtures() -> None:
@@ -31,12 +26,6 @@ def test_the_distance_of_two_given_mixtures_is_that_of_the_formula() -> None:
     kl = [sum(a * math.log(a / c) for a, c in zip(one, m, strict=True)) for one in (p, q)]
     assert float(shannon_distance(p, q)) == pytest.approx(math.sqrt(sum(kl) / 2))
     assert float(shannon_distance(p, q)) == pytest.approx(float(jensenshannon(p, q)))
-
-
-def test_many_mixtures_have_a_distance_each() -> None:
-    stream = np.random.default_rng(0)
-    first, second = (stream.dirichlet(np.ones(4), size=(3, 5)) for _ in range(2))
-    np.testing.assert_allclose(shannon_distance(first, second), jensenshannon(first, second, axis=-1), atol=1e-12)
 
 
 class Network(nn.Module):
@@ -70,10 +59,3 @@ def test_rows_and_routers_that_one_lacks_are_left_out() -> None:
     assert list(mixture_distance(small, large)) == ["layer"]
     by_hand = shannon_distance(middle["neuron"], large["neuron"][:4]).mean()
     assert mixture_distance(middle, large)["neuron"] == pytest.approx(float(by_hand))
-
-
-def test_a_supernet_without_weights_or_routers_is_refused(tmp_path: Path) -> None:
-    for supernet, said in ((ToySupernet(SPACE), "does not give access"), (LinearSupernet(), "has no experts")):
-        subject = Subject("toy", tmp_path / "toy.pt", supernet)
-        with pytest.raises(ConfigError, match=said):
-            STUDIES.get("routing").run([subject], ArchitecturesConfig(), tmp_path)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from nas_core.errors import ConfigError, DataError, UnknownChoiceError
 from nas_core.space import Architecture, get_space
 from nas_core.studies import STUDIES, Subject
 from nas_core.studies.stability import StabilityStudyConfig
@@ -50,27 +49,3 @@ def test_a_search_with_one_answer_does_not_deviate(tmp_path: Path, subject: Subj
     constant = Subject("toy", subject.path, ToySupernet(SPACE))
     result = STUDIES.get("stability").run([constant], StabilityStudyConfig(seeds=2, set=SMALL), tmp_path)
     assert result.summary[0]["deviation"] == 0.0
-
-
-def test_supernets_on_different_examples_are_refused(subject: Subject, tmp_path: Path) -> None:
-    class Keyed(ToySupernet):
-        def examples_key(self) -> str:
-            return str(id(self))
-
-    pair = [Subject(name, subject.path, Keyed(SPACE, score)) for name in ("one", "other")]
-    with pytest.raises(DataError, match="evaluated on different examples"):
-        STUDIES.get("stability").run(pair, StabilityStudyConfig(seeds=2, set=SMALL), tmp_path)
-
-
-def test_options_that_cannot_work(subject: Subject, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="seeds is 1"):
-        StabilityStudyConfig(seeds=1)
-    with pytest.raises(ConfigError, match="need each other"):
-        StabilityStudyConfig(limit_ms=3.0)
-    for config, error in (
-        (StabilityStudyConfig(strategy="multi-objective"), ConfigError),
-        (StabilityStudyConfig(strategy="evolutio"), UnknownChoiceError),
-        (StabilityStudyConfig(set={"iteration": "3"}), UnknownChoiceError),
-    ):
-        with pytest.raises(error):
-            STUDIES.get("stability").run([subject], config, tmp_path)

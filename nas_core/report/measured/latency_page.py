@@ -1,220 +1,264 @@
-"""The page of a latency data set: what was measured and how well, and what a model predicts of it."""
+"""Page of measured latencies, and of the predictions of a model for them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from nas_core.files import real_path
-from nas_core.latency.by_genes.drift import running_median
-from nas_core.report.figures import bars
+from nas_core.latency import LatencyModel, load_latency_model
 from nas_core.report.measured import figures
-from nas_core.report.measured.collection import Collection, Floats
-from nas_core.report.measured.judged import ALL, AVERAGE
-from nas_core.report.measured.model_of import AgainstModel, against_model, opened_model
-from nas_core.report.measured.reading import read_collection
-from nas_core.report.measured.rows import points_of
-from nas_core.report.measured.tables import error_table, family_table, worst_table
-from nas_core.report.page import Page
-from nas_core.report.tables import Table
+from nas_core.report.measured.collection import Collection, MeasuredNetwork, flat, read_collection
+from nas_core.report.measured.evaluation import ALL, Evaluation, evaluate_latency_model
+from nas_core.report.page import ARCHITECTURE_FILE, Field, Page, Points, Row
+from nas_core.report.tables import Column, Table
 
-_NEIGHBOURS = 9
-"""Networks over which the median error runs."""
+_WORST = 12
+"""Rows of the table of the largest errors."""
+_SHORT = 300
+"""Characters of a setting that are shown."""
 
 
 def write_latency_report(
     data: str | Path, path: str | Path, model: str | Path | None = None, runtime: str | None = None
 ) -> list[Table]:
-    """Write the page of a folder of ``nas-ext latency dataset`` or of a file of ``nas-ext latency collect``; returns
-    its tables of families, of measurements and of errors.
+    """Write the page of a latency dataset, and return its tables of families and of errors.
 
     Args:
+        data: folder of ``nas-ext latency dataset`` or file of ``nas-ext latency collect``.
         path: the page.
-        model: a file of ``nas-ext latency train`` for a folder, of ``nas-ext latency fit`` for a file.
-        runtime: of a folder; default: the model's where the folder has it, else the first one measured.
-
-    Raises:
-        DataError, ConfigError, SpaceError: see :func:`read_collection` and :func:`against_model`.
+        model: file of ``nas-ext latency train`` for a folder, of ``nas-ext latency fit`` for a file.
+        runtime: runtime of a folder; default: that of the model if it was measured, else the first one.
     """
     collection = read_collection(data, runtime)
-    against = None
-    if model is not None:
-        opened = opened_model(model, data)
-        own = opened.info.get("runtime")
-        if runtime is None and own in collection.runtimes:
-            collection = read_collection(data, str(own))
-        against = against_model(collection, opened, model)
-    page = Page(f"Latency of {collection.what}: {real_path(collection.path).name}", _lead(collection))
+    opened = load_latency_model(model, "graph" if Path(data).is_dir() else "genes") if model else None
+    if opened and runtime is None and opened.info.get("runtime") in collection.runtimes:
+        collection = read_collection(data, str(opened.info["runtime"]))
+    evaluation, places = evaluate_latency_model(collection, opened, Path(model)) if opened and model else (None, [])
+    times = collection.values("latency_ms")
+    page = Page(
+        f"Latency of {collection.noun}: {real_path(collection.path).name}",
+        f"{len(times)} {collection.noun}, {times.min():.3g} to {times.max():.3g} ms, in {collection.runtime} on"
+        f" {collection.machine.get('device_name', 'an unnamed machine')}.",
+    )
     for warning in collection.warnings:
         page.paragraph(warning)
     page.facts(collection.facts)
-    page.details("All settings and versions", collection.details)
-    tables = [family_table(collection)]
-    _add_measured(page, collection, tables[0])
-    rows, first = points_of(collection, against), _first(collection, against)
-    if against is None:
-        _add_sizes(page, collection)
-        page.points(rows, first)
-    else:
-        _add_agreement(page, against)
-        page.points(rows, first)
-        tables.append(_add_errors(page, collection, against))
-        _add_sizes(page, collection)
-    _add_noise(page, collection, against)
+    page.details("Settings and versions", flat({"settings": collection.settings, "machine": collection.machine}))
+    tables = [_family_table(collection)]
+    page.heading("Measurements")
+    page.table(tables[0])
+    page.paragraph(
+        f"Latencies are without the machine's drift. Error: standard error of a latency, {collection.error_definition};"
+        " median of each row, as for FLOPs and parameters."
+    )
+    if collection.skipped:
+        page.details("Skipped networks", {name: reason for name, _, reason in collection.skipped})
+    if evaluation is not None and opened is not None and model is not None:
+        tables += _add_evaluation(page, collection, evaluation, places, opened, Path(model))
+    shown = [(name, title) for name, title in (("flops_g", "FLOPs (G)"), ("params_m", "parameters (M)"))
+             if np.isfinite(collection.values(name)).any()]  # fmt: skip
+    if shown:
+        page.heading("Size and latency")
+    for name, title in shown:
+        page.plot(figures.sizes(collection, name, title), f"measured latency over {title}")
+    page.heading("Drift of the machine")
+    page.plot(figures.drift(collection), "how much slower than the median the machine was over the collection")
+    median = int(np.argsort(times, kind="stable")[len(times) // 2])
+    first = median if evaluation is None else places[evaluation.worst(1)[0]]
+    page.points(_points(collection, evaluation, places), first)
     page.save(path)
     return tables
 
 
-def _lead(collection: Collection) -> str:
-    times = collection.values("latency_ms")
-    where = collection.machine.get("device_name", "an unnamed machine")
-    span = f"{times.min():.3g} to {times.max():.3g} ms"
-    return f"{len(times)} {collection.what}, {span}, in {collection.runtime} on {where}."
-
-
-def _add_measured(page: Page, collection: Collection, table: Table) -> None:
-    page.heading("What was measured")
-    page.table(table)
-    again = ""
-    if np.isfinite(collection.values("again_percent")).any():
-        again = " Again: networks measured a second time, and by how much longer they took (median)."
-    page.paragraph(
-        f"Latencies have the machine's drift divided out. Error: the standard error of a latency,"
-        f" {collection.error_is}; here, as FLOPs and parameters, the median of each row. It says how far a label may be"
-        f" off by chance; what lasts longer than the measurement of a network it does not see.{again}"
-    )
-    if collection.skipped:
-        page.details("Why networks were skipped", {name: reason for name, _, reason in collection.skipped})
-
-
-def _add_agreement(page: Page, against: AgainstModel) -> None:
-    judged = against.judged
+def _add_evaluation(
+    page: Page, collection: Collection, evaluation: Evaluation, places: Sequence[int], model: LatencyModel, path: Path
+) -> list[Table]:
     page.heading("Predicted against measured")
-    page.facts(against.facts)
-    for note in against.notes:
+    metrics = model.info.get("held_out") or model.info.get("metrics") or {}
+    error = metrics.get("mape_percent")
+    page.facts(
+        {
+            "model": f"{real_path(path)} ({model.name})",
+            "fitted to": f"{model.info.get('networks') or model.info.get('measurements')} {collection.noun}",
+            "measured on": (model.info.get("machine") or {}).get("device_name"),
+            "held-out error of its training": None if error is None else f"{error:.2f} %",
+        }
+    )
+    page.paragraph(evaluation.note(collection.noun))
+    if unread := len(collection.networks) - len(places):
+        page.paragraph(f"{unread} ONNX files cannot be read and have no prediction.")
+    for note in _differences(collection, model):
         page.paragraph(note)
     page.plot(
-        figures.agreement(judged, against.places, "ms"),
+        figures.agreement(evaluation, places, "ms"),
         "predicted against measured latency of each network, coloured by family",
-        "A point for each. On the line prediction and measurement are equal, in the band they differ by at most 10 %."
-        + (" Vertical lines: the model's spread, one standard deviation." if judged.spreads else "")
-        + " A click shows what is behind a point.",
+        "The band is 10 % on either side."
+        + " Vertical lines: one standard deviation of the prediction." * evaluation.has_deviation,
     )
-
-
-def _add_errors(page: Page, collection: Collection, against: AgainstModel) -> Table:
-    judged = against.judged
-    page.heading("Errors by family" if len(collection.families) > 1 else "Errors")
-    table = error_table(judged, collection.what)
+    page.heading("Errors")
+    table = _error_table(evaluation, collection.noun)
     page.table(table)
-    page.paragraph(
-        "All in percent. Mean error: of the absolute errors relative to the measurements. Within spread: measurements"
-        " at most one standard deviation from their prediction; of an honest spread that is 68. Signed: the mean with"
-        " its sign, above 0 where the model predicts too much."
-    )
-    families = [row for row in judged.rows() if row["family"] not in (ALL, AVERAGE)]
-    if len(families) > 1:
-        errors = {"mean error": {row["family"]: row["mape"] for row in families}}
-        shares = {"within 10 %": {row["family"]: row["within"] for row in families}}
-        if judged.spreads:
-            shares["within the spread"] = {row["family"]: row["inside"] for row in families}
-        for series, title in ((errors, "mean error (%)"), (shares, "share of networks (%)")):
-            page.plot(bars(series, title), f"{title} by family")
-    page.heading("Where it is wrong most")
-    page.table(worst_table(collection, against))
-    return table
+    page.heading("Largest errors")
+    page.table(_worst_table(collection, evaluation, places))
+    return [table]
 
 
-def _add_sizes(page: Page, collection: Collection) -> None:
-    shown = [
-        (name, title)
-        for name, title in (("flops_g", "FLOPs (G)"), ("params_m", "parameters (M)"))
-        if np.isfinite(collection.values(name)).any()
+def _differences(collection: Collection, model: LatencyModel) -> list[str]:
+    notes = []
+    trained, measured = model.info.get("machine") or {}, collection.machine
+    for name, difference in (("device_name", "on another machine"), ("threads", "with another number of threads")):
+        if trained.get(name) and measured.get(name) and trained[name] != measured[name]:
+            notes.append(f"The model was measured {difference}: {trained[name]}, the data on {measured[name]}.")
+    runtime = model.info.get("runtime")
+    if model.by == "graph" and runtime and runtime != collection.runtime:
+        notes.append(f"The model predicts {runtime}, the data are of {collection.runtime}.")
+    workload = (model.info.get("settings") or {}).get("workload")
+    if model.by == "genes" and workload != collection.settings.get("workload"):
+        notes.append("The model was fitted to another workload than these measurements.")
+    return notes
+
+
+def _family_table(collection: Collection) -> Table:
+    families: list[str | None] = [*collection.families]
+    rows = [_family_row(collection, family) for family in (*families, *[None] * (len(families) > 1))]
+    columns = [
+        Column("family", "family" if collection.space is None else "space"),
+        Column("networks", collection.noun, "d"),
+        *([Column("skipped", "skipped", "d")] if collection.skipped else []),
+        Column("min", "min ms", ".2f"),
+        Column("median", "median ms", ".2f"),
+        Column("max", "max ms", ".2f"),
+        Column("error", "error (%)", ".2f"),
+        Column("flops_g", "GFLOPs", ".3f"),
+        Column("params_m", "params (M)", ".2f"),
+        Column("again", "again", "d"),
+        Column("differ", "longer (%)", "+.2f"),
     ]
-    if not shown:
-        return
-    page.heading("Size and latency")
-    for name, title in shown:
-        page.plot(
-            figures.sizes(collection, name, title),
-            f"measured latency over {title}",
-            "Colours and shapes are families; a click on the legend hides one." if len(collection.families) > 1 else "",
+    return Table(columns, rows).without_empty_columns()
+
+
+def _family_row(collection: Collection, family: str | None) -> dict[str, Any]:
+    networks = [network for network in collection.networks if family in (None, network.family)]
+
+    def known(name: str) -> list[float]:
+        return [value for network in networks if (value := getattr(network, name)) is not None]
+
+    times, again = known("latency_ms"), known("again_percent")
+    medians = {"median": times, "error": known("error_percent"), "differ": again}
+    medians |= {name: known(name) for name in ("flops_g", "params_m")}
+    return {
+        "family": family or ALL,
+        "networks": len(networks),
+        "skipped": sum(family in (None, skipped) for _, skipped, _ in collection.skipped),
+        "min": min(times, default=None),
+        "max": max(times, default=None),
+        "again": len(again) or None,
+        **{name: float(np.median(values)) if values else None for name, values in medians.items()},
+    }
+
+
+def _error_table(evaluation: Evaluation, noun: str) -> Table:
+    """Return the errors by family, in percent, and those on learned networks if there are any."""
+    rows = evaluation.rows()
+    if evaluation.held_out and evaluation.learned is not None and evaluation.learned.any():
+        learned = {row["family"]: row["mape"] for row in evaluation.rows(evaluation.learned)}
+        rows = [{**row, "learned": learned.get(row["family"])} for row in rows]
+    columns = [
+        Column("family", "family"),
+        Column("scored", f"{noun} held out" if evaluation.held_out else noun, "d"),
+        Column("mape", "mean error (%)", ".2f"),
+        Column("within", "within 10 %", ".1f"),
+        Column("inside", "within std", ".1f"),
+        Column("bias", "signed (%)", "+.2f"),
+        Column("worst", "worst (%)", "+.1f"),
+        Column("learned", "of learned ones (%)", ".2f"),
+    ]
+    return Table(columns, rows).without_empty_columns()
+
+
+def _worst_table(collection: Collection, evaluation: Evaluation, places: Sequence[int]) -> Table:
+    rows = []
+    for place in evaluation.worst(_WORST):
+        network = collection.networks[places[place]]
+        rows.append(
+            {
+                "name": network.name,
+                "family": network.family,
+                "measured": network.latency_ms,
+                "error": network.error_percent,
+                "predicted": float(evaluation.predicted[place]),
+                "deviation": float(evaluation.deviation[place]) if evaluation.has_deviation else None,
+                "off": float(evaluation.percent[place]),
+                "nodes": network.nodes,
+                "flops_g": network.flops_g,
+            }
         )
+    columns = [
+        Column("name", "network" if collection.space is None else "architecture"),
+        *([Column("family", "family")] if len(collection.families) > 1 else []),
+        Column("measured", "measured (ms)", ".3f"),
+        Column("error", "error (%)", ".2f"),
+        Column("predicted", "predicted (ms)", ".3f"),
+        Column("deviation", "std (ms)", ".3f"),
+        Column("off", "off by (%)", "+.1f"),
+        Column("nodes", "operators", "d"),
+        Column("flops_g", "GFLOPs", ".3f"),
+    ]
+    return Table(columns, rows).without_empty_columns()
 
 
-def _first(collection: Collection, against: AgainstModel | None) -> int:
-    """What is shown before anything was clicked on: the worst prediction, or the network of median latency."""
-    if against is not None:
-        return against.places[against.judged.worst(1)[0]]
-    order = np.argsort(collection.values("latency_ms"), kind="stable")
-    return int(order[len(order) // 2])
-
-
-def _add_noise(page: Page, collection: Collection, against: AgainstModel | None) -> None:
-    page.heading("How noisy the measurement was")
-    reference = collection.values("reference_ms")
-    state = 100 * (reference / np.median(reference) - 1)
-    low, high = np.quantile(state, (0.05, 0.95))
-    page.paragraph(
-        f"The reference, timed between the passes of every network, was {low:+.1f} to {high:+.1f} % off its usual time"
-        f" in nine of ten cases, and {state.min():+.1f} to {state.max():+.1f} % at most. Without a reference this drift"
-        " would stand in the latencies; it is divided out."
-    )
-    page.plot(
-        figures.drift(collection),
-        "how much slower than usual the machine was over the collection",
-        "The line is the reference. Points: how much longer each took than with the drift divided out. Where points"
-        " leave the line, something slowed only one of the two.",
-    )
-    if np.isfinite(collection.values("error_percent")).sum() > 1:
-        page.plot(
-            figures.repeats(collection),
-            "standard error of each network's latency, by family",
-            f"How far each label may be off by chance. Standard error: {collection.error_is}.",
+def _points(collection: Collection, evaluation: Evaluation | None, places: Sequence[int]) -> Points:
+    """Return a row for each network of a collection, in its order."""
+    networks = collection.networks
+    columns: dict[Field, Sequence[Any]] = {
+        Field("family"): [network.family for network in networks] if len(collection.families) > 1 else [],
+        Field("measured", "ms", 3): [network.latency_ms for network in networks],
+        Field("standard error", "%", 2): [network.error_percent for network in networks],
+    }
+    about: dict[int, str] = {}
+    if evaluation is not None:
+        predictions = {"predicted": evaluation.predicted, "off by": evaluation.percent}
+        predictions |= {"standard deviation": evaluation.deviation} if evaluation.has_deviation else {}
+        for title, values in predictions.items():
+            known = dict(zip(places, values.tolist(), strict=True))
+            field = Field(title, "%", 1) if title == "off by" else Field(title, "ms", 3)
+            columns[field] = [known.get(place) for place in range(len(networks))]
+        learned = zip(places, evaluation.learned.tolist() if evaluation.learned is not None else (), strict=False)
+        about = {place: f"The model has {'' if was else 'not '}learned it." for place, was in learned}
+    columns[Field("FLOPs", "G", 3)] = [network.flops_g for network in networks]
+    columns[Field("parameters", "M", 3)] = [network.params_m for network in networks]
+    columns[Field("operators", "", 0)] = [network.nodes for network in networks]
+    used = {field: values for field, values in columns.items() if any(value is not None for value in values)}
+    rows = [
+        Row(
+            network.name,
+            [values[place] for values in used.values()],
+            about=[about.get(place, "")],
+            facts=_facts(network),
+            genes={} if network.architecture is None else network.architecture.to_dict(),
         )
-    for sentence in [*_again(collection), *_residuals(collection, against)]:
-        page.paragraph(sentence)
-
-
-def _again(collection: Collection) -> list[str]:
-    """How second measurements agree."""
-    differ, raw = (collection.values(name) for name in ("again_percent", "again_raw_percent"))
-    known = np.isfinite(differ)
-    if not known.any():
-        if collection.space is not None:
-            return []
-        return [
-            "No network was measured a second time. What disturbs a whole run is not seen within it: 'nas-ext latency"
-            " dataset --out FOLDER --again 20' measures some once more, and this page then tells how both agree."
-        ]
-    return [
-        f"{int(known.sum())} networks were measured a second time: {_shift(differ[known])} with the drift divided out,"
-        f" {_shift(raw[np.isfinite(raw)])} as measured."
+        for place, network in enumerate(networks)
     ]
+    if collection.space is None:
+        return Points(list(used), rows, "network")
+    genes = [choice.name for choice in collection.space.choices if any(len(set(row)) > 1 for row in choice.options)]
+    return Points(list(used), rows, "architecture", genes, file=ARCHITECTURE_FILE)
 
 
-def _shift(percent: Floats) -> str:
-    middle = float(np.median(percent))
-    within = float(np.quantile(np.abs(percent - middle), 0.68))
-    return f"{middle:+.1f} % (median; two thirds are within {within:.1f} % of that)"
+def _facts(network: MeasuredNetwork) -> dict[str, str]:
+    times = {"as measured, with drift": network.raw_ms, "reference": network.reference_ms, **network.parts_ms}
+    again = {} if network.again_percent is None else {"measured again": f"{network.again_percent:+.1f} %"}
+    facts = {name: f"{value:.3f} ms" for name, value in times.items() if value is not None}
+    return {**facts, **again, **{name: _text(value)[:_SHORT] for name, value in network.settings.items()}}
 
 
-def _residuals(collection: Collection, against: AgainstModel | None) -> list[str]:
-    """Whether measured / predicted drifts over the collection, as measured and divided out."""
-    if against is None or len(against.places) < 3 * _NEIGHBOURS:
-        return []
-    order = np.argsort(collection.values("when")[against.places], kind="stable")
-    raw = collection.values("raw_ms")[against.places]
-    drifts = []
-    for times in (raw, against.judged.measured):
-        ratio = (times / against.judged.predicted)[order]
-        if not np.isfinite(ratio).all():
-            return []
-        run = running_median(ratio, _NEIGHBOURS)
-        drifts.append(100 * float(np.std(run / np.median(run))))
-    return [
-        f"Measured / predicted, as a running median over {_NEIGHBOURS} networks in the order of measurement, varies by"
-        f" {drifts[0]:.1f} % as measured and by {drifts[1]:.1f} % with the drift divided out (standard deviation)."
-        " Part of it is the model's own error."
-    ]
+def _text(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_text(part)}" for name, part in value.items())
+    if isinstance(value, list | tuple):
+        return "/".join(map(_text, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)

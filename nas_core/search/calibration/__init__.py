@@ -1,12 +1,23 @@
-"""What networks reach when trained on their own, estimated from a supernet and a few that were trained."""
+"""Estimates of standalone quality from a supernet and a few trained networks."""
 
-from nas_core.search.calibration.belonging import evaluation_settings, require_made_with
-from nas_core.search.calibration.following import Following, expected_gain, next_to_train
-from nas_core.search.calibration.inherited import inherited_metrics
-from nas_core.search.calibration.model import Calibration, Quality, larger_is_better
-from nas_core.search.calibration.records import TrainedNetworks, read_trained
-from nas_core.search.calibration.saved import load_calibration, save_calibration
-from nas_core.search.calibration.searched import calibrated_metrics, calibrated_name, objective_of
+from nas_core.search.calibration.acquisition import Following, expected_gain, next_to_train
+from nas_core.search.calibration.files import (
+    TrainedNetworks,
+    evaluation_settings,
+    inherited_metrics,
+    load_calibration,
+    read_trained,
+    require_made_with,
+    save_calibration,
+)
+from nas_core.search.calibration.model import (
+    Calibration,
+    Quality,
+    calibrated_metrics,
+    calibrated_name,
+    larger_is_better,
+    objective_of,
+)
 
 __all__ = [
     "Calibration",

@@ -1,7 +1,8 @@
-"""One estimate of standalone quality, from inherited metrics and sizes, fitted to a few trained networks."""
+"""Calibration: standalone quality estimated from inherited metrics and sizes."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -10,11 +11,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nas_core.errors import ConfigError, DataError
+from nas_core.errors import ConfigError, DataError, unknown_choice
 from nas_core.predictor.metrics import kendall_tau
 from nas_core.predictor.targets import checked_levels
-from nas_core.search.calibration.learned import FEWEST, Learned
-from nas_core.search.calibration.parts import PARTS
+from nas_core.search.calibration.parts import FEWEST, PARTS, Learned
 from nas_core.search.calibration.sizes import Sizes
 from nas_core.search.metrics import metric_named
 from nas_core.space import Architecture, SearchSpace
@@ -25,13 +25,13 @@ FALLING = ("loss", "ppl", "perplexity", "error", "nll")
 
 
 def larger_is_better(metric: str, option: str = "larger-is-better") -> bool:
-    """Whether larger values of a metric are better, by its name: of ``test_bleu`` they are, of ``valid_loss`` not.
+    """Return whether larger values of a metric are better, by its name (``test_bleu``: yes, ``valid_loss``: no).
 
     Args:
-        option: what says it on the command line, for the message.
+        option: option of the command line, for the message.
 
     Raises:
-        ConfigError: the name does not tell.
+        ConfigError: the name is unknown.
     """
     if (known := metric_named(metric).larger_is_better) is not None:
         return known
@@ -46,7 +46,7 @@ def larger_is_better(metric: str, option: str = "larger-is-better") -> bool:
 
 @dataclass(frozen=True)
 class Quality:
-    """How good a calibration is, from networks left out one by one, each judged by one fitted to all others."""
+    """Leave-one-out quality of a calibration."""
 
     tau: float
     """Kendall's tau between estimates and measured values"""
@@ -55,48 +55,46 @@ class Quality:
     inherited_tau: float
     """Kendall's tau of the inherited metric alone"""
     within_one: float
-    """Share of the networks within one standard deviation; 0.68 of them should be"""
+    """Share of the networks within one standard deviation; 0.68 is expected"""
     within_two: float
-    """Share within two; 0.95 should be"""
+    """Share within two; 0.95 is expected"""
 
 
 @dataclass
 class Calibration:
-    """An estimate of what networks reach when trained on their own, from what a supernet says and from their sizes.
+    """Estimate of the standalone quality of networks from inherited metrics and sizes.
 
-    Three parts estimate it: a straight line through the inherited metric, ridge regression on sizes, and ridge
-    regression on both. They are averaged with weights inverse to their squared errors on networks that were left out
-    (Bates and Granger 1969; drawn towards equal ones as if three more networks had been estimated alike by all),
-    refined as those of :class:`nas_core.predictor.NNFormerPredictor` are: with few networks
-    near that, and a part that proves useless loses its say. The spread is learned from the same left-out errors and
-    grows where the parts disagree. Without any trained network the estimate is the inherited metric itself, the mean
-    of those of several supernets, and there is no spread.
+    It averages a straight line through the inherited metric, ridge regression on sizes, and ridge regression on both.
+    Weights are inverse to the squared leave-one-out errors (Bates and Granger 1969; shrunk towards equal weights as if
+    three more networks had equal errors) and refined as those of :class:`nas_core.predictor.NNFormerPredictor`. The
+    standard deviation follows from the same errors and grows where the parts disagree. Without trained networks the
+    estimate is the mean inherited metric, without a standard deviation.
 
     Example:
         >>> calibration = Calibration(space, "test_bleu").fit(architectures, inherited_losses, bleu)
         >>> mean, spread = calibration.predict_with_spread(candidates, their_losses)
 
     Raises:
-        ConfigError: the name of a metric does not tell whether larger is better, and it is not said.
+        ConfigError: the direction of a metric is neither given nor known by its name.
     """
 
     fewest: ClassVar[int] = FEWEST
-    """Trained networks without which nothing is fitted; none at all is allowed too"""
+    """Smallest number of trained networks for a fit; none is allowed too"""
     space: SearchSpace
     metric: str
-    """What is estimated: the standalone metric"""
+    """Standalone metric that is estimated"""
     larger: bool | None = None
-    """Whether larger values of it are better; None: as its name says, see :func:`larger_is_better`"""
+    """Whether larger values are better; None: by :func:`larger_is_better`"""
     inherited_metric: str = "loss"
-    """What supernets are asked for"""
+    """Metric of the supernets"""
     inherited_larger: bool | None = None
     """The same of the inherited metric"""
     info: Mapping[str, Any] = field(default_factory=dict)
-    """What else belongs to it, as plain data: fingerprints of the supernets, on which data they were evaluated"""
+    """Provenance as plain data: fingerprints of the supernets, data of their evaluation"""
     trained: Mapping[Architecture, float] = field(default_factory=dict, init=False)
-    """The networks it was fitted to, with their standalone metric"""
+    """Networks of the fit with their standalone metric"""
     learned: Learned | None = field(default=None, init=False, repr=False)
-    """What it learned from them; None of none"""
+    """Fitted state; None without networks"""
 
     def __post_init__(self) -> None:
         if self.larger is None:
@@ -105,18 +103,18 @@ class Calibration:
             self.inherited_larger = larger_is_better(self.inherited_metric, "inherited-larger-is-better")
 
     def fit(self, architectures: Sequence[Architecture], inherited: ArrayLike, standalone: ArrayLike) -> Calibration:
-        """Learn from trained networks; with none, the estimate is the inherited metric.
+        """Fit trained networks; with none, the estimate is the inherited metric.
 
         Args:
-            architectures: ``n`` of them, each once, 3 or more; 5 to 15 are what this is made for.
-            inherited: ``(n,)`` or ``(n, S)`` inherited metrics of one or of S supernets.
-            standalone: ``(n,)`` what the networks reached, trained on their own.
+            architectures: ``n`` distinct networks, at least 3, usually 5 to 15.
+            inherited: inherited metrics ``(n,)`` or ``(n, S)`` of one or of S supernets.
+            standalone: standalone metric ``(n,)``.
 
         Raises:
-            DataError: one or two networks, one of them twice, no variation, or what is no number.
-            ArchitectureError: one lies outside the space.
+            DataError: there are one or two networks, equal networks, equal values, or values that are no numbers.
+            ArchitectureError: a network is outside the space.
         """
-        networks = [self.space.validate(one) for one in architectures]
+        networks = [self.space.validate(architecture) for architecture in architectures]
         targets = _numbers(standalone, (len(networks),), self.metric)
         if not networks:
             self.trained, self.learned = {}, None
@@ -124,7 +122,7 @@ class Calibration:
         known = _columns(inherited, len(networks), self.inherited_metric)
         self.require_enough(len(networks))
         if len(set(networks)) < len(networks):
-            twice = next(one for place, one in enumerate(networks) if one in networks[:place])
+            twice = next(network for place, network in enumerate(networks) if network in networks[:place])
             raise DataError(f"network {twice.key} is given twice; keep one of its results")
         if np.ptp(targets) <= 1e-12 * max(1.0, float(np.abs(targets).max())):
             raise DataError(f"all {len(networks)} networks have {self.metric} {targets[0]:g}; nothing can be learned")
@@ -134,10 +132,10 @@ class Calibration:
 
     @staticmethod
     def require_enough(networks: int) -> None:
-        """Insist that so many trained networks are enough.
+        """Check the number of trained networks.
 
         Raises:
-            DataError: they are less than :attr:`fewest`.
+            DataError: it is less than :attr:`fewest`.
         """
         if networks < FEWEST:
             raise DataError(
@@ -147,38 +145,38 @@ class Calibration:
 
     @property
     def fitted(self) -> bool:
-        """Whether it has learned from trained networks; else it hands the inherited metric on."""
+        """True if it was fitted to trained networks."""
         return self.learned is not None
 
     @property
     def supernets(self) -> int | None:
-        """From how many supernets inherited metrics are expected; None before it was fitted."""
+        """Number of supernets of the fit; None without one."""
         return None if self.learned is None else self.learned.inherited.shape[1]
 
     @property
     def shares(self) -> dict[str, float]:
-        """How much each part counts; the inherited metric alone before it was fitted."""
+        """Weight of each part."""
         mixed = (1.0,) if self.learned is None else self.learned.mixture.shares
         return dict(zip(PARTS, mixed, strict=False))
 
     def predict(self, architectures: Sequence[Architecture], inherited: ArrayLike) -> Array:
-        """``(B,)`` estimates in units of the standalone metric, of the inherited one before it was fitted.
+        """Return estimates ``(B,)`` of the standalone metric, or without a fit of the inherited one.
 
         Args:
-            inherited: ``(B,)`` or ``(B, S)``, as :meth:`fit` was given.
+            inherited: ``(B,)`` or ``(B, S)``, as for :meth:`fit`.
 
         Raises:
-            DataError: another number of supernets than it was fitted to, or what is no number.
+            DataError: the number of supernets differs from the fit, or a value is no number.
         """
         if self.learned is None:
             return np.asarray(_columns(inherited, len(architectures), self.inherited_metric).mean(1))
         return self.predict_with_spread(architectures, inherited)[0]
 
     def predict_with_spread(self, architectures: Sequence[Architecture], inherited: ArrayLike) -> tuple[Array, Array]:
-        """Estimates ``(B,)`` and their standard deviations ``(B,)``; arguments and errors as of :meth:`predict`.
+        """Return estimates ``(B,)`` and their standard deviations ``(B,)``; see :meth:`predict`.
 
         Raises:
-            ConfigError: it was fitted to no network, and has no spread.
+            ConfigError: it was fitted to no network.
         """
         learned, known = self._checked(inherited, len(architectures))
         mean, spread = learned.estimate(known, self.sizes_of(architectures))
@@ -187,16 +185,15 @@ class Calibration:
     def predict_quantiles(
         self, architectures: Sequence[Architecture], inherited: ArrayLike, levels: Sequence[float]
     ) -> Array:
-        """``(L, B)`` values below which the standalone metric lies with these probabilities, where errors are normally
-        distributed; errors as of :meth:`predict_with_spread`."""
+        """Return quantiles ``(L, B)`` of the standalone metric, for normally distributed errors."""
         wanted = checked_levels(levels)
         learned, known = self._checked(inherited, len(architectures))
         rows = learned.rows(known, self.sizes_of(architectures))
-        asked = wanted if self.larger else 1 - wanted
-        return self._sign * learned.mixture.quantiles(rows, learned.scale, asked.tolist())
+        oriented = wanted if self.larger else 1 - wanted
+        return self._sign * learned.mixture.quantiles(rows, learned.scale, oriented.tolist())
 
     def predict_parts(self, architectures: Sequence[Architecture], inherited: ArrayLike) -> dict[str, Array]:
-        """What each part estimates by itself, ``(B,)`` each; errors as of :meth:`predict_with_spread`."""
+        """Return the estimates ``(B,)`` of each part."""
         learned, known = self._checked(inherited, len(architectures))
         rows = learned.parts.predict(known, self.sizes_of(architectures))
         return dict(zip(PARTS, self._sign * rows, strict=True))
@@ -212,21 +209,23 @@ class Calibration:
         return self.learned, self._oriented(known)
 
     def quality(self) -> Quality:
-        """Judge it on networks left out one by one; what is left out takes no part in weights and spread either.
+        """Return the leave-one-out quality, with weights and standard deviations of the other networks.
 
         Raises:
             ConfigError: it was fitted to less than 4 networks.
         """
         count = len(self.trained)
         if self.learned is None or count <= FEWEST:
-            raise ConfigError(f"nothing to judge it by; fit it to at least {FEWEST + 1} trained networks first")
+            raise ConfigError(
+                f"too few networks for an evaluation; fit it to at least {FEWEST + 1} trained networks first"
+            )
         known, sizes = self.learned.inherited, self.learned.sizes
         wanted = self._sign * np.array(list(self.trained.values()))
         mean, spread = np.empty(count), np.empty(count)
         for place in range(count):
             kept = np.arange(count) != place
             without = Learned.of(known[kept], sizes[kept], wanted[kept])
-            mean[place], spread[place] = (each[0] for each in without.estimate(known[[place]], sizes[[place]]))
+            mean[place], spread[place] = (values[0] for values in without.estimate(known[[place]], sizes[[place]]))
         off = np.abs(mean - wanted)
         alone = self.learned.parts.inherited.columns(known)[0][:, 0]
         return Quality(
@@ -235,7 +234,7 @@ class Calibration:
         )  # fmt: skip
 
     def sizes_of(self, architectures: Sequence[Architecture]) -> Array:
-        """``(B, C)`` columns of sizes, see :class:`~nas_core.search.calibration.sizes.Sizes`."""
+        """Return columns of sizes ``(B, C)``, see :class:`~nas_core.search.calibration.sizes.Sizes`."""
         return _sizes(self.space).columns(architectures)
 
     @property
@@ -248,8 +247,7 @@ class Calibration:
 
 @lru_cache(maxsize=8)
 def _sizes(space: SearchSpace) -> Sizes:
-    """Kept for calibrations of the same space: to scale its columns takes longer than a fit."""
-    return Sizes(space)
+    return Sizes(space)  # cached: its scale takes longer than a fit
 
 
 def _columns(inherited: ArrayLike, count: int, name: str) -> Array:
@@ -266,3 +264,45 @@ def _numbers(values: ArrayLike, shape: tuple[int, ...], name: str) -> Array:
         wrong = int(np.flatnonzero(~np.isfinite(numbers.reshape(shape[0], -1)).all(1))[0])
         raise DataError(f"{name} of network {wrong} is no finite number; leave the network out")
     return numbers
+
+
+def calibrated_name(calibration: Calibration) -> str:
+    """Return the name of the estimate among metrics, such as ``calibrated_test_bleu``."""
+    return f"calibrated_{calibration.metric if calibration.fitted else calibration.inherited_metric}"
+
+
+def objective_of(calibration: Calibration) -> str:
+    """Return the name of the minimised metric: that of the estimate, after a minus if larger ones are better."""
+    larger = calibration.larger if calibration.fitted else calibration.inherited_larger
+    return f"-{calibrated_name(calibration)}" if larger else calibrated_name(calibration)
+
+
+def calibrated_metrics(
+    calibration: Calibration, architecture: Architecture, inherited: Sequence[Mapping[str, float]]
+) -> dict[str, float]:
+    """Return the estimate, its standard deviation and the minimised metric by name, none for a non-finite metric.
+
+    Args:
+        inherited: metrics of the architecture with the weights of each supernet.
+
+    Raises:
+        UnknownChoiceError: they lack the inherited metric.
+        DataError: the number of supernets differs from the fit.
+    """
+    values = [[inherited_value(metrics, calibration.inherited_metric) for metrics in inherited]]
+    if not all(map(math.isfinite, values[0])):
+        return {}
+    name, objective = calibrated_name(calibration), objective_of(calibration)
+    if not calibration.fitted:
+        estimate, more = float(calibration.predict([architecture], values)[0]), {}
+    else:
+        mean, spread = calibration.predict_with_spread([architecture], values)
+        estimate, more = float(mean[0]), {f"{name}_spread": float(spread[0])}
+    return {objective: -estimate if objective != name else estimate, name: estimate, **more}
+
+
+def inherited_value(metrics: Mapping[str, float], metric: str) -> float:
+    """Return a metric of an evaluation."""
+    if metric not in metrics:
+        raise unknown_choice("metric of the supernet", metric, list(metrics))
+    return float(metrics[metric])

@@ -1,4 +1,4 @@
-"""The three ways in which a calibration estimates quality, each a linear model that few networks can tell."""
+"""Three linear models of quality, and their mixture."""
 
 from __future__ import annotations
 
@@ -7,76 +7,80 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from nas_core.predictor.mixture import Mixture
+from nas_core.predictor.targets import TargetScale
+
 Array = NDArray[np.float64]
 PARTS = ("inherited", "sizes", "both")
-"""A straight line through the inherited metric; ridge on sizes; ridge on sizes beside that straight line."""
+"""A straight line through the inherited metric; ridge regression on sizes; ridge regression on both."""
 PENALTIES = np.logspace(-1.5, 1, 11)
-"""In mean squares of all columns together, which are about 1."""
+"""Penalties, in mean squares of all columns together, which are about 1."""
 FREE = 10.0
-"""By how much a column is scaled that the penalty should not hold back."""
+"""Scale of a column with almost no penalty."""
+FEWEST = 3
+"""Smallest number of trained networks for a fit."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """A linear function of some columns."""
+    """Linear function of columns."""
 
     weights: Array
     """``(C,)``"""
     offset: float
 
     def of(self, columns: Array) -> Array:
-        """``(B,)`` values at columns ``(B, C)``."""
+        """Return values ``(B,)`` at columns ``(B, C)``."""
         return columns @ self.weights + self.offset
 
     @classmethod
     def rising(cls, column: Array, targets: Array) -> Line:
-        """Least squares through one column ``(n, 1)``, with a slope of at least 0."""
+        """Return the least squares line through one column ``(n, 1)``, with a slope of at least 0."""
         x, y = column[:, 0] - column.mean(), targets - targets.mean()
         slope = max(float(x @ y) / float(x @ x), 0.0) if float(x @ x) > 0 else 0.0
         return cls(np.array([slope]), float(targets.mean() - slope * column.mean()))
 
     @classmethod
     def ridge(cls, columns: Array, targets: Array) -> Line:
-        """Ridge regression whose penalty is not chosen but averaged over, each by its marginal likelihood under a
-        normal prior of the weights (MacKay 1992, Bayesian Interpolation): a choice made by few networks is one of
-        chance. Closed form by one singular value decomposition."""
+        """Return a ridge regression averaged over penalties by their marginal likelihoods (MacKay 1992, Bayesian
+        Interpolation), in closed form by one singular value decomposition.
+        """
         middle, mean = columns.mean(0), float(targets.mean())
         basis, singular, rows = np.linalg.svd(columns - middle, full_matrices=False)
         off = targets - mean
         inner, squares = basis.T @ off, singular**2
         rest = max(float(off @ off - inner @ inner), 0.0)
-        likely, found = [], []
+        likely, solutions = [], []
         for penalty in PENALTIES:
             misfit = float((inner**2 * penalty / (squares + penalty)).sum()) + rest
             likely.append(-0.5 * np.log1p(squares / penalty).sum() - 0.5 * (len(off) - 1) * np.log(max(misfit, 1e-300)))
-            found.append(rows.T @ (singular / (squares + penalty) * inner))
+            solutions.append(rows.T @ (singular / (squares + penalty) * inner))
         shares = np.exp(np.array(likely) - max(likely))
-        weights = shares / shares.sum() @ np.array(found)
+        weights = shares / shares.sum() @ np.array(solutions)
         return cls(weights, mean - float(middle @ weights))
 
 
 @dataclass(frozen=True)
 class Inherited:
-    """Inherited metrics of one or several supernets, each scaled by the trained networks, and their mean: noise of one
-    supernet is not that of another."""
+    """Scale of the inherited metrics of one or several supernets, and of their mean."""
 
     middle: Array
     """``(S,)``"""
     deviation: Array
     """``(S,)``"""
     together: float
-    """Deviation of the mean of all"""
+    """Standard deviation of the mean of all"""
 
     @classmethod
     def scaled(cls, inherited: Array) -> Inherited:
-        """From those of the trained networks ``(n, S)``, of which larger ones are better."""
+        """Return the scale of inherited metrics ``(n, S)``, of which larger ones are better."""
         deviation = _usable(inherited.std(0))
         middle = inherited.mean(0)
         mean = ((inherited - middle) / deviation).mean(1)
         return cls(middle, deviation, float(_usable(np.array([mean.std()]))[0]))
 
     def columns(self, inherited: Array) -> tuple[Array, Array]:
-        """The mean ``(B, 1)``, and what the single ones say beside it, ``(B, S)``, or ``(B, 0)`` of one alone."""
+        """Return the mean ``(B, 1)`` and the single columns ``(B, S)``, or ``(B, 0)`` for one supernet."""
         standard = (inherited - self.middle) / self.deviation
         mean = standard.mean(1, keepdims=True)
         count = standard.shape[1]
@@ -89,7 +93,7 @@ def _usable(deviation: Array) -> Array:
 
 @dataclass(frozen=True)
 class Parts:
-    """All ways of estimating, fitted to the same networks."""
+    """All three models, fitted to the same networks."""
 
     inherited: Inherited
     lines: tuple[Line, Line, Line]
@@ -97,26 +101,58 @@ class Parts:
 
     @classmethod
     def fit(cls, inherited: Array, sizes: Array, targets: Array) -> Parts:
-        """From inherited metrics ``(n, S)`` and targets ``(n,)``, of both of which larger ones are better, and the
-        columns of sizes ``(n, C)``."""
+        """Fit inherited metrics ``(n, S)`` and sizes ``(n, C)`` to targets ``(n,)``, all larger if better."""
         scale = Inherited.scaled(inherited)
         mean, single = scale.columns(inherited)
         both = np.hstack([FREE * mean, single, sizes])
         return cls(scale, (Line.rising(mean, targets), Line.ridge(sizes, targets), Line.ridge(both, targets)))
 
     def predict(self, inherited: Array, sizes: Array) -> Array:
-        """``(3, B)`` estimates, in the order of :data:`PARTS`."""
+        """Return estimates ``(3, B)``, in the order of :data:`PARTS`."""
         mean, single = self.inherited.columns(inherited)
         columns = (mean, sizes, np.hstack([FREE * mean, single, sizes]))
-        return np.stack([line.of(each) for line, each in zip(self.lines, columns, strict=True)])
+        return np.stack([line.of(values) for line, values in zip(self.lines, columns, strict=True)])
 
     @staticmethod
     def left_out(inherited: Array, sizes: Array, targets: Array) -> Array:
-        """``(3, n)`` what each part says of each network when it is fitted to all others."""
+        """Return leave-one-out estimates ``(3, n)``."""
         places = np.arange(len(targets))
-        found = np.empty((len(PARTS), len(targets)))
+        estimates = np.empty((len(PARTS), len(targets)))
         for place in places:
             kept = places != place
             parts = Parts.fit(inherited[kept], sizes[kept], targets[kept])
-            found[:, place] = parts.predict(inherited[[place]], sizes[[place]])[:, 0]
-        return found
+            estimates[:, place] = parts.predict(inherited[[place]], sizes[[place]])[:, 0]
+        return estimates
+
+
+@dataclass(frozen=True)
+class Learned:
+    """Fitted state of a calibration, with its data."""
+
+    parts: Parts
+    mixture: Mixture
+    scale: TargetScale
+    """Scale between the mixture and the targets, of which larger ones are better"""
+    inherited: Array
+    """``(n, S)`` of the trained networks, larger ones are better"""
+    sizes: Array
+    """``(n, C)``"""
+
+    @classmethod
+    def of(cls, inherited: Array, sizes: Array, targets: Array) -> Learned:
+        """Fit trained networks; weights and standard deviations follow from leave-one-out estimates."""
+        scale = TargetScale.fitted("mean", targets)
+        held_out = scale.learn(Parts.left_out(inherited, sizes, targets))
+        learned = scale.learn(targets)
+        squares = ((held_out - learned) ** 2).sum(1)
+        inverse = 1 / np.maximum(squares + FEWEST * squares.mean() / len(targets), 1e-12)
+        mixture = Mixture.fit(held_out, learned, targets, scale, (inverse / inverse.sum()).tolist())
+        return cls(Parts.fit(inherited, sizes, targets), mixture, scale, inherited, sizes)
+
+    def rows(self, inherited: Array, sizes: Array) -> Array:
+        """Return the estimates of the parts ``(3, B)``, in the units of the mixture."""
+        return self.scale.learn(self.parts.predict(inherited, sizes))
+
+    def estimate(self, inherited: Array, sizes: Array) -> tuple[Array, Array]:
+        """Return estimates ``(B,)`` and their standard deviations ``(B,)``."""
+        return self.mixture.combine(self.rows(inherited, sizes), self.scale)

@@ -1,4 +1,4 @@
-"""Sizes of networks as numbers of comparable scale, for any space."""
+"""Sizes of networks as scaled columns, for any space."""
 
 from __future__ import annotations
 
@@ -16,21 +16,25 @@ from nas_core.space.slots import ABSENT
 
 Array = NDArray[np.float64]
 DRAWN = 1000
-"""Architectures drawn at random, by which columns are scaled: few trained networks would scale them by chance."""
+"""Random architectures for the scale of the columns."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How large an architecture is, gene by gene: the sum of each numeric gene over the layers that exist, parameters
-    and FLOPs where the kind of network has formulas, all of them also as logarithms, since quality grows ever slower
-    with size. Of genes whose options are names, such as kinds of attention, it is the mean code. Numbers with codes of
-    their own are no sizes and count by what they cost, as which layers HAT's decoder reads."""
+    """Sizes of architectures.
+
+    Columns are the sum of each numeric gene over existing layers, parameters and FLOPs if there are formulas, the
+    logarithms of all of them, and the mean code of genes whose options are names. Numeric genes with codes of their
+    own are no sizes.
+    """
 
     space: SearchSpace
 
     def columns(self, architectures: Sequence[Architecture]) -> Array:
-        """``(B, C + 1)``: all columns with mean 0 and mean square 1 / C over random architectures, and last the common
-        size, the mean of those that are sizes, with mean square 1."""
+        """Return columns ``(B, C + 1)``, scaled over random architectures to mean 0 and mean square 1 / C.
+
+        The last column is the mean of all sizes, with mean square 1.
+        """
         middle, deviation, common = self._scale
         standard, sizes = self._standard(self._raw(architectures), middle, deviation)
         together = sizes.mean(1) / common if sizes.shape[1] else np.zeros(len(standard))
@@ -42,12 +46,11 @@ class Sizes:
 
     @cached_property
     def _sized(self) -> int:
-        """How many raw columns are sizes; they stand first."""
         return 2 * (sum(map(_is_size, self.space.choices)) + len(self._costs))
 
     @cached_property
     def _scale(self) -> tuple[Array, Array, float]:
-        """Mean and deviation ``(C,)`` of the raw columns, and the deviation of the common size."""
+        """Mean and standard deviation ``(C,)`` of the raw columns, and the standard deviation of the mean size."""
         rows = self.space.sample_rows(np.random.default_rng(0), DRAWN)
         raw = self._raw(self.space.architectures(rows))
         middle, deviation = raw.mean(0), raw.std(0)
@@ -56,7 +59,7 @@ class Sizes:
         return middle, deviation, float(sizes.mean(1).std()) if sizes.shape[1] else 1.0
 
     def _standard(self, raw: Array, middle: Array, deviation: Array) -> tuple[Array, Array]:
-        """The raw columns that vary, with mean 0 and deviation 1, and those of them that are sizes."""
+        """Return the varying columns with mean 0 and standard deviation 1, and those of them that are sizes."""
         varies = deviation > 0
         standard = (raw - middle)[:, varies] / deviation[varies]
         return standard, standard[:, np.flatnonzero(varies) < self._sized]
@@ -71,7 +74,7 @@ class Sizes:
                 sizes.append(codes[:, place].sum(1))
             elif not choice.codes or any(isinstance(option, str) for row in choice.options for option in row):
                 names.append(codes[:, place].sum(1) / np.maximum(layers[:, place].sum(1), 1))
-        sizes += [np.array([cost(one) for one in architectures]) for cost in self._costs]
+        sizes += [np.array([cost(architecture) for architecture in architectures]) for cost in self._costs]
         logarithms = [np.log(np.maximum(column, 1e-12)) for column in sizes]
         columns = [*sizes, *logarithms, *names]
         return np.column_stack(columns).astype(np.float64) if columns else np.zeros((len(rows), 0))

@@ -1,6 +1,6 @@
-"""Additive models of a search space: each option of each gene adds its part, whatever the other genes are.
+"""Additive models of a search space: the sum of an effect of each option of each gene.
 
-Letters: n architectures, V variables (one for each option of each gene of each layer, 1 where it is chosen).
+Letters: n architectures, V binary variables, one for each option of each gene of each layer.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from nas_core.space.slots import ABSENT, Rows
 Numbers = NDArray[np.float64]
 
 PENALTIES = tuple(10.0**power for power in range(-4, 4))
-"""Penalties of the ridge: the one with the least error on results that are left out one by one is taken."""
-REFUSED = 10.0
-"""A prediction that is no number counts as so many times the limit."""
+"""Penalties of the ridge regression, chosen by leave-one-out error."""
+UNKNOWN_COST = 10.0
+"""Cost of an architecture without a prediction, as a multiple of the limit."""
 
 
 class Variables:
-    """The binary variables of a space, in the order of its slots and their options."""
+    """Binary variables of a space, in the order of its slots and their options."""
 
     def __init__(self, space: SearchSpace) -> None:
         self.space, self.slots = space, space.slots
@@ -34,45 +34,38 @@ class Variables:
         self.option_of = np.arange(self.count) - self.starts[self.slot_of]
 
     def of(self, rows: Rows) -> Numbers:
-        """The variables ``(n, V)`` of rows ``(n, slots)``."""
+        """Return the variables ``(n, V)`` of rows ``(n, slots)``."""
         chosen: Numbers = (rows[:, self.slot_of] == self.option_of).astype(np.float64)
         return chosen
 
     def row(self, values: Numbers) -> Rows:
-        """The row ``(1, slots)`` of variables ``(V,)``."""
+        """Return the row ``(1, slots)`` of variables ``(V,)``."""
         row = np.full((1, self.slots.count), ABSENT, np.int16)
         chosen = np.flatnonzero(values > 0.5)
         row[0, self.slot_of[chosen]] = self.option_of[chosen]
         return self.slots.canonical(np.where(row == ABSENT, 0, row).astype(np.int16))
 
     def steps(self) -> Numbers:
-        """Directions ``(V, slots + genes)`` in which effects are alike: along the sizes of a slot's options, and along
-        those of a gene in all layers."""
-        codes = self.slots.codes(self.option_rows())[np.arange(self.count), self.slot_of].astype(np.float64)
+        """Return features ``(V, slots + genes)``: the size of each option within its slot, and within its gene."""
+        places = np.arange(self.count)
+        rows = np.zeros((self.count, self.slots.count), np.int16)
+        rows[places, self.slot_of] = self.option_of
+        codes = self.slots.codes(rows)[places, self.slot_of].astype(np.float64)
         columns = np.zeros((self.count, self.slots.count))
         for slot in range(self.slots.count):
-            own = slice(self.starts[slot], self.starts[slot + 1])
-            spread = np.ptp(codes[own])
-            if spread:
-                columns[own, slot] = (codes[own] - codes[own].mean()) / spread
+            options = slice(self.starts[slot], self.starts[slot + 1])
+            if width := np.ptp(codes[options]):
+                columns[options, slot] = (codes[options] - codes[options].mean()) / width
         genes = [columns[:, where].sum(1) for where in self.slots.columns if where.stop - where.start > 1]
         return np.column_stack([columns, *genes])
 
-    def option_rows(self) -> Rows:
-        """A row for each variable ``(V, slots)`` that holds its option, and 0 elsewhere; not canonical."""
-        rows = np.zeros((self.count, self.slots.count), np.int16)
-        rows[np.arange(self.count), self.slot_of] = self.option_of
-        return rows
-
 
 class AdditiveFit:
-    """Parts of a metric for each variable, by ridge regression on results.
-
-    Options of one gene, and one gene in all layers, share their slope along the size of the options; what deviates from
-    it is learned for each variable. So results for some layers tell of the others.
+    """Ridge regression of a metric on the variables, with shared slopes along the size of options.
 
     Args:
-        rows: ``(n, slots)``, n >= 2. values: ``(n,)``, not all equal.
+        rows: ``(n, slots)``, n >= 2.
+        values: ``(n,)``, not all equal.
     """
 
     def __init__(self, variables: Variables, rows: Rows, values: Numbers) -> None:
@@ -88,7 +81,6 @@ class AdditiveFit:
         self._mean = self._right @ (shrunk * target)
 
     def _chosen(self, left: Numbers, values: Numbers, target: Numbers) -> tuple[float, float]:
-        """The penalty, and the standard deviation of what the model leaves unexplained."""
         errors = []
         for penalty in PENALTIES:
             kept = self._singular**2 / (self._singular**2 + penalty)
@@ -99,23 +91,25 @@ class AdditiveFit:
 
     @property
     def parts(self) -> Numbers:
-        """What each variable adds ``(V,)``, in the metric's unit."""
+        """Effect of each variable ``(V,)``, in the metric's unit."""
         parts: Numbers = self._scale * (self._back @ self._mean)
         return parts
 
     def drawn(self, rng: np.random.Generator) -> Numbers:
-        """Parts ``(V,)`` drawn from those that the results allow (the posterior of the ridge's prior)."""
-        spread = self._noise / np.sqrt(self._singular**2 + self._penalty)
-        away = rng.standard_normal(len(self._mean)) * (self._noise / np.sqrt(self._penalty))
-        inside = self._right @ (self._right.T @ away)  # where results tell nothing, the prior's spread is left
-        known = self._right @ (rng.standard_normal(len(spread)) * spread)
-        parts: Numbers = self._scale * (self._back @ (self._mean + known + away - inside))
+        """Return effects ``(V,)`` drawn from the posterior."""
+        deviation = self._noise / np.sqrt(self._singular**2 + self._penalty)
+        prior = rng.standard_normal(len(self._mean)) * (self._noise / np.sqrt(self._penalty))
+        inside = self._right @ (self._right.T @ prior)  # the prior remains in directions without results
+        fitted = self._right @ (rng.standard_normal(len(deviation)) * deviation)
+        parts: Numbers = self._scale * (self._back @ (self._mean + fitted + prior - inside))
         return parts
 
 
 def estimated(constraint: Constraint, space: SearchSpace, rows: Rows) -> Constraint:
-    """Return the constraint with a sum of parts for its predictor, learned from the predictions for these rows. Where
-    these do not differ, it lets everything through."""
+    """Return the constraint with an additive model for its predictor, fitted to its predictions for these rows.
+
+    If they are equal, the constraint accepts everything.
+    """
     values = constraint.values(rows)
     known = np.isfinite(values)
     rows, values = rows[known], values[known]
@@ -129,7 +123,7 @@ def estimated(constraint: Constraint, space: SearchSpace, rows: Rows) -> Constra
 
 @dataclass(frozen=True)
 class LinearCosts:
-    """The limited metrics as sums of parts, right at an anchor and one change away from it."""
+    """Linear model of the limited metrics, exact at an anchor and for single changes of it."""
 
     parts: Numbers
     """``(limits, V)``, in the metrics' units; 0 for the anchor's own options."""
@@ -138,12 +132,12 @@ class LinearCosts:
 
     @classmethod
     def around(cls, variables: Variables, anchor: Rows, constraints: Sequence[Constraint]) -> LinearCosts:
-        """From predictions for the anchor and for every single change of it, by each metric's own model.
+        """Return a model from predictions for the anchor and for every single change of it.
 
-        Genes of layers that the anchor lacks are changed at its greatest depth.
+        Genes of absent layers are changed at the greatest depth.
 
         Args:
-            anchor: ``(1, slots)`` with an option in every slot, also of layers that do not exist.
+            anchor: ``(1, slots)`` with an option in every slot, also of absent layers.
         """
         slots = variables.slots
         here = slots.canonical(anchor)
@@ -158,13 +152,13 @@ class LinearCosts:
         rows = np.concatenate([here, slots.canonical(deepest), slots.canonical(changed)])
         parts, constants = [], []
         for constraint in constraints:
-            values = np.nan_to_num(constraint.values(rows), nan=REFUSED * constraint.limit, posinf=np.inf)
-            values = np.minimum(values, REFUSED * constraint.limit)
+            values = np.nan_to_num(constraint.values(rows), nan=UNKNOWN_COST * constraint.limit, posinf=np.inf)
+            values = np.minimum(values, UNKNOWN_COST * constraint.limit)
             parts.append(values[2:] - np.where(absent, values[1], values[0]))
             constants.append(values[0])
         return cls(np.array(parts).reshape(-1, variables.count), np.array(constants))
 
     def values(self, chosen: Numbers) -> Numbers:
-        """The metrics ``(limits,)`` of variables ``(V,)``."""
+        """Return the metrics ``(limits,)`` of variables ``(V,)``."""
         result: Numbers = self.constant + self.parts @ chosen
         return result

@@ -1,4 +1,4 @@
-"""The interface of search strategies: ask for architectures, tell their metrics."""
+"""Interface of search strategies: ask for architectures, tell their metrics."""
 
 from __future__ import annotations
 
@@ -9,47 +9,58 @@ from dataclasses import asdict
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nas_core.differences import check_same_settings
 from nas_core.errors import ConfigError
-from nas_core.search.constraints import Limits
+from nas_core.search.constraints import Constraint, Limits
 from nas_core.search.journal import plain_metrics
-from nas_core.search.strategies.description import StrategyDescription
 from nas_core.search.strategies.proposals import Proposals, row_keys
+from nas_core.settings import NoSettings
 from nas_core.space import Architecture, SearchSpace, space_to_dict
 from nas_core.space.slots import ABSENT, Rows
 
 SPARE_PARENTS, SPARE_MUTATION = 10, 0.3
-"""Spare architectures are children of so many of the best, each gene replaced with this probability."""
+"""Number of best architectures that are parents of spare ones, and the probability of replacing each gene."""
 
 PATIENCE = 3
-"""A search ends after so many generations in a row that hold nothing new: the feasible architectures are used up."""
+"""Generations in a row without a new architecture after which a search ends."""
 
 
-class Strategy(StrategyDescription, ABC):
-    """Proposes architectures and learns from their metrics; it never evaluates and knows no process or device.
+class Strategy(ABC):
+    """Search strategy: proposes architectures and learns from their metrics; it never evaluates.
 
-    ``ask`` hands out architectures, each once; ``tell`` takes results in any order, at any time. A generation is
-    proposed when the whole one before it was told (a barrier), so the same results lead to the same search whatever
-    their order; meanwhile ``ask`` returns fewer architectures than wanted, or none. A strategy whose proposals do not
-    depend on results may set ``barrier = False``.
+    ``ask`` returns each architecture once; ``tell`` takes results in any order, at any time. A generation is proposed
+    after all results of the previous one (a barrier), so that a search does not depend on the order of results.
+    Meanwhile ``ask`` returns fewer architectures than requested, or none. A strategy whose proposals do not depend on
+    results may set ``barrier = False``.
 
-    A result that is missing, NaN or infinite counts as failed: the architecture stays in the population as its worst
-    member and becomes no parent. For an architecture told twice the first result stays. A result for an architecture
-    that was never asked for is kept, and saves the evaluation if the architecture is proposed later.
+    A missing, NaN or infinite result is a failure: the architecture is the worst member of the population and no
+    parent. Only the first result of an architecture counts. Results for other architectures are kept and save their
+    evaluation.
 
-    A new strategy says what :class:`StrategyDescription` lists and writes :attr:`budget`, :meth:`_propose`; where more
-    of a result than one score is learned from, :meth:`_learn`; where it is kept, :meth:`_state` and :meth:`_restore`.
+    A subclass sets the class attributes and defines :attr:`budget` and :meth:`_propose`; it overrides :meth:`_learn`,
+    :meth:`_state` and :meth:`_restore` if it keeps more than one score of a result.
 
     Args:
         space: the search space.
-        constraints: hard limits, ``{"latency_ms": (function, 30)}``; nothing that violates one is ever asked for.
-        config: the strategy's settings; default: all of :attr:`config_class`'s.
-        seed: of the strategy's own random generator.
+        constraints: hard limits, such as ``{"latency_ms": (function, 30)}``.
+        config: settings of the strategy; default: those of :attr:`config_class`.
+        seed: seed of the strategy's random generator.
         metric: the metric to minimise.
         max_tries: cap of each rejection sampling, in candidates.
     """
 
+    name: ClassVar[str] = ""
+    """Name in the registry."""
+    purpose: ClassVar[str] = ""
+    """One line for users."""
+    config_class: ClassVar[type[Any]] = NoSettings
+    """Frozen dataclass of settings; its fields are the options of the strategy."""
+    weighs_several: ClassVar[bool] = False
+    """True if it minimises several metrics; other strategies minimise the first one."""
+    budget_told: ClassVar[str] = ""
+    """Formula of :attr:`budget` for messages, such as ``{samples} x {rounds}``."""
     barrier: ClassVar[bool] = True
 
     def __init__(
@@ -74,11 +85,11 @@ class Strategy(StrategyDescription, ABC):
         self.rng = np.random.default_rng(seed)
         self.proposals = Proposals(space, constraints, max_tries)
         self.generation = 0
-        """Generations proposed so far."""
+        """Number of proposed generations."""
         self.proposed = 0
-        """Members of all generations so far: what a search without memory would evaluate."""
+        """Members of all generations, repeated ones included."""
         self.saved = 0
-        """Those of them whose result was known already."""
+        """Members whose result was available before they were asked for."""
         self._scores: dict[bytes, float] = {}
         self._members: dict[bytes, None] = {}
         self._queue: dict[bytes, None] = {}
@@ -86,29 +97,53 @@ class Strategy(StrategyDescription, ABC):
         self._stale = 0
         self._ended = False
 
-    # -- written by each strategy ------------------------------------------------------------------------------------
+    # -- defined by each strategy ------------------------------------------------------------------------------------
 
     @abstractmethod
     def _propose(self) -> Rows | None:
-        """All members of the next generation ``(n, slots)``, known ones included; None when the search is over."""
+        """Return all members of the next generation ``(n, slots)``, evaluated ones included; None to end the search."""
 
     @property
     @abstractmethod
     def budget(self) -> int:
-        """Evaluations this search can ask for at most."""
+        """Largest number of evaluations."""
+
+    @classmethod
+    def made(
+        cls,
+        space: SearchSpace,
+        constraints: Sequence[Constraint],
+        config: Any,
+        objectives: Sequence[str],
+        **common: Any,
+    ) -> Any:
+        """Return a strategy with the objectives of a command line or a host.
+
+        Args:
+            common: ``seed`` and ``max_tries``.
+
+        Raises:
+            ConfigError: there are too few objectives, or the space does not allow a setting.
+        """
+        return cls(space, constraints, config, metric=objectives[0], **common)
+
+    @classmethod
+    def suited(cls, config: Any, given: Mapping[str, Any], space: SearchSpace) -> Any:
+        """Return the settings with those that are not ``given`` adapted to a space without layers."""
+        return config
 
     @property
     def objectives(self) -> tuple[str, ...]:
-        """The metrics that a result must have, :attr:`metric` first; all are minimised."""
+        """Metrics that are minimised, :attr:`metric` first."""
         return (self.metric,)
 
     def _learn(self, key: bytes, metrics: Mapping[str, Any]) -> float:
-        """The score of a new result, infinity if it failed; a strategy that keeps more of it does so here."""
+        """Return the score of a new result, infinity for a failure."""
         score = plain_metrics({self.metric: metrics.get(self.metric)})[self.metric]
         return math.inf if score is None else score
 
     def describe(self) -> dict[str, Any]:
-        """All settings as plain data; two strategies with equal descriptions behave equally."""
+        """Return all settings as plain data; strategies with equal descriptions behave equally."""
         return {
             "strategy": self.name or type(self).__name__,
             "seed": self.seed,
@@ -119,63 +154,60 @@ class Strategy(StrategyDescription, ABC):
         }
 
     def insight(self) -> dict[str, Any]:
-        """What was learned so far, as plain data, for whoever watches."""
+        """Return what was learned so far, as plain data for reports."""
         return {}
 
     def _state(self) -> dict[str, Any]:
-        """What the strategy remembers beyond results, plain too."""
         return {}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        """Take over what :meth:`_state` gave."""
+        return
 
     # -- ask and tell ------------------------------------------------------------------------------------------------
 
     @property
     def asked_all(self) -> bool:
-        """True when nothing more will be asked, whatever is told; a barrier lets it be known after the last result."""
+        """True if no further architecture will be asked for."""
         return self._ended and not self._queue
 
     @property
     def finished(self) -> bool:
-        """True when everything asked for was told and nothing more will be asked."""
+        """True if no further architecture will be asked for and all results were told."""
         return self.asked_all and not self._waiting
 
     @property
     def waiting(self) -> list[Architecture]:
-        """Asked for and not told yet, oldest first."""
+        """Architectures without a result, oldest first."""
         return self._values(self._waiting)
 
     def start(self) -> None:
-        """Propose the first generation now; ``ask`` does it otherwise.
+        """Propose the first generation before the first :meth:`ask`.
 
         Raises:
-            ConstraintError: nothing meets the limits.
+            ConstraintError: no architecture meets the limits.
         """
         if not self.generation:
             self._refill()
 
     def ask(self, n: int = 1) -> list[Architecture]:
-        """At most ``n`` architectures to evaluate, none of which was handed out before.
-
-        Empty when results must be told first, or when the search is :attr:`finished`.
+        """Return at most ``n`` new architectures to evaluate, none while results are awaited or at the end.
 
         Raises:
-            ConstraintError: nothing meets the limits.
+            ConstraintError: no architecture meets the limits.
         """
-        asked: list[bytes] = []
-        while len(asked) < n and (self._queue or self._refill()):
+        keys: list[bytes] = []
+        while len(keys) < n and (self._queue or self._refill()):
             key = next(iter(self._queue))
             del self._queue[key]
             self._waiting[key] = None
-            asked.append(key)
-        return self._values(asked)
+            keys.append(key)
+        return self._values(keys)
 
     def tell(self, architecture: Architecture, metrics: Mapping[str, Any] | None) -> None:
-        """The metrics of one architecture; None, or no usable value of :attr:`metric`, means that it failed.
+        """Take the metrics of an architecture; None, or metrics without a number for :attr:`metric`, is a failure.
 
         Raises:
-            ArchitectureError: it lies outside the space.
+            ArchitectureError: the architecture is outside the space.
         """
         key = self.space.row(architecture).tobytes()
         if key in self._scores:
@@ -189,13 +221,15 @@ class Strategy(StrategyDescription, ABC):
             self._refill()
 
     def spare(self, rng: np.random.Generator, taken: Iterable[Architecture] = ()) -> Architecture | None:
-        """A feasible architecture that is new, for an engine whose workers must not idle while results are awaited: a
-        child of one of the best so far, or a random one. None if none is found.
+        """Return a new feasible architecture for an idle worker: a child of one of the best, or a random one.
 
-        It is no member of the search, whose course it does not change; once told, its result is kept as that of any
-        architecture never asked for. Its randomness comes from ``rng``, not from the strategy's own.
+        It is no member of the search and does not change its course.
+
+        Args:
+            rng: random generator other than the strategy's.
+            taken: architectures that are not returned.
         """
-        known = {*self._members, *self._scores, *(self.space.row(one).tobytes() for one in taken)}
+        known = {*self._members, *self._scores, *(self.space.row(architecture).tobytes() for architecture in taken)}
         best = sorted((score, key) for key, score in self._scores.items() if math.isfinite(score))[:SPARE_PARENTS]
         parents = self._rows(key for _, key in best)
 
@@ -209,12 +243,12 @@ class Strategy(StrategyDescription, ABC):
         return self.space.architecture(rows[0]) if len(rows) else None
 
     def requeue(self) -> None:
-        """Ask again for what was asked and never told, as after losing the workers; it comes first."""
+        """Ask again, first, for the architectures without a result."""
         self._queue = {**self._waiting, **self._queue}
         self._waiting = {}
 
     def best(self) -> tuple[Architecture, float] | None:
-        """The member with the least score so far, the earliest proposed among equals; None while there is none."""
+        """Return the member with the smallest score, the earliest among equals; None if there is none."""
         good = [key for key in self._members if math.isfinite(self._scores.get(key, math.inf))]
         key = min(good, key=self._scores.__getitem__, default=None)
         return None if key is None else (self._values([key])[0], self._scores[key])
@@ -242,10 +276,39 @@ class Strategy(StrategyDescription, ABC):
     def _values(self, keys: Iterable[bytes]) -> list[Architecture]:
         return self.space.architectures(self._rows(keys))
 
+    # -- for strategies that fit a model to all results --------------------------------------------------------------
+
+    def _evaluated(self) -> tuple[Rows, NDArray[np.float64]]:
+        """Return all successful evaluations in an order that does not depend on the order of results."""
+        others = sorted(key for key in self._scores if key not in self._members)
+        keys = [key for key in (*self._members, *others) if math.isfinite(self._scores.get(key, math.inf))]
+        return self._rows(keys), np.array([self._scores[key] for key in keys])
+
+    def _best_first(self) -> list[bytes]:
+        good = (key for key, score in self._scores.items() if math.isfinite(score))
+        return sorted(good, key=lambda key: (self._scores[key], key))
+
+    def _with_children(self, chosen: Rows, count: int, taken: set[bytes], parents: int, mutation_prob: float) -> Rows:
+        """Return ``count`` rows: those chosen, then children of the best evaluated ones, then random ones.
+
+        Args:
+            taken: keys that are not proposed; it grows by what is added.
+            parents: number of the best evaluated architectures that have children.
+        """
+        best = self._rows(self._best_first()[:parents])
+
+        def mutated(k: int) -> Rows:
+            return self.space.mutate_rows(best[self.rng.integers(len(best), size=k)], mutation_prob, self.rng)
+
+        children = self.proposals.take(mutated, count - len(chosen), taken)
+        missing = count - len(chosen) - len(children)
+        others = self.proposals.take(lambda k: self.space.sample_rows(self.rng, k), missing, taken)
+        return np.concatenate([chosen, children, others])
+
     # -- state -------------------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything needed to continue, in types that JSON holds; architectures are rows of option indices."""
+        """Return the state as JSON types; architectures are rows of option indices."""
         return {
             "settings": self.describe(),
             "space": space_to_dict(self.space),
@@ -264,10 +327,10 @@ class Strategy(StrategyDescription, ABC):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue where :meth:`state_dict` was taken, with the same asks and the same results to come.
+        """Restore a state of :meth:`state_dict`.
 
         Raises:
-            ConfigError: the state belongs to other settings or another space, or is incomplete.
+            ConfigError: the state is of other settings or another space, or is damaged.
         """
         try:
             advice = "use the same settings, or start without the state"
@@ -290,10 +353,11 @@ class Strategy(StrategyDescription, ABC):
             raise ConfigError(f"not the state of a search ({error}); start without it") from None
 
     def _keys(self, rows: Sequence[Sequence[int]]) -> list[bytes]:
-        if (given := np.array(rows)).size and given.dtype.kind != "i":
+        options = np.array(rows)
+        if options.size and options.dtype.kind != "i":
             raise ValueError("options that are no whole numbers")
-        given = given.astype(np.int64).reshape(-1, self.space.slots.count)
-        known = np.clip(given, ABSENT, self.space.slots.sizes - 1).astype(np.int16)
-        if (known != given).any() or ((known == ABSENT) == self.space.slots.exists(known)).any():
+        options = options.astype(np.int64).reshape(-1, self.space.slots.count)
+        clipped = np.clip(options, ABSENT, self.space.slots.sizes - 1).astype(np.int16)
+        if (clipped != options).any() or ((clipped == ABSENT) == self.space.slots.exists(clipped)).any():
             raise ValueError(f"options that space {self.space.name!r} does not have")
-        return row_keys(known)
+        return row_keys(clipped)

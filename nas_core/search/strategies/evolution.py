@@ -1,14 +1,13 @@
 """HAT's evolutionary search.
 
 Wang et al., "HAT: Hardware-Aware Transformers for Efficient Natural Language Processing", ACL 2020, Algorithm 2; used
-unchanged by Jawahar et al., "Mixture-of-Supernets" (2023), A.4.4. Differences, all of which save evaluations or make
-the search safe, none of which changes who may become a parent:
+unchanged by Jawahar et al., "Mixture-of-Supernets" (2023), A.4.4. Differences:
 
-- Parents keep their score instead of being evaluated anew in each generation, and so does every architecture that is
-  proposed again (the authors' code evaluates 3,750 times; this one at most 3,025 times for the same populations).
-- Populations hold no architecture twice, and genes of layers that do not exist do not tell architectures apart.
-- The authors make 100 children after the last scoring and drop them unscored; here the last generation is scored.
-- Results within the limits that are there before the first population may be parents as its members may.
+- Scores are kept instead of being evaluated anew in each generation (at most 3,025 evaluations instead of 3,750 for the
+  same populations).
+- A population holds no architecture twice.
+- The last generation is scored; the authors drop it.
+- Results within the limits that precede the first population may be parents.
 - Rejection sampling is capped. Failed evaluations are the worst members and no parents.
 
 As in the authors' code, mutation and crossover draw from the parents (the paper's listing: from the population).
@@ -41,19 +40,19 @@ _RANGES = {
 
 @dataclass(frozen=True, kw_only=True)
 class EvolutionConfig:
-    """Settings of HAT's evolution; the defaults are those of all its published searches.
+    """Settings of HAT's evolution; the defaults are those of the paper.
 
     Raises:
-        ConfigError: a value out of range, or parts that do not add up to the population.
+        ConfigError: a value is out of range, or the parts do not add up to the population.
     """
 
     iterations: int = 30
     """Populations that are scored, the random first one included."""
     population: int = 125
-    """Members of each population: parents + mutations + crossovers. Those of the three that are not given follow from
-    it, in HAT's proportions 25 : 50 : 50."""
+    """Members of each population: parents + mutations + crossovers; missing ones follow in HAT's proportions
+    25 : 50 : 50."""
     parents: int = 25
-    """The best members, which survive and have children."""
+    """Best members, which survive and have children."""
     mutations: int = 50
     """Children by mutation in each generation."""
     crossovers: int = 50
@@ -76,16 +75,15 @@ class EvolutionConfig:
 
     @classmethod
     def of(cls, **given: Any) -> EvolutionConfig:
-        """Settings of which only some are given: the population is the sum of its parts; where it is given, the parts
-        that are not share what is left of it in HAT's proportions, 25 : 50 : 50.
+        """Return settings of which some are given; missing parts share the rest of the population by HAT's proportions.
 
         Raises:
-            ConfigError: a value out of range, or a population that the parts given exceed.
+            ConfigError: a value is out of range, or the parts exceed the population.
         """
         shares = {name: getattr(cls, name) for name in ("parents", "mutations", "crossovers")}
         numbers = [given[name] for name in ("population", *shares) if name in given]
         if any(isinstance(number, bool) or not isinstance(number, int) for number in numbers):
-            return cls(**given)  # refused there
+            return cls(**given)  # which raises the error
         if "population" not in given:
             return cls(**given, population=sum(given.get(name, share) for name, share in shares.items()))
         missing = {name: share for name, share in shares.items() if name not in given}
@@ -95,22 +93,16 @@ class EvolutionConfig:
                 f"population is {given['population']}, which leaves {left} for {' and '.join(missing)};"
                 " give a larger population, or smaller parts"
             )
-        return cls(**given, **_shared_out(left, missing))
-
-
-def _shared_out(count: int, shares: Mapping[str, int]) -> dict[str, int]:
-    """The count in whole numbers by these shares; parents are at least one."""
-    found, shares = {}, dict(shares)
-    while shares:
-        name, share = next(iter(shares.items()))
-        found[name] = max(int(name == "parents"), round(count * share / sum(shares.values())))
-        count -= found[name]
-        del shares[name]
-    return found
+        while missing:
+            name, share = next(iter(missing.items()))
+            given[name] = max(int(name == "parents"), round(left * share / sum(missing.values())))
+            left -= given[name]
+            del missing[name]
+        return cls(**given)
 
 
 class HATEvolution(Strategy):
-    """HAT's evolution with hard constraints, behind ask/tell; the module lists what differs from the authors'."""
+    """HAT's evolution with hard constraints; the module lists the differences to the paper."""
 
     config: EvolutionConfig
     name: ClassVar[str] = "evolution"
@@ -133,14 +125,14 @@ class HATEvolution(Strategy):
         parents = self._rows(self._parents())
         if len(parents):
             rows = np.concatenate([parents, *self._children(parents)])
-        else:  # the first generation, or all have failed so far
+        else:  # the first generation, or all evaluations failed
             rows = self.proposals.initial(self.rng, self.config.population, set(self._members))
         known = self._rows(() if self.generation else self._scores)
         self._population = list(dict.fromkeys(row_keys(np.concatenate([rows, known[self.proposals.feasible(known)]]))))
         return rows
 
     def _parents(self) -> list[bytes]:
-        """The best of the population that did not fail; among equals the earlier member, whoever was told first."""
+        """Return the best members of the population, the earlier one among equals."""
         scored = [key for key in self._population if math.isfinite(self._scores[key])]
         return sorted(scored, key=self._scores.__getitem__)[: self.config.parents]
 

@@ -1,33 +1,33 @@
-"""Exact proposals: single changes are scored one by one, an integer program combines them, the supernet re-ranks.
+"""Search by integer programs: single changes are scored, a program combines them, the supernet re-ranks.
 
-The way of Molchanov et al., "LANA: Latency Aware Network Acceleration", ECCV 2022, and of Bercovich et al., "Puzzle:
-Distillation-Based NAS for Inference-Optimized LLMs", 2024: the loss of a network is taken for the sum of what each
-choice of each layer costs alone, which makes the best network under limits an integer program. Where we differ:
+After Molchanov et al., "LANA: Latency Aware Network Acceleration", ECCV 2022, and Bercovich et al., "Puzzle:
+Distillation-Based NAS for Inference-Optimized LLMs", 2024: the loss of a network is approximated by the sum of the
+effects of its choices, so that the best network under limits is an integer program. Differences:
 
-- Costs do not add up, so they are linearised around the best architecture known, by each metric's own model of whole
-  networks. The truth is asked about each solution; by how much the linear costs were wrong there corrects the budget,
-  and the program is solved anew, ``solves`` times at most.
-- Losses do not add up either. Every proposal is evaluated, and after each round the parts are fitted anew to all
-  results by ridge regression. A share of the proposals is best in parts drawn from the posterior instead, as in
-  Baptista and Poloczek, "Bayesian Optimization of Combinatorial Structures", ICML 2018.
-- The reference, from which single changes are scored, is the largest network only where that meets the limits; else
-  the largest that does of networks whose genes all have shrunk by about the same share of their options.
+- Costs are linearised around the best architecture, by each metric's own model of whole networks. The error of the
+  linear costs at a solution corrects the budget, and the program is solved again, at most ``solves`` times.
+- Every proposal is evaluated, and after each round the effects are fitted to all results by ridge regression. A share
+  of the proposals is best for effects drawn from the posterior, as in Baptista and Poloczek, "Bayesian Optimization of
+  Combinatorial Structures", ICML 2018.
+- Single changes start from the largest network if it meets the limits, else from the largest feasible one of networks
+  whose genes have shrunk by about the same share of their options.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nas_core.checks import Range, check_fields
+from nas_core.errors import ConfigError
 from nas_core.search.strategies.additive import AdditiveFit, LinearCosts, Variables
-from nas_core.search.strategies.informed import InformedStrategy
-from nas_core.search.strategies.milp_config import MILPConfig
-from nas_core.search.strategies.program import Program
+from nas_core.search.strategies.base import Strategy
 from nas_core.search.strategies.proposals import row_keys
 from nas_core.space.slots import ABSENT, Rows
 
@@ -36,18 +36,122 @@ _log = logging.getLogger(__name__)
 Numbers = NDArray[np.float64]
 
 SHARES = 257
-"""Shares of the options, from all to the smallest alone, at which a reference within the limits is looked for."""
+"""Number of networks between the largest and the smallest among which the reference is searched."""
 GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
-"""Steps of this share of a circle never come close to where they were."""
+"""Offsets by multiples of the golden ratio, modulo 1, are spread evenly."""
 BAD = 0.5
-"""What is farther from the best result than this share of the median's distance counts as being so far: the parts are
-wanted where good architectures are, and one that learned nothing would decide them all."""
+"""Results are clipped at this share of the way from the best to the median result."""
 MUTATED = 0.1
-"""What programs do not give is filled with children of the best, each gene replaced with this probability."""
+"""Probability of replacing each gene in children that fill up the proposals."""
+DIGITS = 9
+"""Decimals of coefficients, which are at most 1: smaller differences are below the solver's tolerance."""
 
 
-class MILP(InformedStrategy):
-    """Search by integer programs with hard constraints, behind ask/tell; the module lists what is ours."""
+_RANGES = {
+    "evaluations": Range(2),
+    "single_changes": Range(0),
+    "per_round": Range(1),
+    "explore": Range(0, 1),
+    "solves": Range(1),
+    "nodes": Range(1),
+    "gap": Range(0, 1),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MILPConfig:
+    """Settings of the search by integer programs.
+
+    Raises:
+        ConfigError: a value is out of range, or there are more single changes than evaluations.
+    """
+
+    evaluations: int = 300
+    """Largest number of architectures."""
+    single_changes: int = 60
+    """Largest number of architectures that differ from the reference in one gene, those first that save most."""
+    per_round: int = 10
+    """Proposals between two fits of the additive model."""
+    explore: float = 0.6
+    """Share of the proposals that are best for a model drawn from the posterior."""
+    solves: int = 8
+    """Largest number of integer programs for one proposal, each with a corrected budget."""
+    nodes: int = 500
+    """Largest number of nodes of branch and bound; a cap on time would not be reproducible."""
+    gap: float = 0.01
+    """Relative optimality gap; 0 is slower."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, ranges=_RANGES)
+        if self.single_changes >= self.evaluations:
+            raise ConfigError(
+                f"single_changes is {self.single_changes} and evaluations {self.evaluations}, which leaves nothing for"
+                " the reference; give fewer single changes"
+            )
+
+
+class Program:
+    """Integer program that chooses an option of each gene with the smallest sum of effects, by ``scipy.optimize.milp``.
+
+    Args:
+        nodes: largest number of nodes of branch and bound.
+        gap: relative optimality gap.
+    """
+
+    def __init__(self, variables: Variables, nodes: int, gap: float) -> None:
+        self.variables, self.nodes, self.gap = variables, nodes, gap
+        self._one, self._sums = self._structure()
+
+    def _structure(self) -> tuple[Numbers, Numbers]:
+        """Return coefficients ``(slots, V)`` and right sides ``(slots,)``: one option in each existing slot."""
+        variables, slots = self.variables, self.variables.slots
+        one = np.zeros((slots.count, variables.count))
+        one[variables.slot_of, np.arange(variables.count)] = 1.0
+        sums = np.ones(slots.count)
+        for choice, columns in zip(slots.choices, slots.columns, strict=True):
+            if choice.per is None:
+                continue
+            start = variables.starts[slots.depth_column(choice.per)]
+            for layer, slot in enumerate(range(columns.start, columns.stop)):
+                sums[slot] = 0.0
+                for index, depth in enumerate(variables.space.choice(choice.per).options[0]):
+                    one[slot, start + index] -= float(int(depth) > layer)
+        return one, sums
+
+    def solve(self, parts: Numbers, costs: Numbers, budgets: Numbers, without: Sequence[Numbers]) -> Rows | None:
+        """Return the row ``(1, slots)`` with the smallest sum of ``parts`` (V,); None if none is within the budgets.
+
+        Args:
+            costs: ``(limits, V)``.
+            budgets: largest sum of each cost ``(limits,)``.
+            without: variables ``(V,)`` of excluded architectures.
+        """
+        from scipy.optimize import Bounds, LinearConstraint, milp  # takes as long to import as torch
+
+        scale = np.maximum(np.abs(costs).max(1, initial=0.0), 1e-12)
+        rows, low, high = [self._one], [self._sums], [self._sums]
+        if len(costs):
+            rows.append(np.round(costs / scale[:, None], DIGITS))
+            low.append(np.full(len(costs), -np.inf))
+            high.append(budgets / scale)
+        if without:
+            cuts = np.array(without)
+            rows.append(cuts)
+            low.append(np.full(len(cuts), -np.inf))
+            high.append(cuts.sum(1) - 1.0)
+        scale_parts = float(np.abs(parts).max(initial=0.0)) or 1.0
+        solution = milp(
+            np.round(parts / scale_parts, DIGITS),
+            integrality=np.ones(self.variables.count),
+            bounds=Bounds(0, 1),
+            constraints=LinearConstraint(np.concatenate(rows), np.concatenate(low), np.concatenate(high)),
+            options={"node_limit": self.nodes, "mip_rel_gap": self.gap},
+        )
+        return None if solution.x is None else self.variables.row(solution.x)
+
+
+class MILP(Strategy):
+    """Search by integer programs with hard constraints; the module lists the differences to the papers."""
 
     config: MILPConfig
     name: ClassVar[str] = "milp"
@@ -76,22 +180,22 @@ class MILP(InformedStrategy):
         if count <= 0:
             return None
         rows, values = self._evaluated()
-        if len(np.unique(values)) < 2:  # nothing to learn from yet
+        if len(np.unique(values)) < 2:  # too few results to fit
             return self.proposals.initial(self.rng, count, set(self._members))
         return self._solved(rows, values, count)
 
     # -- single changes ----------------------------------------------------------------------------------------------
 
     def _single_changes(self) -> Rows:
-        """The reference, then what differs from it in one gene, those first that save most."""
-        reference = self._found_reference()
+        """Return the reference, then its single changes, those first that save most."""
+        reference = self._find_reference()
         self._reference = [int(option) for option in reference[0]]
         slots, variables = self.space.slots, self._variables
         here = slots.canonical(reference)
         changed = np.repeat(reference, variables.count, axis=0)
         changed[np.arange(variables.count), variables.slot_of] = variables.option_of
-        own = reference[0, variables.slot_of] == variables.option_of
-        apart = ~own & (here[0, variables.slot_of] != ABSENT)
+        unchanged = reference[0, variables.slot_of] == variables.option_of
+        apart = ~unchanged & (here[0, variables.slot_of] != ABSENT)
         rows = slots.canonical(changed[apart])
         saved = np.zeros(len(rows))
         for constraint in self.proposals.constraints:
@@ -109,13 +213,8 @@ class MILP(InformedStrategy):
         )  # fmt: skip
         return np.concatenate([here, chosen])
 
-    def _found_reference(self) -> Rows:
-        """The largest architecture within the limits of those with about the same share of each gene's options, with
-        an option in every slot ``(1, slots)``.
-
-        Raises:
-            InfeasibleError: nothing meets the limits.
-        """
+    def _find_reference(self) -> Rows:
+        """Return the largest feasible architecture ``(1, slots)`` with about the same share of each gene's options."""
         slots = self.space.slots
         ordered = [np.argsort([choice.code(option) for option in options], kind="stable")
                    for choice in slots.choices for options in choice.options]  # fmt: skip
@@ -130,12 +229,11 @@ class MILP(InformedStrategy):
         return self._filled(self.proposals.initial(self.rng, 1, set()), whole[:1])
 
     def _filled(self, row: Rows, by: Rows) -> Rows:
-        """The row with an option in every slot, those of ``by`` where a layer does not exist."""
+        """Return the row with the options of ``by`` for absent layers."""
         return np.where(row == ABSENT, by, row).astype(np.int16)
 
     def _smaller(self, here: Rows, rows: Rows) -> Numbers:
-        """How much smaller the rows are without limits that would tell: the sum of what their options have shrunk by,
-        each as a share of its gene's largest."""
+        """Return the sum over genes of the decrease of each row, relative to the gene's largest option."""
         codes = self.space.slots.codes(np.concatenate([here, rows])).astype(np.float64)
         largest = np.maximum(np.abs(self.space.slots.codes(self.space.slots.extreme(np.argmax)[None])[0]), 1e-9)
         smaller: Numbers = ((codes[:1] - codes[1:]) / largest).sum(1)
@@ -149,7 +247,7 @@ class MILP(InformedStrategy):
         return AdditiveFit(self._variables, rows, np.minimum(values, worst) if worst > best else values)
 
     def _solved(self, rows: Rows, values: Numbers, count: int) -> Rows:
-        """The next proposals: solutions of integer programs, and where they do not suffice, children of the best."""
+        """Return solutions of integer programs, filled up with children of the best."""
         fit = self._fitted(rows, values)
         reference = np.array([self._reference], np.int16)
         good = rows[self.proposals.feasible(rows)]
@@ -180,11 +278,8 @@ class MILP(InformedStrategy):
         budgets: Numbers,
         taken: set[bytes],
     ) -> tuple[Rows | None, Numbers]:
-        """A new architecture within the limits, and the budgets as its error corrects them; None if none was found.
-
-        The architecture is added to ``taken``.
-        """
-        without: list[Numbers] = []  # few: programs that have to leave out all that is known take ten times as long
+        """Return a new feasible architecture, or None, and the corrected budgets; add it to ``taken``."""
+        without: list[Numbers] = []  # of this call: excluding all evaluated architectures is ten times slower
         for _ in range(self.config.solves):
             row = self._program.solve(parts, costs.parts, budgets - costs.constant, without)
             self._counts["programs"] += 1

@@ -1,14 +1,13 @@
-"""Evolution of a whole Pareto front: one search for all trade-offs between several metrics.
+"""NSGA-II: evolution of a whole Pareto front.
 
-NSGA-II: Deb et al., "A Fast and Elitist Multiobjective Genetic Algorithm: NSGA-II", IEEE TEC 6(2), 2002. Parents and
-children are sorted into fronts, the first ones survive, and of the front that fits only in part its loneliest members.
-Where we differ:
+Deb et al., "A Fast and Elitist Multiobjective Genetic Algorithm: NSGA-II", IEEE TEC 6(2), 2002. Parents and children
+are sorted into fronts; the first fronts survive, and of the last one that fits only in part its loneliest members.
+Differences:
 
-- Children come from mutation or from crossover of the space's genes, as in HAT's evolution, not from real-coded
-  operators; nothing is proposed twice.
-- What is predicted to violate a limit is not asked for. Limits that a told metric violates nevertheless follow the
-  paper's constrained domination (which is Optuna's rule too): feasible before infeasible, then least violation.
-- Results that are there before the first population compete with its members.
+- Children come from mutation or crossover of genes as in HAT's evolution, and no architecture is proposed twice.
+- Architectures with a predicted violation of a limit are not proposed. Violations of evaluated metrics follow the
+  paper's constrained domination.
+- Results that precede the first population compete with its members.
 - Failed evaluations leave the population.
 """
 
@@ -20,17 +19,18 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nas_core.checks import Range, check_fields
 from nas_core.errors import ConfigError
 from nas_core.search.constraints import Constraint, Limits, violation
 from nas_core.search.journal import plain_metrics
 from nas_core.search.strategies.base import Strategy
-from nas_core.search.strategies.dominance import best_first, fronts
 from nas_core.search.strategies.proposals import row_keys
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.slots import Rows
 
+Array = NDArray[np.float64]
 _RANGES = {
     "iterations": Range(1),
     "population": Range(2),
@@ -42,24 +42,22 @@ _RANGES = {
 
 @dataclass(frozen=True, kw_only=True)
 class MultiObjectiveConfig:
-    """Settings of the evolution of a front; the defaults evaluate as many architectures as HAT's evolution.
+    """Settings of NSGA-II; the defaults evaluate as many architectures as HAT's evolution.
 
     Raises:
-        ConfigError: a value out of range.
+        ConfigError: a value is out of range.
     """
 
     iterations: int = 30
     """Populations that are scored, the random first one included."""
     population: int = 100
-    """Members that survive and have children; so many are in the first population. As many children are made, where
-    their numbers are not given: half of them by mutation, half by crossover."""
+    """Members that survive and have children; by default there are as many children, half of them by mutation."""
     mutations: int = 50
     """Children by mutation in each generation."""
     crossovers: int = 50
     """Children by crossover in each generation."""
     mutation_prob: float = 0.1
-    """Probability with which mutation replaces each gene by a uniform draw from its options; with HAT's 0.3 the front
-    stays further back."""
+    """Probability with which mutation replaces each gene by a uniform draw from its options."""
 
     def __post_init__(self) -> None:
         check_fields(self, ranges=_RANGES)
@@ -68,10 +66,10 @@ class MultiObjectiveConfig:
 
     @classmethod
     def of(cls, **given: Any) -> MultiObjectiveConfig:
-        """Settings of which only some are given: the numbers of children that are not follow from the population.
+        """Return settings of which some are given; missing numbers of children follow from the population.
 
         Raises:
-            ConfigError: a value out of range.
+            ConfigError: a value is out of range.
         """
         population = given.get("population")
         if isinstance(population, int) and population > 0:
@@ -80,13 +78,12 @@ class MultiObjectiveConfig:
 
 
 class MultiObjectiveEvolution(Strategy):
-    """NSGA-II with hard constraints, behind ask/tell; the module lists what is ours.
+    """NSGA-II with hard constraints; the module lists the differences to the paper.
 
-    A result must have all objectives, or it counts as failed; one that is limited need not be told, its prediction
-    then stands for it.
+    A result without an objective is a failure; the prediction of a limited metric replaces a missing one.
 
     Args:
-        objectives: metrics to minimise together. :meth:`best` is the least of the first.
+        objectives: metrics to minimise together; :meth:`best` is by the first.
     """
 
     config: MultiObjectiveConfig
@@ -139,7 +136,7 @@ class MultiObjectiveEvolution(Strategy):
         return {**super().describe(), "objectives": list(self._objectives)}
 
     def best(self) -> tuple[Architecture, float] | None:
-        """The member with the least first objective, those within the limits first; None while there is none."""
+        """Return the member with the smallest first objective, feasible ones first; None if there is none."""
         members = [key for key in self._members if key in self._vectors]
         if not members:
             return None
@@ -147,11 +144,11 @@ class MultiObjectiveEvolution(Strategy):
         return self._values([key])[0], self._scores[key]
 
     def front(self) -> list[tuple[Architecture, tuple[float, ...]]]:
-        """The members that no other beats, with their objectives, by the first."""
+        """Return the Pareto front of the members with their objectives, by the first."""
         keys = [key for key in self._members if key in self._vectors]
         if not keys:
             return []
-        places = np.flatnonzero(fronts(*self._judged(keys)) == 0)
+        places = np.flatnonzero(fronts(*self._vectors_of(keys)) == 0)
         first = sorted((keys[place] for place in places), key=self._vectors.__getitem__)
         return list(zip(self._values(first), map(self._vectors.__getitem__, first), strict=True))
 
@@ -174,24 +171,24 @@ class MultiObjectiveEvolution(Strategy):
             return None
         pool = [key for key in (*self._parents, *self._children) if key in self._vectors]
         if pool:
-            self._parents = [pool[place] for place in best_first(*self._judged(pool))[: self.config.population]]
+            self._parents = [pool[place] for place in best_first(*self._vectors_of(pool))[: self.config.population]]
             rows = np.concatenate(self._offspring(self._rows(self._parents)))
-        else:  # the first generation, or all have failed so far
+        else:  # the first generation, or all evaluations failed
             rows = self.proposals.initial(self.rng, self.config.population, set(self._members))
         before = [] if self.generation else list(self._vectors)
         self._children = list(dict.fromkeys([*row_keys(rows), *before]))
         return rows
 
-    def _judged(self, keys: Sequence[bytes]) -> tuple[np.ndarray[Any, np.dtype[np.float64]], ...]:
-        """Objectives ``(n, m)`` and violations ``(n,)``."""
+    def _vectors_of(self, keys: Sequence[bytes]) -> tuple[Array, Array]:
+        """Return objectives ``(n, m)`` and violations ``(n,)``."""
         return np.array([self._vectors[key] for key in keys]), np.array([self._outside[key] for key in keys])
 
     def _offspring(self, parents: Rows) -> tuple[Rows, Rows]:
-        """Children whose parents won tournaments of two; parents are sorted, so the lower index wins."""
+        """Return children by mutation and by crossover, whose parents won tournaments of two."""
         taken, count = set(self._members), len(parents)
 
         def winners(k: int) -> Rows:
-            won: Rows = parents[self.rng.integers(count, size=(2, k)).min(0)]
+            won: Rows = parents[self.rng.integers(count, size=(2, k)).min(0)]  # parents are sorted
             return won
 
         def mutated(k: int) -> Rows:
@@ -221,3 +218,48 @@ class MultiObjectiveEvolution(Strategy):
                 self._vectors[key] = tuple(float(value) for value in vector)
                 self._outside[key] = math.inf if outside is None else float(outside)
         self._parents, self._children = self._keys(state["parents"]), self._keys(state["children"])
+
+
+def fronts(values: Array, outside: Array) -> NDArray[np.int64]:
+    """Return the index of the front of each vector ``(n,)``, by non-dominated sorting (III.A, VI.A).
+
+    Args:
+        values: ``(n, m)``, finite, minimised.
+        outside: violation of the limits ``(n,)``; a smaller one dominates.
+    """
+    at_most = np.ones((len(values), len(values)), np.bool_)
+    for column in values.T:
+        at_most &= column[:, None] <= column[None, :]
+    less, equal = outside[:, None] < outside[None, :], outside[:, None] == outside[None, :]
+    beats = less | (equal & at_most & ~at_most.T)
+    front = np.full(len(values), -1, np.int64)
+    beaten_by = beats.sum(0)
+    level = 0
+    while (left := front < 0).any():
+        first = left & (beaten_by == 0)
+        front[first] = level
+        beaten_by -= beats[first].sum(0)
+        level += 1
+    return front
+
+
+def crowding(values: Array) -> Array:
+    """Return the crowding distance ``(n,)`` of the vectors of one front (III.B)."""
+    distance = np.zeros(len(values))
+    for column in values.T:
+        order = np.argsort(column, kind="stable")
+        span = column[order[-1]] - column[order[0]]
+        if span > 0:
+            distance[order[[0, -1]]] = np.inf
+            distance[order[1:-1]] += (column[order[2:]] - column[order[:-2]]) / span
+    return distance
+
+
+def best_first(values: Array, outside: Array) -> NDArray[np.int64]:
+    """Return indices ``(n,)`` by front, then by falling crowding distance, then by position."""
+    front = fronts(values, outside)
+    distance = np.zeros(len(values))
+    for level in np.unique(front):
+        distance[front == level] = crowding(values[front == level])
+    order: NDArray[np.int64] = np.lexsort((-distance, front))
+    return order

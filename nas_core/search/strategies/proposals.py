@@ -1,4 +1,4 @@
-"""Candidates that are new and feasible: capped rejection sampling on rows."""
+"""New feasible candidates by capped rejection sampling."""
 
 from __future__ import annotations
 
@@ -8,41 +8,38 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from nas_core.errors import ConfigError
 from nas_core.progress import SlowWork
 from nas_core.search.constraints import InfeasibleError, Limits, constraints_of, violation
 from nas_core.space import SearchSpace
 from nas_core.space.slots import Rows
 
 BATCH = 1024
-"""Rows drawn at once. Constant, so that what is drawn depends on the seed and not on how much is needed."""
+"""Rows drawn at once; constant, so that draws do not depend on the number of wanted rows."""
 
 SLOW_TRIES, SLOW_TRIES_EACH = 200, 10
-"""Rows that a slow constraint is asked for at most in one request, and further ones for each wanted architecture."""
+"""Largest number of predictions of a slow constraint in one request, and further ones for each wanted row."""
 
 NEAR = 32
-"""How many of the closest candidates are kept to walk towards the feasible region."""
+"""Number of the closest candidates that are kept as parents."""
 
 
 def row_keys(rows: Rows) -> list[bytes]:
-    """Each row as bytes: equal exactly for equal architectures, as rows are canonical."""
+    """Return each canonical row as bytes."""
     whole, width = np.ascontiguousarray(rows, np.int16).tobytes(), rows.shape[1] * 2
     return [whole[start : start + width] for start in range(0, len(whole), width)]
 
 
 class Proposals:
-    """Draws candidates until enough of them are distinct and feasible, or a cap is reached.
+    """Sampler of distinct feasible candidates.
 
     Args:
-        space: where candidates come from.
-        constraints: what they must meet; none accepts everything.
-        max_tries: rows drawn at most for one request (rounded up to whole batches); of a slow constraint fewer, see
+        space: search space.
+        constraints: hard limits.
+        max_tries: largest number of rows drawn for one request, rounded up to batches; fewer for slow constraints, see
             :data:`SLOW_TRIES`.
     """
 
     def __init__(self, space: SearchSpace, constraints: Limits, max_tries: int) -> None:
-        if not isinstance(space, SearchSpace):
-            raise ConfigError(f"the space is {space!r}; expected a SearchSpace, as get_space(name) gives it")
         self.space = space
         self.constraints = constraints_of(space, constraints)
         self.max_tries = max_tries
@@ -53,7 +50,7 @@ class Proposals:
         self._near_violation = np.zeros(0)
 
     def feasible(self, rows: Rows) -> NDArray[np.bool_]:
-        """Which rows meet all limits ``(n,)``."""
+        """Return a mask ``(n,)`` of the rows that meet all limits."""
         mask = np.ones(len(rows), np.bool_)
         for constraint in self.constraints:
             mask[mask] = constraint.values(rows[mask]) <= constraint.limit
@@ -66,51 +63,49 @@ class Proposals:
         taken: set[bytes],
         accept: Callable[[Rows], NDArray[np.bool_]] | None = None,
     ) -> Rows:
-        """Up to ``n`` feasible rows from ``draw``, distinct from one another and from ``taken`` (which grows by them).
+        """Return up to ``n`` distinct feasible rows, fewer after ``max_tries`` rows.
 
-        Fewer come back when ``max_tries`` rows did not hold more. ``accept`` replaces :meth:`feasible`.
+        Args:
+            draw: function of a number that returns as many rows.
+            taken: keys of rows that are not returned; it grows by the returned ones.
+            accept: replacement for :meth:`feasible`.
         """
         accept = accept or self.feasible
         most = SLOW_TRIES + SLOW_TRIES_EACH * n if any(c.together for c in self.constraints) else math.inf
         limits = " and ".join(constraint.label for constraint in self.constraints)
-        work, looked_at = SlowWork(f"looking for architectures{limits and ' within '}{limits}", n), 0
+        work, tried = SlowWork(f"looking for architectures{limits and ' within '}{limits}", n), 0
         seen = set(taken)
-        found: list[Rows] = []
+        chosen: list[Rows] = []
         missing = n
         for _ in range(0, self.max_tries if n > 0 else 0, BATCH):
             rows = draw(BATCH)
             fresh = [index for index, key in enumerate(row_keys(rows)) if key not in seen and not seen.add(key)]  # type: ignore[func-returns-value]
             for part in self._parts(rows[fresh], missing):
-                good = accept(part)
-                self.tried += len(part)
-                looked_at += len(part)
-                self.accepted += int(good.sum())
-                found.append(part[good][:missing])
-                missing -= len(found[-1])
-                work.advance(n - missing, f" among {looked_at}")
-                if not missing or looked_at >= most:
+                if not missing or tried >= most:
                     break
-            if not missing or looked_at >= most:
+                good = accept(part)
+                tried += len(part)
+                self.accepted += int(good.sum())
+                chosen.append(part[good][:missing])
+                missing -= len(chosen[-1])
+                work.advance(n - missing, f" among {tried}")
+            if not missing or tried >= most:
                 break
-        chosen = np.concatenate(found) if found else self.space.slots.empty()
-        taken.update(row_keys(chosen))
-        return chosen
+        self.tried += tried
+        rows = np.concatenate(chosen) if chosen else self.space.slots.empty()
+        taken.update(row_keys(rows))
+        return rows
 
     def _parts(self, rows: Rows, wanted: int) -> Iterator[Rows]:
-        """The rows, as many at a time as all constraints want; where one is slow, no more than are wanted."""
+        """Split rows into parts: for a slow constraint, of at most the wanted number."""
         slow = [constraint.together for constraint in self.constraints if constraint.together]
         step = min([*slow, wanted]) if slow else max(1, len(rows))
         return (rows[start : start + step] for start in range(0, len(rows), step))
 
     def initial(self, rng: np.random.Generator, n: int, taken: set[bytes]) -> Rows:
-        """Up to ``n`` feasible rows, random as far as the cap allows.
+        """Return up to ``n`` feasible rows, each gene drawn uniformly.
 
-        Each gene is drawn uniformly (HAT's way). When too few of these are feasible, the rest is reached by small
-        mutations: of the feasible ones found, or, while there are none, of the candidates closest to the limits, the
-        smallest network among them. So a limit that hardly any architecture meets still gives a population.
-
-        Raises:
-            InfeasibleError: nothing at all was found; it tells acceptance rate, bounds and closest candidate.
+        If too few are feasible, the others are small mutations of feasible rows, or of the rows closest to the limits.
         """
         self._near, self._near_violation = self.space.slots.empty(), np.zeros(0)
         self._look_at(self.space.rows([self.space.smallest()]))
@@ -137,7 +132,7 @@ class Proposals:
         return found
 
     def _look_at(self, rows: Rows) -> NDArray[np.bool_]:
-        """Feasibility ``(n,)``, remembering bounds and the closest candidates on the way."""
+        """Return the mask of feasible rows ``(n,)``, and keep the smallest values and the closest rows."""
         values = [constraint.values(rows) for constraint in self.constraints]
         good = np.ones(len(rows), np.bool_)
         for constraint, value in zip(self.constraints, values, strict=True):

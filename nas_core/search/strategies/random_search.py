@@ -1,4 +1,4 @@
-"""Random search under constraints: the baseline every other strategy has to beat."""
+"""Random search under constraints, the baseline of all strategies."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class RandomConfig:
     """Settings of random search.
 
     Raises:
-        ConfigError: a value out of range.
+        ConfigError: a value is out of range.
     """
 
     evaluations: int = 3025
-    """Architectures asked for; the default is what HAT's evolution needs at most."""
+    """Number of architectures; default: the largest number of HAT's evolution."""
     batch: int = 125
     """Architectures drawn at once."""
 
@@ -28,12 +28,12 @@ class RandomConfig:
 
 
 class RandomSearch(Strategy):
-    """Distinct feasible architectures, each gene drawn uniformly, without regard to results."""
+    """Random search: distinct feasible architectures, each gene drawn uniformly."""
 
     config: RandomConfig
     barrier: ClassVar[bool] = False
     name: ClassVar[str] = "random"
-    purpose: ClassVar[str] = "the baseline: what chance finds under the same limits"
+    purpose: ClassVar[str] = "random architectures, the baseline under the same limits"
     config_class: ClassVar[type[Any]] = RandomConfig
     budget_told: ClassVar[str] = "{evaluations}"
 

@@ -1,8 +1,7 @@
-"""Which of two architectures is better: gradient-boosted trees on their encodings.
+"""Pairwise ranking of architectures by gradient-boosted trees on their encodings.
 
-Hu et al., "RankNAS: Efficient Neural Architecture Search by Pairwise Ranking", EMNLP 2021: searching needs the order of
-architectures alone, and a classifier of pairs learns it from fewer evaluations than a regression of values. (Its
-released code regresses; both are here.)
+Hu et al., "RankNAS: Efficient Neural Architecture Search by Pairwise Ranking", EMNLP 2021. The released code of the
+paper is a regression, which is available too.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ OBJECTIVES = ("pairwise", "regression")
 
 
 class Ranker(Protocol):
-    """Orders architectures: a smaller score is a smaller value of what was learned."""
+    """Model that orders architectures: smaller scores are smaller values."""
 
     def fit(self, rows: Rows, values: Array) -> None:
-        """Learn from rows ``(n, slots)`` and their values ``(n,)``, from nothing whatever was fitted before."""
+        """Fit rows ``(n, slots)`` and their values ``(n,)`` anew."""
 
     def score(self, rows: Rows) -> Array:
-        """``(n,)``."""
+        """Return scores ``(n,)``."""
 
 
 _RANGES = {
@@ -46,56 +45,57 @@ _RANGES = {
 
 @dataclass(frozen=True, kw_only=True)
 class RankerConfig:
-    """Settings of :class:`BoostedRanker`; smaller trees than in RankNAS's released code (depth 6, 30
-    leaves, 100 rounds), which order HAT's latency tables better at any number of measurements.
+    """Settings of :class:`BoostedRanker`.
+
+    The trees are smaller than in RankNAS's released code (depth 6, 30 leaves, 100 rounds): they order HAT's latency
+    tables better.
 
     Raises:
-        ConfigError, UnknownChoiceError: a value out of range.
+        ConfigError, UnknownChoiceError: a value is out of range.
     """
 
     objective: str = field(default=OBJECTIVES[0], metadata={"choices": OBJECTIVES})
     """pairwise: logistic loss of all pairs; regression: squared error of the values."""
     encoding: str = field(default="layers", metadata={"choices": tuple(ENCODINGS)})
-    """What of an architecture is seen, see :mod:`nas_core.space.encoding`; RankNAS sees the ``summary``, means over
-    layers."""
+    """Encoding of architectures, see :mod:`nas_core.space.encoding`; RankNAS uses the ``summary``."""
     rounds: int = 60
-    """Trees."""
+    """Number of trees."""
     learning_rate: float = 0.1
     """Weight of each tree."""
     max_depth: int = 4
-    """Depth of a tree at most."""
+    """Largest depth of a tree."""
     leaves: int = 8
-    """Leaves of a tree at most."""
+    """Largest number of leaves of a tree."""
     min_leaf: int = 5
-    """Architectures in a leaf, at least."""
+    """Smallest number of architectures in a leaf."""
     members: int = 5
-    """Models averaged, each with random halves of the features in its nodes and 80 % of the architectures in its
-    trees: a single small model gives many architectures one score."""
+    """Number of averaged models, each with random halves of the features in its nodes and 80 % of the architectures in
+    its trees."""
 
     def __post_init__(self) -> None:
         check_fields(self, "a ranker", _RANGES)
 
 
 class BoostedRanker:
-    """LightGBM with a pairwise logistic objective, or with its squared error. Equal data give equal trees."""
+    """LightGBM with a pairwise logistic objective or squared error, deterministic."""
 
     def __init__(self, space: SearchSpace, config: RankerConfig | None = None, seed: int = 0) -> None:
         self.space, self.config, self.seed = space, config or RankerConfig(), seed
         self._boosters: list[Any] = []
 
     def fit(self, rows: Rows, values: Array) -> None:
-        """Learn from rows ``(n, slots)`` and their values ``(n,)``.
+        """Fit rows ``(n, slots)`` and their values ``(n,)``.
 
         Raises:
-            DataError: fewer than two different values.
+            DataError: there are fewer than two different values.
         """
-        self.fit_features(self._features(rows), values)
+        self.fit_features(self.space.encode_rows(rows, self.config.encoding), values)
 
     def score(self, rows: Rows) -> Array:
-        return self.score_features(self._features(rows))
+        return self.score_features(self.space.encode_rows(rows, self.config.encoding))
 
     def fit_features(self, features: Array, values: Array) -> None:
-        """From encodings ``(n, F)``, where architectures are known by them alone, as in HAT's latency tables."""
+        """Fit encodings ``(n, F)``, as of HAT's latency tables, and values ``(n,)``."""
         import lightgbm
 
         values = np.asarray(values, np.float64)
@@ -125,22 +125,20 @@ class BoostedRanker:
         ]
 
     def score_features(self, features: Array) -> Array:
-        """``(n,)``."""
+        """Return scores ``(n,)`` of encodings ``(n, F)``."""
         if not self._boosters:
             raise ConfigError("this ranker was not fitted; call fit first")
         if not len(features):
             return np.zeros(0)
-        seen = np.asarray(features, np.float64)
-        mean: Array = np.mean([booster.predict(seen, num_threads=1) for booster in self._boosters], 0)
-        return mean
-
-    def _features(self, rows: Rows) -> Array:
-        return self.space.encode_rows(rows, self.config.encoding).astype(np.float64)
+        features = np.asarray(features, np.float64)
+        return np.asarray(np.mean([booster.predict(features, num_threads=1) for booster in self._boosters], 0))
 
 
 def pairwise_gradients(values: Array) -> Callable[[Array, Any], tuple[Array, Array]]:
-    """LightGBM's objective: the mean over all pairs with different values of log(1 + exp(-(f_a - f_b))), value a being
-    the larger one; gradients and the diagonal of the Hessian ``(n,)`` times n, so that leaves see numbers near 1."""
+    """Return LightGBM's objective for the mean of log(1 + exp(-(f_a - f_b))) over all pairs with value a above value b.
+
+    Gradients and the diagonal of the Hessian ``(n,)`` are multiplied by n.
+    """
     order = np.sign(values[:, None] - values[None, :]).astype(np.float32)
     pairs = np.maximum(np.abs(order).sum(1), 1).astype(np.float64)
 
@@ -155,51 +153,11 @@ def pairwise_gradients(values: Array) -> Callable[[Array, Any], tuple[Array, Arr
 
 
 def tau_importance(features: Array, values: Array) -> Array:
-    """|Kendall's tau| between each feature ``(n, F)`` and the values ``(n,)``: RankNAS's importance ``(F,)``; 0 for a
-    feature that never varies."""
-    from scipy.stats import kendalltau  # seconds on a slow disk, which a tuner of NNI has not got when it starts
+    """Return |Kendall's tau| ``(F,)`` between features ``(n, F)`` and values ``(n,)``, 0 for constant features."""
+    from scipy.stats import kendalltau  # slow to import
 
     taus = [
         0.0 if np.ptp(column) == 0 else abs(float(np.nan_to_num(kendalltau(column, values).statistic)))
         for column in np.asarray(features, np.float64).T
     ]
     return np.array(taus)
-
-
-def permutation_importance(
-    ranker: Ranker,
-    space: SearchSpace,
-    rows: Rows,
-    values: Array,
-    seed: int = 0,
-    repeats: int = 10,
-) -> Array:
-    """How many more of the pairs are ordered wrongly when one gene is shuffled between architectures ``(choices,)``.
-
-    ``rows`` and ``values`` are held out: not what the ranker learned from.
-    """
-    stream = np.random.default_rng(seed)
-    right = _ordered(ranker.score(rows), values)
-    losses = []
-    for columns in space.slots.columns:
-        found = []
-        for _ in range(repeats):
-            shuffled = rows.copy()
-            shuffled[:, columns] = rows[stream.permutation(len(rows))][:, columns]
-            found.append(right - _ordered(ranker.score(_repaired(space, shuffled, rows)), values))
-        losses.append(float(np.mean(found)))
-    return np.array(losses)
-
-
-def _repaired(space: SearchSpace, shuffled: Rows, rows: Rows) -> Rows:
-    """After depths or layers moved between architectures: layers that came without options take their old ones, or the
-    first, and layers that do not exist lose theirs."""
-    filled = np.where(shuffled < 0, np.maximum(rows, 0), shuffled).astype(np.int16)
-    return space.slots.canonical(filled)
-
-
-def _ordered(scores: Array, values: Array) -> float:
-    """Share of the pairs with different values that the scores order rightly; ties count half."""
-    larger = values[:, None] > values[None, :]
-    gaps = scores[:, None] - scores[None, :]
-    return float(((gaps > 0) + 0.5 * (gaps == 0))[larger].mean()) if larger.any() else 0.5

@@ -1,56 +1,120 @@
-"""RankNAS: learn to rank from few evaluations, drop what does not matter, search in the ranking, look at the best.
+"""RankNAS: learn to rank from few evaluations, prune genes, search in the ranking, evaluate the best.
 
-Hu et al., "RankNAS: Efficient Neural Architecture Search by Pairwise Ranking", EMNLP 2021, and its use in Liu et al.,
-"Neural Architecture Search on Efficient Transformers and Beyond", 2022, 3.1.2. Where we differ, or had to choose:
+Hu et al., "RankNAS: Efficient Neural Architecture Search by Pairwise Ranking", EMNLP 2021, and Liu et al., "Neural
+Architecture Search on Efficient Transformers and Beyond", 2022, 3.1.2. Differences and choices:
 
-- Genes that matter are known by |Kendall's tau|, as in the released code: with the metric over what was evaluated, and
-  with each limited metric (latency, parameters) over predictions for random architectures. The most important ones for
-  either stay free (the papers list five for accuracy and five for efficiency, and do not say how they are joined). The
-  others are set to the options that are most frequent among the best-ranked random architectures (the papers do not say
-  to what).
-- The evaluations of what a ranking proposes join the training data and the ranking is learned anew, ``rankings`` times.
-- Rejection sampling is capped, as everywhere here; the released loops are not.
+- Importance of a gene is |Kendall's tau|, as in the released code: with the metric over evaluations, and with each
+  limited metric over predictions for random architectures. The most important genes for either stay free; the papers
+  list five for accuracy and five for efficiency. The others get the most frequent options of the best-ranked random
+  architectures.
+- The ranking is learned ``rankings`` times, each time from all evaluations.
+- Rejection sampling is capped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nas_core.search.constraints import Limits
+from nas_core.checks import Range, check_fields
+from nas_core.errors import ConfigError
+from nas_core.search.constraints import Constraint, Limits
 from nas_core.search.strategies.additive import estimated
-from nas_core.search.strategies.gene_importance import (
-    Importance,
-    importance_of,
-    limit_importance,
-    most_important,
-)
-from nas_core.search.strategies.informed import InformedStrategy
+from nas_core.search.strategies.base import Strategy
 from nas_core.search.strategies.proposals import Proposals, row_keys
-from nas_core.search.strategies.ranker import BoostedRanker, Ranker, RankerConfig
-from nas_core.search.strategies.ranknas_config import PRUNE_BY, RankNASConfig
+from nas_core.search.strategies.ranker import BoostedRanker, Ranker, RankerConfig, tau_importance
 from nas_core.space import SearchSpace
 from nas_core.space.slots import Rows
 
 FREQUENT = 0.05
-"""Share of the random architectures whose options are counted for genes that do not matter."""
+"""Share of the best-ranked random architectures that decide the options of pruned genes."""
+PREDICTED = 1000
+"""Random architectures for the importance of genes for a limit, whose standard error is then about 0.02."""
+LEAST = 1e-9
+"""Smallest importance of a gene that stays free."""
+
+Importance = dict[str, dict[str, float]]
+"""Metric -> gene -> |Kendall's tau| between the two, the largest first."""
 
 
-class RankNAS(InformedStrategy):
-    """RankNAS with hard constraints, behind ask/tell; the module lists what is ours.
+PRUNE_BY = ("metric-and-limits", "metric")
+"""Metrics whose most important genes stay free."""
+RANKERS = ("boosted", "regression", "nn-former", "improvement")
+"""Trees on pairs, trees on values, a network on graphs, expected improvement by graph statistics."""
 
-    Args:
-        ranker: makes what orders architectures, from the space and a seed; default: what ``config.ranker`` names. One
-            of another kind has to be told by name in ``ranker_name``, so that a saved search is not continued with
-            another one.
+_RANGES = {
+    "samples": Range(2),
+    "rankings": Range(1),
+    "per_ranking": Range(1),
+    "explore": Range(0, 1),
+    "keep_genes": Range(0),
+    "candidates": Range(10),
+    "generations": Range(0),
+    "parents": Range(2),
+    "children": Range(1),
+    "mutation_prob": Range(0, 1, without=(0,)),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankNASConfig:
+    """Settings of RankNAS.
 
     Raises:
-        ConfigError: no graph reader takes architectures of this space, which ``ranker: nn-former`` and ``improvement``
-            need.
+        ConfigError, UnknownChoiceError: a value is out of range.
+    """
+
+    samples: int = 100
+    """Random architectures for the first ranking."""
+    rankings: int = 8
+    """Number of rankings, each learned from all evaluations."""
+    per_ranking: int = 25
+    """Architectures that are evaluated after each ranking."""
+    explore: float = 0.2
+    """Share of them that are children of the best evaluated architectures, whatever their rank."""
+    keep_genes: int = 5
+    """Number of genes that stay free for the metric, and as many for each limited metric; 0: all."""
+    prune_by: str = field(default=PRUNE_BY[0], metadata={"choices": PRUNE_BY})
+    """Metrics whose most important genes stay free; with ``metric``, limits do not count."""
+    candidates: int = 2000
+    """Random architectures at the start of evolution in the ranking."""
+    generations: int = 20
+    """Generations of evolution in the ranking, which need no evaluation."""
+    parents: int = 100
+    """Best-ranked architectures that have children."""
+    children: int = 400
+    """Children by mutation, and as many by crossover, in each generation of evolution in the ranking."""
+    mutation_prob: float = 0.3
+    """Probability with which mutation replaces a gene."""
+    ranker: str = field(default=RANKERS[0], metadata={"choices": RANKERS})
+    """Model that orders architectures: gradient-boosted trees on pairs (boosted) or values (regression), a network on
+    graphs (nn-former), or expected improvement by graph statistics (improvement)."""
+    trees: RankerConfig = field(default_factory=RankerConfig)
+    """Settings of the boosted trees by name, such as encoding or members; ``ranker`` sets their objective."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, ranges=_RANGES)
+        if not isinstance(self.trees, RankerConfig):
+            raise ConfigError(f"trees is {self.trees!r}; expected a RankerConfig")
+        learned = "regression" if self.ranker == "regression" else "pairwise"
+        if self.trees.objective not in (learned, RankerConfig.objective):
+            raise ConfigError(f"trees learn {self.trees.objective!r} with ranker {self.ranker!r}; give ranker alone")
+        object.__setattr__(self, "trees", replace(self.trees, objective=learned))
+
+
+class RankNAS(Strategy):
+    """RankNAS with hard constraints; the module lists the differences to the papers.
+
+    Args:
+        ranker: function of the space and a seed that returns a ranker; default: by ``config.ranker``.
+        ranker_name: name of another ranker in :meth:`describe`.
+
+    Raises:
+        ConfigError: no graph reader supports this space, which ``ranker: nn-former`` and ``improvement`` need.
     """
 
     config: RankNASConfig
@@ -75,20 +139,15 @@ class RankNAS(InformedStrategy):
         self.ranker_name = ranker_name or self.config.ranker
         self._make = ranker or self._ranker()
         self.importance: Importance = {}
-        """Metric -> gene -> importance: for the metric in the last ranking, then for what is limited."""
+        """Importance for the metric in the last ranking, then for the limited metrics."""
 
     def _ranker(self) -> Callable[[SearchSpace, int], Ranker]:
-        if self.config.ranker == "nn-former":
-            from nas_core.predictor.ranker import NNFormerRanker, check_readable  # torch, which takes seconds to import
+        if self.config.ranker in ("boosted", "regression"):
+            return lambda space, seed: BoostedRanker(space, self.config.trees, seed)
+        from nas_core.predictor.ranker import ImprovementRanker, NNFormerRanker, check_readable  # imports torch
 
-            check_readable(self.space)  # now, not after the first hundred evaluations
-            return NNFormerRanker
-        if self.config.ranker == "improvement":
-            from nas_core.predictor.ranker import ImprovementRanker, check_readable
-
-            check_readable(self.space)
-            return ImprovementRanker
-        return lambda space, seed: BoostedRanker(space, self.config.trees, seed)
+        check_readable(self.space)  # before the first evaluations
+        return NNFormerRanker if self.config.ranker == "nn-former" else ImprovementRanker
 
     @property
     def budget(self) -> int:
@@ -96,8 +155,7 @@ class RankNAS(InformedStrategy):
 
     @classmethod
     def suited(cls, config: RankNASConfig, given: Mapping[str, Any], space: SearchSpace) -> RankNASConfig:
-        """A space whose genes are mostly names (operations) is ranked by which of them are chosen. Where no gene is
-        shared by layers none is dropped: five for the metric and five for each limit are meant for shared ones."""
+        """Return settings with one-hot encodings for genes that are mostly names, and no pruning without layers."""
         genes = [choice.options[0] for choice in space.choices]
         names = sum(all(isinstance(option, str) for option in options) for options in genes)
         trees = given.get("trees") or {}
@@ -117,7 +175,7 @@ class RankNAS(InformedStrategy):
 
     @property
     def free_genes(self) -> list[str]:
-        """The genes that the last ranking left free, in the space's order; all before the first one."""
+        """Genes that were free in the last ranking, in the space's order; all before the first one."""
         names = [choice.name for choice in self.space.choices]
         if not self.importance or not self._prunes:
             return names
@@ -131,7 +189,6 @@ class RankNAS(InformedStrategy):
 
     @property
     def _limits_count(self) -> bool:
-        """Whether genes stay free for the sake of a limit."""
         limited = self.config.keep_genes > 0 and bool(self.proposals.constraints)
         return limited and self.config.prune_by == PRUNE_BY[0]
 
@@ -141,7 +198,7 @@ class RankNAS(InformedStrategy):
         if self.generation > self.config.rankings:
             return None
         rows, values = self._evaluated()
-        if len(np.unique(values)) < 2:  # nothing to learn from yet
+        if len(np.unique(values)) < 2:  # too few results to fit
             return self.proposals.initial(self.rng, self.config.per_ranking, set(self._members))
         ranker = self._make(self.space, self.seed)
         ranker.fit(rows, values)
@@ -149,7 +206,7 @@ class RankNAS(InformedStrategy):
         return self._best_ranked(ranker, self._pruning(ranker, rows, values, rough), rough)
 
     def _rough(self, rows: Rows) -> Proposals:
-        """Return proposals that ask no slow constraint, which is estimated from its values for these rows instead."""
+        """Return proposals with fast estimates of slow constraints, fitted to their values for these rows."""
         limits = self.proposals.constraints
         if not any(limit.together for limit in limits):
             return self.proposals
@@ -159,7 +216,7 @@ class RankNAS(InformedStrategy):
     def _pruning(
         self, ranker: Ranker, rows: Rows, values: NDArray[np.float64], rough: Proposals
     ) -> Callable[[Rows], Rows]:
-        """What sets the genes that do not matter to the options that the ranking prefers."""
+        """Return a function that sets pruned genes to the options that the ranking prefers."""
         limits = {name: genes for name, genes in self.importance.items() if name != self.metric}
         if self._limits_count and self._prunes and not limits:  # predictions stay the same
             others = [constraint for constraint in rough.constraints if constraint.name != self.metric]
@@ -185,8 +242,7 @@ class RankNAS(InformedStrategy):
         return pruned
 
     def _best_ranked(self, ranker: Ranker, pruned: Callable[[Rows], Rows], rough: Proposals) -> Rows:
-        """The best-ranked architectures that were not evaluated yet, by evolution in the ranking. Slow constraints are
-        asked for these alone, the best first."""
+        """Return the best-ranked new architectures, by evolution in the ranking; slow constraints are checked last."""
         config, space, rng = self.config, self.space, self.rng
         seen: dict[bytes, float] = {}
 
@@ -232,6 +288,32 @@ class RankNAS(InformedStrategy):
 
 
 def _most_frequent(column: NDArray[np.int16]) -> int:
-    """The most frequent option in a column; layers that do not exist have none."""
-    there = column[column >= 0]
-    return int(np.bincount(there).argmax()) if len(there) else 0
+    present = column[column >= 0]
+    return int(np.bincount(present).argmax()) if len(present) else 0
+
+
+def importance_of(space: SearchSpace, rows: Rows, values: NDArray[np.float64]) -> dict[str, float]:
+    """Return gene -> importance for values ``(n,)`` of rows ``(n, slots)``, the largest first; genes of layers by their
+    mean.
+    """
+    taus = tau_importance(space.encode_rows(rows).astype(np.float64), values)
+    names = [choice.name for choice in space.choices]
+    return dict(sorted(zip(names, taus.tolist(), strict=True), key=lambda pair: -pair[1]))
+
+
+def limit_importance(space: SearchSpace, constraints: Sequence[Constraint], seed: int) -> Importance:
+    """Return limited metric -> gene -> importance, from predictions for random architectures."""
+    importance: Importance = {}
+    for constraint in constraints:
+        rows = space.sample_rows(np.random.default_rng([seed, PREDICTED]), PREDICTED)
+        values = constraint.values(rows)
+        known = np.isfinite(values)
+        if known.any():
+            importance[constraint.name] = importance_of(space, rows[known], values[known])
+    return importance
+
+
+def most_important(importance: Importance, keep: int, metrics: Iterable[str]) -> set[str]:
+    """Return the union of the ``keep`` most important genes for each metric."""
+    tops = [list(importance.get(metric, {}).items())[:keep] for metric in metrics]
+    return {gene for top in tops for gene, tau in top if tau > LEAST}

@@ -1,9 +1,10 @@
-"""A strategy of which many workers have a copy each: from the same results, all of them come to the same search."""
+"""Search of several workers, each of which has a copy of the strategy."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -17,25 +18,24 @@ Openings = Mapping[int, Sequence[str]]
 
 @dataclass(frozen=True)
 class Proposal:
-    """What a worker should evaluate next, and what it has to put on record for the others."""
+    """Next architecture of a worker, and what the worker has to record."""
 
     architecture: Architecture | None
-    """None where nothing new is left."""
+    """None if no new architecture is left."""
     opened: Mapping[int, tuple[str, ...]]
-    """Generation (0 is the first) -> keys of the other architectures whose results were known when it was proposed: of
-    those generations of this worker's search that are not on record."""
+    """Generation from 0 -> keys of the other architectures with a result when it was proposed, for generations that are
+    not recorded."""
 
 
 class SharedSearch:
-    """Proposes what no worker has, by a strategy that goes through the results that all workers have in common.
+    """Search whose course depends only on shared results, so that workers may join, be killed and be replaced.
 
-    Nothing but the results, and for each generation which results beside those of its own members were known when it
-    was proposed (``openings``), decides the course of the search. So a worker can join, be killed and be replaced at
-    any time, and any number of them asks for what one alone would ask for. While the rest of a generation is under
-    way, idle workers get spare architectures (:meth:`Strategy.spare`), as they do once the search is over.
+    Shared are the results and, for each generation, the other results that existed when it was proposed
+    (``openings``). Any number of workers asks for the architectures that one worker would ask for. Idle workers get
+    spare architectures (:meth:`Strategy.spare`).
 
     Args:
-        made: makes the strategy, fresh, always the same one.
+        made: function that returns the same fresh strategy each time.
     """
 
     def __init__(self, made: Callable[[], Strategy]) -> None:
@@ -47,53 +47,45 @@ class SharedSearch:
     def next(
         self, results: Results, running: Collection[Architecture], openings: Openings, rng: np.random.Generator
     ) -> Proposal:
-        """The next architecture for the worker that asks.
+        """Return the next architecture of a worker.
 
         Args:
-            results: every known result, oldest first, None for a failure.
-            running: what other workers evaluate.
-            openings: what is on record of generations.
-            rng: for a spare architecture; another one for each call.
-
-        Raises:
-            ConstraintError: nothing meets the limits.
+            results: all results, oldest first, None for a failure.
+            running: architectures that other workers evaluate.
+            openings: recorded generations.
+            rng: generator of a spare architecture, a new one for each call.
         """
         if any(tuple(openings.get(generation, others)) != others for generation, others in self._opened.items()):
-            # Another worker was first to propose one of them.
+            # another worker recorded a generation first
             self.strategy, self._opened, self._told = self._made(), {}, set()
         if not self.strategy.generation:
             self._open(results, openings)
             self.strategy.start()
-        if not self.strategy.barrier:  # its proposals do not depend on results, whenever they are told
-            for one in results.keys() - self._told:
-                self._tell(one, results)
+        if not self.strategy.barrier:  # proposals do not depend on results
+            for told in results.keys() - self._told:
+                self._tell(told, results)
         architecture = self._free(results, running)
         while architecture is None and self._complete(results):
             self._open(results, openings)
-            for one in self.strategy.waiting:
-                self._tell(one, results)
+            for member in self.strategy.waiting:
+                self._tell(member, results)
             architecture = self._free(results, running)
         if architecture is None:
             architecture = self.strategy.spare(rng, [*running, *results])
         return Proposal(architecture, {at: others for at, others in self._opened.items() if at not in openings})
 
     def _free(self, results: Results, running: Collection[Architecture]) -> Architecture | None:
-        """The first that the strategy asks for and nobody has; what a lost worker had is such again."""
-        for one in self.strategy.waiting:
-            if one not in results and one not in running:
-                return one
-        while asked := self.strategy.ask(1):
-            if asked[0] not in results and asked[0] not in running:
-                return asked[0]
-        return None
+        """Return the first architecture of the strategy without a result and a worker."""
+        asked = iter(lambda: self.strategy.ask(1), [])
+        architectures = chain(self.strategy.waiting, chain.from_iterable(asked))
+        return next((one for one in architectures if one not in results and one not in running), None)
 
     def _complete(self, results: Results) -> bool:
-        """Whether all results of the generation are there, so that the next one can be proposed."""
         waiting = self.strategy.waiting
         return bool(waiting) and all(one in results for one in waiting)
 
     def _open(self, results: Results, openings: Openings) -> None:
-        """Tell the results beside those of the generation's members: those on record, or all that there are."""
+        """Tell the recorded results of non-members, or all of them if the generation is not recorded."""
         generation, members = self.strategy.generation, set(self.strategy.waiting)
         others = {one.key: one for one in results if one not in members and one not in self._told}
         self._opened[generation] = tuple(openings.get(generation, others))

@@ -1,4 +1,4 @@
-"""A strategy behind an engine that never waits: something to evaluate whenever a worker is idle."""
+"""Search for engines that need an architecture whenever a worker is idle."""
 
 from __future__ import annotations
 
@@ -15,39 +15,32 @@ Results = Iterable[tuple[Architecture, Mapping[str, Any] | None]]
 
 
 class SteadySearch:
-    """Hands out one architecture at a time, each once, until the strategy has finished; takes results in any order.
+    """Search that returns one architecture at a time until the strategy has finished.
 
-    Engines such as NNI take "nothing now" for the end of the search. Where the strategy waits for the rest of a
-    generation, :meth:`next` therefore gives spare architectures (:meth:`Strategy.spare`) until its slowest member is
-    told; with generations much larger than the number of workers they are few. They do not change what the strategy
-    asks: with one worker there are none, and for a strategy that learns from its own members alone (HAT's evolution)
-    the same results lead to the same members with any number.
+    Engines such as NNI end a search that returns no architecture. While the strategy waits for the rest of a
+    generation, :meth:`next` therefore returns spare architectures (:meth:`Strategy.spare`). One worker gets none.
 
     Args:
-        strategy: fresh, or with its state loaded.
+        strategy: fresh, or with a loaded state.
     """
 
     def __init__(self, strategy: Strategy) -> None:
         self.strategy = strategy
         self.spares = 0
-        """Spare architectures handed out."""
+        """Number of spare architectures."""
         self._rng = np.random.default_rng([strategy.seed, 1])
         self._ready: deque[Architecture] = deque()
         self._out: dict[Architecture, None] = {}
         self.told: set[Architecture] = set()
-        """Architectures whose results were taken."""
+        """Architectures with a result."""
 
     @property
     def running(self) -> list[Architecture]:
-        """Handed out and not told, oldest first."""
+        """Architectures without a result, oldest first."""
         return list(self._out)
 
     def next(self) -> Architecture | None:
-        """The next architecture to evaluate; None when the search is over or nothing new is left.
-
-        Raises:
-            ConstraintError: nothing meets the limits.
-        """
+        """Return the next architecture to evaluate; None at the end of the search."""
         architecture = self._ask()
         if architecture is None and not self.strategy.asked_all:
             architecture = self.strategy.spare(self._rng, self._out)
@@ -57,7 +50,7 @@ class SteadySearch:
         return architecture
 
     def _ask(self) -> Architecture | None:
-        """What the strategy asks for, spares excepted whose results are under way."""
+        """Return an architecture of the strategy that is not running as a spare one."""
         while True:
             asked = [self._ready.popleft()] if self._ready else self.strategy.ask(1)
             if not asked:
@@ -66,11 +59,7 @@ class SteadySearch:
                 return asked[0]
 
     def tell(self, architecture: Architecture, metrics: Mapping[str, Any] | None) -> bool:
-        """A result, None for a failure; whether it is news: of a second one for the same architecture nothing is taken.
-
-        Raises:
-            ArchitectureError: it lies outside the space.
-        """
+        """Take a result, None for a failure; return False for a second result of an architecture, which is ignored."""
         architecture = self.strategy.space.validate(architecture)
         if architecture in self.told:
             return False
@@ -80,17 +69,15 @@ class SteadySearch:
         return True
 
     def recall(self, architecture: Architecture) -> None:
-        """Hand it out again, next, if it was handed out and not told."""
+        """Return a running architecture again by the following :meth:`next`."""
         if self._out.pop(architecture, 0) is None:
             self._ready.appendleft(architecture)
 
     def load(self, results: Results) -> None:
-        """Results of an earlier run, before anything is handed out: the strategy goes through its own again in the
-        order in which it asks, so that a search that was cut off continues as it would have gone on. All others
-        (spares of that run, results of another search) are told afterwards; they are never asked for.
+        """Take results of an earlier run before the first :meth:`next`.
 
-        Raises:
-            ArchitectureError, ConstraintError: see :meth:`tell` and :meth:`next`.
+        The strategy replays its own results in its order, so that an interrupted search continues identically. Other
+        results follow.
         """
         known = {self.strategy.space.validate(architecture): metrics for architecture, metrics in results}
         if not self._out:

@@ -11,7 +11,7 @@ import pytest
 
 from nas_core.search.calibration import read_trained
 from nas_core.space import get_space
-from nas_core.studies.gap.runs import read_runs
+from nas_core.studies.gap import read_runs
 
 SPACE = get_space("mformer_translation_small")
 NETWORKS = SPACE.architectures(SPACE.sample_rows(np.random.default_rng(0), 3))

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from nas_core.cli import main
-from nas_core.errors import ConfigError, NasExtError
+from nas_core.errors import ConfigError
 from nas_core.search import DeviceExecutor, search
 from tests.search.small import evaluate, on_devices, one_limit, same_files
 from tests.search.toy_host import HOST, make_visible
@@ -111,13 +111,6 @@ def test_stopped_while_workers_evaluate_it_continues_identically(
     same_files(folder, tmp_path / "one")
 
 
-def test_a_supernet_that_does_not_open_is_one_line(tmp_path: Path, checkpoint: Callable[..., Path]) -> None:
-    checkpoint()
-    with pytest.raises(NasExtError, match=r"no file .*absent\.toy"):
-        on_devices(tmp_path / "absent.toy", tmp_path / "run")
-    assert not (tmp_path / "run" / "journal.jsonl").exists()
-
-
 def test_the_command(tmp_path: Path, checkpoint: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
     path = checkpoint(fail=True)
     for name, device in (("one", "cpu"), ("two", "cpu,cpu")):
@@ -129,33 +122,6 @@ def test_the_command(tmp_path: Path, checkpoint: Callable[..., Path], capsys: py
     assert config["notes"]["device"] == "cpu,cpu" and config["settings"]["precision"] == "fp32"
     assert len(pids(tmp_path)) == 1 + 1 + 2  # each command looks up the space
     assert HOST.options["device"] == "cpu" and "precision" not in HOST.options
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--device", "cpu,cuda:7"], "device 'cuda:7' is not there"),
-        (["--device", "cpu,abacus"], "device 'abacus' is unknown to torch"),
-        (["--device", "cpu,"], "expected a device, or several with commas"),
-        (["--device", "cpu,cpu", "--executor", "submitit"], "jobs have one each"),
-        (["--precision", "fp8"], "unknown precision 'fp8': expected one of fp32, tf32, bf16, fp16"),
-        (["--precision", "tf32"], "precision tf32 is of NVIDIA devices"),
-        (["--precision", "bf16"], "host 'toy' evaluates in fp32, not in bf16"),
-        (["--precision", "bf16", "--device", "cpu,cpu"], "host 'toy' evaluates in fp32, not in bf16"),
-    ],
-)
-def test_wrong_input_is_one_line(
-    tmp_path: Path,
-    checkpoint: Callable[..., Path],
-    options: list[str],
-    said: str,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    path = checkpoint()
-    assert main(["search", "--checkpoint", str(path), "--out", str(tmp_path / "run"), *COMMAND, *options]) == 2
-    error = [line for line in capsys.readouterr().err.splitlines() if "how long it takes" not in line]
-    assert len([line for line in error if "error:" in line]) == 1 and said in "\n".join(error)
-    assert not (tmp_path / "run" / "journal.jsonl").exists()
 
 
 def test_devices_of_an_executor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,17 +136,3 @@ def test_devices_of_an_executor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         DeviceExecutor(tmp_path / "any", "cuda,cuda:0")
     with pytest.raises(ConfigError, match=r"device 'cuda:2' is not there \(2 CUDA devices are\)"):
         DeviceExecutor(tmp_path / "any", "cuda:0,cuda:2")
-
-
-def test_a_run_continues_in_its_precision_alone(
-    tmp_path: Path, checkpoint: Callable[..., Path], capsys: pytest.CaptureFixture[str]
-) -> None:
-    options = ["--checkpoint", str(checkpoint()), "--out", str(tmp_path / "run"), *COMMAND]
-    assert main(["search", *options]) == 0
-    journal = (tmp_path / "run" / "journal.jsonl").read_bytes()
-    config = tmp_path / "run" / "config.yaml"
-    assert main(["search", *options]) == 0
-    assert (tmp_path / "run" / "journal.jsonl").read_bytes() == journal
-    config.write_text(config.read_text().replace("  precision: fp32\n", "  precision: bf16\n"))
-    assert main(["search", *options]) == 2
-    assert "precision = 'bf16', now it is 'fp32'" in capsys.readouterr().err

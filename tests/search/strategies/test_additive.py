@@ -27,22 +27,6 @@ def test_additive_losses_are_learned() -> None:
     assert (learned - learned.mean()) == pytest.approx(true - true.mean(), abs=0.02)
 
 
-def test_what_one_layer_tells_counts_for_the_others() -> None:
-    """Results change the first encoder layer's width alone; wider layers are then taken to be better everywhere."""
-    columns = dict(zip((choice.name for choice in SPACE.choices), SPACE.slots.columns, strict=True))
-    here = columns["encoder.ffn_dim"]
-    rows = np.repeat(SPACE.rows([SPACE.largest()]), 2, axis=0)
-    codes = SPACE.slots.codes(rows)[0, here.start]
-    other = next(option for option in range(SPACE.slots.sizes[here.start]) if option != rows[0, here.start])
-    rows[1, here.start] = other
-    narrower = SPACE.slots.codes(rows)[1, here.start] < codes
-    fit = AdditiveFit(VARIABLES, rows, np.array([1.0, 2.0]) if narrower else np.array([2.0, 1.0]))
-    changed = np.repeat(rows[:1], 2, axis=0)
-    changed[1, here.start + 1] = other
-    parts = VARIABLES.of(changed) @ fit.parts
-    assert parts[1] > parts[0] if narrower else parts[1] < parts[0]
-
-
 def test_drawn_parts_differ_less_where_more_is_known() -> None:
     rows = SPACE.sample_rows(np.random.default_rng(1), 400)
     noisy = sums(rows) + 0.1 * np.random.default_rng(2).standard_normal(len(rows))
@@ -63,11 +47,3 @@ def test_costs_that_add_up_are_linearised_exactly(seed: int) -> None:
     rows = SPACE.sample_rows(rng, 50)
     found = [float(costs.values(chosen)[0]) for chosen in VARIABLES.of(rows)]
     assert found == pytest.approx(sums(rows).tolist())
-
-
-def test_predictions_that_are_no_numbers_cost_much() -> None:
-    refused = Constraint("latency_ms", 3.0, lambda rows: np.where(rows[:, 0] == 0, np.nan, 1.0))
-    anchor = np.where(SPACE.rows([SPACE.largest()]) == ABSENT, 0, SPACE.rows([SPACE.largest()])).astype(np.int16)
-    anchor[0, 0] = 1
-    costs = LinearCosts.around(VARIABLES, anchor, [refused])
-    assert costs.parts[0, 0] > 10 and np.isfinite(costs.parts).all()

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
-from nas_core.errors import ConfigError
 from nas_core.search import EvolutionConfig, HATEvolution, RandomConfig, RandomSearch
 from tests.contracts.strategy import SPACE, drive, limit, quality
 
@@ -32,23 +29,6 @@ def test_defaults_are_the_published_ones() -> None:
     assert strategy.budget == 125 + 29 * 100
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"population": 100}, "expected 125"),
-        ({"iterations": 0}, "iterations"),
-        ({"parents": 0, "population": 100}, "parents"),
-        ({"mutations": -1, "population": 74}, "mutations"),
-        ({"crossovers": 1.5}, "crossovers"),
-        ({"mutation_prob": 0.0}, "mutation_prob"),
-        ({"mutation_prob": 1.1}, "mutation_prob"),
-    ],
-)
-def test_bad_settings_are_refused(settings: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        EvolutionConfig(**settings)
-
-
 def test_every_generation_is_scored_and_known_scores_are_not_asked_for() -> None:
     strategy = HATEvolution(SPACE, [limit(3000.0)], SMALL, seed=0)
     asked = drive(strategy, 10_000)
@@ -71,21 +51,6 @@ def test_the_next_generation_waits_for_the_whole_one_before() -> None:
     assert len(strategy.ask(1000)) > 30
 
 
-def test_children_come_from_the_best_that_did_not_fail() -> None:
-    """With one parent and no replacing mutation of most genes, children stay close to it."""
-    config = EvolutionConfig(iterations=2, population=41, parents=1, mutations=40, crossovers=0, mutation_prob=0.1)
-    strategy = HATEvolution(SPACE, [], config, seed=0)
-    first = strategy.ask(100)
-    winner = first[17]
-    for index, architecture in enumerate(first):
-        strategy.tell(architecture, {"loss": float("nan") if index == 3 else float(architecture != winner)})
-    children = SPACE.rows(strategy.ask(100))
-    assert len(children) == 40
-    distance = (children != SPACE.row(winner)).mean(1)
-    random = (SPACE.rows(first) != SPACE.row(winner)).mean(1)
-    assert distance.mean() < 0.2 < random.mean()
-
-
 def test_failed_members_have_no_children() -> None:
     config = EvolutionConfig(iterations=2, population=45, parents=5, mutations=0, crossovers=40)
     strategy = HATEvolution(SPACE, [], config, seed=0)
@@ -93,18 +58,6 @@ def test_failed_members_have_no_children() -> None:
     for index, architecture in enumerate(first):
         strategy.tell(architecture, {"loss": float(index)} if index in (7, 30) else None)
     children, parents = SPACE.rows(strategy.ask(100)), SPACE.rows([first[7], first[30]])
-    assert len(children) > 10
-    assert ((children == parents[0]) | (children == parents[1]) | (children == -1)).all()
-
-
-def test_crossovers_mix_the_genes_of_parents() -> None:
-    config = EvolutionConfig(iterations=2, population=42, parents=2, mutations=0, crossovers=40)
-    strategy = HATEvolution(SPACE, [], config, seed=0)
-    first = strategy.ask(100)
-    parents = SPACE.rows(first[:2])
-    for index, architecture in enumerate(first):
-        strategy.tell(architecture, {"loss": float(index)})
-    children = SPACE.rows(strategy.ask(100))
     assert len(children) > 10
     assert ((children == parents[0]) | (children == parents[1]) | (children == -1)).all()
 
@@ -142,18 +95,3 @@ def test_a_population_is_shared_out_as_hat_does(given: dict[str, int], parts: tu
     config = EvolutionConfig.of(iterations=4, **given)
     assert (config.population, config.parents, config.mutations, config.crossovers) == parts
     assert config.iterations == 4
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"population": 5, "parents": 9}, "population is 5, which leaves -4 for mutations and crossovers"),
-        ({"population": 0}, "which leaves 0 for parents and mutations and crossovers"),
-        ({"population": 30, "parents": 5, "mutations": 5, "crossovers": 5}, "expected 15"),
-        ({"population": 7.5}, "population is 7.5"),
-        ({"parents": True}, "parents is True"),
-    ],
-)
-def test_populations_that_cannot_be_shared_out(given: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        EvolutionConfig.of(**given)

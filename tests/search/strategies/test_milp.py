@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 
 from nas_core.search import MILP, Constraint, MILPConfig
@@ -60,19 +57,6 @@ def test_the_largest_and_its_single_changes_are_asked_first() -> None:
     same_depth = ~apart[:, depths].any(1)
     assert same_depth.any() and (apart[same_depth].sum(1) == 1).all()
     assert (apart[~same_depth][:, depths].sum(1) == 1).all()
-
-
-def test_of_too_many_single_changes_those_that_save_most_are_taken(caplog: pytest.LogCaptureFixture) -> None:
-    bound = limit(1e9)
-    with caplog.at_level(logging.INFO):
-        strategy = MILP(SPACE, [bound], MILPConfig(evaluations=20, single_changes=6))
-        asked = strategy.ask(7)
-    sizes = size(SPACE, SPACE.rows(asked))
-    assert list(sizes[1:]) == sorted(sizes[1:]) and (sizes[1:] < sizes[0]).all()
-    told = strategy.insight()
-    assert (told["single_changes"], len(asked)) == (6, 7) and told["single_changes_within_limits"] > 6
-    said = f"6 of {told['single_changes_within_limits']} single changes within the limits are evaluated, those that"
-    assert said in caplog.text
 
 
 def test_additive_losses_are_solved_within_limits_that_do_not_add_up() -> None:

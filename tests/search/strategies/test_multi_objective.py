@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from nas_core.errors import ConfigError, NasExtError
+from nas_core.errors import NasExtError
 from nas_core.search import (
     MultiObjectiveConfig,
     MultiObjectiveEvolution,
@@ -19,7 +18,7 @@ from nas_core.search import (
     Strategy,
     search,
 )
-from nas_core.search.strategies.dominance import best_first, crowding, fronts
+from nas_core.search.strategies.multi_objective import best_first, crowding, fronts
 from nas_core.space import Architecture
 from tests.contracts.strategy import SPACE, limit
 
@@ -99,21 +98,6 @@ def test_it_covers_more_than_random_search_with_equal_evaluations() -> None:
         assert not any(dominates(other, member) for member in front for other in every)
 
 
-def test_what_is_beaten_never_displaces_what_beats_it() -> None:
-    strategy = MultiObjectiveEvolution(SPACE, [], SMALL, seed=0)
-    before: set[bytes] = set()
-    for _ in range(SMALL.iterations - 1):
-        generation = strategy.generation or 1
-        while strategy.generation <= generation:
-            drive(strategy, 1)
-        kept, vectors = set(strategy._parents), strategy._vectors  # private: parents are shown to nobody
-        lost = [np.array(vectors[key]) for key in before - kept]
-        entered = [np.array(vectors[key]) for key in kept - before]
-        assert not any(dominates(old, new) for old in lost for new in entered)
-        before = kept
-    assert len(before) == SMALL.population
-
-
 def test_measured_violations_are_ranked_behind() -> None:
     strategy = MultiObjectiveEvolution(SPACE, [limit(3000.0)], SMALL, seed=0)
     asked = strategy.ask(40)
@@ -146,30 +130,3 @@ def test_a_run_keeps_the_front_of_its_objectives(tmp_path: Path) -> None:
     vectors = sorted({result.archive.vector(entry.metrics) for entry in result.archive})
     assert vectors == sorted({vector for _, vector in strategy.front()})
     assert len(result.finalists) == 5 and result.best["all"].metrics["loss"] == vectors[0][0]
-
-
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"iterations": 0}, "iterations"),
-        ({"population": 1}, "population is 1"),
-        ({"mutations": 0, "crossovers": 0}, "both 0"),
-        ({"crossovers": 2.5}, "crossovers"),
-        ({"mutation_prob": 0.0}, "mutation_prob"),
-    ],
-)
-def test_bad_settings_are_refused(settings: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        MultiObjectiveConfig(**settings)
-
-
-@pytest.mark.parametrize("objectives", ["loss", ("loss",), ("loss", "loss")])
-def test_one_objective_is_refused(objectives: Any) -> None:
-    with pytest.raises(ConfigError, match="at least two"):
-        MultiObjectiveEvolution(SPACE, objectives=objectives)
-
-
-def test_a_state_of_other_objectives_is_refused() -> None:
-    state = MultiObjectiveEvolution(SPACE, [], SMALL).state_dict()
-    with pytest.raises(ConfigError, match="objectives"):
-        MultiObjectiveEvolution(SPACE, [], SMALL, objectives=("loss", "params_m")).load_state_dict(state)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nas_core.search.strategies.additive import Variables
-from nas_core.search.strategies.program import Program
+from nas_core.search.strategies.milp import Program
 from tests.contracts.strategy import TINY
 
 VARIABLES = Variables(TINY)
@@ -33,8 +33,3 @@ def test_what_no_budget_allows_has_no_solution() -> None:
     costs = np.ones((1, VARIABLES.count))
     assert program.solve(np.ones(VARIABLES.count), costs, np.array([1.0]), []) is None
     assert program.solve(np.ones(VARIABLES.count), costs[:0], np.zeros(0), list(VARIABLES.of(ALL))) is None
-
-
-def test_rows_and_variables_are_the_same() -> None:
-    for row, chosen in zip(ALL, VARIABLES.of(ALL), strict=True):
-        assert (VARIABLES.row(chosen)[0] == row).all()

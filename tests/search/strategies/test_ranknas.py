@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 
 from benchmarks.parts.published import LATENCY_TABLES, absent
-from nas_core.errors import ConfigError, DataError, UnknownChoiceError
+from nas_core.errors import ConfigError
 from nas_core.latency.by_genes import read_hat_table
 from nas_core.predictor.metrics import kendall_tau
 from nas_core.search import (
@@ -22,8 +21,8 @@ from nas_core.search import (
     RankNAS,
     RankNASConfig,
 )
-from nas_core.search.strategies.gene_importance import limit_importance, most_important
-from nas_core.search.strategies.ranker import OBJECTIVES, pairwise_gradients, permutation_importance, tau_importance
+from nas_core.search.strategies.ranker import OBJECTIVES, pairwise_gradients, tau_importance
+from nas_core.search.strategies.ranknas import limit_importance, most_important
 from nas_core.space import Architecture
 from tests.contracts.strategy import SPACE, drive, limit, quality
 
@@ -67,17 +66,6 @@ def test_rankers_order_what_they_have_not_seen(objective: str) -> None:
     np.testing.assert_array_equal(again.score(rows), ranker.score(rows))
 
 
-def test_the_pairwise_ranker_sees_order_alone() -> None:
-    rows = SPACE.sample_rows(np.random.default_rng(0), 100)
-    values = np.array([quality(architecture) for architecture in SPACE.architectures(rows)])
-    scores = []
-    for seen in (values, np.exp(3 * values)):
-        ranker = BoostedRanker(SPACE)
-        ranker.fit(rows, seen)
-        scores.append(ranker.score(rows))
-    np.testing.assert_array_equal(*scores)
-
-
 @pytest.mark.skipif(bool(absent(LATENCY_TABLES)), reason=absent(LATENCY_TABLES) or "")
 def test_hats_latencies_are_ranked_from_a_hundred() -> None:
     data = read_hat_table(LATENCY_TABLES, "wmt14ende_gpu_titanxp")
@@ -104,11 +92,6 @@ def test_importance_finds_the_gene_that_matters() -> None:
     values = depth + 0.01 * np.random.default_rng(2).normal(size=300)
     importance = tau_importance(SPACE.encode_rows(rows), values)
     assert names[int(importance.argmax())] == "decoder.layers"
-    ranker = BoostedRanker(SPACE)
-    ranker.fit(rows[:200], values[:200])
-    lost = permutation_importance(ranker, SPACE, rows[200:], values[200:])
-    assert names[int(lost.argmax())] == "decoder.layers" and lost.max() > 0.2
-    assert abs(lost[names.index("encoder.embed_dim")]) < 0.02
     assert tau_importance(np.ones((300, 2)), values).tolist() == [0.0, 0.0]
 
 
@@ -175,17 +158,6 @@ def test_genes_that_matter_to_a_limit_stay_free() -> None:
     assert both.insight() == {"importance": both.importance, "free_genes": both.free_genes}
 
 
-def test_without_limits_nothing_changes() -> None:
-    config = RankNASConfig(samples=40, rankings=2, per_ranking=10, keep_genes=3, candidates=200, generations=2)
-    for constraints, equal in (([], True), ([limit(3000.0)], False)):
-        asked = [
-            drive(RankNAS(SPACE, constraints, replace(config, prune_by=by), seed=1), 60)
-            for by in ("metric-and-limits", "metric")
-        ]
-        assert (asked[0] == asked[1]) is equal
-        assert asked[0][:40] == asked[1][:40]
-
-
 def test_predictions_that_refuse_some_tell_importance_of_the_others() -> None:
     def refusing(rows: np.ndarray) -> np.ndarray:
         return np.where(rows[:, 0] == 0, np.nan, width_alone(rows) + SPACE.encode_rows(rows).sum(1) / 10)
@@ -211,29 +183,3 @@ def test_a_slow_predictor_is_asked_for_what_is_evaluated_alone() -> None:
     assert len(evaluated) > 80
     assert all(limit(3000.0).values(SPACE.rows([one]))[0] <= 3000.0 for one in evaluated)
     assert len(asked) < 3 * len(evaluated)
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"samples": 1}, {"rankings": 0}, {"keep_genes": -1}, {"explore": 1.5}, {"mutation_prob": 0.0},
-        {"per_ranking": 2.5}, {"mutation_prob": "often"}, {"explore": "0.5"}, {"explore": True},
-    ],
-)  # fmt: skip
-def test_bad_settings_are_refused(settings: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=f"{next(iter(settings))} is .*; expected a"):
-        RankNASConfig(**settings)
-
-
-def test_bad_rankers_are_refused() -> None:
-    with pytest.raises(UnknownChoiceError, match="metric-and-limits"):
-        RankNASConfig(prune_by="loss")
-    with pytest.raises(UnknownChoiceError, match="pairwise"):
-        RankerConfig(objective="pairwize")
-    with pytest.raises(ConfigError, match="leaves of a ranker is 1"):
-        RankerConfig(leaves=1)
-    for setting in ({"members": 2.5}, {"rounds": "sixty"}, {"min_leaf": True}, {"learning_rate": "x"}):
-        with pytest.raises(ConfigError, match=f"{next(iter(setting))} of a ranker is .*; expected a"):
-            RankerConfig(**setting)
-    with pytest.raises(DataError, match="different values"):
-        BoostedRanker(SPACE).fit(SPACE.sample_rows(np.random.default_rng(0), 5), np.ones(5))

@@ -11,8 +11,6 @@ import pytest
 from nas_core.search import (
     EvolutionConfig,
     HATEvolution,
-    MultiObjectiveConfig,
-    MultiObjectiveEvolution,
     RandomConfig,
     RandomSearch,
     RankNAS,
@@ -128,34 +126,3 @@ def test_of_two_that_propose_a_generation_the_one_on_record_counts() -> None:
     after = workers[1].next(storage.results, [], on_record, rng)
     assert after == workers[0].next(storage.results, [], on_record, rng)
     assert after.architecture == early.architecture and not after.opened
-
-
-def test_results_from_before_the_search_are_learned_from() -> None:
-    storage, rng = Storage(), np.random.default_rng(3)
-    for one in SPACE.architectures(SPACE.sample_rows(rng, 30)):
-        storage.results[one] = {"loss": quality(one)}
-    before = set(storage.results)
-    search = SharedSearch(MADE["ranknas"])
-    storage.end(storage.ask(search))
-    assert set(storage.openings[0]) == {one.key for one in before}
-    for _ in range(11):
-        storage.end(storage.ask(search))
-    ranked = [storage.ask(search) for _ in range(4)]
-    storage.asked = []
-    alone = drive(MADE["ranknas"](), 16)[12:]
-    mean = np.mean([quality(one) for one in ranked])
-    assert ranked != alone and np.isfinite(mean) and not before & set(ranked)
-
-
-def test_failures_are_told_and_not_asked_for_again() -> None:
-    storage, search = Storage(), SharedSearch(
-        lambda: MultiObjectiveEvolution(
-            SPACE, (), MultiObjectiveConfig(iterations=3, population=4, mutations=2, crossovers=2),
-            objectives=("loss", "size"),
-        )
-    )  # fmt: skip
-    for place in range(12):
-        one = storage.ask(search)
-        storage.end(one)
-        storage.results[one] = None if place % 2 else {"loss": quality(one), "size": float(place)}
-    assert len(set(storage.asked)) == 12

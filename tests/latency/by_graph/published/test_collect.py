@@ -11,7 +11,7 @@ from nas_core.latency.by_graph import CountsModel
 from nas_core.latency.by_graph.dataset import NetworkSet, measured_again, read_dataset
 from nas_core.latency.by_graph.published import PublishedConfig, collect_published, exporting, read_published
 from nas_core.latency.by_graph.published.shared import MadeGraphs
-from nas_core.report.measured.reading import read_collection
+from nas_core.report.measured import read_collection
 from tests.latency.by_graph.published.tiny import Source, build, table
 
 pytestmark = pytest.mark.onnx

@@ -1,0 +1,252 @@
+"""Predictions of a model against measurements that it has or has not learned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from nas_core.errors import ConfigError, DataError
+from nas_core.graph.fingerprints import fingerprint, fingerprints, known_among
+from nas_core.latency import GeneLatencyModel, LatencyModel
+from nas_core.latency.by_graph.dataset import read_dataset
+from nas_core.latency.by_graph.nn_former import check_unpriced
+from nas_core.latency.by_graph.quality import family_quality
+from nas_core.predictor import AccuracyModel, Reader, kendall_tau, load_accuracy_model, mape, reader_for
+from nas_core.predictor.files import Records, read_records
+from nas_core.report.measured.collection import Collection, Floats
+
+ALL, AVERAGE = "all", "average"
+GROUPS = ("family", "group", "benchmark")
+"""Default fields by which records are grouped."""
+_FEW = 20
+"""Fewest records of which the best tenth has an order."""
+_EXPECTED = (10, 20, 30, 40, 50, 60, 70, 80, 90, 95)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Predictions ``(n,)`` of measurements ``(n,)``, in one unit."""
+
+    measured: Floats
+    predicted: Floats
+    deviation: Floats
+    """Standard deviation of each prediction; 0 if the model has none."""
+    families: NDArray[np.str_]
+    learned: NDArray[np.bool_] | None
+    """Measurements that the model was fitted to; None if unknown."""
+
+    @property
+    def scored(self) -> NDArray[np.bool_]:
+        """Measurements that count: the unseen ones if there are any, else all."""
+        if self.learned is None or self.learned.all():
+            return np.ones(len(self.measured), np.bool_)
+        return ~self.learned
+
+    @property
+    def held_out(self) -> bool:
+        """True if all measurements that count are unseen."""
+        return self.learned is not None and not self.learned.all()
+
+    @property
+    def percent(self) -> Floats:
+        """Signed relative error of each prediction."""
+        return np.asarray(100 * (self.predicted / self.measured - 1), np.float64)
+
+    @property
+    def has_deviation(self) -> bool:
+        """True if the model states its uncertainty."""
+        return bool((self.deviation > 0).any())
+
+    @property
+    def inside(self) -> NDArray[np.bool_]:
+        """Measurements within one standard deviation of their prediction."""
+        return np.asarray(np.abs(self.predicted - self.measured) <= self.deviation, np.bool_)
+
+    def rows(self, mask: NDArray[np.bool_] | None = None) -> list[dict[str, Any]]:
+        """Return errors by family, then their average and all in one if there are several families."""
+        mask = self.scored if mask is None else mask
+        quality = family_quality(self.predicted[mask], self.measured[mask], self.families[mask])
+        rows: list[dict[str, Any]] = []
+        for name, row in quality.items():
+            if name in (ALL, AVERAGE) and len(quality) <= 3:
+                continue
+            own = mask if name == ALL else mask & (self.families == name)
+            figures: dict[str, Any] = {
+                "inside": float(100 * self.inside[own].mean()) if self.has_deviation and name != AVERAGE else None,
+                "bias": float(self.percent[own].mean()) if name != AVERAGE else None,
+                "worst": float(self.percent[own][np.argmax(np.abs(self.percent[own]))]) if name != AVERAGE else None,
+            }
+            if name == AVERAGE:
+                for column in ("inside", "bias"):
+                    values = [other[column] for other in rows]
+                    figures[column] = float(np.mean(values)) if values[0] is not None else None
+            scored = None if name == AVERAGE else row.count
+            errors = {"scored": scored, "mape": row.mape_percent, "within": row.acc10_percent}
+            rows.append({"family": name, **errors, **figures})
+        return rows
+
+    def worst(self, count: int, errors: Floats | None = None) -> list[int]:
+        """Return the places of the largest errors that count, by default relative ones, the largest first."""
+        places = np.flatnonzero(self.scored)
+        order = np.argsort(-np.abs((self.percent if errors is None else errors)[places]), kind="stable")
+        return [int(place) for place in places[order][:count]]
+
+    def note(self, noun: str) -> str:
+        """Return a sentence about what the model was fitted to."""
+        count = len(self.measured)
+        if self.learned is None:
+            return (
+                f"The file of the model does not say which of these {noun} it has learned; their errors are too small."
+            )
+        learned = int(self.learned.sum())
+        if learned == count:
+            return f"The model has learned all of these {count} {noun}: errors are those of its training."
+        return (
+            f"The model has learned {learned} of these {count} {noun}. Errors are those of the other {count - learned}."
+        )
+
+
+def evaluate_latency_model(collection: Collection, model: LatencyModel, path: Path) -> tuple[Evaluation, list[int]]:
+    """Predict a collection with a model.
+
+    Returns:
+        The evaluation, and the place in the collection of each of its predictions: unreadable ONNX files have none.
+    """
+    if isinstance(model, GeneLatencyModel):
+        assert collection.space is not None
+        model.check_space(collection.space, path)
+        if model.source != "rows":
+            raise DataError(f"{path} was fitted to a table of averages; fit a model to measurements")
+        architectures = [network.architecture for network in collection.networks if network.architecture is not None]
+        predicted, deviation = model.predict_with_spread(architectures)
+        learned = known_among(model.info, [fingerprint(row) for row in model.space.rows(architectures)])
+        places = list(range(len(architectures)))
+    else:
+        data = read_dataset(collection.path, collection.runtime)
+        place = {network.name: index for index, network in enumerate(collection.networks)}
+        places = [place[name] for name in data.names.tolist()]
+        predicted, deviation = model.predict_with_spread(data.graphs)  # type: ignore[arg-type]
+        learned = known_among(model.info, fingerprints(data.graphs))
+    families = np.array([collection.networks[index].family for index in places])
+    measured = collection.values("latency_ms")[places]
+    return Evaluation(measured, np.asarray(predicted), np.asarray(deviation), families, learned), places
+
+
+@dataclass(frozen=True)
+class RecordEvaluation:
+    """Predictions for records whose values are known."""
+
+    model_path: Path
+    data_path: Path
+    model: AccuracyModel
+    reader: Reader | None
+    target: str
+    """Field of the known values."""
+    by: str | None
+    """Field by which records are grouped."""
+    lower_is_better: bool
+    records: Records
+    evaluation: Evaluation
+    extrapolated: NDArray[np.bool_]
+    """Records with an operation that no training graph has."""
+
+    @property
+    def error(self) -> Floats:
+        """Predicted - measured, in the units of the target."""
+        return np.asarray(self.evaluation.predicted - self.evaluation.measured, np.float64)
+
+    def best(self, count: int) -> list[int]:
+        """Return the places of the best predictions, the best first."""
+        return self._order(self.evaluation.predicted)[:count].tolist()
+
+    def rank(self) -> NDArray[np.int64]:
+        """Return the rank of each measurement, 1 for the best."""
+        return np.asarray(np.argsort(self._order(self.evaluation.measured), kind="stable") + 1, np.int64)
+
+    def _order(self, values: Floats) -> NDArray[np.int64]:
+        return np.argsort(values if self.lower_is_better else -values, kind="stable")
+
+    def quality(self, mask: NDArray[np.bool_]) -> dict[str, Any]:
+        """Return the figures of some records; None for what cannot be computed."""
+        predicted, measured = self.evaluation.predicted[mask], self.evaluation.measured[mask]
+        count = len(measured)
+        top = self._order(measured)[: max(2, round(count / 10))]
+        return {
+            "scored": count,
+            "tau": kendall_tau(predicted, measured) if count > 1 else None,
+            "tau_best": kendall_tau(predicted[top], measured[top]) if count >= _FEW else None,
+            "mae": float(np.abs(predicted - measured).mean()),
+            "mape": mape(predicted, measured) if self.evaluation.measured.min() > 0 else None,
+            "inside": float(100 * self.evaluation.inside[mask].mean()) if self.evaluation.has_deviation else None,
+            "bias": float((predicted - measured).mean()),
+        }
+
+    def coverage(self) -> dict[float, float]:
+        """Return expected -> observed coverage of normal prediction intervals, in percent."""
+        mask = self.evaluation.scored & (self.evaluation.deviation > 0)
+        off = np.abs(self.error[mask]) / self.evaluation.deviation[mask]
+        return {float(share): float(100 * (off <= ndtri((1 + share / 100) / 2)).mean()) for share in _EXPECTED}
+
+    def operation(self, op: int) -> str:
+        """Return the name of an operation, or its number if the reader has none."""
+        names = () if self.reader is None else self.reader.operations
+        return names[op] if op < len(names) else f"operation {op}"
+
+
+def judged_records(
+    model: str | Path,
+    data: str | Path,
+    *,
+    reader: str | None = None,
+    target: str | None = None,
+    by: str | None = None,
+    lower_is_better: bool = False,
+    device: str = "cpu",
+) -> RecordEvaluation:
+    """Predict all records of a file.
+
+    Args:
+        model: file of ``nas-ext lab predictor train``.
+        data: JSON Lines as for training.
+        reader: makes graphs of architectures; default: the one of the training.
+        target: field of the known value; default: the one of the training.
+        by: field that groups records; default: the first of :data:`GROUPS` that all records have.
+        lower_is_better: whether lower values are better.
+    """
+    predictor = check_unpriced(load_accuracy_model(model, device, "ignore"), model)
+    trained_with = predictor.info.get("reader")
+    if trained_with and reader and reader != trained_with:
+        raise ConfigError(f"{model} was trained with reader {trained_with!r}; leave --reader {reader} out")
+    name = trained_with or reader
+    graph_reader = None if name is None else reader_for(str(name))
+    field = target or str(predictor.info.get("target") or "target")
+    records = read_records(data, graph_reader, field, predictor.proxies)
+    count = len(records.graphs)
+    if count < 2:
+        raise DataError(f"{data} holds one record; expected two at least to compare")
+    group = by or next((name for name in GROUPS if all(name in note for note in records.notes)), None)
+    families = ["all"] * count if group is None else _groups(records.notes, group, data)
+    predicted, deviation = predictor.predictions(records.graphs, proxies=records.proxies)
+    deviation = np.zeros(count) if deviation is None else deviation
+    learned = known_among(predictor.info, fingerprints(records.graphs))
+    unseen = ~np.isin(records.graphs.ops, sorted(predictor.known))
+    extrapolated = np.zeros(count, np.bool_)
+    extrapolated[np.repeat(np.arange(count), records.graphs.sizes)[unseen]] = True
+    evaluation = Evaluation(records.targets, predicted, deviation, np.array(families), learned)
+    return RecordEvaluation(
+        Path(model), Path(data), predictor, graph_reader, field, group, lower_is_better, records, evaluation,
+        extrapolated,
+    )  # fmt: skip
+
+
+def _groups(notes: Sequence[Mapping[str, Any]], by: str, data: str | Path) -> list[str]:
+    for number, note in enumerate(notes, 1):
+        if by not in note:
+            raise DataError(f"{data}, record {number} has no field {by!r} with a text or a number; leave --by out")
+    return [str(note[by]) for note in notes]

@@ -1,0 +1,345 @@
+"""Studies ``experts`` and ``router``: supernets with other experts (Mixture-of-Supernets, Tables 13 and 14)."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from nas_core.errors import ConfigError, DataError, UnsupportedError
+from nas_core.files import file_digest, make_folder, real_path, write_json
+from nas_core.layers import MoSConfig
+from nas_core.layers.mos import NONE
+from nas_core.locks import only_process
+from nas_core.space import Architecture, SearchSpace
+from nas_core.studies.base import (
+    Bars,
+    Measure,
+    Study,
+    StudyResult,
+    Subject,
+    drawn,
+    learned_weights,
+    one_space,
+    params_m,
+    same_examples,
+)
+from nas_core.studies.gap import (
+    FEWEST,
+    StandaloneRun,
+    agreement,
+    ask_for,
+    check_examples,
+    doubts,
+    metric_of,
+    named_with_unit,
+    read_runs,
+)
+from nas_core.studies.trainings import LOG, Training, check_settings, train_all
+from nas_core.supernet.host import Supernet
+
+_TRAINED, _SETTINGS = "trained.json", "settings.json"
+"""Files of the end of a training, and of the settings of all trainings of a folder."""
+
+
+def experts_of(subject: Subject) -> MoSConfig:
+    """Return the experts of a supernet."""
+    experts = subject.supernet.experts
+    if experts.kind == NONE:
+        raise ConfigError(f"{subject.path} has no experts; give a supernet that was trained with --mos")
+    return experts
+
+
+def train_supernets(
+    subject: Subject, wanted: Mapping[str, MoSConfig], folder: Path, changes: Mapping[str, str], jobs: int = 1
+) -> dict[str, Supernet]:
+    """Train supernets with other experts by the settings of an existing one, which is returned for equal experts.
+
+    Each has a folder with the log of its training. A second call continues interrupted trainings.
+
+    Args:
+        wanted: experts by the name of the folder.
+        changes: settings that differ from the supernet's.
+        jobs: number of simultaneous trainings.
+
+    Raises:
+        ConfigError: the folder holds supernets of other settings or data, one is still being trained, or the supernet
+            has no experts.
+        DataError: a training failed.
+    """
+    experts, trainer = experts_of(subject), subject.supernet
+    place = _folder(subject, folder)
+    make_folder(place)
+    folders = {name: place / name for name, other in wanted.items() if other != experts}
+    with only_process(place / "supernets.lock", f"is training into {place}", "give another --out"):
+        missing = _missing(folders)
+        settings = _check_settings(trainer, place, changes, missing)
+        trainings = {}
+        for name in missing:
+            make_folder(folders[name])
+            command = trainer.supernet_command(real_path(folders[name]), wanted[name], changes)
+            trainings[name] = Training(command, folders[name])
+
+        def finished(name: str, seconds: float) -> None:
+            record = {"experts": asdict(wanted[name]), "seconds": round(seconds, 2), "ended": time.time()}
+            write_json(folders[name] / _TRAINED, record)
+
+        if missing:
+            write_json(place / _SETTINGS, {"checkpoint": str(real_path(subject.path)), **settings})
+            train_all(trainings, jobs, finished, "supernet")
+    opened: dict[str, Any] = {name: trainer.trained_supernet(path) for name, path in folders.items()}
+    return {name: opened.get(name, trainer) for name in wanted}
+
+
+def check_supernets(
+    subject: Subject, wanted: Mapping[str, MoSConfig], folder: Path, changes: Mapping[str, str]
+) -> None:
+    """Raise the errors of :func:`train_supernets` without training."""
+    experts, trainer = experts_of(subject), subject.supernet
+    place = _folder(subject, folder)
+    missing = _missing({name: place / name for name, other in wanted.items() if other != experts})
+    _check_settings(trainer, place, changes, missing)
+    for name in missing[:1]:
+        with tempfile.TemporaryDirectory() as temporary:
+            trainer.supernet_command(Path(temporary), wanted[name], changes)
+
+
+def _folder(subject: Subject, folder: Path) -> Path:
+    return folder / "supernets" / file_digest(subject.path)[:12]
+
+
+def _missing(folders: Mapping[str, Path]) -> list[str]:
+    return [name for name, network in folders.items() if not (network / _TRAINED).exists()]
+
+
+def _check_settings(
+    trainer: Supernet, place: Path, changes: Mapping[str, str], missing: Sequence[str]
+) -> dict[str, Any]:
+    """Return the settings of the training, after a comparison with those of earlier trainings in the folder."""
+    settings: dict[str, Any] = {"changes": dict(changes)}
+    if missing:
+        settings["data"] = dict(trainer.training_data())
+    if any(place.glob(f"*/{LOG}")):  # else these settings trained nothing
+        check_settings(place / _SETTINGS, settings, "supernets")
+    return settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Config:
+    random: int = 8
+    """Random architectures, in addition to the smallest and the largest"""
+    seed: int = 0
+    """Seed of the random architectures"""
+    metric: str = "loss"
+    """Compared metric, by the host's name"""
+    standalone: Path | None = None
+    """Results of standalone networks (.jsonl), such as standalone.jsonl of the study gap, for error and tau"""
+    train: dict[str, str] = field(default_factory=dict)
+    """Setting of the trainings that differs from the supernet's; repeatable"""
+    jobs: int = 1
+    """Number of simultaneous trainings"""
+
+    def __post_init__(self) -> None:
+        if self.random < 1 or self.jobs < 1 or self.seed < 0:
+            raise ConfigError(f"random {self.random}, jobs {self.jobs}, seed {self.seed}; expected at least 1, 1 and 0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpertsConfig(_Config):
+    """Settings of the study ``experts``."""
+
+    experts: tuple[int, ...] = (1, 2, 4)
+    """Number of experts per layer; repeatable"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RouterConfig(_Config):
+    """Settings of the study ``router``."""
+
+    layers: tuple[int, ...] = (2, 3, 4)
+    """Number of a router's linear layers; repeatable"""
+    kind: tuple[str, ...] = ()
+    """Kind of router, such as layer or neuron, for each number of layers; repeatable; default: the supernet's"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if NONE in self.kind:
+            raise ConfigError(
+                f"kind {NONE} has no experts and so no router; leave it out, or see 'nas-ext lab study experts'"
+            )
+
+
+class _Compared(Study):
+    """Comparison of supernets that differ in one setting of their experts."""
+
+    changed: ClassVar[tuple[Measure, ...]]
+    """Columns of the differing fields of :class:`nas_core.layers.MoSConfig`."""
+
+    @abstractmethod
+    def wanted(self, own: MoSConfig, config: Any) -> dict[str, MoSConfig]:
+        """Return the experts to compare by the name of the folder, those of the supernet included."""
+
+    def run(self, subjects: Sequence[Subject], config: Any, folder: Path) -> StudyResult:
+        """Train missing supernets and compare."""
+        space = one_space(subjects)
+        same_examples(subjects)
+        wanted = {subject.name: self.wanted(experts_of(subject), config) for subject in subjects}
+        ask_for(config.metric, subjects, space.smallest())
+        runs = _standalone(config, subjects, space)
+        named: dict[str, Architecture] = {"smallest": space.smallest(), "largest": space.largest()}
+        others = drawn(space, config.random, config.seed, without=list(named.values()))
+        named |= {f"random {index}": other for index, other in enumerate(others, start=1)}
+        sizes = params_m(space, named)
+        for subject in subjects[1:]:  # the first is checked as its training begins
+            check_supernets(subject, wanted[subject.name], folder, config.train)
+        rows: list[dict[str, Any]] = []
+        summary: list[dict[str, Any]] = []
+        notes = doubts(runs)
+        for subject in subjects:
+            trained = train_supernets(subject, wanted[subject.name], folder, config.train, config.jobs)
+            notes += _files(subject, [other for other in trained.values() if other is not subject.supernet])
+            for name, supernet in trained.items():
+                experts = wanted[subject.name][name]
+                head = {"supernet": subject.name} | {c.key: getattr(experts, c.key) for c in self.changed}
+                quality = {
+                    key: _quality(supernet, architecture, config, subject) for key, architecture in named.items()
+                }
+                rows += [
+                    {**head, "architecture": key, "params_m": sizes.get(key), "quality": value}
+                    for key, value in quality.items()
+                ]
+                summary.append({**head, **_figures(supernet, quality), **_gap(supernet, runs, config, subject)})
+                summary[-1]["trained"] = "here" if supernet is not subject.supernet else "before"
+        return self._result(subjects, config, rows, summary, notes, named)
+
+    def _result(
+        self,
+        subjects: Sequence[Subject],
+        config: Any,
+        rows: list[dict[str, Any]],
+        summary: list[dict[str, Any]],
+        notes: Sequence[str],
+        named: Mapping[str, Architecture],
+    ) -> StudyResult:
+        label = named_with_unit(subjects[0], config.metric)
+        first = (Measure("supernet", "supernet"), *self.changed)
+        labels = [" ".join(str(row[column.key]) for column in first[len(subjects) == 1 :]) for row in summary]
+        series = {
+            figure: {name: row[figure] for name, row in zip(labels, summary, strict=True)}
+            for figure in ("smallest", "largest", "mean")
+        }
+        return StudyResult(
+            (
+                *first,
+                Measure("architecture", "architecture"),
+                Measure("params_m", "M parameters", ".2f"),
+                Measure("quality", f"inherited {label}", ".4f"),
+            ),
+            rows,
+            (
+                *first,
+                Measure("trained", "trained"),
+                Measure("parameters_m", "M parameters in all", ".3f"),
+                Measure("smallest", f"{label} of the smallest", ".4f"),
+                Measure("largest", "of the largest", ".4f"),
+                Measure("mean", f"mean of {len(named) - 2} random", ".4f"),
+                Measure("error", "error", ".4f"),
+                Measure("tau", "Kendall's tau", ".3f"),
+            ),
+            summary,
+            Bars(series, f"inherited {label}, by {', '.join(column.header for column in self.changed)}"),
+            (self.about, *notes),
+            {"architectures": {name: architecture.to_dict() for name, architecture in named.items()}},
+        )
+
+
+class _Experts(_Compared):
+    name = "experts"
+    purpose = "Supernets with fewer or more experts (Mixture-of-Supernets, Table 14)."
+    about = (
+        "Supernets that differ from the given one in the number of experts alone are trained by the host's own trainer"
+        " with the settings of its training, from its seed; it is taken as it is. All are asked for the same"
+        " architectures on the same examples. Parameters are those of the whole supernet, routers included. After Table"
+        " 14 of Mixture-of-Supernets, which tells BLEU of one large architecture and the memory of a GPU."
+    )
+    config = ExpertsConfig
+    changed = (Measure("experts", "experts", "d"),)
+
+    def wanted(self, own: MoSConfig, config: ExpertsConfig) -> dict[str, MoSConfig]:
+        """Return the supernet with each number of experts."""
+        return {
+            f"experts-{count}": replace(own, experts=count, rank=own.rank if count > 1 else 0)
+            for count in sorted({own.experts, *config.experts})
+        }
+
+
+class _Router(_Compared):
+    name = "router"
+    purpose = "Supernets with other routers (Mixture-of-Supernets, Table 13)."
+    about = (
+        "Supernets that differ from the given one in their routers alone are trained by the host's own trainer with the"
+        " settings of its training, from its seed; it is taken as it is. All are asked for the same architectures on"
+        " the same examples. Layers are the linear layers of a router. After Table 13 of Mixture-of-Supernets, where"
+        " two are best."
+    )
+    config = RouterConfig
+    changed = (Measure("kind", "router"), Measure("router_layers", "layers", "d"))
+
+    def wanted(self, own: MoSConfig, config: RouterConfig) -> dict[str, MoSConfig]:
+        """Return the supernet with each kind and number of layers."""
+        every = {replace(own, kind=kind, router_layers=n) for kind in config.kind or [own.kind] for n in config.layers}
+        ordered = sorted({own, *every}, key=lambda experts: (experts.kind, experts.router_layers))
+        return {f"{experts.kind}-{experts.router_layers}": experts for experts in ordered}
+
+
+def _standalone(config: Any, subjects: Sequence[Subject], space: SearchSpace) -> list[StandaloneRun]:
+    if config.standalone is None:
+        return []
+    runs = read_runs(config.standalone, space)
+    check_examples(subjects, runs, config.standalone)
+    if len(runs) < FEWEST:
+        raise DataError(f"{len(runs)} standalone networks; expected at least {FEWEST} for a rank correlation")
+    for run in runs:
+        metric_of(run.metrics, config.metric, str(config.standalone))
+    return runs
+
+
+def _files(subject: Subject, trained: Sequence[Any]) -> list[str]:
+    """Return a sentence about checkpoints with other names than the supernet's."""
+    files = sorted({other.path.name for other in trained if isinstance(getattr(other, "path", None), Path)})
+    if not files or files == [subject.path.name]:
+        return []
+    return [f"{subject.path.name} is compared with {', '.join(files)}, which may be of another time of the training."]
+
+
+def _quality(supernet: Supernet, architecture: Architecture, config: Any, subject: Subject) -> float:
+    return metric_of(supernet.evaluate(architecture), config.metric, str(subject.path))
+
+
+def _figures(supernet: Supernet, quality: Mapping[str, float]) -> dict[str, Any]:
+    try:
+        count = sum(weight.numel() for weight in learned_weights(supernet.network)) / 1e6
+    except UnsupportedError:
+        count = None
+    random = [value for name, value in quality.items() if name.startswith("random")]
+    ends = {name: quality[name] for name in ("smallest", "largest")}
+    return {"parameters_m": count, **ends, "mean": float(np.mean(random)) if random else None}
+
+
+def _gap(supernet: Supernet, runs: Sequence[StandaloneRun], config: Any, subject: Subject) -> dict[str, float]:
+    """Return error and tau against standalone networks, if there are any."""
+    if not runs:
+        return {}
+    inherited = [_quality(supernet, run.architecture, config, subject) for run in runs]
+    figures = agreement(inherited, [run.metrics[config.metric] for run in runs])
+    return {"error": figures.error, "tau": figures.tau}
+
+
+EXPERTS = _Experts()
+ROUTER = _Router()

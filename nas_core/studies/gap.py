@@ -1,0 +1,368 @@
+"""Study ``gap``: inherited against standalone quality (Mixture-of-Supernets, Table 4, Figure 3)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.stats import kendalltau
+
+from nas_core.errors import ArchitectureError, ConfigError, DataError, NasExtError
+from nas_core.files import append_jsonl, file_digest, make_folder, read_jsonl, real_path, write_json
+from nas_core.locks import only_process
+from nas_core.space import Architecture, SearchSpace
+from nas_core.studies.base import (
+    ArchitecturesConfig,
+    Measure,
+    Pairs,
+    Study,
+    StudyResult,
+    Subject,
+    chosen,
+    drawn,
+    one_space,
+    params_m,
+    same_examples,
+)
+from nas_core.studies.trainings import LOG, Training, check_settings, train_all
+from nas_core.supernet.host import Supernet
+
+FEWEST = 3
+"""Smallest number of architectures of a rank correlation."""
+RESULTS = "standalone.jsonl"
+"""File of records in a study's folder."""
+
+
+@dataclass(frozen=True)
+class StandaloneRun:
+    """Network that was trained from scratch."""
+
+    architecture: Architecture
+    metrics: Mapping[str, float]
+    examples: str = ""
+    """Examples of the evaluation, see :meth:`nas_core.supernet.Supernet.examples_key`; empty: unknown."""
+    seconds: float | None = None
+    """Duration of the training."""
+    updates: int | None = None
+    """Number of updates of the training."""
+
+
+def read_runs(path: Path, space: SearchSpace) -> list[StandaloneRun]:
+    """Read results of standalone networks, one JSON object a line: ``architecture``, and ``metrics`` by name.
+
+    Raises:
+        DataError: a record lacks an architecture of the space or finite metrics, or repeats an architecture.
+    """
+    records: dict[Architecture, int] = {}
+    runs = []
+    for number, record in enumerate(read_jsonl(path), start=1):
+        where = f"{path}, record {number}"
+        genes, metrics = record.get("architecture", record.get("genes")), record.get("metrics")
+        if not isinstance(genes, dict):
+            raise DataError(f"{where}: no field 'architecture' with genes; it has {', '.join(map(repr, record))}")
+        try:
+            nested = isinstance(genes.get("genes"), dict)
+            architecture = space.validate(Architecture.from_json(genes) if nested else Architecture(genes))
+        except (ArchitectureError, TypeError, ValueError) as error:
+            raise DataError(f"{where} does not belong to the supernet: {error}") from None
+        if not isinstance(metrics, dict) or not metrics or any(value is None for value in metrics.values()):
+            raise DataError(f"{where} has no metrics: its training has not ended; finish it, or take the record out")
+        if bad := diverged(metrics):
+            raise DataError(f"{where}: {bad}, so that the training has diverged; train it anew, or take the record out")
+        if architecture in records:
+            raise DataError(f"{where} is of the same architecture as record {records[architecture]}; keep one of them")
+        records[architecture] = number
+        examples, seconds, updates = (record.get(name) for name in ("examples", "seconds", "updates"))
+        runs.append(StandaloneRun(architecture, dict(metrics), str(examples or ""), seconds, updates))
+    if not runs:
+        raise DataError(f"{path} holds no records; expected one JSON object a line with an architecture and metrics")
+    return runs
+
+
+def diverged(metrics: Mapping[str, float]) -> str:
+    """Return the first non-finite metric in words; empty if there is none."""
+    return next((f"{name} is {value}" for name, value in metrics.items() if not math.isfinite(value)), "")
+
+
+def train_standalone(
+    trainer: Supernet,
+    checkpoint: Path,
+    space: SearchSpace,
+    architectures: Sequence[Architecture],
+    folder: Path,
+    changes: Mapping[str, str],
+    jobs: int = 1,
+) -> list[StandaloneRun]:
+    """Return the runs of architectures in order; those that the folder lacks are trained.
+
+    Each network has a folder in ``standalone/`` with the log of its training, and a record in ``standalone.jsonl`` at
+    its end. A second call continues interrupted trainings.
+
+    Args:
+        trainer: supernet at ``checkpoint`` with the settings of the training.
+        changes: settings that differ from the supernet's.
+        jobs: number of simultaneous trainings.
+
+    Raises:
+        ConfigError: the folder holds runs of other settings or data, or a network is still being trained.
+        DataError: a training failed.
+    """
+    results = folder / RESULTS
+    with only_process(folder / "standalone.lock", f"is training into {folder}", "give another --out"):
+        before = {run.architecture: run for run in read_runs(results, space)} if results.exists() else {}
+        missing = [architecture for architecture in dict.fromkeys(architectures) if architecture not in before]
+        settled = folder / "standalone.json"
+        settings: dict[str, Any] = {"settings_of": file_digest(checkpoint), "changes": dict(changes)}
+        if missing:  # else the data may be gone
+            settings["data"] = dict(trainer.training_data())
+        if before or any(folder.glob(f"standalone/*/{LOG}")):  # else these settings trained nothing
+            check_settings(settled, settings, "standalone runs")
+        trainings = {}
+        for architecture in missing:
+            place = folder / "standalone" / architecture.key
+            make_folder(place)
+            command = trainer.standalone_command(architecture, real_path(place), changes)
+            trainings[architecture] = Training(command, place)
+        if missing:
+            write_json(settled, settings)
+
+        def finished(architecture: Architecture, seconds: float) -> None:
+            run = _evaluated(trainer, architecture, folder, seconds)
+            append_jsonl(results, {**vars(run), "architecture": architecture.to_dict(), "metrics": dict(run.metrics)})
+            before[architecture] = run
+
+        train_all(trainings, jobs, finished)
+    return [before[architecture] for architecture in dict.fromkeys(architectures)]
+
+
+def _evaluated(trainer: Supernet, architecture: Architecture, folder: Path, seconds: float) -> StandaloneRun:
+    place = folder / "standalone" / architecture.key
+    try:
+        metrics, examples = trainer.evaluate_standalone(place)
+    except NasExtError as error:
+        raise DataError(f"standalone training in {place} has left no network that can be evaluated: {error}") from None
+    if bad := diverged(metrics):
+        raise DataError(
+            f"standalone training in {place} has diverged: {bad}; give other"
+            " settings with --set train.NAME=VALUE, and another --out"
+        )
+    updates = trainer.standalone_updates(place)
+    return StandaloneRun(architecture, metrics, examples, round(seconds, 2), updates)
+
+
+# -- comparison ------------------------------------------------------------------------------------------------------
+
+
+class Agreement(NamedTuple):
+    """Agreement of inherited and standalone qualities."""
+
+    error: float
+    """Mean absolute difference, in the unit of the quality."""
+    tau: float
+    """Kendall's tau-b, from -1 to 1."""
+    bias: float
+    """Mean of inherited minus standalone quality."""
+
+
+def agreement(inherited: Sequence[float], standalone: Sequence[float]) -> Agreement:
+    """Return the figures of Table 4 of Mixture-of-Supernets for inherited and standalone qualities ``(n,)``.
+
+    Raises:
+        DataError: there are fewer than three, or qualities that are not finite or all equal.
+    """
+    first, second = np.asarray(inherited, dtype=float), np.asarray(standalone, dtype=float)
+    if len(first) != len(second) or len(first) < FEWEST:
+        raise DataError(f"{len(first)} architectures; expected at least {FEWEST} for a rank correlation: give more")
+    for values, what in ((first, "inherited"), (second, "standalone")):
+        if not np.isfinite(values).all():
+            raise DataError(f"an {what} quality is {values[~np.isfinite(values)][0]}; expected finite numbers")
+        if len(set(values.tolist())) == 1:
+            raise DataError(
+                f"all {len(values)} {what} qualities are {values[0]:g}, so that there is no ranking; give networks that"
+                " differ more, or that were trained for longer"
+            )
+    difference = first - second
+    tau = float(kendalltau(first, second).statistic)
+    return Agreement(float(np.abs(difference).mean()), tau, float(difference.mean()))
+
+
+def check_examples(subjects: Sequence[Subject], runs: Sequence[StandaloneRun], where: Path) -> None:
+    """Check that supernets and results of the file ``where`` have the same examples, if they are known."""
+    for subject in subjects:
+        key = subject.supernet.examples_key()
+        if key and (other := sum(run.examples not in ("", key) for run in runs)):
+            raise DataError(
+                f"{where}: {other} of {len(runs)} standalone results are of another test set than {subject.path}; give"
+                " the data, split and number of examples that they were evaluated on"
+            )
+
+
+def ask_for(metric: str, subjects: Sequence[Subject], architecture: Architecture) -> None:
+    """Check that all supernets evaluate a metric."""
+    for subject in subjects:
+        subject.supernet.also_evaluate(metric)
+        metric_of(subject.supernet.evaluate(architecture), metric, str(subject.path))
+
+
+def metric_of(metrics: Mapping[str, float], name: str, whose: str) -> float:
+    """Return a metric."""
+    if name not in metrics:
+        raise DataError(f"{whose}: no metric {name!r}, there are {', '.join(metrics)}; give one of them with --metric")
+    return float(metrics[name])
+
+
+def named_with_unit(subject: Subject, metric: str) -> str:
+    """Return a metric with its unit."""
+    unit = subject.supernet.units.get(metric, "")
+    return f"{metric} ({unit})" if unit else metric
+
+
+def doubts(runs: Sequence[StandaloneRun]) -> list[str]:
+    unknown = sum(not run.examples for run in runs)
+    note = f"{unknown} of {len(runs)} standalone results do not name their examples, which are not checked."
+    return [note] if unknown else []
+
+
+@dataclass(frozen=True, kw_only=True)
+class GapConfig:
+    """Settings of the study ``gap``."""
+
+    architectures: int = 15
+    """Random architectures (paper: 15)"""
+    arch: tuple[Path, ...] = ()
+    """Architecture file, instead of random ones; repeatable"""
+    seed: int = 0
+    """Seed of the random architectures"""
+    metric: str = "loss"
+    """Compared metric, by the host's name"""
+    standalone: Path | None = None
+    """Results of trained networks (.jsonl), such as standalone.jsonl of another study; nothing is trained then"""
+    train: dict[str, str] = field(default_factory=dict)
+    """Setting of the standalone training that differs from the supernet's, such as max_update=2000 (fairseq) or
+    epochs=20 (timm); repeatable"""
+    jobs: int = 1
+    """Number of simultaneous trainings"""
+
+    def __post_init__(self) -> None:
+        if self.jobs < 1 or self.seed < 0:
+            raise ConfigError(f"jobs {self.jobs}, seed {self.seed}; expected at least 1, and 0 or more")
+        if self.standalone is not None and (self.train or self.arch):
+            given = "train" if self.train else "arch"
+            raise ConfigError(f"{given} with standalone, by which nothing is trained or chosen; leave one out")
+        if self.standalone is None and not self.arch and self.architectures < FEWEST:
+            raise ConfigError(
+                f"architectures is {self.architectures}; expected at least {FEWEST} for a rank correlation"
+            )
+
+
+class _Gap(Study):
+    name = "gap"
+    purpose = "How far inherited is from standalone quality (Mixture-of-Supernets, Table 4, Figure 3)."
+    about = (
+        "Error is the mean absolute difference between the quality with inherited weights and that of the same network"
+        " trained from scratch, on the same examples; tau is Kendall's tau-b between the two. Standalone networks are"
+        " trained by the host's own trainer with the settings of the first supernet's training, from its seed, and"
+        " evaluated after their last update. All supernets share them. After Table 4 and Figure 3 of"
+        " Mixture-of-Supernets, where the quality is BLEU."
+    )
+    config = GapConfig
+
+    def run(self, subjects: Sequence[Subject], config: GapConfig, folder: Path) -> StudyResult:
+        """Train missing networks and compare."""
+        space = one_space(subjects)
+        same_examples(subjects)
+        ask_for(config.metric, subjects, space.smallest())
+        earlier = folder / RESULTS
+        if config.standalone is None and earlier.exists():
+            check_examples(subjects, read_runs(earlier, space), earlier)
+        runs = _runs(subjects, space, config, folder)
+        if len(runs) < FEWEST:
+            raise DataError(f"{len(runs)} standalone networks; expected at least {FEWEST} for a rank correlation")
+        check_examples(subjects, runs, config.standalone or earlier)
+        named = {f"{index}": run for index, run in enumerate(runs, start=1)}
+        sizes = params_m(space, {name: run.architecture for name, run in named.items()})
+        alone = {name: metric_of(run.metrics, config.metric, "the standalone networks") for name, run in named.items()}
+        rows: list[dict[str, Any]] = []
+        series: dict[str, tuple[list[float], list[float]]] = {}
+        summary: list[dict[str, Any]] = []
+        for subject in subjects:
+            inherited = {
+                name: metric_of(subject.supernet.evaluate(run.architecture), config.metric, str(subject.path))
+                for name, run in named.items()
+            }
+            found = agreement(list(inherited.values()), list(alone.values()))
+            series[subject.name] = (list(alone.values()), list(inherited.values()))
+            first = summary[0]["error"] if summary else found.error
+            summary.append(
+                {
+                    "supernet": subject.name,
+                    "architectures": len(named),
+                    "error": found.error,
+                    "better": 1 - found.error / first if summary and first else None,
+                    "tau": found.tau,
+                    "bias": found.bias,
+                }
+            )
+            rows += [
+                {
+                    "supernet": subject.name,
+                    "architecture": name,
+                    "key": run.architecture.key,
+                    "params_m": sizes.get(name),
+                    "inherited": inherited[name],
+                    "standalone": alone[name],
+                    "difference": inherited[name] - alone[name],
+                }
+                for name, run in named.items()
+            ]
+        label = named_with_unit(subjects[0], config.metric)
+        return StudyResult(
+            (
+                Measure("supernet", "supernet"),
+                Measure("architecture", "no.", "s"),
+                Measure("key", "architecture"),
+                Measure("params_m", "M parameters", ".2f"),
+                Measure("inherited", f"inherited {label}", ".4f"),
+                Measure("standalone", "standalone", ".4f"),
+                Measure("difference", "difference", "+.4f"),
+            ),
+            rows,
+            (
+                Measure("supernet", "supernet"),
+                Measure("architectures", "networks", "d"),
+                Measure("error", f"error of {label}", ".4f"),
+                Measure("better", "less than the first", ".1%"),
+                Measure("tau", "Kendall's tau", ".3f"),
+                Measure("bias", "inherited - standalone", "+.4f"),
+            ),
+            summary,
+            Pairs(series, f"standalone {label}", f"inherited {label}"),
+            (self.about, *doubts(runs)),
+            {
+                "architectures": {name: run.architecture.to_dict() for name, run in named.items()},
+                "training_seconds": {name: run.seconds for name, run in named.items()},
+            },
+        )
+
+
+def _runs(subjects: Sequence[Subject], space: SearchSpace, config: GapConfig, folder: Path) -> Sequence[StandaloneRun]:
+    if config.standalone is not None:
+        return read_runs(config.standalone, space)
+    architectures: list[Architecture]
+    if config.arch:
+        architectures = list(chosen(space, ArchitecturesConfig(arch=config.arch), at_least=FEWEST).values())
+    else:
+        architectures = drawn(space, config.architectures, config.seed)
+    if len(architectures) < FEWEST:
+        raise ConfigError(
+            f"space {space.name!r} holds {len(architectures)} architectures; a rank correlation needs {FEWEST}"
+        )
+    first = subjects[0]
+    return train_standalone(first.supernet, first.path, space, architectures, folder, config.train, config.jobs)
+
+
+GAP = _Gap()
