@@ -13,7 +13,7 @@ from nas_core.errors import ConfigError
 from nas_core.latency.by_graph.dataset import NetworkSetConfig, collect_networks, measured_again
 from nas_core.latency.by_graph.families import Family, chosen_families, network_families
 from nas_core.latency.by_graph.published import PublishedConfig
-from nas_core.latency.timing import TimingConfig
+from nas_core.latency.protocol import TimingConfig
 from nas_core.options import config_from, options_of, read_pairs, read_texts
 from nas_core.report.network_set import agreement, summary
 

@@ -1,4 +1,4 @@
-"""Measurements on other machines: each job measures its share where it runs, alone on its machine."""
+"""Measurements in jobs on other machines, each alone on its machine."""
 
 from __future__ import annotations
 
@@ -12,21 +12,20 @@ import numpy as np
 from nas_core.jobs import Failure, JobPool, JobsConfig
 from nas_core.latency.by_genes.collect import Measured, reference_architecture
 from nas_core.latency.machine import describe_machine
-from nas_core.latency.protocol import Measurement, measure, prepared, time_passes_ms
-from nas_core.latency.timing import TimingConfig
+from nas_core.latency.protocol import Measurement, TimingConfig, measure, prepared, time_passes_ms
 from nas_core.models.kind import kind_of
 from nas_core.models.workload import Workload
 from nas_core.space import Architecture, SearchSpace, space_from_dict, space_to_dict
 
 
 class SubmititMeasurements:
-    """Measures architectures in jobs of submitit: ``measure_many`` of :func:`nas_core.latency.by_genes.collect`.
+    """Jobs of submitit as ``measure_many`` of :func:`nas_core.latency.by_genes.collect`.
 
-    On cluster ``local`` one job runs at a time whatever ``jobs`` says: two on one machine would disturb each other.
-    Slurm gives a job a machine of its own if it is asked to (``{"exclusive": ""}``).
+    On cluster ``local`` one job runs at a time, since two on one machine would disturb each other. Slurm gives each job
+    a machine with ``{"exclusive": ""}``.
 
     Args:
-        workload: settings of the workload of the space's kind of network.
+        workload: settings of the workload of the space's network kind.
 
     Raises:
         MissingHostError: submitit is not installed.
@@ -56,7 +55,7 @@ class SubmititMeasurements:
 def open_workload(
     space: Mapping[str, Any], workload: Mapping[str, Any], timing: Mapping[str, Any]
 ) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """In a job: what measures an architecture given by its genes."""
+    """Return a function that measures an architecture, given by its genes, in a job."""
     searched = space_from_dict(space, "job")
     kind, times = kind_of(searched), TimingConfig(**timing).checked_here()
     config = kind.config(workload)
@@ -65,8 +64,8 @@ def open_workload(
         return kind.workload(searched, architecture, config, times.device)
 
     reference = prepared(build(reference_architecture(searched)), times)
-    begun = {
+    conditions = {
         "machine": describe_machine(times.device, times.threads),
         "reference_ms": float(np.median(time_passes_ms(reference, times))),
     }
-    return lambda genes: {**begun, "measurement": asdict(measure(build(Architecture(genes)), reference, times))}
+    return lambda genes: {**conditions, "measurement": asdict(measure(build(Architecture(genes)), reference, times))}

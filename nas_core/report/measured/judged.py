@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nas_core.latency.by_graph.quality import family_quality
+from nas_core.latency.by_graph.data import family_quality
 from nas_core.report.measured.collection import Floats
 from nas_core.report.tables import Column
 
