@@ -18,8 +18,8 @@ WARM_UP = 3
 def recorded(parts: Mapping[str, Callable[[], object]], device: torch.device | str) -> dict[str, Callable[[], object]]:
     """Record each part and return functions that replay them, to be called in the order of the parts.
 
-    A replay returns the recorded tensors with new values. A part always reads the same inputs, which live as long as
-    its replay, and must not read a value on the host.
+    A replay reads the same inputs as before and returns the recorded tensors with new values. A part must not read a
+    value on the host.
 
     Raises:
         ConfigError: a part cannot be recorded.

@@ -23,14 +23,14 @@ class Journal(Protocol):
 def read_journal(
     path: Path, format_name: str, version: int, content: str, command: str
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the header, with its settings and machine checked, and the other lines.
+    """Return the header, with its settings and machine checked, and the other lines; or raise a DataError.
 
     Args:
+        path: the file.
+        format_name: format in the header.
+        version: newest version that can be read.
         content: what the journal holds, for messages.
         command: the command that fills it.
-
-    Raises:
-        DataError: the file is missing, empty, of another format or a newer version, or its header is damaged.
     """
     lines = read_jsonl(path)
     if not lines:
@@ -48,13 +48,13 @@ def read_journal(
 
 
 def check_conditions(journal: Journal, settings: Mapping[str, Any], machine: Mapping[str, Any], instead: str) -> None:
-    """Check that measurements under these settings on this machine may be added.
+    """Raise a ConfigError with the first difference if measurements may not be added under these settings.
 
     Args:
-        instead: "file" or "folder", which the user may give another one of.
-
-    Raises:
-        ConfigError: they may not; the first difference is named.
+        journal: the file or folder.
+        settings: of the new measurements.
+        machine: of the new measurements.
+        instead: "file" or "folder", for the message.
     """
     for part, old, new in (("setting", journal.settings, settings), ("machine", journal.machine, machine)):
         advice = f"go on with the former one, or give another {instead}"

@@ -41,11 +41,7 @@ _CPU = Path("/sys/devices/system/cpu/cpu0/cpufreq")
 
 
 def describe_machine(device: str, threads: int) -> dict[str, str | int]:
-    """Return the names and versions that a latency depends on, as plain types.
-
-    ``device_name`` is the accelerator's name, or the processor's if the device is the CPU. A CUDA device has its
-    compute ``capability`` and torch's version of ``cuda`` as well.
-    """
+    """Return the names and versions that a latency depends on, as plain types."""
     cuda: dict[str, str | int] = {}
     if torch.device(device).type == "cuda":
         major, minor = torch.cuda.get_device_capability(device)
@@ -69,10 +65,7 @@ def is_here(device_name: str) -> bool:
 
 
 def clock_state(device: torch.device | str) -> ClockState:
-    """Read the clocks of a device, of CUDA from NVML (``pip install nvidia-ml-py``), of a CPU from Linux's ``/sys``.
-
-    Returns an empty state where nothing can be read; never raises.
-    """
+    """Read the clocks of a device, of CUDA by NVML (``pip install nvidia-ml-py``); empty if nothing can be read."""
     device = torch.device(device)
     if device.type == "cpu":
         return _cpu_state(_CPU)
@@ -80,7 +73,7 @@ def clock_state(device: torch.device | str) -> ClockState:
 
 
 def told_states(states: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return a warning if the measurements of one collection differ in clock state or were throttled, else None."""
+    """Return a warning if the clocks differ between measurements or were throttled, else None."""
     findings = []
     reasons = [THROTTLED & set(state.get("reasons") or ()) for state in states]
     if throttled := sum(map(bool, reasons)):
@@ -96,7 +89,7 @@ def told_states(states: Sequence[Mapping[str, Any]]) -> str | None:
 
 
 def described_states(states: Sequence[Mapping[str, Any]]) -> str | None:
-    """Summarise the clocks of all measurements, such as ``processors 1,980 MHz, 54 C (nvml)``; None if unknown."""
+    """Summarise the clocks of all measurements, such as ``processors 1,980 MHz, 54 C (nvml)``."""
     parts = []
     for name, label, unit in (
         ("sm_mhz", "processors ", "MHz"),
@@ -143,7 +136,6 @@ def _nvml_handle(index: int) -> tuple[Any, Any]:
 
 
 def _reasons(bits: int) -> list[str]:
-    """Names of NVML's bits; unknown bits as one number."""
     unknown = bits & ~sum(REASONS)
     return [*(name for bit, name in REASONS.items() if bits & bit), *([hex(unknown)] if unknown else [])]
 

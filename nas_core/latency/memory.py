@@ -1,7 +1,4 @@
-"""Measured memory of a workload: the peak during a pass, and the cache after decoding, in 10^6 bytes.
-
-On the CPU a dispatch mode follows every tensor's storage until it is freed; on CUDA the allocator counts.
-"""
+"""Measured memory of a workload: the peak during a pass, and the cache after decoding, in 10^6 bytes."""
 
 from __future__ import annotations
 
@@ -98,6 +95,5 @@ def _peak_on_cuda(workload: Workload, device: str) -> int:
 
 
 def _bytes(tensors: Iterable[Tensor]) -> int:
-    """Bytes of the tensors' storages, each counted once."""
     sizes = {tensor.untyped_storage()._cdata: tensor.untyped_storage().nbytes() for tensor in tensors}
     return sum(sizes.values())

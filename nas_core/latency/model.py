@@ -18,11 +18,7 @@ UNNAMED = "an unnamed machine"
 
 
 class LatencyModel(Configured, ABC):
-    """Model that is fitted to measurements, predicts milliseconds and is kept in one file.
-
-    Subclasses: :class:`~nas_core.latency.by_genes.base.GeneLatencyModel` for the architectures of one search space,
-    :class:`~nas_core.latency.by_graph.base.GraphLatencyModel` for the graphs of any networks.
-    """
+    """Model that is fitted to measurements, predicts milliseconds and is kept in one file."""
 
     name: ClassVar[str]
     """Name in :data:`nas_core.latency.LATENCY_MODELS` and in files."""
@@ -43,11 +39,7 @@ class LatencyModel(Configured, ABC):
     """Device of torch that it learns and predicts on; kept out of its file."""
 
     def on(self, device: str) -> Self:
-        """Learn and predict on that device from now on; models without torch stay on the CPU.
-
-        Raises:
-            ConfigError: the device cannot be used here.
-        """
+        """Learn and predict on that device from now on; models without torch stay on the CPU."""
         self.device = usable_device(device)
         self.move()
         return self

@@ -1,18 +1,14 @@
 """Timing of a callable, with the machine's drift divided out.
 
 In HAT's published latency tables (Wang et al., ACL 2020, arXiv 2005.14187) most of the error is slow drift of the
-machine, up to 48 % above its median state. Here a reference workload that never changes runs before and after every
-pass of the measured one, and the ratio of the two counts.
+machine, up to 48 % above its median state. Here a constant reference workload runs before and after every pass of the
+measured one, and the ratio of the two counts. Inference mode, evaluation mode and the number of threads are enforced.
 
-HAT times in training mode, with the autograd graph and any number of threads. Here inference mode, evaluation mode and
-the number of threads are enforced.
+Clocks of a CUDA device: ``wall`` is the time from the call to the device's last result, with a synchronisation after
+each part. ``device`` is the time between two CUDA events on the device's stream. With ``cuda_graphs`` each part is
+recorded once and replayed.
 
-Clocks of a CUDA device: ``wall`` is the time from the call to the device's last result, kernel launches included, with
-a synchronisation after each part. ``device`` is the time between two CUDA events on the device's stream, without what
-the host does after the last launch. With ``cuda_graphs`` each part is recorded once and replayed as a whole.
-
-The reference runs in the same precision and with the same graphs as the workload, because only like work is slowed
-down alike. Corrected milliseconds therefore compare within one file; to compare two precisions use ``raw_ms``.
+Workload and reference share precision and graphs, so corrected milliseconds compare within one file only.
 """
 
 from __future__ import annotations
@@ -27,7 +23,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from nas_core.checks import checked_value
+from nas_core.checks import Range, check_fields
 from nas_core.device import device_index, pinned_threads, uncollected, usable_device
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.latency.cuda_graphs import recorded
@@ -36,6 +32,12 @@ from nas_core.models.workload import Convertible, Workload
 from nas_core.precision import PRECISIONS, check_precision, half_type, tf32
 
 CLOCKS = ("wall", "cpu", "device")
+_RANGES = {
+    "warmup": Range(0),
+    "repeats": Range(1),
+    "threads": Range(1),
+    "trim": Range(0, 0.5, without=(0.5,)),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,17 +65,10 @@ class TimingConfig:
     """Record each part of a pass as a CUDA graph, and time its replays."""
 
     def __post_init__(self) -> None:
-        for name, least in (("warmup", 0), ("repeats", 1), ("threads", 1)):
-            if checked_value(getattr(self, name), int, name) < least:
-                raise ConfigError(f"{name} is {getattr(self, name)}, expected at least {least}")
-        if not 0 <= checked_value(self.trim, float, "trim") < 0.5:
-            raise ConfigError(
-                f"trim is {self.trim}, expected a share from 0 to below 0.5 (0.1 drops a tenth at each end)"
-            )
+        check_fields(self, ranges=_RANGES)
         kind = _device_type(self.device)
-        for name, choices in (("clock", CLOCKS), ("precision", PRECISIONS)):
-            if getattr(self, name) not in choices:
-                raise unknown_choice(name, getattr(self, name), choices)
+        if self.clock not in CLOCKS:
+            raise unknown_choice("clock", self.clock, CLOCKS)
         if self.clock == "cpu" and (kind != "cpu" or self.threads != 1):
             raise ConfigError(
                 f"clock cpu counts one thread on the CPU, got {self.threads} threads on {self.device}: use clock wall"
@@ -89,21 +84,13 @@ class TimingConfig:
                 )
 
     def checked_here(self) -> TimingConfig:
-        """Return these settings if this machine can measure with them.
-
-        Raises:
-            ConfigError: the device is not usable here, or lacks the precision.
-        """
+        """Return these settings, or raise a ConfigError if this machine cannot measure so."""
         check_precision(self.precision, usable_device(self.device))
         return self
 
 
 def checked_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a collection from a file.
-
-    Raises:
-        TypeError: the workload or the timing is no mapping.
-    """
+    """Return the settings of a collection from a file, or raise a TypeError."""
     for name in ("workload", "timing"):
         if not isinstance(settings.get(name) or {}, Mapping):
             raise TypeError(name)
@@ -111,11 +98,7 @@ def checked_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def reference_of(value: Any) -> float:
-    """Return the milliseconds of a reference network from a file.
-
-    Raises:
-        ValueError: the value is no number above 0.
-    """
+    """Return the milliseconds of a reference network from a file, or raise a ValueError."""
     if not is_positive(value):
         raise ValueError(f"reference_ms ({str(value)[:20]})")
     return float(value)
@@ -127,11 +110,7 @@ def is_positive(value: Any) -> bool:
 
 
 def timing_of(settings: Mapping[str, Any], **changes: Any) -> TimingConfig:
-    """Return the timing in the settings of a collection, with some changes.
-
-    Raises:
-        ConfigError: the settings have no valid timing.
-    """
+    """Return the timing in the settings of a collection, with changes, or raise a ConfigError."""
     try:
         return TimingConfig(**{**settings["timing"], **changes})
     except (KeyError, TypeError) as error:
@@ -160,7 +139,7 @@ class Measurement:
     """Clocks of the device right after the passes, see :func:`nas_core.latency.machine.clock_state`."""
 
     def corrected_ms(self, reference_ms: float) -> float:
-        """Return the time of a pass in the state of the machine in which the reference takes ``reference_ms``."""
+        """Return the time of a pass in the state in which the reference takes ``reference_ms``."""
         return self.relative * reference_ms
 
 
@@ -172,10 +151,8 @@ def trimmed_mean(values: Sequence[float], trim: float) -> float:
 def measure(workload: Workload, reference: Workload, config: TimingConfig) -> Measurement:
     """Time ``workload`` with one pass of ``reference`` before, between and after its passes.
 
-    Both are prepared by :func:`prepared` first.
-
     Raises:
-        ConfigError: a module of either is in training mode; others as of :func:`prepared`.
+        ConfigError: a module is in training mode; others as of :func:`prepared`.
     """
     rounds: list[dict[str, float]] = []
     references: list[float] = []
@@ -203,7 +180,7 @@ def measure(workload: Workload, reference: Workload, config: TimingConfig) -> Me
 
 
 def time_passes_ms(workload: Workload, config: TimingConfig) -> list[float]:
-    """Return the milliseconds of whole passes of one workload after the warm-up; errors as of :func:`measure`."""
+    """Return the milliseconds of whole passes of one workload after the warm-up."""
     workload = prepared(workload, config)
     with _timing(config, workload):
         for _ in range(config.warmup):
@@ -229,9 +206,7 @@ class PreparedWorkload:
 
 
 def prepared(workload: Workload, config: TimingConfig) -> Workload:
-    """Return the workload converted to the precision and recorded as CUDA graphs, as the config demands.
-
-    :func:`measure` prepares both of its workloads; prepare a reference once if it is measured again and again.
+    """Return the workload converted to the precision and recorded as CUDA graphs; :func:`measure` does so itself.
 
     Raises:
         ConfigError: this workload computes in ``fp32`` alone, or cannot be recorded.
@@ -245,7 +220,7 @@ def prepared(workload: Workload, config: TimingConfig) -> Workload:
 
 @contextmanager
 def timed_conditions(config: TimingConfig) -> Iterator[None]:
-    """Enter inference mode and, on CUDA, make the device the current one and switch TF32 as the precision demands."""
+    """Enter inference mode and, on CUDA, the device and TF32 as the precision demands."""
     with torch.inference_mode():
         if _device_type(config.device) != "cuda":
             yield
@@ -280,7 +255,6 @@ def _pass_ms(workload: Workload, config: TimingConfig) -> dict[str, float]:
 
 
 def _device_ms(workload: Workload, config: TimingConfig) -> dict[str, float]:
-    """Milliseconds between events on the device's current stream; the host waits once, for the last one."""
     stream = torch.cuda.current_stream(device_index(config.device))
     count = len(workload.parts) + 1
     events = [torch.cuda.Event(enable_timing=True) for _ in range(count)]  # type: ignore[no-untyped-call]
@@ -295,7 +269,6 @@ def _device_ms(workload: Workload, config: TimingConfig) -> dict[str, float]:
 
 
 def _synchronise(device: str) -> None:
-    """Wait for the device's kernels, since a launch returns at once."""
     kind = _device_type(device)
     if kind == "cuda":
         torch.cuda.synchronize(device_index(device))
@@ -309,7 +282,6 @@ def _trimmed(values: Sequence[float], trim: float) -> Sequence[float]:
 
 
 def _device_type(device: str) -> str:
-    """``cpu``, ``cuda`` or ``mps``, also of a device that is not here."""
     try:
         return torch.device(device).type
     except RuntimeError:

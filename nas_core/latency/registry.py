@@ -60,7 +60,7 @@ def list_latency_models(by: By | None = None) -> list[str]:
 
 
 def described_latency_models(by: By) -> str:
-    """Return the names of the models by genes or by graph with the first lines of their docstrings, for help."""
+    """Return names and first lines of the docstrings of the models, for help."""
     first = {name: (inspect.getdoc(model) or name).splitlines()[0] for name, model in LATENCY_MODELS.items()}
     return "; ".join(f"{name}: {first[name].rstrip('.')}" for name in list_latency_models(by))
 
@@ -74,12 +74,9 @@ def latency_model(name: str, by: Literal["graph"]) -> type[GraphLatencyModel]: .
 def latency_model(name: str, by: By | None = None) -> type[LatencyModel]:
     """Return the class of that name.
 
-    Args:
-        by: its inputs; None: any.
-
     Raises:
         UnknownChoiceError: there is no such model.
-        ConfigError: it has other inputs.
+        ConfigError: its inputs are not those of ``by``.
     """
     if name not in LATENCY_MODELS.names():
         raise unknown_choice(f"latency model{_by(by)}", name, list_latency_models(by))
@@ -96,8 +93,7 @@ def parsed_model_settings(name: str, texts: Iterable[str]) -> dict[str, Any]:
     """Parse ``["epochs=20"]`` as settings of that model, each of the type of its field.
 
     Raises:
-        ConfigError: a text is not ``NAME=VALUE``, a value has another type, or the model has no such setting.
-        UnknownChoiceError: there is no such model.
+        ConfigError: a setting is unknown or invalid.
     """
     model, settings = latency_model(name), list(texts)
     model.check_settings(text.partition("=")[0].strip() for text in settings if "=" in text)
@@ -116,11 +112,12 @@ def load_latency_model(path: str | Path, by: By | None = None, space: SearchSpac
     """Read the file of any latency model.
 
     Args:
+        path: the file.
         by: the inputs it must have; None: any.
         space: the space that a model by genes must be fitted for.
 
     Raises:
-        DataError: the file is missing, damaged, of a newer version, no latency model, or one with other inputs.
+        DataError: the file is no such latency model, or damaged.
         SpaceError: it was fitted for another space.
     """
     path = Path(path)
@@ -150,10 +147,7 @@ def _is_safetensors(path: Path) -> bool:
 
 def _read_by_genes(path: Path) -> GeneLatencyModel:
     header, arrays = read_model_file(path)
-    name = header.get("kind")
-    if not isinstance(name, str):
-        raise DataError(f"{path}: latency model is damaged (no kind); fit it anew")
-    return latency_model(name, "genes").restored(header, arrays, path)
+    return latency_model(str(header.get("kind")), "genes").restored(header, arrays, path)
 
 
 def _read_by_graph(path: Path) -> GraphLatencyModel:

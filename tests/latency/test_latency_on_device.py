@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from nas_core.errors import ConfigError
 from nas_core.latency import TimingConfig, measure
-from nas_core.latency.by_genes import LatencyDataset, collect
 from nas_core.latency.cuda_graphs import recorded
-from nas_core.latency.machine import describe_machine
 from nas_core.latency.protocol import prepared, time_passes_ms, timed_conditions
-from nas_core.models import OnePassWorkload, kind_of
+from nas_core.models import OnePassWorkload
 from nas_core.models.image import ImageWorkload, ImageWorkloadConfig
 from nas_core.models.translation import TranslationWorkload, TranslationWorkloadConfig
 from nas_core.precision import half_type
@@ -121,26 +117,6 @@ def test_a_pass_that_reads_on_the_host_cannot_be_recorded(device: str) -> None:
         prepared(workload, timing(device, clock="graphs"))
     assert torch.cuda.current_stream(device) == torch.cuda.default_stream(device)  # and nothing is left behind
     assert measure(image(device), image(device), timing(device, clock="graphs")).raw_ms > 0
-
-
-def test_a_collection_keeps_its_conditions(device: str, tmp_path: Path) -> None:
-    config = timing(device, "bf16", "graphs" if device == "cuda" else "wall")
-    kind = kind_of(TRANSLATION)
-
-    def build(architecture: Any) -> Any:
-        return kind.workload(TRANSLATION, architecture, WORDS, config.device)
-
-    path = tmp_path / "latency.jsonl"
-    collect(path, TRANSLATION, build, 3, config, kind.described(WORDS), progress=False)
-    found = LatencyDataset.read(path)
-    assert found.settings["timing"]["precision"] == "bf16"
-    assert found.machine == describe_machine(device, 1) and found.machine["device"] == device
-    assert len(found.records) == 3 and np.isfinite(found.data().latency_ms).all()
-    collect(path, TRANSLATION, build, 4, config, kind.described(WORDS), progress=False)
-    assert len(LatencyDataset.read(path).records) == 4
-    with pytest.raises(ConfigError, match=r"timing\.precision = 'bf16', now it is 'fp32'"):
-        other = timing(device, "fp32", "graphs" if device == "cuda" else "wall")
-        collect(path, TRANSLATION, build, 5, other, kind.described(WORDS), progress=False)
 
 
 def test_a_second_device_is_the_one_that_is_timed(second_device: str) -> None:

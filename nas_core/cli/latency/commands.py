@@ -78,7 +78,7 @@ def _collect(
     timing_options: Mapping[str, Any],
 ) -> None:
     """Measure architectures with the options as they were typed; see :data:`_COLLECT`."""
-    from nas_core.latency.by_genes.jobs import SubmititMeasurements
+    from nas_core.latency.by_genes.collect import SubmititMeasurements
     from nas_core.latency.by_genes.predicted import PredictedMeasurements
 
     _expect_jsonl(out)

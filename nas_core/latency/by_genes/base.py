@@ -1,7 +1,6 @@
 """Base class of latency models by genes, and their files without pickle.
 
-A model predicts for one search space. It is fitted to integer rows of that space (per-layer genes) or, for a table that
-holds only averages, to the space's summary encoding. It predicts architectures and rows in both cases.
+A model is fitted to integer rows of one space (per-layer genes) or, for a table of averages, to its summary encoding.
 """
 
 from __future__ import annotations
@@ -45,8 +44,8 @@ class GeneLatencyModel(LatencyModel):
 
     Args:
         space: the space it predicts for.
-        source: its inputs: ``rows`` (the genes of each layer) or ``summary`` (averages, as in HAT's tables).
-        config: an object of its ``config_class``; None: the default settings.
+        source: its inputs: ``rows`` (genes of each layer) or ``summary`` (averages).
+        config: an object of its ``config_class``; None: the default.
     """
 
     by = "genes"
@@ -71,7 +70,7 @@ class GeneLatencyModel(LatencyModel):
         """Fit to inputs and latencies ``(n,)``.
 
         Raises:
-            DataError: too few rows, shapes that disagree, latencies that are not finite and positive.
+            DataError: too few rows, or invalid ones.
         """
         inputs, latency_ms = np.asarray(inputs), np.asarray(latency_ms, np.float64)
         self._check(inputs, latency_ms)
@@ -92,21 +91,13 @@ class GeneLatencyModel(LatencyModel):
         return self.predict_inputs(rows if self.source == "rows" else self.space.encode_rows(rows, "summary"))
 
     def predict(self, architectures: Sequence[Architecture] | Architecture) -> Floats:
-        """Return milliseconds ``(n,)``.
-
-        Raises:
-            ArchitectureError: an architecture is not of the model's space.
-        """
+        """Return milliseconds ``(n,)``, or raise an ArchitectureError."""
         if isinstance(architectures, Architecture):
             architectures = [architectures]
         return self.predict_rows(self.space.rows(architectures))
 
     def predict_with_spread(self, architectures: Sequence[Architecture] | Architecture) -> tuple[Floats, Floats]:
-        """Return milliseconds ``(n,)`` and their standard deviation ``(n,)`` on held-out rows.
-
-        Raises:
-            ArchitectureError: an architecture is not of the model's space.
-        """
+        """Return milliseconds ``(n,)`` and their standard deviation ``(n,)`` on held-out rows."""
         predicted, (low, high) = self.predict(architectures), self.interval
         return predicted, predicted * (high - low) / _NORMAL_90
 
@@ -141,10 +132,10 @@ class GeneLatencyModel(LatencyModel):
 
     @abstractmethod
     def restore(self, settings: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        """Set a fitted state of :meth:`state`; may raise any error on values that are missing or do not fit."""
+        """Set a fitted state of :meth:`state`; may raise any error on invalid values."""
 
     def save(self, path: str | Path) -> None:
-        """Write the model as JSON, or as NPZ if the name ends in .npz (smaller, for a model with many weights)."""
+        """Write the model as JSON, or as NPZ if the name ends in .npz, which is smaller."""
         settings, arrays = self.state()
         header = {
             "format": FORMAT,
@@ -166,12 +157,7 @@ class GeneLatencyModel(LatencyModel):
 
     @classmethod
     def load(cls, path: str | Path, space: SearchSpace | None = None) -> Self:
-        """Read a model of this class; :func:`nas_core.latency.load_latency_model` reads any.
-
-        Raises:
-            DataError: the file is missing, damaged, of a newer version, or no latency model of this class.
-            SpaceError: the model was fitted for another space.
-        """
+        """Read a model of this class; :func:`nas_core.latency.load_latency_model` reads any."""
         header, arrays = read_model_file(path)
         if header.get("kind") != (cls.saved_as or cls.name):
             raise DataError(f"{path} holds latency model {header.get('kind')!r}; expected {cls.name!r}")
@@ -182,11 +168,7 @@ class GeneLatencyModel(LatencyModel):
 
     @classmethod
     def restored(cls, header: Mapping[str, Any], arrays: dict[str, NDArray[Any]], path: str | Path) -> Self:
-        """Return the model of a header and arrays of :func:`read_model_file`.
-
-        Raises:
-            DataError: the file is damaged.
-        """
+        """Return the model of a header and arrays of :func:`read_model_file`, or raise a DataError."""
         try:
             model = cls(space_from_dict(header["space"], str(path)), header["source"])
             model.restore(header["settings"], arrays)
@@ -206,11 +188,7 @@ class GeneLatencyModel(LatencyModel):
         return model
 
     def check_space(self, space: SearchSpace, path: str | Path) -> None:
-        """Check that the model in that file was fitted for that space.
-
-        Raises:
-            SpaceError: it was fitted for another one.
-        """
+        """Raise a SpaceError if the model in that file was fitted for another space."""
         if space != self.space:
             raise SpaceError(
                 f"{path} predicts for space {self.space.name!r}, which differs from {space.name!r}; collect and fit for"
@@ -219,11 +197,7 @@ class GeneLatencyModel(LatencyModel):
 
 
 def read_model_file(path: str | Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return header and arrays of a file of :meth:`GeneLatencyModel.save`.
-
-    Raises:
-        DataError: the file is missing, damaged, of a newer version, or no latency model.
-    """
+    """Return header and arrays of a file of :meth:`GeneLatencyModel.save`, or raise a DataError."""
     try:
         if str(path).endswith(".npz"):
             with open_npz(path, _MAX_BYTES) as file:

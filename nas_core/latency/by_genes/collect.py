@@ -1,10 +1,10 @@
-"""Measurement of many architectures of a space into a file, which a later run continues."""
+"""Measurement of many architectures of a space into a file, here or in jobs, which a later run continues."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +12,15 @@ import numpy as np
 
 from nas_core.errors import ConfigError, NasExtError
 from nas_core.files import read_jsonl
-from nas_core.jobs import Failure
+from nas_core.jobs import Failure, JobPool, JobsConfig
 from nas_core.latency.by_genes.dataset import LatencyDataset
 from nas_core.latency.machine import describe_machine
 from nas_core.latency.protocol import Measurement, TimingConfig, measure, prepared, time_passes_ms
 from nas_core.locks import only_process
+from nas_core.models.kind import kind_of
 from nas_core.models.workload import Workload
 from nas_core.progress import counted
-from nas_core.space import Architecture, SearchSpace
+from nas_core.space import Architecture, SearchSpace, space_from_dict, space_to_dict
 
 
 @dataclass(frozen=True)
@@ -51,23 +52,24 @@ def collect(
     progress: bool | None = None,
     measure_many: MeasureMany | None = None,
 ) -> LatencyDataset:
-    """Measure architectures until the file has ``samples`` of them.
+    """Measure architectures until the file has ``samples`` of them; a second call continues.
 
-    The architectures are the smallest, the largest, and then random ones (each gene uniform) in an order that depends
-    on the seed alone. A second call with the same settings, or with more samples, measures only what is missing.
+    The architectures are the smallest, the largest, and then random ones in an order that depends on the seed alone.
 
     Args:
+        path: the file.
+        space: the space of the architectures.
         build: makes the workload of an architecture.
-        workload: description of the workload as plain types; part of the settings of the file.
-        progress: report on stderr; None: a bar on a terminal, a line a minute elsewhere.
-        measure_many: measures architectures elsewhere, in order, instead of ``build``; the file then belongs to the
-            machine of the first measurement.
+        samples: number of architectures.
+        timing: conditions of the passes.
+        workload: description of the workload, kept in the file.
+        seed: seed of the order.
+        progress: report on stderr; None: a bar on a terminal, else a line a minute.
+        measure_many: measures architectures elsewhere instead of ``build``.
 
     Raises:
-        ConfigError: the file has other settings or another machine, another process measures into it, the space holds
-            fewer architectures, this machine lacks the device or precision, or a network cannot be measured so.
-        DataError: the file is damaged or no such file.
-        NasExtError: a measurement elsewhere failed; those before it are kept.
+        ConfigError: the file has other settings or another machine, or another process measures into it.
+        NasExtError: a measurement elsewhere failed.
     """
     path = Path(path)
     settings = {"workload": workload, "timing": asdict(timing), "seed": seed}
@@ -106,11 +108,7 @@ def collect(
 
 
 def planned_architectures(space: SearchSpace, samples: int, seed: int) -> list[Architecture]:
-    """Return the first ``samples`` different architectures of the seed's list: smallest, largest, random ones.
-
-    Raises:
-        ConfigError: 50 draws for each found fewer different ones.
-    """
+    """Return the first ``samples`` different architectures of the seed's list: smallest, largest, random ones."""
     if samples < 1:
         raise ConfigError(f"{samples} samples were asked for, expected at least 1")
     rng = np.random.default_rng(seed)
@@ -135,3 +133,52 @@ def reference_architecture(space: SearchSpace) -> Architecture:
             by_size = np.argsort([choice.code(option) for option in options], kind="stable")
             row.append(int(by_size[(len(options) - 1) // 2]))
     return space.architecture(space.slots.canonical(np.array([row], np.int16))[0])
+
+
+class SubmititMeasurements:
+    """Jobs of submitit as ``measure_many`` of :func:`nas_core.latency.by_genes.collect`.
+
+    On cluster ``local`` one job runs at a time. Slurm gives each job a machine with ``{"exclusive": ""}``.
+
+    Args:
+        workload: settings of the workload of the space's network kind.
+    """
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        workload: Any,
+        timing: TimingConfig,
+        jobs: JobsConfig,
+        folder: Path,
+    ) -> None:
+        self._pool = JobPool(replace(jobs, jobs=1) if jobs.cluster == "local" else jobs, folder)
+        self._arguments = {"space": space_to_dict(space), "workload": asdict(workload), "timing": asdict(timing)}
+
+    def __call__(self, architectures: Sequence[Architecture]) -> Generator[Measured | Failure, None, None]:
+        """Yield the measurement of each architecture in order; see :meth:`nas_core.jobs.JobPool.map`."""
+        genes = [architecture.to_dict() for architecture in architectures]
+        for outcome in self._pool.map(open_workload, self._arguments, genes):
+            if isinstance(outcome, Failure):
+                yield outcome
+            else:
+                yield Measured(outcome["machine"], outcome["reference_ms"], Measurement(**outcome["measurement"]))
+
+
+def open_workload(
+    space: Mapping[str, Any], workload: Mapping[str, Any], timing: Mapping[str, Any]
+) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Return a function that measures an architecture, given by its genes, in a job."""
+    searched = space_from_dict(space, "job")
+    kind, times = kind_of(searched), TimingConfig(**timing).checked_here()
+    config = kind.config(workload)
+
+    def build(architecture: Architecture) -> Workload:
+        return kind.workload(searched, architecture, config, times.device)
+
+    reference = prepared(build(reference_architecture(searched)), times)
+    conditions = {
+        "machine": describe_machine(times.device, times.threads),
+        "reference_ms": float(np.median(time_passes_ms(reference, times))),
+    }
+    return lambda genes: {**conditions, "measurement": asdict(measure(build(Architecture(genes)), reference, times))}

@@ -66,11 +66,10 @@ class LatencyData:
         return len(self.latency_ms)
 
     def take(self, index: NDArray[Any]) -> LatencyData:
-        """Return the rows ``index``."""
         return replace(self, inputs=self.inputs[index], latency_ms=self.latency_ms[index], order=self.order[index])
 
     def fingerprints(self) -> list[str]:
-        """Return a fingerprint of each row's inputs, by which a model recognises them later."""
+        """Return a fingerprint of each row's inputs."""
         return [fingerprint(row) for row in self.inputs]
 
     def scaled(self, factor: float) -> LatencyData:
@@ -82,9 +81,9 @@ class LatencyData:
 class LatencyDataset:
     """Measurement file that grows by one line per architecture.
 
-    Records have ``index``, ``time`` (seconds since 1970), ``key``, ``genes``, ``latency_ms`` (drift divided out, in
-    the state of the header's ``reference_ms``) and its parts ``<part>_ms``, ``raw_ms`` (as measured), ``reference_ms``
-    (around it), ``std_ms`` and ``mad_ms`` of the passes and, where it could be read, the ``clock_state``.
+    Records have ``index``, ``time`` (seconds since 1970), ``key``, ``genes``, ``latency_ms`` (drift divided out, in the
+    header's state) and its parts ``<part>_ms``, ``raw_ms`` (as measured), ``reference_ms``, ``std_ms``, ``mad_ms`` and,
+    if it could be read, ``clock_state``.
     """
 
     path: Path
@@ -120,11 +119,7 @@ class LatencyDataset:
 
     @classmethod
     def read(cls, path: str | Path) -> LatencyDataset:
-        """Read a file.
-
-        Raises:
-            DataError: the file is missing, empty or no such file.
-        """
+        """Read a file, or raise a DataError."""
         header, records = read_journal(Path(path), FORMAT, VERSION, "latency measurements", "nas-ext latency collect")
         try:
             space, reference_ms = space_from_dict(header["space"], str(path)), reference_of(header["reference_ms"])
@@ -141,11 +136,7 @@ class LatencyDataset:
         return cls(Path(path), space, header["settings"], header["machine"], reference_ms, records)
 
     def must_match(self, space: SearchSpace, settings: Mapping[str, Any], machine: Mapping[str, Any]) -> None:
-        """Check that measurements under these settings may be added.
-
-        Raises:
-            ConfigError: they may not; the first difference is named.
-        """
+        """Raise a ConfigError with the first difference if measurements under these settings may not be added."""
         if space != self.space:
             raise ConfigError(
                 f"{self.path} holds measurements of another space ({self.space.name!r}); give another file"
@@ -153,7 +144,6 @@ class LatencyDataset:
         check_conditions(self, settings, machine, "file")
 
     def append(self, architecture: Architecture, measurement: Measurement) -> None:
-        """Add one measurement to the file."""
         latency_ms = measurement.corrected_ms(self.reference_ms)
         scale = latency_ms / measurement.raw_ms
         record = {
@@ -173,25 +163,19 @@ class LatencyDataset:
         self.records.append(record)
 
     def architectures(self) -> list[Architecture]:
-        """Return the measured architectures in the order of the file."""
         return [Architecture(record["genes"]) for record in self.records]
 
     def told_clock_states(self) -> str | None:
-        """Return a warning if the device's clocks differed between measurements, else None."""
         return told_states(self.clock_states())
 
     def clock_states(self) -> list[dict[str, Any]]:
-        """Return the clock state of each measurement that has one."""
         return [state for record in self.records if (state := record.get("clock_state"))]
 
     def data(self) -> LatencyData:
-        """Return the measurements for a fit, in the machine's median state over the whole collection.
-
-        Of an architecture with several records the first counts, so that held-out architectures are unseen.
+        """Return the measurements for a fit, in the machine's median state; the first record of an architecture counts.
 
         Raises:
             DataError: there is no record.
-            ArchitectureError: an architecture is not of the file's space.
         """
         if not self.records:
             raise DataError(f"{self.path} holds no measurement yet; 'nas-ext latency collect' adds them")
@@ -216,11 +200,9 @@ def load_latency_data(path: str | Path, space: SearchSpace | None = None, table:
     """Read measurements from a file of ``nas-ext latency collect`` (.jsonl) or a table of HAT's (.csv, .npz).
 
     Args:
+        path: the file.
         space: of HAT's tables, which do not name it (default ``hat_wmt14_en_de``).
         table: name of the table in an .npz file.
-
-    Raises:
-        DataError: the file is missing, empty, damaged or of another kind.
     """
     suffix = Path(path).suffix.lower()
     if suffix in (".csv", ".npz"):
@@ -241,15 +223,16 @@ def list_hat_tables(path: str | Path) -> list[str]:
 def read_hat_table(path: str | Path, table: str | None = None, space: SearchSpace | None = None) -> LatencyData:
     """Read one of HAT's latency tables from a .csv, or the table ``table`` of an .npz (MIT licence).
 
-    A row has ten averages of an architecture and its encoder and decoder latency, whose sum is taken, in ms. Rows are
-    in measurement order. The tables are of a superset of the space that HAT searches (feed-forward sizes from 512, 2
-    heads), without sizes of single layers.
+    A row has ten averages of an architecture and its encoder and decoder latency in ms, which are added. Rows are in
+    measurement order. The tables are of a superset of the space that HAT searches.
 
     Args:
+        path: the file.
+        table: name of the table in an .npz file.
         space: the space of the averages; default ``hat_wmt14_en_de``.
 
     Raises:
-        DataError: the file or a column is missing, a cell is no finite number, or there are no rows.
+        DataError: a column is missing, or a cell is no finite number.
         SpaceError: the space does not have HAT's ten genes.
     """
     space = space or get_space("hat_wmt14_en_de")
@@ -260,8 +243,6 @@ def read_hat_table(path: str | Path, table: str | None = None, space: SearchSpac
     missing = [name for name in (*_GENES, *_PARTS) if name not in columns]
     if missing:
         raise DataError(f"{path} has no column {missing[0]!r}; HAT's tables have {', '.join(COLUMNS)}")
-    if not len(values):
-        raise DataError(f"{path} holds no measurement; give a table with rows")
     bad = np.argwhere(~np.isfinite(values))
     if bad.size:
         raise DataError(

@@ -1,9 +1,8 @@
 """Estimate of a slow drift in a table of latencies, without a reference workload.
 
-In tables without an interleaved reference, such as HAT's, the machine is 10 to 50 % slower for hundreds of rows. In
-measurement order the relative residuals of any model are then correlated. Fit and drift are estimated in turns: the
-factor of a row is the running median of measured / predicted over its neighbours, and the model is fitted to latencies
-divided by it. Only training rows are used; other rows get the factor interpolated at their place in the order.
+In tables such as HAT's the machine is 10 to 50 % slower for hundreds of rows. Fit and drift are estimated in turns: the
+factor of a row is the running median of measured / predicted over its neighbours in measurement order, and the model is
+fitted to latencies divided by it.
 """
 
 from __future__ import annotations
@@ -40,11 +39,7 @@ class Drift:
 
 
 def running_median(values: Floats, window: int, leave_out: bool = False) -> Floats:
-    """Return the median over the ``window`` nearest values in order, at the ends over the first and last ones.
-
-    Args:
-        leave_out: exclude the value itself, as of a row that is to be predicted.
-    """
+    """Return the median over the ``window`` nearest values in order, with ``leave_out`` without the value itself."""
     window = min(window, len(values) - leave_out)
     size = window + leave_out
     starts = np.clip(np.arange(len(values)) - size // 2, 0, len(values) - size)
@@ -56,7 +51,7 @@ def running_median(values: Floats, window: int, leave_out: bool = False) -> Floa
 
 
 def autocorrelation(ratio: Floats) -> float:
-    """Return the correlation of each measured / predicted with the next in measurement order; about 0 without drift."""
+    """Return the correlation of each log ratio with the next in measurement order; about 0 without drift."""
     residual = np.log(ratio)
     residual = residual - residual.mean()
     power = float(residual @ residual)
@@ -71,10 +66,10 @@ def estimate_drift(
     The window of the running median is the one whose neighbours predict left-out rows best.
 
     Args:
-        make: makes a new model; a fast one, since it is fitted a dozen times.
+        make: makes a new, fast model, which is fitted a dozen times.
         inputs: training rows, as for :meth:`GeneLatencyModel.fit`.
         latency_ms: ``(n,)`` latencies of these rows.
-        order: ``(n,)`` place of each row in the measurement order (index or time), in any order.
+        order: ``(n,)`` place of each row in the measurement order.
     """
     ascending = np.argsort(order, kind="stable")
     inputs, latency_ms, order = inputs[ascending], latency_ms[ascending], np.asarray(order, np.float64)[ascending]

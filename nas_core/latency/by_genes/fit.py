@@ -76,7 +76,6 @@ class Fit:
     """Drift that all rows were divided by."""
 
     def tables(self) -> dict[str, Quality]:
-        """Return the rows of :func:`table`."""
         rows = {"held out": self.held_out}
         return rows if self.without_drift is None else {**rows, "held out, drift divided out": self.without_drift}
 
@@ -85,15 +84,14 @@ def fit(data: LatencyData, make: MakeModel, holdout: float = 0.2, seed: int = 0,
     """Fit to a random part of ``data``, evaluate on the rest, then fit to everything.
 
     Args:
+        data: the measurements.
         make: makes a new model for ``data.space`` and ``data.source``.
         holdout: share of the rows that is held out.
         seed: seed of the split.
         drift: one of :data:`DRIFT_MODES`.
 
     Raises:
-        DataError: too few measurements, or values that are not finite and positive.
-        ConfigError: a share outside (0, 1).
-        UnknownChoiceError: an unknown ``drift``.
+        DataError: too few measurements, or invalid ones.
     """
     if drift not in DRIFT_MODES:
         raise unknown_choice("drift mode", drift, DRIFT_MODES)
@@ -172,11 +170,11 @@ def quality(
 
 
 def doubts(quality: Quality, fitted: bool = True) -> list[str]:
-    """Return the weaknesses of a model, each with what to do; empty for a good one.
+    """Return the weaknesses of a model, each with what to do.
 
     Args:
         quality: of the model.
-        fitted: on held-out measurements of a fit; otherwise on measurements of another collection.
+        fitted: on held-out measurements of a fit; otherwise on another collection.
     """
     warnings = []
     more = "measure more architectures ('nas-ext latency collect' with a larger --samples goes on with the same file)"
@@ -217,7 +215,6 @@ def table(rows: dict[str, Quality]) -> str:
 
 
 def _fit(data: LatencyData, make: MakeModel, drift: str) -> tuple[GeneLatencyModel, Drift | None]:
-    """Fit to all rows; drift is always estimated with the linear model, since it takes a dozen fits."""
     linear = functools.partial(LinearModel, data.space, data.source)
     if drift == "auto" and not data.referenced:
         ratio = data.latency_ms / linear().fit(data.inputs, data.latency_ms).predict_inputs(data.inputs)

@@ -1,12 +1,11 @@
 """Default latency model by genes: robust ridge regression on totals of genes and their products.
 
-A network's time is a sum over its layers of products of sizes. So each gene enters as its total over the layers that
-exist, totals enter in pairs (width x total feed-forward size, decoder depth x everything), and genes of one layer enter
-as the sum of their products layer by layer. Options between the smallest and the largest one get an indicator each.
+A network's time is a sum over its layers of products of sizes. So each gene enters as its total over the layers,
+totals enter in pairs, and genes of one layer enter as the sum of their products layer by layer. Options between the
+smallest and the largest one get an indicator each.
 
-The model is linear in milliseconds because they add up over layers, but errors count in percent: rows have weights
-1 / prediction^2. Huber's weights reduce the influence of measurements of disturbed moments. The strength of the ridge
-minimises the leave-one-out error in closed form (Allen's PRESS).
+Errors count in percent, so rows have weights 1 / prediction^2, times Huber's weights against disturbed measurements.
+The strength of the ridge minimises the leave-one-out error in closed form (Allen's PRESS).
 """
 
 from __future__ import annotations
@@ -179,7 +178,7 @@ def ridge(design: Floats, target: Floats, weights: Floats) -> tuple[float, Float
     """Fit a weighted ridge regression with the strength of the smallest leave-one-out error.
 
     Args:
-        design: ``(n, P)``; columns are standardised, the constant is not penalised.
+        design: ``(n, P)``, standardised here.
         target: ``(n,)``.
         weights: ``(n,)`` of the squared errors.
 
@@ -209,25 +208,21 @@ def ridge(design: Floats, target: Floats, weights: Floats) -> tuple[float, Float
 
 
 def _huber(relative: Floats) -> Floats:
-    """Huber's weights, with which least squares treat large relative errors like absolute ones."""
     scale = 1.4826 * np.median(np.abs(relative)) + 1e-12
     return np.asarray(np.minimum(1.0, _HUBER * scale / np.maximum(np.abs(relative), 1e-12)))
 
 
 def _code_tables(choice: Choice) -> list[Floats]:
-    """For each layer: 0 (no layer), then the options' codes in units of the choice."""
     return [np.array([0.0, *(choice.code(option) / choice.unit for option in row)]) for row in choice.options]
 
 
 def _middle_options(choice: Choice) -> list[Option]:
-    """All options but the smallest and the largest; none of numeric genes with many options."""
     options = sorted({option for row in choice.options for option in row}, key=choice.code)
     names = any(isinstance(option, str) for option in options)
     return options[1:-1] if names or len(options) <= _MOST_INDICATED else []
 
 
 def _pairs(space: SearchSpace) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """First and second index of each product of totals."""
     first, second = np.triu_indices(len(space.choices))
     if len(space.choices) > _MOST_PAIRED:
         deep = np.array([choice.name in space.slots.depth_genes for choice in space.choices])

@@ -25,12 +25,9 @@ class PredictedMeasurements:
     """``measure_many`` of :func:`nas_core.latency.by_genes.collect` that predicts each architecture's ONNX export.
 
     Args:
+        space: the space of the architectures.
         config: settings of the workload of the space's network kind.
         path: file of a latency model by graph.
-
-    Raises:
-        DataError: the file is missing or holds no latency model by graph.
-        SpaceError: the space's networks are of no known kind.
     """
 
     def __init__(self, space: SearchSpace, config: Any, path: str | Path) -> None:
@@ -54,11 +51,7 @@ class PredictedMeasurements:
         }
 
     def __call__(self, architectures: Sequence[Architecture]) -> Generator[Measured, None, None]:
-        """Yield the prediction for each architecture in order.
-
-        Raises:
-            GraphError: torch cannot export one.
-        """
+        """Yield the prediction for each architecture in order."""
         reference_ms = sum(self._parts_ms(reference_architecture(self.space))[0].values())
         for architecture in architectures:
             parts_ms, deviation_ms = self._parts_ms(architecture)
@@ -68,7 +61,6 @@ class PredictedMeasurements:
             yield Measured(self._machine, reference_ms, predicted)
 
     def _parts_ms(self, architecture: Architecture) -> tuple[dict[str, float], float]:
-        """Milliseconds of each part, and the deviation of their sum, with fully correlated errors."""
         with own_streams():
             parts = self.kind.parts(self.space, architecture, self.config)
         read = [read_module(part.module, part.inputs, self.model.features) for part in parts]

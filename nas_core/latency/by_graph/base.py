@@ -42,9 +42,6 @@ class GraphLatencyModel(LatencyModel):
 
     Args:
         settings: fields of the model's ``config_class``.
-
-    Raises:
-        ConfigError: an unknown setting, or an invalid value.
     """
 
     by = "graph"
@@ -67,10 +64,9 @@ class GraphLatencyModel(LatencyModel):
         such as ``machine`` and ``runtime``."""
 
     def fit(self, data: NetworkLatencies, *, seed: int = 0, progress: Progress | None = None) -> Self:
-        """Fit to all these networks; members are fitted in turn, each with its own steps of ``progress``.
+        """Fit to all these networks; a fit that fails keeps the former state.
 
-        The spread is that of the training residuals, which are too small, until :meth:`calibrate` takes it from
-        held-out networks. A fit that fails keeps the former state.
+        The spread is that of the training residuals, which are too small, until :meth:`calibrate` is called.
 
         Raises:
             DataError: fewer than ten networks.
@@ -99,19 +95,13 @@ class GraphLatencyModel(LatencyModel):
         return self
 
     def predict(self, graphs: Iterable[Graph] | Graphs) -> Floats:
-        """Return milliseconds ``(G,)`` above 0; warn once of operations and sizes that no training network has.
-
-        Raises:
-            ConfigError: the model is not fitted.
-            GraphError: the graphs lack what the model reads.
-        """
+        """Return milliseconds ``(G,)`` above 0; warn once of operations and sizes that no training network has."""
         return self.predict_with_spread(graphs)[0]
 
     def predict_with_spread(self, graphs: Iterable[Graph] | Graphs) -> tuple[Floats, Floats]:
         """Return milliseconds ``(G,)`` and their standard deviation ``(G,)``.
 
-        The deviation joins independent parts: relative residuals of held-out networks, the deviation over members where
-        there are several, and :func:`nas_core.latency.by_graph.unseen.extrapolation_spread`.
+        It joins relative residuals, the deviation over members, and the spread by extrapolation.
         """
         if not self.known:
             raise ConfigError(f"this {self.name!r} latency model is not fitted yet: call fit, or load one that is")
@@ -126,14 +116,14 @@ class GraphLatencyModel(LatencyModel):
         return predicted, np.hypot(relative * predicted, 0 if deviation is None else deviation)
 
     def out_of_range(self, graph: Graph) -> str:
-        """Describe the sizes by which a network is too far from the training's for a limit; empty if none are."""
+        """Describe the sizes that are too far beyond the training's for a limit; empty if none are."""
         graphs, ranges = Graphs.of([graph]), self.info["ranges"]
         if extrapolation_spread(graphs, ranges, self.features)[0] <= TRUSTED_SPREAD:
             return ""
         return "; ".join(beyond(graphs, ranges, self.features).values())
 
     def described(self) -> dict[str, Any]:
-        """Return all settings as plain types; equal ones learn equal models from equal data."""
+        """Return all settings as plain types."""
         return asdict(self.config)
 
     @property
@@ -154,11 +144,7 @@ class GraphLatencyModel(LatencyModel):
         return {}
 
     def check(self, graphs: Graphs) -> None:
-        """Check that the model can read the graphs.
-
-        Raises:
-            GraphError: it cannot.
-        """
+        """Raise a GraphError if the model cannot read the graphs."""
         if absent := [name for name in self.reads if getattr(graphs, name) is None]:
             raise GraphError(
                 f"graphs without {', '.join(absent)}; latency model {self.name!r} expects graphs of read_onnx"
@@ -183,23 +169,17 @@ class GraphLatencyModel(LatencyModel):
         return predicted
 
     def save(self, path: str | Path) -> None:
-        """Write one ``.safetensors`` file.
-
-        Raises:
-            ConfigError: the model is not fitted, or the name has another ending.
-            NasExtError: the file cannot be written.
-        """
+        """Write one ``.safetensors`` file."""
         if not self.known:
             raise ConfigError(f"this {self.name!r} latency model is not fitted yet: there is nothing to save")
         write_artifact(path, self.artifact, *self.contents())
 
     def contents(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """Return header and tensors of the file."""
         return {"model": self.name, "settings": asdict(self.config), **self._header()}, self.tensors()
 
     @classmethod
     def restored(cls, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Self:
-        """Return the model of a header and tensors of :meth:`contents`; may raise any error if these are damaged."""
+        """Return the model of a header and tensors of :meth:`contents`; may raise any error."""
         about = about_of(header) or {}
         model = cls(**about["settings"])
         model._restore_header(about)
@@ -219,11 +199,11 @@ class GraphLatencyModel(LatencyModel):
 
     @abstractmethod
     def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-        """Set the arrays of :meth:`tensors`; the common part of the header is restored already."""
+        """Set the arrays of :meth:`tensors`."""
 
 
 def about_of(header: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the description of a latency model in the header, or in the ``info`` of NN-Former's; None if absent."""
+    """Return the description of a latency model in the header, or in the ``info`` of NN-Former's."""
     info = header.get("info")
     about: Any = header if "model" in header else info.get("network_latency") if isinstance(info, dict) else None
     return about if isinstance(about, dict) else None

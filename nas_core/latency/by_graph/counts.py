@@ -34,8 +34,8 @@ class CountsConfig:
 class CountsModel(GraphLatencyModel):
     """A network as the sum of its operators, each kind with prices per operator, GFLOP and memory access.
 
-    This is the simplest model that adds up kernels, as nn-Meter does (Zhang et al., MobiSys 2021), without measurements
-    of any kernel. Prices are not negative; a rare kind costs about the average of all kinds.
+    It adds up kernels as nn-Meter does (Zhang et al., MobiSys 2021), without measuring any. A rare kind costs about the
+    average of all kinds.
     """
 
     name = "counts"
@@ -62,21 +62,13 @@ class CountsModel(GraphLatencyModel):
 
 
 def check_kinds(graphs: Graphs) -> None:
-    """Check that all operations are kinds of an encoding of ONNX operators.
-
-    Raises:
-        GraphError: an operation index is too large.
-    """
+    """Raise a GraphError if an operation is no kind of an encoding of ONNX operators."""
     if len(graphs.ops) and int(graphs.ops.max()) >= KINDS:
         raise GraphError(f"operation index {int(graphs.ops.max())} in a graph; expected 0 to {KINDS - 1}")
 
 
 def costs_by_kind(graphs: Graphs) -> Floats:
-    """Return sums over the nodes of each kind ``(G, 3 KINDS)``: busy operators, GFLOPs, million elements of access.
-
-    Raises:
-        GraphError: an operation index is too large.
-    """
+    """Return sums over the nodes of each kind ``(G, 3 KINDS)``: busy operators, GFLOPs, million elements of access."""
     assert graphs.costs is not None
     check_kinds(graphs)
     graph = np.repeat(np.arange(len(graphs)), graphs.sizes)
@@ -93,7 +85,7 @@ def shrunk_prices(columns: Floats, targets: Floats, shrinkage: float) -> Floats:
     Args:
         columns: ``(G, 3 KINDS)`` of :func:`costs_by_kind`.
         targets: ``(G,)`` milliseconds above 0.
-        shrinkage: squared relative errors that a price is worth if it is off by the whole of its cost.
+        shrinkage: strength of the drawing.
 
     Returns:
         ``(3 KINDS + 1,)`` prices and a constant.
@@ -108,7 +100,6 @@ def shrunk_prices(columns: Floats, targets: Floats, shrinkage: float) -> Floats:
 
 
 def _nnls(matrix: Floats, target: Floats) -> Floats:
-    """Non-negative least squares on columns of one length; columns of zeros get 0."""
     scale = np.sqrt((matrix**2).mean(0))
     used = scale > 0
     weights = np.zeros(matrix.shape[1])

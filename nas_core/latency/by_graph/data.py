@@ -55,7 +55,6 @@ class NetworkLatencies:
 
     @property
     def family_names(self) -> list[str]:
-        """Names of the families in the order of the file."""
         return list(dict.fromkeys(self.families.tolist()))
 
     def take(self, indices: ArrayLike) -> NetworkLatencies:
@@ -65,10 +64,7 @@ class NetworkLatencies:
         return NetworkLatencies(self.graphs.take(chosen), **rows)
 
     def without_repeats(self, source: str | Path) -> NetworkLatencies:
-        """Return the first of networks with equal names and graphs; warn, naming ``source``, if any are left out.
-
-        Held-out networks are unseen only if each is there once.
-        """
+        """Return the first of networks with equal names and graphs; warn, naming ``source``, of the others."""
         if len(set(self.names.tolist())) == len(self):
             return self
         first: dict[tuple[str, int], int] = {}
@@ -85,11 +81,7 @@ class NetworkLatencies:
         return replace(self.take(list(first.values())), skipped=self.skipped)
 
     def in_domain(self) -> tuple[NetworkLatencies, NetworkLatencies]:
-        """Split into train and test with all families in both.
-
-        Raises:
-            DataError: no network is held out, or all are.
-        """
+        """Split into train and test with all families in both, or raise a DataError."""
         if self.held_out.all() or not self.held_out.any():
             raise DataError(
                 f"{int(self.held_out.sum())} of {len(self)} networks are held out; expected some, such as the last "
@@ -98,12 +90,7 @@ class NetworkLatencies:
         return self.take(~self.held_out), self.take(self.held_out)
 
     def out_of_domain(self, family: str) -> tuple[NetworkLatencies, NetworkLatencies]:
-        """Split into train, all other families, and test, this one.
-
-        Raises:
-            UnknownChoiceError: there is no such family.
-            DataError: there is no other.
-        """
+        """Split into train, all other families, and test, this one; raise an error if there is none."""
         names = self.family_names
         if family not in names:
             raise unknown_choice("family of networks", family, names)
@@ -112,11 +99,7 @@ class NetworkLatencies:
         return self.take(self.families != family), self.take(self.families == family)
 
     def save(self, path: str | Path) -> None:
-        """Write an .npz file, without what was skipped.
-
-        Raises:
-            NasExtError: it cannot be written.
-        """
+        """Write an .npz file, without what was skipped."""
         parts = {name: getattr(self.graphs, name) for name in _GRAPHS if getattr(self.graphs, name) is not None}
         parts |= {name: getattr(self, name) for name in _ROWS}
         with atomic_output(path) as temporary, temporary.open("wb") as file:
@@ -124,11 +107,7 @@ class NetworkLatencies:
 
     @classmethod
     def load(cls, path: str | Path) -> NetworkLatencies:
-        """Read a file of :meth:`save`.
-
-        Raises:
-            DataError: the file is missing, damaged or another one.
-        """
+        """Read a file of :meth:`save`, or raise a DataError."""
         try:
             with open_npz(path) as file:
                 graphs = stored_graphs({name: file[name] for name in _GRAPHS if name in file.files})
@@ -142,7 +121,7 @@ class NetworkLatencies:
 
 
 def last_of_each(families: Sequence[str], share: float = 0.1) -> NDArray[np.bool_]:
-    """Return a mask ``(G,)`` of the last tenth of each family in the order given: 200 of 2,000, as NNLQP's split."""
+    """Return a mask ``(G,)`` of the last tenth of each family, as NNLQP's split."""
     names = np.asarray(families)
     mask = np.zeros(len(names), np.bool_)
     for family in dict.fromkeys(names.tolist()):
@@ -169,9 +148,6 @@ def family_quality(
 
     Returns:
         One row for each family, then ``average`` (the mean of these rows) and ``all`` (all predictions together).
-
-    Raises:
-        DataError: rows of unequal length, none at all, or a value that is no number.
     """
     names, predicted, measured = np.asarray(families), np.asarray(predicted_ms), np.asarray(measured_ms)
     if not names.shape == predicted.shape == measured.shape or names.ndim != 1:

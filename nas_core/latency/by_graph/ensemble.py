@@ -31,10 +31,7 @@ class EnsembleConfig:
 
 
 class EnsembleModel(GraphLatencyModel):
-    """The geometric mean of NN-Former on priced operators and GraphSAGE, trained separately.
-
-    They fail on different unseen families; where they disagree, the spread is wide.
-    """
+    """The geometric mean of NN-Former on priced operators and GraphSAGE; where they disagree, the spread is wide."""
 
     name = "ensemble"
     reads = tuple(dict.fromkeys((*NNFormerModel.reads, *GraphSageModel.reads)))

@@ -75,7 +75,6 @@ class SageConfig:
 
 
 def neighbours_of(graphs: Graphs) -> csr_array:
-    """Return the edges in both directions over the nodes of all graphs."""
     edges = numbered(graphs)
     both = np.concatenate([edges, edges[:, ::-1]])
     return csr_array((np.ones(len(both), np.int32), (both[:, 0], both[:, 1])), shape=(len(graphs.ops),) * 2)
@@ -95,10 +94,7 @@ class SageLayer(nn.Module):
 
 
 class SageNet(nn.Module):
-    """NNLP's structure (Liu et al., ICPP 2022) on the 192 node features of NN-Former.
-
-    Static features and the output, log ms, are standardised logarithms.
-    """
+    """NNLP's structure (Liu et al., ICPP 2022) on the 192 node features of NN-Former, with standardised logarithms."""
 
     def __init__(self, config: SageConfig, attributes: int) -> None:
         super().__init__()
@@ -204,7 +200,6 @@ class GraphSageModel(GraphLatencyModel):
         return predicted.double().exp().cpu().numpy(), None
 
     def _predicted(self, graphs: Graphs) -> Tensor:
-        """log ms ``(B,)``, on the device."""
         neighbours = Pairs.of(neighbours_of(graphs), self.device, trained=False)
         static = uploaded(_log_static(graphs).astype(np.float32), self.device)
         with computing_in(usable_precision(self.config.precision, self.device), self.device):
@@ -223,13 +218,11 @@ class GraphSageModel(GraphLatencyModel):
 
 
 def _log_static(graphs: Graphs) -> Floats:
-    """``(G, 4)`` logarithms of batch, GFLOPs, parameters / 1e7 and memory access / 1e7."""
     assert graphs.static is not None
     return np.log(np.maximum(graphs.static.astype(np.float64), 1e-9))
 
 
 def _rate(step: int, steps: int) -> float:
-    """Share of the peak learning rate."""
     warm = WARMUP * steps
     if step < warm:
         return (step + 1) / (warm + 1)

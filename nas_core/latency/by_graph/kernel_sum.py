@@ -85,10 +85,7 @@ class KernelSumConfig:
 
 
 class KernelNet(nn.Module):
-    """Kernels -> log ms of each: the priced costs, plus a correction of two hidden layers.
-
-    Beyond the sizes of the training the correction stays constant, while priced costs go on growing.
-    """
+    """Kernels -> log ms of each: priced costs, plus a correction that is constant beyond the sizes of the training."""
 
     mean: Tensor
     """``(20,)`` of the numbers of kernels; then their deviations, their least and most, and prices."""
@@ -123,10 +120,9 @@ class KernelNet(nn.Module):
 class KernelSumModel(GraphLatencyModel):
     """A network as the sum of its kernels, each with a time that depends on its costs, shape and neighbours.
 
-    A small network learns the time of a kernel from the latencies of whole networks alone, starting from prices of
-    FLOPs, memory access and the kernel. nn-Meter (Zhang et al., MobiSys 2021) measures each kind of kernel instead. The
-    logarithm of a prediction is the weighted mean of the sum's and of a quadratic polynomial of the logarithms of the
-    whole network's costs; where these disagree, the spread is wide.
+    A small network learns the times of kernels from the latencies of whole networks alone; nn-Meter (Zhang et al.,
+    MobiSys 2021) measures kernels instead. The logarithm of a prediction is the weighted mean of the sum's and of a
+    quadratic polynomial of log costs of the whole network; where these disagree, the spread is wide.
     """
 
     name = "kernel-sum"
@@ -218,7 +214,6 @@ class _KernelSums:
         self.log_counts = torch.from_numpy(np.log(kernels.counts)).to(device)
 
     def log_ms(self, net: KernelNet, networks: Any) -> Tensor:
-        """Return log ms ``(B,)`` of these networks."""
         rows, place = (torch.from_numpy(part).to(self.device) for part in self.kernels.rows_of(networks))
         times = (net(*(array[rows] for array in self.arrays)) + self.log_counts[rows]).exp()
         total = torch.zeros(len(networks), device=self.device).index_add(0, place, times)
@@ -226,7 +221,7 @@ class _KernelSums:
 
 
 def _with_prices(net: KernelNet, kernels: Kernels, latency_ms: Floats) -> KernelNet:
-    """Set the scale of inputs, and prices at which FLOPs, access and kernels cost a third of the usual network each."""
+    """Set the scale of inputs, and prices at which each cost is a third of the usual network."""
     net.mean.copy_(torch.from_numpy(kernels.numbers.mean(0)))
     net.scale.copy_(torch.from_numpy(np.maximum(kernels.numbers.std(0), 0.1)))
     network = np.repeat(np.arange(len(latency_ms)), np.diff(kernels.first))
@@ -258,12 +253,11 @@ def polynomial_fit(costs: Floats, logs: Floats) -> tuple[Floats, Floats]:
 
 
 def polynomial_of(costs: Floats, scale: Floats, weights: Floats) -> Floats:
-    """Return the polynomial ``(G,)``; costs are clipped to three standard deviations, since it bends back beyond."""
+    """Return the polynomial ``(G,)``; costs are clipped to three standard deviations."""
     return np.asarray(_terms(np.clip((costs - scale[0]) / scale[1], -3, 3)) @ weights)
 
 
 def _terms(costs: Floats) -> Floats:
-    """``(G, 15)`` constant, linear, quadratic."""
     first, second = np.triu_indices(costs.shape[1])
     return np.hstack([np.ones((len(costs), 1)), costs, costs[:, first] * costs[:, second]])
 
@@ -289,11 +283,7 @@ class Kernels:
 
     @classmethod
     def of(cls, graphs: Graphs) -> Kernels:
-        """Return the kernels of graphs with attributes, shapes and costs of the corrected encoding.
-
-        Raises:
-            GraphError: an operation index is too large.
-        """
+        """Return the kernels of graphs with attributes, shapes and costs of the corrected encoding."""
         assert graphs.attributes is not None and graphs.shapes is not None and graphs.costs is not None
         check_kinds(graphs)
         network = np.repeat(np.arange(len(graphs)), graphs.sizes)
@@ -322,7 +312,6 @@ class Kernels:
 
 
 def _neighbours(graphs: Graphs) -> NDArray[np.bool_]:
-    """``(nodes of all graphs, 8)``."""
     begin = np.repeat(np.cumsum(graphs.sizes) - graphs.sizes, graphs.edge_counts)
     source, target = graphs.edges[:, 0] + begin, graphs.edges[:, 1] + begin
     sorts, neighbours = _SORT[graphs.ops], np.zeros((len(graphs.ops), SURROUNDINGS), np.bool_)
@@ -332,7 +321,6 @@ def _neighbours(graphs: Graphs) -> NDArray[np.bool_]:
 
 
 def _once(columns: tuple[NDArray[np.generic], ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Index of the first of equal rows, in order, and their numbers."""
     wide = np.hstack([np.asarray(column, np.float64).reshape(len(columns[0]), -1) for column in columns])
     bytes_of = np.ascontiguousarray(wide).view(np.dtype((np.void, wide.shape[1] * wide.itemsize))).ravel()
     _, first, counts = np.unique(bytes_of, return_index=True, return_counts=True)

@@ -1,7 +1,6 @@
 """Readers of measured networks: folders of ``nas-ext latency dataset``, the NNLQP release, and .npz files.
 
-NNLQP (Liu et al., ICPP 2022, "NNLQP: A Multi-Platform Neural Network Latency Query and Prediction System with An
-Evolving Database") is a folder with a table and 20,000 ONNX files of ten families. A row of the table: id, path of the
+NNLQP (Liu et al., ICPP 2022) is a folder with a table and 20,000 ONNX files of ten families. A row of the table: id,
 ONNX file, batch size, latency in ms, family, platform, and in ``gt_stage.txt`` (of NAR-Former V2) train or test.
 Without that, the last tenth of each family (200) is the test part.
 """
@@ -34,13 +33,11 @@ def load_networks(path: str | Path, runtime: str = "onnxruntime") -> NetworkLate
     """Read measured networks, each once however often it was measured.
 
     Args:
-        path: folder of ``nas-ext latency dataset``, the unpacked NNLQP release, or an .npz file of
-            :meth:`NetworkLatencies.save`, which holds one runtime.
-        runtime: the runtime of the latencies, of a folder with several.
+        path: folder of ``nas-ext latency dataset``, the NNLQP release, or an .npz file of
+        :meth:`NetworkLatencies.save`. runtime: the runtime of the latencies, of a folder with several.
 
     Raises:
         DataError: the path is missing or something else.
-        ConfigError: the runtime was not measured.
     """
     source = Path(path)
     if (source / JOURNAL).exists():
@@ -56,7 +53,7 @@ def load_networks(path: str | Path, runtime: str = "onnxruntime") -> NetworkLate
 
 
 def measured_on(path: str | Path) -> dict[str, Any] | None:
-    """Return the machine of a folder of ``nas-ext latency dataset``; None for other sources."""
+    """Return the machine of a folder of ``nas-ext latency dataset``, else None."""
     return NetworkSet.read(path).machine if (Path(path) / JOURNAL).exists() else None
 
 
@@ -76,8 +73,7 @@ def read_nnlqp_table(path: str | Path) -> list[NnlqpRow]:
     """Read the rows of ``gt.txt`` or ``gt_stage.txt``, in the file's order.
 
     Raises:
-        DataError: the file is missing, empty or a pipe, or a row is malformed.
-        NasExtError: it cannot be read.
+        DataError: a row is malformed, or there is none.
     """
     try:
         lines = read_bytes(path).decode("utf-8").splitlines()
@@ -115,9 +111,7 @@ def read_nnlqp(
     features: str = "corrected",
     progress: Callable[[int, int], None] | None = None,
 ) -> NetworkLatencies:
-    """Read all networks of a folder of NNLQP as graphs; networks that cannot be read are skipped and recorded.
-
-    20,000 files take minutes: save the result with :meth:`NetworkLatencies.save`.
+    """Read all networks of a folder of NNLQP as graphs, which takes minutes; unreadable ones are skipped and recorded.
 
     Args:
         folder: the unpacked release.
@@ -126,8 +120,7 @@ def read_nnlqp(
         progress: called with the files read and the number of files.
 
     Raises:
-        DataError: there is no table, a malformed row, or no network that can be read.
-        MissingHostError: onnx is not installed.
+        DataError: there is no table, a malformed row, or no readable network.
     """
     root = Path(folder)
     if not root.is_dir():

@@ -81,8 +81,8 @@ class NNFormerReleasedModel(GraphLatencyModel):
 class NNFormerModel(NNFormerReleasedModel):
     """NN-Former on priced operators, recipe ``network-latency``.
 
-    It predicts the ratio of a network's latency to the sum of its operators at the prices of :class:`CountsModel`. For
-    an unseen family, whose operators are known, this ratio is near one. The predictor in its file gives the ratio.
+    It predicts the ratio of a network's latency to its operators at the prices of :class:`CountsModel`, which is near
+    one for an unseen family of known operators.
     """
 
     name = "nn-former"
@@ -110,17 +110,12 @@ class NNFormerModel(NNFormerReleasedModel):
 
 
 def _priced_ms(graphs: Graphs, prices: Floats) -> Floats:
-    """Milliseconds ``(G,)`` of the operators."""
     priced_ms: Floats = costs_by_kind(graphs) @ prices[:-1] + prices[-1]
     return np.maximum(priced_ms, LEAST_MS)
 
 
 def check_unpriced(predictor: AccuracyModel, path: str | Path) -> AccuracyModel:
-    """Return the predictor of that file.
-
-    Raises:
-        ConfigError: it predicts the ratio of a :class:`NNFormerModel`, which is nothing alone.
-    """
+    """Return the predictor, or raise a ConfigError if it predicts the ratio of a :class:`NNFormerModel`."""
     about = predictor.info.get("network_latency")
     if isinstance(about, dict) and "prices" in about:
         raise ConfigError(f"{path} is {NOT_BY_ITSELF}")

@@ -46,11 +46,7 @@ class NetworkPrediction:
 
 
 def shipped_model(runtime: str = "onnxruntime", device_name: str | None = None) -> GraphLatencyModel:
-    """Return the shipped model for that runtime, of this device if there is one, else the first by name.
-
-    Raises:
-        ConfigError: none is shipped for that runtime.
-    """
+    """Return the shipped model for that runtime, of this device if there is one, else the first by name."""
     models = [model for model in _shipped() if model.info.get("runtime") == runtime]
     if not models:
         raise ConfigError(f"no model is shipped for {runtime}; give --model with one of 'nas-ext latency train'")
@@ -58,11 +54,7 @@ def shipped_model(runtime: str = "onnxruntime", device_name: str | None = None) 
 
 
 def shipped_for(device_name: str) -> GraphLatencyModel:
-    """Return the first shipped model by name for that device, of any runtime.
-
-    Raises:
-        UnknownChoiceError: none is shipped for that device.
-    """
+    """Return the first shipped model by name for that device, of any runtime."""
     models = {device_of(model) or "": model for model in reversed(_shipped())}
     if device_name not in models:
         raise unknown_choice("device of a shipped model", device_name, sorted(models))
@@ -70,7 +62,7 @@ def shipped_for(device_name: str) -> GraphLatencyModel:
 
 
 def device_of(model: GraphLatencyModel) -> str | None:
-    """Return the name of the device that the model's networks were measured on, if known."""
+    """Return the name of the device that was measured, if known."""
     machine: Any = model.info.get("machine")
     return str(machine.get("device_name")) if isinstance(machine, dict) else None
 
@@ -80,11 +72,7 @@ def _shipped() -> list[GraphLatencyModel]:
 
 
 def opened(model: GraphLatencyModel | str | Path | None) -> GraphLatencyModel:
-    """Return a model, the one in that file, or by default the shipped one for onnxruntime on this processor.
-
-    Raises:
-        DataError: as of :func:`nas_core.latency.load_latency_model`.
-    """
+    """Return a model, the one in that file, or by default the shipped one for onnxruntime on this processor."""
     if model is None:
         return shipped_model(device_name=cpu_name())
     return model if isinstance(model, GraphLatencyModel) else load_latency_model(model, "graph")
@@ -97,17 +85,13 @@ def predict_networks(
     shapes: Mapping[str, Any] | None = None,
     batch: int | None = None,
 ) -> list[NetworkPrediction]:
-    """Predict the latency of ONNX files, read in the encoding that the model was trained with.
+    """Predict the latency of ONNX files.
 
     Args:
         sources: as for :func:`nas_core.graph.onnx.read_onnx`.
         model: a model or the path of its file; default: the shipped one.
         shapes: of inputs, as for ``read_onnx``.
         batch: of all networks, as for ``read_onnx``.
-
-    Raises:
-        GraphError: a network cannot be read.
-        DataError: the model cannot be read.
     """
     model = opened(model)
     read = [read_onnx(source, shapes=shapes, batch=batch, features=model.features, warn=False) for source in sources]
@@ -131,7 +115,7 @@ def predict_module_latency(
     example_inputs: Tensor | tuple[Tensor, ...],
     model: GraphLatencyModel | str | Path | None = None,
 ) -> NetworkPrediction:
-    """Predict the latency of a torch module, such as one of ``timm.create_model``, for inputs of those shapes.
+    """Predict the latency of a torch module, such as one of ``timm.create_model``.
 
     Args:
         module: the network.
@@ -140,7 +124,6 @@ def predict_module_latency(
 
     Raises:
         GraphError: torch cannot export the module.
-        MissingHostError: onnx is not installed.
     """
     model = opened(model)
     return predict_read([read_module(module, example_inputs, model.features)], model)[0]
@@ -153,7 +136,6 @@ def read_module(
 
     Raises:
         GraphError: torch cannot export it.
-        MissingHostError: onnx is not installed.
     """
     name = type(module).__name__
     inputs = (example_inputs,) if isinstance(example_inputs, Tensor) else tuple(example_inputs)
@@ -174,7 +156,6 @@ def read_module(
 
 
 def _exported(module: nn.Module, inputs: tuple[Tensor, ...]) -> bytes:
-    """By the exporter of the data sets; if it lacks an operator, by torch's newer one, which takes thrice as long."""
     try:
         return exported(module, inputs)
     except UnsupportedOperatorError:

@@ -44,7 +44,7 @@ _FARTHEST = math.log(1000.0)
 
 
 def unseen_operations(graphs: Graphs, known: frozenset[int], encoding: str) -> dict[int, str]:
-    """Return indices and names of the operations that are not among the known ones."""
+    """Return indices and names of the operations that are not known."""
     names = ENCODINGS[encoding]
     unseen = sorted({int(op) for op in np.unique(graphs.ops)} - known)
     return {op: names[op] if op < len(names) else str(op) for op in unseen}
@@ -75,9 +75,8 @@ def beyond(graphs: Graphs, ranges: Ranges, encoding: str = "corrected") -> dict[
 def extrapolation_spread(graphs: Graphs, ranges: Ranges, encoding: str = "corrected") -> NDArray[np.float64]:
     """Return the additional relative standard deviation ``(G,)`` of networks beyond the training's sizes; 0 inside.
 
-    Beyond the training, log latency goes on with slopes in log sizes that are known roughly. So the error grows in
-    proportion to the logarithm of the factor beyond; sizes count as independent. The error for a factor of e was
-    measured with the shipped model (``python -m benchmarks extrapolation``).
+    It grows in proportion to the logarithm of the factor beyond; sizes count as independent. The error for a factor of
+    e was measured with the shipped model (``python -m benchmarks extrapolation``).
     """
     parts = [_SIZES[name].spread * far for name, (_, far) in _distances(graphs, ranges, encoding).items()]
     total: NDArray[np.float64] = np.sqrt(np.square([np.zeros(len(graphs)), *parts]).sum(0))
@@ -87,7 +86,6 @@ def extrapolation_spread(graphs: Graphs, ranges: Ranges, encoding: str = "correc
 def _distances(
     graphs: Graphs, ranges: Ranges, encoding: str
 ) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Sizes ``(G,)`` and logarithms ``(G,)`` of the factor beyond the range and its margin; 0 inside."""
     distances = {}
     for name, values in _sizes_of(graphs, encoding).items():
         if name in ranges:
@@ -100,7 +98,6 @@ def _distances(
 
 
 def _sizes_of(graphs: Graphs, encoding: str) -> dict[str, NDArray[np.float64]]:
-    """Each size ``(G,)``, nan where a network has none; empty for graphs without static features."""
     if graphs.static is None or graphs.static.shape[1] != len(_STATIC):
         return {}
     columns = graphs.static.T.astype(np.float64)
@@ -111,11 +108,7 @@ def _sizes_of(graphs: Graphs, encoding: str) -> dict[str, NDArray[np.float64]]:
 
 
 def _positions(graphs: Graphs) -> NDArray[np.float64]:
-    """Most positions that an attention of each network attends to ``(G,)``.
-
-    They are the last dimension of its softmax, or the length of a fused operator's output. A softmax over classes or
-    words is none.
-    """
+    """Most positions ``(G,)`` that an attention attends to: of its softmax, or of a fused operator."""
     assert graphs.shapes is not None
     shapes = graphs.shapes.astype(np.float64)
     deep = shapes[:, 3] > 0

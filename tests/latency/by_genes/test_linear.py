@@ -38,14 +38,6 @@ def test_features_by_hand():
     )
 
 
-def test_options_that_differ_by_layer():
-    space = SearchSpace("s", [Choice.make("layers", [2]), Choice.make("size", [[1, 2, 4], [4, 2, 8]], "layers", 2)])
-    features = RowFeatures(space)
-    values = features(space.rows([Architecture({"layers": 2, "size": [2, 2]})]))[0]
-    assert dict(zip(features.names, values, strict=True))["size=2"] == 1  # index 1 in both layers
-    assert values[1] == pytest.approx((2 / 8 + 2 / 8) / 2)
-
-
 def test_summary_gives_the_same_totals_as_rows():
     space = get_space("hat_wmt14_en_de")
     rows = space.sample_rows(np.random.default_rng(0), 200)
@@ -56,13 +48,6 @@ def test_summary_gives_the_same_totals_as_rows():
     assert {"decoder.ffn_dim", "decoder.layers=3"} <= set(shared)
     for name in shared:
         np.testing.assert_allclose(left[name], right[name], rtol=1e-5, err_msg=name)
-
-
-def test_many_choices_pair_with_depth_only():
-    choices = [Choice.make("layers", [1, 2])]
-    choices += [Choice.make(f"c{i}", [1, 2], "layers", 2) for i in range(30)]
-    first, second = RowFeatures(SearchSpace("big", choices)).pairs
-    assert len(first) == 31 and set(np.minimum(first, second)) == {0}
 
 
 def true_ms(space, rows):

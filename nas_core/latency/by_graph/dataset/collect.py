@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nas_core.checks import Range, check_fields
 from nas_core.device import pinned_threads
 from nas_core.errors import ConfigError, DataError, NasExtError
 from nas_core.files import append_jsonl, make_folder
@@ -27,7 +28,7 @@ from nas_core.latency.by_graph.dataset.runtimes import RUNTIMES, NetworkWorkload
 from nas_core.latency.by_graph.families.family import Family, Settings
 from nas_core.latency.by_graph.families.images import GOOGLENET
 from nas_core.latency.machine import describe_machine
-from nas_core.latency.protocol import Measurement, TimingConfig, measure, time_passes_ms
+from nas_core.latency.protocol import Measurement, TimingConfig, measure, time_passes_ms, timing_of
 from nas_core.locks import only_process
 from nas_core.optional import require
 from nas_core.progress import counted
@@ -49,6 +50,11 @@ _AGREE = 0.02
 """Largest difference of two runtimes' outputs, relative to the largest output."""
 _FEW_PASSES = 3
 """Passes that estimate a network's time."""
+
+_RANGES = {
+    **dict.fromkeys(("visits", "together", "most_batch"), Range(1)),
+    **dict.fromkeys(("least_ms", "most_ms"), Range(0, without=(0,))),
+}
 
 _log = logging.getLogger(__name__)
 
@@ -75,12 +81,7 @@ class NetworkSetConfig:
     """Networks compute batches of 1 to so many, drawn by chance."""
 
     def __post_init__(self) -> None:
-        for name in ("visits", "together", "most_batch"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} is {getattr(self, name)}, expected at least 1")
-        for name in ("least_ms", "most_ms"):
-            if not getattr(self, name) > 0:
-                raise ConfigError(f"{name} is {getattr(self, name)}, expected milliseconds above 0")
+        check_fields(self, ranges=_RANGES)
 
 
 class PlannedNetwork(NamedTuple):
@@ -96,8 +97,7 @@ class PlannedNetwork(NamedTuple):
 def planned_networks(families: Sequence[Family], count: int, seed: int, most_batch: int = 1) -> list[PlannedNetwork]:
     """Return the first ``count`` networks of the seed's list, one of each family in turn.
 
-    With families in turn, drift of the machine does not look like a property of a family, and any beginning of the list
-    is a smaller data set. If ``most_batch`` is above 1, each has a random ``batch`` up to it if its family allows that.
+    If ``most_batch`` is above 1, each has a random ``batch`` up to it, unless its family fixes that.
 
     Raises:
         ConfigError: a family gave no other network in 50 draws, or ``count`` is below 1.
@@ -109,7 +109,6 @@ def planned_networks(families: Sequence[Family], count: int, seed: int, most_bat
 
 
 def _networks(family: Family, seed: int, most_batch: int) -> Iterator[PlannedNetwork]:
-    """Different networks of one family, which depend on the seed and the family's name alone."""
     rng = np.random.default_rng([seed, zlib.crc32(family.name.encode())])
     drawn: set[str] = set()
     while True:
@@ -136,25 +135,11 @@ def collect_networks(
     config: NetworkSetConfig | None = None,
     progress: bool | None = None,
 ) -> NetworkSet:
-    """Measure networks until the folder has ``count``, skipped ones included.
-
-    A second call with the same settings, or with a larger count, measures only what is missing.
-
-    Args:
-        path: the folder.
-        families: families that the networks are drawn from.
-        count: number of networks.
-        timing: conditions of the passes.
-        config: further settings; None: the default.
-        progress: report on stderr; None: a bar on a terminal, a line a minute elsewhere.
+    """Measure networks until the folder has ``count``, skipped ones included; a second call continues.
 
     Raises:
-        ConfigError: the folder has other settings or another machine, another process measures into it, or a family has
-            too few networks.
-        DataError: it is damaged or no such folder.
-        NasExtError: it cannot be written, or no network can be measured.
-        MissingHostError: onnx or onnxruntime is not installed.
-        UnknownChoiceError: there is no such runtime.
+        ConfigError: the folder has other settings or another machine, or another process measures into it.
+        NasExtError: no network can be measured.
     """
     config, path = config or NetworkSetConfig(), Path(path)
     versions = check_runtimes(config.runtimes, timing.checked_here())
@@ -197,11 +182,7 @@ def collect_networks(
 
 
 def alone(folder: Path) -> AbstractContextManager[int]:
-    """Keep other processes from measuring the networks of the folder in this block.
-
-    Raises:
-        ConfigError: another process does so.
-    """
+    """Keep other processes from measuring the networks of the folder in this block."""
     lock = folder / "dataset.lock"
     return only_process(lock, f"is measuring the networks of {folder}", "give another folder on another machine")
 
@@ -227,7 +208,6 @@ def _check_progress(dataset: NetworkSet) -> None:
 
 
 def _references(config: NetworkSetConfig, timing: TimingConfig) -> dict[str, NetworkWorkload]:
-    """The reference network in each runtime."""
     network, inputs = GOOGLENET.network(_REFERENCE)
     calibrate(network, inputs)
     content = exported(network, inputs) if "onnxruntime" in config.runtimes else b""
@@ -239,28 +219,26 @@ def measured_again(
 ) -> dict[str, NDArray[np.float64]]:
     """Measure ``count`` networks from all over the folder a second time, with the folder's settings.
 
-    Networks that cannot be measured now are left out with a warning.
-
     Args:
         path: the folder.
         families: at least those of the networks.
         count: number of networks.
-        progress: report on stderr; None: a bar on a terminal, a line a minute elsewhere.
-        keep: append the second measurements to ``again.jsonl`` in the folder, for its report; models never learn them.
+        progress: report on stderr; None: a bar on a terminal, else a line a minute.
+        keep: append the second measurements to ``again.jsonl`` in the folder.
 
     Returns:
-        By runtime the second latencies as multiples of the first ones, both relative to the reference. Values far from
-        1 show the effect of other jobs or another state of the machine on either measurement.
+        By runtime the second latencies as multiples of the first ones, both relative to the reference.
 
     Raises:
-        ConfigError: the folder was published or measured on another machine, another process measures it now, or a
-            family is missing.
-        DataError: the folder is missing, damaged or has fewer networks, or no network can be measured.
+        ConfigError: the folder was published or measured on another machine, or a family is missing.
+        DataError: the folder has fewer networks, or no network can be measured.
     """
     dataset = NetworkSet.read(path)
     if source := dataset.settings.get("source"):
         raise ConfigError(f"{path} has latencies that {source} published; measure a folder of your own again")
-    config, timing = _settings_of(dataset)
+    settings = {field.name: dataset.settings[field.name] for field in fields(NetworkSetConfig)}
+    config = NetworkSetConfig(**{**settings, "runtimes": tuple(settings["runtimes"])})
+    timing = timing_of(dataset.settings)
     versions = check_runtimes(config.runtimes, timing.checked_here())
     dataset.must_match(dataset.settings, {**describe_machine(timing.device, timing.threads), **versions})
     rows = dataset.measured(config.runtimes[0])
@@ -301,17 +279,6 @@ def measured_again(
     return {name: np.array(ratio) for name, ratio in ratios.items()}
 
 
-def _settings_of(dataset: NetworkSet) -> tuple[NetworkSetConfig, TimingConfig]:
-    try:
-        values = {field.name: dataset.settings[field.name] for field in fields(NetworkSetConfig)}
-        return (
-            NetworkSetConfig(**{**values, "runtimes": tuple(values["runtimes"])}),
-            TimingConfig(**dataset.settings["timing"]),
-        )
-    except (AttributeError, ConfigError, KeyError, TypeError, ValueError) as error:
-        raise DataError(f"the settings of {dataset.path} lack or garble {error}; restore its first line") from None
-
-
 class BrokenNetwork(Exception):
     """Reason for which a network is skipped."""
 
@@ -321,7 +288,6 @@ class VisitedNetwork:
 
     Raises:
         BrokenNetwork: it is too slow, or an output is not finite or differs between runtimes.
-        Exception: torch, the exporter or onnxruntime fails.
     """
 
     def __init__(self, planned: PlannedNetwork, config: NetworkSetConfig, timing: TimingConfig) -> None:
@@ -358,14 +324,12 @@ class VisitedNetwork:
         self.seconds = time.perf_counter() - start
 
     def visit(self, references: Mapping[str, NetworkWorkload]) -> None:
-        """Measure some passes in every runtime, with those of the reference in between."""
         start = time.perf_counter()
         for name, work in self._workloads.items():
             self._visits[name].append(measure(work, references[name], self._timing))
         self.seconds += time.perf_counter() - start
 
     def row(self, reference_ms: Mapping[str, float]) -> dict[str, Any]:
-        """Return costs and latencies after all visits; ``reference_ms`` are the folder's."""
         measured: dict[str, dict[str, Any]] = {}
         for name, visits in self._visits.items():
             times = self._workloads[name].at_a_time
@@ -409,7 +373,6 @@ def _visited(
 
 
 def _check_outputs(outputs: Mapping[str, Sequence[NDArray[np.float32]]]) -> None:
-    """Check that outputs are finite, and equal in all runtimes."""
     reference = next(iter(outputs))
     for name, arrays in outputs.items():
         for output, first in zip(arrays, outputs[reference], strict=True):

@@ -28,8 +28,7 @@ _VALUES = ("raw_data", "float_data", "double_data", "int32_data", "int64_data", 
 def calibrate(network: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     """Set the statistics of every batch norm to those of its input in one pass, and return the outputs of that pass.
 
-    With random weights activations would otherwise explode, or shrink to denormal numbers, with which a processor is a
-    hundred times slower.
+    Random weights would otherwise let activations explode, or shrink to denormal numbers, which are slow.
     """
     hooks = [
         module.register_forward_pre_hook(_take_statistics)
@@ -44,7 +43,6 @@ def calibrate(network: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, .
 
 
 def outputs_of(result: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Return the outputs of a network as a tuple."""
     return (result,) if isinstance(result, Tensor) else tuple(result)
 
 
@@ -59,17 +57,12 @@ def _take_statistics(norm: _BatchNorm, inputs: tuple[Tensor, ...]) -> None:
 
 
 def input_names(count: int) -> list[str]:
-    """Return the names of the inputs of an exported file, in the order of the network's."""
+    """Return the names of the inputs of an exported file."""
     return [f"input{index}" for index in range(count)]
 
 
 def exported(network: nn.Module, inputs: tuple[Tensor, ...]) -> bytes:
-    """Export a network with all its outputs by tracing, in a third of the time of torch's newer exporter.
-
-    Raises:
-        MissingHostError: onnx is not installed.
-        Exception: torch cannot export it.
-    """
+    """Export a network with all its outputs by tracing, in a third of the time of torch's newer exporter."""
     require("onnx", "exporting networks", "onnx")
     file: Any = io.BytesIO()  # unknown to the signature of torch.onnx.export
     with warnings.catch_warnings(), torch.no_grad():
@@ -88,7 +81,7 @@ def exported(network: nn.Module, inputs: tuple[Tensor, ...]) -> bytes:
 
 
 def without_weights(content: bytes) -> bytes:
-    """Remove the large tensors of an ONNX model as if they were in an external file; nodes and shapes stay."""
+    """Remove the large tensors of an ONNX model as if they were in an external file."""
     onnx = require("onnx", "exporting networks", "onnx")
     model = onnx.ModelProto.FromString(content)
     floats = {getattr(onnx.TensorProto, name) for name in ("FLOAT", "DOUBLE", "FLOAT16", "BFLOAT16")}

@@ -1,4 +1,4 @@
-"""Folder of a data set: a journal with one row for each network, and the networks as ONNX files without weights."""
+"""Folder of a data set: a journal with one row for each network, and their ONNX files without weights."""
 
 from __future__ import annotations
 
@@ -35,12 +35,11 @@ _log = logging.getLogger(__name__)
 class NetworkSet:
     """Folder that grows by one network at a time.
 
-    Rows have ``name``, ``family``, ``settings`` and ``time`` (seconds since 1970); then either ``error``, the reason
-    for skipping it, or ``seconds`` (spent on the network), ``nodes``, ``flops_g``, ``params_m``, ``access_m``,
-    ``unknown`` (operators and their numbers) and ``measured``: for each runtime ``corrected_ms`` (drift divided out, in
-    the state of the header's ``reference_ms``), ``raw_ms``, ``std_ms``, ``mad_ms``, ``reference_ms`` (around it),
-    ``relative`` (to the reference; also of each of the ``visits``), ``at_a_time`` (passes timed together; all times are
-    of one) and, where they could be read, the ``clock_states`` of each visit.
+    Rows have ``name``, ``family``, ``settings`` and ``time`` (seconds since 1970); then either ``error`` or ``seconds``
+    (spent on the network), ``nodes``, ``flops_g``, ``params_m``, ``access_m``, ``unknown`` (operators and their
+    numbers) and ``measured``: for each runtime ``corrected_ms`` (drift divided out), ``raw_ms``, ``std_ms``,
+    ``mad_ms``, ``reference_ms``, ``relative`` (to the reference; also of each of the ``visits``), ``at_a_time`` (passes
+    timed together; all times are of one) and ``clock_states``.
     """
 
     path: Path
@@ -59,11 +58,7 @@ class NetworkSet:
         machine: Mapping[str, Any],
         reference_ms: Mapping[str, float],
     ) -> NetworkSet:
-        """Write the header of a new folder.
-
-        Raises:
-            NasExtError: it cannot be written.
-        """
+        """Write the header of a new folder."""
         dataset = cls(Path(path), dict(settings), dict(machine), dict(reference_ms))
         make_folder(dataset.path / "onnx")
         header = {"format": _FORMAT, "version": _VERSION, "settings": dataset.settings, "machine": dataset.machine}
@@ -72,12 +67,10 @@ class NetworkSet:
 
     @classmethod
     def read(cls, path: str | Path) -> NetworkSet:
-        """Read the journal of a folder.
-
-        Of a network with several rows the first counts, so that held-out networks are unseen.
+        """Read the journal of a folder; of a network with several rows the first counts.
 
         Raises:
-            DataError: the folder is missing, empty or no such folder, or gives two networks one name.
+            DataError: the folder is missing or damaged, or gives two networks one name.
         """
         journal = Path(path) / JOURNAL
         header, rows = read_journal(journal, _FORMAT, _VERSION, "latencies of networks", "nas-ext latency dataset")
@@ -107,7 +100,7 @@ class NetworkSet:
 
     @classmethod
     def continued(cls, path: Path, settings: Mapping[str, Any], machine: Mapping[str, Any]) -> NetworkSet | None:
-        """Return the folder if it was begun, with these settings on this machine, else None; errors as of the parts."""
+        """Return the folder if it was begun, checked for these settings on this machine, else None."""
         if not ((path / JOURNAL).exists() and read_jsonl(path / JOURNAL)):
             return None
         dataset = cls.read(path)
@@ -115,43 +108,28 @@ class NetworkSet:
         return dataset
 
     def must_match(self, settings: Mapping[str, Any], machine: Mapping[str, Any]) -> None:
-        """Check that networks under these settings may be added.
-
-        Raises:
-            ConfigError: they may not; the first difference is named.
-        """
+        """Raise a ConfigError with the first difference if networks under these settings may not be added."""
         check_conditions(self, settings, machine, "folder")
 
     def onnx_path(self, name: str) -> Path:
-        """Return the path of the network of that name."""
         return self.path / "onnx" / f"{name}.onnx"
 
     def append(self, row: Mapping[str, Any], content: bytes | None = None) -> None:
-        """Add one network, its ONNX file ``content`` before its row.
-
-        Raises:
-            NasExtError: it cannot be written.
-        """
+        """Add one network, its ONNX file ``content`` before its row."""
         if content is not None:
             write_atomic(self.onnx_path(row["name"]), content)
         append_jsonl(self.path / JOURNAL, row)
         self.rows.append(dict(row))
 
     def told_clock_states(self) -> str | None:
-        """Return a warning if the device's clocks differed between measurements, else None."""
         return told_states(self.clock_states())
 
     def clock_states(self) -> list[dict[str, Any]]:
-        """Return the clock state of each visit of a network that has one."""
         times = [runtime for row in self.rows for runtime in (row.get("measured") or {}).values()]
         return [state for runtime in times for state in runtime.get("clock_states") or ()]
 
     def measured(self, runtime: str) -> list[dict[str, Any]]:
-        """Return the rows of networks that were not skipped.
-
-        Raises:
-            ConfigError: the networks were not measured in that runtime.
-        """
+        """Return the rows of networks that were not skipped, or raise a ConfigError if the runtime was not measured."""
         if runtime not in self.reference_ms:
             raise ConfigError(
                 f"{self.path} was not measured in runtime {runtime!r}; expected {' or '.join(self.reference_ms)}"
@@ -174,31 +152,17 @@ def _check_row(row: Mapping[str, Any], runtimes: Mapping[str, float], line: str)
 
 
 def second_measurements(dataset: NetworkSet, runtime: str) -> dict[str, dict[str, Any]]:
-    """Return by name the last kept second measurement of each network, as under ``measured`` in its row.
-
-    Raises:
-        DataError: the file of second measurements is damaged.
-    """
+    """Return by name the last kept second measurement of each network, as under ``measured`` in its row."""
     path = dataset.path / AGAIN
     names = {row["name"] for row in dataset.rows if "error" not in row}
-    kept: dict[str, dict[str, Any]] = {}
-    for number, line in enumerate(read_jsonl(path) if path.exists() else [], start=1):
-        try:
-            times = dict(line["measured"][runtime])
-            if not (is_positive(times["relative"]) and is_positive(times["raw_ms"])):
-                raise ValueError
-            if line["name"] in names:
-                kept[line["name"]] = times
-        except (KeyError, TypeError, ValueError):
-            raise DataError(f"{path}, line {number} is no second measurement in {runtime}; remove the line") from None
-    return kept
+    lines = read_jsonl(path) if path.exists() else []
+    return {line["name"]: line["measured"][runtime] for line in lines if line["name"] in names}
 
 
 def read_dataset(folder: str | Path, runtime: str = "onnxruntime", cache: bool = True) -> NetworkLatencies:
     """Read the networks of a folder of ``nas-ext latency dataset`` in measurement order.
 
-    Latencies have drift divided out, in the median state of the machine over the whole folder. The last tenth of each
-    family is held out.
+    Latencies have drift divided out, in the machine's median state. The last tenth of each family is held out.
 
     Args:
         folder: its path.
@@ -206,9 +170,8 @@ def read_dataset(folder: str | Path, runtime: str = "onnxruntime", cache: bool =
         cache: keep the graphs as ``graphs-RUNTIME-*.npz`` in the folder until a row is added.
 
     Raises:
-        DataError: the folder is missing, damaged or another one, or holds no measured network.
-        ConfigError: the folder was not measured in that runtime.
-        MissingHostError: onnx is not installed.
+        DataError: the folder is damaged, or holds no measured network.
+        ConfigError: it was not measured in that runtime.
     """
     dataset = NetworkSet.read(folder)
     rows = dataset.measured(runtime)

@@ -74,11 +74,7 @@ class TorchWorkload(NetworkWorkload):
 
 
 class OnnxWorkload(NetworkWorkload):
-    """Session of onnxruntime with all optimisations; float32 products use TF32 only if the precision says so.
-
-    Raises:
-        ConfigError: onnxruntime cannot use the device.
-    """
+    """Session of onnxruntime with all optimisations; float32 products use TF32 only if the precision says so."""
 
     def __init__(self, content: bytes, inputs: Sequence[Tensor], timing: TimingConfig) -> None:
         runtime = require("onnxruntime", "measuring in onnxruntime", "onnx")
@@ -114,14 +110,12 @@ class OnnxWorkload(NetworkWorkload):
 def workload(
     runtime: str, network: nn.Module, inputs: Sequence[Tensor], content: bytes, timing: TimingConfig
 ) -> NetworkWorkload:
-    """Return the network in that runtime; ``content`` is its ONNX file."""
     if runtime == "torch":
         return TorchWorkload(network, inputs, timing)
     return OnnxWorkload(content, inputs, timing)
 
 
 def provider_options(timing: TimingConfig) -> dict[str, str]:
-    """Return the options of onnxruntime's provider for the device."""
     if torch.device(timing.device).type != "cuda":
         return {}
     return {"device_id": str(device_index(timing.device)), "use_tf32": "1" if timing.precision == "tf32" else "0"}
@@ -131,9 +125,7 @@ def check_runtimes(runtimes: Sequence[str], timing: TimingConfig) -> dict[str, A
     """Check that the runtimes can measure so, and return their versions for the description of the machine.
 
     Raises:
-        UnknownChoiceError: there is no such runtime.
-        ConfigError: no or a repeated runtime, a timing for torch alone, or onnxruntime cannot use the device.
-        MissingHostError: onnx or onnxruntime is not installed.
+        ConfigError: a runtime is unknown or repeated, the timing is for torch alone, or the device is unusable.
     """
     for name in runtimes:
         if name not in RUNTIMES:

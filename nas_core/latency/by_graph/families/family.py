@@ -34,10 +34,7 @@ class Family:
     """Whether the first dimension of every input is the batch, which may have any size."""
 
     def network(self, settings: Settings) -> Built:
-        """Build a network and its inputs, repeated to the settings' ``batch``.
-
-        Weights and inputs are the same each time; the caller's random streams are untouched.
-        """
+        """Build a network and its inputs, repeated to the settings' ``batch``; equal settings give equal ones."""
         with own_streams(0):
             network, inputs = self.build(settings)
         if (batch := int(settings.get("batch", 1))) > 1:
@@ -51,25 +48,21 @@ def image(resolution: int) -> tuple[Tensor]:
 
 
 def draw(rng: np.random.Generator, options: Sequence[T]) -> T:
-    """Draw one of the options."""
     return options[int(rng.integers(len(options)))]
 
 
 def width(rng: np.random.Generator, channels: float, spread: float = 0.3, step: int = 8) -> int:
-    """Draw a number of channels within the relative ``spread``, a multiple of ``step``."""
+    """Draw a multiple of ``step`` within the relative ``spread``."""
     return max(step, round(channels * rng.uniform(1 - spread, 1 + spread) / step) * step)
 
 
 def resolution(rng: np.random.Generator, low: int, high: int, step: int = 16) -> int:
-    """Draw the pixels along a side, a multiple of ``step``, both ends included."""
+    """Draw a multiple of ``step``, both ends included."""
     return int(rng.integers(low // step, high // step + 1)) * step
 
 
 def he_weights(network: nn.Module) -> nn.Module:
-    """Initialise weights so that outputs keep their variance through ReLUs without normalisation (He et al., 2015).
-
-    Otherwise activations could shrink to denormal numbers, with which a processor is a hundred times slower.
-    """
+    """Initialise weights so that outputs keep their variance through ReLUs (He et al., 2015)."""
     for module in network.modules():
         if isinstance(module, nn.Conv2d | nn.Linear):
             nn.init.kaiming_normal_(module.weight, nonlinearity="relu")

@@ -346,7 +346,7 @@ def _operation(name: str, channels: int) -> nn.Module:
 
 
 def _sample_nasbench201(rng: np.random.Generator) -> Settings:
-    """Draw a cell whose output depends on its input: one in 40 is drawn again, at most 50 times."""
+    """Draw a cell whose output depends on its input; one in 40 does not."""
     for _ in range(50):
         ops = [int(op) for op in rng.integers(len(CHOICES), size=len(STATES))]
         if _reaches(ops):

@@ -1,7 +1,4 @@
-"""Families of translation networks: encoders alone, and exported encoders and decoder steps with caches.
-
-All are subnets of spaces of HAT's shape, with softmax and linear attention.
-"""
+"""Families of translation networks: encoders alone, and exported encoders and decoder steps with caches."""
 
 from __future__ import annotations
 
@@ -62,7 +59,7 @@ class _Encoder(nn.Module):
         self._subnet = self.net.select(architecture)
 
     def _apply(self, fn: Callable[[Any], Any], recurse: bool = True) -> _Encoder:
-        """Select the subnet again: it holds slices of the weights, which were moved."""
+        """Select the subnet again, which holds slices of the weights."""
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         self._subnet = self.net.select(self.architecture)
         return self
@@ -153,7 +150,7 @@ def _build(settings: Settings) -> Built:
 
 
 def _select_once(net: Any, architecture: Architecture) -> None:
-    """Keep the selection of weights out of timed passes in torch; exported files do not have it either."""
+    """Keep the selection of weights out of timed passes."""
     select = cache(lambda device, dtype: type(net).select(net, architecture))
     net.select = lambda _: select(net.target_positions.table.device, net.target_positions.table.dtype)
 

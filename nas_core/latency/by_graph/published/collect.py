@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from nas_core.checks import Range, check_fields
-from nas_core.errors import ConfigError, DataError, MissingHostError, NasExtError
+from nas_core.errors import ConfigError, MissingHostError, NasExtError
 from nas_core.files import real_path
 from nas_core.jobs import Failure, Opener
 from nas_core.latency.by_graph.dataset.collect import alone
@@ -42,12 +42,7 @@ class NetworkSource(Protocol):
 
 
 def network_source(name: str) -> NetworkSource:
-    """Return the source of the host of that name.
-
-    Raises:
-        MissingHostError: the host is not installed.
-        UnsupportedError: it builds no networks by name.
-    """
+    """Return the source of the host of that name, or raise a MissingHostError."""
     host = dict(each_host()).get(name)
     if host is None:
         raise MissingHostError(f"no host {name!r} is registered; install nas-ext with 'pip install'")
@@ -86,11 +81,10 @@ def collect_published(
     progress: bool | None = None,
     graphs: str | Path | None = None,
 ) -> NetworkSet:
-    """Add networks of a device until the folder has ``count``, skipped ones included.
+    """Add networks of a device until the folder has ``count``, skipped ones included; a second call continues.
 
-    A second call makes only what is missing; remove the line of a skipped network to try it again. Rows are those of
-    :class:`NetworkSet`, in runtime ``torch`` with the published milliseconds, and have ``published`` (the costs in the
-    table) and ``source`` (name and version of the builder).
+    Rows are those of :class:`NetworkSet` in runtime ``torch`` with the published milliseconds, plus ``published``
+    (costs in the table) and ``source``.
 
     Args:
         path: the folder.
@@ -98,18 +92,13 @@ def collect_published(
         source: builder of the networks.
         device: a device of the table; None: the only one.
         count: number of networks; None: all.
-        config: further settings; None: the default.
-        progress: report on stderr; None: a bar on a terminal, a line a minute elsewhere.
-        graphs: folder that was filled for another device with the same release of the source; its graphs are used again
-            for the same image sizes, with this device's batch.
+        config: further settings.
+        progress: report on stderr; None: a bar on a terminal, else a line a minute.
+        graphs: folder of another device by the same release of the source, whose graphs are used again.
 
     Raises:
-        UnknownChoiceError: there is no such device.
-        ConfigError: the folder was begun with other networks, the table has fewer networks, another process fills the
-            folder, or ``graphs`` has networks of another source.
-        DataError: a folder is damaged or no such folder.
-        NasExtError: the folder cannot be written, or no network can be exported.
-        MissingHostError: onnx is not installed.
+        ConfigError: the folder was begun with other networks, or another process fills it.
+        NasExtError: no network can be exported.
     """
     config, folder = config or PublishedConfig(), Path(path)
     require("onnx", "exporting networks", "onnx")
@@ -155,34 +144,28 @@ def collect_published(
 
 
 def _place(network: PublishedNetwork, seed: int) -> tuple[str, int]:
-    """Random place in the order, which follows from name, image size and seed."""
     text = f"{seed} {network.model} {network.img_size}"
     return hashlib.sha256(text.encode()).hexdigest(), network.batch_size
 
 
 def _graph_files(folder: str | Path, source: NetworkSource) -> dict[tuple[Any, ...], str]:
-    """ONNX files of a folder of another device, where the batch alone differs."""
     dataset = NetworkSet.read(folder)
     if dataset.settings.get("source") != source.name:
         raise ConfigError(
             f"{folder} has graphs of {dataset.settings.get('source', 'networks that were measured')}, not of networks"
             f" that {source.name} published; give a folder of --from-{source.name}"
         )
-    by = f"{source.name} {source.version}"
-    usable = [row for row in dataset.rows if "error" not in row and row.get("source") == by]
     if dataset.settings.get("opset") != OPSET:
-        usable = []
-    try:
-        return {
-            _key(row["settings"], row.get("published", {})): str(real_path(dataset.onnx_path(row["name"])))
-            for row in usable
-        }
-    except (AttributeError, KeyError, TypeError) as error:
-        raise DataError(f"{folder}: a row lacks or garbles {error} of its network; remove the line") from None
+        return {}
+    by = f"{source.name} {source.version}"
+    return {
+        _key(row["settings"], row["published"]): str(real_path(dataset.onnx_path(row["name"])))
+        for row in dataset.rows
+        if "error" not in row and row["source"] == by
+    }
 
 
 def _key(settings: Mapping[str, Any], costs: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Identity of a graph apart from its batch; parameters distinguish several forms of a network."""
     return settings["model"], settings["img_size"], costs.get("params_m")
 
 

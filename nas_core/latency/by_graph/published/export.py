@@ -1,7 +1,6 @@
 """Graphs of published networks of any size: networks whose weights take no memory, and their ONNX files.
 
-Parameters on torch's meta device would take none either, but positions and shapes are ordinary tensors, and no
-operation takes both.
+On torch's meta device positions and shapes, which are ordinary tensors, could not join parameters in an operation.
 """
 
 from __future__ import annotations
@@ -66,14 +65,14 @@ def exporting(
 ) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     """Return a function that writes the ONNX file of one item to a folder.
 
-    An item has ``name, model, img_size, batch_size`` and may have ``params_m`` and ``graph``, the path of its ONNX file
-    for another batch. A result has ``family`` and either ``error`` or the costs in a row of :class:`NetworkSet`.
+    An item has ``name, model, img_size, batch_size`` and may have ``params_m`` and ``graph``, an ONNX file for another
+    batch. A result has ``family`` and either ``error`` or the costs in a row of :class:`NetworkSet`.
 
     Args:
         build: name of a model and image size -> the network, or None.
         folder: folder of the ONNX files.
         most_seconds: limit for one network.
-        most_memory_gb: limit of this whole process from now on; None: no limit.
+        most_memory_gb: limit of this process; None: no limit.
         max_nodes: limit of a graph.
     """
     if most_memory_gb is not None:
@@ -111,7 +110,6 @@ def _costs(network: NamedNetwork, item: Mapping[str, Any], folder: Path, max_nod
 
 
 def _rebatched(item: Mapping[str, Any]) -> tuple[bytes, OnnxNetwork] | None:
-    """ONNX file and graph made from the file for another batch, if there is one that allows that."""
     if not item.get("graph"):
         return None
     try:
@@ -122,7 +120,6 @@ def _rebatched(item: Mapping[str, Any]) -> tuple[bytes, OnnxNetwork] | None:
 
 
 def _exported(named: NamedNetwork, item: Mapping[str, Any]) -> tuple[bytes, OnnxNetwork]:
-    """ONNX file and graph, by the first way that works."""
     published, batch = item.get("params_m"), item["batch_size"]
     with without_storage():
         network, inputs = named.make(published)
@@ -152,7 +149,6 @@ def _reason(error: Exception, most_memory_gb: float | None) -> str:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Drop what the exporter prints of a graph that it cannot export, thousands of lines."""
     stdout, null = os.dup(1), os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     try:
@@ -165,7 +161,6 @@ def _quiet() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _limited(seconds: float) -> Iterator[None]:
-    """Interrupt the block after some seconds; end the process some time later if it cannot be interrupted."""
 
     def stop(number: int, frame: object) -> None:
         raise NasExtError(f"it takes longer than {seconds:g} s")
@@ -185,11 +180,7 @@ def _limited(seconds: float) -> Iterator[None]:
 
 @contextmanager
 def without_storage() -> Iterator[None]:
-    """Share one number among all elements of each parameter that is made in the block.
-
-    Shapes and computations are as usual. Writing to such a parameter in the block, as initialisation does, has no
-    effect.
-    """
+    """Share one number among all elements of each parameter that is made in the block; writes to it have no effect."""
     register, numbers = nn.Module.register_parameter, itertools.count()
 
     def registered(module: nn.Module, name: str, param: nn.Parameter | None) -> None:
@@ -229,23 +220,19 @@ def _shares_memory(tensor: Tensor) -> bool:
 def exported_without_weights(
     network: nn.Module, inputs: Sequence[Tensor], batch: int = 1, folding: bool = True, any_batch: bool = True
 ) -> bytes:
-    """Export a network without its weights, with any batch from a pass of one input.
+    """Export a network without its weights, for any batch from a pass of one input.
 
-    Nodes, shapes and costs are those of ``without_weights(exported(network, inputs))``, which would hold all weights
-    several times.
+    Nodes, shapes and costs are those of ``without_weights(exported(network, inputs))``.
 
     Args:
         network: in evaluation mode.
         inputs: of batch 1.
         batch: first dimension of each input in the file.
-        folding: compute constants, and fuse normalisations into convolutions. A shape that follows from that of a
-            weight is lost then.
-        any_batch: trace for any batch, which some networks do not allow, so that :func:`of_batch` can change it.
+        folding: compute constants, and fuse normalisations into convolutions.
+        any_batch: trace for any batch, which some networks do not allow.
 
     Raises:
         ConfigError: ``batch`` is above 1 without ``any_batch``.
-        MissingHostError: onnx is not installed.
-        Exception: torch cannot export it.
     """
     if batch > 1 and not any_batch:
         raise ConfigError(f"batch {batch} without any_batch: one pass of one is traced; leave any_batch on")
@@ -262,12 +249,7 @@ def exported_without_weights(
 
 
 def of_batch(content: bytes, batch: int) -> bytes | None:
-    """Change the batch of a file of :func:`exported_without_weights`; None if it allows only its own.
-
-    Raises:
-        MissingHostError: onnx is not installed.
-        DecodeError: it is no ONNX file.
-    """
+    """Change the batch of a file of :func:`exported_without_weights`; return None if it allows only its own."""
     model = require("onnx", "changing the batch of networks", "onnx").ModelProto.FromString(content)
     if (_BATCH, _ANY) not in [(entry.key, entry.value) for entry in model.metadata_props]:
         return None
@@ -277,7 +259,6 @@ def of_batch(content: bytes, batch: int) -> bytes | None:
 
 
 def _traced(network: nn.Module, inputs: Sequence[Tensor], names: list[str], folding: bool, any_batch: bool) -> bytes:
-    """Export of torch, in which the batch has a name instead of a size if ``any_batch``."""
     file = io.BytesIO()
     open_axes = {"dynamic_axes": {name: {0: _BATCH} for name in (*names, _OUTPUT)}} if any_batch else {}
     with warnings.catch_warnings(), torch.no_grad():
@@ -309,7 +290,6 @@ class _OnlyInputs(nn.Module):
 
 
 def _weights_elsewhere(graph: Any, inputs: set[str], onnx: Any) -> None:
-    """Turn the additional inputs of the exporter into weights in an external file."""
     kept = [value for value in graph.input if value.name in inputs]
     for value in graph.input:
         if value.name not in inputs:
@@ -334,7 +314,6 @@ def _without_following(graph: Any) -> None:
 
 
 def _set_batch(graph: Any, batch: int) -> None:
-    """Set the first dimension of the inputs, and the same dimension of the outputs."""
     for value in (*graph.input, *(value for value in graph.output if value.name == _OUTPUT)):
         if value.type.tensor_type.shape.dim:
             value.type.tensor_type.shape.dim[0].dim_value = batch

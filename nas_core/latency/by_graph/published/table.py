@@ -80,12 +80,7 @@ class PublishedTable:
     """Networks by the device's name, in the order of the file."""
 
     def chosen(self, device: str | None) -> tuple[str, Sequence[PublishedNetwork]]:
-        """Return the name and the networks of a device; None: the only one.
-
-        Raises:
-            UnknownChoiceError: there is no such device.
-            ConfigError: None is given, and there are several.
-        """
+        """Return the name and the networks of a device; None: the only one."""
         if device is None and len(self.devices) > 1:
             raise ConfigError(f"{self.path} has measurements of {', '.join(self.devices)}; give one with --device")
         name = next(iter(self.devices)) if device is None else device
@@ -107,9 +102,7 @@ def read_published(path: str | Path, device: str | None = None) -> PublishedTabl
         device: name of the device of a file without that column; None: after the file.
 
     Raises:
-        DataError: the file is missing, empty or no table, lacks a column, has a cell that is no number above 0, or has
-            a network twice.
-        NasExtError: it cannot be read.
+        DataError: a column is missing, a cell is no number above 0, or a network is there twice.
     """
     reader = csv.DictReader(io.StringIO(_text(Path(path)), newline=""))
     columns = _columns(path, reader.fieldnames or [])
@@ -147,7 +140,6 @@ def _text(path: Path) -> str:
 
 
 def _columns(path: str | Path, header: Sequence[str]) -> dict[str, str]:
-    """Name of each column in this file."""
     columns = {}
     for name, names in {**_NEEDED, **_FURTHER}.items():
         present = [column for column in names if column in header]

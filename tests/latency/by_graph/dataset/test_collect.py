@@ -132,11 +132,6 @@ def test_a_run_in_which_nothing_works_ends(tmp_path: Path) -> None:
         collect(tmp_path / "set", 40, [BROKEN[0]])
 
 
-def test_one_runtime(tmp_path: Path) -> None:
-    found = collect(tmp_path / "set", 1, runtimes=("torch",))
-    assert list(found.rows[0]["measured"]) == ["torch"] and "onnxruntime" not in found.machine
-
-
 def test_other_settings_or_another_machine_are_rejected(made: NetworkSet, tmp_path: Path) -> None:
     for message, changes in [
         ("seed = 0, now it is 1", {"seed": 1}),

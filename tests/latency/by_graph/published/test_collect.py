@@ -74,13 +74,8 @@ def test_what_does_not_fit_the_folder(folder: Path) -> None:
         collect_published(folder / "set", published, Source(), count=99)
     with pytest.raises(ConfigError, match="was begun with setting seed = 0, now it is 1"):
         collect_published(folder / "set", published, Source(), config=PublishedConfig(seed=1))
-    other = read_published(table(folder / "other.csv", *ROWS[:3]))
-    with pytest.raises(ConfigError, match="was begun with setting table"):
-        collect_published(folder / "set", other, Source())
     with pytest.raises(ConfigError, match="tiny published; measure a folder of your own"):
         measured_again(folder / "set", (), 2)
-    with pytest.raises(ConfigError, match="max_nodes"):
-        PublishedConfig(max_nodes=0)
 
 
 def test_limits_of_one_network(tmp_path: Path) -> None:
