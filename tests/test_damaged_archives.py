@@ -13,7 +13,7 @@ import torch
 
 from nas_core.errors import DataError, NasExtError, SpaceError
 from nas_core.latency import load_latency_model
-from nas_core.latency.by_genes.hat_tables import COLUMNS, read_hat_table
+from nas_core.latency.by_genes.dataset import COLUMNS, read_hat_table
 from nas_core.latency.by_graph import NetworkLatencies
 from nas_core.space import Choice
 from tests.latency.by_graph.networks import data

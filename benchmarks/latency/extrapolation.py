@@ -28,11 +28,11 @@ from nas_core.graph import Graphs
 from nas_core.graph.onnx import read_onnx
 from nas_core.latency import load_latency_model
 from nas_core.latency.by_graph import GraphLatencyModel
+from nas_core.latency.by_graph.dataset import planned_networks
 from nas_core.latency.by_graph.dataset.export import exported
-from nas_core.latency.by_graph.dataset.plan import planned_networks
 from nas_core.latency.by_graph.dataset.runtimes import OnnxWorkload
 from nas_core.latency.by_graph.families import Family, network_families
-from nas_core.latency.by_graph.shipped import shipped_model
+from nas_core.latency.by_graph.predict import shipped_model
 from nas_core.latency.by_graph.unseen import extrapolation_spread
 from nas_core.latency.machine import describe_machine
 from nas_core.latency.protocol import TimingConfig, time_passes_ms

@@ -27,8 +27,7 @@ from nas_core.files import append_jsonl, read_jsonl
 from nas_core.latency import TimingConfig, measure
 from nas_core.latency.by_genes import reference_architecture
 from nas_core.latency.by_genes.collect import planned_architectures
-from nas_core.latency.clock_state import clock_state, told_states
-from nas_core.latency.machine import describe_machine
+from nas_core.latency.machine import clock_state, describe_machine, told_states
 from nas_core.latency.protocol import Measurement, prepared
 from nas_core.models.kind import kind_of
 from nas_core.precision import PRECISIONS

@@ -36,8 +36,7 @@ from nas_core.latency.by_genes import (
     read_hat_table,
 )
 from nas_core.latency.by_genes.drift import autocorrelation
-from nas_core.latency.by_genes.fit import random_split
-from nas_core.latency.by_genes.metrics import quality
+from nas_core.latency.by_genes.fit import quality, random_split
 from nas_core.latency.machine import describe_machine
 from nas_core.predictor.metrics import kendall_tau
 from nas_core.space import get_space

@@ -27,7 +27,7 @@ from nas_core.latency import load_latency_model
 from nas_core.latency.by_graph import EnsembleModel, GraphLatencyModel
 from nas_core.latency.by_graph.dataset.export import calibrate, exported
 from nas_core.latency.by_graph.dataset.runtimes import OnnxWorkload
-from nas_core.latency.by_graph.shipped import device_of, shipped_model
+from nas_core.latency.by_graph.predict import device_of, shipped_model
 from nas_core.latency.by_graph.unseen import beyond, unseen_operations
 from nas_core.latency.machine import describe_machine
 from nas_core.latency.protocol import TimingConfig, time_passes_ms

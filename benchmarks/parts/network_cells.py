@@ -15,7 +15,7 @@ from benchmarks.parts.resumable import settings_hash
 from nas_core.files import read_json, write_json
 from nas_core.latency import latency_model
 from nas_core.latency.by_graph import NetworkLatencies
-from nas_core.latency.by_graph.quality import family_quality
+from nas_core.latency.by_graph.data import family_quality
 
 IN_DOMAIN = "in-domain"
 """The split with all families on both sides; the others are named after the family that is left out."""

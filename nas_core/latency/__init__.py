@@ -1,13 +1,10 @@
-"""What an architecture costs measured: the timing protocol, and models of latency by genes and by graph.
-
-The rooms inside, ``by_genes`` and ``by_graph``, hold the measurements and the models of each sort.
-"""
+"""Measured latency and memory of architectures, and latency models by genes and by graph."""
 
 from nas_core.latency.by_genes.base import GeneLatencyModel
 from nas_core.latency.by_graph.base import GraphLatencyModel
 from nas_core.latency.memory import MeasuredMemory, measure_memory
 from nas_core.latency.model import LatencyModel
-from nas_core.latency.protocol import Measurement, measure
+from nas_core.latency.protocol import Measurement, TimingConfig, measure
 from nas_core.latency.registry import (
     LATENCY_MODELS,
     described_latency_models,
@@ -16,7 +13,6 @@ from nas_core.latency.registry import (
     load_latency_model,
     parsed_model_settings,
 )
-from nas_core.latency.timing import TimingConfig
 from nas_core.models.workload import Workload
 
 __all__ = [

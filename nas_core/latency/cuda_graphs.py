@@ -1,4 +1,4 @@
-"""Parts of a pass as CUDA graphs: all kernels of a part are launched at once, as a server does that replays them."""
+"""Parts of a pass as CUDA graphs, which launch all kernels of a part at once."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ WARM_UP = 3
 
 
 def recorded(parts: Mapping[str, Callable[[], object]], device: torch.device | str) -> dict[str, Callable[[], object]]:
-    """Each part as a function that replays it, to be called in the order of the parts.
+    """Record each part and return functions that replay them, to be called in the order of the parts.
 
-    A part gives the tensors that it gave when it was recorded, with the values of its last replay. It always reads the
-    same inputs where they were, which live as long as the part does, and must not ask for a value on the host.
+    A replay reads the same inputs as before and returns the recorded tensors with new values. A part must not read a
+    value on the host.
 
     Raises:
         ConfigError: a part cannot be recorded.
@@ -43,7 +43,7 @@ def recorded(parts: Mapping[str, Callable[[], object]], device: torch.device | s
         for name, part in parts.items():
             graph = torch.cuda.CUDAGraph()
             # Around it, as a recording that fails leaves torch on the stream of the recording.
-            with _refusal_told(name), torch.cuda.stream(current), torch.cuda.graph(graph, pool=pool, stream=stream):
+            with _one_line_error(name), torch.cuda.stream(current), torch.cuda.graph(graph, pool=pool, stream=stream):
                 result = part()
             pool = graph.pool()
             replays[name] = _Replay(graph, result, part)
@@ -51,23 +51,20 @@ def recorded(parts: Mapping[str, Callable[[], object]], device: torch.device | s
 
 
 def _check(name: str, part: Callable[[], object]) -> None:
-    """Run a part once, in which nothing may wait for the device.
-
-    A recording that is broken off leaves torch's memory such that no other one can begin in this process.
-    """
+    """Run a part once without waiting for the device: a broken recording would prevent all later ones here."""
     before = torch.cuda.get_sync_debug_mode()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch says that this mode is a prototype
         torch.cuda.set_sync_debug_mode("error")
     try:
-        with _refusal_told(name):
+        with _one_line_error(name):
             part()
     finally:
         torch.cuda.set_sync_debug_mode(before)
 
 
 @contextmanager
-def _refusal_told(name: str) -> Iterator[None]:
+def _one_line_error(name: str) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
@@ -78,8 +75,7 @@ def _refusal_told(name: str) -> Iterator[None]:
 
 
 class _Replay:
-    """A recorded part; it keeps its result, whose memory would otherwise be another part's, and with the function that
-    was recorded the inputs that it reads."""
+    """Recorded part. Keeps its result, whose memory another part would use, and the inputs of the function."""
 
     def __init__(self, graph: torch.cuda.CUDAGraph, result: object, part: Callable[[], object]) -> None:
         self._graph, self._result, self._part = graph, result, part

@@ -1,22 +1,47 @@
-"""What a measurement was made on: latency has no meaning without it."""
+"""The machine that a measurement was made on: names, versions, and the clock rates at that moment."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import importlib
 import os
 import platform
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import torch
 
-from nas_core.device import device_name
+from nas_core.device import device_index, device_name
 from nas_core.machine import cpu_name
+
+ClockState = dict[str, Any]
+"""Plain data: ``source`` and, as far as they can be read, ``sm_mhz``, ``memory_mhz``, ``power_state`` (P0 is the
+fastest), ``power_w``, ``power_limit_w``, ``temperature_c`` and ``reasons`` (why the clocks are not higher) of a CUDA
+device, or ``governor`` and ``cpu_mhz`` of a CPU."""
+
+REASONS = {
+    0x001: "gpu_idle",
+    0x002: "applications_clocks_setting",
+    0x004: "sw_power_cap",
+    0x008: "hw_slowdown",
+    0x010: "sync_boost",
+    0x020: "sw_thermal_slowdown",
+    0x040: "hw_thermal_slowdown",
+    0x080: "hw_power_brake_slowdown",
+    0x100: "display_clock_setting",
+}
+"""NVML's bits for the reasons of a lower clock rate."""
+THROTTLED = {"sw_power_cap", "hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown"}
+"""Reasons that depend on load, heat and power; the others are settings, or idleness."""
+_DIFFERENT = 1.05
+"""Ratio of two clock rates from which they count as different states."""
+_CPU = Path("/sys/devices/system/cpu/cpu0/cpufreq")
 
 
 def describe_machine(device: str, threads: int) -> dict[str, str | int]:
-    """Names and versions that a latency depends on, as plain types.
-
-    ``device_name`` is the accelerator's name, or the processor's when the device is the CPU; of a CUDA device there is
-    its compute ``capability`` and torch's version of ``cuda`` as well.
-    """
+    """Return the names and versions that a latency depends on, as plain types."""
     cuda: dict[str, str | int] = {}
     if torch.device(device).type == "cuda":
         major, minor = torch.cuda.get_device_capability(device)
@@ -34,8 +59,91 @@ def describe_machine(device: str, threads: int) -> dict[str, str | int]:
 
 
 def is_here(device_name: str) -> bool:
-    """Whether this machine has a device of that name: its processor, or one of its CUDA devices."""
-    if device_name == cpu_name():
-        return True
+    """Return True if this machine's processor or one of its CUDA devices has that name."""
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    return device_name in {torch.cuda.get_device_name(index) for index in range(count)}
+    return device_name in {cpu_name(), *(torch.cuda.get_device_name(index) for index in range(count))}
+
+
+def clock_state(device: torch.device | str) -> ClockState:
+    """Read the clocks of a device, of CUDA by NVML (``pip install nvidia-ml-py``); empty if nothing can be read."""
+    device = torch.device(device)
+    if device.type == "cpu":
+        return _cpu_state(_CPU)
+    return _nvml_state(device_index(device)) if device.type == "cuda" else {}
+
+
+def told_states(states: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return a warning if the clocks differ between measurements or were throttled, else None."""
+    findings = []
+    reasons = [THROTTLED & set(state.get("reasons") or ()) for state in states]
+    if throttled := sum(map(bool, reasons)):
+        names = ", ".join(sorted(set().union(*reasons)))
+        findings.append(f"{throttled} of {len(states)} were made while the device was throttled ({names})")
+    for name, clock in (("sm_mhz", "the processors' clock"), ("memory_mhz", "the memory's clock")):
+        rates = [float(state[name]) for state in states if state.get(name)]
+        if rates and max(rates) > _DIFFERENT * min(rates):
+            findings.append(f"{clock} was {min(rates):,.0f} to {max(rates):,.0f} MHz")
+    if len(governors := sorted({str(state["governor"]) for state in states if state.get("governor")})) > 1:
+        findings.append(f"the processor's governor was {' and '.join(governors)}")
+    return f"measurements were made in different states of the clocks: {'; '.join(findings)}" if findings else None
+
+
+def described_states(states: Sequence[Mapping[str, Any]]) -> str | None:
+    """Summarise the clocks of all measurements, such as ``processors 1,980 MHz, 54 C (nvml)``."""
+    parts = []
+    for name, label, unit in (
+        ("sm_mhz", "processors ", "MHz"),
+        ("cpu_mhz", "", "MHz"),
+        ("memory_mhz", "memory ", "MHz"),
+        ("temperature_c", "", "C"),
+        ("power_limit_w", "limit ", "W"),
+    ):
+        if values := [float(state[name]) for state in states if state.get(name)]:
+            ends = dict.fromkeys(f"{value:,.0f}" for value in (min(values), max(values)))
+            parts.append(f"{label}{' to '.join(ends)} {unit}")
+    parts += sorted({f"governor {state['governor']}" for state in states if state.get("governor")})
+    sources = sorted({str(state["source"]) for state in states if state.get("source")})
+    return f"{', '.join(parts)} ({', '.join(sources) or 'unknown'})" if parts else None
+
+
+def _nvml_state(index: int) -> ClockState:
+    try:
+        nvml, handle = _nvml_handle(index)
+    except Exception:  # no package, no driver, or a driver without this device
+        return {}
+    reads: dict[str, Callable[[], Any]] = {
+        "sm_mhz": lambda: int(nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)),
+        "memory_mhz": lambda: int(nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM)),
+        "power_state": lambda: f"P{int(nvml.nvmlDeviceGetPerformanceState(handle))}",
+        "power_w": lambda: nvml.nvmlDeviceGetPowerUsage(handle) / 1e3,
+        "power_limit_w": lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(handle) / 1e3,
+        "temperature_c": lambda: int(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)),
+        "reasons": lambda: _reasons(int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle))),
+    }
+    state: ClockState = {}
+    for name, read in reads.items():
+        with contextlib.suppress(Exception):  # this device does not report it
+            state[name] = read()
+    return {"source": "nvml", **state} if state else {}
+
+
+@functools.cache
+def _nvml_handle(index: int) -> tuple[Any, Any]:
+    uuid = str(torch.cuda.get_device_properties(index).uuid)
+    nvml = importlib.import_module("pynvml")
+    nvml.nvmlInit()
+    return nvml, nvml.nvmlDeviceGetHandleByUUID(uuid if uuid.startswith(("GPU-", "MIG-")) else f"GPU-{uuid}")
+
+
+def _reasons(bits: int) -> list[str]:
+    unknown = bits & ~sum(REASONS)
+    return [*(name for bit, name in REASONS.items() if bits & bit), *([hex(unknown)] if unknown else [])]
+
+
+def _cpu_state(folder: Path) -> ClockState:
+    state: ClockState = {}
+    with contextlib.suppress(OSError, ValueError):
+        state["governor"] = (folder / "scaling_governor").read_text(encoding="ascii").strip()
+    with contextlib.suppress(OSError, ValueError):
+        state["cpu_mhz"] = round(int((folder / "scaling_cur_freq").read_text(encoding="ascii")) / 1e3)
+    return {"source": "sys", **state} if state else {}

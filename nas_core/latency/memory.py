@@ -1,8 +1,4 @@
-"""What a workload takes of memory, measured: the most that is held during a pass, and the cache that decoding leaves.
-
-On the CPU a dispatch mode follows every tensor's storage from the operation that makes it until it is freed; on CUDA
-the allocator counts. Megabytes are 10^6 bytes.
-"""
+"""Measured memory of a workload: the peak during a pass, and the cache after decoding, in 10^6 bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: PLC2701
 from torch.utils._pytree import tree_leaves  # noqa: PLC2701
 
@@ -21,19 +17,19 @@ from nas_core.models.workload import Workload
 
 @runtime_checkable
 class Decodes(Protocol):
-    """A workload that decodes step by step."""
+    """Workload that decodes step by step."""
 
     def cache_tensors(self) -> Sequence[Tensor]:
-        """What the cache holds after the last step; runs what has to run before."""
+        """Return the cache after the last step; runs the steps if needed."""
         ...
 
 
 @dataclass(frozen=True)
 class MeasuredMemory:
-    """What one pass of a workload took."""
+    """Memory of one pass of a workload."""
 
     memory_mb: float
-    """Weights, and the most that was held beside them at one time."""
+    """Weights, and the peak of all other tensors."""
     weights_mb: float
     """Parameters and buffers."""
     cache_mb: float | None
@@ -41,12 +37,12 @@ class MeasuredMemory:
 
 
 class _Live(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Bytes of the storages that operations have made and nobody has freed; the most of them at one time."""
+    """Bytes of the storages that operations made and nothing freed yet, and their peak."""
 
-    def __init__(self, known: Iterable[Tensor]) -> None:
+    def __init__(self, ignored: Iterable[Tensor]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.now = self.most = 0
-        self._known = {tensor.untyped_storage()._cdata for tensor in known}
+        self.now = self.peak = 0
+        self._seen = {tensor.untyped_storage()._cdata for tensor in ignored}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
@@ -58,39 +54,35 @@ class _Live(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _follow(self, tensor: Tensor) -> None:
         storage = tensor.untyped_storage()
         key, size = storage._cdata, storage.nbytes()
-        if key in self._known:
+        if key in self._seen:
             return
-        self._known.add(key)
+        self._seen.add(key)
         self.now += size
-        self.most = max(self.most, self.now)
+        self.peak = max(self.peak, self.now)
         weakref.finalize(storage, self._freed, key, size)
 
     def _freed(self, key: int, size: int) -> None:
-        self._known.discard(key)
+        self._seen.discard(key)
         self.now -= size
 
 
 def measure_memory(workload: Workload, device: str = "cpu") -> MeasuredMemory:
-    """Run one pass and tell what it took.
-
-    Args:
-        device: where the workload lies.
-    """
-    weights = [tensor for module in workload.modules for tensor in _held(module)]
+    """Run one pass of a workload on that device and return its memory."""
+    weights = [x for module in workload.modules for x in (*module.parameters(), *module.buffers())]
     weights_bytes = _bytes(weights)
     with torch.inference_mode():
         if torch.device(device).type == "cuda":
-            most = _most_on_cuda(workload, device)
+            peak = _peak_on_cuda(workload, device)
         else:
             with _Live(weights) as live:
                 for run in workload.parts.values():
                     run()
-            most = live.most
+            peak = live.peak
         cache = _bytes(workload.cache_tensors()) if isinstance(workload, Decodes) else None
-    return MeasuredMemory((weights_bytes + most) / 1e6, weights_bytes / 1e6, None if cache is None else cache / 1e6)
+    return MeasuredMemory((weights_bytes + peak) / 1e6, weights_bytes / 1e6, None if cache is None else cache / 1e6)
 
 
-def _most_on_cuda(workload: Workload, device: str) -> int:
+def _peak_on_cuda(workload: Workload, device: str) -> int:
     for run in workload.parts.values():  # libraries take their workspaces in the first pass
         run()
     torch.cuda.synchronize(device)
@@ -102,12 +94,6 @@ def _most_on_cuda(workload: Workload, device: str) -> int:
     return int(torch.cuda.max_memory_allocated(device) - before)
 
 
-def _held(module: nn.Module) -> Iterable[Tensor]:
-    yield from module.parameters()
-    yield from module.buffers()
-
-
 def _bytes(tensors: Iterable[Tensor]) -> int:
-    """Bytes of the tensors' storages, each counted once."""
     sizes = {tensor.untyped_storage()._cdata: tensor.untyped_storage().nbytes() for tensor in tensors}
     return sum(sizes.values())

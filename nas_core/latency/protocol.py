@@ -1,49 +1,127 @@
-"""How a callable is timed, and how the machine's drift is divided out.
+"""Timing of a callable, with the machine's drift divided out.
 
-A latency table is only as good as its labels. In HAT's published tables most of the error is slow drift of the machine
-(clock, heat, neighbours), up to 48 % above the median state, and no model of the architecture can explain it.
-Therefore a reference workload that never changes runs before and after *every* pass of the measured one; what counts
-is the ratio of the two, which a slow or busy moment changes little. Many short interleaved passes beat one long block
-for the same reason.
+In HAT's published latency tables (Wang et al., ACL 2020, arXiv 2005.14187) most of the error is slow drift of the
+machine, up to 48 % above its median state. Here a constant reference workload runs before and after every pass of the
+measured one, and the ratio of the two counts. Inference mode, evaluation mode and the number of threads are enforced.
 
-HAT (Wang et al., ACL 2020, arXiv 2005.14187) times in training mode with the autograd graph being built and any number
-of threads; here inference mode, evaluation mode and the thread count are enforced.
+Clocks of a CUDA device: ``wall`` is the time from the call to the device's last result, with a synchronisation after
+each part. ``device`` is the time between two CUDA events on the device's stream. With ``cuda_graphs`` each part is
+recorded once and replayed.
 
-**On a CUDA device** the clock says what is counted. ``wall`` (the default) is what a user of one request waits: from
-the call to the device's last result, the launching of kernels included, with a synchronisation after each part.
-``device`` is the time between two CUDA events on the device's stream: from the moment at which the first kernel could
-begin to the end of the last one, with the gaps in which the device waits for the host, but without what the host does
-after the last launch; parts follow each other without a synchronisation. With ``cuda_graphs`` a part is recorded once
-and launched as a whole, as a server does that replays it: hardly anything of the host is left in either clock.
-
-**The reference** runs under the same settings as what it is divided by, its precision and its graphs included. Products
-in half precision follow the memory's clock where those in float32 follow the processors', and a launch follows the
-host's: only like work is slowed down alike. So milliseconds of one file belong together; how two precisions compare is
-told by the plain times ``raw_ms``, since the state of the machine is another for each of them.
+Workload and reference share precision and graphs, so corrected milliseconds compare within one file only.
 """
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
 
-from nas_core.device import device_index, pinned_threads, uncollected
-from nas_core.errors import ConfigError
-from nas_core.latency.clock_state import ClockState, clock_state
+from nas_core.checks import Range, check_fields
+from nas_core.device import device_index, pinned_threads, uncollected, usable_device
+from nas_core.errors import ConfigError, unknown_choice
 from nas_core.latency.cuda_graphs import recorded
-from nas_core.latency.timing import TimingConfig, kind_of_device, timed_conditions
+from nas_core.latency.machine import ClockState, clock_state
 from nas_core.models.workload import Convertible, Workload
-from nas_core.precision import half_type
+from nas_core.precision import PRECISIONS, check_precision, half_type, tf32
+
+CLOCKS = ("wall", "cpu", "device")
+_RANGES = {
+    "warmup": Range(0),
+    "repeats": Range(1),
+    "threads": Range(1),
+    "trim": Range(0, 0.5, without=(0.5,)),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimingConfig:
+    """Conditions and number of the timed passes of a workload."""
+
+    warmup: int = 2
+    """Untimed passes of a workload before its first timed one."""
+    repeats: int = 10
+    """Timed passes of each architecture; the reference runs once more."""
+    trim: float = 0.1
+    """Share of the passes dropped at each end before averaging."""
+    threads: int = 1
+    """Threads torch computes with while timing; the former number is restored."""
+    clock: str = "wall"
+    """``wall``, or ``cpu``: only the time this thread was running. On a processor shared with other jobs the latter has
+    far less noise; with an idle core both are the same. Only for one thread on the CPU. ``device``: between CUDA events
+    on the device, without the host's share; see :mod:`nas_core.latency.protocol`."""
+    device: str = "cpu"
+    """Where the workload runs, as torch writes it: cpu, cuda, cuda:1, mps."""
+    precision: str = field(default="fp32", metadata={"choices": PRECISIONS})
+    """Numbers that the networks compute with; for bf16 and fp16 weights and inputs are converted, as of a deployed
+    network."""
+    cuda_graphs: bool = False
+    """Record each part of a pass as a CUDA graph, and time its replays."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, ranges=_RANGES)
+        kind = _device_type(self.device)
+        if self.clock not in CLOCKS:
+            raise unknown_choice("clock", self.clock, CLOCKS)
+        if self.clock == "cpu" and (kind != "cpu" or self.threads != 1):
+            raise ConfigError(
+                f"clock cpu counts one thread on the CPU, got {self.threads} threads on {self.device}: use clock wall"
+            )
+        for setting, is_set in (
+            ("clock by events", self.clock == "device"),
+            ("cuda_graphs", self.cuda_graphs),
+            ("precision tf32", self.precision == "tf32"),
+        ):
+            if is_set and kind != "cuda":
+                raise ConfigError(
+                    f"{setting} is for CUDA devices, which {self.device} is not: leave it out, or give cuda"
+                )
+
+    def checked_here(self) -> TimingConfig:
+        """Return these settings, or raise a ConfigError if this machine cannot measure so."""
+        check_precision(self.precision, usable_device(self.device))
+        return self
+
+
+def checked_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a collection from a file, or raise a TypeError."""
+    for name in ("workload", "timing"):
+        if not isinstance(settings.get(name) or {}, Mapping):
+            raise TypeError(name)
+    return dict(settings)
+
+
+def reference_of(value: Any) -> float:
+    """Return the milliseconds of a reference network from a file, or raise a ValueError."""
+    if not is_positive(value):
+        raise ValueError(f"reference_ms ({str(value)[:20]})")
+    return float(value)
+
+
+def is_positive(value: Any) -> bool:
+    """Return True for a finite number above 0; JSON allows others, and ``true``."""
+    return not isinstance(value, bool) and isinstance(value, int | float) and 0 < value <= sys.float_info.max
+
+
+def timing_of(settings: Mapping[str, Any], **changes: Any) -> TimingConfig:
+    """Return the timing in the settings of a collection, with changes, or raise a ConfigError."""
+    try:
+        return TimingConfig(**{**settings["timing"], **changes})
+    except (KeyError, TypeError) as error:
+        raise ConfigError(
+            f"the settings of the measurements lack or garble {error}; collect them and fit the model anew"
+        ) from None
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """One workload, timed between passes of the reference."""
+    """Times of one workload between passes of the reference."""
 
     parts_ms: dict[str, float]
     """Trimmed mean of each part, as measured."""
@@ -52,31 +130,29 @@ class Measurement:
     std_ms: float
     """Standard deviation of the passes that were not trimmed."""
     mad_ms: float
-    """Median absolute deviation of all passes: a spread that single outliers do not move."""
+    """Median absolute deviation of all passes, which single outliers do not move."""
     reference_ms: float
     """Median of the reference passes in between."""
     relative: float
-    """Median over the passes of own time / mean of the reference's time just before and just after."""
+    """Median over the passes of the pass's time / mean of the reference's time just before and just after."""
     clock_state: ClockState = field(default_factory=dict)
-    """Clocks of the device right after the passes, as far as they can be read; see
-    :func:`nas_core.latency.clock_state.clock_state`."""
+    """Clocks of the device right after the passes, see :func:`nas_core.latency.machine.clock_state`."""
 
     def corrected_ms(self, reference_ms: float) -> float:
-        """What the pass takes in the state of the machine in which the reference takes ``reference_ms``."""
+        """Return the time of a pass in the state in which the reference takes ``reference_ms``."""
         return self.relative * reference_ms
 
 
 def trimmed_mean(values: Sequence[float], trim: float) -> float:
-    """Mean without the ``int(trim * n)`` lowest and highest of the n values."""
-    return float(np.mean(_kept(values, trim)))
+    """Return the mean without the ``int(trim * n)`` lowest and highest of the n values."""
+    return float(np.mean(_trimmed(values, trim)))
 
 
 def measure(workload: Workload, reference: Workload, config: TimingConfig) -> Measurement:
-    """Time ``workload`` with one pass of ``reference`` before, between and after its passes; both as :func:`prepared`
-    makes them.
+    """Time ``workload`` with one pass of ``reference`` before, between and after its passes.
 
     Raises:
-        ConfigError: a module of either is in training mode; others as of :func:`prepared`.
+        ConfigError: a module is in training mode; others as of :func:`prepared`.
     """
     rounds: list[dict[str, float]] = []
     references: list[float] = []
@@ -95,7 +171,7 @@ def measure(workload: Workload, reference: Workload, config: TimingConfig) -> Me
     return Measurement(
         parts_ms={name: trimmed_mean([parts[name] for parts in rounds], config.trim) for name in rounds[0]},
         raw_ms=trimmed_mean(totals, config.trim),
-        std_ms=float(np.std(_kept(totals, config.trim))),
+        std_ms=float(np.std(_trimmed(totals, config.trim))),
         mad_ms=float(np.median(np.abs(np.array(totals) - np.median(totals)))),
         reference_ms=float(np.median(references)),
         relative=float(np.median(np.array(totals) / around)),
@@ -104,7 +180,7 @@ def measure(workload: Workload, reference: Workload, config: TimingConfig) -> Me
 
 
 def time_passes_ms(workload: Workload, config: TimingConfig) -> list[float]:
-    """Whole passes of one workload alone, in ms, after the warm-up; errors as of :func:`measure`."""
+    """Return the milliseconds of whole passes of one workload after the warm-up."""
     workload = prepared(workload, config)
     with _timing(config, workload):
         for _ in range(config.warmup):
@@ -113,10 +189,10 @@ def time_passes_ms(workload: Workload, config: TimingConfig) -> list[float]:
 
 
 class PreparedWorkload:
-    """A workload under the conditions of a :class:`TimingConfig`."""
+    """Workload under the precision and graphs of a :class:`TimingConfig`."""
 
     def __init__(self, workload: Workload, config: TimingConfig) -> None:
-        self.conditions = _conditions(config)
+        self.conditions = config.precision, config.cuda_graphs
         self.modules = workload.modules
         half = half_type(config.precision)
         if half is not None:
@@ -130,36 +206,36 @@ class PreparedWorkload:
 
 
 def prepared(workload: Workload, config: TimingConfig) -> Workload:
-    """The workload as it is timed: converted to the precision and recorded as CUDA graphs, where that is asked for.
-
-    :func:`measure` does so by itself; what is measured again and again, as a reference, is prepared once.
+    """Return the workload converted to the precision and recorded as CUDA graphs; :func:`measure` does so itself.
 
     Raises:
         ConfigError: this workload computes in ``fp32`` alone, or cannot be recorded.
     """
-    if (config.precision == "fp32" and not config.cuda_graphs) or _is_prepared(workload, config):
+    conditions = config.precision, config.cuda_graphs
+    if conditions in (("fp32", False), getattr(workload, "conditions", None)):
         return workload
     with _timing(config, workload):
         return PreparedWorkload(workload, config)
 
 
-def _is_prepared(workload: Workload, config: TimingConfig) -> bool:
-    return getattr(workload, "conditions", None) == _conditions(config)
-
-
-def _conditions(config: TimingConfig) -> tuple[str, bool]:
-    return config.precision, config.cuda_graphs
+@contextmanager
+def timed_conditions(config: TimingConfig) -> Iterator[None]:
+    """Enter inference mode and, on CUDA, the device and TF32 as the precision demands."""
+    with torch.inference_mode():
+        if _device_type(config.device) != "cuda":
+            yield
+            return
+        with torch.cuda.device(device_index(config.device)), tf32(config.precision == "tf32"):
+            yield
 
 
 @contextmanager
 def _timing(config: TimingConfig, *workloads: Workload) -> Iterator[None]:
-    for workload in workloads:
-        for module in workload.modules:
-            training = next((type(m).__name__ for m in module.modules() if m.training), None)
-            if training is not None:
-                raise ConfigError(
-                    f"{training} is in training mode, latency is measured in evaluation mode: call .eval()"
-                )
+    for module in (module for workload in workloads for top in workload.modules for module in top.modules()):
+        if module.training:
+            raise ConfigError(
+                f"{type(module).__name__} is in training mode, latency is measured in evaluation mode: call .eval()"
+            )
     with uncollected(), pinned_threads(config.threads), timed_conditions(config):
         yield
 
@@ -179,7 +255,6 @@ def _pass_ms(workload: Workload, config: TimingConfig) -> dict[str, float]:
 
 
 def _device_ms(workload: Workload, config: TimingConfig) -> dict[str, float]:
-    """Milliseconds between events on the device's current stream; the host waits once, for the last one."""
     stream = torch.cuda.current_stream(device_index(config.device))
     count = len(workload.parts) + 1
     events = [torch.cuda.Event(enable_timing=True) for _ in range(count)]  # type: ignore[no-untyped-call]
@@ -194,14 +269,20 @@ def _device_ms(workload: Workload, config: TimingConfig) -> dict[str, float]:
 
 
 def _synchronise(device: str) -> None:
-    """Wait until the device has done what it was given; a kernel launch alone takes no time."""
-    kind = kind_of_device(device)
+    kind = _device_type(device)
     if kind == "cuda":
         torch.cuda.synchronize(device_index(device))
     elif kind == "mps":
         torch.mps.synchronize()
 
 
-def _kept(values: Sequence[float], trim: float) -> Sequence[float]:
+def _trimmed(values: Sequence[float], trim: float) -> Sequence[float]:
     drop = int(trim * len(values))
     return sorted(values)[drop : len(values) - drop]
+
+
+def _device_type(device: str) -> str:
+    try:
+        return torch.device(device).type
+    except RuntimeError:
+        raise ConfigError(f"device {device!r} is unknown to torch; expected cpu, cuda, cuda:1 or mps") from None

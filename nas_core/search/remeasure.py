@@ -11,8 +11,7 @@ from nas_core.errors import ConfigError
 from nas_core.latency import measure
 from nas_core.latency.by_genes import GeneLatencyModel, reference_architecture
 from nas_core.latency.machine import describe_machine
-from nas_core.latency.protocol import prepared
-from nas_core.latency.timing import timing_of
+from nas_core.latency.protocol import prepared, timing_of
 from nas_core.models.kind import workload_of
 from nas_core.space import Architecture
 

@@ -16,7 +16,7 @@ from nas_core.studies.routing import mixture_distance, mixtures_of, shannon_dist
 
 STUDIES: Registry[Study] = Registry(
     "study",
-    "nas_ext.studies",
+    "",
     {
         "gap": "nas_core.studies.gap:GAP",
         "close-gap": "nas_core.studies.close_gap:CLOSE_GAP",

@@ -247,7 +247,7 @@ class Host(Adapter):
 
     @property
     def networks(self) -> Any:
-        """The :class:`nas_core.latency.by_graph.published.source.NetworkSource` of the host's models."""
+        """The :class:`nas_core.latency.by_graph.published.NetworkSource` of the host's models."""
         raise UnsupportedError(f"host {self.name!r} builds no networks by name; give another one, or upgrade it")
 
 

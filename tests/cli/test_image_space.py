@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nas_core.cli import main
-from nas_core.latency.by_genes.jobs import open_workload
+from nas_core.latency.by_genes.collect import open_workload
 from nas_core.space import Architecture, image_space, save_space, space_to_dict
 from nas_core.supernet import Supernet
 

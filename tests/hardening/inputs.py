@@ -14,7 +14,7 @@ import torch
 from nas_core.cli import main
 from nas_core.graph import Graphs
 from nas_core.graph.onnx import read_onnx
-from nas_core.latency.by_genes.hat_tables import COLUMNS
+from nas_core.latency.by_genes.dataset import COLUMNS
 from nas_core.latency.by_graph import NetworkLatencies, last_of_each
 from nas_core.space import save_space
 from tests.cli.searching import SPACE, latency_model, score

@@ -1,24 +1,19 @@
-"""The latency clock on any device: walls, events and graphs, in each precision, for both kinds of network."""
+"""The latency clock on any device: walls, events and graphs, in each precision, for two kinds of network."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from nas_core.errors import ConfigError
 from nas_core.latency import TimingConfig, measure
-from nas_core.latency.by_genes import LatencyDataset, collect
 from nas_core.latency.cuda_graphs import recorded
-from nas_core.latency.machine import describe_machine
-from nas_core.latency.protocol import prepared, time_passes_ms
-from nas_core.latency.timing import timed_conditions
-from nas_core.models import OnePassWorkload, kind_of
+from nas_core.latency.protocol import prepared, time_passes_ms, timed_conditions
+from nas_core.models import OnePassWorkload
 from nas_core.models.image import ImageWorkload, ImageWorkloadConfig
 from nas_core.models.translation import TranslationWorkload, TranslationWorkloadConfig
 from nas_core.precision import half_type
@@ -63,13 +58,15 @@ def test_every_clock_times_every_precision(make: Callable[..., Any], device: str
     assert set(found.parts_ms) == ({"encoder", "decoder"} if make is translation else {"network"})
     assert all(0 < value < 1e4 for value in found.parts_ms.values())
     assert 1 / 20 < found.relative < 20  # against itself
-    assert found.clock_state == {} or found.clock_state["source"] in ("nvml", "nvidia-smi", "sys")
+    assert found.clock_state == {} or found.clock_state["source"] in ("nvml", "sys")
 
 
 @pytest.mark.parametrize("graphs", [False, True])
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("make", [translation, image])
-def test_what_is_timed_is_computed(make: Callable[..., Any], device: str, precision: str, graphs: bool) -> None:
+def test_a_prepared_pass_computes_the_network(
+    make: Callable[..., Any], device: str, precision: str, graphs: bool
+) -> None:
     """A recorded pass gives what the network gives, in half precision in the type of its weights, like the CPU."""
     config = timing(device, precision, "graphs" if graphs else "wall")
     ready = prepared(make(device), config)
@@ -80,20 +77,10 @@ def test_what_is_timed_is_computed(make: Callable[..., Any], device: str, precis
     assert isinstance(last, torch.Tensor)
     assert last.dtype == (half_type(precision) or torch.float32) and last.device.type == device
     close_in(precision, last, expected, times=3)
-
-
-@pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("make", [translation, image])
-def test_prepared_passes_run_outside_inference_mode(make: Callable[..., Any], device: str, precision: str) -> None:
-    """There they are recorded, with weights that were chosen in it."""
-    config = timing(device, precision)
-    ready = prepared(make(device), config)
-    with timed_conditions(config), torch.inference_mode(False), torch.no_grad():
-        *_, ordinary = [part() for part in ready.parts.values()]
-    with timed_conditions(config):
-        *_, expected = [part() for part in ready.parts.values()]
-    assert isinstance(expected, torch.Tensor) and torch.isfinite(expected).all()
-    torch.testing.assert_close(ordinary, expected)
+    if not graphs:
+        with timed_conditions(config), torch.inference_mode(False), torch.no_grad():  # where passes are recorded
+            *_, ordinary = [part() for part in ready.parts.values()]
+        torch.testing.assert_close(ordinary, last)
 
 
 def test_more_work_takes_longer_on_every_clock(device: str) -> None:
@@ -116,7 +103,7 @@ def test_more_work_takes_longer_on_every_clock(device: str) -> None:
         assert measure(many, few, timing(device, clock=clock)).relative > 3
 
 
-def test_what_asks_the_host_cannot_be_recorded(device: str) -> None:
+def test_a_pass_that_reads_on_the_host_cannot_be_recorded(device: str) -> None:
     class Reader(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return x * 2 if float(x.sum()) > 0 else x
@@ -130,26 +117,6 @@ def test_what_asks_the_host_cannot_be_recorded(device: str) -> None:
         prepared(workload, timing(device, clock="graphs"))
     assert torch.cuda.current_stream(device) == torch.cuda.default_stream(device)  # and nothing is left behind
     assert measure(image(device), image(device), timing(device, clock="graphs")).raw_ms > 0
-
-
-def test_a_collection_says_what_it_was_made_in(device: str, tmp_path: Path) -> None:
-    config = timing(device, "bf16", "graphs" if device == "cuda" else "wall")
-    kind = kind_of(TRANSLATION)
-
-    def build(architecture: Any) -> Any:
-        return kind.workload(TRANSLATION, architecture, WORDS, config.device)
-
-    path = tmp_path / "latency.jsonl"
-    collect(path, TRANSLATION, build, 3, config, kind.described(WORDS), progress=False)
-    found = LatencyDataset.read(path)
-    assert found.settings["timing"]["precision"] == "bf16"
-    assert found.machine == describe_machine(device, 1) and found.machine["device"] == device
-    assert len(found.records) == 3 and np.isfinite(found.data().latency_ms).all()
-    collect(path, TRANSLATION, build, 4, config, kind.described(WORDS), progress=False)
-    assert len(LatencyDataset.read(path).records) == 4
-    with pytest.raises(ConfigError, match=r"timing\.precision = 'bf16', now it is 'fp32'"):
-        other = timing(device, "fp32", "graphs" if device == "cuda" else "wall")
-        collect(path, TRANSLATION, build, 5, other, kind.described(WORDS), progress=False)
 
 
 def test_a_second_device_is_the_one_that_is_timed(second_device: str) -> None:

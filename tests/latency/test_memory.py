@@ -1,4 +1,4 @@
-"""Memory and decoding caches: what formulas say beside what passes take."""
+"""Memory and decoding caches: formulas against measurements."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import pytest
 import torch
 
 from nas_core.errors import ConfigError
-from nas_core.latency.memory import Decodes, MeasuredMemory, measure_memory
+from nas_core.latency.memory import Decodes, measure_memory
 from nas_core.layers.attention.kinds import KINDS as ATTENTION
 from nas_core.models import kind_of
 from nas_core.models.memory import state_numbers
 from nas_core.models.workload import OnePassWorkload
-from nas_core.space import SearchSpace, bert_space, get_space, image_space, language_space, translation_space
+from nas_core.space import SearchSpace, bert_space, image_space, language_space, translation_space
 from nas_core.space.masked_lm import masked_lm_space
 from nas_core.space.mformer import with_attention
 
 TOLERANCE, LIVE = 0.05, 0.2
-"""How far the formulas may be from what is measured: of all, and of what is held beside the weights."""
+"""Relative errors of the formulas: of everything, and of everything but the weights."""
 TRANSLATION = translation_space(
     "small",
     embed_dims=(64, 48),
@@ -62,15 +62,15 @@ EQUAL = bert_space("equal", layers=(3,), hidden_dims=(48, 64), heads=(4, 2), ffn
 WORDS = {"source_vocab": 200, "target_vocab": 200}
 
 
-def both(space: SearchSpace, seed: int, settings: dict[str, Any]) -> tuple[MeasuredMemory, float, float]:
-    """Measured; memory and live numbers on paper, in MB."""
+def close(space: SearchSpace, settings: dict[str, Any], seed: int) -> None:
     kind, architecture = kind_of(space), space.sample(np.random.default_rng(seed))
     config = kind.config(settings)
     measured = measure_memory(kind.workload(space, architecture, config))
-    return measured, kind.memory_mb(architecture, config), 4e-6 * kind.live(architecture, config)
+    live, formula_mb = measured.memory_mb - measured.weights_mb, 4e-6 * kind.live(architecture, config)
+    assert abs(formula_mb - live) <= max(LIVE * live, 0.03), (formula_mb, live)
+    assert kind.memory_mb(architecture, config) == pytest.approx(measured.memory_mb, rel=TOLERANCE)
 
 
-@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(
     ("space", "settings"),
     [
@@ -84,8 +84,9 @@ def both(space: SearchSpace, seed: int, settings: dict[str, Any]) -> tuple[Measu
         (EQUAL, {"vocab": 200, "batch": 2}),
     ],
 )
-def test_formulas_are_near_what_a_pass_takes(space: SearchSpace, settings: dict[str, Any], seed: int) -> None:
-    near(space, seed, settings)
+def test_formulas_are_close_to_a_measured_pass(space: SearchSpace, settings: dict[str, Any]) -> None:
+    for seed in range(4):
+        close(space, settings, seed)
 
 
 @pytest.mark.parametrize("attention", PLACED)
@@ -104,37 +105,57 @@ def test_language_models_with_each_kind_of_attention(
     spaces: dict[str, SearchSpace], settings: dict[str, Any], attention: str
 ) -> None:
     for seed in range(4):
-        near(spaces[attention], seed, settings)
+        close(spaces[attention], settings, seed)
 
 
-def near(space: SearchSpace, seed: int, settings: dict[str, Any]) -> None:
-    measured, memory_mb, live_mb = both(space, seed, settings)
-    live = measured.memory_mb - measured.weights_mb
-    assert abs(live_mb - live) <= max(LIVE * live, 0.03), (live_mb, live)
-    assert memory_mb == pytest.approx(measured.memory_mb, rel=TOLERANCE)
+@pytest.mark.parametrize("length", [289, 1000])
+@pytest.mark.parametrize("kind", ["softmax", "linear"])
+def test_long_sequences(kind: str, length: int) -> None:
+    """Linear attention works in blocks there; formulas may be off by a tenth."""
+    sizes: dict[str, Any] = {"layers": (2,), "embed_dims": (48,), "ffn_dims": (64,), "heads": (4,), "head_dim": 16}
+    plain = translation_space(
+        "long", embed_dims=(64,), ffn_dims=(96,), heads=(4,), encoder_layers=(3,), decoder_layers=(2,), qkv_dim=64
+    )
+    translation = with_attention(plain, "long", (kind,), (kind,), (kind,))
+    masked = masked_lm_space("long", **sizes, sequence_length=length, attention=(kind,))
+    language = language_space("long", **sizes, context_length=length + 5, attention=(kind,))
+    side = 4 * round(length**0.5)
+    image = image_space("long", **sizes, image_size=side, patch_size=4, attention=(kind,), relative_clip=0)
+    words = {"source_vocab": 60, "target_vocab": 60, "source_length": length, "target_length": 5}
+    for space, settings in (
+        (translation, {**words, "beam": 1}),
+        (translation, {**words, "beam": 4}),
+        (masked, {"vocab": 50}),
+        (language, {"vocab": 50, "prompt_length": length, "new_tokens": 3}),
+        (image, {"batch": 1}),
+        (image, {"batch": 3}),
+    ):
+        network, architecture = kind_of(space), space.largest()
+        config = network.config(settings)
+        measured = measure_memory(network.workload(space, architecture, config)).memory_mb
+        assert network.memory_mb(architecture, config) == pytest.approx(measured, rel=0.1)
 
 
-@pytest.mark.parametrize("space", [TRANSLATION, LINEAR], ids=["softmax", "mixed"])
-@pytest.mark.parametrize("steps", [1, 7, 40])
-def test_the_cache_is_what_the_formula_says(space: SearchSpace, steps: int) -> None:
-    kind, rng = kind_of(space), np.random.default_rng(steps)
-    config = kind.config({**WORDS, "source_length": 9, "target_length": steps, "beam": 3})
-    for architecture in (space.smallest(), space.largest(), space.sample(rng), space.sample(rng)):
-        measured = measure_memory(kind.workload(space, architecture, config)).cache_mb
-        assert measured == pytest.approx(kind.cache_mb(architecture, config), rel=1e-9)
-
-
-@pytest.mark.parametrize("attention", PLACED)
-@pytest.mark.parametrize(("prompt", "new"), [(1, 1), (5, 40), (30, 1)])
-def test_the_cache_of_a_language_model_is_what_the_formula_says(attention: str, prompt: int, new: int) -> None:
-    space, rng = LANGUAGE[attention], np.random.default_rng(new)
-    kind = kind_of(space)
-    config = kind.config({"vocab": 30, "prompt_length": prompt, "new_tokens": new, "batch": 2})
+@pytest.mark.parametrize(
+    ("space", "settings"),
+    [
+        (space, {**WORDS, "source_length": 9, "target_length": steps, "beam": 3})
+        for space in (TRANSLATION, LINEAR)
+        for steps in (1, 7, 40)
+    ]
+    + [
+        (LANGUAGE[name], {"vocab": 30, "prompt_length": prompt, "new_tokens": new, "batch": 2})
+        for name in PLACED
+        for prompt, new in ((1, 1), (5, 40), (30, 1))
+    ],
+)
+def test_the_cache_is_that_of_the_formula(space: SearchSpace, settings: dict[str, Any]) -> None:
+    kind, rng = kind_of(space), np.random.default_rng(0)
+    config = kind.config(settings)
     for architecture in (space.smallest(), space.largest(), space.sample(rng), space.sample(rng)):
         workload = kind.workload(space, architecture, config)
         assert isinstance(workload, Decodes)
-        assert measure_memory(workload).cache_mb == kind.cache_mb(architecture, config)
-        assert sum(tensor.numel() for tensor in workload.cache_tensors()) == kind.cache(architecture, config)
+        assert measure_memory(workload).cache_mb == pytest.approx(kind.cache_mb(architecture, config), rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -169,25 +190,16 @@ def test_only_softmax_attention_keeps_more_as_it_decodes() -> None:
 def test_a_kind_that_decodes_nothing_has_no_cache(space: SearchSpace) -> None:
     kind = kind_of(space)
     assert measure_memory(kind.workload(space, space.smallest(), kind.config({}))).cache_mb is None
-    with pytest.raises(ConfigError, match=f"{kind.name} networks decode nothing and have no cache"):
+    with pytest.raises(ConfigError, match="have no cache"):
         kind.cache_mb(space.smallest(), kind.config({}))
 
 
-def test_what_is_freed_is_no_longer_counted() -> None:
+def test_freed_tensors_are_not_counted() -> None:
     class Chain(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             for _ in range(5):
                 x = x + 1  # one is made while one is read
             return x
 
-    taken = measure_memory(OnePassWorkload(Chain(), [torch.zeros(250_000)]))
-    assert (taken.memory_mb, taken.weights_mb) == (pytest.approx(2.0), 0.0)
-
-
-def test_weights_of_large_spaces_decide(capsys: pytest.CaptureFixture[str]) -> None:
-    space = get_space("hat_wmt14_en_de")
-    kind = kind_of(space)
-    config = kind.config({})
-    small, large = (kind.memory_mb(end, config) for end in (space.smallest(), space.largest()))
-    assert 4 * kind.params_m(space.smallest()) < small < large
-    assert kind.memory_mb(space.largest(), kind.config({"target_length": 300})) > large
+    memory = measure_memory(OnePassWorkload(Chain(), [torch.zeros(250_000)]))
+    assert (memory.memory_mb, memory.weights_mb) == (pytest.approx(2.0), 0.0)

@@ -1,30 +1,21 @@
+"""Timing on a clock that only workloads move, the settings of a measurement, and workloads prepared for them."""
+
+from __future__ import annotations
+
 import gc
 import time
+from contextlib import nullcontext
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
-from nas_core.errors import ConfigError, UnknownChoiceError
+from nas_core.errors import ConfigError
 from nas_core.latency import TimingConfig, measure, protocol
-from nas_core.latency.protocol import time_passes_ms, trimmed_mean
-
-
-class Clock:
-    """Stands still but for what workloads add to it; ``slow`` is the state of the machine."""
-
-    def __init__(self) -> None:
-        self.now_s, self.slow = 0.0, 1.0
-
-    def perf_counter(self) -> float:
-        return self.now_s
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    clock = Clock()
-    monkeypatch.setattr(protocol, "time", clock)
-    return clock
+from nas_core.latency.protocol import prepared, time_passes_ms, trimmed_mean
+from nas_core.models import OnePassWorkload
+from tests.latency.by_genes.machine import Machine
 
 
 class Work:
@@ -32,11 +23,11 @@ class Work:
 
     modules: tuple[nn.Module, ...] = ()
 
-    def __init__(self, ms: float, clock: Clock) -> None:
+    def __init__(self, ms: float, clock: Machine) -> None:
         self.ms, self.clock, self.calls = ms, clock, 0
 
     @property
-    def parts(self):
+    def parts(self) -> dict[str, Any]:
         return {"first": self._run, "second": self._run}
 
     def _run(self) -> None:
@@ -44,117 +35,47 @@ class Work:
         self.clock.now_s += self.ms * self.clock.slow / 2e3
 
 
-def test_parts_and_total_are_in_milliseconds(clock):
-    found = measure(Work(8, clock), Work(2, clock), TimingConfig(repeats=5, warmup=0))
-    assert found.parts_ms == pytest.approx({"first": 4, "second": 4})
-    assert (found.raw_ms, found.reference_ms, found.relative) == pytest.approx((8, 2, 4))
-    assert (found.std_ms, found.mad_ms) == pytest.approx((0, 0), abs=1e-9)
+class One:
+    """One function as a workload."""
+
+    modules: tuple[nn.Module, ...] = ()
+
+    def __init__(self, function: Any) -> None:
+        self.parts = {"all": function}
 
 
-def test_a_slower_machine_is_divided_out(clock):
-    workload, reference, config = Work(6, clock), Work(2, clock), TimingConfig(repeats=5, warmup=0)
-    fast = measure(workload, reference, config)
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    machine = Machine()
+    monkeypatch.setattr(protocol, "time", machine)
+    return machine
+
+
+def test_parts_and_totals_of_interleaved_passes(clock: Machine) -> None:
+    workload, reference = Work(8, clock), Work(2, clock)
+    measured = measure(workload, reference, TimingConfig(repeats=5, warmup=3))
+    assert measured.parts_ms == pytest.approx({"first": 4, "second": 4})
+    assert (measured.raw_ms, measured.reference_ms, measured.relative) == pytest.approx((8, 2, 4))
+    assert (measured.std_ms, measured.mad_ms) == pytest.approx((0, 0), abs=1e-9)
+    assert (workload.calls, reference.calls) == (2 * (3 + 5), 2 * (3 + 5 + 1))
     clock.slow = 3.0
-    slow = measure(workload, reference, config)
-    assert slow.raw_ms == pytest.approx(18)
-    assert slow.corrected_ms(fast.reference_ms) == pytest.approx(6)
+    slow = measure(workload, reference, TimingConfig(repeats=5, warmup=0))
+    assert slow.raw_ms == pytest.approx(24)
+    assert slow.corrected_ms(measured.reference_ms) == pytest.approx(8), "a slower machine is divided out"
 
 
-def test_a_disturbance_in_the_middle_does_not_move_the_corrected_time(clock):
+def test_a_disturbance_in_the_middle_does_not_move_the_corrected_time(clock: Machine) -> None:
     class Disturbed(Work):
         def _run(self) -> None:
             clock.slow = 4.0 if 6 <= self.calls < 12 else 1.0  # three of eight passes, and the references after them
             super()._run()
 
-    found = measure(Disturbed(6, clock), Work(6, clock), TimingConfig(repeats=8, warmup=0))
-    assert found.raw_ms > 8 and found.std_ms > 1
-    assert found.relative == pytest.approx(1)
-    assert found.mad_ms == pytest.approx(0, abs=1e-9)
+    measured = measure(Disturbed(6, clock), Work(6, clock), TimingConfig(repeats=8, warmup=0))
+    assert measured.raw_ms > 8 and measured.std_ms > 1
+    assert (measured.relative, measured.mad_ms) == pytest.approx((1, 0), abs=1e-9)
 
 
-def test_reference_runs_before_between_and_after(clock):
-    workload, reference = Work(1, clock), Work(1, clock)
-    measure(workload, reference, TimingConfig(repeats=4, warmup=3))
-    assert workload.calls == 2 * (3 + 4)
-    assert reference.calls == 2 * (3 + 4 + 1)
-
-
-def test_trimmed_mean_drops_both_ends():
-    assert trimmed_mean([1000.0, *[5.0] * 8, -1000.0], 0.1) == 5.0
-    assert trimmed_mean([1.0, 2.0, 6.0], 0.1) == 3.0  # a tenth of three is none
-
-
-def test_threads_are_pinned_and_restored_and_inference_mode_is_on():
-    seen = []
-
-    class Watcher:
-        modules = ()
-
-        @property
-        def parts(self):
-            return {
-                "all": lambda: seen.append((torch.get_num_threads(), torch.is_inference_mode_enabled(), gc.isenabled()))
-            }
-
-    before = torch.get_num_threads()
-    time_passes_ms(Watcher(), TimingConfig(threads=before + 1, repeats=1, warmup=0))
-    assert seen == [(before + 1, True, False)]
-    assert torch.get_num_threads() == before and gc.isenabled()
-
-
-def test_everything_is_restored_when_a_workload_fails():
-    class Broken:
-        modules = ()
-        parts = {"all": lambda: 1 / 0}  # noqa: RUF012
-
-    before = torch.get_num_threads()
-    with pytest.raises(ZeroDivisionError):
-        time_passes_ms(Broken(), TimingConfig(threads=before + 1))
-    assert torch.get_num_threads() == before and gc.isenabled()
-
-
-def test_training_mode_is_refused(clock):
-    class Training(Work):
-        modules = (nn.Sequential(nn.Linear(1, 1), nn.Dropout()).eval(),)
-
-    Training.modules[0][1].train()  # a submodule is enough
-    with pytest.raises(ConfigError, match="Dropout is in training mode"):
-        measure(Work(1, clock), Training(1, clock), TimingConfig())
-
-
-def test_cpu_clock_does_not_count_waiting():
-    class Sleeper:
-        modules = ()
-        parts = {"all": lambda: time.sleep(0.03)}  # noqa: RUF012
-
-    passes = [time_passes_ms(Sleeper(), TimingConfig(repeats=3, clock=clock)) for clock in ("wall", "cpu")]
-    assert min(passes[0]) >= 29
-    assert max(passes[1]) < 15
-
-
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ({"repeats": 0}, "repeats is 0, expected at least 1"),
-        ({"repeats": 2.5}, "repeats is 2.5; expected a whole number"),
-        ({"warmup": "2"}, "warmup is '2'; expected a whole number"),
-        ({"trim": 0.5}, "trim is 0.5"),
-        ({"trim": "half"}, "trim is 'half'; expected a number"),
-        ({"device": "abacus"}, "device 'abacus'"),
-        ({"clock": "cpu", "threads": 2}, "one thread"),
-    ],
-)
-def test_wrong_settings(setting, message):
-    with pytest.raises(ConfigError, match=message):
-        TimingConfig(**setting)
-
-
-def test_unknown_clock_names_the_choices():
-    with pytest.raises(UnknownChoiceError, match="wall, cpu"):
-        TimingConfig(clock="sundial")
-
-
-def test_what_counts_is_the_reference_on_both_sides(clock):
+def test_the_reference_on_both_sides_counts(clock: Machine) -> None:
     """On a machine that becomes slower steadily, the reference before alone would be too fast."""
 
     class Slower(Work):
@@ -162,5 +83,105 @@ def test_what_counts_is_the_reference_on_both_sides(clock):
             super()._run()
             clock.slow += 0.1
 
-    found = measure(Slower(6, clock), Slower(2, clock), TimingConfig(repeats=5, warmup=0))
-    assert found.relative == pytest.approx(3)
+    measured = measure(Slower(6, clock), Slower(2, clock), TimingConfig(repeats=5, warmup=0))
+    assert measured.relative == pytest.approx(3)
+
+
+def test_trimmed_mean_drops_both_ends() -> None:
+    assert trimmed_mean([1000.0, *[5.0] * 8, -1000.0], 0.1) == 5.0
+    assert trimmed_mean([1.0, 2.0, 6.0], 0.1) == 3.0  # a tenth of three is none
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_conditions_of_a_pass_are_restored(fails: bool) -> None:
+    states = []
+
+    def run() -> None:
+        states.append((torch.get_num_threads(), torch.is_inference_mode_enabled(), gc.isenabled()))
+        if fails:
+            raise ZeroDivisionError
+
+    before = torch.get_num_threads()
+    with pytest.raises(ZeroDivisionError) if fails else nullcontext():
+        time_passes_ms(One(run), TimingConfig(threads=before + 1, repeats=1, warmup=0))
+    assert states == [(before + 1, True, False)]
+    assert torch.get_num_threads() == before and gc.isenabled()
+
+
+def test_cpu_clock_does_not_count_waiting() -> None:
+    sleeper = One(lambda: time.sleep(0.03))
+    passes = [time_passes_ms(sleeper, TimingConfig(repeats=3, clock=clock)) for clock in ("wall", "cpu")]
+    assert min(passes[0]) >= 29
+    assert max(passes[1]) < 15
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_weights_and_real_inputs_are_converted_once(precision: str) -> None:
+    types: list[torch.dtype] = []
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(4, 4)
+
+        def forward(self, x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+            types.extend([x.dtype, self.linear.weight.dtype, index.dtype])
+            return self.linear(x)[index]
+
+    timing = TimingConfig(precision=precision, warmup=0, repeats=1)
+    ready = prepared(OnePassWorkload(Net(), [torch.randn(4, 4), torch.tensor([1])]), timing)
+    assert prepared(ready, timing) is ready
+    assert time_passes_ms(ready, timing)[0] > 0
+    half = {"bf16": torch.bfloat16, "fp16": torch.float16}[precision]
+    assert types == [half, half, torch.int64]
+
+
+class Events:
+    """CUDA events without a device, a millisecond apart for each kernel."""
+
+    def __init__(self) -> None:
+        self.kernels, self.synchronised = 0.0, 0
+
+    def event(self, enable_timing: bool) -> Any:
+        owner = self
+
+        class Event:
+            at = -1.0
+
+            def record(self, stream: object) -> None:
+                assert stream == "stream of 1"
+                self.at = owner.kernels
+
+            def synchronize(self) -> None:
+                owner.synchronised += 1
+
+            def elapsed_time(self, end: Event) -> float:
+                return end.at - self.at
+
+        return Event()
+
+    def launch(self, kernels: float) -> None:
+        self.kernels += kernels
+
+
+def test_the_clock_of_the_device_waits_once_for_each_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    events = Events()
+    monkeypatch.setattr("torch.cuda.Event", events.event)
+    monkeypatch.setattr("torch.cuda.current_stream", lambda index: f"stream of {index}")
+    monkeypatch.setattr("torch.cuda.synchronize", lambda index: None)
+    monkeypatch.setattr("torch.cuda.device", lambda index: nullcontext())
+    monkeypatch.setattr(protocol, "clock_state", lambda device: {"source": "test", "device": device})
+    work = One(None)
+    work.parts = {"first": lambda: events.launch(2.0), "second": lambda: events.launch(3.0)}
+    measured = measure(work, work, TimingConfig(device="cuda:1", clock="device", warmup=1, repeats=2))
+    assert measured.parts_ms == {"first": 2.0, "second": 3.0}
+    assert (measured.raw_ms, measured.reference_ms, measured.relative) == (5.0, 5.0, 1.0)
+    assert events.synchronised == 2 * (1 + 2) + 1  # a pass of either, and the reference once more
+    assert measured.clock_state == {"source": "test", "device": "cuda:1"}
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_settings_may_be_for_another_machine_but_not_be_used_here() -> None:
+    timing = TimingConfig(device="cuda", clock="device", precision="tf32", cuda_graphs=True)
+    with pytest.raises(ConfigError, match="device 'cuda' is not usable here"):
+        timing.checked_here()

@@ -40,10 +40,10 @@ from nas_core.latency.by_genes import (
 from nas_core.latency.by_genes import collect as collect_latencies
 from nas_core.latency.by_genes.collect import MeasureMany
 from nas_core.latency.by_genes.data import LatencyData
-from nas_core.latency.by_genes.metrics import LEGEND, Quality, doubts
-from nas_core.latency.by_genes.metrics import table as quality_table
+from nas_core.latency.by_genes.fit import LEGEND, Quality, doubts
+from nas_core.latency.by_genes.fit import table as quality_table
 from nas_core.latency.machine import describe_machine
-from nas_core.latency.timing import timing_of
+from nas_core.latency.protocol import timing_of
 from nas_core.models.kind import kind_of, workload_of
 from nas_core.options import config_from, read_pairs
 from nas_core.space import Architecture, SearchSpace, get_space
@@ -83,7 +83,7 @@ def _collect(
     *,
     timing_options: Mapping[str, Any],
 ) -> None:
-    from nas_core.latency.by_genes.jobs import SubmititMeasurements
+    from nas_core.latency.by_genes.collect import SubmititMeasurements
     from nas_core.latency.by_genes.predicted import PredictedMeasurements
 
     if out.suffix != ".jsonl":

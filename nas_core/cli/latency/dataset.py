@@ -20,7 +20,7 @@ from nas_core.latency.by_graph.published import (
     network_source,
     read_published,
 )
-from nas_core.latency.timing import TimingConfig
+from nas_core.latency.protocol import TimingConfig
 from nas_core.options import config_from, options_of, read_pairs, read_texts
 from nas_core.report.network_set import agreement, summary
 

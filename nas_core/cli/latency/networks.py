@@ -24,12 +24,11 @@ from nas_core.latency import (
     parsed_model_settings,
 )
 from nas_core.latency.by_graph import NetworkLatencies, shipped_for, shipped_model
+from nas_core.latency.by_graph.data import family_quality, family_table
 from nas_core.latency.by_graph.dataset import RUNTIMES, NetworkSet
 from nas_core.latency.by_graph.dataset.folder import JOURNAL
 from nas_core.latency.by_graph.load import load_networks, measured_on
-from nas_core.latency.by_graph.predict import NetworkPrediction, predict_read
-from nas_core.latency.by_graph.quality import family_quality, family_table
-from nas_core.latency.by_graph.shipped import device_of
+from nas_core.latency.by_graph.predict import NetworkPrediction, device_of, predict_read
 from nas_core.latency.by_graph.unseen import ranges_of
 from nas_core.latency.machine import describe_machine, is_here
 from nas_core.predictor.files import OUTPUTS, new_file, write_predictions

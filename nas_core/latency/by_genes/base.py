@@ -1,13 +1,14 @@
-"""What every latency model by genes has in common: fitting, predicting, and a file without pickle.
+"""Base class of latency models by genes, and their files without pickle.
 
-A model predicts for one search space. It reads either integer rows of that space (per-layer genes) or, when fitted to a
-table that holds only averages, the space's summary encoding; architectures and rows can be asked for in both cases.
+A model is fitted to integer rows of one space (per-layer genes) or, for a table of averages, to its summary encoding.
 """
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -15,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.errors import ConfigError, DataError, NasExtError, SpaceError, unknown_choice
-from nas_core.latency.by_genes.model_file import read_model_file, write_model_file
+from nas_core.files import DAMAGED_ARCHIVE, open_npz, parse_json, read_json, write_atomic, write_json
 from nas_core.latency.model import Floats, LatencyModel
-from nas_core.latency.timing import checked_settings, reference_of
+from nas_core.latency.protocol import checked_settings, reference_of
 from nas_core.space import Architecture, SearchSpace, space_from_dict, space_to_dict
 from nas_core.space.slots import Rows
 
@@ -26,26 +27,30 @@ Inputs = NDArray[Any]
 
 SOURCES = ("rows", "summary")
 LEAST_RECORDS = 10
-"""Fewer measurements than this are refused."""
+"""Least number of measurements for a fit."""
+FORMAT = "nas-ext/latency-model"
+VERSION = 1
 
 _BELOW_FASTEST = 3
-"""Times that a prediction may be below the fastest measurement."""
+"""Factor by which a prediction may be below the fastest measurement."""
 _NORMAL_90 = 2 * 1.645
 """Standard deviations from the 5 % to the 95 % quantile of a normal distribution."""
+_MAX_BYTES = 2**28
+"""Limit of all weights in a file, unpacked."""
 
 
 class GeneLatencyModel(LatencyModel):
     """Architectures of one space -> milliseconds.
 
     Args:
-        space: the one it predicts for.
-        source: what it is fitted to: ``rows`` (the genes of each layer) or ``summary`` (averages, as HAT's tables).
-        config: an object of its ``config_class``; None: the default settings.
+        space: the space it predicts for.
+        source: its inputs: ``rows`` (genes of each layer) or ``summary`` (averages).
+        config: an object of its ``config_class``; None: the default.
     """
 
     by = "genes"
     saved_as: ClassVar[str | None] = None
-    """Name in files, where another model reads them; None: its own."""
+    """Name in files if another model reads them; None: its own."""
 
     def __init__(self, space: SearchSpace, source: str = "rows", config: Any = None) -> None:
         if source not in SOURCES:
@@ -54,56 +59,45 @@ class GeneLatencyModel(LatencyModel):
         self.source = source
         self.config = self.config_class() if config is None else config
         self.interval = (0.0, float("inf"))
-        """5 % and 95 % quantile of measured / predicted, on rows left out of the fit."""
+        """5 % and 95 % quantile of measured / predicted on held-out rows."""
         self.floor_ms = 0.0
-        """No prediction is below: measurements say nothing of what is much faster than the fastest of them."""
+        """Lower bound of predictions."""
         self.info: dict[str, Any] = {}
-        """Where the model comes from: ``machine``, ``settings``, ``reference_ms``, ``metrics``."""
+        """Origin of the model: ``machine``, ``settings``, ``reference_ms``, ``metrics``."""
         self.fitted = False
-
-    # -- fitting and predicting ----------------------------------------------------------------------------------------
 
     def fit(self, inputs: Inputs, latency_ms: Floats) -> Self:
         """Fit to inputs and latencies ``(n,)``.
 
         Raises:
-            DataError: too few rows, shapes that disagree, latencies that are not finite and positive.
+            DataError: too few rows, or invalid ones.
         """
         inputs, latency_ms = np.asarray(inputs), np.asarray(latency_ms, np.float64)
         self._check(inputs, latency_ms)
         self.floor_ms = float(latency_ms.min() / _BELOW_FASTEST)
-        ratios = self.learn(inputs, latency_ms)
-        low, high = np.quantile(ratios, (0.05, 0.95))
+        low, high = np.quantile(self.learn(inputs, latency_ms), (0.05, 0.95))
         self.interval = (float(low), float(high))
         self.fitted = True
         return self
 
     def predict_inputs(self, inputs: Inputs) -> Floats:
-        """Milliseconds ``(n,)`` for inputs as they were given to :meth:`fit`."""
+        """Return milliseconds ``(n,)`` for inputs in the form of :meth:`fit`."""
         if not self.fitted:
             raise ConfigError("this latency model is not fitted yet: call fit, or load one that is")
         return self.estimate(inputs)
 
     def predict_rows(self, rows: Rows) -> Floats:
-        """Milliseconds ``(n,)`` for canonical rows of the space; the fast way for many candidates."""
+        """Return milliseconds ``(n,)`` for canonical rows of the space; fast for many candidates."""
         return self.predict_inputs(rows if self.source == "rows" else self.space.encode_rows(rows, "summary"))
 
     def predict(self, architectures: Sequence[Architecture] | Architecture) -> Floats:
-        """Milliseconds ``(n,)``.
-
-        Raises:
-            ArchitectureError: one of them lies outside the model's space.
-        """
+        """Return milliseconds ``(n,)``, or raise an ArchitectureError."""
         if isinstance(architectures, Architecture):
             architectures = [architectures]
         return self.predict_rows(self.space.rows(architectures))
 
     def predict_with_spread(self, architectures: Sequence[Architecture] | Architecture) -> tuple[Floats, Floats]:
-        """Milliseconds ``(n,)`` and their standard deviation ``(n,)``, that of rows left out of the fit.
-
-        Raises:
-            ArchitectureError: one of them lies outside the model's space.
-        """
+        """Return milliseconds ``(n,)`` and their standard deviation ``(n,)`` on held-out rows."""
         predicted, (low, high) = self.predict(architectures), self.interval
         return predicted, predicted * (high - low) / _NORMAL_90
 
@@ -123,31 +117,29 @@ class GeneLatencyModel(LatencyModel):
                 f"latency of measurement {bad[0] + 1} is {latency_ms[bad[0]]}, expected milliseconds above 0;"
                 " remove it or measure it again"
             )
-        if not np.isfinite(inputs).all():
-            raise DataError("an architecture feature is not a finite number; correct or remove that row")
 
     @abstractmethod
     def learn(self, inputs: Inputs, latency_ms: Floats) -> Floats:
-        """Learn from checked inputs; returns measured / predicted of rows that were left out, for the interval."""
+        """Learn from checked inputs; return measured / predicted of held-out rows, for the interval."""
 
     @abstractmethod
     def estimate(self, inputs: Inputs) -> Floats:
-        """Milliseconds ``(n,)``, after :meth:`learn`."""
+        """Return milliseconds ``(n,)``, after :meth:`learn`."""
 
     @abstractmethod
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """What was learned: values for JSON, and arrays."""
+        """Return the fitted state: values for JSON, and arrays."""
 
     @abstractmethod
     def restore(self, settings: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        """Take over what :meth:`state` gave. A value that is missing or does not fit may raise any error."""
-
-    # -- files ---------------------------------------------------------------------------------------------------------
+        """Set a fitted state of :meth:`state`; may raise any error on invalid values."""
 
     def save(self, path: str | Path) -> None:
-        """Write the model as JSON, or as NPZ when the name ends in .npz (smaller; of use for an MLP)."""
+        """Write the model as JSON, or as NPZ if the name ends in .npz, which is smaller."""
         settings, arrays = self.state()
         header = {
+            "format": FORMAT,
+            "version": VERSION,
             "kind": self.saved_as or self.name,
             "source": self.source,
             "space": space_to_dict(self.space),
@@ -156,18 +148,18 @@ class GeneLatencyModel(LatencyModel):
             "settings": settings,
             "info": self.info,
         }
-        write_model_file(path, header, arrays)
+        if str(path).endswith(".npz"):
+            buffer = BytesIO()
+            np.savez_compressed(buffer, header=np.array(json.dumps(header)), **arrays)  # type: ignore[arg-type]
+            write_atomic(path, buffer.getvalue())
+        else:
+            write_json(path, {**header, "arrays": arrays})
 
     @classmethod
     def load(cls, path: str | Path, space: SearchSpace | None = None) -> Self:
-        """Read a model of this class; :func:`nas_core.latency.load_latency_model` reads one of any.
-
-        Raises:
-            DataError: the file is missing, no latency model, damaged, of a newer version, or of another model.
-            SpaceError: the model was fitted for another space.
-        """
+        """Read a model of this class; :func:`nas_core.latency.load_latency_model` reads any."""
         header, arrays = read_model_file(path)
-        if header.get("kind") not in (cls.name, cls.saved_as or cls.name):
+        if header.get("kind") != (cls.saved_as or cls.name):
             raise DataError(f"{path} holds latency model {header.get('kind')!r}; expected {cls.name!r}")
         model = cls.restored(header, arrays, path)
         if space is not None:
@@ -176,17 +168,16 @@ class GeneLatencyModel(LatencyModel):
 
     @classmethod
     def restored(cls, header: Mapping[str, Any], arrays: dict[str, NDArray[Any]], path: str | Path) -> Self:
-        """The model of a file of that name that was read already.
-
-        Raises:
-            DataError: the file is damaged.
-        """
+        """Return the model of a header and arrays of :func:`read_model_file`, or raise a DataError."""
         try:
             model = cls(space_from_dict(header["space"], str(path)), header["source"])
             model.restore(header["settings"], arrays)
             model.interval = (float(header["interval"][0]), float(header["interval"][1]))
             model.floor_ms = float(header["floor_ms"])
-            model.info = _checked_info(header["info"])
+            model.info = info = dict(header["info"])
+            timing = checked_settings(info.get("settings", {})).get("timing")
+            if timing or info.get("reference_ms") is not None:  # a published table has neither
+                reference_of(info["reference_ms"])
         except NasExtError:
             raise
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
@@ -197,11 +188,7 @@ class GeneLatencyModel(LatencyModel):
         return model
 
     def check_space(self, space: SearchSpace, path: str | Path) -> None:
-        """Insist that the model, of that file, was fitted for that space.
-
-        Raises:
-            SpaceError: it was fitted for another.
-        """
+        """Raise a SpaceError if the model in that file was fitted for another space."""
         if space != self.space:
             raise SpaceError(
                 f"{path} predicts for space {self.space.name!r}, which differs from {space.name!r}; collect and fit for"
@@ -209,12 +196,22 @@ class GeneLatencyModel(LatencyModel):
             )
 
 
-def _checked_info(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The ``info`` of a file, as far as others compute with it; an error names what is lacking or garbled."""
-    info = dict(given)
-    settings = checked_settings(info.get("settings", {}))
-    if (reference_ms := info.get("reference_ms")) is not None:
-        reference_of(reference_ms)
-    elif settings.get("timing"):  # a published table has neither
-        raise KeyError("reference_ms")
-    return info
+def read_model_file(path: str | Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return header and arrays of a file of :meth:`GeneLatencyModel.save`, or raise a DataError."""
+    try:
+        if str(path).endswith(".npz"):
+            with open_npz(path, _MAX_BYTES) as file:
+                arrays = {name: file[name] for name in file.files}
+            header: Any = parse_json(str(arrays.pop("header")))
+        else:
+            header = read_json(path)
+            arrays = {name: np.asarray(values) for name, values in dict(header).pop("arrays", {}).items()}
+    except DAMAGED_ARCHIVE as error:
+        raise DataError(f"{path} is no latency model or is damaged ({error}); fit it anew") from None
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise DataError(f"{path} is no latency model (no format {FORMAT!r}); 'nas-ext latency fit' makes one")
+    if not isinstance(header.get("version"), int) or header["version"] > VERSION:
+        raise DataError(
+            f"{path} has version {header.get('version')!r}, this release reads up to {VERSION}; upgrade nas-ext"
+        )
+    return header, arrays

@@ -1,10 +1,10 @@
-"""Measure many architectures of a space into a file, and go on where an earlier run stopped."""
+"""Measurement of many architectures of a space into a file, here or in jobs, which a later run continues."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,25 +12,25 @@ import numpy as np
 
 from nas_core.errors import ConfigError, NasExtError
 from nas_core.files import read_jsonl
-from nas_core.jobs import Failure
+from nas_core.jobs import Failure, JobPool, JobsConfig
 from nas_core.latency.by_genes.dataset import LatencyDataset
 from nas_core.latency.machine import describe_machine
-from nas_core.latency.protocol import Measurement, measure, prepared, time_passes_ms
-from nas_core.latency.timing import TimingConfig
+from nas_core.latency.protocol import Measurement, TimingConfig, measure, prepared, time_passes_ms
 from nas_core.locks import only_process
+from nas_core.models.kind import kind_of
 from nas_core.models.workload import Workload
 from nas_core.progress import counted
-from nas_core.space import Architecture, SearchSpace
+from nas_core.space import Architecture, SearchSpace, space_from_dict, space_to_dict
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One architecture, with the machine it was measured on."""
+    """Measurement of an architecture and its machine."""
 
     machine: dict[str, Any]
-    """The machine, as :func:`nas_core.latency.machine.describe_machine` describes it."""
+    """As of :func:`nas_core.latency.machine.describe_machine`."""
     reference_ms: float
-    """What the reference took there before."""
+    """Time of the reference there before."""
     measurement: Measurement
 
 
@@ -38,7 +38,7 @@ BuildWorkload = Callable[[Architecture], Workload]
 MeasureMany = Callable[[Sequence[Architecture]], Generator[Measured | Failure, None, None]]
 
 _MOST_DRAWS = 50
-"""Draws per architecture asked for, after which a space counts as exhausted."""
+"""Draws for each architecture, after which a space counts as exhausted."""
 
 
 def collect(
@@ -52,113 +52,133 @@ def collect(
     progress: bool | None = None,
     measure_many: MeasureMany | None = None,
 ) -> LatencyDataset:
-    """Bring the file up to ``samples`` measured architectures.
+    """Measure architectures until the file has ``samples`` of them; a second call continues.
 
-    The architectures are the smallest, the largest, and then random ones (each gene uniform) in an order that depends
-    on the seed alone: a second call with the same settings measures only what is missing, also with more samples.
+    The architectures are the smallest, the largest, and then random ones in an order that depends on the seed alone.
 
     Args:
-        build: gives the workload of an architecture.
-        workload: what is measured, as plain types; part of the settings that have to be the same to go on.
-        progress: whether to report on stderr; None shows a bar on a terminal, and a line a minute elsewhere.
-        measure_many: measures architectures elsewhere, in order; the file then belongs to the kind of machine that the
-            first one was measured on, and ``build`` is not used.
+        path: the file.
+        space: the space of the architectures.
+        build: makes the workload of an architecture.
+        samples: number of architectures.
+        timing: conditions of the passes.
+        workload: description of the workload, kept in the file.
+        seed: seed of the order.
+        progress: report on stderr; None: a bar on a terminal, else a line a minute.
+        measure_many: measures architectures elsewhere instead of ``build``.
 
     Raises:
-        ConfigError: the file was begun with other settings or on another machine, another process measures into it, or
-            the space holds fewer architectures; this machine has no such device or precision, or a network cannot be
-            measured in that way.
-        DataError: the file is damaged or something else.
-        NasExtError: a measurement elsewhere failed; those before it are kept.
+        ConfigError: the file has other settings or another machine, or another process measures into it.
+        NasExtError: a measurement elsewhere failed.
     """
+    path = Path(path)
     settings = {"workload": workload, "timing": asdict(timing), "seed": seed}
     machine = describe_machine(timing.checked_here().device, timing.threads) if measure_many is None else {}
     planned = planned_architectures(space, samples, seed)
-    lock = Path(path).with_name(f"{Path(path).name}.lock")
+    lock = path.with_name(f"{path.name}.lock")
     with only_process(lock, f"is measuring into {path}", "give another file on another machine"):
-        return _collected(Path(path), space, build, planned, timing, settings, machine, progress, measure_many)
-
-
-def _collected(
-    path: Path,
-    space: SearchSpace,
-    build: BuildWorkload,
-    planned: list[Architecture],
-    timing: TimingConfig,
-    settings: dict[str, Any],
-    machine: dict[str, Any],
-    progress: bool | None,
-    measure_many: MeasureMany | None,
-) -> LatencyDataset:
-    """Do what :func:`collect` does, in the only process that writes to the file."""
-    dataset = None
-    if path.exists() and read_jsonl(path):
-        dataset = LatencyDataset.read(path)
-        dataset.must_match(space, settings, machine or dataset.machine)
-        done = set(dataset.architectures())
-        planned = [architecture for architecture in planned if architecture not in done]
-        if not planned:
-            return dataset
-    if measure_many is not None:
-        outcomes = measure_many(planned)
-    else:
-        reference = prepared(build(reference_architecture(space)), timing)
-        if dataset is None:
-            state_ms = float(np.median(time_passes_ms(reference, timing)))
-            dataset = LatencyDataset.begin(path, space, settings, machine, state_ms)
-        outcomes = _measured_here(planned, build, reference, timing, dataset)
-    with closing(outcomes), counted("measuring", len(planned), "architecture", progress) as advance:
-        for architecture, outcome in zip(planned, outcomes, strict=True):
-            if isinstance(outcome, Failure):
-                raise NasExtError(f"{architecture.key} was not measured: {outcome.reason}; run it again to go on")
+        dataset = None
+        if path.exists() and read_jsonl(path):
+            dataset = LatencyDataset.read(path)
+            dataset.must_match(space, settings, machine or dataset.machine)
+            done = set(dataset.architectures())
+            planned = [architecture for architecture in planned if architecture not in done]
+            if not planned:
+                return dataset
+        if measure_many is not None:
+            outcomes = measure_many(planned)
+        else:
+            reference = prepared(build(reference_architecture(space)), timing)
             if dataset is None:
-                dataset = LatencyDataset.begin(path, space, settings, outcome.machine, outcome.reference_ms)
-            dataset.must_match(space, settings, outcome.machine)
-            dataset.append(architecture, outcome.measurement)
-            advance(1)
+                state_ms = float(np.median(time_passes_ms(reference, timing)))
+                dataset = LatencyDataset.begin(path, space, settings, machine, state_ms)
+            begun_ms = dataset.reference_ms
+            outcomes = (Measured(machine, begun_ms, measure(build(genes), reference, timing)) for genes in planned)
+        with closing(outcomes), counted("measuring", len(planned), "architecture", progress) as advance:
+            for architecture, outcome in zip(planned, outcomes, strict=True):
+                if isinstance(outcome, Failure):
+                    raise NasExtError(f"{architecture.key} was not measured: {outcome.reason}; run it again to go on")
+                if dataset is None:
+                    dataset = LatencyDataset.begin(path, space, settings, outcome.machine, outcome.reference_ms)
+                dataset.must_match(space, settings, outcome.machine)
+                dataset.append(architecture, outcome.measurement)
+                advance(1)
     assert dataset is not None  # at least one was planned
     return dataset
 
 
-def _measured_here(
-    planned: Sequence[Architecture],
-    build: BuildWorkload,
-    reference: Workload,
-    timing: TimingConfig,
-    dataset: LatencyDataset,
-) -> Generator[Measured, None, None]:
-    for architecture in planned:
-        yield Measured(dataset.machine, dataset.reference_ms, measure(build(architecture), reference, timing))
-
-
 def planned_architectures(space: SearchSpace, samples: int, seed: int) -> list[Architecture]:
-    """The first ``samples`` different architectures of the seed's list: smallest, largest, random ones.
-
-    Raises:
-        ConfigError: so many different ones were not found in 50 draws for each.
-    """
+    """Return the first ``samples`` different architectures of the seed's list: smallest, largest, random ones."""
     if samples < 1:
         raise ConfigError(f"{samples} samples were asked for, expected at least 1")
     rng = np.random.default_rng(seed)
-    found = dict.fromkeys([space.smallest(), space.largest()])
+    chosen = dict.fromkeys([space.smallest(), space.largest()])
     draws = 0
-    while len(found) < samples:
+    while len(chosen) < samples:
         if draws == _MOST_DRAWS * samples:
             raise ConfigError(
-                f"{draws} draws from space {space.name!r} ({space.cardinality()} architectures) found {len(found)}"
+                f"{draws} draws from space {space.name!r} ({space.cardinality()} architectures) found {len(chosen)}"
                 f" different ones, {samples} were asked for: ask for fewer"
             )
-        found[space.sample(rng)] = None
+        chosen[space.sample(rng)] = None
         draws += 1
-    return list(found)[:samples]
+    return list(chosen)[:samples]
 
 
 def reference_architecture(space: SearchSpace) -> Architecture:
-    """What the machine's state is measured with: the lower middle option of every choice."""
-    slots = space.slots
+    """Return the architecture of the reference workload: the lower middle option of every choice."""
     row = []
     for choice in space.choices:
         for options in choice.options:
             by_size = np.argsort([choice.code(option) for option in options], kind="stable")
             row.append(int(by_size[(len(options) - 1) // 2]))
-    return space.architecture(slots.canonical(np.array([row], np.int16))[0])
+    return space.architecture(space.slots.canonical(np.array([row], np.int16))[0])
+
+
+class SubmititMeasurements:
+    """Jobs of submitit as ``measure_many`` of :func:`nas_core.latency.by_genes.collect`.
+
+    On cluster ``local`` one job runs at a time. Slurm gives each job a machine with ``{"exclusive": ""}``.
+
+    Args:
+        workload: settings of the workload of the space's network kind.
+    """
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        workload: Any,
+        timing: TimingConfig,
+        jobs: JobsConfig,
+        folder: Path,
+    ) -> None:
+        self._pool = JobPool(replace(jobs, jobs=1) if jobs.cluster == "local" else jobs, folder)
+        self._arguments = {"space": space_to_dict(space), "workload": asdict(workload), "timing": asdict(timing)}
+
+    def __call__(self, architectures: Sequence[Architecture]) -> Generator[Measured | Failure, None, None]:
+        """Yield the measurement of each architecture in order; see :meth:`nas_core.jobs.JobPool.map`."""
+        genes = [architecture.to_dict() for architecture in architectures]
+        for outcome in self._pool.map(open_workload, self._arguments, genes):
+            if isinstance(outcome, Failure):
+                yield outcome
+            else:
+                yield Measured(outcome["machine"], outcome["reference_ms"], Measurement(**outcome["measurement"]))
+
+
+def open_workload(
+    space: Mapping[str, Any], workload: Mapping[str, Any], timing: Mapping[str, Any]
+) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Return a function that measures an architecture, given by its genes, in a job."""
+    searched = space_from_dict(space, "job")
+    kind, times = kind_of(searched), TimingConfig(**timing).checked_here()
+    config = kind.config(workload)
+
+    def build(architecture: Architecture) -> Workload:
+        return kind.workload(searched, architecture, config, times.device)
+
+    reference = prepared(build(reference_architecture(searched)), times)
+    conditions = {
+        "machine": describe_machine(times.device, times.threads),
+        "reference_ms": float(np.median(time_passes_ms(reference, times))),
+    }
+    return lambda genes: {**conditions, "measurement": asdict(measure(build(Architecture(genes)), reference, times))}

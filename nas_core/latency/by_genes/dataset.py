@@ -1,48 +1,98 @@
-"""The file of measurements: one header, then one record for each architecture, appended as it is measured."""
+"""Measurements of architectures of one space: the JSON Lines file of a collection, and HAT's latency tables."""
 
 from __future__ import annotations
 
+import contextlib
+import csv
+import io
 import logging
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from nas_core.differences import check_same_settings
-from nas_core.errors import ConfigError, DataError
-from nas_core.files import append_jsonl, read_jsonl
-from nas_core.latency.by_genes.data import LatencyData
-from nas_core.latency.clock_state import told_states
-from nas_core.latency.protocol import Measurement
-from nas_core.latency.timing import checked_settings, reference_of
-from nas_core.space import Architecture, SearchSpace, space_from_dict, space_to_dict
+from nas_core.errors import ConfigError, DataError, SpaceError
+from nas_core.files import DAMAGED_ARCHIVE, append_jsonl, open_npz, read_bytes
+from nas_core.graph.fingerprints import fingerprint
+from nas_core.latency.journal import check_conditions, read_journal
+from nas_core.latency.machine import told_states
+from nas_core.latency.protocol import Measurement, is_positive, reference_of
+from nas_core.space import Architecture, SearchSpace, get_space, space_from_dict, space_to_dict
 
 FORMAT = "nas-ext/latency-data"
 VERSION = 1
+_GENES = {
+    "encoder_embed_dim": "encoder.embed_dim",
+    "encoder_layer_num": "encoder.layers",
+    "encoder_ffn_embed_dim_avg": "encoder.ffn_dim",
+    "encoder_self_attention_heads_avg": "encoder.self_heads",
+    "decoder_embed_dim": "decoder.embed_dim",
+    "decoder_layer_num": "decoder.layers",
+    "decoder_ffn_embed_dim_avg": "decoder.ffn_dim",
+    "decoder_self_attention_heads_avg": "decoder.self_heads",
+    "decoder_ende_attention_heads_avg": "decoder.cross_heads",
+    "decoder_arbitrary_ende_attn_avg": "decoder.arbitrary_cross",
+}
+_PARTS = ("latency_mean_encoder", "latency_mean_decoder")
+COLUMNS = (*_GENES, *_PARTS, "latency_std_encoder", "latency_std_decoder")
+"""Columns of HAT's tables; the last two are not used and may be missing."""
 
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
+class LatencyData:
+    """n measurements of architectures of one space, for a fit."""
+
+    space: SearchSpace
+    source: str
+    """Form of ``inputs``: ``rows`` (option indices) or ``summary`` (averages, as in HAT's tables)."""
+    inputs: NDArray[Any]
+    """``(n, slots)`` or ``(n, choices)``."""
+    latency_ms: NDArray[np.float64]
+    """``(n,)``; drift is divided out if a reference was measured."""
+    order: NDArray[np.float64]
+    """``(n,)`` place in the measurement order."""
+    referenced: bool
+    """Whether a reference workload was interleaved."""
+    info: dict[str, Any] = field(default_factory=dict)
+    """``machine``, ``settings`` and ``reference_ms`` of the collection, as far as known."""
+
+    def __len__(self) -> int:
+        return len(self.latency_ms)
+
+    def take(self, index: NDArray[Any]) -> LatencyData:
+        return replace(self, inputs=self.inputs[index], latency_ms=self.latency_ms[index], order=self.order[index])
+
+    def fingerprints(self) -> list[str]:
+        """Return a fingerprint of each row's inputs."""
+        return [fingerprint(row) for row in self.inputs]
+
+    def scaled(self, factor: float) -> LatencyData:
+        """Multiply all latencies, as in another state of the machine."""
+        return replace(self, latency_ms=self.latency_ms * factor)
+
+
 @dataclass
 class LatencyDataset:
-    """A file that grows by one line per architecture, and what is in it so far.
+    """Measurement file that grows by one line per architecture.
 
-    Records have ``index``, ``time`` (seconds since 1970), ``key``, ``genes``, ``latency_ms`` (drift divided out, in
-    the state of the header's ``reference_ms``) and its parts ``<part>_ms``, ``raw_ms`` (as measured), ``reference_ms``
-    (around it), the spread of the passes ``std_ms`` and ``mad_ms`` and, where it could be read, the ``clock_state`` of
-    the device.
+    Records have ``index``, ``time`` (seconds since 1970), ``key``, ``genes``, ``latency_ms`` (drift divided out, in the
+    header's state) and its parts ``<part>_ms``, ``raw_ms`` (as measured), ``reference_ms``, ``std_ms``, ``mad_ms`` and,
+    if it could be read, ``clock_state``.
     """
 
     path: Path
     space: SearchSpace
     settings: dict[str, Any]
-    """Everything that decides what is measured and how; two collections with equal settings may be joined."""
+    """Settings that decide what is measured and how."""
     machine: dict[str, Any]
     reference_ms: float
-    """What the reference took when the file was begun."""
+    """Time of the reference when the file was begun."""
     records: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod
@@ -56,52 +106,44 @@ class LatencyDataset:
     ) -> LatencyDataset:
         """Write the header of a new file."""
         dataset = cls(Path(path), space, dict(settings), dict(machine), reference_ms)
-        append_jsonl(path, dataset._header())
+        header = {
+            "format": FORMAT,
+            "version": VERSION,
+            "space": space_to_dict(space),
+            "settings": dataset.settings,
+            "machine": dataset.machine,
+            "reference_ms": reference_ms,
+        }
+        append_jsonl(path, header)
         return dataset
 
     @classmethod
     def read(cls, path: str | Path) -> LatencyDataset:
-        """Read a file.
-
-        Raises:
-            DataError: it is missing, empty, or something else than such a file.
-        """
-        lines = read_jsonl(path)
-        if not lines:
-            raise DataError(f"{path} is empty; 'nas-ext latency collect' fills it")
-        header, records = lines[0], lines[1:]
-        if header.get("format") != FORMAT:
-            raise DataError(
-                f"{path} holds no latency measurements (format {header.get('format')!r}, expected {FORMAT!r})"
-            )
-        if not isinstance(header.get("version"), int) or header["version"] > VERSION:
-            raise DataError(
-                f"{path} has version {header.get('version')!r}, this release reads up to {VERSION}; upgrade"
-            )
+        """Read a file, or raise a DataError."""
+        header, records = read_journal(Path(path), FORMAT, VERSION, "latency measurements", "nas-ext latency collect")
         try:
-            space = space_from_dict(header["space"], str(path))
-            settings = checked_settings(header["settings"])
-            found = cls(Path(path), space, settings, dict(header["machine"]), reference_of(header["reference_ms"]))
+            space, reference_ms = space_from_dict(header["space"], str(path)), reference_of(header["reference_ms"])
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise DataError(f"{path}: the header lacks or garbles {error}; restore the file or collect anew") from None
         for number, record in enumerate(records, start=2):
-            found._check(record, number)
-        found.records = records
-        return found
+            for name in ("latency_ms", "reference_ms"):
+                if not is_positive(record.get(name)):
+                    raise DataError(
+                        f"{path}, line {number}: {name} is {record.get(name)!r}, expected milliseconds; remove the line"
+                    )
+            if not isinstance(record.get("genes"), dict):
+                raise DataError(f"{path}, line {number} has no genes; remove the line")
+        return cls(Path(path), space, header["settings"], header["machine"], reference_ms, records)
 
     def must_match(self, space: SearchSpace, settings: Mapping[str, Any], machine: Mapping[str, Any]) -> None:
-        """Raise a ConfigError that names the first difference, if measurements under these settings may not be
-        added."""
+        """Raise a ConfigError with the first difference if measurements under these settings may not be added."""
         if space != self.space:
             raise ConfigError(
                 f"{self.path} holds measurements of another space ({self.space.name!r}); give another file"
             )
-        for what, old, new in (("setting", self.settings, settings), ("machine", self.machine, machine)):
-            advice = "go on with the former one, or give another file"
-            check_same_settings(f"{self.path} was begun with {what}", old, new, advice)
+        check_conditions(self, settings, machine, "file")
 
     def append(self, architecture: Architecture, measurement: Measurement) -> None:
-        """Add one measurement to the file."""
         latency_ms = measurement.corrected_ms(self.reference_ms)
         scale = latency_ms / measurement.raw_ms
         record = {
@@ -124,20 +166,16 @@ class LatencyDataset:
         return [Architecture(record["genes"]) for record in self.records]
 
     def told_clock_states(self) -> str | None:
-        """One sentence where the measurements were made in different states of the device's clocks."""
         return told_states(self.clock_states())
 
     def clock_states(self) -> list[dict[str, Any]]:
-        """The states that were read, of each measurement one."""
-        return [state for record in self.records if isinstance(state := record.get("clock_state"), dict)]
+        return [state for record in self.records if (state := record.get("clock_state"))]
 
     def data(self) -> LatencyData:
-        """For fitting: latencies in the machine's median state over the whole collection. Of an architecture that the
-        file holds several times, as one joined from others may, the first measurement alone counts: what was learned
-        must not be judged by it.
+        """Return the measurements for a fit, in the machine's median state; the first record of an architecture counts.
 
         Raises:
-            DataError: there is no record. ArchitectureError: one lies outside the file's space.
+            DataError: there is no record.
         """
         if not self.records:
             raise DataError(f"{self.path} holds no measurement yet; 'nas-ext latency collect' adds them")
@@ -157,22 +195,94 @@ class LatencyDataset:
         order = np.arange(len(latency), dtype=np.float64)
         return LatencyData(self.space, "rows", rows[first], latency, order, True, info)
 
-    def _header(self) -> dict[str, Any]:
-        return {
-            "format": FORMAT,
-            "version": VERSION,
-            "space": space_to_dict(self.space),
-            "settings": self.settings,
-            "machine": self.machine,
-            "reference_ms": self.reference_ms,
-        }
 
-    def _check(self, record: Mapping[str, Any], number: int) -> None:
-        for name in ("latency_ms", "reference_ms"):
-            value = record.get(name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
-                raise DataError(
-                    f"{self.path}, line {number}: {name} is {value!r}, expected milliseconds; remove the line"
-                )
-        if not isinstance(record.get("genes"), dict):
-            raise DataError(f"{self.path}, line {number} has no genes; remove the line")
+def load_latency_data(path: str | Path, space: SearchSpace | None = None, table: str | None = None) -> LatencyData:
+    """Read measurements from a file of ``nas-ext latency collect`` (.jsonl) or a table of HAT's (.csv, .npz).
+
+    Args:
+        path: the file.
+        space: of HAT's tables, which do not name it (default ``hat_wmt14_en_de``).
+        table: name of the table in an .npz file.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix in (".csv", ".npz"):
+        return read_hat_table(path, table, space)
+    if suffix != ".jsonl":
+        raise DataError(
+            f"{path}: expected measurements as .jsonl (nas-ext latency collect), or a HAT table as .csv or .npz"
+        )
+    return LatencyDataset.read(path).data()
+
+
+def list_hat_tables(path: str | Path) -> list[str]:
+    """Return the tables in an .npz file: arrays ``NAME`` ``(n, columns)`` with ``NAME__columns``."""
+    with _open(path) as file:
+        return [name for name in file.files if f"{name}__columns" in file.files]
+
+
+def read_hat_table(path: str | Path, table: str | None = None, space: SearchSpace | None = None) -> LatencyData:
+    """Read one of HAT's latency tables from a .csv, or the table ``table`` of an .npz (MIT licence).
+
+    A row has ten averages of an architecture and its encoder and decoder latency in ms, which are added. Rows are in
+    measurement order. The tables are of a superset of the space that HAT searches.
+
+    Args:
+        path: the file.
+        table: name of the table in an .npz file.
+        space: the space of the averages; default ``hat_wmt14_en_de``.
+
+    Raises:
+        DataError: a column is missing, or a cell is no finite number.
+        SpaceError: the space does not have HAT's ten genes.
+    """
+    space = space or get_space("hat_wmt14_en_de")
+    names = [choice.name for choice in space.choices]
+    if sorted(names) != sorted(_GENES.values()):
+        raise SpaceError(f"space {space.name!r} does not have HAT's ten genes: a table of HAT's cannot be read for it")
+    columns, values = _csv(path) if Path(path).suffix.lower() == ".csv" else _npz(path, table)
+    missing = [name for name in (*_GENES, *_PARTS) if name not in columns]
+    if missing:
+        raise DataError(f"{path} has no column {missing[0]!r}; HAT's tables have {', '.join(COLUMNS)}")
+    bad = np.argwhere(~np.isfinite(values))
+    if bad.size:
+        raise DataError(
+            f"{path}, row {bad[0][0] + 1}: {columns[bad[0][1]]} is not a finite number; correct or remove it"
+        )
+    by_gene = {gene: values[:, columns.index(column)] for column, gene in _GENES.items()}
+    averages = np.stack([by_gene[name] / space.choice(name).unit for name in names], axis=1)
+    latency = values[:, columns.index(_PARTS[0])] + values[:, columns.index(_PARTS[1])]
+    info = {"machine": {"table": table or Path(path).stem}, "settings": {}, "reference_ms": None}
+    return LatencyData(space, "summary", averages, latency, np.arange(len(latency), dtype=np.float64), False, info)
+
+
+def _csv(path: str | Path) -> tuple[list[str], NDArray[np.float64]]:
+    try:
+        text = read_bytes(path).decode("utf-8")
+        columns, *rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row] or [[]]
+        values = np.array(rows, np.float64).reshape(-1, len(columns))
+    except (ValueError, csv.Error) as error:  # also bytes that are no text, and rows of unequal length
+        raise DataError(f"{path} is no CSV table of numbers ({error}); give one of HAT's tables") from None
+    return [name.strip() for name in columns], values
+
+
+def _npz(path: str | Path, table: str | None) -> tuple[list[str], NDArray[np.float64]]:
+    tables = list_hat_tables(path)
+    if table is None and len(tables) == 1:
+        table = tables[0]
+    if table not in tables:
+        problem = f"has no table {table!r}" if table else "holds several tables"
+        raise DataError(f"{path} {problem}; choose one of: {', '.join(tables) or 'none'}")
+    with _open(path) as file:
+        columns, values = [str(name) for name in file[f"{table}__columns"]], np.asarray(file[table], np.float64)
+    if values.ndim != 2 or values.shape[1] != len(columns):
+        raise DataError(f"{path}: table {table!r} has shape {values.shape} for {len(columns)} columns; make it anew")
+    return columns, values
+
+
+@contextlib.contextmanager
+def _open(path: str | Path) -> Iterator[np.lib.npyio.NpzFile]:
+    try:
+        with open_npz(path) as file:
+            yield file
+    except DAMAGED_ARCHIVE as error:
+        raise DataError(f"{path} is no .npz file of tables, or is damaged ({error})") from None

@@ -1,9 +1,8 @@
-"""A slowly varying factor in a table of latencies, found without a reference workload.
+"""Estimate of a slow drift in a table of latencies, without a reference workload.
 
-Tables measured without an interleaved reference, such as HAT's, drift: the machine is for hundreds of rows 10 to 50 %
-slower. In measurement order the relative residuals of any model then follow each other. Fit and drift are estimated in
-turns: the factor of a row is the running median of measured / predicted over its neighbours, and the model is fitted to
-what is left. Only rows given here are used; other rows get the factor interpolated at their place in the order.
+In tables such as HAT's the machine is 10 to 50 % slower for hundreds of rows. Fit and drift are estimated in turns: the
+factor of a row is the running median of measured / predicted over its neighbours in measurement order, and the model is
+fitted to latencies divided by it.
 """
 
 from __future__ import annotations
@@ -25,37 +24,34 @@ _ROUNDS = 4
 
 @dataclass(frozen=True)
 class Drift:
-    """The machine's state over a collection: 1 is its median state, 1.2 a fifth slower."""
+    """State of the machine over a collection: 1 is its median state, 1.2 a fifth slower."""
 
     order: Floats
-    """Where in the measurement order the factors belong, ascending ``(n,)``."""
+    """Ascending places in the measurement order ``(n,)``."""
     factor: Floats
     """``(n,)``, median 1."""
     window: int
-    """Neighbours the running median went over."""
+    """Neighbours in the running median."""
 
     def at(self, order: NDArray[Any]) -> Floats:
-        """The factor at other places of the order."""
+        """Return the factor at other places of the order."""
         return np.asarray(np.interp(order, self.order, self.factor), np.float64)
 
 
 def running_median(values: Floats, window: int, leave_out: bool = False) -> Floats:
-    """Median over the ``window`` nearest values in order, at the ends over the first and last ones.
-
-    ``leave_out`` takes the value itself out of its own median, as for a row that is to be predicted.
-    """
+    """Return the median over the ``window`` nearest values in order, with ``leave_out`` without the value itself."""
     window = min(window, len(values) - leave_out)
     size = window + leave_out
     starts = np.clip(np.arange(len(values)) - size // 2, 0, len(values) - size)
     around = values[starts[:, None] + np.arange(size)]
     if leave_out:
-        own = np.arange(len(values)) - starts
-        around = around[np.arange(size) != own[:, None]].reshape(len(values), window)
+        position = np.arange(len(values)) - starts
+        around = around[np.arange(size) != position[:, None]].reshape(len(values), window)
     return np.asarray(np.median(around, axis=1))
 
 
 def autocorrelation(ratio: Floats) -> float:
-    """Correlation of each measured / predicted with the next one in measurement order; near 0 without drift."""
+    """Return the correlation of each log ratio with the next in measurement order; about 0 without drift."""
     residual = np.log(ratio)
     residual = residual - residual.mean()
     power = float(residual @ residual)
@@ -65,19 +61,19 @@ def autocorrelation(ratio: Floats) -> float:
 def estimate_drift(
     make: Callable[[], GeneLatencyModel], inputs: NDArray[Any], latency_ms: Floats, order: NDArray[Any]
 ) -> Drift:
-    """The factor of each row; divide latencies by it before fitting a model that shall hold for the median state.
+    """Estimate the factor of each row; latencies divided by it are those of the machine's median state.
 
     The window of the running median is the one whose neighbours predict left-out rows best.
 
     Args:
-        make: gives a fresh model; a fast one, as it is fitted a dozen times.
-        inputs: as for :meth:`GeneLatencyModel.fit`; training rows only.
-        latency_ms: likewise.
-        order: ``(n,)`` place of each row in the measurement order (index or time), in any order.
+        make: makes a new, fast model, which is fitted a dozen times.
+        inputs: training rows, as for :meth:`GeneLatencyModel.fit`.
+        latency_ms: ``(n,)`` latencies of these rows.
+        order: ``(n,)`` place of each row in the measurement order.
     """
     ascending = np.argsort(order, kind="stable")
     inputs, latency_ms, order = inputs[ascending], latency_ms[ascending], np.asarray(order, np.float64)[ascending]
-    best: tuple[float, Drift] | None = None
+    candidates: list[tuple[float, Drift]] = []
     for window in _WINDOWS:
         factor = np.ones(len(latency_ms))
         for _ in range(_ROUNDS):
@@ -86,7 +82,5 @@ def estimate_drift(
             factor = running_median(ratio, window)
             factor = factor / np.median(factor)
         error = float(np.mean(np.abs(ratio / running_median(ratio, window, leave_out=True) - 1)))
-        if best is None or error < best[0]:
-            best = error, Drift(order, factor, window)
-    assert best is not None
-    return best[1]
+        candidates.append((error, Drift(order, factor, window)))
+    return min(candidates, key=lambda candidate: candidate[0])[1]

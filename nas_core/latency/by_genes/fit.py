@@ -1,42 +1,79 @@
-"""Fit a model and say how good it is on measurements it has not seen."""
+"""Fit of a latency model by genes, and its quality on unseen measurements."""
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import bdtr
 
 from nas_core.errors import ConfigError, DataError, SpaceError, unknown_choice
 from nas_core.latency.by_genes.base import LEAST_RECORDS, GeneLatencyModel
-from nas_core.latency.by_genes.data import LatencyData
+from nas_core.latency.by_genes.dataset import LatencyData
 from nas_core.latency.by_genes.drift import Drift, autocorrelation, estimate_drift
-from nas_core.latency.by_genes.metrics import Quality, option_coverage_percent, quality
-from nas_core.latency.by_genes.ridge import LinearModel
+from nas_core.latency.by_genes.linear import LinearModel
+from nas_core.latency.model import Floats
+from nas_core.predictor.metrics import kendall_tau, mape
+from nas_core.space.slots import ABSENT
 
 DRIFT_MODES = ("auto", "on", "off")
-"""Whether a drift factor is estimated: ``auto`` does if no reference was measured and neighbouring residuals agree."""
+"""``auto`` estimates a drift factor if no reference was measured and neighbouring residuals are correlated."""
 _DRIFTING = 0.3
-"""Autocorrelation of residuals from which ``auto`` takes a table to drift."""
+"""Autocorrelation of residuals from which ``auto`` estimates drift."""
 _LEAST_HELD_OUT = 3
+INTERVAL = 0.9
+"""Nominal coverage of a model's interval."""
+_SIGNIFICANCE = 0.05
+"""Probability of a coverage, if the interval were right, below which it is doubted."""
+_FEW = 20
+"""Held-out measurements below which the figures are rough."""
+
+LEGEND = """\
+rows        measurements that the model has not seen and is judged by
+MAPE %      mean error of its predictions; a quiet machine gives 1 to 5
+R2, tau     share of the variance explained, and Kendall's tau of the order; 1 is perfect
+coverage %  measurements inside its 90 % interval; about 90 is expected, far less means that its spread is too narrow
+options %   options of the space that occur in what it was fitted to; 100 is expected, others are guessed"""
 
 MakeModel = Callable[[], GeneLatencyModel]
 
 
 @dataclass(frozen=True)
+class Quality:
+    """Quality of a model on ``count`` measurements; NaN where a number is undefined."""
+
+    count: int
+    mape_percent: float
+    r2: float
+    """Share of the measurements' variance that is explained."""
+    kendall_tau: float
+    coverage_percent: float
+    """Share of the measurements inside the model's 90 % interval; far below 90 the interval is too narrow."""
+    options_percent: float = math.nan
+    """Share of the space's options that occur in the measurements of the fit."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers for JSON; undefined ones are None."""
+        return {name: value if math.isfinite(value) else None for name, value in asdict(self).items()}
+
+
+@dataclass(frozen=True)
 class Fit:
-    """A fitted model and its quality."""
+    """Fitted model and its quality."""
 
     model: GeneLatencyModel
-    """Fitted to all rows; ``held_out`` describes its twin that was fitted without the held-out ones."""
+    """Fitted to all rows; ``held_out`` is of a model that was fitted without the held-out ones."""
     held_out: Quality
-    """On held-out rows as they were measured."""
+    """Quality on held-out rows as they were measured."""
     without_drift: Quality | None
-    """On held-out rows with the factor, estimated from training rows and interpolated, divided out; None without
-    drift."""
+    """Quality on held-out rows divided by the drift of the training rows; None without drift."""
     drift: Drift | None
-    """The drift that was divided out of all rows."""
+    """Drift that all rows were divided by."""
 
     def tables(self) -> dict[str, Quality]:
         rows = {"held out": self.held_out}
@@ -44,28 +81,32 @@ class Fit:
 
 
 def fit(data: LatencyData, make: MakeModel, holdout: float = 0.2, seed: int = 0, drift: str = "auto") -> Fit:
-    """Fit to a random part of ``data``, judge on the rest, then fit to everything.
+    """Fit to a random part of ``data``, evaluate on the rest, then fit to everything.
 
     Args:
-        make: gives a fresh model for ``data.space`` and ``data.source``.
-        holdout: share of the rows that is held out. seed: of the split.
+        data: the measurements.
+        make: makes a new model for ``data.space`` and ``data.source``.
+        holdout: share of the rows that is held out.
+        seed: seed of the split.
         drift: one of :data:`DRIFT_MODES`.
 
     Raises:
-        DataError: too few measurements, or values that are not finite and positive.
-        ConfigError: a share outside (0, 1). UnknownChoiceError: another word for ``drift``.
+        DataError: too few measurements, or invalid ones.
     """
     if drift not in DRIFT_MODES:
         raise unknown_choice("drift mode", drift, DRIFT_MODES)
     train, test = random_split(len(data), holdout, seed)
-    twin, factor = _fit(data.take(train), make, drift)
-    held_out = data.take(test)
-    options = option_coverage_percent(data.space, data.inputs[train]) if data.source == "rows" else float("nan")
-    predicted = twin.predict_inputs(held_out.inputs)
-    raw = quality(predicted, held_out.latency_ms, twin.interval, options)
+    partial, factor = _fit(data.take(train), make, drift)
+    held_out, options_percent = data.take(test), math.nan
+    if data.source == "rows":
+        seen = sum(len(set(column.tolist()) - {ABSENT}) for column in data.inputs[train].T)
+        options_percent = 100 * seen / int(data.space.slots.sizes.sum())
+    predicted = partial.predict_inputs(held_out.inputs)
+    raw = quality(predicted, held_out.latency_ms, partial.interval, options_percent)
     clean = None
     if factor is not None:
-        clean = quality(predicted, held_out.latency_ms / factor.at(held_out.order), twin.interval, options)
+        latency_ms = held_out.latency_ms / factor.at(held_out.order)
+        clean = quality(predicted, latency_ms, partial.interval, options_percent)
     model, factor = _fit(data, make, "off" if factor is None else "on")
     model.info = {
         **data.info,
@@ -78,29 +119,27 @@ def fit(data: LatencyData, make: MakeModel, holdout: float = 0.2, seed: int = 0,
 
 
 def judge(model: GeneLatencyModel, data: LatencyData) -> Quality:
-    """A model against other measurements of the same space.
+    """Evaluate a model on other measurements of the same space.
 
     Raises:
         SpaceError: the measurements are of another space.
+        DataError: the model needs rows, the measurements are averages.
     """
     if data.space != model.space:
         raise SpaceError(
             f"the measurements are of space {data.space.name!r}, the model predicts for {model.space.name!r};"
             " give measurements of that space"
         )
-    if data.source == model.source:
-        predicted = model.predict_inputs(data.inputs)
-    elif data.source == "rows":
-        predicted = model.predict_rows(data.inputs)
-    else:
+    if data.source != model.source and data.source != "rows":
         raise DataError(
             "the model needs the genes of each layer, the table holds only averages; fit a model to a table"
         )
-    return quality(predicted, data.latency_ms, model.interval)
+    predict = model.predict_inputs if data.source == model.source else model.predict_rows
+    return quality(predict(data.inputs), data.latency_ms, model.interval)
 
 
 def random_split(count: int, holdout: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Ascending indices of training and held-out rows."""
+    """Return ascending indices of training and held-out rows."""
     if not 0 < holdout < 1:
         raise ConfigError(f"holdout is {holdout}, expected a share between 0 and 1, such as 0.2")
     held_out = max(_LEAST_HELD_OUT, round(holdout * count))
@@ -113,19 +152,74 @@ def random_split(count: int, holdout: float, seed: int) -> tuple[NDArray[np.int6
     return np.sort(shuffled[held_out:]), np.sort(shuffled[:held_out])
 
 
+def quality(
+    predicted_ms: Floats, measured_ms: Floats, interval: tuple[float, float], options_percent: float = math.nan
+) -> Quality:
+    """Compare predictions with measurements; ``interval`` is the model's, of measured / predicted."""
+    ratio = measured_ms / predicted_ms
+    inside = (ratio >= interval[0]) & (ratio <= interval[1])
+    variance = float(np.sum((measured_ms - measured_ms.mean()) ** 2))
+    return Quality(
+        len(measured_ms),
+        mape(predicted_ms, measured_ms),
+        1 - float(np.sum((predicted_ms - measured_ms) ** 2)) / variance if variance > 0 else math.nan,
+        kendall_tau(predicted_ms, measured_ms) if np.ptp(predicted_ms) and np.ptp(measured_ms) else math.nan,
+        float(inside.mean() * 100),
+        options_percent,
+    )
+
+
+def doubts(quality: Quality, fitted: bool = True) -> list[str]:
+    """Return the weaknesses of a model, each with what to do.
+
+    Args:
+        quality: of the model.
+        fitted: on held-out measurements of a fit; otherwise on another collection.
+    """
+    warnings = []
+    more = "measure more architectures ('nas-ext latency collect' with a larger --samples goes on with the same file)"
+    if not fitted:
+        more = "fit the model to more architectures"
+    inside = round(quality.coverage_percent / 100 * quality.count)
+    if float(bdtr(inside, quality.count, INTERVAL)) < _SIGNIFICANCE:
+        warnings.append(
+            f"coverage is {quality.coverage_percent:.0f} %, {inside} of {quality.count} measurements inside the model's"
+            f" 90 % interval, where about 90 % are expected: networks predicted within a limit may be measured above"
+            f" it; {more}, on a quieter machine or with --clock cpu"
+        )
+    if quality.count < _FEW:
+        enough = f"{more}: 120 make 24 of them" if fitted else "judge it by more of them"
+        warnings.append(f"these figures come from only {quality.count} measurements; {enough}")
+    if quality.options_percent < 100:
+        warnings.append(
+            f"{100 - quality.options_percent:.1f} % of the space's options occur in no measurement of the fit and are"
+            f" guessed; {more}"
+        )
+    return warnings
+
+
+def table(rows: dict[str, Quality]) -> str:
+    """Format a text table with one line for each name."""
+    width = max(10, *(len(name) for name in rows))
+    lines = [f"{'':{width}} {'rows':>6} {'MAPE %':>8} {'R2':>8} {'tau':>8} {'coverage %':>11} {'options %':>10}"]
+    for name, q in rows.items():
+        r2, tau, options = (
+            f"{value:.{digits}f}" if math.isfinite(value) else "-"
+            for value, digits in ((q.r2, 4), (q.kendall_tau, 4), (q.options_percent, 1))
+        )
+        lines.append(
+            f"{name:{width}} {q.count:6d} {q.mape_percent:8.2f} {r2:>8} {tau:>8} {q.coverage_percent:11.1f}"
+            f" {options:>10}"
+        )
+    return "\n".join(lines)
+
+
 def _fit(data: LatencyData, make: MakeModel, drift: str) -> tuple[GeneLatencyModel, Drift | None]:
-    if drift == "off" or (drift == "auto" and (data.referenced or not _drifts(data))):
+    linear = functools.partial(LinearModel, data.space, data.source)
+    if drift == "auto" and not data.referenced:
+        ratio = data.latency_ms / linear().fit(data.inputs, data.latency_ms).predict_inputs(data.inputs)
+        drift = "on" if autocorrelation(ratio[np.argsort(data.order, kind="stable")]) > _DRIFTING else "off"
+    if drift != "on":
         return make().fit(data.inputs, data.latency_ms), None
-    factor = estimate_drift(_linear(data), data.inputs, data.latency_ms, data.order)
+    factor = estimate_drift(linear, data.inputs, data.latency_ms, data.order)
     return make().fit(data.inputs, data.latency_ms / factor.at(data.order)), factor
-
-
-def _drifts(data: LatencyData) -> bool:
-    model = _linear(data)().fit(data.inputs, data.latency_ms)
-    ratio = data.latency_ms / model.predict_inputs(data.inputs)
-    return autocorrelation(ratio[np.argsort(data.order, kind="stable")]) > _DRIFTING
-
-
-def _linear(data: LatencyData) -> MakeModel:
-    """Drift is estimated with the linear model whatever model is fitted: it takes a dozen fits."""
-    return lambda: LinearModel(data.space, data.source)

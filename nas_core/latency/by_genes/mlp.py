@@ -1,9 +1,7 @@
-"""HAT's latency predictor: a multi-layer perceptron on one averaged number per gene.
+"""HAT's latency predictor: a multi-layer perceptron on one averaged number per gene (Wang et al., ACL 2020).
 
-Wang et al. (ACL 2020): 10 inputs, four hidden layers of 400, one output. HAT trains it with Adam at a constant 1e-5 on
-the squared error of milliseconds; :class:`HATConfig` keeps these settings. The default differs: standardised
-inputs, the logarithm as target (so errors count in percent), a robust loss, a decaying rate a hundred times as high,
-and the weights with the smallest error on a tenth of the rows that is kept out.
+:class:`HATConfig` trains as HAT does, with Adam at a constant 1e-5 on the squared error of milliseconds. The default
+has standardised inputs, a logarithmic target, a robust loss, a decaying rate, and the best weights on a held-out tenth.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ from nas_core.random_streams import own_streams
 from nas_core.space import SearchSpace
 
 _CHECK_EVERY = 50
-_LEFT_OUT = 0.1
+_HELD_OUT = 0.1
 _RANGES = {
     **dict.fromkeys(("hidden", "layers", "steps", "batch"), Range(1)),
     "lr": Range(0, without=(0,)),
@@ -49,7 +47,7 @@ class MLPConfig:
     logarithmic: bool = True
     """Standardised inputs and logarithmic target, cosine rate, best weights kept; False trains as HAT does."""
     seed: int = 0
-    """Seed of the initial weights, the batches and the rows kept out."""
+    """Seed of the initial weights, the batches and the held-out rows."""
 
     def __post_init__(self) -> None:
         check_fields(self, ranges=_RANGES)
@@ -91,26 +89,26 @@ class MLPModel(GeneLatencyModel):
             y = np.log(latency_ms)
             self._target = (float(y.mean()), max(float(y.std()), 1e-6))
         shuffled = np.random.default_rng(config.seed).permutation(len(x))
-        left_out, kept = np.split(shuffled, [max(1, round(_LEFT_OUT * len(x)))])
+        held_out, kept = np.split(shuffled, [max(1, round(_HELD_OUT * len(x)))])
         features = torch.from_numpy((x - self._shift) / self._scale)
         target = torch.from_numpy((y - self._target[0]) / self._target[1]).float()
-        net = self._train(features, target, torch.from_numpy(kept), torch.from_numpy(left_out))
+        net = self._train(features, target, torch.from_numpy(kept), torch.from_numpy(held_out))
         self._weights = [
             (layer.weight.detach().numpy().T.copy(), layer.bias.detach().numpy().copy())
             for layer in net
             if isinstance(layer, nn.Linear)
         ]
-        return np.asarray(latency_ms[left_out] / self.estimate(inputs[left_out]))
+        return np.asarray(latency_ms[held_out] / self.estimate(inputs[held_out]))
 
-    def _train(self, x: torch.Tensor, y: torch.Tensor, kept: torch.Tensor, left_out: torch.Tensor) -> nn.Sequential:
+    def _train(self, x: torch.Tensor, y: torch.Tensor, kept: torch.Tensor, held_out: torch.Tensor) -> nn.Sequential:
         config = self.config
-        x, y, left_out = x.to(self.device), y.to(self.device), left_out.to(self.device)
+        x, y, held_out = x.to(self.device), y.to(self.device), held_out.to(self.device)
         with own_streams(config.seed, self.device), torch.inference_mode(False), torch.enable_grad():
             widths = [x.shape[1], *[config.hidden] * config.layers]
             hidden = [part for a, b in itertools.pairwise(widths) for part in (nn.Linear(a, b), nn.ReLU())]
             net = nn.Sequential(*hidden, nn.Linear(config.hidden, 1)).to(self.device)
-            picked = [kept[torch.randperm(len(kept))[: config.batch]] for _ in range(config.steps)]
-            batches = torch.stack(picked).to(self.device)
+            drawn = [kept[torch.randperm(len(kept))[: config.batch]] for _ in range(config.steps)]
+            batches = torch.stack(drawn).to(self.device)
             optimiser = torch.optim.Adam(net.parameters(), lr=config.lr)
             loss_of = nn.SmoothL1Loss(beta=0.1) if config.logarithmic else nn.MSELoss()
             schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, config.steps)
@@ -126,10 +124,10 @@ class MLPModel(GeneLatencyModel):
                 schedule.step()
                 if step % _CHECK_EVERY == 0 or step == config.steps:
                     with torch.no_grad():
-                        left_out_loss = (net(x[left_out])[:, 0] - y[left_out]).abs().mean()
-                        better = left_out_loss < best_loss  # stays on the device, as the best weights do
+                        held_out_loss = (net(x[held_out])[:, 0] - y[held_out]).abs().mean()
+                        better = held_out_loss < best_loss  # stays on the device, as the best weights do
                         best = [torch.where(better, now, then) for now, then in zip(weights, best, strict=True)]
-                        best_loss = torch.where(better, left_out_loss, best_loss)
+                        best_loss = torch.where(better, held_out_loss, best_loss)
             if config.logarithmic:
                 with torch.no_grad():
                     torch._foreach_copy_(weights, best)
@@ -161,20 +159,12 @@ class MLPModel(GeneLatencyModel):
             (arrays[f"weight{index}"].astype(np.float32), arrays[f"bias{index}"].astype(np.float32))
             for index in range(self.config.layers + 1)
         ]
-        width = len(self.space.choices)
-        for weight, bias in self._weights:
-            if bias.ndim != 1 or weight.shape != (width, len(bias)):
-                raise ValueError(f"weights of shapes {weight.shape} and {bias.shape}; expected ({width}, H) and (H,)")
-            width = len(bias)
-        if width != 1 or {self._shift.shape, self._scale.shape} != {(len(self.space.choices),)}:
-            raise ValueError(f"{width} outputs, {self._shift.shape} and {self._scale.shape} inputs")
+        width = self.space.slots.count if self.source == "rows" else len(self.space.choices)
+        self.estimate(np.zeros((1, width), np.int16))  # shapes that do not fit raise here
 
 
 class HATModel(MLPModel):
-    """HAT's perceptron with its hyper-parameters.
-
-    In files it is an ``mlp``, which reads it.
-    """
+    """HAT's perceptron with its hyper-parameters; an ``mlp`` in files."""
 
     name = "hat-mlp"
     saved_as = MLPModel.name

@@ -1,4 +1,4 @@
-"""What every latency model of whole networks has in common: fitting, predicting with a spread, one file."""
+"""Base class of latency models of whole networks: fitting, prediction with uncertainty, and one file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from nas_core.predictor.metrics import accuracy_within, mape
 
 LEAST_NETWORKS = 10
 LEAST_MS = 1e-4
-"""No prediction is below."""
+"""Lower bound of predictions."""
 
 Progress = Callable[[int, int, float], None]
 """Called with the step, the number of steps and the loss."""
@@ -42,9 +42,6 @@ class GraphLatencyModel(LatencyModel):
 
     Args:
         settings: fields of the model's ``config_class``.
-
-    Raises:
-        ConfigError: an unknown setting, or a value that cannot be.
     """
 
     by = "graph"
@@ -57,42 +54,39 @@ class GraphLatencyModel(LatencyModel):
         self.check_settings(settings)
         self.config = self.config_class(**settings)
         self.known: frozenset[int] = frozenset()
-        """Operations that training networks have."""
+        """Operations of the training networks."""
         self.relative_spread = 0.0
         """Half the width of the middle 68 % of measured / predicted."""
-        self._told: set[int | str] = set()
+        self._warned: set[int | str] = set()
         self.info: dict[str, Any] = {}
         """Facts of the training: ``networks``, ``families``, ``seed``, ``features`` (encoding of the operators),
-        ``ranges`` (of sizes), ``held_out``, where torch learned ``trained_on`` (the device by name, the precision);
-        and what the caller adds, such as ``machine`` and ``runtime``."""
-
-    # -- fitting and predicting ----------------------------------------------------------------------------------------
+        ``ranges`` (of sizes), ``held_out``, ``trained_on`` (device and precision of torch), and what the caller adds,
+        such as ``machine`` and ``runtime``."""
 
     def fit(self, data: NetworkLatencies, *, seed: int = 0, progress: Progress | None = None) -> Self:
-        """Learn from all these networks; members do so in turn, each with its own steps of ``progress``. The spread is
-        then that of the training's residuals, which are too small: :meth:`calibrate` takes it from networks that were
-        held out. A fit that fails leaves what was fitted before.
+        """Fit to all these networks; a fit that fails keeps the former state.
+
+        The spread is that of the training residuals, which are too small, until :meth:`calibrate` is called.
 
         Raises:
-            DataError: fewer than ten networks. GraphError: graphs without what the model reads.
+            DataError: fewer than ten networks.
+            GraphError: the graphs lack what the model reads.
         """
         if len(data) < LEAST_NETWORKS:
             raise DataError(f"got {len(data)} networks, expected at least {LEAST_NETWORKS}; measure more")
         self.check(data.graphs)
         seed = checked_seed(seed)
-        known = frozenset(int(op) for op in np.unique(data.graphs.ops))
-        families = {name: int((data.families == name).sum()) for name in data.family_names}
-        ranges = ranges_of(data.graphs)
         self.learn(data, seed, progress)
-        self.known = known
+        self.known = frozenset(int(op) for op in np.unique(data.graphs.ops))
+        families = {name: int((data.families == name).sum()) for name in data.family_names}
         self.info = {"networks": len(data), "families": families, "seed": seed, "features": "corrected"}
-        self.info |= {"ranges": ranges, **self.facts()}
-        self._spread_over(data)
+        self.info |= {"ranges": ranges_of(data.graphs), **self.facts()}
+        self._fit_spread(data)
         return self
 
     def calibrate(self, data: NetworkLatencies) -> Self:
-        """Take the spread, and the quality in ``info["held_out"]``, from networks that were not learned."""
-        predicted = self._spread_over(data)
+        """Set the spread, and the quality in ``info["held_out"]``, from networks that were not learned."""
+        predicted = self._fit_spread(data)
         self.info["held_out"] = {
             "networks": len(data),
             "mape_percent": mape(predicted, data.latency_ms),
@@ -101,72 +95,56 @@ class GraphLatencyModel(LatencyModel):
         return self
 
     def predict(self, graphs: Iterable[Graph] | Graphs) -> Floats:
-        """Milliseconds ``(G,)``, above 0. What no training network has is told once, in a warning: operations, by
-        models that see them, batches, lengths of attention, and more than twice or less than half of all other sizes.
-
-        Raises:
-            ConfigError: nothing was fitted yet. GraphError: graphs without what the model reads.
-        """
+        """Return milliseconds ``(G,)`` above 0; warn once of operations and sizes that no training network has."""
         return self.predict_with_spread(graphs)[0]
 
     def predict_with_spread(self, graphs: Iterable[Graph] | Graphs) -> tuple[Floats, Floats]:
-        """Milliseconds ``(G,)`` and their standard deviation ``(G,)``: the relative residuals of held-out networks and,
-        where the model has several members, their deviation, as independent parts. Families that were never seen exceed
-        the residuals; members disagree on them. Networks beyond the training's sizes have a third part, see
-        :func:`nas_core.latency.by_graph.unseen.extrapolation_spread`."""
+        """Return milliseconds ``(G,)`` and their standard deviation ``(G,)``.
+
+        It joins relative residuals, the deviation over members, and the spread by extrapolation.
+        """
         if not self.known:
             raise ConfigError(f"this {self.name!r} latency model is not fitted yet: call fit, or load one that is")
         data = Graphs.of(graphs)
         if not len(data):
             return np.zeros(0), np.zeros(0)
         self.check(data)
-        self._tell_unseen(data)
+        self._warn_unseen(data)
         predicted, deviation = self.estimate(data)
         predicted = np.maximum(predicted, LEAST_MS)
-        relative = np.hypot(self.relative_spread, extrapolation_spread(data, self._ranges, self.features))
+        relative = np.hypot(self.relative_spread, extrapolation_spread(data, self.info["ranges"], self.features))
         return predicted, np.hypot(relative * predicted, 0 if deviation is None else deviation)
 
     def out_of_range(self, graph: Graph) -> str:
-        """Describe the sizes by which a network is so far beyond the training's that its prediction cannot be a limit;
-        empty where it can."""
-        graphs = Graphs.of([graph])
-        if extrapolation_spread(graphs, self._ranges, self.features)[0] <= TRUSTED_SPREAD:
+        """Describe the sizes that are too far beyond the training's for a limit; empty if none are."""
+        graphs, ranges = Graphs.of([graph]), self.info["ranges"]
+        if extrapolation_spread(graphs, ranges, self.features)[0] <= TRUSTED_SPREAD:
             return ""
-        return "; ".join(beyond(graphs, self._ranges, self.features).values())
+        return "; ".join(beyond(graphs, ranges, self.features).values())
 
     def described(self) -> dict[str, Any]:
-        """All settings, as plain types: equal ones learn equal models from equal data."""
+        """Return all settings as plain types."""
         return asdict(self.config)
 
     @property
     def features(self) -> str:
-        """Encoding of ONNX operators that the graphs must have, see :func:`nas_core.graph.onnx.read_onnx`."""
+        """Encoding of ONNX operators in the graphs, see :func:`nas_core.graph.onnx.read_onnx`."""
         return str(self.info.get("features", "corrected"))
-
-    @property
-    def _ranges(self) -> dict[str, list[float]]:
-        found: dict[str, list[float]] = self.info["ranges"]
-        return found
 
     @abstractmethod
     def learn(self, data: NetworkLatencies, seed: int, progress: Progress | None) -> None:
-        """Learn from checked networks. What was learned replaces what was before at the very end, all at once."""
+        """Learn from checked networks; replace the former state at the very end, all at once."""
 
     @abstractmethod
     def estimate(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
-        """Milliseconds ``(G,)`` of checked graphs, and their deviation over members ``(G,)`` where there are several;
-        neither bounds nor the spread of residuals."""
+        """Return milliseconds ``(G,)`` of checked graphs, and their deviation over members ``(G,)`` if any."""
 
     def facts(self) -> dict[str, Any]:
-        """What is worth keeping of how the last fit computed, for ``info``."""
+        """Return facts of the last fit for ``info``."""
         return {}
 
     def check(self, graphs: Graphs) -> None:
-        """Refuse graphs that the model cannot read.
-
-        Raises:
-            GraphError: there are such.
-        """
+        """Raise a GraphError if the model cannot read the graphs."""
         if absent := [name for name in self.reads if getattr(graphs, name) is None]:
             raise GraphError(
                 f"graphs without {', '.join(absent)}; latency model {self.name!r} expects graphs of read_onnx"
@@ -174,46 +152,35 @@ class GraphLatencyModel(LatencyModel):
         if graphs.static is not None and "static" in self.reads and graphs.static.shape[1] != 4:
             raise GraphError(f"graphs with {graphs.static.shape[1]} static numbers; expected 4, as read_onnx gives")
 
-    def _tell_unseen(self, graphs: Graphs) -> None:
-        blind = self.reads == ("static",)
-        operations = {} if blind else unseen_operations(graphs, self.known, self.features)
-        if new := [name for op, name in operations.items() if op not in self._told]:
+    def _warn_unseen(self, graphs: Graphs) -> None:
+        sums_only = self.reads == ("static",)
+        operations = {} if sums_only else unseen_operations(graphs, self.known, self.features)
+        if new := [name for op, name in operations.items() if op not in self._warned]:
             _log.warning("no training network has operations of kind %s: such predictions are guesses", ", ".join(new))
-        sizes = beyond(graphs, self._ranges, self.features)
-        if far := [text for name, text in sizes.items() if name not in self._told]:
+        sizes = beyond(graphs, self.info["ranges"], self.features)
+        if far := [text for name, text in sizes.items() if name not in self._warned]:
             _log.warning("a network has %s: such predictions are extrapolated", "; ".join(far))
-        self._told |= operations.keys() | sizes.keys()
+        self._warned |= operations.keys() | sizes.keys()
 
-    def _spread_over(self, data: NetworkLatencies) -> Floats:
+    def _fit_spread(self, data: NetworkLatencies) -> Floats:
         predicted = self.predict(data.graphs)
         low, high = np.quantile(data.latency_ms / predicted, (0.16, 0.84))
         self.relative_spread = float(high - low) / 2
         return predicted
 
-    # -- files ---------------------------------------------------------------------------------------------------------
-
     def save(self, path: str | Path) -> None:
-        """Write one ``.safetensors`` file.
-
-        Raises:
-            ConfigError: nothing was fitted, or another ending. NasExtError: it cannot be written.
-        """
+        """Write one ``.safetensors`` file."""
         if not self.known:
             raise ConfigError(f"this {self.name!r} latency model is not fitted yet: there is nothing to save")
         write_artifact(path, self.artifact, *self.contents())
 
     def contents(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """Header and tensors of the file."""
         return {"model": self.name, "settings": asdict(self.config), **self._header()}, self.tensors()
 
     @classmethod
     def restored(cls, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Self:
-        """The model of such a header and tensors, the inverse of :meth:`contents`.
-
-        Raises:
-            Exception: of many kinds, where something is missing or was altered.
-        """
-        about = about_of(header)
+        """Return the model of a header and tensors of :meth:`contents`; may raise any error."""
+        about = about_of(header) or {}
         model = cls(**about["settings"])
         model._restore_header(about)
         model.restore(header, tensors)
@@ -228,21 +195,15 @@ class GraphLatencyModel(LatencyModel):
 
     @abstractmethod
     def tensors(self) -> dict[str, Tensor]:
-        """All arrays that were learned."""
+        """Return all arrays that were learned."""
 
     @abstractmethod
     def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-        """Set what :meth:`tensors` gave; what all models have of the header is restored already."""
+        """Set the arrays of :meth:`tensors`."""
 
 
-def about_of(header: Mapping[str, Any]) -> dict[str, Any]:
-    """What a header says of a latency model; NN-Former's are predictors, which say it in their ``info``.
-
-    Raises:
-        DataError: it says nothing of one.
-    """
+def about_of(header: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the description of a latency model in the header, or in the ``info`` of NN-Former's."""
     info = header.get("info")
-    found: Any = header if "model" in header else info.get("network_latency") if isinstance(info, dict) else None
-    if not isinstance(found, dict) or not isinstance(found.get("model"), str):
-        raise DataError("no latency model of networks")
-    return found
+    about: Any = header if "model" in header else info.get("network_latency") if isinstance(info, dict) else None
+    return about if isinstance(about, dict) else None

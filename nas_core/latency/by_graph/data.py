@@ -1,4 +1,4 @@
-"""Measured latencies of whole networks of several families, as graphs: what latency models learn from."""
+"""Measured latencies of whole networks as graphs, their splits, and the quality of predictions by family."""
 
 from __future__ import annotations
 
@@ -14,30 +14,31 @@ from numpy.typing import ArrayLike, NDArray
 from nas_core.errors import DataError, unknown_choice
 from nas_core.files import DAMAGED_ARCHIVE, atomic_output, open_npz
 from nas_core.graph import Graphs
+from nas_core.predictor.metrics import accuracy_within, mape
 
 _GRAPHS = ("ops", "edges", "sizes", "edge_counts", "attributes", "shapes", "costs", "static")
 _ROWS = ("latency_ms", "families", "names", "held_out")
-_KINDS = {"latency_ms": "iuf", "families": "U", "names": "U", "held_out": "b"}
-"""What the rows of a file are: numbers, texts, switches."""
+_DTYPES = {"latency_ms": "iuf", "families": "U", "names": "U", "held_out": "b"}
+"""Kinds of numpy types of the rows of a file."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class NetworkLatencies:
-    """G networks in the order of their file."""
+    """Graphs and latencies of G networks in the order of their file."""
 
     graphs: Graphs
     latency_ms: NDArray[np.float64]
     """``(G,)``"""
     families: NDArray[np.str_]
-    """``(G,)`` name of the family each network belongs to."""
+    """``(G,)`` name of each network's family."""
     names: NDArray[np.str_]
-    """``(G,)`` what a network is called in its file."""
+    """``(G,)`` name of each network in its file."""
     held_out: NDArray[np.bool_]
     """``(G,)`` the test part of the in-domain split."""
     skipped: tuple[tuple[str, str], ...] = field(default=())
-    """Networks that could not be read, and why."""
+    """Networks that could not be read, with the reasons."""
 
     def __post_init__(self) -> None:
         rows = {name: len(getattr(self, name)) for name in _ROWS}
@@ -53,24 +54,20 @@ class NetworkLatencies:
 
     @property
     def family_names(self) -> list[str]:
-        """Each once, in the order of the file."""
         return list(dict.fromkeys(self.families.tolist()))
 
     def take(self, indices: ArrayLike) -> NetworkLatencies:
-        """Those networks: indices, or a mask ``(G,)``."""
+        """Return the networks at these indices, or of a mask ``(G,)``."""
         chosen = np.asarray(indices)
         rows = {name: getattr(self, name)[chosen] for name in _ROWS}
         return NetworkLatencies(self.graphs.take(chosen), **rows)
 
     def without_repeats(self, source: str | Path) -> NetworkLatencies:
-        """The first of each network, told in a warning that names the ``source``: one that was learned must not judge.
-        Networks are equal if their names and their graphs are.
-        """
+        """Return the first of networks with equal names and graphs; warn, naming ``source``, of the others."""
         if len(set(self.names.tolist())) == len(self):
             return self
-        keys = zip(self.names.tolist(), self.graphs.distinct()[1].tolist(), strict=True)
         first: dict[tuple[str, int], int] = {}
-        for index, key in enumerate(keys):
+        for index, key in enumerate(zip(self.names.tolist(), self.graphs.distinct()[1].tolist(), strict=True)):
             first.setdefault(key, index)
         if len(first) == len(self):
             return self
@@ -83,11 +80,7 @@ class NetworkLatencies:
         return replace(self.take(list(first.values())), skipped=self.skipped)
 
     def in_domain(self) -> tuple[NetworkLatencies, NetworkLatencies]:
-        """Train and test with all families in both.
-
-        Raises:
-            DataError: no network is held out, or all are.
-        """
+        """Split into train and test with all families in both, or raise a DataError."""
         if self.held_out.all() or not self.held_out.any():
             raise DataError(
                 f"{int(self.held_out.sum())} of {len(self)} networks are held out; expected some, such as the last "
@@ -96,11 +89,7 @@ class NetworkLatencies:
         return self.take(~self.held_out), self.take(self.held_out)
 
     def out_of_domain(self, family: str) -> tuple[NetworkLatencies, NetworkLatencies]:
-        """Train on all other families, test on all of this one.
-
-        Raises:
-            UnknownChoiceError: no such family. DataError: there is no other.
-        """
+        """Split into train, all other families, and test, this one; raise an error if there is none."""
         names = self.family_names
         if family not in names:
             raise unknown_choice("family of networks", family, names)
@@ -109,45 +98,78 @@ class NetworkLatencies:
         return self.take(self.families != family), self.take(self.families == family)
 
     def save(self, path: str | Path) -> None:
-        """Write an .npz file, whole or not at all; what was skipped is left out.
-
-        Raises:
-            NasExtError: it cannot be written.
-        """
+        """Write an .npz file, without what was skipped."""
         parts = {name: getattr(self.graphs, name) for name in _GRAPHS if getattr(self.graphs, name) is not None}
         parts |= {name: getattr(self, name) for name in _ROWS}
-        with atomic_output(path) as beside, beside.open("wb") as file:
+        with atomic_output(path) as temporary, temporary.open("wb") as file:
             np.savez_compressed(file, **parts)
 
     @classmethod
     def load(cls, path: str | Path) -> NetworkLatencies:
-        """Inverse of :meth:`save`.
-
-        Raises:
-            DataError: the file is missing, damaged or another one.
-        """
+        """Read a file of :meth:`save`, or raise a DataError."""
         try:
             with open_npz(path) as file:
                 if absent := [name for name in (*_GRAPHS[:4], *_ROWS) if name not in file.files]:
                     raise ValueError(f"it lacks {', '.join(absent)}")
                 graphs = Graphs.from_arrays({name: file[name] for name in _GRAPHS if name in file.files})
                 rows: dict[str, Any] = {name: file[name] for name in _ROWS}
-                if strange := [name for name, kinds in _KINDS.items() if not _is_row(rows[name], kinds)]:
-                    raise ValueError(f"{strange[0]} has shape {rows[strange[0]].shape} of {rows[strange[0]].dtype}")
+                for name, kinds in _DTYPES.items():
+                    if rows[name].ndim != 1 or rows[name].dtype.kind not in kinds:
+                        raise ValueError(f"{name} has shape {rows[name].shape} of {rows[name].dtype}")
                 return cls(graphs, **{**rows, "latency_ms": rows["latency_ms"].astype(np.float64)})
         except DAMAGED_ARCHIVE as error:
             raise DataError(f"{path} is no .npz file of network latencies ({error}); make it anew") from None
 
 
-def _is_row(values: NDArray[np.generic], kinds: str) -> bool:
-    return values.ndim == 1 and values.dtype.kind in kinds
-
-
 def last_of_each(families: Sequence[str], share: float = 0.1) -> NDArray[np.bool_]:
-    """``(G,)`` True for the last tenth of each family in the order given: 200 of 2,000, as NNLQP's split."""
+    """Return a mask ``(G,)`` of the last tenth of each family, as NNLQP's split."""
     names = np.asarray(families)
     mask = np.zeros(len(names), np.bool_)
     for family in dict.fromkeys(names.tolist()):
         rows = np.flatnonzero(names == family)
         mask[rows[len(rows) - round(share * len(rows)) :]] = True
     return mask
+
+
+@dataclass(frozen=True)
+class FamilyQuality:
+    """Quality of ``count`` predictions."""
+
+    count: int
+    mape_percent: float
+    """Mean absolute error relative to the measurement."""
+    acc10_percent: float
+    """Share of predictions within 10 % of the measurement."""
+
+
+def family_quality(
+    predicted_ms: ArrayLike, measured_ms: ArrayLike, families: Sequence[str] | NDArray[np.str_]
+) -> dict[str, FamilyQuality]:
+    """Evaluate predictions by family, as in the latency tables of NN-Former (Tables 3 and 4).
+
+    Returns:
+        One row for each family, then ``average`` (the mean of these rows) and ``all`` (all predictions together).
+    """
+    names, predicted, measured = np.asarray(families), np.asarray(predicted_ms), np.asarray(measured_ms)
+    if not names.shape == predicted.shape == measured.shape or names.ndim != 1:
+        raise DataError(
+            f"predictions {predicted.shape}, measurements {measured.shape}, families {names.shape}; expected equal rows"
+        )
+
+    def row(mask: NDArray[np.bool_]) -> FamilyQuality:
+        first, second = predicted[mask], measured[mask]
+        return FamilyQuality(len(first), mape(first, second), accuracy_within(first, second))
+
+    rows = {str(family): row(names == family) for family in dict.fromkeys(names.tolist())}
+    everything = row(np.ones(len(names), np.bool_))
+    errors, shares = zip(*((q.mape_percent, q.acc10_percent) for q in rows.values()), strict=True)
+    average = FamilyQuality(len(names), float(np.mean(errors)), float(np.mean(shares)))
+    return {**rows, "average": average, "all": everything}
+
+
+def family_table(rows: dict[str, FamilyQuality]) -> str:
+    """Format a text table with one line for each row."""
+    width = max(8, *(len(name) for name in rows))
+    lines = [f"{'':{width}} {'count':>6} {'MAPE %':>8} {'Acc(10 %)':>10}"]
+    lines += [f"{n:{width}} {q.count:6d} {q.mape_percent:8.2f} {q.acc10_percent:10.2f}" for n, q in rows.items()]
+    return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Several latency models of whole networks as one."""
+"""Ensemble of latency models of whole networks."""
 
 from __future__ import annotations
 
@@ -24,18 +24,14 @@ class EnsembleConfig:
     """Settings of all members."""
 
     epochs: int = 0
-    """Passes over the networks; 0: as many as each member has by itself."""
+    """Passes over the networks; 0: the default of each member."""
 
     def __post_init__(self) -> None:
         check_fields(self, "the ensemble", {"epochs": Range(0)})
 
 
 class EnsembleModel(GraphLatencyModel):
-    """The geometric mean of NN-Former on prices and GraphSAGE, each trained by itself.
-
-    They fail on different families: one carries prices of operators over to a family that was never seen, the other
-    knows no prices. Where they disagree, the spread is wide.
-    """
+    """The geometric mean of NN-Former on priced operators and GraphSAGE; where they disagree, the spread is wide."""
 
     name = "ensemble"
     reads = tuple(dict.fromkeys((*NNFormerModel.reads, *GraphSageModel.reads)))
@@ -85,4 +81,4 @@ class EnsembleModel(GraphLatencyModel):
 
     def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
         members = enumerate(zip(self.member_classes, header["members"], strict=True))
-        self.members = tuple(cls.restored(own, below(f"{i}.", tensors)) for i, (cls, own) in members)
+        self.members = tuple(cls.restored(about, below(f"{i}.", tensors)) for i, (cls, about) in members)

@@ -1,4 +1,4 @@
-"""GraphSAGE as a latency model: mean over neighbours, sum over nodes, and the static features of the network."""
+"""GraphSAGE as a latency model: mean over neighbours, sum over nodes, and static features of the network."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from nas_core.errors import ConfigError, unknown_choice
 from nas_core.graph import GraphError, Graphs
 from nas_core.graph.onnx.operators import KINDS
 from nas_core.latency.by_graph.base import GraphLatencyModel, Progress
+from nas_core.latency.by_graph.counts import check_kinds
 from nas_core.latency.by_graph.data import NetworkLatencies
-from nas_core.latency.by_graph.price_list import check_kinds
 from nas_core.latency.model import Floats
 from nas_core.precision import check_precision, computing_in, tf32
 from nas_core.predictor.device import CHOICES, chosen_precision, uploaded, usable_precision
@@ -74,30 +74,26 @@ class SageConfig:
 
 
 def neighbours_of(graphs: Graphs) -> csr_array:
-    """Edges in both directions over the nodes of all graphs, which stand in one row."""
     edges = numbered(graphs)
     both = np.concatenate([edges, edges[:, ::-1]])
     return csr_array((np.ones(len(both), np.int32), (both[:, 0], both[:, 1])), shape=(len(graphs.ops),) * 2)
 
 
 class SageLayer(nn.Module):
-    """A node and the mean of its parents and children, each projected, added, and scaled to length 1."""
+    """Sum of the projected node and the projected mean of its parents and children, scaled to length 1."""
 
     def __init__(self, inputs: int, dim: int) -> None:
         super().__init__()
         self.itself, self.around = nn.Linear(inputs, dim), nn.Linear(inputs, dim, bias=False)
 
     def forward(self, x: Tensor, neighbours: Pairs, degree: Tensor) -> Tensor:
-        """``(T, C)``, edges in both directions, their number at each node ``(T, 1)`` -> ``(T, C)``."""
+        """Map ``(T, C)``, edges in both directions and their numbers ``(T, 1)`` to ``(T, C)``."""
         mean = neighbours.sum(self.around(x)) / degree
         return functional.relu(functional.normalize(self.itself(x) + mean, dim=-1))
 
 
 class SageNet(nn.Module):
-    """NNLP's structure (Liu et al., ICPP 2022) on the node features of NN-Former, 192 numbers each.
-
-    The static features are standardised logarithms. The output is log ms, standardised as well.
-    """
+    """NNLP's structure (Liu et al., ICPP 2022) on the 192 node features of NN-Former, with standardised logarithms."""
 
     def __init__(self, config: SageConfig, attributes: int) -> None:
         super().__init__()
@@ -111,8 +107,7 @@ class SageNet(nn.Module):
         """``(5, 2)`` mean and deviation of the four static features and of log ms."""
 
     def forward(self, batch: PackedBatch, neighbours: Pairs, static: Tensor) -> Tensor:
-        """log ms ``(B,)`` of graphs whose edges in both directions, and logarithms of static features ``(B, 4)``, stand
-        beside."""
+        """Return log ms ``(B,)`` of graphs, their edges in both directions and log static features ``(B, 4)``."""
         assert batch.attributes is not None and batch.shapes is not None
         codes = [sinusoids(batch.attributes[0], 5).flatten(1), sinusoids(batch.shapes[0], 10).flatten(1)]
         x = functional.relu(self.embed(torch.cat([one_hot(batch.ops[0], KINDS), *codes], -1)))
@@ -120,8 +115,8 @@ class SageNet(nn.Module):
         for layer in self.layers:
             x = layer(x, neighbours, degree)
         summed = batch.total(x[None].float())
-        beside = functional.relu(self.static(standardised(static, self.scale[:-1])))
-        hidden = functional.relu(self.hidden(torch.cat([torch.log1p(summed), beside], -1)))
+        whole = functional.relu(self.static(standardised(static, self.scale[:-1])))
+        hidden = functional.relu(self.hidden(torch.cat([torch.log1p(summed), whole], -1)))
         hidden = functional.dropout(hidden, self.config.dropout, self.training)
         mean, deviation = self.scale[-1]
         output: Tensor = self.head(hidden).squeeze(-1).float() * deviation + mean
@@ -129,7 +124,7 @@ class SageNet(nn.Module):
 
 
 class GraphSageModel(GraphLatencyModel):
-    """A graph network as NNLP's, see :class:`SageNet`; trained on squared errors of log ms."""
+    """A graph network like NNLP's, see :class:`SageNet`; trained on squared errors of log ms."""
 
     name = "graphsage"
     reads: ClassVar[tuple[str, ...]] = ("attributes", "shapes", "static")
@@ -140,10 +135,6 @@ class GraphSageModel(GraphLatencyModel):
     def check(self, graphs: Graphs) -> None:
         super().check(graphs)
         check_kinds(graphs)
-
-    @property
-    def _attributes(self) -> int:
-        return (self._net.embed.in_features - KINDS - 80) // 10
 
     def learn(self, data: NetworkLatencies, seed: int, progress: Progress | None) -> None:
         graphs, config, device = data.graphs, self.config, self.device
@@ -166,13 +157,13 @@ class GraphSageModel(GraphLatencyModel):
             losses = Losses(progress, steps)
             for _ in range(config.epochs):
                 order = stream.permutation(count)
-                there = uploaded(order, device)
+                indices = uploaded(order, device)
                 for start in range(0, count, config.batch_size):
                     part = slice(start, start + config.batch_size)
-                    batch, topology = packed.take(order[part], there[part])
+                    batch, topology = packed.take(order[part], indices[part])
                     with computing_in(precision, device):
-                        predicted = net(batch, topology.heads[0], static[there[part]])
-                    loss = log_loss(predicted.exp(), targets[there[part]])
+                        predicted = net(batch, topology.heads[0], static[indices[part]])
+                    loss = log_loss(predicted.exp(), targets[indices[part]])
                     optimizer.zero_grad()
                     scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
                     scaler.unscale_(optimizer)
@@ -197,15 +188,17 @@ class GraphSageModel(GraphLatencyModel):
     @torch.inference_mode()
     def estimate(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
         assert graphs.attributes is not None
-        if (given := graphs.attributes.shape[1]) != self._attributes:
-            raise GraphError(f"graphs with {given} attributes; this model reads {self._attributes} of them")
+        attributes = (self._net.embed.in_features - KINDS - 80) // 10
+        if graphs.attributes.shape[1] != attributes:
+            raise GraphError(
+                f"graphs with {graphs.attributes.shape[1]} attributes; this model reads {attributes} of them"
+            )
         chunk = np.cumsum(graphs.sizes) // CHUNK_NODES
         parts = [np.flatnonzero(chunk == number) for number in np.unique(chunk)]
         predicted = torch.cat([self._predicted(graphs.take(rows)) for rows in parts])
         return predicted.double().exp().cpu().numpy(), None
 
     def _predicted(self, graphs: Graphs) -> Tensor:
-        """log ms ``(B,)``, on the device."""
         neighbours = Pairs.of(neighbours_of(graphs), self.device, trained=False)
         static = uploaded(_log_static(graphs).astype(np.float32), self.device)
         with computing_in(usable_precision(self.config.precision, self.device), self.device):
@@ -224,13 +217,11 @@ class GraphSageModel(GraphLatencyModel):
 
 
 def _log_static(graphs: Graphs) -> Floats:
-    """``(G, 4)`` logarithms of batch, GFLOPs, parameters / 1e7 and memory access / 1e7."""
     assert graphs.static is not None
     return np.log(np.maximum(graphs.static.astype(np.float64), 1e-9))
 
 
 def _rate(step: int, steps: int) -> float:
-    """Share of the peak learning rate."""
     warm = WARMUP * steps
     if step < warm:
         return (step + 1) / (warm + 1)

@@ -9,21 +9,39 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nas_core.checks import Range, check_fields
 from nas_core.errors import ConfigError
 from nas_core.graph import Graphs
+from nas_core.graph.onnx.encoding.attributes import ATTRIBUTES
 from nas_core.graph.onnx.operators import CORRECTED, KINDS
 from nas_core.latency.by_graph.base import GraphLatencyModel, Progress
+from nas_core.latency.by_graph.counts import check_kinds
 from nas_core.latency.by_graph.data import NetworkLatencies
-from nas_core.latency.by_graph.kernels import NUMBERS, SURROUNDINGS, Kernels
 from nas_core.latency.model import Floats
 from nas_core.predictor.artifact import below
 from nas_core.predictor.progress import Losses
 from nas_core.random_streams import own_streams
 
+_GROUPS, _SUMMED = ATTRIBUTES.index("groups"), ATTRIBUTES.index("summed")
+_KERNEL = slice(ATTRIBUTES.index("kernel_depth"), ATTRIBUTES.index("kernel_width") + 1)
+_CONVOLUTIONS = tuple(CORRECTED.index(name) for name in ("conv", "conv_transpose"))
+_SORTS = (
+    ("conv", "conv_transpose", "gemm", "matmul", "attention", "recurrent"),
+    ("batch_norm", "relu", "clip", "sigmoid", "swish", "gelu", "add", "mul", "div", "math", "logic", "cast"),
+    ("layer_norm", "group_norm", "softmax", "max_pool", "average_pool", "global_pool", "reduce"),
+)
+"""Kinds of operators as compilers fuse them: products, element-wise, reductions; all others move data."""
+_SORT = np.array([next((i for i, sort in enumerate(_SORTS) if kind in sort), len(_SORTS)) for kind in CORRECTED])
+SURROUNDINGS = 2 * (len(_SORTS) + 1)
+"""Columns of :attr:`Kernels.neighbours`."""
+_MULTIPLE = 8
+"""Multiple that sizes should be for matrix units."""
+NUMBERS = 3 + 4 + len(ATTRIBUTES) + 5
+"""Columns of :attr:`Kernels.numbers`."""
 _RANGES = {
     "width": Range(1),
     "epochs": Range(1),
@@ -43,7 +61,7 @@ _RIDGE = 1e-2
 
 @dataclass(frozen=True)
 class KernelSumConfig:
-    """Settings of the network that tells a kernel's time, and of its training."""
+    """Settings of the network for a kernel's time, and of its training."""
 
     width: int = 48
     """Width of its two hidden layers."""
@@ -52,28 +70,25 @@ class KernelSumConfig:
     batch_size: int = 64
     """Networks of a step."""
     members: int = 2
-    """Networks that are trained, each from weights and an order of its own; the geometric mean of their sums counts."""
+    """Networks that are trained, each with its own weights and order; predictions are the geometric mean."""
     share_of_whole: float = 0.4
-    """Weight of what the network costs as a whole in the logarithm of a prediction."""
+    """Weight of the whole network's costs in the logarithm of a prediction."""
     lr: float = 5e-3
     """Peak learning rate; it falls to 0 along a cosine."""
     weight_decay: float = 1e-2
     """Weight decay of AdamW."""
     most_off: float = 0.1
-    """Error of a logarithm from which on it counts in proportion instead of by its square."""
+    """Error of a logarithm from which the loss is linear instead of quadratic."""
 
     def __post_init__(self) -> None:
         check_fields(self, "sums over kernels", _RANGES)
 
 
 class KernelNet(nn.Module):
-    """Kernels -> log ms of each: a start on paper, and what two hidden layers add to it.
-
-    What they add stays beyond the sizes of the training as it is at their end; costs on paper go on growing.
-    """
+    """Kernels -> log ms of each: priced costs, plus a correction that is constant beyond the sizes of the training."""
 
     mean: Tensor
-    """``(20,)`` of the numbers of kernels; what follows are their deviations, their least and most, and prices."""
+    """``(20,)`` of the numbers of kernels; then their deviations, their least and most, and prices."""
     scale: Tensor
     ranges: Tensor
     prices: Tensor
@@ -93,23 +108,21 @@ class KernelNet(nn.Module):
         nn.init.zeros_(self.out.bias)
 
     def forward(self, kinds: Tensor, numbers: Tensor, near: Tensor, work: Tensor) -> Tensor:
-        """``(R,)``."""
-        given = (numbers.clamp(self.ranges[0], self.ranges[1]) - self.mean) / self.scale
-        x = F.gelu(self.kind(kinds) + self.numbers(given) + self.near(near))
+        """Return log ms ``(R,)``."""
+        inputs = (numbers.clamp(self.ranges[0], self.ranges[1]) - self.mean) / self.scale
+        x = F.gelu(self.kind(kinds) + self.numbers(inputs) + self.near(near))
         x = F.gelu(self.hidden(x)) + x
-        on_paper = (work @ self.prices[:2] + self.prices[2]).log()
-        logs: Tensor = on_paper + self.out(x).squeeze(-1)
+        priced = (work @ self.prices[:2] + self.prices[2]).log()
+        logs: Tensor = priced + self.out(x).squeeze(-1)
         return logs
 
 
 class KernelSumModel(GraphLatencyModel):
-    """A network as the sum of its kernels, each with a time that depends on what it computes and what stands around it.
+    """A network as the sum of its kernels, each with a time that depends on its costs, shape and neighbours.
 
-    Kernels are those of families that were never seen, too: a small network learns the time of one from its kind,
-    costs, shape and surroundings, taught by nothing but sums, the latencies of whole networks. It starts from prices of
-    FLOPs, memory access and of a kernel itself. nn-Meter (Zhang et al., MobiSys 2021) adds kernels likewise, but has to
-    measure each kind by itself. The logarithm of a prediction is the mean of the sum's and of a quadratic polynomial of
-    the logarithms of the whole network's costs; where these disagree, the spread is wide.
+    A small network learns the times of kernels from the latencies of whole networks alone; nn-Meter (Zhang et al.,
+    MobiSys 2021) measures kernels instead. The logarithm of a prediction is the weighted mean of the sum's and of a
+    quadratic polynomial of log costs of the whole network; where these disagree, the spread is wide.
     """
 
     name = "kernel-sum"
@@ -122,25 +135,25 @@ class KernelSumModel(GraphLatencyModel):
 
     def learn(self, data: NetworkLatencies, seed: int, progress: Progress | None) -> None:
         kernels, config = Kernels.of(data.graphs), self.config
-        wanted = torch.from_numpy(np.log(data.latency_ms)).float().to(self.device)
-        there = _Placed(kernels, self.device)
+        targets = torch.from_numpy(np.log(data.latency_ms)).float().to(self.device)
+        sums = _KernelSums(kernels, self.device)
         steps = config.members * config.epochs * math.ceil(len(data) / config.batch_size)
         losses = Losses(progress, steps)
-        made = []
+        nets = []
         for member in range(config.members):
             with own_streams(seed * 1000 + member, self.device):
-                net = _begun(KernelNet(config.width), kernels, data.latency_ms).to(self.device)
+                net = _with_prices(KernelNet(config.width), kernels, data.latency_ms).to(self.device)
             order = np.random.default_rng([seed, member, 7])
-            self._train(net, there, wanted, order, losses)
-            made.append(net.eval().requires_grad_(False))
+            self._train(net, sums, targets, order, losses)
+            nets.append(net.eval().requires_grad_(False))
         losses.tell()
         fitted = polynomial_fit(log_costs(data.graphs), np.log(data.latency_ms))
-        self._nets, (self._scale, self._weights) = tuple(made), fitted
+        self._nets, (self._scale, self._weights) = tuple(nets), fitted
 
     def _train(
-        self, net: KernelNet, there: _Placed, wanted: Tensor, order: np.random.Generator, losses: Losses
+        self, net: KernelNet, sums: _KernelSums, targets: Tensor, order: np.random.Generator, losses: Losses
     ) -> None:
-        config, count = self.config, len(wanted)
+        config, count = self.config, len(targets)
         steps = config.epochs * math.ceil(count / config.batch_size)
         optimizer = torch.optim.AdamW(net.parameters(), config.lr, weight_decay=config.weight_decay)
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, config.lr, total_steps=steps + 1, pct_start=0.1)
@@ -148,10 +161,8 @@ class KernelSumModel(GraphLatencyModel):
             shuffled = order.permutation(count)
             for start in range(0, count, config.batch_size):
                 rows = shuffled[start : start + config.batch_size]
-                predicted = there.summed(net, rows)
-                loss = F.smooth_l1_loss(
-                    predicted, wanted[torch.from_numpy(rows).to(wanted.device)], beta=config.most_off
-                )
+                target = targets[torch.from_numpy(rows).to(targets.device)]
+                loss = F.smooth_l1_loss(sums.log_ms(net, rows), target, beta=config.most_off)
                 optimizer.zero_grad()
                 loss.backward()  # type: ignore[no-untyped-call]
                 torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
@@ -167,9 +178,9 @@ class KernelSumModel(GraphLatencyModel):
 
     @torch.inference_mode()
     def estimate(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
-        there = _Placed(Kernels.of(graphs), self.device)
+        kernels = _KernelSums(Kernels.of(graphs), self.device)
         parts = [np.arange(start, min(start + _CHUNK, len(graphs))) for start in range(0, len(graphs), _CHUNK)]
-        logs = torch.stack([torch.cat([there.summed(net, part) for part in parts]) for net in self._nets])
+        logs = torch.stack([torch.cat([kernels.log_ms(net, part) for part in parts]) for net in self._nets])
         sums = logs.double().cpu().numpy().mean(0)
         whole = polynomial_of(log_costs(graphs), self._scale, self._weights)
         share = self.config.share_of_whole
@@ -191,7 +202,7 @@ class KernelSumModel(GraphLatencyModel):
         self._nets = tuple(nets)
 
 
-class _Placed:
+class _KernelSums:
     """Kernels on a device, and sums over them."""
 
     def __init__(self, kernels: Kernels, device: torch.device) -> None:
@@ -202,22 +213,20 @@ class _Placed:
         ]
         self.log_counts = torch.from_numpy(np.log(kernels.counts)).to(device)
 
-    def summed(self, net: KernelNet, networks: Any) -> Tensor:
-        """log ms ``(B,)`` of these networks."""
+    def log_ms(self, net: KernelNet, networks: Any) -> Tensor:
         rows, place = (torch.from_numpy(part).to(self.device) for part in self.kernels.rows_of(networks))
         times = (net(*(array[rows] for array in self.arrays)) + self.log_counts[rows]).exp()
         total = torch.zeros(len(networks), device=self.device).index_add(0, place, times)
         return total.clamp_min(1e-9).log()
 
 
-def _begun(net: KernelNet, kernels: Kernels, latency_ms: Floats) -> KernelNet:
-    """Set what the network does not learn: the scale of its inputs, and prices at which GFLOPs, memory access and the
-    kernels themselves cost a third of the usual network each."""
+def _with_prices(net: KernelNet, kernels: Kernels, latency_ms: Floats) -> KernelNet:
+    """Set the scale of inputs, and prices at which each cost is a third of the usual network."""
     net.mean.copy_(torch.from_numpy(kernels.numbers.mean(0)))
     net.scale.copy_(torch.from_numpy(np.maximum(kernels.numbers.std(0), 0.1)))
     network = np.repeat(np.arange(len(latency_ms)), np.diff(kernels.first))
-    each = (*kernels.work.T.astype(np.float64), np.ones(len(network)))
-    totals = [np.bincount(network, kernels.counts * column, len(latency_ms)) for column in each]
+    columns = (*kernels.work.T.astype(np.float64), np.ones(len(network)))
+    totals = [np.bincount(network, kernels.counts * column, len(latency_ms)) for column in columns]
     prices = [np.exp(np.log(latency_ms / np.maximum(total, 1e-6)).mean()) / 3 for total in totals]
     net.ranges.copy_(torch.from_numpy(np.stack([kernels.numbers.min(0), kernels.numbers.max(0)])))
     net.prices.copy_(torch.tensor(prices))
@@ -225,19 +234,17 @@ def _begun(net: KernelNet, kernels: Kernels, latency_ms: Floats) -> KernelNet:
 
 
 def log_costs(graphs: Graphs) -> Floats:
-    """``(G, 4)`` logarithms of GFLOPs, of what convolutions and products give (timm's activations), of parameters and
-    of memory access."""
+    """Return logarithms ``(G, 4)`` of GFLOPs, activations (timm's definition), parameters and memory access."""
     assert graphs.static is not None and graphs.shapes is not None
     network = np.repeat(np.arange(len(graphs)), graphs.sizes)
-    given = np.maximum(graphs.shapes.astype(np.float64), 1).prod(1) * np.isin(graphs.ops, _MATRIX)
-    activations = np.bincount(network, given, len(graphs)) / 1e6
+    outputs = np.maximum(graphs.shapes.astype(np.float64), 1).prod(1) * np.isin(graphs.ops, _MATRIX)
+    activations = np.bincount(network, outputs, len(graphs)) / 1e6
     columns = np.column_stack([graphs.static[:, 1], activations, graphs.static[:, 2], graphs.static[:, 3]])
     return np.asarray(np.log(np.maximum(columns, 1e-6)), np.float64)
 
 
 def polynomial_fit(costs: Floats, logs: Floats) -> tuple[Floats, Floats]:
-    """Scale ``(2, 4)`` and weights ``(15,)`` of the polynomial of costs ``(G, 4)`` that is nearest to ``logs (G,)`` by
-    ridge regression."""
+    """Fit a quadratic polynomial of costs ``(G, 4)`` to ``logs (G,)``: scale ``(2, 4)`` and weights ``(15,)``."""
     scale = np.asarray(np.stack([costs.mean(0), np.maximum(costs.std(0), 1e-3)]), np.float64)
     inputs = _terms((costs - scale[0]) / scale[1])
     penalty = _RIDGE * len(logs) * np.eye(inputs.shape[1])
@@ -246,13 +253,95 @@ def polynomial_fit(costs: Floats, logs: Floats) -> tuple[Floats, Floats]:
 
 
 def polynomial_of(costs: Floats, scale: Floats, weights: Floats) -> Floats:
-    """``(G,)``; costs farther from the mean than three standard deviations count as that, for a quadratic polynomial
-    bends back."""
-    given = np.clip((costs - scale[0]) / scale[1], -3, 3)
-    return np.asarray(_terms(given) @ weights)
+    """Return the polynomial ``(G,)``; costs are clipped to three standard deviations."""
+    return np.asarray(_terms(np.clip((costs - scale[0]) / scale[1], -3, 3)) @ weights)
 
 
-def _terms(given: Floats) -> Floats:
-    """``(G, 15)`` constant, linear, quadratic."""
-    first, second = np.triu_indices(given.shape[1])
-    return np.hstack([np.ones((len(given), 1)), given, given[:, first] * given[:, second]])
+def _terms(costs: Floats) -> Floats:
+    first, second = np.triu_indices(costs.shape[1])
+    return np.hstack([np.ones((len(costs), 1)), costs, costs[:, first] * costs[:, second]])
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """R kernels of G networks in order, equal ones of a network once; operators without costs are none."""
+
+    counts: NDArray[np.float32]
+    """``(R,)`` occurrences in the network."""
+    first: NDArray[np.int64]
+    """``(G + 1,)`` start of each network's kernels."""
+    kinds: NDArray[np.int64]
+    """``(R,)``"""
+    work: NDArray[np.float32]
+    """``(R, 2)`` GFLOPs and million elements of memory access."""
+    numbers: NDArray[np.float32]
+    """``(R, 20)`` logarithms of FLOPs, parameters and memory access, of the shape and the attributes; whether it is a
+    depth-wise, a grouped or a 1 x 1 convolution, and whether channels and what is summed are multiples of 8."""
+    neighbours: NDArray[np.float32]
+    """``(R, 8)`` 1 for each sort of operators (products, element-wise, reductions, others) among its inputs, then among
+    its readers."""
+
+    @classmethod
+    def of(cls, graphs: Graphs) -> Kernels:
+        """Return the kernels of graphs with attributes, shapes and costs of the corrected encoding."""
+        assert graphs.attributes is not None and graphs.shapes is not None and graphs.costs is not None
+        check_kinds(graphs)
+        network = np.repeat(np.arange(len(graphs)), graphs.sizes)
+        costs = graphs.costs.astype(np.float64)
+        busy = np.flatnonzero((costs[:, 0] + costs[:, 2]) > 0)
+        near = _neighbours(graphs)[busy]
+        kinds, network = graphs.ops[busy].astype(np.int64), network[busy]
+        columns = (network, kinds, graphs.attributes[busy], graphs.shapes[busy], costs[busy], near)
+        first, counts = _once(columns)
+        rows = busy[first]
+        return cls(
+            counts.astype(np.float32),
+            np.searchsorted(network[first], np.arange(len(graphs) + 1)),
+            kinds[first],
+            (costs[rows][:, [0, 2]] / (1e9, 1e6)).astype(np.float32),
+            _numbers(kinds[first], graphs.attributes[rows], graphs.shapes[rows], costs[rows]),
+            near[first].astype(np.float32),
+        )
+
+    def rows_of(self, networks: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return rows of the kernels of these networks ``(r,)``, and each row's index into ``networks (r,)``."""
+        sizes = self.first[networks + 1] - self.first[networks]
+        place = np.repeat(np.arange(len(networks)), sizes)
+        offset = np.arange(len(place)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        return self.first[networks][place] + offset, place
+
+
+def _neighbours(graphs: Graphs) -> NDArray[np.bool_]:
+    begin = np.repeat(np.cumsum(graphs.sizes) - graphs.sizes, graphs.edge_counts)
+    source, target = graphs.edges[:, 0] + begin, graphs.edges[:, 1] + begin
+    sorts, neighbours = _SORT[graphs.ops], np.zeros((len(graphs.ops), SURROUNDINGS), np.bool_)
+    neighbours[target, sorts[source]] = True
+    neighbours[source, SURROUNDINGS // 2 + sorts[target]] = True
+    return neighbours
+
+
+def _once(columns: tuple[NDArray[np.generic], ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    wide = np.hstack([np.asarray(column, np.float64).reshape(len(columns[0]), -1) for column in columns])
+    bytes_of = np.ascontiguousarray(wide).view(np.dtype((np.void, wide.shape[1] * wide.itemsize))).ravel()
+    _, first, counts = np.unique(bytes_of, return_index=True, return_counts=True)
+    order = np.argsort(first)
+    return first[order], counts[order]
+
+
+def _numbers(
+    kinds: NDArray[np.int64],
+    attributes: NDArray[np.float32],
+    shapes: NDArray[np.float32],
+    costs: NDArray[np.float64],
+) -> NDArray[np.float32]:
+    convolution = np.isin(kinds, _CONVOLUTIONS)
+    groups, summed = attributes[:, _GROUPS], attributes[:, _SUMMED]
+    flags = (
+        convolution & (groups > 1) & (summed == 1),
+        convolution & (groups > 1) & (summed > 1),
+        convolution & (attributes[:, _KERNEL].max(1) == 1),
+        np.where(convolution, shapes[:, 1], shapes.max(1)) % _MULTIPLE == 0,
+        summed % _MULTIPLE == 0,
+    )
+    logs = np.log1p(np.maximum(np.hstack([costs, shapes, attributes]), 0.0))
+    return np.hstack([logs, np.stack(flags, 1)]).astype(np.float32)

@@ -1,4 +1,4 @@
-"""NN-Former as a latency model of whole networks: ours, and the published model."""
+"""NN-Former as a latency model of whole networks: on priced operators, and as published."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from torch import Tensor
 from nas_core.errors import ConfigError
 from nas_core.graph import Graphs
 from nas_core.latency.by_graph.base import LEAST_MS, GraphLatencyModel, Progress
+from nas_core.latency.by_graph.counts import CountsConfig, costs_by_kind, shrunk_prices
 from nas_core.latency.by_graph.data import NetworkLatencies
-from nas_core.latency.by_graph.price_list import CountsConfig, costs_by_kind, shrunk_prices
 from nas_core.latency.model import Floats
 from nas_core.predictor.artifact import NOT_BY_ITSELF
 from nas_core.predictor.base import AccuracyModel
@@ -23,12 +23,12 @@ from nas_core.predictor.recipes import get_recipe, recipe_types
 
 
 class NNFormerReleasedModel(GraphLatencyModel):
-    """The published model, of 10 million parameters, recipe ``latency``.
+    """The published model with 10 million parameters, recipe ``latency``.
 
-    Its file is that of an :class:`NNFormerPredictor`, which also opens it.
+    An :class:`NNFormerPredictor` reads its file too.
 
     Args:
-        settings: changes of single settings of the recipe.
+        settings: changes of the recipe.
     """
 
     name = "nn-former-released"
@@ -79,12 +79,10 @@ class NNFormerReleasedModel(GraphLatencyModel):
 
 
 class NNFormerModel(NNFormerReleasedModel):
-    """NN-Former with a readout of ours, recipe ``network-latency``, on the prices of operators.
+    """NN-Former on priced operators, recipe ``network-latency``.
 
-    It learns by what factor a network takes longer than its operators cost at the prices that :class:`CountsModel`
-    finds on the same networks. A network of a family that was never seen has known operators in unknown places: prices
-    carry over to it, and what is left to guess is a factor near one instead of the order of magnitude. The predictor in
-    its file gives that factor.
+    It predicts the ratio of a network's latency to its operators at the prices of :class:`CountsModel`, which is near
+    one for an unseen family of known operators.
     """
 
     name = "nn-former"
@@ -100,8 +98,8 @@ class NNFormerModel(NNFormerReleasedModel):
 
     def estimate(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
         priced_ms = _priced_ms(graphs, self._prices)
-        factor, spread = super().estimate(graphs)
-        return priced_ms * factor, None if spread is None else priced_ms * spread
+        factor, deviation = super().estimate(graphs)
+        return priced_ms * factor, None if deviation is None else priced_ms * deviation
 
     def _header(self) -> dict[str, Any]:
         return {**super()._header(), "prices": self._prices.tolist()}
@@ -112,17 +110,12 @@ class NNFormerModel(NNFormerReleasedModel):
 
 
 def _priced_ms(graphs: Graphs, prices: Floats) -> Floats:
-    """Milliseconds ``(G,)`` of the operators at those prices."""
-    found: Floats = costs_by_kind(graphs) @ prices[:-1] + prices[-1]
-    return np.maximum(found, LEAST_MS)
+    priced_ms: Floats = costs_by_kind(graphs) @ prices[:-1] + prices[-1]
+    return np.maximum(priced_ms, LEAST_MS)
 
 
 def check_unpriced(predictor: AccuracyModel, path: str | Path) -> AccuracyModel:
-    """The predictor of that file, if it predicts by itself.
-
-    Raises:
-        ConfigError: it gives only the factor of a priced latency model.
-    """
+    """Return the predictor, or raise a ConfigError if it predicts the ratio of a :class:`NNFormerModel`."""
     about = predictor.info.get("network_latency")
     if isinstance(about, dict) and "prices" in about:
         raise ConfigError(f"{path} is {NOT_BY_ITSELF}")

@@ -1,4 +1,4 @@
-"""Latency of ONNX files and of torch modules, with what they cost on paper."""
+"""Predicted latency of ONNX files and torch modules, by a given or a shipped model."""
 
 from __future__ import annotations
 
@@ -12,19 +12,22 @@ import torch
 from torch import Tensor, nn
 from torch.onnx.errors import UnsupportedOperatorError
 
-from nas_core.errors import NasExtError
+from nas_core.errors import ConfigError, NasExtError, unknown_choice
 from nas_core.graph import GraphError, Graphs
 from nas_core.graph.onnx import OnnxNetwork, read_onnx
 from nas_core.latency.by_graph.base import GraphLatencyModel
-from nas_core.latency.by_graph.shipped import shipped_model
-from nas_core.latency.machine import describe_machine
+from nas_core.latency.by_graph.dataset.export import exported
 from nas_core.latency.registry import load_latency_model
+from nas_core.machine import cpu_name
 from nas_core.optional import require
+
+FOLDER = Path(__file__).parent / "shipped"
+"""The shipped models."""
 
 
 @dataclass(frozen=True)
 class NetworkPrediction:
-    """What is predicted of one network."""
+    """Predicted latency of a network, and its costs."""
 
     name: str
     latency_ms: float
@@ -35,21 +38,43 @@ class NetworkPrediction:
     access_m: float
     """Memory access in million elements."""
     unknown: Mapping[str, int]
-    """Operators that the encoding does not know, and how many there are."""
+    """Operators that the encoding does not know, and their numbers."""
     machine: str
-    """Name of the device that the model's networks were measured on: the milliseconds are that one's."""
+    """Name of the device that the model's networks were measured on."""
     out_of_range: str = ""
-    """Sizes that are so far from those of the training's networks that the prediction cannot be a limit, in words."""
+    """Sizes too far from the training's for a limit, see :meth:`GraphLatencyModel.out_of_range`."""
+
+
+def shipped_model(runtime: str = "onnxruntime", device_name: str | None = None) -> GraphLatencyModel:
+    """Return the shipped model for that runtime, of this device if there is one, else the first by name."""
+    models = [model for model in _shipped() if model.info.get("runtime") == runtime]
+    if not models:
+        raise ConfigError(f"no model is shipped for {runtime}; give --model with one of 'nas-ext latency train'")
+    return next((model for model in models if device_of(model) == device_name), models[0])
+
+
+def shipped_for(device_name: str) -> GraphLatencyModel:
+    """Return the first shipped model by name for that device, of any runtime."""
+    models = {device_of(model) or "": model for model in reversed(_shipped())}
+    if device_name not in models:
+        raise unknown_choice("device of a shipped model", device_name, sorted(models))
+    return models[device_name]
+
+
+def device_of(model: GraphLatencyModel) -> str | None:
+    """Return the name of the device that was measured, if known."""
+    machine: Any = model.info.get("machine")
+    return str(machine.get("device_name")) if isinstance(machine, dict) else None
+
+
+def _shipped() -> list[GraphLatencyModel]:
+    return [load_latency_model(path, "graph") for path in sorted(FOLDER.glob("*.safetensors"))]
 
 
 def opened(model: GraphLatencyModel | str | Path | None) -> GraphLatencyModel:
-    """A model, the one in that file, or the shipped one: of onnxruntime, of this device if there is one.
-
-    Raises:
-        DataError: see :func:`nas_core.latency.load_latency_model`.
-    """
+    """Return a model, the one in that file, or by default the shipped one for onnxruntime on this processor."""
     if model is None:
-        return shipped_model(device_name=str(describe_machine("cpu", 1)["device_name"]))
+        return shipped_model(device_name=cpu_name())
     return model if isinstance(model, GraphLatencyModel) else load_latency_model(model, "graph")
 
 
@@ -60,30 +85,28 @@ def predict_networks(
     shapes: Mapping[str, Any] | None = None,
     batch: int | None = None,
 ) -> list[NetworkPrediction]:
-    """Predict the latency of ONNX files, each read in the encoding that the model was trained with.
+    """Predict the latency of ONNX files.
 
     Args:
-        model: of ``nas-ext latency train``, or the path of its file; default: the shipped one.
-        sources: as :func:`nas_core.graph.onnx.read_onnx` takes one; so are ``shapes`` and ``batch``, for all of them.
-
-    Raises:
-        GraphError: a network cannot be read. DataError: the model cannot be opened.
+        sources: as for :func:`nas_core.graph.onnx.read_onnx`.
+        model: a model or the path of its file; default: the shipped one.
+        shapes: of inputs, as for ``read_onnx``.
+        batch: of all networks, as for ``read_onnx``.
     """
-    used = opened(model)
-    return predict_read(
-        [read_onnx(source, shapes=shapes, batch=batch, features=used.features, warn=False) for source in sources], used
-    )
+    model = opened(model)
+    read = [read_onnx(source, shapes=shapes, batch=batch, features=model.features, warn=False) for source in sources]
+    return predict_read(read, model)
 
 
 def predict_read(networks: Sequence[OnnxNetwork], model: GraphLatencyModel) -> list[NetworkPrediction]:
-    """Predict the latency of networks that were read already, in the model's encoding."""
-    predicted, spread = model.predict_with_spread(Graphs.of([network.graph for network in networks]))
+    """Predict the latency of networks that were read in the model's encoding."""
+    predicted, deviation = model.predict_with_spread(Graphs.of([network.graph for network in networks]))
     far = [model.out_of_range(network.graph) for network in networks]
     return [
         NetworkPrediction(
             n.name, float(ms), float(s), n.flops_g, n.params_m, n.access_m, n.unknown, model.machine, text
         )
-        for n, ms, s, text in zip(networks, predicted, spread, far, strict=True)
+        for n, ms, s, text in zip(networks, predicted, deviation, far, strict=True)
     ]
 
 
@@ -92,25 +115,27 @@ def predict_module_latency(
     example_inputs: Tensor | tuple[Tensor, ...],
     model: GraphLatencyModel | str | Path | None = None,
 ) -> NetworkPrediction:
-    """Predict the latency of a torch module, such as one of ``timm.create_model``, for inputs of those shapes.
+    """Predict the latency of a torch module, such as one of ``timm.create_model``.
 
     Args:
-        model: of ``nas-ext latency train``, or the path of its file; default: the shipped one.
+        module: the network.
+        example_inputs: inputs of one pass.
+        model: a model or the path of its file; default: the shipped one.
 
     Raises:
-        GraphError: torch cannot export the module. MissingHostError: onnx is not installed.
+        GraphError: torch cannot export the module.
     """
-    used = opened(model)
-    return predict_read([read_module(module, example_inputs, used.features)], used)[0]
+    model = opened(model)
+    return predict_read([read_module(module, example_inputs, model.features)], model)[0]
 
 
 def read_module(
     module: nn.Module, example_inputs: Tensor | tuple[Tensor, ...], features: str = "corrected"
 ) -> OnnxNetwork:
-    """The graph of a module, exported in memory in evaluation mode; the module stays in the mode it is in.
+    """Export a module in memory in evaluation mode and read its graph; the module keeps its mode.
 
     Raises:
-        GraphError: torch cannot export it. MissingHostError: onnx is not installed.
+        GraphError: torch cannot export it.
     """
     name = type(module).__name__
     inputs = (example_inputs,) if isinstance(example_inputs, Tensor) else tuple(example_inputs)
@@ -119,7 +144,7 @@ def read_module(
         content = _exported(module.eval(), inputs)
     except NasExtError:
         raise
-    except Exception as error:  # whatever a module or torch's exporter raises
+    except Exception as error:  # a module and torch's exporter may raise anything
         reason = next(iter(str(error).strip().splitlines()), "")
         raise GraphError(
             f"torch cannot export {name} ({type(error).__name__}: {reason[:200]}); check that it runs with these inputs"
@@ -131,16 +156,12 @@ def read_module(
 
 
 def _exported(module: nn.Module, inputs: tuple[Tensor, ...]) -> bytes:
-    """By the exporter that made the data sets; where it lacks an operator, by torch's newer one, which takes thrice as
-    long."""
-    from nas_core.latency.by_graph.dataset.export import exported
-
     try:
         return exported(module, inputs)
     except UnsupportedOperatorError:
         require("onnxscript", "exporting networks", "onnx")
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")
-            made: Any = torch.onnx.export(module, inputs, dynamo=True, verbose=False)
-        content: bytes = made.model_proto.SerializeToString()
+            program: Any = torch.onnx.export(module, inputs, dynamo=True, verbose=False)
+        content: bytes = program.model_proto.SerializeToString()
         return content

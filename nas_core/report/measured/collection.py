@@ -17,7 +17,7 @@ from nas_core.files import real_path
 from nas_core.latency.by_genes.dataset import LatencyDataset
 from nas_core.latency.by_graph.dataset import NetworkSet, second_measurements
 from nas_core.latency.by_graph.dataset.folder import JOURNAL
-from nas_core.latency.clock_state import described_states
+from nas_core.latency.machine import described_states
 from nas_core.models.kind import fitting_kind
 from nas_core.space import Architecture, SearchSpace
 

@@ -1,3 +1,5 @@
+"""Collections of measurements: planned, interrupted, continued, with drift, with repeats, two at once."""
+
 import itertools
 import json
 
@@ -5,32 +7,36 @@ import numpy as np
 import pytest
 
 from nas_core import progress
-from nas_core.errors import ConfigError, DataError
+from nas_core.errors import ConfigError
 from nas_core.latency import TimingConfig
 from nas_core.latency.by_genes import (
     LatencyDataset,
+    collect,
+    fit,
     load_latency_data,
     planned_architectures,
     reference_architecture,
 )
+from nas_core.latency.by_genes.fit import random_split
+from nas_core.latency.by_genes.linear import LinearModel
 from nas_core.space import Choice, SearchSpace, get_space
-from tests.latency.by_genes.machine import run
+from tests.latency.by_genes.machine import TIMING, WORKLOAD, run
+
+SPACE = get_space("hat_small")
 
 
-def test_plan_is_the_same_list_however_long():
-    space = get_space("hat_small")
-    long = planned_architectures(space, 40, 7)
-    assert long[:2] == [space.smallest(), space.largest()]
-    assert planned_architectures(space, 10, 7) == long[:10]
+def test_the_plan_is_the_same_list_however_long():
+    long = planned_architectures(SPACE, 40, 7)
+    assert long[:2] == [SPACE.smallest(), SPACE.largest()]
+    assert planned_architectures(SPACE, 10, 7) == long[:10]
     assert len(set(long)) == 40
-    assert planned_architectures(space, 10, 8)[2:] != long[2:10]
+    assert planned_architectures(SPACE, 10, 8)[2:] != long[2:10]
+    assert len(planned_architectures(SearchSpace("tiny", [Choice.make("size", [1, 2, 3])]), 3, 0)) == 3
 
 
-def test_too_small_a_space_is_said_and_not_searched_for_ever():
-    space = SearchSpace("tiny", [Choice.make("size", [1, 2, 3])])
-    assert len(planned_architectures(space, 3, 0)) == 3
-    with pytest.raises(ConfigError, match=r"3 architectures\) found 3 different ones, 4 were asked for"):
-        planned_architectures(space, 4, 0)
+def test_the_reference_is_the_lower_middle():
+    choices = [Choice.make("a", [4, 1, 3, 2]), Choice.make("b", [7, 5]), Choice.make("c", [3, 9, 6])]
+    assert dict(reference_architecture(SearchSpace("s", choices))) == {"a": 2, "b": 5, "c": 6}
 
 
 def test_collect_resumes_where_it_stopped(tmp_path, machine):
@@ -39,12 +45,15 @@ def test_collect_resumes_where_it_stopped(tmp_path, machine):
     path.write_bytes(path.read_bytes()[:-20])  # killed while writing the fifth
     machine.built.clear()
     dataset = run(path, machine, 8)
-    space = get_space("hat_small")
-    planned = planned_architectures(space, 8, 4)
-    assert machine.built == [reference_architecture(space), *planned[4:]]
+    planned = planned_architectures(SPACE, 8, 4)
+    assert machine.built == [reference_architecture(SPACE), *planned[4:]]
     again = LatencyDataset.read(path)
     assert again.architectures() == dataset.architectures() == planned
     assert [record["index"] for record in again.records] == list(range(8))
+    largest = again.records[1]
+    assert (largest["raw_ms"], largest["encoder_ms"], largest["decoder_ms"]) == pytest.approx((4, 1, 3))
+    assert {"std_ms", "mad_ms", "reference_ms", "time", "key"} <= set(largest)
+    assert again.machine["threads"] == 1 and again.machine["torch"]
     machine.built.clear()
     run(path, machine, 8)
     assert machine.built == []
@@ -54,14 +63,6 @@ def test_a_long_measurement_reports_without_a_terminal(tmp_path, machine, monkey
     monkeypatch.setattr(progress, "clock", itertools.count(0, 8).__next__)
     run(tmp_path / "lat.jsonl", machine, 4, progress=None)
     assert capsys.readouterr().err.splitlines() == ["measuring: 1 of 4 after 8 s, about 24 s left"]
-
-
-def test_records_hold_parts_spread_and_reference(tmp_path, machine):
-    dataset = run(tmp_path / "lat.jsonl", machine, 3)
-    largest = dataset.records[1]
-    assert (largest["raw_ms"], largest["encoder_ms"], largest["decoder_ms"]) == pytest.approx((4, 1, 3))
-    assert {"std_ms", "mad_ms", "reference_ms", "time", "key"} <= set(largest)
-    assert dataset.machine["threads"] == 1 and dataset.machine["torch"]
 
 
 def test_drift_is_divided_out(tmp_path, machine):
@@ -85,80 +86,59 @@ def test_drift_is_divided_out(tmp_path, machine):
         ({"seed": 5}, "setting seed = 4, now it is 5"),
         ({"space": get_space("hat_wmt14_en_de")}, "another space"),
         ({"timing": TimingConfig(repeats=2, warmup=0, threads=2)}, "threads = 1, now it is 2"),
+        ({}, "machine cpu = 'abacus'"),
     ],
 )
-def test_other_settings_are_refused_and_the_file_kept(tmp_path, machine, changed, message):
+def test_other_conditions_are_rejected_and_the_file_kept(tmp_path, machine, changed, message):
     path = tmp_path / "lat.jsonl"
     run(path, machine, 3)
+    if not changed:
+        header, *lines = path.read_text().splitlines()
+        elsewhere = json.loads(header)
+        elsewhere["machine"]["cpu"] = "abacus"
+        path.write_text("\n".join([json.dumps(elsewhere), *lines]) + "\n")
     before = path.read_bytes()
     with pytest.raises(ConfigError, match=message):
         run(path, machine, 5, **changed)
     assert path.read_bytes() == before
 
 
-def test_another_machine_is_refused(tmp_path, machine):
+def test_the_second_collection_into_a_file_is_rejected(tmp_path, machine):
+    path, build, errors = tmp_path / "lat.jsonl", machine.build, []
+
+    def meanwhile(architecture):
+        with pytest.raises(ConfigError) as caught:
+            collect(path, SPACE, build, 30, TIMING, WORKLOAD, 4, progress=False)
+        errors.append(str(caught.value))
+        return build(architecture)
+
+    dataset = collect(path, SPACE, meanwhile, 20, TIMING, WORKLOAD, 4, progress=False)
+    assert len(errors) == 21 and f"is measuring into {path}" in errors[0]
+    assert dataset.architectures() == planned_architectures(SPACE, 20, 4)
+    assert [path.name for path in tmp_path.iterdir()] == ["lat.jsonl"]
+    run(path, machine, 22)
+
+
+def test_the_first_measurement_of_an_architecture_counts(tmp_path, machine, monkeypatch, caplog):
+    """A file joined from two collections: 40 architectures in 70 lines, none of them both learned and held out."""
     path = tmp_path / "lat.jsonl"
-    run(path, machine, 3)
-    lines = path.read_text().splitlines()
-    header = json.loads(lines[0])
-    header["machine"]["cpu"] = "abacus"
-    path.write_text("\n".join([json.dumps(header), *lines[1:]]) + "\n")
-    with pytest.raises(ConfigError, match="machine cpu = 'abacus'"):
-        run(path, machine, 5)
+    run(path, machine, 40)
+    header, *lines = path.read_text().splitlines()
+    again = [{**json.loads(line), "latency_ms": 7.0} for line in lines[:30]]
+    path.write_text("\n".join([header, *lines, *map(json.dumps, again)]) + "\n")
+    data = load_latency_data(path)
+    assert len(LatencyDataset.read(path).records) == 70 and len(data) == 40
+    assert "30 of 70 measurements are of architectures that it holds before" in caplog.text
+    assert data.latency_ms.max() == pytest.approx(data.latency_ms[1]) and data.latency_ms.max() < 7
+    splits = []
 
+    def recorded_split(*arguments):
+        splits.append(random_split(*arguments))
+        return splits[-1]
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("", "is empty"),
-        ('{"format": "other"}\n', "no latency measurements"),
-        ('{"format": "nas-ext/latency-data", "version": 9}\n', "version 9"),
-        ('{"format": "nas-ext/latency-data", "version": 1}\n', "header"),
-        ("not json\n", "not a JSON object"),
-    ],
-)
-def test_files_that_are_something_else(tmp_path, content, message):
-    path = tmp_path / "lat.jsonl"
-    path.write_text(content)
-    with pytest.raises(DataError, match=message):
-        load_latency_data(path)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("settings", ["seed"]), ("settings", {"timing": "wall"}), ("machine", "abacus")]
-    + [("reference_ms", value) for value in (0, -1, True, "2", float("nan"), float("inf"))],
-)
-def test_a_garbled_header_is_one_line(tmp_path, name, value):
-    path = tmp_path / "lat.jsonl"
-    LatencyDataset.begin(path, get_space("hat_small"), {}, {}, 1.0)
-    path.write_text(json.dumps({**json.loads(path.read_text()), name: value}) + "\n")
-    with pytest.raises(DataError, match="header lacks or garbles"):
-        LatencyDataset.read(path)
-
-
-@pytest.mark.parametrize("value", ["NaN", "-1.0", '"fast"', "null"])
-def test_spoilt_latency_names_the_line(tmp_path, machine, value):
-    path = tmp_path / "lat.jsonl"
-    run(path, machine, 3)
-    lines = path.read_text().splitlines()
-    record = json.loads(lines[2])
-    lines[2] = lines[2].replace(f'"latency_ms": {record["latency_ms"]!r}', f'"latency_ms": {value}')
-    path.write_text("\n".join(lines) + "\n")
-    with pytest.raises(DataError, match="line 3: latency_ms"):
-        load_latency_data(path)
-
-
-def test_missing_file_and_header_only(tmp_path):
-    with pytest.raises(DataError, match="not found"):
-        load_latency_data(tmp_path / "none.jsonl")
-    with pytest.raises(DataError, match=r"expected measurements as \.jsonl"):
-        load_latency_data(tmp_path / "lat.txt")
-    LatencyDataset.begin(tmp_path / "begun.jsonl", get_space("hat_small"), {}, {}, 1.0)
-    with pytest.raises(DataError, match="no measurement yet"):
-        load_latency_data(tmp_path / "begun.jsonl")
-
-
-def test_the_reference_is_the_lower_middle():
-    choices = [Choice.make("a", [4, 1, 3, 2]), Choice.make("b", [7, 5]), Choice.make("c", [3, 9, 6])]
-    assert dict(reference_architecture(SearchSpace("s", choices))) == {"a": 2, "b": 5, "c": 6}
+    monkeypatch.setitem(fit.__globals__, "random_split", recorded_split)
+    fit(data, lambda: LinearModel(data.space, data.source))
+    train, test = (set(map(tuple, data.inputs[part].tolist())) for part in splits[-1])
+    assert not train & test and len(train | test) == 40
+    machine.built.clear()
+    assert len(run(path, machine, 42).data()) == 42 and len(machine.built) == 3

@@ -1,70 +1,87 @@
+"""Fits on a part of the measurements, their quality on the rest, and on other measurements."""
+
+import math
+
 import numpy as np
 import pytest
 
-from nas_core.errors import ConfigError, DataError, SpaceError, UnknownChoiceError
 from nas_core.latency.by_genes import LatencyData, LinearModel, fit, judge
-from nas_core.latency.by_genes.fit import random_split
+from nas_core.latency.by_genes.fit import Quality, doubts, quality, random_split, table
 from nas_core.space import get_space
 
 
-def made(count, space="hat_small", drifting=False, referenced=False, seed=0):
-    searched, rng = get_space(space), np.random.default_rng(seed)
-    rows = searched.sample_rows(rng, count)
+def made(count, drifting=False, referenced=False, seed=0):
+    space, rng = get_space("hat_small"), np.random.default_rng(seed)
+    rows = space.sample_rows(rng, count)
     latency = (5 + 2.0 * (rows >= 0).sum(1)) * np.exp(rng.normal(size=count) * 0.01)
     if drifting:
         latency *= np.where((np.arange(count) // 60) % 2, 1.4, 1.0)
-    return LatencyData(searched, "rows", rows, latency, np.arange(count, dtype=float), referenced)
+    return LatencyData(space, "rows", rows, latency, np.arange(count, dtype=float), referenced)
 
 
-def linear(data):
-    return lambda: LinearModel(data.space, data.source)
+def linear():
+    return LinearModel(get_space("hat_small"))
 
 
-def test_split_is_seeded_complete_and_of_the_size_asked_for():
+def test_the_split_is_seeded_and_complete():
     train, test = random_split(100, 0.2, 3)
     assert sorted([*train, *test]) == list(range(100)) and len(test) == 20
     assert test.tolist() == random_split(100, 0.2, 3)[1].tolist() != random_split(100, 0.2, 4)[1].tolist()
 
 
-def test_held_out_rows_are_not_learnt_from():
+def test_held_out_rows_are_not_learned():
     data = made(80)
     spoilt = data.latency_ms.copy()
-    test = random_split(80, 0.2, 0)[1]
-    spoilt[test] *= 3
-    found = fit(LatencyData(data.space, "rows", data.inputs, spoilt, data.order, True), linear(data))
-    assert found.held_out.mape_percent == pytest.approx(200 / 3, abs=2)
-    assert found.held_out.coverage_percent == 0
+    spoilt[random_split(80, 0.2, 0)[1]] *= 3
+    fitted = fit(LatencyData(data.space, "rows", data.inputs, spoilt, data.order, True), linear)
+    assert fitted.held_out.mape_percent == pytest.approx(200 / 3, abs=2)
+    assert fitted.held_out.coverage_percent == 0
 
 
-def test_drift_is_looked_for_only_where_no_reference_was_measured():
-    assert fit(made(300, drifting=True), linear(made(10))).without_drift.mape_percent < 3
-    assert fit(made(300), linear(made(10))).without_drift is None
-    assert fit(made(300, drifting=True, referenced=True), linear(made(10))).without_drift is None
-    assert fit(made(300, drifting=True), linear(made(10)), drift="off").without_drift is None
-    assert fit(made(300, referenced=True), linear(made(10)), drift="on").without_drift is not None
+def test_drift_is_estimated_only_without_a_reference():
+    assert fit(made(300, drifting=True), linear).without_drift.mape_percent < 3
+    assert fit(made(300), linear).without_drift is None
+    assert fit(made(300, drifting=True, referenced=True), linear).without_drift is None
+    assert fit(made(300, drifting=True), linear, drift="off").without_drift is None
+    assert fit(made(300, referenced=True), linear, drift="on").without_drift is not None
 
 
-def test_metrics_travel_with_the_model():
-    found = fit(made(80), linear(made(80)))
-    assert found.model.info["measurements"] == 80
-    assert found.model.info["metrics"]["mape_percent"] == found.held_out.mape_percent < 2
-    assert found.held_out.options_percent == 100
+def test_quality_is_kept_with_the_model_and_compared_with_other_measurements():
+    fitted = fit(made(80), linear)
+    assert fitted.model.info["measurements"] == 80
+    assert fitted.model.info["metrics"]["mape_percent"] == fitted.held_out.mape_percent < 2
+    assert fitted.held_out.options_percent == 100
+    assert judge(fitted.model, made(50, seed=1)).mape_percent < 2
+    assert judge(fitted.model, made(50, seed=1).scaled(1.5)).mape_percent == pytest.approx(100 / 3, abs=2)
 
 
-def test_judge_on_other_measurements():
-    data = made(80)
-    model = fit(data, linear(data)).model
-    assert judge(model, made(50, seed=1)).mape_percent < 2
-    assert judge(model, made(50, seed=1).scaled(1.5)).mape_percent == pytest.approx(100 / 3, abs=2)
-    with pytest.raises(SpaceError, match="'hat_wmt14_en_de'"):
-        judge(model, made(50, "hat_wmt14_en_de"))
+def test_quality_by_hand():
+    predicted, measured = np.array([11.0, 18.0, 30.0]), np.array([10.0, 20.0, 30.0])
+    by_hand = quality(predicted, measured, (0.9, 1.1))
+    assert by_hand.mape_percent == pytest.approx((10 + 10 + 0) / 3) and by_hand.r2 == pytest.approx(1 - 5 / 200)
+    assert by_hand.kendall_tau == 1
+    assert quality(np.array([3.0, 1.0, 2.0]), measured, (0.9, 1.1)).kendall_tau == pytest.approx(-1 / 3)
+    predicted, measured = np.full(4, 10.0), np.array([8.0, 9.5, 10.5, 13.0])
+    assert quality(predicted, measured, (0.9, 1.1)).coverage_percent == 50
+    assert quality(predicted, measured, (0.9, 1.4)).coverage_percent == 75
+    constant = quality(np.full(3, 2.0), np.full(3, 2.0), (0.9, 1.1))
+    assert math.isnan(constant.r2) and math.isnan(constant.kendall_tau)
+    assert constant.to_dict()["r2"] is None and constant.to_dict()["mape_percent"] == 0
+    assert "-" in table({"x": constant}).splitlines()[1]
 
 
-def test_wrong_inputs():
-    data = made(12)
-    with pytest.raises(DataError, match="got 12 measurements, of which 3 would be held out"):
-        fit(data, linear(data))
-    with pytest.raises(ConfigError, match=r"holdout is 1\.5"):
-        fit(data, linear(data), holdout=1.5)
-    with pytest.raises(UnknownChoiceError, match="auto, on, off"):
-        fit(data, linear(data), drift="maybe")
+@pytest.mark.parametrize(
+    ("count", "coverage", "options", "expected"),
+    [
+        (6, 100 * 2 / 6, 100.0, ["coverage is 33 %, 2 of 6 measurements", "only 6 measurements"]),
+        (24, 100 * 18 / 24, 100.0, ["coverage is 75 %, 18 of 24"]),
+        (24, 100 * 20 / 24, 100.0, []),  # likely by chance
+        (24, 95.8, 97.0, ["3.0 % of the space's options occur in no measurement"]),
+        (24, 95.8, math.nan, []),
+    ],
+)
+def test_warnings_about_poor_models(count, coverage, options, expected):
+    fitted, other = (doubts(Quality(count, 5.0, 0.9, 0.8, coverage, options), fitted) for fitted in (True, False))
+    assert len(fitted) == len(other) == len(expected)
+    assert all(part in warning and "--samples" in warning for part, warning in zip(expected, fitted, strict=True))
+    assert not any("--samples" in warning for warning in other), "other measurements are not those of the fit"

@@ -1,4 +1,4 @@
-"""Data sets of whole networks, and their splits."""
+"""Data sets of whole networks: splits, files, repeats, NNLQP's release, and quality by family."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nas_core.errors import DataError, UnknownChoiceError
-from nas_core.latency.by_graph import NetworkLatencies, last_of_each
-from nas_core.latency.by_graph.load import load_networks
+from nas_core.errors import DataError
+from nas_core.latency.by_graph import NetworkLatencies, last_of_each, read_nnlqp, read_nnlqp_table
+from nas_core.latency.by_graph.data import FamilyQuality, family_quality, family_table
+from nas_core.latency.by_graph.load import load_networks, measured_on
 from tests.latency.by_graph.networks import data
-from tests.latency.by_graph.toy import toy_networks
 
 
 def test_in_domain_keeps_the_order_and_leaves_nothing_out() -> None:
@@ -23,15 +23,6 @@ def test_in_domain_keeps_the_order_and_leaves_nothing_out() -> None:
 def test_out_of_domain_tests_on_one_family_and_learns_from_the_others() -> None:
     train, test = data("abcabc", "000111").out_of_domain("b")
     assert test.names.tolist() == ["n1", "n4"] and train.family_names == ["a", "c"] and len(train) == 4
-
-
-def test_splits_that_cannot_be_are_refused() -> None:
-    with pytest.raises(UnknownChoiceError, match="family of networks 'q'"):
-        data().out_of_domain("q")
-    with pytest.raises(DataError, match="two families at least"):
-        data("aaa", "001").out_of_domain("a")
-    with pytest.raises(DataError, match="0 of 6 networks are held out"):
-        data(held_out="000000").in_domain()
 
 
 def test_the_last_tenth_of_each_family_is_held_out() -> None:
@@ -50,58 +41,92 @@ def test_a_saved_set_is_the_same_set(tmp_path: Path) -> None:
         assert np.array_equal(getattr(after, name), getattr(before, name))
 
 
-@pytest.mark.parametrize("cut", [0, 10, -30])
-def test_damaged_files_are_refused(cut: int, tmp_path: Path) -> None:
-    path = tmp_path / "set.npz"
-    data().save(path)
-    path.write_bytes(path.read_bytes()[:cut])
-    with pytest.raises(DataError, match=r"set\.npz"):
-        NetworkLatencies.load(path)
-
-
-def test_other_files_are_refused(tmp_path: Path) -> None:
-    np.savez(tmp_path / "other.npz", ops=np.zeros(3))
-    np.save(tmp_path / "array.npz", np.zeros(3))
-    for name in ("other.npz", "array.npz.npy", "absent.npz"):
-        with pytest.raises(DataError, match=name.replace(".", r"\.")):
-            NetworkLatencies.load(tmp_path / name)
-
-
-def test_costs_below_0_are_refused_before_anything_is_learned(tmp_path: Path) -> None:
-    path = tmp_path / "set.npz"
-    toy_networks(12).save(path)
-    with np.load(path) as file:
-        arrays = {name: file[name] for name in file.files}
-    arrays["costs"] = -arrays["costs"]
-    np.savez(path, **arrays)
-    with pytest.raises(DataError, match="expected none below 0"):
-        NetworkLatencies.load(path)
-
-
-def test_sets_that_do_not_fit_together_are_refused() -> None:
-    good = data()
-    rows = (good.families, good.names, good.held_out)
-    with pytest.raises(DataError, match="one of each per graph"):
-        NetworkLatencies(good.graphs, good.latency_ms[:3], *rows)
-    with pytest.raises(DataError, match="above 0 ms"):
-        NetworkLatencies(good.graphs, good.latency_ms - 1, *rows)
-    with pytest.raises(DataError, match="without networks"):
-        good.take(np.zeros(6, np.bool_))
-
-
-def test_of_a_network_that_was_measured_twice_the_first_counts(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_first_measurement_of_a_network_counts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     once = data()
     twice = once.take([0, 1, 2, 3, 4, 5, 2, 0])
     both = NetworkLatencies(twice.graphs, twice.latency_ms * 2, twice.families, twice.names, ~twice.held_out)
     both.save(tmp_path / "twice.npz")
-    found = load_networks(tmp_path / "twice.npz")
-    assert found.names.tolist() == once.names.tolist() and "2 of 8 networks are repeats of earlier ones" in caplog.text
-    train, test = found.in_domain()
+    loaded = load_networks(tmp_path / "twice.npz")
+    assert loaded.names.tolist() == once.names.tolist() and "2 of 8 networks are repeats" in caplog.text
+    train, test = loaded.in_domain()
     assert not set(train.names) & set(test.names)
     once.save(tmp_path / "once.npz")
     caplog.clear()
     assert len(load_networks(tmp_path / "once.npz")) == 6 and not caplog.text
     renamed = NetworkLatencies(once.graphs, once.latency_ms, once.families, np.array(["a"] * 6), once.held_out)
     assert renamed.without_repeats("x") is renamed, "one file at several batches"
+
+
+def test_quality_by_family_by_hand() -> None:
+    rows = family_quality([1.05, 1.5, 2.0, 4.3], [1.0, 1.0, 2.0, 4.0], ["a", "b", "b", "b"])
+    assert list(rows) == ["a", "b", "average", "all"]
+    assert rows["a"] == FamilyQuality(1, pytest.approx(5.0), 100.0)
+    assert rows["b"] == FamilyQuality(3, pytest.approx(57.5 / 3), pytest.approx(200 / 3))
+    assert rows["average"] == FamilyQuality(4, pytest.approx((5 + 57.5 / 3) / 2), pytest.approx((100 + 200 / 3) / 2))
+    assert rows["all"] == FamilyQuality(4, pytest.approx(62.5 / 4), 75.0)
+    lines = family_table(rows).splitlines()
+    assert len(lines) == 5 and lines[1].split() == ["a", "1", "5.00", "100.00"]
+
+
+def nnlqp_rows(stage: bool) -> list[str]:
+    """Ten networks of each of three families, as the release writes them."""
+    lines = []
+    for f, family in enumerate(("alexnet", "resnet18", "vgg16")):
+        for i in range(10):
+            path = f"onnx/nnmeter_{family}/nnmeter_{family}_transform_{i:04d}.onnx"
+            last = (" test" if i == 9 else " train") if stage else ""
+            lines.append(f"{f * 10 + i + 1:05d} {path} 1 {0.5 + f + i / 10:.5f} {family} 1{last}")
+    return lines
+
+
+@pytest.fixture(scope="module")
+def nnlqp(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("onnx", reason="onnx is not installed")
+    from tests.graph.onnx.models import onnx, residual
+
+    root = tmp_path_factory.mktemp("unseen_structure")
+    for index, line in enumerate(nnlqp_rows(False)):
+        path = root / line.split()[1]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        onnx.save(residual(8 + 2 * index, batch="b" if index % 2 else 1), path)
+    (root / "gt.txt").write_text("\n".join(nnlqp_rows(False)) + "\n")
+    return root
+
+
+@pytest.mark.onnx
+@pytest.mark.parametrize("features", ["corrected", "released"])
+def test_all_networks_of_nnlqp(nnlqp: Path, features: str) -> None:
+    steps: list[tuple[int, int]] = []
+    read = read_nnlqp(nnlqp, features=features, progress=lambda done, total: steps.append((done, total)))
+    assert len(read) == 30 and read.family_names == ["alexnet", "resnet18", "vgg16"] and not read.skipped
+    assert read.latency_ms[11] == pytest.approx(1.6) and read.names[11].endswith("resnet18_transform_0001.onnx")
+    assert {len(graph) for graph in read.graphs} == {9} and len(set(read.graphs)) == 30
+    assert read.graphs.static is not None and (read.graphs.static[:, 0] == 1).all()
+    assert steps == [(i + 1, 30) for i in range(30)]
+    train, test = read.in_domain()
+    assert (len(train), len(test)) == (27, 3) and all(name.endswith("_0009.onnx") for name in test.names)
+    assert load_networks(nnlqp).names.tolist() == read.names.tolist() and measured_on(nnlqp) is None
+
+
+@pytest.mark.onnx
+def test_unreadable_networks_of_nnlqp_are_skipped(
+    nnlqp: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = tmp_path / "gt.txt"
+    (nnlqp / "broken.onnx").write_bytes(b"broken")
+    broken = ["x absent.onnx 1 2.0 vgg16 1", "y broken.onnx 1 2.0 vgg16 1"]
+    table.write_text("\n".join([*nnlqp_rows(False)[:3], *broken]))
+    read = read_nnlqp(nnlqp, table=table)
+    assert len(read) == 3 and [path for path, _ in read.skipped] == ["absent.onnx", "broken.onnx"]
+    assert "is no ONNX file" in read.skipped[1][1] and "2 of 5 networks are skipped" in caplog.text
+    table.write_text(broken[0])
+    with pytest.raises(DataError, match=r"none of the 1 networks .* file not found"):
+        read_nnlqp(nnlqp, table=table)
+
+
+def test_stages_of_nnlqp_follow_from_the_order(tmp_path: Path) -> None:
+    (tmp_path / "gt.txt").write_text("\n".join(nnlqp_rows(False)))
+    (tmp_path / "gt_stage.txt").write_text("\n".join(nnlqp_rows(True)))
+    plain, staged = (read_nnlqp_table(tmp_path / name) for name in ("gt.txt", "gt_stage.txt"))
+    assert plain == staged and sum(row.held_out for row in plain) == 3
+    assert plain[9].held_out and plain[9].family == "alexnet" and plain[9].id == "00010"

@@ -1,17 +1,32 @@
-"""Each latency model of whole networks through the contract."""
+"""Each latency model of whole networks through the contract, and what is special about NN-Former and the ensemble."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
 import numpy as np
+import pytest
 
-from nas_core.latency.by_graph import GraphLatencyModel, NetworkLatencies
+from nas_core.errors import ConfigError, DataError
+from nas_core.latency import load_latency_model, parsed_model_settings
+from nas_core.latency.by_graph import (
+    CountsModel,
+    EnsembleModel,
+    GraphLatencyModel,
+    GraphSageModel,
+    NetworkLatencies,
+    NNFormerModel,
+    NNFormerReleasedModel,
+)
+from nas_core.latency.by_graph.nn_former import check_unpriced
+from nas_core.predictor import NNFormerPredictor
+from nas_core.predictor.metrics import mape
 from tests.contracts.network_model import NetworkModelContract
+from tests.latency.by_graph.toy import toy_networks
 
-NN_FORMER = {"dim": 32, "depth": 1, "epochs": 40, "lr": 5e-3, "batch_size": 4}
-
-
-class TestFlops(NetworkModelContract):
-    name = "flops"
+BARELY: dict[str, Any] = {"dim": 16, "depth": 1, "epochs": 2}
 
 
 class TestCounts(NetworkModelContract):
@@ -35,7 +50,12 @@ class TestKernelSum(NetworkModelContract):
 
 class TestNNFormer(NetworkModelContract):
     name = "nn-former"
-    settings = NN_FORMER
+    settings = {"dim": 32, "depth": 1, "epochs": 40, "lr": 5e-3, "batch_size": 4}  # noqa: RUF012 - never changed
+
+
+class TestNNFormerReleased(NetworkModelContract):
+    name = "nn-former-released"
+    settings = {"dim": 32, "depth": 1, "epochs": 60, "lr": 3e-3}  # noqa: RUF012 - never changed
 
 
 class TestEnsemble(NetworkModelContract):
@@ -43,19 +63,74 @@ class TestEnsemble(NetworkModelContract):
     settings = {"epochs": 6}  # noqa: RUF012 - never changed
 
     def test_spread_grows_with_the_prediction(self, fitted: GraphLatencyModel, data: NetworkLatencies) -> None:
+        """Beyond the residuals, members disagree."""
         predicted, spread = fitted.predict_with_spread(data.graphs)
-        assert np.array_equal(predicted, fitted.predict(data.graphs))
-        assert (spread > predicted * fitted.relative_spread).all()
+        train = data.in_domain()[0]
+        first, second = (
+            cls(epochs=6).fit(train, seed=1).predict(data.graphs) for cls in (NNFormerModel, GraphSageModel)
+        )
+        assert predicted == pytest.approx(np.sqrt(first * second))
+        disagreement = abs(np.log(first / second)) / np.sqrt(2)
+        assert spread == pytest.approx(predicted * np.hypot(fitted.relative_spread, disagreement))
 
     def test_progress_ends_at_its_end(self, data: NetworkLatencies) -> None:
-        seen: list[tuple[int, int]] = []
-        self.make().fit(data, progress=lambda step, steps, _: seen.append((step, steps)))
-        begun = [i for i, (step, _) in enumerate(seen) if step == 1]
-        ends = [*begun[1:], len(seen)]
-        assert len(begun) == 2, "one run for each member"
-        assert [seen[end - 1] for end in ends] == [(end - start,) * 2 for start, end in zip(begun, ends, strict=True)]
+        """One run for each member; a fit that is interrupted in the second one changes nothing."""
+        model, steps = EnsembleModel(epochs=1), []
+        model.fit(data, progress=lambda step, total, _: steps.append((step, total)))
+        second = [step for step, _ in steps].index(1, 1)
+        assert steps[second - 1] == (second, second) and steps[-1] == (len(steps) - second,) * 2
+        before = model.predict_with_spread(data.graphs)
+        calls: list[int] = []
+
+        def stopped(step: int, total: int, loss: float) -> None:
+            calls.append(step)
+            if calls.count(1) == 2:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(replace(data, latency_ms=100 * data.latency_ms), progress=stopped)
+        assert [x.tolist() for x in model.predict_with_spread(data.graphs)] == [x.tolist() for x in before]
 
 
-class TestNNFormerReleased(NetworkModelContract):
-    name = "nn-former-released"
-    settings = {"dim": 32, "depth": 1, "epochs": 60, "lr": 3e-3}  # noqa: RUF012 - never changed
+def test_settings_of_the_ensemble_are_those_of_each_member() -> None:
+    assert parsed_model_settings("ensemble", ["epochs=3"]) == {"epochs": 3}
+    members = EnsembleModel(epochs=3).described()["members"]
+    assert members["graphsage"]["epochs"] == members["nn-former"]["train"]["epochs"] == 3
+    default = {"nn-former": NNFormerModel().described(), "graphsage": GraphSageModel().described()}
+    assert EnsembleModel().described()["members"] == default
+
+
+def test_prices_generalise_to_an_unseen_family() -> None:
+    train, test = toy_networks(60).out_of_domain("mixed")
+    priced, released = (
+        mape(cls(**BARELY).fit(train).predict(test.graphs), test.latency_ms)
+        for cls in (NNFormerModel, NNFormerReleasedModel)
+    )
+    assert priced < 10 < 20 < released
+
+
+def test_a_priced_file_has_the_ratio_and_the_prices(tmp_path: Path) -> None:
+    data, path = toy_networks(20), tmp_path / "m.safetensors"
+    model = NNFormerModel(**BARELY, members=2).fit(data)
+    model.save(path)
+    inner = NNFormerPredictor.load(path)
+    ratio, deviation = inner.predict_with_spread(data.graphs)
+    counts = CountsModel().fit(data).predict(data.graphs)
+    predicted, spread = model.predict_with_spread(data.graphs)
+    assert predicted == pytest.approx(counts * ratio)
+    assert spread**2 == pytest.approx((predicted * model.relative_spread) ** 2 + (counts * deviation) ** 2)
+    assert np.array_equal(load_latency_model(path, "graph").predict(data.graphs), predicted)
+    with pytest.raises(ConfigError, match="not a predictor by itself"):
+        check_unpriced(inner, path)
+
+
+def test_files_of_the_published_model_are_predictors(tmp_path: Path) -> None:
+    data, path = toy_networks(20), tmp_path / "m.safetensors"
+    model = NNFormerReleasedModel(**BARELY).fit(data)
+    model.save(path)
+    predictor = NNFormerPredictor.load(path)
+    assert predictor.predict(data.graphs).tolist() == pytest.approx(model.predict(data.graphs).tolist())
+    assert check_unpriced(predictor, path).fitted
+    CountsModel().fit(data).save(path)
+    with pytest.raises(DataError, match="not a predictor by itself"):
+        NNFormerPredictor.load(path)

@@ -17,7 +17,7 @@ from nas_core.latency.by_graph.ensemble import EnsembleModel
 from nas_core.latency.by_graph.graphsage import GraphSageModel
 from nas_core.latency.by_graph.nn_former import NNFormerModel
 from nas_core.latency.registry import load_latency_model
-from nas_core.predictor import progress as telling
+from nas_core.predictor import progress
 from tests.devices import PRECISIONS
 from tests.host_reads import no_host_reads
 from tests.latency.by_graph.toy import toy_networks
@@ -32,8 +32,8 @@ KINDS: dict[str, tuple[type[GraphLatencyModel], dict[str, Any]]] = {
 
 
 def fitted(kind: str, device: str, **changes: Any) -> GraphLatencyModel:
-    made, settings = KINDS[kind]
-    return made(**{**settings, **changes}).on(device).fit(DATA)
+    model, settings = KINDS[kind]
+    return model(**{**settings, **changes}).on(device).fit(DATA)
 
 
 def weights(model: GraphLatencyModel) -> list[torch.Tensor]:
@@ -82,17 +82,17 @@ def test_every_precision(device: str, precision: str) -> None:
 @pytest.mark.usefixtures("as_accelerator")
 def test_a_step_reads_nothing(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """From the second epoch on, when memory is there; the last loss is looked at after the last step."""
-    monkeypatch.setattr(telling, "EVERY", 10**6)
+    monkeypatch.setattr(progress, "EVERY", 10**6)
     guarded, steps = ExitStack(), []
 
-    def add(self: telling.Losses, loss: torch.Tensor) -> None:
+    def add(self: progress.Losses, loss: torch.Tensor) -> None:
         steps.append(loss)
         if len(steps) == 2:
             guarded.enter_context(no_host_reads(device))
         elif len(steps) == 7:
             guarded.close()
 
-    monkeypatch.setattr(telling.Losses, "add", add)
+    monkeypatch.setattr(progress.Losses, "add", add)
     with guarded:
         fitted("graphsage", device)
     assert len(steps) == 8

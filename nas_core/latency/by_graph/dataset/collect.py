@@ -1,28 +1,34 @@
-"""Build, export and measure the networks of several families, and go on where an earlier run stopped."""
+"""Networks of several families: planned, built, exported and measured into a folder, which a later run continues."""
 
 from __future__ import annotations
 
+import json
+import logging
+import math
+import os
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import asdict, replace
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from nas_core.errors import NasExtError
-from nas_core.files import make_folder, read_jsonl
-from nas_core.latency.by_graph.dataset.export import OPSET, calibrate, exported
-from nas_core.latency.by_graph.dataset.folder import JOURNAL, NetworkSet
-from nas_core.latency.by_graph.dataset.plan import PlannedNetwork, planned_networks
-from nas_core.latency.by_graph.dataset.runtimes import NetworkWorkload, check_runtimes, workload
-from nas_core.latency.by_graph.dataset.visited import BrokenNetwork, NetworkSetConfig, VisitedNetwork
-from nas_core.latency.by_graph.families.branches import GOOGLENET
-from nas_core.latency.by_graph.families.family import Family
+from nas_core.checks import Range, check_fields
+from nas_core.device import pinned_threads
+from nas_core.errors import ConfigError, DataError, NasExtError
+from nas_core.files import append_jsonl, make_folder
+from nas_core.graph.onnx import read_onnx
+from nas_core.latency.by_graph.dataset.export import OPSET, calibrate, exported, without_weights
+from nas_core.latency.by_graph.dataset.folder import AGAIN, NetworkSet
+from nas_core.latency.by_graph.dataset.runtimes import RUNTIMES, NetworkWorkload, check_runtimes, workload
+from nas_core.latency.by_graph.families.family import Family, Settings
+from nas_core.latency.by_graph.families.images import GOOGLENET
 from nas_core.latency.machine import describe_machine
-from nas_core.latency.protocol import time_passes_ms
-from nas_core.latency.timing import TimingConfig
+from nas_core.latency.protocol import Measurement, TimingConfig, measure, time_passes_ms, timing_of
 from nas_core.locks import only_process
 from nas_core.optional import require
 from nas_core.progress import counted
@@ -33,12 +39,92 @@ _REFERENCE = {
     "large_kernel": 5,
     "stages": [[[32, 48, 64, 8, 16, 16]] * 2, [[96, 48, 104, 8, 24, 32]] * 2, [[128, 80, 160, 16, 64, 64]]],
 }
-"""Settings of the GoogLeNet-like network that tells the machine's state: small and large layers, every kind of memory
-access, a few milliseconds."""
+"""Settings of the GoogLeNet-like reference network: small and large layers, a few milliseconds."""
 _FIRST_PASSES = 20
-"""Passes of the reference at the beginning of a folder, at least."""
+"""Least number of passes of the reference at the beginning of a folder."""
 _MOST_BROKEN = 30
-"""Networks skipped one after another, after which it is not the networks that are broken."""
+"""Networks skipped in a row after which the run ends."""
+_MOST_DRAWS = 50
+"""Draws for one network after which a family counts as exhausted."""
+_AGREE = 0.02
+"""Largest difference of two runtimes' outputs, relative to the largest output."""
+_FEW_PASSES = 3
+"""Passes that estimate a network's time."""
+
+_RANGES = {
+    **dict.fromkeys(("visits", "together", "most_batch"), Range(1)),
+    **dict.fromkeys(("least_ms", "most_ms"), Range(0, without=(0,))),
+}
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkSetConfig:
+    """Settings of a data set beyond a :class:`TimingConfig`."""
+
+    runtimes: tuple[str, ...] = RUNTIMES
+    """Runtimes that measure: ``onnxruntime``, ``torch``, or both."""
+    seed: int = 0
+    """Seed of the list of networks."""
+    visits: int = 4
+    """How often a network is measured, each time with the warm-up and the repeats of the timing. What other jobs do to
+    a processor lasts longer than a few passes: visits some seconds apart halve the noise."""
+    together: int = 8
+    """Networks that are visited in turn; a killed run loses as many."""
+    least_ms: float = 5.0
+    """A network whose pass is shorter runs several times between two passes of the reference, which otherwise would
+    leave it with cold caches; how much that costs depends on what else the machine does."""
+    most_ms: float = 250.0
+    """A network whose pass takes longer in any runtime is skipped."""
+    most_batch: int = 1
+    """Networks compute batches of 1 to so many, drawn by chance."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, ranges=_RANGES)
+
+
+class PlannedNetwork(NamedTuple):
+    """Network that is not built yet."""
+
+    name: str
+    """Family and number: vgg_0007."""
+    family: Family
+    settings: Settings
+    """Settings of the network after a round trip through JSON."""
+
+
+def planned_networks(families: Sequence[Family], count: int, seed: int, most_batch: int = 1) -> list[PlannedNetwork]:
+    """Return the first ``count`` networks of the seed's list, one of each family in turn.
+
+    If ``most_batch`` is above 1, each has a random ``batch`` up to it, unless its family fixes that.
+
+    Raises:
+        ConfigError: a family gave no other network in 50 draws, or ``count`` is below 1.
+    """
+    if count < 1:
+        raise ConfigError(f"{count} networks were asked for, expected at least 1")
+    drawn = [_networks(family, seed, most_batch) for family in families]
+    return [next(drawn[index % len(drawn)]) for index in range(count)]
+
+
+def _networks(family: Family, seed: int, most_batch: int) -> Iterator[PlannedNetwork]:
+    rng = np.random.default_rng([seed, zlib.crc32(family.name.encode())])
+    drawn: set[str] = set()
+    while True:
+        for _ in range(_MOST_DRAWS):
+            settings = dict(family.sample(rng))
+            if most_batch > 1 and family.batched:
+                settings["batch"] = int(rng.integers(1, most_batch + 1))
+            text = json.dumps(settings, sort_keys=True)
+            if text not in drawn:
+                break
+        else:
+            raise ConfigError(
+                f"family {family.name!r} gave no network beyond {len(drawn)} in {_MOST_DRAWS} draws: ask for fewer"
+            )
+        yield PlannedNetwork(f"{family.name}_{len(drawn):04d}", family, json.loads(text))
+        drawn.add(text)
 
 
 def collect_networks(
@@ -49,20 +135,13 @@ def collect_networks(
     config: NetworkSetConfig | None = None,
     progress: bool | None = None,
 ) -> NetworkSet:
-    """Bring the folder up to ``count`` networks, skipped ones among them.
-
-    A second call with the same settings measures only what is missing, also with a larger count.
-
-    Args:
-        progress: whether to report on stderr; None shows a bar on a terminal, and a line a minute elsewhere.
+    """Measure networks until the folder has ``count``, skipped ones included; a second call continues.
 
     Raises:
-        ConfigError: the folder was begun with other settings or on another machine, another process measures into it,
-        or a family has too few networks.
-        DataError: it is damaged or something else. NasExtError: it cannot be written, or no network can be measured.
-        MissingHostError: onnx or onnxruntime is not installed. UnknownChoiceError: there is no such runtime.
+        ConfigError: the folder has other settings or another machine, or another process measures into it.
+        NasExtError: no network can be measured.
     """
-    config = config or NetworkSetConfig()
+    config, path = config or NetworkSetConfig(), Path(path)
     versions = check_runtimes(config.runtimes, timing.checked_here())
     require("onnx", "exporting networks", "onnx")
     settings = {
@@ -75,114 +154,229 @@ def collect_networks(
     }
     machine = {**describe_machine(timing.device, timing.threads), **versions}
     planned = planned_networks(families, count, config.seed, config.most_batch)
-    with alone(Path(path)):
-        return _collected(Path(path), planned, settings, machine, timing, config, progress)
+    with alone(path):
+        dataset = NetworkSet.continued(path, settings, machine)
+        if dataset is not None:
+            planned = _missing(dataset, planned)
+            if not planned:
+                return dataset
+        make_folder(path / "onnx")
+        references = _references(config, timing)
+        if dataset is None:
+            often = replace(timing, repeats=max(timing.repeats, _FIRST_PASSES))
+            state = {name: float(np.median(time_passes_ms(work, often))) for name, work in references.items()}
+            dataset = NetworkSet.begin(path, settings, machine, state)
+        with counted("measuring", len(planned), "network", progress) as advance:
+            for first in range(0, len(planned), config.together):
+                group = planned[first : first + config.together]
+                for network, outcome in _visited(group, references, config, timing):
+                    row = {**network._asdict(), "family": network.family.name, "time": time.time()}
+                    if isinstance(outcome, str):
+                        dataset.append({**row, "error": outcome})
+                    else:
+                        row |= {"seconds": outcome.seconds, **outcome.row(dataset.reference_ms)}
+                        dataset.append(row, outcome.content)
+                advance(len(group))
+                _check_progress(dataset)
+    return dataset
 
 
 def alone(folder: Path) -> AbstractContextManager[int]:
-    """No other process measures the networks of the folder in this block.
-
-    Raises:
-        ConfigError: one does.
-    """
+    """Keep other processes from measuring the networks of the folder in this block."""
     lock = folder / "dataset.lock"
     return only_process(lock, f"is measuring the networks of {folder}", "give another folder on another machine")
 
 
-def _collected(
-    path: Path,
-    planned: list[PlannedNetwork],
-    settings: dict[str, Any],
-    machine: dict[str, Any],
-    timing: TimingConfig,
-    config: NetworkSetConfig,
-    progress: bool | None,
-) -> NetworkSet:
-    """Do what :func:`collect_networks` does, in the only process that writes to the folder."""
-    journal = path / JOURNAL
-    found = NetworkSet.read(path) if journal.exists() and read_jsonl(journal) else None
-    if found is not None:
-        found.must_match(settings, machine)
-        planned = found.missing(planned)
-        if not planned:
-            return found
-    make_folder(path / "onnx")
-    reference = references(config, timing)
-    if found is None:
-        often = replace(timing, repeats=max(timing.repeats, _FIRST_PASSES))
-        state = {name: float(np.median(time_passes_ms(work, often))) for name, work in reference.items()}
-        found = NetworkSet.begin(path, settings, machine, state)
-    with counted("measuring", len(planned), "network", progress) as advance:
-        for first in range(0, len(planned), config.together):
-            together = planned[first : first + config.together]
-            _measure_together(together, found, reference, config, timing)
-            advance(len(together))
-            _expect_one_that_works(found)
-    return found
+def _missing(dataset: NetworkSet, planned: Sequence[PlannedNetwork]) -> list[PlannedNetwork]:
+    done = {row["name"]: row["settings"] for row in dataset.rows}
+    for network in planned:
+        if done.get(network.name, network.settings) != network.settings:
+            raise ConfigError(
+                f"{dataset.path} has another network {network.name!r} than this release of nas-ext would measure; give"
+                " another folder"
+            )
+    return [network for network in planned if network.name not in done]
 
 
-def references(config: NetworkSetConfig, timing: TimingConfig) -> dict[str, NetworkWorkload]:
-    """The network whose passes tell the machine's state, in each runtime."""
+def _check_progress(dataset: NetworkSet) -> None:
+    last = dataset.rows[-_MOST_BROKEN:]
+    if len(last) == _MOST_BROKEN and all("error" in row for row in last):
+        raise NasExtError(
+            f"{_MOST_BROKEN} networks one after another were skipped, the last one because of: {last[-1]['error']};"
+            f" find the reason, and begin another folder than {dataset.path}"
+        )
+
+
+def _references(config: NetworkSetConfig, timing: TimingConfig) -> dict[str, NetworkWorkload]:
     network, inputs = GOOGLENET.network(_REFERENCE)
     calibrate(network, inputs)
     content = exported(network, inputs) if "onnxruntime" in config.runtimes else b""
     return {name: workload(name, network, inputs, content, timing) for name in config.runtimes}
 
 
-def _measure_together(
+def measured_again(
+    path: str | Path, families: Sequence[Family], count: int, progress: bool | None = None, keep: bool = False
+) -> dict[str, NDArray[np.float64]]:
+    """Measure ``count`` networks from all over the folder a second time, with the folder's settings.
+
+    Args:
+        path: the folder.
+        families: at least those of the networks.
+        count: number of networks.
+        progress: report on stderr; None: a bar on a terminal, else a line a minute.
+        keep: append the second measurements to ``again.jsonl`` in the folder.
+
+    Returns:
+        By runtime the second latencies as multiples of the first ones, both relative to the reference.
+
+    Raises:
+        ConfigError: the folder was published or measured on another machine, or a family is missing.
+        DataError: the folder has fewer networks, or no network can be measured.
+    """
+    dataset = NetworkSet.read(path)
+    if source := dataset.settings.get("source"):
+        raise ConfigError(f"{path} has latencies that {source} published; measure a folder of your own again")
+    settings = {field.name: dataset.settings[field.name] for field in fields(NetworkSetConfig)}
+    config = NetworkSetConfig(**{**settings, "runtimes": tuple(settings["runtimes"])})
+    timing = timing_of(dataset.settings)
+    versions = check_runtimes(config.runtimes, timing.checked_here())
+    dataset.must_match(dataset.settings, {**describe_machine(timing.device, timing.threads), **versions})
+    rows = dataset.measured(config.runtimes[0])
+    if count > len(rows):
+        raise DataError(f"{path} holds {len(rows)} measured networks, {count} were asked for")
+    by_name = {family.name: family for family in families}
+    chosen = [rows[i] for i in np.linspace(0, len(rows) - 1, count).round().astype(int)]
+    if absent := sorted({row["family"] for row in chosen} - by_name.keys()):
+        raise ConfigError(
+            f"{path} holds networks of families {', '.join(absent)}, which are missing here; install"
+            " their adapter, or name them with --families"
+        )
+    planned = [PlannedNetwork(row["name"], by_name[row["family"]], row["settings"]) for row in chosen]
+    first_times = {row["name"]: row["measured"] for row in chosen}
+    ratios: dict[str, list[float]] = {name: [] for name in config.runtimes}
+    reason = ""
+    writable = os.access(dataset.path, os.W_OK)
+    with (
+        alone(dataset.path) if writable else nullcontext(),  # else no other process adds to it either
+        counted("measuring again", count, "network", progress) as advance,
+    ):
+        references = _references(config, timing)
+        for first in range(0, count, config.together):
+            for network, outcome in _visited(planned[first : first + config.together], references, config, timing):
+                if isinstance(outcome, str):
+                    reason = outcome
+                    _log.warning("%s cannot be measured again: %s", network.name, reason)
+                    continue
+                measured = outcome.row(dataset.reference_ms)["measured"]
+                if keep and writable:
+                    line = {"name": network.name, "time": time.time(), "measured": measured}
+                    append_jsonl(dataset.path / AGAIN, line)
+                for name, ratio in ratios.items():
+                    ratio.append(measured[name]["relative"] / first_times[network.name][name]["relative"])
+                advance(1)
+    if not ratios[config.runtimes[0]]:
+        raise DataError(f"no network of {path} can be measured again, the last one because of: {reason}")
+    return {name: np.array(ratio) for name, ratio in ratios.items()}
+
+
+class BrokenNetwork(Exception):
+    """Reason for which a network is skipped."""
+
+
+class VisitedNetwork:
+    """Network that is built, exported and ready in every runtime, measured a few passes at a time.
+
+    Raises:
+        BrokenNetwork: it is too slow, or an output is not finite or differs between runtimes.
+    """
+
+    def __init__(self, planned: PlannedNetwork, config: NetworkSetConfig, timing: TimingConfig) -> None:
+        self._timing = timing
+        start = time.perf_counter()
+        with pinned_threads(timing.threads):
+            network, inputs = planned.family.network(planned.settings)
+            pass_start = time.perf_counter()
+            outputs = calibrate(network, inputs)
+            first_ms = (time.perf_counter() - pass_start) * 1e3
+            if first_ms > 4 * config.most_ms:  # before anything that takes still longer
+                raise BrokenNetwork(f"the first pass takes {first_ms:.0f} ms, more than 4 x {config.most_ms:g} ms")
+            if not all(output.isfinite().all() for output in outputs):
+                raise BrokenNetwork("the output is not finite")
+            content = exported(network, inputs)
+        self.content = without_weights(content)
+        """The ONNX file to keep."""
+        read = read_onnx(self.content, warn=False)
+        self._costs = {
+            "nodes": len(read.graph),
+            "flops_g": read.flops_g,
+            "params_m": read.params_m,
+            "access_m": read.access_m,
+            "unknown": dict(read.unknown),
+        }
+        self._workloads = {name: workload(name, network, inputs, content, timing) for name in config.runtimes}
+        _check_outputs({name: work.outputs() for name, work in self._workloads.items()})
+        for name, work in self._workloads.items():
+            pass_ms = min(time_passes_ms(work, replace(timing, warmup=1, repeats=_FEW_PASSES)))
+            if pass_ms > config.most_ms:
+                raise BrokenNetwork(f"a pass in {name} takes {pass_ms:.4g} ms, more than {config.most_ms:g} ms")
+            work.at_a_time = max(1, math.ceil(config.least_ms / pass_ms))
+        self._visits: dict[str, list[Measurement]] = {name: [] for name in config.runtimes}
+        self.seconds = time.perf_counter() - start
+
+    def visit(self, references: Mapping[str, NetworkWorkload]) -> None:
+        start = time.perf_counter()
+        for name, work in self._workloads.items():
+            self._visits[name].append(measure(work, references[name], self._timing))
+        self.seconds += time.perf_counter() - start
+
+    def row(self, reference_ms: Mapping[str, float]) -> dict[str, Any]:
+        measured: dict[str, dict[str, Any]] = {}
+        for name, visits in self._visits.items():
+            times = self._workloads[name].at_a_time
+            relative = np.array([visit.relative for visit in visits]) / times
+            measured[name] = {
+                "corrected_ms": float(np.median(relative)) * reference_ms[name],
+                **{
+                    key: float(np.mean([getattr(visit, key) for visit in visits])) / times
+                    for key in ("raw_ms", "std_ms", "mad_ms")
+                },
+                "reference_ms": float(np.median([visit.reference_ms for visit in visits])),
+                "relative": float(np.median(relative)),
+                "visits": relative.tolist(),
+                "at_a_time": times,
+            }
+            if states := [visit.clock_state for visit in visits if visit.clock_state]:
+                measured[name]["clock_states"] = states
+        return {**self._costs, "measured": measured}
+
+
+def _visited(
     planned: Sequence[PlannedNetwork],
-    found: NetworkSet,
     references: Mapping[str, NetworkWorkload],
     config: NetworkSetConfig,
     timing: TimingConfig,
-) -> None:
-    """Visit some networks in turn, then write their rows in the order of the plan."""
-    ready, errors = visited_together(planned, references, config, timing)
-    for network in planned:
-        row: dict[str, Any] = {**network._asdict(), "family": network.family.name, "time": time.time()}
-        if network.name in errors:
-            found.append({**row, "error": errors[network.name]})
-            continue
-        visited = ready[network.name]
-        found.append({**row, "seconds": visited.seconds, **visited.row(found.reference_ms)}, visited.content)
-
-
-def visited_together(
-    planned: Sequence[PlannedNetwork],
-    references: Mapping[str, NetworkWorkload],
-    config: NetworkSetConfig,
-    timing: TimingConfig,
-) -> tuple[dict[str, VisitedNetwork], dict[str, str]]:
-    """By name the networks after all visits, in turn, and why the others cannot be measured."""
-    ready: dict[str, VisitedNetwork] = {}
-    errors: dict[str, str] = {}
-
-    def attempt(network: PlannedNetwork, visit: bool) -> None:
-        try:
-            if visit:
-                ready[network.name].visit(references)
-            else:
-                ready[network.name] = VisitedNetwork(network, config, timing)
-        except Exception as error:  # torch, the exporter and onnxruntime raise whatever a network makes them raise
-            errors[network.name] = _reason(error)
-
+) -> Iterator[tuple[PlannedNetwork, VisitedNetwork | str]]:
+    """Each network after all visits, in turn, or the reason why it cannot be measured."""
+    outcomes: dict[str, VisitedNetwork | str] = {}
     for number in range(config.visits + 1):
         for network in planned:
-            if network.name not in errors:
-                attempt(network, visit=number > 0)
-    return ready, errors
+            try:
+                if number == 0:
+                    outcomes[network.name] = VisitedNetwork(network, config, timing)
+                elif not isinstance(ready := outcomes[network.name], str):
+                    ready.visit(references)
+            except Exception as error:  # torch, the exporter and onnxruntime raise whatever a network makes them raise
+                text = " ".join(str(error).split())[:300]
+                own = isinstance(error, BrokenNetwork | NasExtError)
+                outcomes[network.name] = text if own else f"{type(error).__name__}: {text}"
+    return ((network, outcomes[network.name]) for network in planned)
 
 
-def _reason(error: Exception) -> str:
-    """One line."""
-    text = " ".join(str(error).split())[:300]
-    return text if isinstance(error, BrokenNetwork | NasExtError) else f"{type(error).__name__}: {text}"
-
-
-def _expect_one_that_works(found: NetworkSet) -> None:
-    last = found.rows[-_MOST_BROKEN:]
-    if len(last) == _MOST_BROKEN and all("error" in row for row in last):
-        raise NasExtError(
-            f"{_MOST_BROKEN} networks one after another were skipped, the last one because of: {last[-1]['error']};"
-            f" find the reason, and begin another folder than {found.path}"
-        )
+def _check_outputs(outputs: Mapping[str, Sequence[NDArray[np.float32]]]) -> None:
+    reference = next(iter(outputs))
+    for name, arrays in outputs.items():
+        for output, first in zip(arrays, outputs[reference], strict=True):
+            if not np.isfinite(output).all():
+                raise BrokenNetwork(f"the output in {name} is not finite")
+            if output.shape != first.shape or np.abs(output - first).max() > _AGREE * np.abs(first).max():
+                raise BrokenNetwork(f"the output in {name} differs from that in {reference}")

@@ -1,4 +1,4 @@
-"""Networks with random weights that compute with ordinary numbers, and their ONNX files with and without weights."""
+"""ONNX files of networks with random weights, with and without the weights."""
 
 from __future__ import annotations
 
@@ -16,20 +16,19 @@ from nas_core.optional import require
 
 OPSET = 17
 KEPT = 1024
-"""Whole numbers of a tensor that stays in the file, which may be a shape that an operator needs."""
+"""Most elements of an integer tensor that stays in the file, since an operator may need it as a shape."""
 KEPT_FLOATS = 16
-"""Elements of a constant of real numbers that is kept: bounds and scales."""
+"""Most elements of a floating-point constant that stays in the file: bounds and scales."""
 ABSENT = "weights-left-out.bin"
-"""The file that holds the weights according to the ONNX file; it does not exist."""
+"""Name of the external file of the weights; it does not exist."""
 _VALUES = ("raw_data", "float_data", "double_data", "int32_data", "int64_data", "uint64_data", "external_data")
 
 
 @torch.no_grad()
 def calibrate(network: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """Set the statistics of every batch norm to those of its own input in one pass; the outputs of that pass.
+    """Set the statistics of every batch norm to those of its input in one pass, and return the outputs of that pass.
 
-    Random weights without a training let activations explode or shrink to denormal numbers, with which a processor is
-    a hundred times slower.
+    Random weights would otherwise let activations explode, or shrink to denormal numbers, which are slow.
     """
     hooks = [
         module.register_forward_pre_hook(_take_statistics)
@@ -44,7 +43,6 @@ def calibrate(network: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, .
 
 
 def outputs_of(result: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """What a network gave, be it one tensor or several."""
     return (result,) if isinstance(result, Tensor) else tuple(result)
 
 
@@ -54,25 +52,19 @@ def _take_statistics(norm: _BatchNorm, inputs: tuple[Tensor, ...]) -> None:
     (x,) = inputs
     others = [dimension for dimension in range(x.ndim) if dimension != 1]
     norm.running_mean.copy_(x.mean(others))
-    variance = x.var(others, unbiased=False)
     # One pixel has no variance; the channel's square then keeps the output of the order of one.
-    norm.running_var.copy_(variance + x.square().mean(others) * 1e-2)
+    norm.running_var.copy_(x.var(others, unbiased=False) + x.square().mean(others) * 1e-2)
 
 
 def input_names(count: int) -> list[str]:
-    """Name the inputs of an exported file, in the order of the network's."""
+    """Return the names of the inputs of an exported file."""
     return [f"input{index}" for index in range(count)]
 
 
 def exported(network: nn.Module, inputs: tuple[Tensor, ...]) -> bytes:
-    """The ONNX file of a network, by tracing: a third of the time of torch's newer exporter. All outputs are in it; the
-    exporter names those after the first.
-
-    Raises:
-        MissingHostError: onnx is not installed. Others: whatever torch raises where it cannot export.
-    """
+    """Export a network with all its outputs by tracing, in a third of the time of torch's newer exporter."""
     require("onnx", "exporting networks", "onnx")
-    file: Any = io.BytesIO()  # which the signature of torch.onnx.export does not know
+    file: Any = io.BytesIO()  # unknown to the signature of torch.onnx.export
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")  # that the exporter is the older one, and that sizes become constants
         torch.onnx.export(
@@ -89,7 +81,7 @@ def exported(network: nn.Module, inputs: tuple[Tensor, ...]) -> bytes:
 
 
 def without_weights(content: bytes) -> bytes:
-    """The same model with its large tensors kept in another file, which nobody has: nodes and shapes stay."""
+    """Remove the large tensors of an ONNX model as if they were in an external file."""
     onnx = require("onnx", "exporting networks", "onnx")
     model = onnx.ModelProto.FromString(content)
     floats = {getattr(onnx.TensorProto, name) for name in ("FLOAT", "DOUBLE", "FLOAT16", "BFLOAT16")}

@@ -1,46 +1,53 @@
-"""The folder of a data set: a journal with one row for each network, and the networks as ONNX files without weights."""
+"""Folder of a data set: a journal with one row for each network, and their ONNX files without weights."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
-import math
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from nas_core.differences import check_same_settings
-from nas_core.errors import ConfigError, DataError
-from nas_core.files import append_jsonl, make_folder, read_jsonl, write_atomic
-from nas_core.latency.by_graph.dataset.plan import PlannedNetwork
-from nas_core.latency.clock_state import told_states
-from nas_core.latency.timing import checked_settings
+import numpy as np
+
+from nas_core.errors import ConfigError, DataError, NasExtError
+from nas_core.files import append_jsonl, file_digest, make_folder, read_jsonl, write_atomic
+from nas_core.graph import Graph, GraphError, Graphs
+from nas_core.graph.onnx import describe_unknown, read_onnx
+from nas_core.latency.by_graph.data import NetworkLatencies, last_of_each
+from nas_core.latency.journal import check_conditions, read_journal
+from nas_core.latency.machine import told_states
+from nas_core.latency.protocol import is_positive
 
 JOURNAL = "dataset.jsonl"
+AGAIN = "again.jsonl"
+"""File of second measurements."""
 _FORMAT, _VERSION = "nas-ext/network-latencies", 1
+_CACHE = re.compile(r"graphs-\w+-[0-9a-f]{12}\.npz")
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass
 class NetworkSet:
-    """A folder that grows by one network at a time, and what is in it so far.
+    """Folder that grows by one network at a time.
 
-    Rows have ``name``, ``family``, ``settings`` and ``time`` (seconds since 1970); then either ``error``, why it was
-    skipped, or ``seconds`` (spent on the network), ``nodes``, ``flops_g``, ``params_m``, ``access_m``, ``unknown``
-    (operators, and how many) and ``measured``: for each runtime ``corrected_ms`` (drift divided out, in the state of
-    the header's ``reference_ms``), ``raw_ms``, ``std_ms``, ``mad_ms``, ``reference_ms`` (around it), ``relative`` (to
-    the reference; also of each of the ``visits``), ``at_a_time`` (passes timed together; all times are of one) and,
-    where they could be read, the ``clock_states`` of the device, of each visit one.
+    Rows have ``name``, ``family``, ``settings`` and ``time`` (seconds since 1970); then either ``error`` or ``seconds``
+    (spent on the network), ``nodes``, ``flops_g``, ``params_m``, ``access_m``, ``unknown`` (operators and their
+    numbers) and ``measured``: for each runtime ``corrected_ms`` (drift divided out), ``raw_ms``, ``std_ms``,
+    ``mad_ms``, ``reference_ms``, ``relative`` (to the reference; also of each of the ``visits``), ``at_a_time`` (passes
+    timed together; all times are of one) and ``clock_states``.
     """
 
     path: Path
     settings: dict[str, Any]
-    """Everything that decides which networks are measured and how."""
+    """Settings that decide which networks are measured and how."""
     machine: dict[str, Any]
     reference_ms: dict[str, float]
-    """What the reference network took in each runtime when the folder was begun."""
+    """Time of the reference network in each runtime when the folder was begun."""
     rows: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod
@@ -51,142 +58,163 @@ class NetworkSet:
         machine: Mapping[str, Any],
         reference_ms: Mapping[str, float],
     ) -> NetworkSet:
-        """Write the header of a new folder.
-
-        Raises:
-            NasExtError: it cannot be written.
-        """
-        begun = cls(Path(path), dict(settings), dict(machine), dict(reference_ms))
-        make_folder(begun.path / "onnx")
-        header = {"format": _FORMAT, "version": _VERSION, "settings": begun.settings, "machine": begun.machine}
-        append_jsonl(begun.path / JOURNAL, {**header, "reference_ms": begun.reference_ms})
-        return begun
+        """Write the header of a new folder."""
+        dataset = cls(Path(path), dict(settings), dict(machine), dict(reference_ms))
+        make_folder(dataset.path / "onnx")
+        header = {"format": _FORMAT, "version": _VERSION, "settings": dataset.settings, "machine": dataset.machine}
+        append_jsonl(dataset.path / JOURNAL, {**header, "reference_ms": dataset.reference_ms})
+        return dataset
 
     @classmethod
     def read(cls, path: str | Path) -> NetworkSet:
-        """Read a folder; its ONNX files are not looked at. Of a network that has several rows, as one joined from other
-        folders may, the first alone counts: what was learned must not be judged by it.
+        """Read the journal of a folder; of a network with several rows the first counts.
 
         Raises:
-            DataError: it is missing, empty, something else than such a folder, or gives two networks one name.
+            DataError: the folder is missing or damaged, or gives two networks one name.
         """
         journal = Path(path) / JOURNAL
-        lines = read_jsonl(journal)
-        if not lines:
-            raise DataError(f"{journal} is empty; 'nas-ext latency dataset' fills it")
-        header, rows = lines[0], lines[1:]
-        if header.get("format") != _FORMAT:
-            raise DataError(
-                f"{journal} holds no latencies of networks (format {header.get('format')!r}, expected {_FORMAT!r})"
-            )
-        if not isinstance(header.get("version"), int) or header["version"] > _VERSION:
-            raise DataError(
-                f"{journal} has version {header.get('version')!r}, this release reads up to {_VERSION}; upgrade"
-            )
+        header, rows = read_journal(journal, _FORMAT, _VERSION, "latencies of networks", "nas-ext latency dataset")
         try:
             reference = {str(name): float(value) for name, value in header["reference_ms"].items()}
-            settings, machine = checked_settings(header["settings"]), dict(header["machine"])
-            found = cls(Path(path), settings, machine, reference, rows)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise DataError(f"{journal}: the header lacks or garbles {error}; restore it or measure anew") from None
-        for number, row in enumerate(rows, start=2):
-            found._check(row, number)
-        found._leave_out_repeats()
-        return found
-
-    def _leave_out_repeats(self) -> None:
-        """Rows of a network that an earlier one has, which is known by name, and by family and settings."""
         names: dict[str, str] = {}
-        known: set[str] = set()
-        kept = []
-        for number, row in enumerate(self.rows, start=2):
+        first: dict[str, dict[str, Any]] = {}
+        for number, row in enumerate(rows, start=2):
+            line = f"{journal}, line {number}"
+            _check_row(row, reference, line)
             network = json.dumps([row["family"], row["settings"]], sort_keys=True)
             if names.setdefault(row["name"], network) != network:
                 raise DataError(
-                    f"{self.path / JOURNAL}, line {number}: {row['name']} is another network than before; remove the"
-                    " line, or the folder it came from"
+                    f"{line}: {row['name']} is another network than before; remove the line, or the folder it came from"
                 )
-            if network not in known:
-                kept.append(row)
-            known.add(network)
-        if repeated := len(self.rows) - len(kept):
+            first.setdefault(network, row)
+        if repeated := len(rows) - len(first):
             _log.warning(
                 "%s: %d of %d rows are of networks that it holds before; they are left out",
-                self.path / JOURNAL,
+                journal,
                 repeated,
-                len(self.rows),
+                len(rows),
             )
-        self.rows = kept
+        return cls(Path(path), header["settings"], header["machine"], reference, list(first.values()))
+
+    @classmethod
+    def continued(cls, path: Path, settings: Mapping[str, Any], machine: Mapping[str, Any]) -> NetworkSet | None:
+        """Return the folder if it was begun, checked for these settings on this machine, else None."""
+        if not ((path / JOURNAL).exists() and read_jsonl(path / JOURNAL)):
+            return None
+        dataset = cls.read(path)
+        dataset.must_match(settings, machine)
+        return dataset
 
     def must_match(self, settings: Mapping[str, Any], machine: Mapping[str, Any]) -> None:
-        """Raise a ConfigError that names the first difference, if networks under these settings may not be added."""
-        for what, old, new in (("setting", self.settings, settings), ("machine", self.machine, machine)):
-            advice = "go on with the former one, or give another folder"
-            check_same_settings(f"{self.path} was begun with {what}", old, new, advice)
-
-    def missing(self, planned: list[PlannedNetwork]) -> list[PlannedNetwork]:
-        """Those of the plan that have no row yet.
-
-        Raises:
-            ConfigError: a row has other settings than the plan: the family has changed since.
-        """
-        done = {row["name"]: row for row in self.rows}
-        for network in planned:
-            if network.name in done and done[network.name]["settings"] != network.settings:
-                raise ConfigError(
-                    f"{self.path} has another network {network.name!r} than this release of nas-ext would measure; give"
-                    " another folder"
-                )
-        return [network for network in planned if network.name not in done]
+        """Raise a ConfigError with the first difference if networks under these settings may not be added."""
+        check_conditions(self, settings, machine, "folder")
 
     def onnx_path(self, name: str) -> Path:
-        """Where the network of that name is."""
         return self.path / "onnx" / f"{name}.onnx"
 
     def append(self, row: Mapping[str, Any], content: bytes | None = None) -> None:
-        """Add one network; ``content`` is its ONNX file, which is there before the row is.
-
-        Raises:
-            NasExtError: it cannot be written.
-        """
+        """Add one network, its ONNX file ``content`` before its row."""
         if content is not None:
             write_atomic(self.onnx_path(row["name"]), content)
         append_jsonl(self.path / JOURNAL, row)
         self.rows.append(dict(row))
 
     def told_clock_states(self) -> str | None:
-        """One sentence where the networks were measured in different states of the device's clocks."""
         return told_states(self.clock_states())
 
     def clock_states(self) -> list[dict[str, Any]]:
-        """The states that were read, of each visit of a network one."""
-        times = [one for row in self.rows for one in dict(row.get("measured") or {}).values()]
-        return [state for one in times for state in one.get("clock_states") or () if isinstance(state, dict)]
+        times = [runtime for row in self.rows for runtime in (row.get("measured") or {}).values()]
+        return [state for runtime in times for state in runtime.get("clock_states") or ()]
 
     def measured(self, runtime: str) -> list[dict[str, Any]]:
-        """Rows of networks that were not skipped.
-
-        Raises:
-            ConfigError: the networks were not measured in that runtime.
-        """
+        """Return the rows of networks that were not skipped, or raise a ConfigError if the runtime was not measured."""
         if runtime not in self.reference_ms:
             raise ConfigError(
                 f"{self.path} was not measured in runtime {runtime!r}; expected {' or '.join(self.reference_ms)}"
             )
         return [row for row in self.rows if "error" not in row]
 
-    def _check(self, row: Mapping[str, Any], number: int) -> None:
-        place = f"{self.path / JOURNAL}, line {number}"
-        if not all(isinstance(row.get(name), str) for name in ("name", "family")) or "settings" not in row:
-            raise DataError(f"{place} lacks name, family or settings; remove the line")
-        if "error" in row:
-            return
-        measured = row.get("measured")
-        for runtime in self.reference_ms:
-            times = measured.get(runtime) if isinstance(measured, dict) else None
-            for name in ("corrected_ms", "relative", "reference_ms"):
-                value = times.get(name) if isinstance(times, dict) else None
-                if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-                    raise DataError(
-                        f"{place}: {name} in {runtime} is {value!r}, expected a number above 0; remove the line"
-                    )
+
+def _check_row(row: Mapping[str, Any], runtimes: Mapping[str, float], line: str) -> None:
+    if not all(isinstance(row.get(name), str) for name in ("name", "family")) or "settings" not in row:
+        raise DataError(f"{line} lacks name, family or settings; remove the line")
+    if "error" in row:
+        return
+    measured = row.get("measured")
+    for runtime in runtimes:
+        times = measured.get(runtime) if isinstance(measured, dict) else None
+        for name in ("corrected_ms", "relative", "reference_ms"):
+            value = times.get(name) if isinstance(times, dict) else None
+            if not is_positive(value):
+                raise DataError(f"{line}: {name} in {runtime} is {value!r}, expected a number above 0; remove the line")
+
+
+def second_measurements(dataset: NetworkSet, runtime: str) -> dict[str, dict[str, Any]]:
+    """Return by name the last kept second measurement of each network, as under ``measured`` in its row."""
+    path = dataset.path / AGAIN
+    names = {row["name"] for row in dataset.rows if "error" not in row}
+    lines = read_jsonl(path) if path.exists() else []
+    return {line["name"]: line["measured"][runtime] for line in lines if line["name"] in names}
+
+
+def read_dataset(folder: str | Path, runtime: str = "onnxruntime", cache: bool = True) -> NetworkLatencies:
+    """Read the networks of a folder of ``nas-ext latency dataset`` in measurement order.
+
+    Latencies have drift divided out, in the machine's median state. The last tenth of each family is held out.
+
+    Args:
+        folder: its path.
+        runtime: the runtime of the latencies.
+        cache: keep the graphs as ``graphs-RUNTIME-*.npz`` in the folder until a row is added.
+
+    Raises:
+        DataError: the folder is damaged, or holds no measured network.
+        ConfigError: it was not measured in that runtime.
+    """
+    dataset = NetworkSet.read(folder)
+    rows = dataset.measured(runtime)
+    if not rows:
+        raise DataError(
+            f"{folder} holds no measured network among {len(dataset.rows)}; 'nas-ext latency dataset' adds them"
+        )
+    skipped = [(row["name"], row["error"]) for row in dataset.rows if "error" in row]
+    cached = dataset.path / f"graphs-{runtime}-{file_digest(dataset.path / JOURNAL)[:12]}.npz"
+    if cache and cached.exists():
+        with contextlib.suppress(DataError):  # damaged: read anew
+            return replace(NetworkLatencies.load(cached), skipped=tuple(skipped))
+    state_ms = float(np.median([row["measured"][runtime]["reference_ms"] for row in rows]))
+    graphs: list[Graph] = []
+    read = []
+    for row in rows:
+        try:
+            network = read_onnx(dataset.onnx_path(row["name"]), warn=False)
+        except GraphError as error:
+            skipped.append((row["name"], str(error)))
+            continue
+        if network.unknown:
+            _log.warning("%s", describe_unknown(row["name"], network.unknown))
+        graphs.append(network.graph)
+        read.append(row)
+    if not read:
+        raise DataError(f"none of the {len(rows)} ONNX files of {folder} can be read: {skipped[-1][1]}")
+    if unread := len(rows) - len(read):
+        last = skipped[-1][1]
+        _log.warning("%s: %d of %d ONNX files cannot be read; the last: %s", folder, unread, len(rows), last)
+    families = [row["family"] for row in read]
+    networks = NetworkLatencies(
+        Graphs.of(graphs),
+        np.array([row["measured"][runtime]["relative"] * state_ms for row in read]),
+        np.array(families),
+        np.array([row["name"] for row in read]),
+        last_of_each(families),
+        tuple(skipped),
+    )
+    if cache and not unread:
+        with contextlib.suppress(NasExtError, OSError):  # a folder that cannot be written is read anew each time
+            networks.save(cached)
+            for older in cached.parent.glob(f"graphs-{runtime}-*.npz"):
+                if older != cached and _CACHE.fullmatch(older.name):
+                    older.unlink(missing_ok=True)
+    return networks

@@ -1,4 +1,4 @@
-"""Families of networks with random sizes: what data sets of whole networks' latencies are made of."""
+"""Families of networks with random sizes, for data sets of latencies."""
 
 from nas_core.latency.by_graph.families.family import Built, Family, Settings, image
 from nas_core.latency.by_graph.families.registry import CORE, chosen_families, network_families

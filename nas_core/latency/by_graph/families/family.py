@@ -1,10 +1,10 @@
-"""What a family of networks is."""
+"""Families of networks with random sizes, and their random draws."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -12,8 +12,9 @@ from torch import Tensor, nn
 
 from nas_core.random_streams import own_streams
 
+T = TypeVar("T")
 Settings = Mapping[str, Any]
-"""What distinguishes a network from the others of its family, as JSON-able data."""
+"""Settings of one network of a family, as data for JSON."""
 Built = tuple[nn.Module, tuple[Tensor, ...]]
 """A network in evaluation mode, and the inputs of one pass: batch 1."""
 
@@ -24,24 +25,47 @@ class Family:
 
     name: str
     description: str
-    """One line for the list of families: what varies."""
+    """One line about what varies."""
     sample: Callable[[np.random.Generator], Settings]
-    """Random settings."""
+    """Draws random settings."""
     build: Callable[[Settings], Built]
-    """The network of such settings, with random weights."""
+    """Builds the network of some settings, with random weights."""
     batched: bool = True
     """Whether the first dimension of every input is the batch, which may have any size."""
 
     def network(self, settings: Settings) -> Built:
-        """The same weights and inputs each time; the caller's random draws are untouched. Inputs are of as many as
-        the settings' ``batch`` says, each the same."""
+        """Build a network and its inputs, repeated to the settings' ``batch``; equal settings give equal ones."""
         with own_streams(0):
             network, inputs = self.build(settings)
         if (batch := int(settings.get("batch", 1))) > 1:
-            inputs = tuple(given.repeat(batch, *[1] * (given.ndim - 1)) for given in inputs)
+            inputs = tuple(x.repeat(batch, *[1] * (x.ndim - 1)) for x in inputs)
         return network.eval().requires_grad_(False), inputs
 
 
 def image(resolution: int) -> tuple[Tensor]:
-    """One random square image ``(1, 3, resolution, resolution)``."""
+    """Return one random square image ``(1, 3, resolution, resolution)``."""
     return (torch.randn(1, 3, resolution, resolution),)
+
+
+def draw(rng: np.random.Generator, options: Sequence[T]) -> T:
+    return options[int(rng.integers(len(options)))]
+
+
+def width(rng: np.random.Generator, channels: float, spread: float = 0.3, step: int = 8) -> int:
+    """Draw a multiple of ``step`` within the relative ``spread``."""
+    return max(step, round(channels * rng.uniform(1 - spread, 1 + spread) / step) * step)
+
+
+def resolution(rng: np.random.Generator, low: int, high: int, step: int = 16) -> int:
+    """Draw a multiple of ``step``, both ends included."""
+    return int(rng.integers(low // step, high // step + 1)) * step
+
+
+def he_weights(network: nn.Module) -> nn.Module:
+    """Initialise weights so that outputs keep their variance through ReLUs (He et al., 2015)."""
+    for module in network.modules():
+        if isinstance(module, nn.Conv2d | nn.Linear):
+            nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+    return network

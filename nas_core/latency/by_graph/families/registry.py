@@ -9,13 +9,9 @@ from collections.abc import Iterable, Sequence
 
 from nas_core.adapters import adapter_parts
 from nas_core.errors import ConfigError, MissingHostError, unknown_choice
-from nas_core.latency.by_graph.families.branches import GOOGLENET, SQUEEZENET
-from nas_core.latency.by_graph.families.chains import ALEXNET, VGG
-from nas_core.latency.by_graph.families.encoder import ENCODER
 from nas_core.latency.by_graph.families.family import Family
-from nas_core.latency.by_graph.families.grouped import REGNET
-from nas_core.latency.by_graph.families.nasbench201 import NASBENCH201
-from nas_core.latency.by_graph.families.translation import TRANSLATION
+from nas_core.latency.by_graph.families.images import ALEXNET, GOOGLENET, NASBENCH201, REGNET, SQUEEZENET, VGG
+from nas_core.latency.by_graph.families.translation import ENCODER, TRANSLATION
 from nas_core.registry import import_object
 
 CORE = (ALEXNET, VGG, SQUEEZENET, GOOGLENET, REGNET, NASBENCH201, ENCODER, TRANSLATION)

@@ -1,40 +1,42 @@
-"""Translation networks as they are exported: the encoder with its padding mask and all that the decoder reads, and a
-decoder step with its caches."""
+"""Families of translation networks: encoders alone, and exported encoders and decoder steps with caches."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 
-from nas_core.latency.by_graph.families.draws import draw
-from nas_core.latency.by_graph.families.family import Built, Family, Settings
+from nas_core.latency.by_graph.families.family import Built, Family, Settings, draw
 from nas_core.space import Architecture, SearchSpace, translation_space, with_attention
 
+_WORDS = 2000
+_FIRST_WORD = 4
+"""Smaller token numbers are special symbols of fairseq."""
 _PARTS = ("encoder", "decoder_step")
 _OPTIONS = (("softmax",), ("softmax", "linear"))
-"""Options of a side's layers in the family's space: HAT's spaces have the first alone. Draws of a seed depend on them,
-so that further kinds of attention do not join them."""
+"""Attention kinds of a side's layers in the family's space; more kinds would change the draws of a seed."""
 _VOCABULARIES = (2000, 4000, 6000, 8000, 10000, 16000, 32000)
 _UNREAD = 8
-"""Words of the vocabulary on the side that a part does not read."""
+"""Vocabulary of the side that a part does not read."""
 _LONGEST = 80
-"""Words of a sentence."""
+"""Most words of a sentence."""
 _MOST_PAST = 60
-"""Words that a step has behind it, one at least: a file cannot say that an input is empty."""
+"""Most words before a step, at least one: a file cannot have an empty input."""
 _MOST_ROWS = 8
-"""Hypotheses of a step."""
+"""Most hypotheses of a step."""
 
 
 class _Size(NamedTuple):
-    """Widths that go together."""
+    """Dimensions for one width of queries, keys and values."""
 
     embed_dims: tuple[int, ...]
     ffn_dims: tuple[int, ...]
     longest: int
-    """Most words of an encoder's sentence, for a pass of less than 50 ms."""
+    """Most words of an encoder's sentence, so that a pass takes less than 50 ms."""
 
 
 _SIZES = {
@@ -43,6 +45,58 @@ _SIZES = {
     512: _Size((384, 512, 640), (512, 1024, 1536, 2048), 50),
 }
 """By the width of queries, keys and values."""
+
+
+class _Encoder(nn.Module):
+    """Token numbers (1, S) to the encoder's output (1, S, C)."""
+
+    def __init__(self, architecture: Architecture) -> None:
+        super().__init__()
+        from nas_core.models.translation.net import TranslationNet
+
+        self.architecture = architecture
+        self.net = TranslationNet(SearchSpace.of(architecture, like=_encoder_space()), _WORDS, _FIRST_WORD + 1)
+        self._subnet = self.net.select(architecture)
+
+    def _apply(self, fn: Callable[[Any], Any], recurse: bool = True) -> _Encoder:
+        """Select the subnet again, which holds slices of the weights."""
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        self._subnet = self.net.select(self.architecture)
+        return self
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self.net.encode(self._subnet, tokens, padded=False).outputs[0]
+
+
+@cache
+def _encoder_space() -> SearchSpace:
+    plain = translation_space(
+        "encoder_family",
+        embed_dims=(256, 384, 512, 640),
+        ffn_dims=(512, 1024, 1536, 2048, 3072),
+        heads=(2, 4, 8),
+        encoder_layers=(1, 2, 3, 4, 5, 6),
+        decoder_layers=(1,),
+        qkv_dim=512,
+    )
+    return with_attention(plain, plain.name)
+
+
+def _sample_encoder(rng: np.random.Generator) -> Settings:
+    return {"architecture": _encoder_space().sample(rng).to_dict(), "source_length": int(rng.integers(10, 81))}
+
+
+def _build_encoder(settings: Settings) -> Built:
+    encoder = _Encoder(Architecture(settings["architecture"]))
+    return encoder, (torch.randint(_FIRST_WORD, _WORDS, (1, settings["source_length"])),)
+
+
+ENCODER = Family(
+    "encoder",
+    "translation encoders of HAT's genes, softmax and linear attention; length",
+    _sample_encoder,
+    _build_encoder,
+)
 
 
 @cache
@@ -95,7 +149,7 @@ def _build(settings: Settings) -> Built:
 
 
 def _select_once(net: Any, architecture: Architecture) -> None:
-    """Passes in torch are not timed with the selection of weights, which exported files do not have either."""
+    """Keep the selection of weights out of timed passes."""
     select = cache(lambda device, dtype: type(net).select(net, architecture))
     net.select = lambda _: select(net.target_positions.table.device, net.target_positions.table.dtype)
 

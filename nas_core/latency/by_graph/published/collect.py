@@ -1,39 +1,60 @@
-"""Published latencies as the folder of a data set: graphs are made network by network, and a second call goes on."""
+"""Published latencies as the folder of a data set, with graphs made network by network; a later run continues it."""
 
 from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from nas_core.checks import Range, check_fields
-from nas_core.errors import ConfigError, NasExtError
-from nas_core.files import read_jsonl, real_path
-from nas_core.jobs import Failure
+from nas_core.errors import ConfigError, MissingHostError, NasExtError
+from nas_core.files import real_path
+from nas_core.jobs import Failure, Opener
 from nas_core.latency.by_graph.dataset.collect import alone
 from nas_core.latency.by_graph.dataset.export import OPSET
-from nas_core.latency.by_graph.dataset.folder import JOURNAL, NetworkSet
-from nas_core.latency.by_graph.published.shared import MadeGraphs
-from nas_core.latency.by_graph.published.source import NetworkSource
+from nas_core.latency.by_graph.dataset.folder import NetworkSet
 from nas_core.latency.by_graph.published.table import PublishedNetwork, PublishedTable
 from nas_core.optional import require
 from nas_core.progress import counted
+from nas_core.supernet.host import each_host
 from nas_core.workers import WorkerPool
 
 RUNTIME = "torch"
-"""The runtime that published latencies count as."""
+"""Runtime that published latencies count as."""
 _UNKNOWN_FAMILY = "unknown"
-"""Family of a network over which its process was lost."""
+"""Family of a network whose process was lost."""
 _PER_WORKER = 100
 """Networks after which a process is replaced, with all that torch keeps of what it traced."""
 
 
+class NetworkSource(Protocol):
+    """Builder of networks by name: the attribute ``networks`` of a host."""
+
+    name: str
+    version: str
+    """Release of the host's package, whose networks may change."""
+    opener: Opener
+    """Function of an importable module, called once in a worker with the arguments of
+    :func:`nas_core.latency.by_graph.published.exporting` without ``build``; it returns the result of that."""
+
+
+def network_source(name: str) -> NetworkSource:
+    """Return the source of the host of that name, or raise a MissingHostError."""
+    host = dict(each_host()).get(name)
+    if host is None:
+        raise MissingHostError(f"no host {name!r} is registered; install nas-ext with 'pip install'")
+    if isinstance(host, MissingHostError):
+        raise host
+    networks: NetworkSource = host.networks
+    return networks
+
+
 @dataclass(frozen=True, kw_only=True)
 class PublishedConfig:
-    """Which networks of a table are taken, and the limits of each one's export."""
+    """Selection of networks of a table, and the limits of each one's export."""
 
     seed: int = 0
     """Seed of the order, which is a random one: the last of each family are held out, and tables are often sorted. It
@@ -60,25 +81,26 @@ def collect_published(
     progress: bool | None = None,
     graphs: str | Path | None = None,
 ) -> NetworkSet:
-    """Bring the folder up to ``count`` networks of a device, skipped ones among them; None: to all of them.
+    """Add networks of a device until the folder has ``count``, skipped ones included; a second call continues.
 
-    A second call makes only what is missing; of a network that was skipped, remove the line to have it tried again.
-    Rows have what :class:`NetworkSet` tells, measured in runtime ``torch`` with the milliseconds as they were
-    published, and ``published`` (the costs in the table) and ``source`` (name and version of what built it).
+    Rows are those of :class:`NetworkSet` in runtime ``torch`` with the published milliseconds, plus ``published``
+    (costs in the table) and ``source``.
 
     Args:
-        device: one of the table's; None: the only one.
-        progress: whether to report on stderr; None shows a bar on a terminal, and a line a minute elsewhere.
-        graphs: a folder that was filled for another device with the same release of the source: of networks that it
-            has at the same image size the graphs are taken, with the batch of this device.
+        path: the folder.
+        table: the published latencies.
+        source: builder of the networks.
+        device: a device of the table; None: the only one.
+        count: number of networks; None: all.
+        config: further settings.
+        progress: report on stderr; None: a bar on a terminal, else a line a minute.
+        graphs: folder of another device by the same release of the source, whose graphs are used again.
 
     Raises:
-        UnknownChoiceError: no such device. ConfigError: the folder was begun with other networks, the table has fewer
-        networks, another process fills the folder, or ``graphs`` holds networks of something else. DataError: a folder
-        is damaged or something else. NasExtError: it cannot be written, or no network can be exported.
-        MissingHostError: onnx is not installed.
+        ConfigError: the folder was begun with other networks, or another process fills it.
+        NasExtError: no network can be exported.
     """
-    config = config or PublishedConfig()
+    config, folder = config or PublishedConfig(), Path(path)
     require("onnx", "exporting networks", "onnx")
     name, rows = table.chosen(device)
     if count is not None and not 1 <= count <= len(rows):
@@ -86,86 +108,81 @@ def collect_published(
     planned = sorted(rows, key=lambda network: _place(network, config.seed))[:count]
     settings = {"source": source.name, "table": table.fingerprint(name), "seed": config.seed, "opset": OPSET}
     machine = {"device_name": name, "measured_by": f"as published by {source.name}"}
-    folder, made = Path(path), None if graphs is None else MadeGraphs(graphs, source)
+    files = {} if graphs is None else _graph_files(graphs, source)
     with alone(folder):
-        found = _begun(folder, settings, machine)
-        waiting = _missing(found, planned)
+        dataset = NetworkSet.continued(folder, settings, machine)
+        if dataset is None:
+            dataset = NetworkSet.begin(folder, settings, machine, {RUNTIME: 1.0})
+        done = {row["name"] for row in dataset.rows}
+        waiting = [network for network in planned if network.name not in done]
+        limits = {
+            "folder": str(real_path(dataset.path / "onnx")),
+            "most_seconds": config.most_seconds,
+            "most_memory_gb": config.most_memory_gb,
+            "max_nodes": config.max_nodes,
+        }
         with counted("exporting", len(waiting), "network", progress) as advance:
             for first in range(0, len(waiting), _PER_WORKER):
-                for _ in _exported(waiting[first : first + _PER_WORKER], found, source, config, made):
-                    advance(1)
-    if all("error" in row for row in found.rows):
-        raise NasExtError(f"none of {len(found.rows)} networks can be exported; the last: {found.rows[-1]['error']}")
-    return found
+                group = waiting[first : first + _PER_WORKER]
+                items = [
+                    {
+                        "name": row.name,
+                        **row.settings,
+                        "params_m": row.params_m,
+                        "graph": files.get(_key(row.settings, row.costs)),
+                    }
+                    for row in group
+                ]
+                with WorkerPool(source.opener, [limits], ["this machine"]) as pool:
+                    for network, outcome in zip(group, pool.map(items), strict=True):
+                        dataset.append(_row(network, outcome, f"{source.name} {source.version}"))
+                        advance(1)
+    if all("error" in row for row in dataset.rows):
+        last = dataset.rows[-1]["error"]
+        raise NasExtError(f"none of {len(dataset.rows)} networks can be exported; the last: {last}")
+    return dataset
 
 
 def _place(network: PublishedNetwork, seed: int) -> tuple[str, int]:
-    """What networks are ordered by: a number that follows from name, image size and seed."""
     text = f"{seed} {network.model} {network.img_size}"
     return hashlib.sha256(text.encode()).hexdigest(), network.batch_size
 
 
-def _begun(folder: Path, settings: Mapping[str, Any], machine: Mapping[str, Any]) -> NetworkSet:
-    journal = folder / JOURNAL
-    if not (journal.exists() and read_jsonl(journal)):
-        return NetworkSet.begin(folder, settings, machine, {RUNTIME: 1.0})
-    found = NetworkSet.read(folder)
-    found.must_match(settings, machine)
-    return found
-
-
-def _missing(found: NetworkSet, planned: Sequence[PublishedNetwork]) -> list[PublishedNetwork]:
-    done = {row["name"] for row in found.rows}
-    return [network for network in planned if network.name not in done]
-
-
-def _exported(
-    planned: Sequence[PublishedNetwork],
-    found: NetworkSet,
-    source: NetworkSource,
-    config: PublishedConfig,
-    made: MadeGraphs | None,
-) -> Iterator[PublishedNetwork]:
-    """Add a row for each network, as soon as its graph is there."""
-    arguments = {
-        "folder": str(real_path(found.path / "onnx")),
-        "most_seconds": config.most_seconds,
-        "most_memory_gb": config.most_memory_gb,
-        "max_nodes": config.max_nodes,
-    }
-    items = [
-        {"name": one.name, **one.settings, "params_m": one.params_m, "graph": _graph(one, made)} for one in planned
-    ]
-    with WorkerPool(source.opener, [arguments], ["this machine"]) as pool:
-        for network, outcome in zip(planned, pool.map(items), strict=True):
-            found.append(_row(network, outcome, source))
-            yield network
-
-
-def _graph(network: PublishedNetwork, made: MadeGraphs | None) -> str | None:
-    path = made.of(network) if made else None
-    return None if path is None else str(real_path(path))
-
-
-def _row(network: PublishedNetwork, outcome: Mapping[str, Any] | Failure, source: NetworkSource) -> dict[str, Any]:
-    made = {"family": _UNKNOWN_FAMILY, "error": outcome.reason} if isinstance(outcome, Failure) else dict(outcome)
+def _graph_files(folder: str | Path, source: NetworkSource) -> dict[tuple[Any, ...], str]:
+    dataset = NetworkSet.read(folder)
+    if dataset.settings.get("source") != source.name:
+        raise ConfigError(
+            f"{folder} has graphs of {dataset.settings.get('source', 'networks that were measured')}, not of networks"
+            f" that {source.name} published; give a folder of --from-{source.name}"
+        )
+    if dataset.settings.get("opset") != OPSET:
+        return {}
     by = f"{source.name} {source.version}"
-    if made.get("error"):
-        made["error"] = f"{made['error']} ({by})"
-    row = {"name": network.name, "settings": network.settings, "time": time.time(), "source": by}
-    row |= {"published": network.costs, **made}
-    return row if "error" in row else {**row, "measured": {RUNTIME: _measured(network.step_ms)}}
-
-
-def _measured(latency_ms: float) -> dict[str, Any]:
-    """The times of one visit, without a reference: nothing is known of drift and noise."""
     return {
-        "corrected_ms": latency_ms,
-        "raw_ms": latency_ms,
+        _key(row["settings"], row["published"]): str(real_path(dataset.onnx_path(row["name"])))
+        for row in dataset.rows
+        if "error" not in row and row["source"] == by
+    }
+
+
+def _key(settings: Mapping[str, Any], costs: Mapping[str, Any]) -> tuple[Any, ...]:
+    return settings["model"], settings["img_size"], costs.get("params_m")
+
+
+def _row(network: PublishedNetwork, outcome: Mapping[str, Any] | Failure, source: str) -> dict[str, Any]:
+    result = {"family": _UNKNOWN_FAMILY, "error": outcome.reason} if isinstance(outcome, Failure) else dict(outcome)
+    row = {"name": network.name, "settings": network.settings, "time": time.time(), "source": source}
+    row |= {"published": network.costs, **result}
+    if row.get("error"):
+        return {**row, "error": f"{row['error']} ({source})"}
+    times = {  # of one visit without a reference: drift and noise are unknown
+        "corrected_ms": network.step_ms,
+        "raw_ms": network.step_ms,
         "std_ms": 0.0,
         "mad_ms": 0.0,
         "reference_ms": 1.0,
-        "relative": latency_ms,
-        "visits": [latency_ms],
+        "relative": network.step_ms,
+        "visits": [network.step_ms],
         "at_a_time": 1,
     }
+    return {**row, "measured": {RUNTIME: times}}

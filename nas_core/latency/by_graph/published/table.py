@@ -1,4 +1,4 @@
-"""Tables of published latencies: one network of a name, an image size and a batch in each row."""
+"""Tables of published latencies: a network, an image size, a batch and a time in each row."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ _NEEDED = {
     "batch_size": ("batch_size", "infer_batch_size"),
     "step_ms": ("step_ms", "infer_step_time"),
 }
-"""Columns that a table must have, under one of these names; the last are of timm's ``benchmark-infer-*.csv``."""
+"""Required columns, under one of these names; the last are of timm's ``benchmark-infer-*.csv``."""
 _FURTHER = {
     "params_m": ("param_count_m", "param_count", "infer_param_count"),
     "gmacs": ("gmacs", "infer_gmacs"),
     "macts": ("macts", "infer_macts"),
 }
-"""Columns that it may have, also with empty cells."""
+"""Optional columns, also with empty cells."""
 _MODEL = re.compile(r"\w[\w.+-]*")
 _GZIP = b"\x1f\x8b"
-_MOST = 2**26
-"""Bytes of a table, packed and unpacked."""
+_MAX_BYTES = 2**26
+"""Limit of a table, packed and unpacked."""
 
 
 @dataclass(frozen=True)
 class PublishedNetwork:
-    """A row of a table: a network and what one pass takes."""
+    """Row of a table: a network and the time of one pass."""
 
     model: str
     img_size: int
@@ -48,43 +48,39 @@ class PublishedNetwork:
     step_ms: float
     """Milliseconds of a whole batch."""
     params_m: float | None = None
-    """Millions of parameters, as published."""
+    """Million parameters."""
     gmacs: float | None = None
-    """Billions of multiplications and additions for one image, as published."""
+    """Billion multiply-adds for one image."""
     macts: float | None = None
-    """Millions of activations of convolutions and linear layers for one image, as published."""
+    """Million activations of convolutions and linear layers for one image."""
 
     @property
     def name(self) -> str:
-        """What tells it from all others of a device."""
+        """Unique name among the networks of a device."""
         return f"{self.model}-{self.img_size}-b{self.batch_size}"
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What decides which network it is, as plain data."""
+        """Identity of the network, as plain data."""
         return {"model": self.model, "img_size": self.img_size, "batch_size": self.batch_size}
 
     @property
     def costs(self) -> dict[str, float]:
-        """What was published of its costs."""
-        given = {"params_m": self.params_m, "gmacs": self.gmacs, "macts": self.macts}
-        return {name: value for name, value in given.items() if value is not None}
+        """Published costs."""
+        costs = {"params_m": self.params_m, "gmacs": self.gmacs, "macts": self.macts}
+        return {name: value for name, value in costs.items() if value is not None}
 
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """What was published of each device."""
+    """Published networks of several devices."""
 
     path: Path
     devices: Mapping[str, Sequence[PublishedNetwork]]
     """Networks by the device's name, in the order of the file."""
 
     def chosen(self, device: str | None) -> tuple[str, Sequence[PublishedNetwork]]:
-        """The name and the networks of a device; None: the only one there is.
-
-        Raises:
-            UnknownChoiceError: there is no such device. ConfigError: none is named, and there are several.
-        """
+        """Return the name and the networks of a device; None: the only one."""
         if device is None and len(self.devices) > 1:
             raise ConfigError(f"{self.path} has measurements of {', '.join(self.devices)}; give one with --device")
         name = next(iter(self.devices)) if device is None else device
@@ -93,25 +89,25 @@ class PublishedTable:
         return name, self.devices[name]
 
     def fingerprint(self, device: str) -> str:
-        """A short name of all that is published of a device."""
+        """Return a short hash of all networks of a device."""
         rows = [asdict(network) for network in self.devices[device]]
         return hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def read_published(path: str | Path, device: str | None = None) -> PublishedTable:
-    """Read a CSV file, plain or compressed with gzip, with a column ``device`` or, as timm publishes it, of one device.
+    """Read a CSV file, plain or gzipped, with a column ``device`` or, as timm publishes it, of one device.
 
     Args:
-        device: what the device of a file without such a column is called; None: after the file.
+        path: the file.
+        device: name of the device of a file without that column; None: after the file.
 
     Raises:
-        DataError: the file is missing, empty or no table, lacks a column, or a cell is no number above 0; a network
-        stands in it twice. NasExtError: it cannot be read.
+        DataError: a column is missing, a cell is no number above 0, or a network is there twice.
     """
     reader = csv.DictReader(io.StringIO(_text(Path(path)), newline=""))
     columns = _columns(path, reader.fieldnames or [])
     only = device or Path(path).name.partition(".")[0].removeprefix("benchmark-infer-")
-    found: dict[str, dict[str, PublishedNetwork]] = {}
+    devices: dict[str, dict[str, PublishedNetwork]] = {}
     try:
         for cells in reader:
             where = f"{path}, line {reader.line_num}"
@@ -119,50 +115,40 @@ def read_published(path: str | Path, device: str | None = None) -> PublishedTabl
             name = (cells["device"] or "").strip() if "device" in cells else only
             if not name:
                 raise DataError(f"{where}: no device; name it, or remove the line")
-            if network.name in found.setdefault(name, {}):
+            if network.name in devices.setdefault(name, {}):
                 raise DataError(
-                    f"{where}: {network.model} at {network.img_size} pixels and batch {network.batch_size} stands there"
-                    f" a second time for {name}; remove one of the lines"
+                    f"{where}: {network.model} at {network.img_size} pixels and batch {network.batch_size} is there a"
+                    f" second time for {name}; remove one of the lines"
                 )
-            found[name][network.name] = network
+            devices[name][network.name] = network
     except csv.Error as error:
         raise DataError(f"{path}, line {reader.line_num} is no line of a CSV file ({error})") from None
-    if not found:
+    if not devices:
         raise DataError(f"{path} has no measurement below its header; expected one network in each line")
-    return PublishedTable(Path(path), {name: tuple(rows.values()) for name, rows in found.items()})
+    return PublishedTable(Path(path), {name: tuple(rows.values()) for name, rows in devices.items()})
 
 
 def _text(path: Path) -> str:
     try:
-        content = read_bytes(path, _MOST)
-        content = _unpacked(content) if content.startswith(_GZIP) else content
-        text = content.decode("utf-8-sig")
+        content = read_bytes(path, _MAX_BYTES)
+        if content.startswith(_GZIP):
+            with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
+                content = file.read(_MAX_BYTES)
+        return content.decode("utf-8-sig")
     except (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError) as error:
         raise DataError(f"{path} is no CSV file, plain or compressed with gzip ({error})") from None
-    if not text.strip():
-        raise DataError(f"{path} is empty; expected the columns {', '.join(_NEEDED)} and one network in each line")
-    return text
-
-
-def _unpacked(content: bytes) -> bytes:
-    with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
-        text = file.read(_MOST + 1)
-    if len(text) > _MOST:
-        raise gzip.BadGzipFile(f"it unpacks to more than {_MOST} bytes")
-    return text
 
 
 def _columns(path: str | Path, header: Sequence[str]) -> dict[str, str]:
-    """The name that each column has in this file."""
-    wanted = {**_NEEDED, **_FURTHER}
-    found = {
-        name: next(one for one in names if one in header)
-        for name, names in wanted.items()
-        if any(one in header for one in names)
-    }
-    if absent := [" or ".join(names) for name, names in _NEEDED.items() if name not in found]:
-        raise DataError(f"{path} has no column {absent[0]}; it has {', '.join(map(str, header))[:300]}")
-    return found
+    columns = {}
+    for name, names in {**_NEEDED, **_FURTHER}.items():
+        present = [column for column in names if column in header]
+        if present:
+            columns[name] = present[0]
+        elif name in _NEEDED:
+            has = f"it has {', '.join(map(str, header))[:300]}" if header else "it is empty"
+            raise DataError(f"{path} has no column {' or '.join(names)}; {has}")
+    return columns
 
 
 def _network(cells: Mapping[str, str | None], columns: Mapping[str, str], where: str) -> PublishedNetwork:

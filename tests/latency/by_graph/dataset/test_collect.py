@@ -1,8 +1,10 @@
-"""Small data sets, made for real, killed and gone on with."""
+"""Small data sets: planned, measured, killed and continued, measured a second time."""
 
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,12 +12,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nas_core.errors import ConfigError, DataError, NasExtError, UnknownChoiceError
+from nas_core.errors import ConfigError, DataError, NasExtError
 from nas_core.latency import TimingConfig
-from nas_core.latency.by_graph.dataset import NetworkSet, collect_networks, measured_again
+from nas_core.latency.by_graph.dataset import (
+    NetworkSet,
+    collect_networks,
+    measured_again,
+    planned_networks,
+    second_measurements,
+)
 from nas_core.latency.by_graph.families import Family
 from tests.latency.by_graph.dataset import tiny
-from tests.latency.by_graph.dataset.tiny import BROKEN, CONFIG, ONE, TIMING, TWO
+from tests.latency.by_graph.dataset.tiny import BROKEN, CONFIG, ONE, TIMING, TWO, failing
 
 pytestmark = pytest.mark.onnx
 
@@ -76,20 +84,20 @@ def test_a_killed_run_goes_on_with_what_is_missing(made: NetworkSet, tmp_path: P
     assert len(collect(path, 8, families).rows) == 8 and len(built) == 6
 
 
-def test_the_second_collection_into_a_folder_is_refused(tmp_path: Path) -> None:
-    path, said = tmp_path / "set", []
+def test_the_second_collection_into_a_folder_is_rejected(tmp_path: Path) -> None:
+    path, errors = tmp_path / "set", []
 
     def meanwhile(settings: Any) -> Any:
         for attempt in (lambda: collect(path, 4), lambda: measured_again(path, (ONE, TWO), 1, progress=False)):
             with pytest.raises((ConfigError, DataError)) as caught:
                 attempt()
-            said.append(str(caught.value))
+            errors.append(str(caught.value))
         return tiny.build(settings)
 
     families = [Family("one", "", tiny.sample, meanwhile), TWO]
     assert len(collect(path, 6, families).rows) == 6
-    assert len(said) == 6 and "is measuring the networks of" in said[0] and "wait for it to end" in said[0]
-    assert "is measuring the networks of" in said[-1], "a second measurement would disturb the first one"
+    assert len(errors) == 6 and "is measuring the networks of" in errors[0]
+    assert "is measuring the networks of" in errors[-1], "a second measurement would disturb the first one"
     assert sorted(file.name for file in path.iterdir()) == ["dataset.jsonl", "onnx"]
     measured_again(path, (ONE, TWO), 1, progress=False)
 
@@ -114,22 +122,17 @@ def test_short_passes_are_timed_together(made: NetworkSet, tmp_path: Path) -> No
         assert times["raw_ms"] < 2 * one["raw_ms"] and times["corrected_ms"] < 0.5, "of one pass, not of all"
 
 
-def test_giants_are_refused(tmp_path: Path) -> None:
+def test_slow_networks_are_skipped(tmp_path: Path) -> None:
     found = collect(tmp_path / "set", 2, most_ms=1e-4)
     assert all("more than" in row["error"] and "ms" in row["error"] for row in found.rows)
 
 
-def test_a_machine_on_which_nothing_works_is_told(tmp_path: Path) -> None:
+def test_a_run_in_which_nothing_works_ends(tmp_path: Path) -> None:
     with pytest.raises(NasExtError, match=r"30 networks one after another were skipped.*no network of width"):
         collect(tmp_path / "set", 40, [BROKEN[0]])
 
 
-def test_one_runtime(tmp_path: Path) -> None:
-    found = collect(tmp_path / "set", 1, runtimes=("torch",))
-    assert list(found.rows[0]["measured"]) == ["torch"] and "onnxruntime" not in found.machine
-
-
-def test_other_settings_or_another_machine_are_refused(made: NetworkSet, tmp_path: Path) -> None:
+def test_other_settings_or_another_machine_are_rejected(made: NetworkSet, tmp_path: Path) -> None:
     for message, changes in [
         ("seed = 0, now it is 1", {"seed": 1}),
         ("timing.repeats = 2, now it is 3", {"timing": TimingConfig(repeats=3, warmup=0)}),
@@ -151,51 +154,75 @@ def test_other_settings_or_another_machine_are_refused(made: NetworkSet, tmp_pat
             collect(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ('{"format": "nas-ext/latency-data"}\n', "no latencies of networks"),
-        ('{"format": "nas-ext/network-latencies", "version": 99}\n', "version 99"),
-        ('{"format": "nas-ext/network-latencies", "version": 1}\n', "'reference_ms'"),
-        (
-            '{"format": "nas-ext/network-latencies", "version": 1, "reference_ms": {}, "settings": {"timing": 3}}\n',
-            "garbles timing",
-        ),
-        ("no json\n{}\n", "line 1"),
-    ],
-)
-def test_other_files_are_refused(content: str, message: str, tmp_path: Path) -> None:
-    (tmp_path / "dataset.jsonl").write_text(content)
-    with pytest.raises(DataError, match=message):
-        collect(tmp_path)
-    assert (tmp_path / "dataset.jsonl").read_text() == content
+def test_plans_alternate_and_begin_alike() -> None:
+    long, short = (planned_networks([ONE, TWO], count, seed=3) for count in (40, 5))
+    assert [network.name for network in short] == ["one_0000", "two_0000", "one_0001", "two_0001", "one_0002"]
+    assert long[:5] == short
+    assert len({str(network.settings) for network in long if network.family is ONE}) == 20
+    assert planned_networks([ONE, TWO], 40, seed=4) != long
+    alone = planned_networks([TWO], 20, seed=3)
+    assert alone == [network for network in long if network.family is TWO], "whatever the other families are"
+    three = Family("three", "", lambda rng: {"width": int(rng.integers(3))}, tiny.build)
+    assert len(planned_networks([three], 3, seed=0)) == 3
+    with pytest.raises(ConfigError, match="'three' gave no network beyond 3 in 50 draws"):
+        planned_networks([three], 4, seed=0)
 
 
-def test_damaged_rows_are_refused(made: NetworkSet, tmp_path: Path) -> None:
-    header, row = (json.loads(line) for line in (made.path / "dataset.jsonl").read_text().splitlines()[:2])
-    absent = "corrected_ms in onnxruntime is None"
-    for changes, message in [
-        ({"name": 3}, "lacks name"),
-        ({"measured": {}}, absent),
-        ({"measured": [1.0]}, absent),
-        ({"measured": {"onnxruntime": 1.0}}, absent),
-    ]:
-        (tmp_path / "dataset.jsonl").write_text(f"{json.dumps(header)}\n{json.dumps({**row, **changes})}\n")
-        with pytest.raises(DataError, match=f"line 2.*{message}"):
-            NetworkSet.read(tmp_path)
+def test_batches_are_drawn() -> None:
+    rigid = Family("rigid", "", TWO.sample, tiny.build, batched=False)
+    planned = planned_networks([ONE, rigid], 200, seed=3, most_batch=8)
+    assert {network.settings["batch"] for network in planned if network.family is ONE} == set(range(1, 9))
+    assert not any("batch" in network.settings for network in planned if network.family is rigid)
+    first = planned[0]
+    assert [x.shape[0] for x in first.family.network(first.settings)[1]] == [first.settings["batch"]]
+    assert "batch" not in planned_networks([ONE], 1, seed=3)[0].settings
 
 
-def test_wrong_requests(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(NasExtError, match="cannot make the folder"):
-        collect(tmp_path / "file" / "set")
-    with pytest.raises(UnknownChoiceError, match="expected one of onnxruntime, torch"):
-        collect(tmp_path / "set", runtimes=("onxruntime",))
-    with pytest.raises(ConfigError, match="runtimes are"):
-        collect(tmp_path / "set", runtimes=("torch", "torch"))
-    with pytest.raises(ConfigError, match="expected at least 1"):
-        collect(tmp_path / "set", 0)
-    for name in ("most_ms", "visits", "together", "least_ms"):
-        with pytest.raises(ConfigError, match=f"{name} is 0"):
-            collect(tmp_path / "set", **{name: 0})
-    assert not (tmp_path / "set").exists()
+@pytest.fixture
+def folder(made: NetworkSet, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made.path, tmp_path / "set"))
+
+
+def rewrite(folder: Path, change: Callable[[dict[str, Any]], object], header: bool) -> None:
+    """Change the first line of the journal, or all others."""
+    journal = folder / "dataset.jsonl"
+    lines = [json.loads(line) for line in journal.read_text().splitlines()]
+    for line in lines[:1] if header else lines[1:]:
+        change(line)
+    journal.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def test_a_disturbed_first_measurement_is_seen_by_a_second_one(folder: Path) -> None:
+    rewrite(
+        folder, lambda row: row["measured"]["torch"].update(relative=100 * row["measured"]["torch"]["relative"]), False
+    )
+    before = (folder / "dataset.jsonl").read_bytes()
+    again = measured_again(folder, (ONE, TWO), 4, progress=False)
+    assert set(again) == {"onnxruntime", "torch"} and all(ratio.shape == (4,) for ratio in again.values())
+    torch_ratio, onnx_ratio = (float(np.median(again[runtime])) for runtime in ("torch", "onnxruntime"))
+    assert torch_ratio < 0.1 < onnx_ratio < 100, "a busy machine may be ten times as slow"
+    assert (folder / "dataset.jsonl").read_bytes() == before
+
+
+def test_second_measurements_are_kept_apart(folder: Path) -> None:
+    measured_again(folder, (ONE, TWO), 2, progress=False, keep=True)
+    kept = second_measurements(NetworkSet.read(folder), "torch")
+    assert sorted(kept) == ["one_0000", "two_0002"] and all(times["relative"] > 0 for times in kept.values())
+
+
+def test_networks_that_fail_now_are_left_out(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    broken = Family("two", "", TWO.sample, failing)
+    again = measured_again(folder, (ONE, broken), 6, progress=False)
+    assert [len(ratio) for ratio in again.values()] == [3, 3] and "two_0000 cannot be measured again" in caplog.text
+    with pytest.raises(DataError, match=r"no network of .* can be measured again, .* no network of width"):
+        measured_again(folder, (Family("one", "", ONE.sample, failing), broken), 6, progress=False)
+
+
+def test_what_cannot_be_measured_again(folder: Path) -> None:
+    with pytest.raises(DataError, match="holds 6 measured networks, 7 were asked for"):
+        measured_again(folder, (ONE, TWO), 7)
+    with pytest.raises(ConfigError, match="families two, which are missing here"):
+        measured_again(folder, (ONE,), 6)
+    rewrite(folder, lambda header: header["machine"].update(device_name="abacus"), True)
+    with pytest.raises(ConfigError, match="device_name = 'abacus'"):
+        measured_again(folder, (ONE, TWO), 2)

@@ -11,7 +11,7 @@ import torch
 
 from nas_core.errors import ConfigError, MissingHostError, UnknownChoiceError
 from nas_core.latency.by_graph.families import CORE, Family, chosen_families, network_families, registry
-from nas_core.latency.by_graph.families.nasbench201 import NASBENCH201
+from nas_core.latency.by_graph.families.images import NASBENCH201
 from tests.latency.by_graph.families.contract import check_family
 
 
@@ -25,7 +25,7 @@ def test_three_networks(member: Family) -> None:
 def test_linear_attention_is_exported() -> None:
     from nas_core.graph.onnx import read_onnx
     from nas_core.latency.by_graph.dataset.export import exported
-    from nas_core.latency.by_graph.families.encoder import ENCODER
+    from nas_core.latency.by_graph.families.translation import ENCODER
 
     rng = np.random.default_rng(0)
     drawn = [ENCODER.sample(rng) for _ in range(30)]
@@ -60,7 +60,7 @@ def only(monkeypatch: pytest.MonkeyPatch, *entries: Any) -> None:
     monkeypatch.setattr(registry, "entry_points", lambda group: list(entries) if group == registry.GROUP else [])
 
 
-def test_adapters_add_families_and_absent_hosts_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_adapters_add_families_and_absent_hosts_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     more = Family("more", "", CORE[0].sample, CORE[0].build)
     only(monkeypatch, entry("b", MissingHostError("b needs b: pip install b")), entry("a", [more]))
     known = network_families()
@@ -71,7 +71,7 @@ def test_adapters_add_families_and_absent_hosts_are_told(monkeypatch: pytest.Mon
         chosen_families("alexnet,rsnet")
 
 
-def test_a_broken_adapter_is_told_and_the_others_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_adapter_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     only(monkeypatch, entry("odd", RuntimeError("boom")), entry("number", 3))
     known = network_families()
     assert "families of 'odd' do not import: RuntimeError: boom" in str(known["odd"])
@@ -79,13 +79,7 @@ def test_a_broken_adapter_is_told_and_the_others_stay(monkeypatch: pytest.Monkey
     assert [chosen.name for chosen in chosen_families()] == [core.name for core in CORE]
 
 
-def test_two_families_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_families_of_one_name_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     only(monkeypatch, entry("a", [Family("vgg", "", CORE[0].sample, CORE[0].build)]))
     with pytest.raises(ConfigError, match=r"'vgg' of a_ext.families:FAMILIES"):
         network_families()
-
-
-@pytest.mark.parametrize(("names", "message"), [("", "no family"), ("vgg,vgg", "twice")])
-def test_wrong_lists(names: str, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        chosen_families(names)

@@ -1,7 +1,8 @@
-"""Published latencies as a folder: filled, continued, read, learned; what cannot be exported is told."""
+"""Published latencies as a folder: tables, and folders that are filled, continued, read and learned."""
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,13 @@ import pytest
 from nas_core.errors import ConfigError, DataError, NasExtError
 from nas_core.latency.by_graph import CountsModel
 from nas_core.latency.by_graph.dataset import NetworkSet, measured_again, read_dataset
-from nas_core.latency.by_graph.published import PublishedConfig, collect_published, exporting, read_published
-from nas_core.latency.by_graph.published.shared import MadeGraphs
+from nas_core.latency.by_graph.published import (
+    PublishedConfig,
+    PublishedNetwork,
+    collect_published,
+    exporting,
+    read_published,
+)
 from nas_core.report.measured import read_collection
 from tests.latency.by_graph.published.tiny import Source, build, table
 
@@ -18,17 +24,22 @@ pytestmark = pytest.mark.onnx
 ROWS = [f"i7,conv{width},{16 + width % 3},{1 + width % 2},{1 + width / 10},,," for width in range(4, 16)]
 BROKEN = ["foreign", "greedy", "lost"]
 CONFIG = PublishedConfig(most_seconds=60)
+OF_TIMM = (
+    "model,infer_img_size,infer_samples_per_sec,infer_step_time,infer_batch_size,param_count,infer_gmacs,infer_macts\n"
+    "resnet18,224,8000.5,127.99,1024,11.69,1.82,2.48\n"
+    "resnet18.a1_in1k,288,100.0,2560.0,256,11.69,,\n"
+)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Twelve networks, of which four were made in a first call, and three that cannot be."""
     path = tmp_path_factory.mktemp("published")
-    found = read_published(table(path / "t.csv", *ROWS, *(f"i7,{name},16,1,1,,," for name in BROKEN)))
-    collect_published(path / "set", found, Source(), count=4, config=CONFIG, progress=False)
+    published = read_published(table(path / "t.csv", *ROWS, *(f"i7,{name},16,1,1,,," for name in BROKEN)))
+    collect_published(path / "set", published, Source(), count=4, config=CONFIG, progress=False)
     first = (path / "set" / "dataset.jsonl").read_text()
     assert len(first.splitlines()) == 5
-    collect_published(path / "set", found, Source(), config=CONFIG, progress=False)
+    collect_published(path / "set", published, Source(), config=CONFIG, progress=False)
     assert (path / "set" / "dataset.jsonl").read_text().startswith(first)
     return path
 
@@ -58,18 +69,13 @@ def test_what_models_learn(folder: Path) -> None:
 
 
 def test_what_does_not_fit_the_folder(folder: Path) -> None:
-    found = read_published(folder / "t.csv")
+    published = read_published(folder / "t.csv")
     with pytest.raises(ConfigError, match=r"99 networks were asked for; .* has 15 of i7"):
-        collect_published(folder / "set", found, Source(), count=99)
+        collect_published(folder / "set", published, Source(), count=99)
     with pytest.raises(ConfigError, match="was begun with setting seed = 0, now it is 1"):
-        collect_published(folder / "set", found, Source(), config=PublishedConfig(seed=1))
-    other = read_published(table(folder / "other.csv", *ROWS[:3]))
-    with pytest.raises(ConfigError, match="was begun with setting table"):
-        collect_published(folder / "set", other, Source())
+        collect_published(folder / "set", published, Source(), config=PublishedConfig(seed=1))
     with pytest.raises(ConfigError, match="tiny published; measure a folder of your own"):
         measured_again(folder / "set", (), 2)
-    with pytest.raises(ConfigError, match="max_nodes"):
-        PublishedConfig(max_nodes=0)
 
 
 def test_limits_of_one_network(tmp_path: Path) -> None:
@@ -95,14 +101,12 @@ def test_shapes_that_follow_from_weights(tmp_path: Path, batch: int, capfd: pyte
 def test_graphs_of_another_device(folder: Path, tmp_path: Path) -> None:
     """Only what the other folder lacks is built: a network that has no builder any more is there."""
     wanted = ["conv8,18,64,1.5,,,", "conv9,16,64,2.5,,,", "conv9,17,64,2.5,,,", "conv10,17,3,2.5,0.5,,"]
-    found = read_published(table(tmp_path / "t.csv", *(f"gpu,{row}" for row in wanted)))
-    alone = collect_published(tmp_path / "alone", found, Source(), config=CONFIG, progress=False)
+    published = read_published(table(tmp_path / "t.csv", *(f"gpu,{row}" for row in wanted)))
+    alone = collect_published(tmp_path / "alone", published, Source(), config=CONFIG, progress=False)
     patient = PublishedConfig(most_seconds=60)
     taken = collect_published(
-        tmp_path / "taken", found, Source(), config=patient, progress=False, graphs=folder / "set"
+        tmp_path / "taken", published, Source(), config=patient, progress=False, graphs=folder / "set"
     )
-    made = MadeGraphs(folder / "set", Source())
-    assert [made.of(network) is not None for network in found.devices["gpu"]] == [True, True, False, False]
     for name in ("conv8-18-b64", "conv9-16-b64", "conv9-17-b64"):
         assert taken.onnx_path(name).read_bytes() == alone.onnx_path(name).read_bytes()
     rows = {row["name"]: row for row in taken.rows}
@@ -110,24 +114,38 @@ def test_graphs_of_another_device(folder: Path, tmp_path: Path) -> None:
     assert {row["family"] for row in taken.rows} == {"conv"} and rows["conv8-18-b64"]["measured"]["torch"]
 
 
-def test_graphs_that_cannot_be_taken(folder: Path, tmp_path: Path) -> None:
-    found = read_published(folder / "t.csv")
+def test_graphs_of_another_source_are_rejected(folder: Path, tmp_path: Path) -> None:
+    published = read_published(folder / "t.csv")
     other = type("Other", (Source,), {"name": "other"})()
     with pytest.raises(ConfigError, match=r"has graphs of tiny, not of networks that other published"):
-        collect_published(tmp_path / "set", found, other, graphs=folder / "set")
+        collect_published(tmp_path / "set", published, other, graphs=folder / "set")
     with pytest.raises(DataError, match="not found"):
-        collect_published(tmp_path / "set", found, Source(), graphs=tmp_path / "none")
-    newer = type("Newer", (Source,), {"version": "1.1"})()
-    assert MadeGraphs(folder / "set", newer).of(found.devices["i7"][0]) is None
-    (tmp_path / "altered").mkdir()
-    lines = (folder / "set" / "dataset.jsonl").read_text().replace('"img_size"', '"size"')
-    (tmp_path / "altered" / "dataset.jsonl").write_text(lines)
-    with pytest.raises(DataError, match="a row lacks or garbles 'img_size'"):
-        MadeGraphs(tmp_path / "altered", Source())
+        collect_published(tmp_path / "set", published, Source(), graphs=tmp_path / "none")
     assert not (tmp_path / "set").exists()
 
 
 def test_nothing_that_can_be_exported(tmp_path: Path) -> None:
-    found = read_published(table(tmp_path / "t.csv", "i7,lost,16,1,1,,,"))
+    published = read_published(table(tmp_path / "t.csv", "i7,lost,16,1,1,,,"))
     with pytest.raises(NasExtError, match="none of 1 networks can be exported; the last: there is no model 'lost'"):
-        collect_published(tmp_path / "set", found, Source(), config=CONFIG, progress=False)
+        collect_published(tmp_path / "set", published, Source(), config=CONFIG, progress=False)
+
+
+def test_devices_of_a_table(tmp_path: Path) -> None:
+    path = table(tmp_path / "t.csv", "i7,net,224,1,2.5,11.69,1.82,2.48", "gpu,net,224,64,8,11.69,,", "i7,net,96,1,1,,,")
+    published = read_published(path)
+    assert list(published.devices) == ["i7", "gpu"]
+    first, second = published.devices["i7"]
+    assert first == PublishedNetwork("net", 224, 1, 2.5, 11.69, 1.82, 2.48)
+    assert (first.name, second.name) == ("net-224-b1", "net-96-b1") and second.costs == {}
+    assert published.chosen("gpu")[1][0].costs == {"params_m": 11.69}
+    assert published.fingerprint("i7") != published.fingerprint("gpu")
+
+
+def test_files_as_timm_publishes_them(tmp_path: Path) -> None:
+    path = tmp_path / "benchmark-infer-amp-rtx3090.csv.gz"
+    path.write_bytes(gzip.compress(OF_TIMM.encode()))
+    name, (first, second) = read_published(path).chosen(None)
+    assert name == "amp-rtx3090"
+    assert first == PublishedNetwork("resnet18", 224, 1024, 127.99, 11.69, 1.82, 2.48)
+    assert second.name == "resnet18.a1_in1k-288-b256"
+    assert list(read_published(path, "RTX 3090").devices) == ["RTX 3090"]

@@ -1,4 +1,4 @@
-"""Operators of networks as kernels, and what is predicted beyond the sizes that were learned."""
+"""Operators of networks as kernels, and predictions beyond the sizes of the training."""
 
 from __future__ import annotations
 
@@ -8,8 +8,14 @@ import pytest
 from nas_core.graph import Graph, GraphError, Graphs
 from nas_core.graph.onnx.operators import CORRECTED, KINDS
 from nas_core.latency.by_graph import KernelSumModel
-from nas_core.latency.by_graph.kernel_sum import log_costs, polynomial_fit, polynomial_of
-from nas_core.latency.by_graph.kernels import NUMBERS, SURROUNDINGS, Kernels
+from nas_core.latency.by_graph.kernel_sum import (
+    NUMBERS,
+    SURROUNDINGS,
+    Kernels,
+    log_costs,
+    polynomial_fit,
+    polynomial_of,
+)
 from tests.latency.by_graph.toy import batched, toy_networks
 
 CONV, RELU, RESHAPE = (CORRECTED.index(name) for name in ("conv", "relu", "reshape"))
@@ -48,38 +54,29 @@ def test_equal_operators_of_a_network_are_one_kernel() -> None:
     assert rows.tolist() == [5, 6, 0, 1, 2, 3] and place.tolist() == [0, 0, 1, 1, 1, 1]
 
 
-def test_kinds_of_convolutions_are_told() -> None:
+def test_kinds_of_convolutions() -> None:
     kernels = Kernels.of(Graphs.of([chain((CONV, DEPTHWISE), (CONV, GROUPED), (CONV, ONE))]))
     assert kernels.numbers[:, -5:].tolist() == [[1, 0, 0, 1, 0], [0, 1, 0, 1, 0], [0, 0, 1, 1, 1]]
     with pytest.raises(GraphError, match=f"operation index {KINDS} in a graph"):
         Kernels.of(Graphs.of([chain((KINDS, ONE))]))
 
 
-def test_beyond_the_training_costs_on_paper_go_on() -> None:
-    data = toy_networks(40)
-    model = KernelSumModel(**SMALL).fit(data)
-    large = [batched(data.graphs[index], 256) for index in range(5)]
-    larger = [batched(data.graphs[index], 1024) for index in range(5)]
-    assert np.all(model.predict(larger) > 1.5 * model.predict(large))
-
-
 def test_the_sum_and_the_whole() -> None:
     data = toy_networks(40)
-    model = KernelSumModel(**SMALL).fit(data)
-    deviation = model.estimate(data.graphs)[1]
-    assert deviation is not None and (deviation > 0).all()
-    parts = [KernelSumModel(**{**SMALL, "share_of_whole": share}).fit(data).estimate(data.graphs) for share in (0, 1)]
-    assert all((spread == 0).all() for _, spread in parts)
-    both = parts[0][0] ** 0.6 * parts[1][0] ** 0.4
-    np.testing.assert_allclose(model.estimate(data.graphs)[0], both, rtol=1e-5)
+    models = [KernelSumModel(**SMALL, share_of_whole=share).fit(data) for share in (0, 1, 0.4)]
+    (sums, no_spread), (whole, _), (both, spread) = (model.estimate(data.graphs) for model in models)
+    assert no_spread is not None and (no_spread == 0).all() and spread is not None and (spread > 0).all()
+    np.testing.assert_allclose(both, sums**0.6 * whole**0.4, rtol=1e-5)
+    large, larger = ([batched(data.graphs[index], batch) for index in range(5)] for batch in (256, 1024))
+    assert np.all(models[2].predict(larger) > 1.5 * models[2].predict(large)), "priced costs go on growing"
 
 
 def test_the_polynomial_of_a_whole_network() -> None:
     data = toy_networks(60)
     costs = log_costs(data.graphs)
-    wanted = 0.3 + costs[:, 0] - 0.1 * costs[:, 3] ** 2
-    scale, weights = polynomial_fit(costs, wanted)
-    found = polynomial_of(costs, scale, weights)
-    assert np.corrcoef(found, wanted)[0, 1] > 0.99 and abs(found - wanted).mean() < 0.1 * wanted.std()
+    target = 0.3 + costs[:, 0] - 0.1 * costs[:, 3] ** 2
+    scale, weights = polynomial_fit(costs, target)
+    fitted = polynomial_of(costs, scale, weights)
+    assert np.corrcoef(fitted, target)[0, 1] > 0.99 and abs(fitted - target).mean() < 0.1 * target.std()
     far = polynomial_of(costs + 100, scale, weights)
     assert np.allclose(far, polynomial_of(costs + 1000, scale, weights)), "it does not bend back"

@@ -1,0 +1,389 @@
+"""Families of image networks: AlexNet, VGG, SqueezeNet, GoogLeNet, RegNet and NAS-Bench-201, with random sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from nas_core.graph.nasbench201 import CHOICES, STATES, nasbench201_ops, nasbench201_string
+from nas_core.latency.by_graph.families.family import (
+    Built,
+    Family,
+    Settings,
+    draw,
+    he_weights,
+    image,
+    resolution,
+    width,
+)
+
+_CLASSES = 1000
+_SHRINK = 4
+"""Ratio of a block's input width to its squeezed vector."""
+
+
+def _sample_alexnet(rng: np.random.Generator) -> Settings:
+    multiplier = rng.uniform(0.5, 1.5)
+    return {
+        "resolution": resolution(rng, 96, 224),
+        "widths": [width(rng, base * multiplier) for base in (64, 192, 384, 256, 256)],
+        "kernels": [draw(rng, (7, 9, 11)), draw(rng, (3, 5, 7)), *(draw(rng, (3, 3, 5)) for _ in range(3))],
+        "hidden": [width(rng, 768, 0.7, 64) for _ in range(2)],
+    }
+
+
+def _build_alexnet(settings: Settings) -> Built:
+    layers: list[nn.Module] = []
+    channels = 3
+    for index, (wide, kernel) in enumerate(zip(settings["widths"], settings["kernels"], strict=True)):
+        layers += [nn.Conv2d(channels, wide, kernel, 1 if index else 4, kernel // 2), nn.ReLU()]
+        if index in (0, 1, 4):
+            layers.append(nn.MaxPool2d(3, 2))
+        channels = wide
+    side = settings["resolution"] // 4
+    for _ in range(3):
+        side = (side - 1) // 2
+    layers += [nn.Flatten(), *_classifier(channels * side**2, settings["hidden"])]
+    return he_weights(nn.Sequential(*layers)), image(settings["resolution"])
+
+
+def _sample_vgg(rng: np.random.Generator) -> Settings:
+    multiplier = rng.uniform(0.2, 0.6)
+    stages: list[dict[str, Any]] = []
+    for base in (64, 128, 256, 512, 512):
+        repeats = int(rng.integers(1, 3 if base < 256 else 4))
+        stages.append(
+            {"width": width(rng, base * multiplier), "kernels": [draw(rng, (3, 3, 3, 5)) for _ in range(repeats)]}
+        )
+    return {
+        "resolution": resolution(rng, 64, 128, 32),
+        "stages": stages,
+        "batch_norm": bool(rng.integers(2)),
+        "hidden": [width(rng, 512, 0.7, 64) for _ in range(2)],
+    }
+
+
+def _build_vgg(settings: Settings) -> Built:
+    layers: list[nn.Module] = []
+    channels = 3
+    for stage in settings["stages"]:
+        for kernel in stage["kernels"]:
+            layers.append(nn.Conv2d(channels, stage["width"], kernel, padding=kernel // 2))
+            if settings["batch_norm"]:
+                layers.append(nn.BatchNorm2d(stage["width"]))
+            layers.append(nn.ReLU())
+            channels = stage["width"]
+        layers.append(nn.MaxPool2d(2, 2))
+    side = settings["resolution"] // 2 ** len(settings["stages"])
+    layers += [nn.Flatten(), *_classifier(channels * side**2, settings["hidden"])]
+    return he_weights(nn.Sequential(*layers)), image(settings["resolution"])
+
+
+def _classifier(features: int, hidden: list[int]) -> list[nn.Module]:
+    layers: list[nn.Module] = []
+    for wide in hidden:
+        layers += [nn.Linear(features, wide), nn.ReLU()]
+        features = wide
+    return [*layers, nn.Linear(features, _CLASSES)]
+
+
+ALEXNET = Family(
+    "alexnet", "five convolutions: widths, kernels 3 to 11, hidden layers", _sample_alexnet, _build_alexnet
+)
+VGG = Family("vgg", "five stages: widths, depths, kernels 3 and 5, batch norm or none", _sample_vgg, _build_vgg)
+
+
+class _Branches(nn.Module):
+    """Outputs of all branches, concatenated along the channels."""
+
+    def __init__(self, *branches: nn.Module) -> None:
+        super().__init__()
+        self.branches = nn.ModuleList(branches)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat([branch(x) for branch in self.branches], 1)
+
+
+def _conv_relu(channels: int, wide: int, kernel: int, stride: int = 1, normed: bool = False) -> nn.Sequential:
+    convolution = nn.Conv2d(channels, wide, kernel, stride, kernel // 2, bias=not normed)
+    return nn.Sequential(convolution, *([nn.BatchNorm2d(wide)] if normed else []), nn.ReLU())
+
+
+def _sample_squeezenet(rng: np.random.Generator) -> Settings:
+    multiplier = rng.uniform(0.6, 1.8)
+    fires: list[dict[str, Any]] = []
+    for stage, base in enumerate((64, 128, 192, 256)):
+        for index in range(int(rng.integers(1, 4))):
+            fires.append(
+                {
+                    "pool": stage in (1, 2) and index == 0,
+                    "squeeze": width(rng, base / 4 * multiplier),
+                    "one": width(rng, base * multiplier),
+                    "three": width(rng, base * multiplier),
+                    "kernel": draw(rng, (3, 3, 3, 5)),
+                }
+            )
+    return {
+        "resolution": resolution(rng, 96, 224),
+        "stem": width(rng, 64 * multiplier),
+        "stem_kernel": draw(rng, (3, 5, 7)),
+        "fires": fires,
+    }
+
+
+def _build_squeezenet(settings: Settings) -> Built:
+    channels = settings["stem"]
+    layers: list[nn.Module] = [_conv_relu(3, channels, settings["stem_kernel"], 2), nn.MaxPool2d(3, 2, ceil_mode=True)]
+    for fire in settings["fires"]:
+        if fire["pool"]:
+            layers.append(nn.MaxPool2d(3, 2, ceil_mode=True))
+        squeezed = fire["squeeze"]
+        layers += [
+            _conv_relu(channels, squeezed, 1),
+            _Branches(_conv_relu(squeezed, fire["one"], 1), _conv_relu(squeezed, fire["three"], fire["kernel"])),
+        ]
+        channels = fire["one"] + fire["three"]
+    layers += [_conv_relu(channels, _CLASSES, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+    return he_weights(nn.Sequential(*layers)), image(settings["resolution"])
+
+
+_INCEPTIONS = (
+    ((64, 96, 128, 16, 32, 32), (128, 128, 192, 32, 96, 64)),
+    (
+        (192, 96, 208, 16, 48, 64),
+        (160, 112, 224, 24, 64, 64),
+        (128, 128, 256, 24, 64, 64),
+        (256, 160, 320, 32, 128, 128),
+    ),
+    ((256, 160, 320, 32, 128, 128), (384, 192, 384, 48, 128, 128)),
+)
+"""Channels at width 1, by stage: the 1x1 branch, the 3x3 branch's reduction and output, those of the 5x5 branch, and
+the pooled branch (Szegedy et al., "Going Deeper with Convolutions", CVPR 2015)."""
+
+
+def _sample_googlenet(rng: np.random.Generator) -> Settings:
+    multiplier = rng.uniform(0.5, 1.3)
+    stages = []
+    for modules in _INCEPTIONS:
+        kept = modules[: int(rng.integers(1, len(modules) + 1))]
+        stages.append([[width(rng, base * multiplier) for base in module] for module in kept])
+    return {
+        "resolution": resolution(rng, 112, 224),
+        "stem": [width(rng, base * multiplier) for base in (64, 64, 192)],
+        "large_kernel": draw(rng, (3, 5, 5)),
+        "stages": stages,
+    }
+
+
+def _inception(channels: int, widths: Sequence[int], large: int) -> _Branches:
+    one, reduce3, three, reduce5, five, pooled = widths
+    return _Branches(
+        _conv_relu(channels, one, 1, normed=True),
+        nn.Sequential(_conv_relu(channels, reduce3, 1, normed=True), _conv_relu(reduce3, three, 3, normed=True)),
+        nn.Sequential(_conv_relu(channels, reduce5, 1, normed=True), _conv_relu(reduce5, five, large, normed=True)),
+        nn.Sequential(nn.MaxPool2d(3, 1, 1), _conv_relu(channels, pooled, 1, normed=True)),
+    )
+
+
+def _build_googlenet(settings: Settings) -> Built:
+    first, second, channels = settings["stem"]
+    layers: list[nn.Module] = [
+        _conv_relu(3, first, 7, 2, True),
+        nn.MaxPool2d(3, 2, ceil_mode=True),
+        _conv_relu(first, second, 1, normed=True),
+        _conv_relu(second, channels, 3, normed=True),
+    ]
+    for modules in settings["stages"]:
+        layers.append(nn.MaxPool2d(3, 2, ceil_mode=True))
+        for widths in modules:
+            layers.append(_inception(channels, widths, settings["large_kernel"]))
+            channels = widths[0] + widths[2] + widths[4] + widths[5]
+    layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, _CLASSES)]
+    return he_weights(nn.Sequential(*layers)), image(settings["resolution"])
+
+
+SQUEEZENET = Family(
+    "squeezenet", "fire modules: number, widths, kernels 3 and 5", _sample_squeezenet, _build_squeezenet
+)
+GOOGLENET = Family("googlenet", "inception modules: number, width of every branch", _sample_googlenet, _build_googlenet)
+
+
+class _Bottleneck(nn.Module):
+    """RegNet's X or Y block (Radosavovic et al., "Designing Network Design Spaces", CVPR 2020)."""
+
+    def __init__(self, channels: int, wide: int, inner: int, groups: int, stride: int, squeeze: bool) -> None:
+        super().__init__()
+        self.body = nn.Sequential(
+            _conv_norm(channels, inner, 1),
+            nn.ReLU(),
+            _conv_norm(inner, inner, 3, stride, groups),
+            nn.ReLU(),
+            *([_Squeeze(inner, max(8, channels // _SHRINK))] if squeeze else []),
+            _conv_norm(inner, wide, 1),
+        )
+        same = channels == wide and stride == 1
+        self.shortcut = nn.Identity() if same else _conv_norm(channels, wide, 1, stride)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.relu(self.shortcut(x) + self.body(x))
+
+
+class _Squeeze(nn.Module):
+    """Squeeze-and-excitation of channels (Hu et al., "Squeeze-and-Excitation Networks", CVPR 2018)."""
+
+    def __init__(self, channels: int, narrow: int) -> None:
+        super().__init__()
+        self.weights = nn.Sequential(
+            nn.AdaptiveAvgPool2d(1),
+            nn.Conv2d(channels, narrow, 1),
+            nn.ReLU(),
+            nn.Conv2d(narrow, channels, 1),
+            nn.Sigmoid(),
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        weighted: Tensor = x * self.weights(x)
+        return weighted
+
+
+def _conv_norm(channels: int, wide: int, kernel: int, stride: int = 1, groups: int = 1) -> nn.Sequential:
+    convolution = nn.Conv2d(channels, wide, kernel, stride, kernel // 2, groups=groups, bias=False)
+    return nn.Sequential(convolution, nn.BatchNorm2d(wide))
+
+
+def _sample_regnet(rng: np.random.Generator) -> Settings:
+    per_group = draw(rng, (4, 8, 8, 16, 24, 32, 64))
+    factor = draw(rng, (1.0, 1.0, 0.5))
+    first, growth = rng.uniform(24, 72), rng.uniform(1.6, 2.4)
+    stages = []
+    for stage, most in enumerate((2, 4, 7, 3)):
+        groups = max(1, round(first * growth**stage * factor / per_group))
+        inner = groups * per_group
+        stages.append(
+            {"depth": int(rng.integers(1, most + 1)), "width": round(inner / factor), "inner": inner, "groups": groups}
+        )
+    return {
+        "resolution": resolution(rng, 96, 256, 32),
+        "stem": draw(rng, (16, 24, 32, 64)),
+        "squeeze": bool(rng.integers(2)),
+        "stages": stages,
+    }
+
+
+def _build_regnet(settings: Settings) -> Built:
+    channels = settings["stem"]
+    layers: list[nn.Module] = [_conv_norm(3, channels, 3, 2), nn.ReLU()]
+    for stage in settings["stages"]:
+        for block in range(stage["depth"]):
+            stride = 1 if block else 2
+            layers.append(
+                _Bottleneck(channels, stage["width"], stage["inner"], stage["groups"], stride, settings["squeeze"])
+            )
+            channels = stage["width"]
+    layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, _CLASSES)]
+    return he_weights(nn.Sequential(*layers)), image(settings["resolution"])
+
+
+REGNET = Family(
+    "regnet",
+    "RegNet- and ResNeXt-like bottlenecks: widths, depths, groups, squeeze-and-excitation",
+    _sample_regnet,
+    _build_regnet,
+)
+
+
+class _Cell(nn.Module):
+    """Four states, each the sum of its edges' operations; ``none`` is computed only if a state has no other edge."""
+
+    def __init__(self, channels: int, ops: tuple[int, ...]) -> None:
+        super().__init__()
+        self.edges = [(begin, end, CHOICES[op]) for (begin, end), op in zip(STATES, ops, strict=True)]
+        self.operations = nn.ModuleList(_operation(name, channels) for _, _, name in self.edges)
+
+    def forward(self, x: Tensor) -> Tensor:
+        states = [x]
+        for state in range(1, 4):
+            terms = [
+                operation(states[begin])
+                for (begin, end, name), operation in zip(self.edges, self.operations, strict=True)
+                if end == state and name != "none"
+            ]
+            total = terms[0] if terms else x * 0.0
+            for term in terms[1:]:
+                total = total + term
+            states.append(total)
+        return states[-1]
+
+
+class _Reduction(nn.Module):
+    """Residual block that halves the resolution."""
+
+    def __init__(self, channels: int, wide: int) -> None:
+        super().__init__()
+        self.body = nn.Sequential(_relu_conv(channels, wide, 3, 2), _relu_conv(wide, wide, 3))
+        self.short = nn.Sequential(nn.AvgPool2d(2, 2), nn.Conv2d(channels, wide, 1, bias=False))
+
+    def forward(self, x: Tensor) -> Tensor:
+        total: Tensor = self.short(x) + self.body(x)
+        return total
+
+
+def _relu_conv(channels: int, wide: int, kernel: int, stride: int = 1) -> nn.Sequential:
+    convolution = nn.Conv2d(channels, wide, kernel, stride, kernel // 2, bias=False)
+    return nn.Sequential(nn.ReLU(), convolution, nn.BatchNorm2d(wide))
+
+
+def _operation(name: str, channels: int) -> nn.Module:
+    if name.startswith("nor_conv"):
+        return _relu_conv(channels, channels, int(name[-1]))
+    if name == "avg_pool_3x3":
+        return nn.AvgPool2d(3, 1, 1, count_include_pad=False)
+    return nn.Identity()
+
+
+def _sample_nasbench201(rng: np.random.Generator) -> Settings:
+    """Draw a cell whose output depends on its input; one in 40 does not."""
+    for _ in range(50):
+        ops = [int(op) for op in rng.integers(len(CHOICES), size=len(STATES))]
+        if _reaches(ops):
+            break
+    return {
+        "resolution": resolution(rng, 32, 64, 8),
+        "cell": nasbench201_string(ops),
+        "cells": 5,
+        "widths": [width(rng, base * draw(rng, (1.0, 1.5, 2.0, 3.0)), 0.2) for base in (16, 32, 64)],
+    }
+
+
+def _reaches(ops: list[int]) -> bool:
+    reached = {0}
+    for (begin, end), op in zip(STATES, ops, strict=True):
+        if begin in reached and CHOICES[op] != "none":
+            reached.add(end)
+    return 3 in reached
+
+
+def _build_nasbench201(settings: Settings) -> Built:
+    ops = nasbench201_ops(settings["cell"])
+    channels = settings["widths"][0]
+    layers: list[nn.Module] = [nn.Conv2d(3, channels, 3, padding=1, bias=False), nn.BatchNorm2d(channels)]
+    for stage, wide in enumerate(settings["widths"]):
+        if stage:
+            layers.append(_Reduction(channels, wide))
+        layers += [_Cell(wide, ops) for _ in range(settings["cells"])]
+        channels = wide
+    layers += [nn.BatchNorm2d(channels), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+    layers.append(nn.Linear(channels, 10))
+    return he_weights(nn.Sequential(*layers)), image(settings["resolution"])
+
+
+NASBENCH201 = Family(
+    "nasbench201",
+    "NAS-Bench-201: any cell, five times in each of three stages; widths",
+    _sample_nasbench201,
+    _build_nasbench201,
+)

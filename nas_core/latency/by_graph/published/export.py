@@ -1,0 +1,323 @@
+"""Graphs of published networks of any size: networks whose weights take no memory, and their ONNX files.
+
+On torch's meta device positions and shapes, which are ordinary tensors, could not join parameters in an operation.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import itertools
+import os
+import resource
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from nas_core.errors import ConfigError, NasExtError
+from nas_core.files import write_atomic
+from nas_core.graph import GraphError
+from nas_core.graph.onnx import OnnxNetwork, read_onnx
+from nas_core.latency.by_graph.dataset.export import ABSENT, OPSET, input_names, without_weights
+from nas_core.optional import require
+
+ABSENT_FAMILY = "absent"
+"""Family of networks that the source lacks."""
+_SAME_PARAMS, _ROUNDED_M = 0.01, 0.011
+"""Tolerances of parameters, relative and in millions, since the published ones are rounded."""
+_WAYS = ((True, True), (True, False), (False, True), (False, False))
+"""Ways to export: for any batch or for one, with constants folded or not. They cannot be folded if a shape follows from
+that of a weight, as of weights that are standardised in each pass."""
+_TILL_KILLED = 3
+"""Multiple of the time limit after which a network that cannot be interrupted ends its process."""
+_NO_MEMORY = ("can't allocate memory", "not enough memory", "bad_alloc", "Cannot allocate memory")
+_VALUE, _STEP = 1e-2, 1e-6
+"""Value of all elements of the first parameter, and the step to the next one's: the exporter would merge equal ones."""
+_BATCH, _ANY, _OUTPUT = "batch", "any", "output"
+"""Name of the batch dimension and of its entry in the file; its value; name of the first output."""
+
+
+class NamedNetwork(NamedTuple):
+    """Network of a source."""
+
+    family: str
+    """Module of its code."""
+    make: Callable[[float | None], tuple[nn.Module, tuple[Tensor, ...]]]
+    """Builds it in evaluation mode with inputs of batch 1; of several forms, the one with about so many million
+    parameters."""
+
+
+def exporting(
+    build: Callable[[str, int], NamedNetwork | None],
+    folder: str,
+    most_seconds: float,
+    most_memory_gb: float | None,
+    max_nodes: int,
+) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """Return a function that writes the ONNX file of one item to a folder.
+
+    An item has ``name, model, img_size, batch_size`` and may have ``params_m`` and ``graph``, an ONNX file for another
+    batch. A result has ``family`` and either ``error`` or the costs in a row of :class:`NetworkSet`.
+
+    Args:
+        build: name of a model and image size -> the network, or None.
+        folder: folder of the ONNX files.
+        most_seconds: limit for one network.
+        most_memory_gb: limit of this process; None: no limit.
+        max_nodes: limit of a graph.
+    """
+    if most_memory_gb is not None:
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        limit = int(most_memory_gb * 2**30)
+        resource.setrlimit(resource.RLIMIT_DATA, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
+
+    def export(item: Mapping[str, Any]) -> dict[str, Any]:
+        network = build(item["model"], item["img_size"])
+        if network is None:
+            return {"family": ABSENT_FAMILY, "error": f"there is no model {item['model']!r}"}
+        try:
+            with _limited(most_seconds):
+                return {"family": network.family, **_costs(network, item, Path(folder), max_nodes)}
+        except Exception as error:  # a network and the exporter may raise anything
+            return {"family": network.family, "error": _reason(error, most_memory_gb)}
+
+    return export
+
+
+def _costs(network: NamedNetwork, item: Mapping[str, Any], folder: Path, max_nodes: int) -> dict[str, Any]:
+    start = time.perf_counter()
+    content, read = _rebatched(item) or _exported(network, item)
+    if len(read.graph) > max_nodes:
+        raise NasExtError(f"its graph has {len(read.graph)} nodes, more than max_nodes = {max_nodes}")
+    write_atomic(folder / f"{item['name']}.onnx", content)
+    return {
+        "seconds": time.perf_counter() - start,
+        "nodes": len(read.graph),
+        "flops_g": read.flops_g,
+        "params_m": read.params_m,
+        "access_m": read.access_m,
+        "unknown": dict(read.unknown),
+    }
+
+
+def _rebatched(item: Mapping[str, Any]) -> tuple[bytes, OnnxNetwork] | None:
+    if not item.get("graph"):
+        return None
+    try:
+        content = of_batch(Path(item["graph"]).read_bytes(), item["batch_size"])
+        return None if content is None else (content, read_onnx(content, warn=False))
+    except (OSError, GraphError, require("google.protobuf.message", "reading ONNX files", "onnx").DecodeError):
+        return None  # removed or damaged: build the network itself
+
+
+def _exported(named: NamedNetwork, item: Mapping[str, Any]) -> tuple[bytes, OnnxNetwork]:
+    published, batch = item.get("params_m"), item["batch_size"]
+    with without_storage():
+        network, inputs = named.make(published)
+    here = sum(param.numel() for param in network.parameters()) / 1e6
+    if published is not None and abs(here - published) > max(_SAME_PARAMS * published, _ROUNDED_M):
+        raise NasExtError(
+            f"it has {here:.2f} M parameters here, {published:g} M where it was measured: another network of that name"
+        )
+    failures: list[Exception] = []
+    for any_batch, folding in _WAYS if batch == 1 else _WAYS[:2]:
+        try:
+            with _quiet():
+                content = exported_without_weights(network, inputs, batch, folding, any_batch)
+                return content, read_onnx(content, warn=False)
+        except (GraphError, torch.onnx.errors.SymbolicValueError) as error:
+            failures.append(error)
+    raise failures[-1]
+
+
+def _reason(error: Exception, most_memory_gb: float | None) -> str:
+    text = " ".join(str(error).split())
+    if isinstance(error, MemoryError) or any(words in text for words in _NO_MEMORY):
+        limit = "there is" if most_memory_gb is None else f"{most_memory_gb:g} GB"
+        return f"it takes more memory than {limit}"
+    return text[:300] if isinstance(error, NasExtError) else f"{type(error).__name__}: {text[:300]}"
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    stdout, null = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    try:
+        yield
+    finally:
+        os.dup2(stdout, 1)
+        os.close(stdout)
+        os.close(null)
+
+
+@contextlib.contextmanager
+def _limited(seconds: float) -> Iterator[None]:
+
+    def stop(number: int, frame: object) -> None:
+        raise NasExtError(f"it takes longer than {seconds:g} s")
+
+    end = threading.Timer(_TILL_KILLED * seconds, os._exit, (1,))
+    end.daemon = True
+    before = signal.signal(signal.SIGALRM, stop)
+    end.start()
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        end.cancel()
+
+
+@contextmanager
+def without_storage() -> Iterator[None]:
+    """Share one number among all elements of each parameter that is made in the block; writes to it have no effect."""
+    register, numbers = nn.Module.register_parameter, itertools.count()
+
+    def registered(module: nn.Module, name: str, param: nn.Parameter | None) -> None:
+        if param is not None and param.is_floating_point() and not isinstance(param, nn.UninitializedParameter):
+            value = torch.full((), _VALUE + _STEP * next(numbers), dtype=param.dtype, device=param.device)
+            param = nn.Parameter(value.expand(param.shape), requires_grad=False)
+        register(module, name, param)
+
+    nn.Module.register_parameter = registered  # type: ignore[method-assign, assignment]
+    try:
+        with _Unwritten():
+            yield
+    finally:
+        nn.Module.register_parameter = register  # type: ignore[method-assign]
+
+
+class _Unwritten(TorchFunctionMode):
+    """Skips writes to tensors whose elements share memory."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        name, named = getattr(func, "__name__", ""), dict(kwargs or {})
+        target = args[0] if args else named.get("tensor")
+        writes = name == "__setitem__" or (name.endswith("_") and not name.endswith("__"))
+        if writes and isinstance(target, Tensor) and _shares_memory(target):
+            return target
+        return func(*args, **named)
+
+
+def _shares_memory(tensor: Tensor) -> bool:
+    if tensor.layout != torch.strided:
+        return False
+    return any(size > 1 and stride == 0 for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+
+
+def exported_without_weights(
+    network: nn.Module, inputs: Sequence[Tensor], batch: int = 1, folding: bool = True, any_batch: bool = True
+) -> bytes:
+    """Export a network without its weights, for any batch from a pass of one input.
+
+    Nodes, shapes and costs are those of ``without_weights(exported(network, inputs))``.
+
+    Args:
+        network: in evaluation mode.
+        inputs: of batch 1.
+        batch: first dimension of each input in the file.
+        folding: compute constants, and fuse normalisations into convolutions.
+        any_batch: trace for any batch, which some networks do not allow.
+
+    Raises:
+        ConfigError: ``batch`` is above 1 without ``any_batch``.
+    """
+    if batch > 1 and not any_batch:
+        raise ConfigError(f"batch {batch} without any_batch: one pass of one is traced; leave any_batch on")
+    onnx = require("onnx", "exporting networks", "onnx")
+    names = input_names(len(inputs))
+    model = onnx.ModelProto.FromString(without_weights(_traced(network, inputs, names, folding, any_batch)))
+    _weights_elsewhere(model.graph, set(names), onnx)
+    if any_batch:
+        model.metadata_props.add(key=_BATCH, value=_ANY)
+        _without_following(model.graph)
+        _set_batch(model.graph, batch)
+    content: bytes = model.SerializeToString()
+    return content
+
+
+def of_batch(content: bytes, batch: int) -> bytes | None:
+    """Change the batch of a file of :func:`exported_without_weights`; return None if it allows only its own."""
+    model = require("onnx", "changing the batch of networks", "onnx").ModelProto.FromString(content)
+    if (_BATCH, _ANY) not in [(entry.key, entry.value) for entry in model.metadata_props]:
+        return None
+    _set_batch(model.graph, batch)
+    changed: bytes = model.SerializeToString()
+    return changed
+
+
+def _traced(network: nn.Module, inputs: Sequence[Tensor], names: list[str], folding: bool, any_batch: bool) -> bytes:
+    file = io.BytesIO()
+    open_axes = {"dynamic_axes": {name: {0: _BATCH} for name in (*names, _OUTPUT)}} if any_batch else {}
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")  # that the exporter is the older one, and that sizes become constants
+        torch.onnx.export(
+            _OnlyInputs(network),
+            tuple(inputs),
+            file,  # type: ignore[arg-type]  # unknown to the signature
+            dynamo=False,
+            export_params=False,
+            do_constant_folding=folding,
+            opset_version=OPSET,
+            input_names=names,
+            output_names=[_OUTPUT],
+            **open_axes,  # type: ignore[arg-type]
+        )
+    return file.getvalue()
+
+
+class _OnlyInputs(nn.Module):
+    """Hides other arguments from the exporter, which makes tensors of their defaults, such as ``causal=False``."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, *inputs: Tensor) -> Any:
+        return self.network(*inputs)
+
+
+def _weights_elsewhere(graph: Any, inputs: set[str], onnx: Any) -> None:
+    kept = [value for value in graph.input if value.name in inputs]
+    for value in graph.input:
+        if value.name not in inputs:
+            kind = value.type.tensor_type
+            sizes = [dimension.dim_value for dimension in kind.shape.dim]
+            tensor = graph.initializer.add(name=value.name, data_type=kind.elem_type, dims=sizes)
+            tensor.data_location = onnx.TensorProto.EXTERNAL
+            tensor.external_data.add(key="location", value=ABSENT)
+    del graph.input[:]
+    graph.input.extend(kept)
+
+
+def _without_following(graph: Any) -> None:
+    """Remove the shapes of values that depend on the inputs; a reader infers them."""
+    following = {value.name for value in graph.input}
+    for node in graph.node:
+        if not following.isdisjoint(node.input):
+            following.update(node.output)
+    kept = [value for value in graph.value_info if value.name not in following]
+    del graph.value_info[:]
+    graph.value_info.extend(kept)
+
+
+def _set_batch(graph: Any, batch: int) -> None:
+    for value in (*graph.input, *(value for value in graph.output if value.name == _OUTPUT)):
+        if value.type.tensor_type.shape.dim:
+            value.type.tensor_type.shape.dim[0].dim_value = batch
+    for value in graph.output:
+        for dimension in value.type.tensor_type.shape.dim:
+            if dimension.dim_param == _BATCH:
+                dimension.dim_value = batch

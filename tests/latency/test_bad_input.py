@@ -1,0 +1,308 @@
+"""Bad input of every kind: the type of the error, one line, and the value in it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from nas_core.errors import ArchitectureError, ConfigError, DataError, NasExtError, SpaceError, UnknownChoiceError
+from nas_core.graph import GraphError
+from nas_core.latency import (
+    LATENCY_MODELS,
+    TimingConfig,
+    latency_model,
+    load_latency_model,
+    measure,
+    parsed_model_settings,
+)
+from nas_core.latency.by_genes import (
+    LatencyData,
+    LatencyDataset,
+    LinearModel,
+    MLPConfig,
+    fit,
+    judge,
+    load_latency_data,
+    planned_architectures,
+    read_hat_table,
+)
+from nas_core.latency.by_genes.dataset import COLUMNS
+from nas_core.latency.by_graph import CountsModel, EnsembleModel, NetworkLatencies, predict_networks, read_nnlqp
+from nas_core.latency.by_graph.data import family_quality
+from nas_core.latency.by_graph.dataset import NetworkSet, NetworkSetConfig, collect_networks, planned_networks
+from nas_core.latency.by_graph.dataset.runtimes import RUNTIMES, check_runtimes
+from nas_core.latency.by_graph.families import chosen_families
+from nas_core.latency.by_graph.load import load_networks
+from nas_core.latency.by_graph.predict import read_module
+from nas_core.latency.by_graph.published import read_published
+from nas_core.models import OnePassWorkload
+from nas_core.predictor.artifact import write_artifact
+from nas_core.space import Choice, SearchSpace, get_space
+from tests.latency.by_graph.dataset.tiny import ONE, TIMING
+from tests.latency.by_graph.networks import data
+from tests.latency.by_graph.toy import toy_networks
+
+SPACE, WMT = get_space("hat_small"), get_space("hat_wmt14_en_de")
+TINY = SearchSpace("tiny", [Choice.make("size", [1, 2, 3])])
+ROWS = SPACE.sample_rows(np.random.default_rng(0), 60)
+MS = np.linspace(1, 2, 60)
+HEADER = '{"format": "nas-ext/network-latencies", "version": 1'
+JSONL = "dataset.jsonl"
+TABLE = "device,model,img_size,batch_size,step_ms,param_count_m,gmacs,macts"
+"""Columns of a table of published latencies."""
+
+
+def check(call: Callable[[], object], error: type[NasExtError], value: str) -> None:
+    with pytest.raises(error) as caught:
+        call()
+    assert value in str(caught.value) and "\n" not in str(caught.value)
+
+
+def spoilt(value: float) -> np.ndarray:
+    return np.where(np.arange(60) == 6, value, MS)
+
+
+def measurements(space: SearchSpace = SPACE, count: int = 12, source: str = "rows") -> LatencyData:
+    rows = space.sample_rows(np.random.default_rng(0), count)
+    inputs = rows if source == "rows" else space.encode_rows(rows, "summary")
+    return LatencyData(space, source, inputs, np.linspace(1, 2, count), np.arange(count, dtype=float), True)
+
+
+class Fixed:
+    """A workload that cannot be converted."""
+
+    modules = ()
+    parts = {"all": lambda: None}  # noqa: RUF012
+
+
+class Odd(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        raise RuntimeError("first line\nsecond line")
+
+
+def training() -> OnePassWorkload:
+    workload = OnePassWorkload(nn.Sequential(nn.Linear(1, 1), nn.Dropout()), [torch.ones(1)])
+    workload.modules[0][1].train()  # type: ignore[index]  # a submodule is enough
+    return workload
+
+
+CALLS: list[tuple[Callable[[], object], type[NasExtError], str]] = [
+    (lambda: TimingConfig(repeats=0), ConfigError, "repeats is 0"),
+    (lambda: TimingConfig(repeats=2.5), ConfigError, "repeats is 2.5"),  # type: ignore[arg-type]
+    (lambda: TimingConfig(warmup="2"), ConfigError, "warmup is '2'"),  # type: ignore[arg-type]
+    (lambda: TimingConfig(trim=0.5), ConfigError, "trim is 0.5"),
+    (lambda: TimingConfig(device="abacus"), ConfigError, "device 'abacus'"),
+    (lambda: TimingConfig(clock="sundial"), UnknownChoiceError, "sundial"),
+    (lambda: TimingConfig(precision="fp8"), UnknownChoiceError, "fp8"),
+    (lambda: TimingConfig(clock="cpu", threads=2), ConfigError, "2 threads"),
+    (lambda: TimingConfig(clock="cpu", device="cuda"), ConfigError, "on cuda"),
+    (lambda: TimingConfig(clock="device"), ConfigError, "clock by events"),
+    (lambda: TimingConfig(cuda_graphs=True), ConfigError, "cuda_graphs"),
+    (lambda: TimingConfig(precision="tf32"), ConfigError, "tf32"),
+    (lambda: measure(Fixed(), Fixed(), TimingConfig(precision="bf16")), ConfigError, "bf16"),
+    (lambda: measure(Fixed(), training(), TimingConfig()), ConfigError, "Dropout"),
+    (lambda: latency_model("linera", "genes"), UnknownChoiceError, "'linera'"),
+    (lambda: latency_model("counts", "genes"), ConfigError, "'counts' is one by graph"),
+    (lambda: latency_model("mlp", "graph"), ConfigError, "'mlp' is one by genes"),
+    (lambda: LATENCY_MODELS.register("counts", type("Other", (CountsModel,), {})), ConfigError, "'counts'"),
+    (lambda: parsed_model_settings("linear", ["rounds=1"]), ConfigError, "rounds"),
+    (lambda: parsed_model_settings("counts", ["shrinkage"]), ConfigError, "'shrinkage'"),
+    (lambda: MLPConfig(layers=0), ConfigError, "layers is 0"),
+    (lambda: MLPConfig(lr=float("inf")), ConfigError, "lr is inf"),
+    (lambda: EnsembleModel(epochs=-1), ConfigError, "epochs of the ensemble is -1"),
+    (lambda: planned_architectures(TINY, 4, 0), ConfigError, "4 were asked for"),
+    (lambda: planned_architectures(TINY, 0, 0), ConfigError, "0 samples"),
+    (lambda: LinearModel(SPACE).fit(ROWS[:4], MS[:4]), DataError, "got 4 measurements"),
+    (lambda: LinearModel(SPACE).fit(ROWS, spoilt(np.nan)), DataError, "measurement 7 is nan"),
+    (lambda: LinearModel(SPACE).fit(ROWS, spoilt(-1)), DataError, "measurement 7 is -1.0"),
+    (lambda: LinearModel(SPACE).fit(ROWS[:, 1:], MS), DataError, str(ROWS[:, 1:].shape)),
+    (lambda: LinearModel(SPACE).fit(ROWS, MS).predict(WMT.largest()), ArchitectureError, "128"),
+    (lambda: fit(measurements(), lambda: LinearModel(SPACE)), DataError, "got 12 measurements"),
+    (lambda: fit(measurements(), lambda: LinearModel(SPACE), holdout=1.5), ConfigError, "holdout is 1.5"),
+    (lambda: fit(measurements(), lambda: LinearModel(SPACE), drift="maybe"), UnknownChoiceError, "maybe"),
+    (lambda: judge(LinearModel(SPACE).fit(ROWS, MS), measurements(WMT)), SpaceError, "'hat_wmt14_en_de'"),
+    (lambda: judge(LinearModel(SPACE).fit(ROWS, MS), measurements(source="summary")), DataError, "averages"),
+    (lambda: data().out_of_domain("q"), UnknownChoiceError, "'q'"),
+    (lambda: data("aaa", "001").out_of_domain("a"), DataError, "'a'"),
+    (lambda: data(held_out="000000").in_domain(), DataError, "0 of 6"),
+    (lambda: data().take(np.zeros(6, np.bool_)), DataError, "without networks"),
+    (lambda: family_quality([1, 2], [1, 2, 3], list("abb")), DataError, "(2,)"),
+    (lambda: planned_networks([ONE], 0, 0), ConfigError, "0 networks"),
+    (lambda: NetworkSetConfig(visits=0), ConfigError, "visits is 0"),
+    (lambda: NetworkSetConfig(most_ms=0), ConfigError, "most_ms is 0"),
+    (lambda: check_runtimes(("onxruntime",), TIMING), UnknownChoiceError, "onxruntime"),
+    (lambda: check_runtimes(("torch", "torch"), TIMING), ConfigError, "['torch', 'torch']"),
+    (lambda: check_runtimes(RUNTIMES, TimingConfig(precision="bf16")), ConfigError, "bf16"),
+    (lambda: check_runtimes(RUNTIMES, TimingConfig(device="cuda", clock="device")), ConfigError, "clock device"),
+    (lambda: chosen_families(""), ConfigError, "no family"),
+    (lambda: chosen_families("vgg,vgg"), ConfigError, "vgg, vgg"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "value"), CALLS, ids=[value for _, _, value in CALLS])
+def test_calls(call: Callable[[], object], error: type[NasExtError], value: str) -> None:
+    check(call, error, value)
+
+
+HAT = "\n".join([",".join(COLUMNS), ",".join(["1"] * len(COLUMNS))])
+DATASET = '{"format": "nas-ext/latency-data", "version": 1'
+TEXTS: list[tuple[Callable[[Path], object], str, str, str]] = [
+    (load_latency_data, "lat.jsonl", "", "is empty"),
+    (load_latency_data, "lat.jsonl", '{"format": "other"}\n', "'other'"),
+    (load_latency_data, "lat.jsonl", '{"format": "nas-ext/latency-data", "version": 9}\n', "version 9"),
+    (load_latency_data, "lat.jsonl", DATASET + "}\n", "'settings'"),
+    (load_latency_data, "lat.jsonl", DATASET + ', "settings": {"timing": "wall"}, "machine": {}}\n', "timing"),
+    (load_latency_data, "lat.jsonl", "not json\n", "line 1"),
+    (load_latency_data, "lat.txt", "", "lat.txt"),
+    (load_latency_data, "none.jsonl/x.jsonl", "", "not found"),
+    (read_hat_table, "t.csv", HAT.replace("latency_mean_decoder", "latency"), "'latency_mean_decoder'"),
+    (read_hat_table, "t.csv", HAT.replace("\n1", "\nnan"), "row 1: encoder_embed_dim"),
+    (read_hat_table, "t.csv", HAT.replace("\n1", "\nwide"), "'wide'"),
+    (read_hat_table, "t.csv", HAT + "\n1,2", "t.csv"),
+    (read_hat_table, "t.csv", "", "t.csv"),
+    (read_hat_table, "x.npz", "nonsense", "x.npz"),
+    (load_latency_model, "model.json", "[]", "no latency model"),
+    (load_latency_model, "model.json", '{"format": "other"}', "no latency model"),
+    (load_latency_model, "model.json", '{"format": "nas-ext/latency-model", "version": 99}', "version 99"),
+    (load_latency_model, "model.npz", "PK nonsense", "damaged"),
+    (load_latency_model, "model.safetensors", "hello", "no whole safetensors"),
+    (NetworkLatencies.load, "set.npz", "PK nonsense", "set.npz"),
+    (lambda path: load_networks(path.parent), "other.txt", "", "holds no networks"),
+    (lambda path: read_nnlqp(path.parent), "gt.txt", "\n \n", "is empty"),
+    (lambda path: read_nnlqp(path.parent), "gt.txt", "1 a.onnx 1 0.5\n", "'1 a.onnx 1 0.5'"),
+    (lambda path: read_nnlqp(path.parent), "gt.txt", "1 a.onnx 1 0.5 f 1\n2 b.onnx one 0.5 f 1\n", "batch 'one'"),
+    (lambda path: read_nnlqp(path.parent), "gt.txt", "1 a.onnx 1 nan f 1\n", "latency 'nan'"),
+    (lambda path: read_nnlqp(path.parent), "gt.txt", "1 a.onnx 1 2 f 1 validation\n", "validation"),
+    (lambda path: read_nnlqp(path), "gt.txt", "", "is no folder"),
+    (lambda path: NetworkSet.read(path.parent), JSONL, "", "is empty"),
+    (lambda path: NetworkSet.read(path.parent), JSONL, '{"format": "nas-ext/latency-data"}\n', "nas-ext/latency-data"),
+    (lambda path: NetworkSet.read(path.parent), JSONL, HEADER.replace("1", "99") + "}\n", "version 99"),
+    (lambda path: NetworkSet.read(path.parent), JSONL, HEADER + ', "settings": {}, "machine": {}}\n', "'reference_ms'"),
+    (lambda path: NetworkSet.read(path.parent), JSONL, "no json\n{}\n", "line 1"),
+    (read_published, "t.csv", "", "t.csv"),
+    (read_published, "t.csv", "model,img_size,batch_size\nnet,224,1\n", "step_ms or infer_step_time"),
+    (read_published, "t.csv", TABLE, "no measurement"),
+    (read_published, "t.csv", TABLE + "\ni7,net,224,1,fast,1,1,1", "line 2: step_ms is 'fast'"),
+    (read_published, "t.csv", TABLE + "\ni7,net,224,0,1,1,1,1", "batch_size is '0'"),
+    (read_published, "t.csv", TABLE + "\ni7,net,22.5,1,1,1,1,1", "img_size is 22.5"),
+    (read_published, "t.csv", TABLE + "\ni7,net,224,1,1,many,1,1", "param_count_m is 'many'"),
+    (read_published, "t.csv", TABLE + "\ni7,net,224", "batch_size is ''"),
+    (read_published, "t.csv", TABLE + "\ni7,../net,224,1,1,1,1,1", "'../net'"),
+    (read_published, "t.csv", TABLE + "\n,net,224,1,1,1,1,1", "line 2: no device"),
+    (read_published, "t.csv", TABLE + "\ni7,net,224,1,1,1,1,1\ni7,net,224,1,2,1,1,1", "line 3: net at 224 pixels"),
+]
+
+
+@pytest.mark.parametrize(("read", "name", "content", "value"), TEXTS)
+def test_files(read: Callable[[Path], object], name: str, content: str, value: str, tmp_path: Path) -> None:
+    if value != "not found":
+        (tmp_path / name).write_text(content)
+    check(lambda: read(tmp_path / name), DataError, value)
+
+
+def changed(path: Path, line: int, changes: dict[str, Any]) -> Path:
+    """Change values in one line of a JSON Lines file."""
+    lines = [json.loads(text) for text in path.read_text().splitlines()]
+    lines[line] |= changes
+    path.write_text("".join(json.dumps(record) + "\n" for record in lines))
+    return path
+
+
+@pytest.mark.parametrize("value", [0, -1, True, "2", float("nan"), float("inf"), None])
+def test_times_in_journals(value: object, tmp_path: Path) -> None:
+    genes = tmp_path / "lat.jsonl"
+    LatencyDataset.begin(genes, SPACE, {}, {}, 1.0)
+    check(lambda: load_latency_data(genes), DataError, "no measurement yet")
+    genes.write_text(genes.read_text() + '{"reference_ms": 1.0, "latency_ms": 1.0, "genes": {}}\n')
+    check(lambda: LatencyDataset.read(changed(genes, 1, {"latency_ms": value})), DataError, "line 2: latency_ms")
+    check(lambda: LatencyDataset.read(changed(genes, 0, {"reference_ms": value})), DataError, "garbles reference_ms")
+    NetworkSet.begin(tmp_path, {}, {}, {"torch": 1.0})
+    row = {"name": "a", "family": "f", "settings": {}, "measured": {"torch": {"corrected_ms": value}}}
+    networks = tmp_path / JSONL
+    networks.write_text(networks.read_text() + json.dumps(row) + "\n")
+    check(lambda: NetworkSet.read(tmp_path), DataError, "line 2: corrected_ms in torch")
+    changed(networks, 1, {"name": 3})
+    check(lambda: NetworkSet.read(tmp_path), DataError, "line 2 lacks name")
+
+
+def test_runtimes_of_a_folder(tmp_path: Path) -> None:
+    dataset = NetworkSet.begin(tmp_path, {}, {}, {"torch": 1.0})
+    check(lambda: load_networks(tmp_path, "tensorrt"), ConfigError, "'tensorrt'")
+    dataset.append({"name": "a", "family": "f", "settings": {}, "error": "broken"})
+    check(lambda: load_networks(tmp_path, "torch"), DataError, "no measured network among 1")
+    dataset.append({"name": "a", "family": "f", "settings": {"width": 3}, "error": "broken"})
+    check(lambda: load_networks(tmp_path, "torch"), DataError, "a is another network than before")
+    (tmp_path / "file").write_text("")
+    check(lambda: collect_networks(tmp_path / "file" / "set", [ONE], 1, TIMING), NasExtError, "file")
+
+
+def test_models(tmp_path: Path) -> None:
+    genes, graph, other = tmp_path / "m.json", tmp_path / "m.safetensors", tmp_path / "o.safetensors"
+    LinearModel(SPACE).fit(ROWS, MS).save(genes)
+    CountsModel().fit(toy_networks(12)).save(graph)
+    check(lambda: load_latency_model(graph, "genes"), DataError, "'counts', which reads graphs")
+    check(lambda: load_latency_model(genes, "graph"), DataError, "'linear', which reads genes")
+    check(lambda: load_latency_model(tmp_path / "absent.json", "genes"), DataError, "absent.json")
+    check(lambda: load_latency_model(genes, "genes", WMT), SpaceError, "'hat_wmt14_en_de'")
+    content = json.loads(genes.read_text())
+    for info in ({"settings": None}, {"settings": {"timing": [2]}}, {"reference_ms": "fast"}, {"reference_ms": -1}):
+        genes.write_text(json.dumps({**content, "info": info}))
+        check(lambda: load_latency_model(genes), DataError, "damaged")
+    for header, value in (
+        ({"model": "magic"}, "'magic'"),
+        ({"model": "counts", "settings": {"wings": 2}}, "wings"),
+        ({}, "predicts no latency"),
+    ):
+        write_artifact(other, "network-latency", header, {})
+        check(lambda: load_latency_model(other, "graph"), DataError, value)
+
+
+@pytest.mark.onnx
+def test_networks(tmp_path: Path) -> None:
+    pytest.importorskip("onnx", reason="onnx is not installed")
+    check(lambda: read_module(Odd(), torch.zeros(1)), GraphError, "Odd (RuntimeError: first line)")
+    check(lambda: read_module(nn.Conv2d(3, 4, 1), torch.zeros(1, 5, 8, 8)), GraphError, "Conv2d")
+    check(lambda: predict_networks([b""], tmp_path / "absent.safetensors"), DataError, "absent.safetensors")
+
+
+def test_tables(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join([TABLE, "i7,net,224,1,2,1,1,1", "gpu,net,224,1,1,1,1,1"]))
+    table = read_published(path)
+    check(lambda: table.chosen("i8"), UnknownChoiceError, "'i8'")
+    check(lambda: table.chosen(None), ConfigError, "i7, gpu")
+    for content in (b"\x1f\x8b\x00broken", b"\xff\xfe\x00", gzip.compress(b"x" * 100)[:-9]):
+        path.write_bytes(content)
+        check(lambda: read_published(path), DataError, "t.csv")
+    tables = tmp_path / "tables.npz"
+    values = np.ones((3, len(COLUMNS)))
+    np.savez(tables, a=values, a__columns=np.array(COLUMNS), b=values[:, 1:], b__columns=np.array(COLUMNS))
+    check(lambda: read_hat_table(tables), DataError, "a, b")
+    check(lambda: read_hat_table(tables, "c"), DataError, "'c'")
+    check(lambda: read_hat_table(tables, "b"), DataError, "'b'")
+    check(lambda: read_hat_table(tables, "a", TINY), SpaceError, "'tiny'")
+
+
+def test_network_data(tmp_path: Path) -> None:
+    good, path = data(), tmp_path / "set.npz"
+    rows = (good.families, good.names, good.held_out)
+    check(lambda: NetworkLatencies(good.graphs, good.latency_ms[:3], *rows), DataError, "6 graphs")
+    check(lambda: NetworkLatencies(good.graphs, good.latency_ms - 1, *rows), DataError, "above 0 ms")
+    toy_networks(12).save(path)
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    for changes, value in (
+        ({"costs": -arrays["costs"]}, "below 0"),
+        ({"names": np.zeros(12)}, "set.npz"),
+        ({"ops": np.zeros(3)}, "set.npz"),
+    ):
+        np.savez(path, **{**arrays, **changes})
+        check(lambda: NetworkLatencies.load(path), DataError, value)
