@@ -1,9 +1,9 @@
-"""Settings of ``python -m timm_ext.train``, and its command line, which is derived from them."""
+"""Settings and command line of ``python -m timm_ext.train``."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 
 from nas_core.checks import SEEDS, Range
@@ -14,9 +14,9 @@ from nas_core.supernet.teacher.losses import DISTILLATION_RANGES
 
 SAMPLINGS = ("spos", "sandwich")
 LARGEST = "largest"
-"""What ``--teacher`` calls the largest subnet of each update."""
+"""Value of ``--teacher`` for the largest subnet of each update."""
 EXPERTS = ("mos_experts", "mos_router_hidden", "mos_router_layers", "mos_router_dropout", "mos_start", "mos_rank")
-"""Settings of experts, beside their kind."""
+"""Settings of experts besides their kind."""
 _OF_MODEL = ("search_space", "subnet", "mos", *EXPERTS)
 """Settings of a network that is built by its name."""
 _RANGES = {
@@ -32,7 +32,7 @@ _RANGES = {
     "lr": Range(0, without=(0,)),
     "seed": SEEDS,
 }
-"""The numbers of experts and of the stop by rankings are checked by what is built of them."""
+"""Ranges of numbers; those of experts and of the stop by rankings are checked by their own classes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +97,7 @@ class TrainConfig:
     teacher_top_k: int = 0
     """with --teacher-cache: keep the so many most probable classes of each image; 0: all"""
     valid_random: int = 2
-    """supernets: random subnets validated beside the smallest and the largest"""
+    """supernets: random subnets validated in addition to the smallest and the largest"""
     stability_architectures: int = 0
     """supernets: subnets ranked by validation loss after each epoch (RankNAS: 100 to 200), so that training stops when
     their order no longer changes; 0: train all epochs"""
@@ -188,65 +188,71 @@ class TrainConfig:
     """cpu, cuda, cuda:1; under torchrun cpu or cuda: each worker takes its own"""
 
     def __post_init__(self) -> None:
-        if not self.model and not self.init:
-            raise ConfigError("neither --model nor --init; give the name of a model, or a checkpoint to go on from")
-        if not self.model and (given := self.others(_OF_MODEL)):
-            raise ConfigError(
-                f"--{given[0].replace('_', '-')} without --model: the network of --init says it itself; leave it out"
-            )
         if self.sampling not in SAMPLINGS:
             raise unknown_choice("way of sampling (--sampling)", self.sampling, SAMPLINGS)
         if self.precision not in PRECISIONS:
             raise unknown_choice("precision (--precision)", self.precision, PRECISIONS)
         check_ranges(self, _RANGES)
-        if self.opt_betas and (len(self.opt_betas) != 2 or not all(0 <= beta < 1 for beta in self.opt_betas)):
-            given = " ".join(map(str, self.opt_betas))
-            raise ConfigError(f"--opt-betas {given}; expected two numbers from 0 to below 1, e.g. 0.9 0.998")
-        if self.warmup_updates and not self.updates:
-            raise ConfigError(
-                f"--warmup-updates {self.warmup_updates} without --updates; give both, or --warmup-epochs"
-            )
-        if self.updates and self.warmup_updates >= self.updates:
-            raise ConfigError(f"--warmup-updates {self.warmup_updates} of --updates {self.updates}; expected fewer")
-        if (self.mixup or self.cutmix) and self.batch_size % 2:
-            raise ConfigError(f"--batch-size {self.batch_size} with mixup or cutmix; expected an even number")
-        self._check_teacher()
+        for wrong, message in self._conflicts():
+            if wrong:
+                raise ConfigError(message)
 
-    def others(self, names: Sequence[str]) -> list[str]:
-        """Which of these settings have another value than the default."""
-        return [
-            field.name for field in fields(self) if field.name in names and getattr(self, field.name) != field.default
-        ]
+    def changed(self, names: Sequence[str]) -> list[str]:
+        """Return the settings of these names that differ from the default."""
+        defaults = {field.name: field.default for field in fields(self)}
+        return [name for name in defaults if name in names and getattr(self, name) != defaults[name]]
 
-    def _check_teacher(self) -> None:
-        own = [field for field in fields(self) if field.name.startswith(("distill_", "teacher_"))]
-        given = [f"--{field.name.replace('_', '-')}" for field in own if getattr(self, field.name) != field.default]
-        if given and not self.teacher:
-            raise ConfigError(f"{given[0]} without --teacher; give a trained network, or leave it out")
-        heard = bool(self.distill_hidden or self.distill_attention)
-        if self.teacher == LARGEST and self.sampling != "sandwich":
-            raise ConfigError("--teacher largest without --sampling sandwich, which trains it in each update")
-        if self.teacher_cache and (self.teacher == LARGEST or heard):
-            what = "whose weights change" if self.teacher == LARGEST else "of whose layers nothing is kept"
-            raise ConfigError(f"--teacher-cache with a teacher {what}; leave it out")
-        if self.teacher_cache and self.persistent_workers:
-            raise ConfigError(
-                "--teacher-cache with --persistent-workers, which draw other images where a run is continued; leave one"
-                " out"
-            )
-        if self.teacher_top_k and not self.teacher_cache:
-            raise ConfigError("--teacher-top-k without --teacher-cache; nothing is kept then")
-        if heard and self.torchcompile:
-            raise ConfigError("--distill-hidden and --distill-attention with --torchcompile; leave one out")
+    def _conflicts(self) -> Iterator[tuple[object, str]]:
+        """Yield pairs of a condition and the message of the conflict."""
+
+        def flag(names: list[str]) -> str:
+            return f"--{names[0].replace('_', '-')}" if names else ""
+
+        own, warmup, updates, size = flag(self.changed(_OF_MODEL)), self.warmup_updates, self.updates, self.batch_size
+        yield not self.model and not self.init, (
+            "neither --model nor --init; give the name of a model, or a checkpoint to go on from"
+        )
+        yield not self.model and own, f"{own} without --model: the network of --init says it itself; leave it out"
+        betas = self.opt_betas
+        yield betas and (len(betas) != 2 or not all(0 <= beta < 1 for beta in betas)), (
+            f"--opt-betas {' '.join(map(str, betas))}; expected two numbers from 0 to below 1, e.g. 0.9 0.998"
+        )
+        yield warmup and not updates, (
+            f"--warmup-updates {warmup} without --updates; give both, or --warmup-epochs"
+        )
+        yield updates and warmup >= updates, f"--warmup-updates {warmup} of --updates {updates}; expected fewer"
+        yield (self.mixup or self.cutmix) and size % 2, (
+            f"--batch-size {size} with mixup or cutmix; expected an even number"
+        )
+        names = [field.name for field in fields(self) if field.name.startswith(("distill_", "teacher_"))]
+        other, largest = flag(self.changed(names)), self.teacher == LARGEST
+        yield other and not self.teacher, f"{other} without --teacher; give a trained network, or leave it out"
+        yield largest and self.sampling != "sandwich", (
+            "--teacher largest without --sampling sandwich, which trains it in each update"
+        )
+        layers = self.distill_hidden or self.distill_attention
+        yield self.teacher_cache and (largest or layers), (
+            f"--teacher-cache with a teacher {'whose weights change' if largest else 'of whose layers nothing is kept'}"
+            "; leave it out"
+        )
+        yield self.teacher_cache and self.persistent_workers, (
+            "--teacher-cache with --persistent-workers, which draw other images where a run is continued; leave one out"
+        )
+        yield self.teacher_top_k and not self.teacher_cache, (
+            "--teacher-top-k without --teacher-cache; nothing is kept then"
+        )
+        yield layers and self.torchcompile, (
+            "--distill-hidden and --distill-attention with --torchcompile; leave one out"
+        )
 
 
 def parse(arguments: Sequence[str] | None = None) -> TrainConfig:
-    """The settings of a command line; wrong ones end the process with a message, as argparse does."""
+    """Parse a command line; wrong options end the process with a message, as in argparse."""
     return read_options(TrainConfig, parser().parse_args(arguments))
 
 
 def parser() -> argparse.ArgumentParser:
-    """What reads the command line."""
-    made = argparse.ArgumentParser("python -m timm_ext.train", description="Train an image model or a supernet.")
-    add_options(made, TrainConfig)
-    return made
+    """Build the parser of the command line."""
+    result = argparse.ArgumentParser("python -m timm_ext.train", description="Train an image model or a supernet.")
+    add_options(result, TrainConfig)
+    return result
