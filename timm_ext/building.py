@@ -142,7 +142,7 @@ def make_optimizer(config: TrainConfig, model: VisionModel) -> torch.optim.Optim
             **betas,
         )
     except (ValueError, TypeError, AssertionError) as error:
-        raise ConfigError(f"--opt {config.opt} is not accepted by timm ({error}); give another, e.g. adamw") from None
+        raise ConfigError(f"timm does not accept --opt {config.opt} ({error}); give another, e.g. adamw") from None
 
 
 def make_schedule(config: TrainConfig, optimizer: torch.optim.Optimizer, per_epoch: int) -> Any:
@@ -180,7 +180,7 @@ def make_schedule(config: TrainConfig, optimizer: torch.optim.Optimizer, per_epo
             **length,
         )
     except (ValueError, AssertionError) as error:
-        raise ConfigError(f"--sched {config.sched} is not accepted by timm ({error}); give another, e.g. cosine") from None
+        raise ConfigError(f"timm does not accept --sched {config.sched} ({error}); give another, e.g. cosine") from None
     return schedule
 
 

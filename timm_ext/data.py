@@ -64,7 +64,7 @@ class JpegFile:
                 " expected bytes, and one offset more than labels"
             )
         if (np.diff(self.offset, prepend=0) < 0).any() or int(self.offset[-1]) != len(self.data):
-            raise DataError(f"{path} has offsets that fall or do not end with its {len(self.data)} bytes; write it anew")
+            raise DataError(f"{path} has offsets that fall, or end before or after its {len(self.data)} bytes")
         if not all(0 <= label < self.classes for label in self.labels):
             raise DataError(f"{path} has labels outside its {self.classes} classes; expected numbers from 0")
 

@@ -22,6 +22,7 @@ from nas_core.supernet.active import SubnetHolder
 
 MISFITS = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 """Errors of timm and of this project when a damaged file gives a network arguments of wrong types."""
+_NO_ARGUMENTS = ("self", "space", "unknown", "__class__")
 _ARCHITECTURE = ("depth", "embed_dim", "head_dim", "mlp_ratio", "num_heads", "num_layers", "patch_size")
 _INSTEAD = {
     **dict.fromkeys(_ARCHITECTURE, "the architecture decides it; give subnet= or search_space="),
@@ -91,8 +92,7 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         prepared: Mapping[str, Any] | None = None,
         **unknown: Any,
     ) -> None:
-        skipped = ("self", "space", "unknown", "__class__")
-        arguments = {name: value for name, value in locals().items() if name not in skipped}
+        arguments = {name: value for name, value in locals().items() if name not in _NO_ARGUMENTS}
         _reject_arguments(unknown, arguments)
         super().__init__()
         if architecture_draw not in SAMPLINGS:
