@@ -275,7 +275,7 @@ class Trainer:
             if self.average is not None:
                 load_weights(self.average.module, state, path, ema=True)
             self.optimizer.load_state_dict(state["optimizer"])
-            self.step.scaler.load_state_dict(state["scaler"])
+            self.step.scaler.load_state_dict(dict(state["scaler"]))
             if self.stability:
                 self.stability.load_state_dict(state["stability"])
             self.epoch, self.history = int(state["epoch"]), list(state["history"])
