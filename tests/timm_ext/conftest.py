@@ -92,11 +92,15 @@ def run(npz: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def converted(npz: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a trained model, the supernet made of it (layers sorted), and a subnet of that."""
+    import torch
+
     from tests.timm_ext.trained.tiny import save, vit
     from timm_ext import elastic, load_model, write_subnet
 
     folder = tmp_path_factory.mktemp("converted")
-    save(vit(pretrained_cfg_overlay={"mean": (0.2, 0.2, 0.2)}), folder / "trained.pt")
+    state = torch.load(save(vit(), folder / "trained.pt"), weights_only=False)
+    state["args"].mean = (0.2, 0.2, 0.2)  # as timm's --mean
+    torch.save(state, folder / "trained.pt")
     elastic(folder / "trained.pt", importance_by="activation", calibrate=1, data=npz, out=folder / "supernet.pt")
     supernet = load_model(folder / "supernet.pt")
     write_subnet(supernet, supernet.space.smallest(), folder / "subnet.pt")
