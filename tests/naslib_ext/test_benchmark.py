@@ -1,44 +1,13 @@
 """The command line, where there is no NASLib; with one: test_naslib.py."""
 
 import itertools
-import sys
 
 import numpy as np
-import pytest
 
 from nas_core import progress
 from naslib_ext import benchmark
 from naslib_ext.nn_former import NNFormerPredictor
 from tests.naslib_ext import fakes
-
-
-def test_without_naslib_one_line_and_exit_code_two(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "naslib", None)
-    monkeypatch.delenv("NASLIB_PATH", raising=False)
-    assert benchmark.main(["--predictors", "nnformer", "xgb"]) == 2
-    out, err = capsys.readouterr()
-    assert not out and err.count("\n") == 1
-    assert err.startswith("nas-ext: error: NASLib was not found") and "git clone" in err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--naslib", "nowhere"], "holds no NASLib"),
-        (["--set", "epochs"], "expected NAME=VALUE"),
-        (["--predictors", "nnformer", "--set", "dimm=3"], "Did you mean 'dim'"),
-        (["--predictors", "nnformer", "--set", "dim=3.5"], "whole number"),
-        (["--predictors", "nnformer", "--set", "units=parts"], "units of targets are 'parts'"),
-        (["--predictors", "gnc"], "'gcn'"),
-        (["--predictors", "nnformer", "--space", "nasbench101", "--data", "t.npz"], "table of nasbench201"),
-        (["--predictors", "nnformer", "--data", "nowhere.npz"], "file not found"),
-    ],
-)
-def test_wrong_input_is_one_line(monkeypatch, capsys, arguments, message):
-    monkeypatch.delenv("NASLIB_PATH", raising=False)
-    assert benchmark.main(arguments) == 2
-    err = capsys.readouterr().err
-    assert err.count("\n") == 1 and message in err
 
 
 def test_table():

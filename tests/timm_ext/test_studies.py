@@ -62,8 +62,8 @@ def test_gradients_are_of_images_in_random_order(run: Path) -> None:
 
 
 def test_gap_trains_standalone_networks(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    gap = study("gap", run, tmp_path, "architectures=2", "train.epochs=1", "train.lr=0.001")
-    assert len(gap["rows"]) == 2
+    gap = study("gap", run, tmp_path, "architectures=3", "train.epochs=1", "train.lr=0.001")
+    assert len(gap["rows"]) == 3
     written = read_json(next((tmp_path / "standalone").iterdir()) / "settings.json")
     assert (written["epochs"], written["lr"], written["mos"]) == (1, 0.001, "")
     given = ["lab", "study", "gap", "--checkpoint", str(run / "last.pt"), "--out", str(tmp_path / "b"), "--set"]
