@@ -1,7 +1,6 @@
 """NASLib plug-in: accuracy models as predictors of NASLib's evaluator and of its search methods.
 
-``register`` makes them known to NASLib by name; ``python -m naslib_ext.benchmark`` compares them with NASLib's own
-predictors. Importing this package does not import NASLib, and the predictors work without it.
+Importing this package does not import NASLib, and the predictors work without it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Import of a NASLib source tree with today's Python and libraries.
+"""Import of a NASLib source tree (last changed in 2023) with today's Python and libraries.
 
-NASLib (last changed in 2023) supports Python 3.7 to 3.9 and imports the packages of all predictors at once. It is
-imported unchanged; what is missing exists during that import only, in :func:`load` or :func:`importable`.
+What is missing exists during the import only, in :func:`load` or :func:`importable`.
 """
 
 from __future__ import annotations
@@ -155,10 +154,8 @@ def _report(line: str) -> None:
 class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Importer of empty modules in place of packages, inside a ``with`` block.
 
-    Any attribute is a class that cannot be instantiated; its message names the missing package.
-
     Args:
-        packages: names of packages, and their names for pip.
+        packages: names of packages, and their names for pip, which attributes of the modules report on use.
     """
 
     def __init__(self, packages: Mapping[str, str]) -> None:

@@ -60,7 +60,7 @@ def evaluate(
     dataset: str = "cifar10",
     hpo_seconds: int = 0,
 ) -> list[dict[str, Any]]:
-    """Fit on random architectures and compare predictions with the table; one row of metrics per training size.
+    """Fit on random architectures and compare predictions with the table; one row per training size.
 
     All architectures are drawn before the first fit, so equal seeds give equal architectures for all predictors.
 
@@ -70,7 +70,7 @@ def evaluate(
 
     Returns:
         NASLib's metrics against validation accuracy, ``fit_s``, ``query_ms`` (per architecture, all at once) and
-        ``one_query_ms`` (median of single queries, as of acquisition functions).
+        ``one_query_ms`` (median of single queries).
 
     Raises:
         NasExtError: NASLib could not compute its metrics.

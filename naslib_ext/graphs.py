@@ -1,7 +1,6 @@
-"""Graphs of NASLib's architecture objects, by NASLib's name of their search space.
+"""Graphs of NASLib's architecture objects, or of their descriptions, by NASLib's name of the search space.
 
-An object's description (``get_spec``, ``get_op_indices``, ``get_compact``) is read, or a bare description. NASLib's
-encodings lose the order of a cell's states (GCN), the borders of cells (NAS-Bench-301) or describe another graph.
+NASLib's encodings are not read: they lose parts of the graphs.
 """
 
 from __future__ import annotations
@@ -63,8 +62,7 @@ def graph_of(architecture: Any, ss_type: str | None) -> Graph | None:
         None for a cell that NAS-Bench-101 lacks (no path from input to output, or more than 9 edges).
 
     Raises:
-        UnknownChoiceError, ConfigError: an unknown or unsupported search space.
-        GraphError: an object without an architecture, or a malformed description.
+        UnknownChoiceError, ConfigError: an unsupported search space. GraphError: a malformed description, or none.
     """
     space = space_of(ss_type)
     description = architecture

@@ -18,19 +18,11 @@ REPORTED = ("epochs", "batch_size", "lr", "weight_decay", "rank_weight", "dropou
 class NNFormerPredictor(AccuracyPredictor):
     """NN-Former with its recipes; see also :class:`~naslib_ext.predictor.AccuracyPredictor`.
 
-    Example:
-        >>> evaluator = PredictorEvaluator(NNFormerPredictor(epochs=300), config=config)
-        >>> ensemble = [copy.deepcopy(NNFormerPredictor(ss_type="nasbench201")) for _ in range(3)]
-
     Args:
         ss_type, encoding_type, seed: as of the base class.
         recipe: a name of ``nas_core.predictor.list_recipes()`` or a ``Recipe``.
         epochs: passes over the training architectures; None: the recipe's (``paper``: 3000, for a GPU).
-        options: ``device, units, hpo_wrapper`` as of the base class, and other settings of the recipe by name
-            (``lr=3e-4, dim=64, members=3``).
-
-    Raises:
-        ConfigError, UnknownChoiceError: a setting or recipe that does not exist.
+        options: other arguments of the base class, and settings of the recipe by name (``lr=3e-4, dim=64``).
     """
 
     def __init__(

@@ -1,8 +1,4 @@
-"""Accuracy models by name in NASLib's search methods.
-
-Bananas, Npenas and BasePredictor take ``config.search.predictor_type``, and ``Ensemble.get_ensemble`` creates the
-predictors from a table inside that function. It is wrapped once; other names go on to NASLib.
-"""
+"""Accuracy models by name in NASLib's search methods, whose ``Ensemble.get_ensemble`` is wrapped once."""
 
 from __future__ import annotations
 
@@ -35,16 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 def create_predictor(model: str = core.NNFormerPredictor.name, **hyperparameters: Any) -> AccuracyPredictor:
-    """Create the predictor of an accuracy model by its name.
-
-    Args:
-        model: a name of ``nas_core.predictor.ACCURACY_MODELS``.
-        hyperparameters: of :class:`naslib_ext.nn_former.NNFormerPredictor`, or of
-            :class:`naslib_ext.predictor.AccuracyPredictor` for other models.
-
-    Raises:
-        ConfigError, UnknownChoiceError: a model or a setting that does not exist.
-    """
+    """Create the predictor of an accuracy model by its name; errors as of :class:`AccuracyPredictor`."""
     if model == core.NNFormerPredictor.name:
         return NNFormerPredictor(**hyperparameters)
     return AccuracyPredictor(model=model, **hyperparameters)
@@ -53,17 +40,16 @@ def create_predictor(model: str = core.NNFormerPredictor.name, **hyperparameters
 def register(name: str = "nnformer", *, spread: bool = False, **hyperparameters: Any) -> None:
     """Let ``config.search.predictor_type = name`` mean an ensemble of one accuracy model, by default NN-Former.
 
-    Use ``num_ensemble`` above 1: with one member NASLib's BasePredictor averages over the architectures, and its
-    Thompson sampling has no deviation.
+    Use ``num_ensemble`` above 1: with one member NASLib's Thompson sampling has no deviation.
 
     Args:
-        name: new to NASLib; without "semi", by which NASLib recognises predictors of unlabelled architectures.
+        name: new to NASLib; without "semi", which NASLib takes for semi-supervised.
         spread: members are quantiles of one model, so that NASLib's acquisition functions (its, ucb, ei) use its
             calibrated standard deviation, and each round fits one model. NASLib's ``ei`` divides it by 5.
-        hyperparameters: of :func:`create_predictor`: ``model``, and its settings (``recipe, seed, epochs, device ..``).
+        hyperparameters: of :func:`create_predictor`.
 
     Raises:
-        ConfigError: the name is taken, by NASLib or with other hyperparameters, or contains "semi"; an unknown setting.
+        ConfigError: the name is taken, by NASLib or with other hyperparameters; an unknown setting.
         MissingHostError: NASLib cannot be imported.
     """
     if "semi" in name:
@@ -122,12 +108,10 @@ def _shown(hyperparameters: dict[str, Any]) -> str:
 class EnsembleMember:
     """A quantile of a shared predictor, in place of a member of NASLib's ensemble.
 
-    NASLib's acquisition functions use the standard deviation between members. The members predict quantiles such that
-    numpy's ``mean`` and ``std`` over them are the predictor's mean and standard deviation. Other attributes are the
-    shared predictor's.
+    numpy's ``mean`` and ``std`` over the members are the predictor's mean and standard deviation.
 
     Args:
-        shared: the predictor of all members.
+        shared: the predictor of all members, whose other attributes a member has.
         deviations: the quantile, in standard deviations above the mean.
         first: the member whose fit fits the shared predictor; None: this one.
     """

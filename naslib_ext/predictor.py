@@ -43,20 +43,16 @@ class AccuracyPredictor:
     Example:
         >>> evaluator = PredictorEvaluator(AccuracyPredictor(model="boosted-trees"), config=config)
 
-    NASLib copies one object for an ensemble. So each :meth:`fit` draws a number from numpy's global stream and combines
-    it with ``seed``: members differ, and NASLib's ``set_seed`` repeats a run. torch's global stream is unchanged.
-
-    Cells that NAS-Bench-101 lacks are ignored in training and predicted as -1.
+    Each :meth:`fit` combines ``seed`` with a number of numpy's global stream: NASLib copies one object for an ensemble,
+    and its ``set_seed`` repeats a run. Cells that NAS-Bench-101 lacks are predicted as -1.
 
     Args:
-        ss_type: NASLib's name of the search space; see :meth:`set_ss_type`.
+        ss_type: NASLib's name of the search space.
         encoding_type: not used.
         model: a name of ``nas_core.predictor.ACCURACY_MODELS``.
-        seed: combined with the number drawn in each fit.
-        device: device of the model.
         units: of the targets: percent, fraction, any, or auto (see :func:`units_of`).
-        hpo_wrapper: let NASLib's evaluator search hyperparameters by cross-validation where ``max_hpo_time`` is above
-            0; each trial is three fits.
+        hpo_wrapper: let NASLib's evaluator search hyperparameters where ``max_hpo_time`` is above 0; each trial is
+            three fits.
         hyperparameters: settings of the model by name; None: the default.
 
     Raises:
@@ -177,7 +173,7 @@ class AccuracyPredictor:
         self._create(self.hyperparams or self.default_hyperparams, 0).require_spread()
 
     def fit(self, xtrain: Sequence[Any], ytrain: Sequence[float], train_info: Any = None) -> float:
-        """Fit a new model. A long training reports its progress on standard error.
+        """Fit a new model.
 
         Args:
             xtrain: architecture objects of NASLib, or their descriptions.
@@ -188,8 +184,7 @@ class AccuracyPredictor:
             Mean absolute error on these architectures, in the units of ``ytrain``.
 
         Raises:
-            GraphError: an architecture that does not belong to the search space.
-            DataError: another number of targets, fewer than two architectures, a target that is no number.
+            GraphError: an architecture of another search space. DataError: wrong targets, or fewer than two.
         """
         if self.hyperparams is None:
             self.hyperparams = dict(self.default_hyperparams)
@@ -215,26 +210,21 @@ class AccuracyPredictor:
         return float(np.abs(self._predict(learned, proxies)[0] - targets[existing]).mean())
 
     def query(self, xtest: Sequence[Any], info: Any = None) -> NDArray[np.float64]:
-        """Return predictions ``(n,)`` in the units of the targets; -1 for cells that the benchmark lacks.
+        """Return predictions ``(n,)`` in the units of the targets.
 
         Args:
             xtest: as of :meth:`fit`.
             info: ``{"zero_cost_scores": {..}}`` of each architecture, if it was fitted with such scores.
 
         Raises:
-            ConfigError: nothing was fitted yet, or zero-cost scores are missing.
-            GraphError: an architecture that does not belong to the search space.
+            ConfigError: nothing was fitted yet, or zero-cost scores are missing. GraphError: as of :meth:`fit`.
         """
         return self._queried(xtest, info)[0]
 
     def query_with_spread(
         self, xtest: Sequence[Any], info: Any = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return predictions ``(n,)`` and their standard deviations ``(n,)``, 0 for cells that do not exist.
-
-        Raises:
-            ConfigError: the model has no standard deviation; others as of :meth:`query`.
-        """
+        """Return predictions ``(n,)`` and their standard deviations ``(n,)``; see :meth:`query`."""
         if self._fitted is not None:
             self._fitted.require_spread()
         return self._queried(xtest, info)

@@ -87,7 +87,7 @@ def nasbench201_table(path: str | Path, column: str | None = None) -> tuple[dict
         column: default: the only validation accuracy after 200 epochs.
 
     Raises:
-        DataError: no such file, or not of that form. UnknownChoiceError: no such column.
+        DataError: not such a file. UnknownChoiceError: no such column.
     """
     try:
         with open_npz(path) as file:

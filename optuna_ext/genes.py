@@ -1,7 +1,6 @@
 """Genes as Optuna's distributions, and architectures of trials.
 
-Parameters have the names of :mod:`nas_core.space.labels`: ``decoder.layers``, ``decoder.ffn_dim.0``. A trial has only
-the parameters of existing layers, so equal networks are equal trials.
+Parameters have the names of :mod:`nas_core.space.labels`; a trial has only those of existing layers.
 """
 
 from __future__ import annotations
@@ -76,8 +75,7 @@ def space_of(distributions: Mapping[str, Any], name: str = "optuna") -> SearchSp
     """Return a space with one gene for each distribution: categories, whole numbers, or steps.
 
     Raises:
-        SpaceError: a distribution is continuous, has more than 10,000 values, or categories that are neither numbers
-            nor texts.
+        SpaceError: a distribution is continuous, too large, or has other categories than numbers and texts.
     """
     if not distributions:
         raise SpaceError("there are no distributions; give at least one, by the name of its parameter")

@@ -1,7 +1,7 @@
 """Heartbeats of running trials in any storage of Optuna, and failure of trials without them.
 
-Optuna's own heartbeat needs a database; a journal file has none. Here a worker counts up an attribute of its trial. A
-trial whose count is unchanged for the time that it names itself is failed. No clocks are compared.
+Optuna's own heartbeat needs a database. Here a worker counts up an attribute of its trial; a trial whose count does not
+change for the time that it names itself is failed. No clocks are compared.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Heartbeat:
     Args:
         storage: of Optuna.
         trial_id: the trial's id there.
-        stale_s: seconds without a beat after which the trial is stale; four beats fit in.
+        stale_s: seconds without a beat after which the trial is stale.
     """
 
     def __init__(self, storage: Any, trial_id: int, stale_s: float = STALE_S) -> None:
@@ -69,10 +69,10 @@ class Heartbeat:
 
 
 class StaleTrials:
-    """Detector of stale trials; each worker has one and calls it regularly.
+    """Detector of stale trials, called regularly by each worker.
 
-    A trial with an architecture and without any beat is stale after the longest time that any trial of the study names:
-    its worker was lost before the first beat. In a study without beats nothing is failed.
+    A trial with a claim and without any beat is stale after the longest time that any trial names. In a study without
+    beats nothing is failed.
     """
 
     def __init__(self) -> None:

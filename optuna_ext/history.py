@@ -1,7 +1,4 @@
-"""Trials of a study as a search reads them: results, running architectures, and generations.
-
-Everything is read from the storage at each call; caches only save time.
-"""
+"""Trials of a study as a search reads them: results, running architectures, and generations."""
 
 from __future__ import annotations
 
@@ -62,10 +59,9 @@ class History:
         self._cache: dict[Any, Architecture | None] = {}
 
     def read(self, trials: Sequence[Any], metrics: Sequence[str], signs: Sequence[int]) -> Trials:
-        """Read trials.
+        """Read trials in the order of their numbers.
 
         Args:
-            trials: the result of ``study.get_trials``, by number.
             metrics: names of the values of trials.
             signs: 1 for values that are minimised, -1 for others.
         """
@@ -117,7 +113,7 @@ class History:
 
 
 def metric_names(study: Any, given: Sequence[str] | None = None) -> tuple[str, ...]:
-    """Return the names of a study's values: the given ones, else the study's, else ``loss``, ``objective_1``, ..
+    """Return the names of a study's values; by default the study's, else ``loss``, ``objective_1``, ..
 
     Raises:
         ValueError: the study has another number of values.

@@ -33,16 +33,14 @@ def as_objective(
     """Return an objective for ``study.optimize``: metrics of a supernet's subnet, with any sampler.
 
     All metrics become user attributes of the trial, and so does ``architecture``, its key. A trial outside a limit is
-    pruned before the evaluation. A failed evaluation sets the attribute ``error`` and fails its trial; the study
-    continues.
+    pruned before the evaluation. A failed evaluation sets the attribute ``error`` and fails its trial.
 
     Args:
-        supernet: of :func:`nas_core.supernet.open_supernet`, or an object with ``space`` and ``evaluate``.
+        supernet: an object with ``space`` and ``evaluate``.
         metrics: names of the study's values, from the supernet's metrics, ``costs`` and limits.
         limits: hard limits, as of a sampler; their predictions are metrics too.
-        costs: functions of an architecture by name; default: ``params_m`` and ``flops_g``, for kinds of networks with
-            formulas.
-        stale_s: seconds without a heartbeat after which samplers of this package fail the trial. If the worker then
+        costs: functions of an architecture by name; default: ``params_m`` and ``flops_g``, if there are formulas.
+        stale_s: seconds without a heartbeat after which samplers of this package fail the trial. If its worker then
             continues, Optuna ends its ``study.optimize`` with "Cannot tell a FAIL trial".
 
     Raises:

@@ -1,8 +1,7 @@
 """Search strategies as samplers of Optuna, for any number of workers on one storage.
 
-Optuna creates a trial before it asks for parameters, and its storages share no lock. So a worker writes its claim, then
-reads again whether another worker has claimed the same; of two that do so at once, at least one sees the other and
-takes the next. To make this rare, workers take turns by the numbers of their trials.
+Storages share no lock. So a worker writes its claim, then reads whether another worker has claimed the same; of two at
+once, at least one sees the other and takes the next. Workers take turns by the numbers of their trials.
 """
 
 from __future__ import annotations
@@ -38,29 +37,27 @@ ROUNDS = 100
 class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined, misc]
     """Any search strategy as a sampler, by its name.
 
-    The objective calls :func:`~optuna_ext.suggest_architecture`; other parameters are drawn independently. No
-    architecture is proposed twice by any worker, and none violates a limit. The state of the search is the storage:
-    the strategy learns from all finished trials, and every worker with the same settings goes the same way. After the
-    strategy's own proposals come children of the best; when nothing new is left, trials are pruned and
-    ``study.optimize`` stops.
+    The objective calls :func:`~optuna_ext.suggest_architecture`; other parameters are drawn independently. No worker
+    repeats an architecture or violates a limit. The strategy learns from all finished trials of the storage, so every
+    worker with the same settings goes the same way. Children of the best follow its own proposals; when nothing new is
+    left, ``study.optimize`` stops.
 
-    A failed trial is tried again twice, since its worker may have been killed, unless it was pruned or has the user
-    attribute ``error`` (as of :func:`~optuna_ext.as_objective`). Trials of ``as_objective`` without a heartbeat are
-    failed. Enqueued genes (``study.enqueue_trial``) are taken without any check.
+    A failed trial is tried again twice, unless it was pruned or has the user attribute ``error``. Trials of
+    :func:`~optuna_ext.as_objective` without a heartbeat are failed. Enqueued genes are taken without a check.
 
     Args:
         space: the search space.
         limits: hard limits, as ``{"params_m": (function of an architecture, largest value)}``; or constraints.
         strategy: a name of :data:`nas_core.search.STRATEGIES`.
         metrics: names of the study's values; default: those of the study, else ``loss``.
-        seed: seed of the search, the same for all workers.
+        seed: the same for all workers.
         max_tries: cap of each rejection sampling, in candidates.
         independent_sampler: sampler of other parameters; default: random.
         options: settings of the strategy by name, as ``population=20``.
 
     Raises:
-        UnknownChoiceError: no such strategy or option. ConfigError: a setting out of range. ConstraintError: no limit.
-        MissingHostError: Optuna is not installed.
+        ConfigError, UnknownChoiceError, ConstraintError: a wrong setting or limit. MissingHostError: Optuna is not
+            installed.
     """
 
     def __init__(
@@ -104,7 +101,7 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         return dict(self._distributions) if self._fits(study) else {}
 
     def sample_relative(self, study: Any, trial: Any, search_space: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the genes of the next architecture, for existing layers, and other parameters independently.
+        """Return the genes of the next architecture, and other parameters independently.
 
         Raises:
             ValueError: the study has several values, and the strategy minimises one. TrialPruned: nothing new is left.
@@ -120,7 +117,7 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         return parameters
 
     def sample_independent(self, study: Any, trial: Any, param_name: str, param_distribution: Any) -> Any:
-        """Return a parameter that is no gene, or a gene of a layer that the architecture lacks.
+        """Return a parameter that is no gene, or a gene of an absent layer.
 
         Raises:
             ValueError: the numbers of values of the study and of the strategy differ.

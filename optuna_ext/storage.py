@@ -37,10 +37,7 @@ _FIELD_PASSWORD = re.compile(
 
 
 class _JournalLock:
-    """Optuna's lock of a journal file, whose holder first removes an incomplete last line of a killed process.
-
-    Otherwise the next record would continue that line, and no process could read the journal.
-    """
+    """Optuna's lock of a journal file, whose holder first removes an incomplete last line of a killed process."""
 
     def __init__(self, path: str, lock: Any) -> None:
         self._path, self._lock = path, lock
@@ -59,7 +56,7 @@ class _JournalLock:
 
 
 def open_storage(storage: str) -> Any:
-    """Open a storage by its URL (``sqlite:///search.db``, ``postgresql://user:password@host/name``), or a journal file.
+    """Open a storage by its URL (``sqlite:///search.db``), or a journal file.
 
     Raises:
         ConfigError: it cannot be opened. MissingHostError: Optuna is not installed.
@@ -93,7 +90,7 @@ def open_storage(storage: str) -> Any:
 
 
 def _check_url(storage: str) -> None:
-    """Reject a URL that has part of the password in place of the host, since messages of databases name the host."""
+    """Reject a URL with part of the password in the host, which messages of databases contain."""
     engine = require("sqlalchemy.engine", "a shared search", "optuna")
     try:
         whole = "@" not in (engine.make_url(storage).host or "")

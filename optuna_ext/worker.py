@@ -1,13 +1,10 @@
 """One search of many machines, which run the same command and share evaluations in a storage of Optuna.
 
-Every worker runs the whole search. Strategies follow from results alone, so all workers ask for the same architectures.
-A worker claims an architecture by creating its trial, which is one step in any storage; of two trials with one
-architecture the lower number wins and the other is withdrawn. Every worker ends with the whole run in its folder, and
-may be killed, or join, at any time.
+Strategies follow from results alone, so all workers ask for the same architectures. Creating a trial claims its
+architecture; of two such trials the lower number wins. Any worker may be killed, or join, at any time.
 
-A failed evaluation may be the fault of the architecture or of the worker. So a worker publishes its failures after its
-next success only; with nothing else left, it evaluates again what succeeded before. After too many failures in a row it
-leaves their architectures to others, and ends.
+A worker publishes its failures after its next success: before, they may be its own fault. With nothing else left, it
+evaluates again what succeeded before. After too many failures in a row it ends.
 """
 
 from __future__ import annotations
@@ -57,19 +54,17 @@ class _Failed(NamedTuple):
 
 
 class SharedEvaluations:
-    """Evaluations shared by the workers of a study: ``evaluate_many`` of :func:`nas_core.search.search`.
-
-    It is the entry point ``nas_ext.shared_searches: optuna``.
+    """Evaluations shared by the workers of a study, the entry point ``nas_ext.shared_searches: optuna``.
 
     Args:
         storage: URL of a storage of Optuna, or the path of a journal file.
         study: its name.
         space: of the architectures.
-        evaluate: computes an architecture's metrics in this process.
+        evaluate: computes an architecture's metrics.
         metrics: names of the values of trials, all minimised; other metrics are user attributes.
         settings: plain data that decides the results, the same for all workers.
-        stale_s: seconds without a heartbeat after which a worker is lost, and its architecture free again.
-        poll_s: seconds between two reads while other workers evaluate everything left.
+        stale_s: seconds without a heartbeat after which a worker is lost.
+        poll_s: seconds between two reads while other workers evaluate.
 
     Raises:
         ConfigError: the storage cannot be opened, or the study is one of another search. MissingHostError: Optuna is
@@ -109,8 +104,7 @@ class SharedEvaluations:
         """Yield metrics of each architecture, or its failure, in order; evaluate those without a result.
 
         Raises:
-            NasExtError: too many evaluations in a row failed here, or the evaluation reports wrong input.
-            ConfigError: the storage was not reachable for some minutes.
+            NasExtError: too many failures in a row, or wrong input. ConfigError: the storage was not reachable.
         """
         try:
             yield from self._outcomes(architectures)

@@ -95,8 +95,7 @@ def make_stability(config: TrainConfig, space: SearchSpace) -> Stability | None:
 def make_loader(config: TrainConfig, model: VisionModel, images: ImageSet, training: bool, workers: Workers) -> Any:
     """Build timm's loader of this worker's images: shuffled and augmented for training, or centre crops in order.
 
-    In training several workers take turns in one order, that of :func:`order_seed`; their batches together are one
-    worker's larger batch. Images that timm repeats to make the parts equal come last.
+    In training several workers take turns in the order of :func:`order_seed`, as one worker with a larger batch.
     """
     data = resolve_model_data_config(model)
     several = training and workers.count > 1
@@ -146,9 +145,7 @@ def make_optimizer(config: TrainConfig, model: VisionModel) -> torch.optim.Optim
 
 
 def make_schedule(config: TrainConfig, optimizer: torch.optim.Optimizer, per_epoch: int) -> Any:
-    """Build timm's schedule, which is called for each update.
-
-    With ``--updates`` the rate first rises in the warm-up, then follows the schedule over the rest, as in fairseq.
+    """Build timm's schedule per update; with ``--updates`` the rate rises before the schedule, as in fairseq.
 
     Raises:
         ConfigError: timm has no such schedule, or none that follows updates.
@@ -216,9 +213,7 @@ class Pass(NamedTuple):
 
 
 class Passes:
-    """Batches of one worker, on its device.
-
-    As in timm's trainer the last update of an epoch has the remaining passes, and incomplete batches are dropped.
+    """Batches of one worker, on its device; incomplete ones are dropped, as in timm's trainer.
 
     Raises:
         DataError: there is no complete batch.

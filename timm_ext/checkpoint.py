@@ -1,8 +1,7 @@
 """Checkpoints of image models: safe reading and atomic writing.
 
-A checkpoint is a dictionary of plain data and tensors with timm's keys (``state_dict``, ``state_dict_ema``, ``arch``,
-``epoch``) and ``nas_ext_image``, the settings of the model. Subnets can also be written as safetensors, with the
-settings in the file's metadata.
+A checkpoint has timm's keys (``state_dict``, ``state_dict_ema``, ``arch``, ``epoch``) and ``nas_ext_image``, the
+settings of the model, which are metadata in safetensors.
 """
 
 from __future__ import annotations
@@ -161,8 +160,7 @@ def _settings_of_timm(state: dict[str, Any], path: Path) -> dict[str, Any]:
 def create(name: str, arguments: Mapping[str, Any], path: Path) -> nn.Module:
     """Build the model of a file with random weights.
 
-    A file must not name weights, an address or a hub. It may name a local YAML or JSON file of a space or an
-    architecture, which timm's own trainer stores.
+    A file must not name weights, an address or a hub, but it may name a local file of a space or an architecture.
 
     Raises:
         CheckpointError: timm has no such model, or an argument is forbidden or too large.

@@ -1,7 +1,6 @@
-"""Labelled images: folders with one sub-folder per class (or with train/ and val/, which have those), or npz files.
+"""Labelled images: folders with one sub-folder per class (or with train/ and val/), or npz files.
 
-An npz file holds ``data`` (concatenated JPEG files, uint8), ``offset`` (n + 1, the start of each), ``label`` (n) and
-``classes`` (names).
+An npz file holds ``data`` (JPEG files, uint8), ``offset`` (n + 1), ``label`` (n) and ``classes`` (names).
 """
 
 from __future__ import annotations
@@ -200,8 +199,8 @@ def open_splits(
 ) -> tuple[ImageSet, ImageSet]:
     """Return the training and the validation images.
 
-    The latter are those of ``validation``, else ``held_out`` training images drawn by the seed, else those of the
-    folder's ``val``, else a tenth of each class, 5,000 images at most. ``train_count`` limits the former.
+    The latter are those of ``validation``, else ``held_out`` training images drawn by the seed, else the folder's
+    ``val``, else a tenth of each class. ``train_count`` limits the former.
 
     Raises:
         DataError: nothing to read. ConfigError: there are fewer images, or classes differ.

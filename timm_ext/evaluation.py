@@ -29,10 +29,8 @@ def evaluate(
 ) -> Results:
     """Return ``loss`` (cross-entropy, nats) and ``top1`` (percent) of each architecture, by name.
 
-    Images are read once, and experts mixed once.
-
     Args:
-        after_batch: called with the number of batches and the results so far. The host then waits for the device after
+        after_batch: called with the number of batches and the results so far; the host then waits for the device after
             each batch instead of at the end.
         sums: adds the totals of several workers.
     """

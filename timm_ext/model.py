@@ -35,26 +35,24 @@ _FEATURES = "give features_only=True, with out_indices= and no feature_cls=, or 
 class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
     """A supernet over a search space, or the static network of a space with one architecture.
 
-    :attr:`architecture` is the architecture in use. A supernet in training mode draws one per forward pass, from its
-    seed and its number of passes, a buffer of the checkpoint. In evaluation it is :attr:`eval_architecture`, by default
-    the largest. :meth:`using` overrides both.
+    :attr:`architecture` is the architecture in use: in training a draw per forward pass, from the seed and the number
+    of passes; in evaluation :attr:`eval_architecture`, by default the largest. :meth:`using` overrides both.
 
     Args:
         space: genes of :mod:`nas_core.space.image`.
         num_classes: K; 0 for pooled features.
-        img_size: height and width of the stored positions; default: the space's. Positions are interpolated for images
-            of other sizes.
+        img_size: height and width of the stored positions, which are interpolated for other sizes.
         global_pool: ``avg``, ``max``, ``avgmax``, ``token``, or an empty string for every token.
         dynamic_img_size: accept images of other sizes.
         drop_rate: dropout after the embedding and each sublayer; ``attn_drop_rate``, ``act_drop_rate`` and
-            ``drop_path_rate`` are those of attention weights, hidden units and sublayers.
+            ``drop_path_rate``: of attention weights, hidden units and sublayers.
         mos: kind of experts of the feed-forward layers, one of ``nas_core.layers.mixtures()``; the other ``mos_``
             arguments are those of :class:`nas_core.layers.MoSConfig`. A static network has no experts.
-        architecture_seed: seed of the draws in training; ``architecture_draw``: ``gene`` or ``architecture``.
+        architecture_seed: seed of the draws; ``architecture_draw``: ``gene`` or ``architecture``.
         linear_form: algorithm of linear attention; ``auto`` chooses by device and length.
         activation, norm_eps, embedding_scale, norm_embedding, norm_after_pool, registers, smooth_positions,
             layer_order: as in :class:`nas_core.models.image.VisionConfig`.
-        prepared: preprocessing by timm's names (``mean``, ``std``, ``crop_pct``, ..); default: the registered model's.
+        prepared: preprocessing by timm's names (``mean``, ``std``, ..); default: the registered model's.
     """
 
     def __init__(

@@ -1,8 +1,7 @@
-"""Image models that ``timm.create_model`` builds by name.
+"""Image models that ``timm.create_model`` builds by name, without weights.
 
-Every name takes ``subnet=`` (an architecture file, a mapping of genes or an ``Architecture``) and then builds that one
-network. Supernets also take ``search_space=`` (a name, a YAML file or a ``SearchSpace``) that contains the subnet. No
-weights are published. Other keyword arguments: :class:`timm_ext.model.VisionModel`.
+Every name takes ``subnet=`` (an architecture file, a mapping of genes or an ``Architecture``). Supernets also take
+``search_space=`` (a name, a YAML file or a ``SearchSpace``). Others: :class:`timm_ext.model.VisionModel`.
 """
 
 from __future__ import annotations

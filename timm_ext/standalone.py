@@ -33,17 +33,17 @@ class Origin(NamedTuple):
 
 
 def settings(origin: Origin, architecture: Architecture, folder: Path, changes: Mapping[str, str]) -> list[str]:
-    """Return the options of the supernet's training for the static network of an architecture.
+    """Return the options of the supernet's training for the static network of an architecture, without a teacher.
 
-    There is neither a teacher nor ``--init``. The space and the architecture are written into the folder. One process
-    averages the gradients of the batches of all workers of the supernet.
+    The space and the architecture are written into the folder. One process averages the gradients of the batches of all
+    workers of the supernet.
 
     Args:
         changes: other values of options, by the names of their fields.
 
     Raises:
-        CheckpointError: the checkpoint is not of ``timm_ext.train``. ConfigError: the supernet is a converted model;
-            the data has no training images; or an option is unknown or set by the study.
+        CheckpointError: the checkpoint is not of ``timm_ext.train``. ConfigError: the supernet is a converted model,
+            the data has no training images, or an option is unknown or set by the study.
     """
     config = _changed(origin, _from_scratch(origin), changes, _DROPPED)
     return arguments_of(replace(_static(origin, config, architecture, folder), init=""))
@@ -58,15 +58,11 @@ def further_settings(
     every: int,
     most: int,
 ) -> list[str]:
-    """Return the options that train a subnet further; the supernet may be a converted model.
+    """Return the options that train a subnet further from the file ``inherited``; errors as of :func:`settings`.
 
     Args:
-        inherited: file of its weights.
         every: updates between checkpoints.
         most: updates of the whole run.
-
-    Raises:
-        CheckpointError, ConfigError: as in :func:`settings`.
     """
     if fixed := [name for name in ("updates", "epochs") if name in changes]:
         raise ConfigError(f"setting {fixed[0]} of further training is set by the study; give --set most_updates")

@@ -1,7 +1,6 @@
 """Updates of the weights: losses in a precision; gradients scaled, averaged over workers and clipped.
 
-The host does not wait for the device, except in fp16, where torch's scaler reads once per update whether gradients are
-finite.
+The host does not wait for the device, except for torch's scaler in fp16.
 """
 
 from __future__ import annotations

@@ -39,12 +39,10 @@ _SHARE = 4
 class ImageSupernet(Supernet):
     """A checkpoint of ``timm_ext.train`` or of timm's own trainer, with its moving averages if there are any.
 
-    It evaluates on the run's validation images, which are read once and stay on the device if they fit. Evaluations
-    compute in ``precision``; extracted and exported weights are float32.
+    It evaluates on the run's validation images in ``precision``; extracted weights are float32.
 
     Args:
-        data: the present place of the run's validation data, or of the training data that it held images out of. All
-            images of other data without a ``train/`` are evaluated.
+        data: present place of the validation data, or of the training data that it was held out of.
         valid_subset: a folder of the data (``train``, ``val``, ``test``) to evaluate on instead.
         valid_sentences: number of images.
     """

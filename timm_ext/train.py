@@ -1,8 +1,7 @@
 """``python -m timm_ext.train --data .. --model .. --output ..``: a small training loop of timm's parts.
 
 It trains supernets by single paths (SPOS) or the sandwich rule, on one device or on several under torchrun. An
-interrupted run continues with the same results: everything random depends on the seed, the epoch, the update and the
-worker alone. timm's own trainer is a script outside its package, see :mod:`timm_ext.launch`.
+interrupted run continues with the same results: random numbers depend on seed, epoch, update and worker alone.
 """
 
 from __future__ import annotations

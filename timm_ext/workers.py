@@ -1,8 +1,8 @@
 """Processes that train one network together under ``torchrun``, or the single one.
 
-Each has a device and a part of the images; weights, architectures and decisions are equal. Gradients are averaged once
-per update. torch's ``DistributedDataParallel`` would have to find the parameters that a subnet lacks in each pass, and
-to wait for the device. Here all workers train the same subnets, so the same parameters have a gradient everywhere.
+Each has a device and a part of the images. All train the same subnets, so the same parameters have a gradient
+everywhere; gradients are averaged once per update. torch's ``DistributedDataParallel`` would search the parameters that
+a subnet lacks in each pass.
 """
 
 from __future__ import annotations

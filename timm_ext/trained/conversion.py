@@ -40,8 +40,7 @@ BATCH = 64
 def space_around(trained: Architecture, attention: Sequence[str] = ()) -> SearchSpace:
     """Return the space of :mod:`nas_core.supernet.elastic.spaces` around a uniform network.
 
-    Its smallest network has 5/8 of the channels, half of the heads, a quarter of the hidden units and half of the
-    layers. ``attention`` are kinds that each layer may use in place of softmax.
+    Widths go down to 5/8, heads and layers to a half, hidden units to a quarter; ``attention`` are further kinds.
     """
     return image_space(
         f"around-{trained.key}",
@@ -77,13 +76,7 @@ def _resolve_space(space: str | Path | SearchSpace, trained: Architecture, atten
 
 
 class TrainedViT:
-    """A vision transformer of timm as :class:`nas_core.supernet.elastic.take_over.Trained`.
-
-    Arguments are those of :func:`elastic`; ``data`` defaults to the training data that the checkpoint names.
-
-    Raises:
-        SpaceError: the space does not contain the trained network as its largest.
-    """
+    """A vision transformer as :class:`nas_core.supernet.elastic.take_over.Trained`; see :func:`elastic`."""
 
     form = IMAGE_ELASTIC
 
@@ -181,26 +174,21 @@ def elastic(
     Args:
         model: a name that timm builds, a model, or a file: a checkpoint of timm's trainer, or weights.
         pretrained: for a name, load the weights that timm publishes.
-        space: a search space whose largest network is the model's, its name or file; ``auto`` for
-            :func:`space_around`, ``auto:layers,ffn_dim`` for some of its genes, ``attention`` for the kinds of
-            attention alone.
+        space: a search space, its name or file; ``auto`` for :func:`space_around`, ``auto:layers,ffn_dim`` for some of
+            its genes, ``attention`` for the kinds of attention alone.
         attention: with ``auto``, kinds that each layer may use in place of softmax, such as ``linear``.
         importance_by: criterion that sorts heads, hidden units and channels: ``activation``, ``weight``, ``gradient``
             or ``none``.
         data: images for calibration, as ``timm_ext.train --data`` takes them.
-        calibrate: number of calibration batches of 64 images, for importance, the ablation of layers, and the fit of
-            other kinds of attention.
+        calibrate: number of calibration batches of 64 images.
         fit_steps: updates of the fit of each other kind of attention; 0: a copy of softmax.
         mos: experts of the feed-forward layers: none, layer, neuron, ..
         out: a new file for the supernet.
         arguments: for a name, other arguments of timm (``num_classes``, ``img_size``, ..).
 
-    Returns:
-        The supernet in evaluation mode.
-
     Raises:
-        CheckpointError: the model has no elastic form. SpaceError: the space does not contain it as its largest
-            network. NasExtError: other wrong input.
+        CheckpointError: the model has no elastic form. SpaceError: it is not the largest network of the space.
+        NasExtError: other wrong input.
     """
     check_settings(importance_by, calibrate, fit_steps if attention else 0)
     if isinstance(model, nn.Module):

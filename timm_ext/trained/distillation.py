@@ -1,7 +1,6 @@
 """Distillation in ``timm_ext.train``: the teacher, the loss of each subnet, and soft targets on disk.
 
-The teacher is a frozen network, or the largest subnet of the sandwich rule. That subnet then goes first in each update
-and learns from the labels alone; the others learn from its outputs.
+The teacher is a frozen network, or the largest subnet of the sandwich rule, which learns from the labels alone.
 
 Shapes: B batch, N tokens, C channels, K classes.
 """
@@ -80,10 +79,10 @@ def capture(model: VisionModel, architecture: Architecture) -> Iterator[Callable
 def layer_pairs(
     student: VisionModel, learns: Architecture, teacher: VisionModel, teaches: Architecture
 ) -> list[tuple[int, int]]:
-    """Return for each running layer of the student the teacher's layer it is compared with, as positions.
+    """Return for each running layer of the student the position of the teacher's layer it is compared with.
 
-    In supernets of equal depth a layer is compared with itself. Otherwise (an extracted subnet) the student's layers
-    are distributed over the teacher's, last to last.
+    That is the same layer in supernets of equal depth. The layers of an extracted subnet are distributed over the
+    teacher's, last to last.
     """
     own, other = (
         kept_layers(range(len(model.net.layers)), architecture.number("layers"), model.net.config.layer_order)
@@ -95,11 +94,10 @@ def layer_pairs(
 
 
 class Teacher:
-    """A frozen network in evaluation mode: of a checkpoint of timm_ext (the largest subnet) or of timm's trainer.
+    """A frozen network: of a checkpoint of timm_ext (the largest subnet) or of timm's trainer.
 
     Raises:
-        DataError: no such file. CheckpointError: it is damaged. ConfigError: it has other classes, or does not read
-            images of the student's size.
+        DataError, CheckpointError: no such file, or a damaged one. ConfigError: it does not fit the student.
     """
 
     def __init__(self, path: Path, student: VisionModel, device: torch.device, precision: str) -> None:
@@ -199,11 +197,10 @@ class Distillation:
             )
 
     def batch(self, images: Tensor, epoch: int, index: int) -> TeacherBatch:
-        """Return the teacher's outputs for a pass of an epoch; empty where the largest subnet is the teacher.
+        """Return the teacher's outputs for a pass; empty if the largest subnet is the teacher.
 
         Raises:
-            DataError: the cache holds outputs for other images. On CUDA this is found every ``log_interval`` passes
-                and by :meth:`close`.
+            DataError: the cache is of other images; on CUDA this is found with a delay.
         """
         if self.teacher is None:
             return TeacherBatch()
@@ -264,10 +261,10 @@ class Distillation:
         self, architecture: Architecture, forward: Callable[[], Mapping[str, Tensor]], batch: TeacherBatch
     ) -> Tensor:
         """Compute the loss of one architecture: labels by 1 - w, the teacher's probabilities by w, plus differences of
-        hidden states and attention by their own weights.
+        activations by their own weights.
 
         Args:
-            forward: runs the network; returns ``loss`` (of the labels) and ``output`` (logits), as timm's tasks do.
+            forward: runs the network; returns ``loss`` (of the labels) and ``output`` (logits).
         """
         activations = None
         if self.compares:

@@ -97,11 +97,7 @@ def _differences(net: VisionNet, architecture: Architecture) -> Iterator[str]:
 
 
 def plain_state(net: VisionNet, architecture: Architecture) -> dict[str, Tensor]:
-    """Return the weights of a subnet under timm's names.
-
-    The factor of the embedding is multiplied into the weights. A bias of the patches that timm lacks is added to the
-    positions.
-    """
+    """Return the weights of a subnet under timm's names; the embedding's factor is multiplied into them."""
     own, config = net.static_state(architecture), net.config
     scale = architecture.number("embed_dim") ** 0.5 if config.embedding_scale is None else config.embedding_scale
     first = net.prefix_tokens

@@ -67,15 +67,14 @@ def _prepared_by(model: nn.Module, options: Mapping[str, Any] | None = None) -> 
 def read_source(path: Path, elastic: bool = True) -> Source:
     """Read a checkpoint of timm's trainer (its moving averages, if there are any), or a file of weights.
 
-    timm's name of the model is in the checkpoint, in a ``config.json`` next to the file as on the Hugging Face hub, in
-    the metadata of ``nas-ext extract --plain``, or the file's own name (``vit_small_patch16_224.pth``).
+    The model is named in the checkpoint, in a ``config.json`` next to the file as on the Hugging Face hub, in the
+    metadata, or by the file itself (``vit_small_patch16_224.pth``).
 
     Args:
-        elastic: require an elastic form, before a network takes memory.
+        elastic: require an elastic form.
 
     Raises:
-        DataError: no such file. CheckpointError: it is damaged, does not name its model, does not fit timm's model, or
-            has no elastic form.
+        DataError: no such file. CheckpointError: it is damaged, does not fit timm's model, or has no elastic form.
     """
     if not path.is_file():
         raise DataError(f"no file {path}; give a checkpoint of timm's trainer, or a file of weights")
@@ -114,11 +113,7 @@ def read_source(path: Path, elastic: bool = True) -> Source:
 
 
 def _with_sizes(arguments: Mapping[str, Any], weights: Mapping[str, Tensor], model: nn.Module) -> dict[str, Any]:
-    """Correct the arguments of a model by the sizes of its weights.
-
-    timm's trainer stores the ``--img-size`` of its images, not that of the positions, and not every way to set channels
-    and classes.
-    """
+    """Correct the arguments of a model by the sizes of its weights: timm's trainer does not store all of them."""
     sizes, own = dict(arguments), model.state_dict()
     other = {name for name in own.keys() & weights.keys() if own[name].shape != weights[name].shape}
     if "head.weight" in own and not any(name.startswith("head") for name in weights):

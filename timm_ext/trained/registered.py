@@ -37,8 +37,7 @@ def elastic_vit(pretrained: bool = False, **kwargs: Any) -> VisionModel:
     """Build the network of a file (``elastic=FILE``) of ``nas-ext elastic``, ``extract`` or a training.
 
     Another ``num_classes`` gives a new classifier, another ``img_size`` interpolated positions. The state dict contains
-    the settings, so that checkpoints of timm's trainer are read without the file, and networks of other files reject
-    them.
+    the settings, so that checkpoints of timm's trainer need no file.
 
     Raises:
         ConfigError: no file, or arguments that the file decides. DataError: no such file.
