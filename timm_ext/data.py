@@ -171,27 +171,11 @@ def open_subset(places: Sequence[Path], name: str) -> Source:
     )
 
 
-def _own_validation(train: str | Path) -> Path | None:
-    path = Path(train)
-    return _own_folder(path, "validation") if path.is_dir() and _own_folder(path, "train") else None
-
-
-def holds_out(train: Path, held_out: int) -> bool:
-    """Return whether :func:`open_splits`, without validation data, holds out training images.
-
-    Args:
-        held_out: number of images; 0: the default.
-    """
-    return bool(held_out) or _own_validation(train) is None
-
-
-def where_validated(train: str | Path, validation: str | Path | None, held_out: int) -> str:
-    """Describe the validation images of :func:`open_splits`."""
-    own = validation or (None if held_out else _own_validation(train))
-    if own:
-        return f"those of {own}"
-    test = Path(train) / "test"
-    return "held out of the training images" + (f" ({test} is left alone)" if test.is_dir() else "")
+def validation_data(train: str | Path, validation: str | Path | None, held_out: int) -> str | Path | None:
+    """Return the validation data of :func:`open_splits`; None: held out of the training images."""
+    if validation or held_out:
+        return validation or None
+    return _own_folder(Path(train), "validation") if has_training_images(Path(train)) else None
 
 
 def open_splits(
@@ -212,8 +196,7 @@ def open_splits(
             " the folder above, or the one with train/ and val/"
         )
     order = np.random.default_rng(seed).permutation(len(source))
-    own = validation or (None if held_out else _own_validation(train))
-    if own:
+    if own := validation_data(train, validation, held_out):
         other = open_images(own, "validation")
         _check_classes(train, source, own, other)
         held, rest = ImageSet(other), order

@@ -40,20 +40,20 @@ class TrainConfig:
     """One training run."""
 
     data: str
-    """images to train on: a folder with one sub-folder per class, or with train/ and perhaps val/ (or validation/) that
-    have those, or an npz of JPEG bytes"""
+    """training images: a folder with one sub-folder per class, or with train/ and optionally val/ (or validation/), or
+    an npz of JPEG bytes"""
     model: str = ""
     """name of a model of timm_ext, e.g. mformer_cifar10_small or mformer_cifar10_small_supernet; default: the network
     of --init"""
     output: str
-    """run folder; a run that was interrupted there is continued"""
+    """run folder; an interrupted run is continued"""
     val_data: str = ""
-    """images to validate on; default: val/ or validation/ of --data, else --val-count of the training images"""
+    """validation images; default: val/ or validation/ of --data, else --val-count of the training images"""
     val_count: int = 0
-    """hold out so many training images for validation, drawn by the seed, even if --data has val/; default: a tenth of
-    each class, 5000 images at most"""
+    """number of training images held out for validation, even if --data has val/; default: a tenth of each class, 5000
+    images at most"""
     train_count: int = 0
-    """train on so many images only; 0: all"""
+    """number of training images; 0: all"""
     search_space: str = ""
     """space of a supernet: a name or a YAML file; default: the model's"""
     subnet: str = ""
@@ -61,7 +61,7 @@ class TrainConfig:
     mos: str = ""
     """experts of a supernet's feed-forward layers: none, layer or neuron; default: the model's"""
     mos_experts: int = 2
-    """with experts: how many each of their linear layers has"""
+    """with experts: number of experts of a linear layer"""
     mos_router_hidden: int = 128
     """with experts: width of the routers' hidden layers"""
     mos_router_layers: int = 2
@@ -69,38 +69,36 @@ class TrainConfig:
     mos_router_dropout: float = 0.0
     """with experts: dropout in the routers' hidden layers"""
     mos_start: str = "independent"
-    """with experts: they begin independent, as equal copies, or as copies that are near"""
+    """with experts: initialisation as independent, equal or near copies"""
     mos_rank: int = 0
-    """with experts: those but the first differ from it by a matrix of this rank; 0: all are full"""
+    """with experts: rank of the difference from the first expert; 0: full"""
     mos_apart: float = 0.0
-    """weight of a term that keeps experts apart: how alike they are, the mean squared cosine between the same row of
-    two of them, from 0 to 1; 0: none"""
+    """weight of the similarity of experts in the loss: the mean squared cosine between rows of two experts; 0: none"""
     init: str = ""
-    """weights to start from: a checkpoint of the same network, e.g. a subnet of 'nas-ext extract', or a supernet of
-    'nas-ext elastic'"""
+    """initial weights: a checkpoint of the same network, e.g. a subnet of 'nas-ext extract', or a supernet of 'nas-ext
+    elastic'"""
     sampling: str = "spos"
     """supernets: spos (one random subnet per update) or sandwich (also the largest and the smallest)"""
     teacher: str = ""
-    """learn from a frozen network: a checkpoint of timm_ext (of a supernet, its largest network) or of timm's trainer;
-    or from the largest subnet of --sampling sandwich: largest"""
+    """teacher of a distillation: a checkpoint of timm_ext (of a supernet, its largest network) or of timm's trainer; or
+    largest, the largest subnet of --sampling sandwich"""
     distill_weight: float = 0.5
     """with --teacher: share of the loss against the teacher's probabilities; the rest is that of the labels"""
     distill_temperature: float = 1.0
-    """with --teacher: by what both logits are divided before they are compared"""
+    """with --teacher: temperature of both logits"""
     distill_hidden: float = 0.0
-    """with --teacher: weight of the difference between the tokens that each layer's feed-forward part reads, over the
-    channels that both have; of the supernet that the network belongs to"""
+    """with --teacher, the network's supernet: weight of the difference between inputs of the feed-forward layers"""
     distill_attention: float = 0.0
-    """with --teacher: the same of what each layer's attention gives"""
+    """with --teacher, the network's supernet: weight of the difference between outputs of attention"""
     teacher_cache: str = ""
-    """with --teacher: folder in which its probabilities are kept, so that a run with the same images reads them"""
+    """with --teacher: folder of its probabilities, which a run with the same images reads"""
     teacher_top_k: int = 0
-    """with --teacher-cache: keep the so many most probable classes of each image; 0: all"""
+    """with --teacher-cache: number of most probable classes that are kept; 0: all"""
     valid_random: int = 2
     """supernets: random subnets validated in addition to the smallest and the largest"""
     stability_architectures: int = 0
-    """supernets: subnets ranked by validation loss after each epoch (RankNAS: 100 to 200), so that training stops when
-    their order no longer changes; 0: train all epochs"""
+    """supernets: number of subnets (RankNAS: 100 to 200) whose stable ranking by validation loss ends the training; 0:
+    train all epochs"""
     stability_tau: float = 0.9
     """stop when Kendall's tau between the rankings of two epochs is above this"""
     stability_patience: int = 5
@@ -108,10 +106,9 @@ class TrainConfig:
     epochs: int = 30
     """passes over the training images"""
     updates: int = 0
-    """train so many updates instead of --epochs; the schedule is counted in updates"""
+    """number of updates instead of --epochs, also of the schedule"""
     batch_size: int = 128
-    """images of a pass, of each worker: an update is made of this, times the workers that torchrun starts, times
-    --grad-accum-steps"""
+    """images of a pass on each worker; an update has this times the workers of torchrun times --grad-accum-steps"""
     grad_accum_steps: int = 1
     """passes whose gradients are averaged into one update; a supernet draws one subnet for all of them"""
     opt: str = "adamw"
@@ -173,19 +170,19 @@ class TrainConfig:
     seed: int = 1
     """of weights, data order, augmentation and architectures"""
     workers: int = 0
-    """processes that read images, for each worker of torchrun"""
+    """processes that read images, per worker of torchrun"""
     pin_mem: bool = False
-    """read images into pinned memory, from which a GPU copies while it computes"""
+    """read images into pinned memory"""
     no_prefetcher: bool = False
-    """on CUDA: prepare images by the processes that read them, not on the device ahead of time as timm's prefetcher"""
+    """on CUDA: prepare images in the processes that read them, without timm's prefetcher"""
     persistent_workers: bool = False
     """keep the processes that read images from epoch to epoch; a run that is continued then draws other augmentation"""
     log_interval: int = 50
-    """updates between two looks at the loss, for which the host waits for the device"""
+    """updates between two reads of the loss, for which the host waits for the device"""
     keep_every: int = 0
-    """also keep the network after every so many updates, as kept/UPDATES.pt in the run folder; 0: none"""
+    """updates between networks that are kept as kept/UPDATES.pt in the run folder; 0: none"""
     device: str = "cpu"
-    """cpu, cuda, cuda:1; under torchrun cpu or cuda: each worker takes its own"""
+    """cpu, cuda, cuda:1; under torchrun cpu or cuda"""
 
     def __post_init__(self) -> None:
         if self.sampling not in SAMPLINGS:

@@ -12,7 +12,7 @@ from nas_core.files import real_path
 from nas_core.layers import MoSConfig
 from nas_core.options import arguments_of, config_from, options_of
 from nas_core.space import Architecture, SearchSpace, save_space
-from timm_ext.data import has_training_images, holds_out, is_training_data
+from timm_ext.data import has_training_images, is_training_data, validation_data
 from timm_ext.options import TrainConfig
 
 _OF_THE_STUDY = ("data", "val_data", "val_count", "output", "model", "subnet", "search_space", "init", "keep_every")
@@ -123,7 +123,7 @@ def _changed(
     if fixed := [name for name in changes if name in _OF_THE_STUDY]:
         raise ConfigError(f"setting {fixed[0]} of this training is set by the study; leave it out")
     source = Path(origin.data or trained["data"])
-    if "seed" in changes and not trained.get("val_data") and holds_out(source, trained["val_count"]):
+    if "seed" in changes and not validation_data(source, trained.get("val_data"), trained["val_count"]):
         raise ConfigError(
             f"setting seed of this training: it draws the images that {origin.path} holds out for validation, so that"
             " another would train on them; leave it out"

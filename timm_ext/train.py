@@ -39,7 +39,7 @@ from timm_ext.building import (
     seed_everything,
 )
 from timm_ext.checkpoint import KEPT, load_weights, read_checkpoint, save_checkpoint
-from timm_ext.data import ImageSet, open_splits, where_validated
+from timm_ext.data import ImageSet, open_splits, validation_data
 from timm_ext.evaluation import evaluate
 from timm_ext.model import MISFITS
 from timm_ext.options import TrainConfig, parse
@@ -119,10 +119,11 @@ class Trainer:
             NasExtError: the run folder has other settings, or the training diverges.
         """
         self.resume()
-        self._log(
-            f"{len(self.train_set)} images to train on, {len(self.valid_set)} to validate on:"
-            f" {where_validated(self.config.data, self.config.val_data, self.config.val_count)}"
-        )
+        config, test = self.config, Path(self.config.data) / "test"
+        validation = validation_data(config.data, config.val_data, config.val_count)
+        left_alone = f" ({test} is left alone)" if test.is_dir() else ""
+        where = f"those of {validation}" if validation else f"held out of the training images{left_alone}"
+        self._log(f"{len(self.train_set)} images to train on, {len(self.valid_set)} to validate on: {where}")
         if self.distillation and self.epoch < self.epochs:
             with self.workers.together():
                 self.distillation.check(self.epoch)

@@ -46,7 +46,7 @@ class Workers:
 
     @property
     def first(self) -> bool:
-        """Whether this worker writes files and messages."""
+        """True for the worker that writes files and messages."""
         return self.rank == 0
 
     def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:

@@ -16,7 +16,7 @@ from tests.timm_ext.running import SPACE, config, train
 from tests.timm_ext.trained_by_workers import plain_images
 from timm_ext import building
 from timm_ext.building import make_loader
-from timm_ext.data import open_images, open_splits, some_of_each_class, where_validated
+from timm_ext.data import open_images, open_splits, some_of_each_class, validation_data
 from timm_ext.host import HOST
 from timm_ext.train import Trainer
 from timm_ext.workers import Workers
@@ -55,10 +55,10 @@ def test_a_folders_own_splits_are_taken(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder / "validation", renamed / "val")
     train, valid = open_splits(renamed, None, 0, seed=1)
     assert (len(train), len(valid), train.source.classes) == (20, 8, 2)
-    assert where_validated(renamed, None, 0) == f"those of {renamed / 'val'}"
+    assert validation_data(renamed, None, 0) == renamed / "val"
     (renamed / "val").rename(renamed / "test")
     assert [len(part) for part in open_splits(renamed, None, 0, seed=1)] == [16, 4]  # a test set is for the end
-    assert where_validated(renamed, None, 0).endswith(f"({renamed / 'test'} is left alone)")
+    assert validation_data(renamed, None, 0) is None
     with pytest.raises(DataError, match="holds test, training and no folder of validation, val"):
         open_images(renamed, "validation")
 

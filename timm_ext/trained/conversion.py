@@ -61,7 +61,7 @@ def _resolve_space(space: str | Path | SearchSpace, trained: Architecture, atten
         return made(space, lambda: space_around(trained, attention))
     space = space if isinstance(space, SearchSpace) else get_space(str(space))
     if set(attention) - {"softmax"}:
-        raise ConfigError("kinds of attention beside a space of your own; name them in the space")
+        raise ConfigError(f"kinds of attention {', '.join(attention)} with a space of your own; name them in the space")
     largest = space.largest()
     for gene in sorted({*trained, *largest}):
         absent = "softmax" if gene == "attention" else None

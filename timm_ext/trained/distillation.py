@@ -77,7 +77,7 @@ def capture(model: VisionModel, architecture: Architecture) -> Iterator[Callable
 
 
 def layer_pairs(
-    student: VisionModel, learns: Architecture, teacher: VisionModel, teaches: Architecture
+    student: VisionModel, subnet: Architecture, teacher: VisionModel, teacher_subnet: Architecture
 ) -> list[tuple[int, int]]:
     """Return for each running layer of the student the position of the teacher's layer it is compared with.
 
@@ -86,7 +86,7 @@ def layer_pairs(
     """
     own, other = (
         kept_layers(range(len(model.net.layers)), architecture.number("layers"), model.net.config.layer_order)
-        for model, architecture in ((student, learns), (teacher, teaches))
+        for model, architecture in ((student, subnet), (teacher, teacher_subnet))
     )
     if len(student.net.layers) == len(teacher.net.layers):
         return [(position, other.index(layer)) for position, layer in enumerate(own) if layer in other]

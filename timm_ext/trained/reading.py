@@ -35,8 +35,6 @@ class Source:
     model: nn.Module
     name: str
     """timm's name of the model."""
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    """Other arguments of ``timm.create_model``."""
     prepared: Mapping[str, Any] = field(default_factory=dict)
     """Preprocessing of images, by the names in :data:`PREPARED`."""
     data: str = ""
@@ -55,7 +53,7 @@ def source_of(model: nn.Module, name: str = "") -> Source:
     name = name or str(configuration.get("architecture") or type(model).__name__)
     check_supported(model, name)
     model = copy.deepcopy(model).eval()
-    return Source(model, name, dict(getattr(model, "_model_args", {})), _prepared_by(model), where=name)
+    return Source(model, name, _prepared_by(model), where=name)
 
 
 def _prepared_by(model: nn.Module, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -109,7 +107,7 @@ def read_source(path: Path, elastic: bool = True) -> Source:
             ) from None
     data = str(options.get("data_dir") or options.get("data") or "")
     stated = {key: options[key] for key in PREPARED if options.get(key) is not None}
-    return Source(model.eval(), name, arguments, _prepared_by(model, stated), data, where)
+    return Source(model.eval(), name, _prepared_by(model, stated), data, where)
 
 
 def _with_sizes(arguments: Mapping[str, Any], weights: Mapping[str, Tensor], model: nn.Module) -> dict[str, Any]:
@@ -161,7 +159,7 @@ def _description(
         return name, {}, {}
     raise CheckpointError(
         f"{path} holds weights and not the name of their model; give a checkpoint of timm's trainer, lay the model's"
-        " config.json beside it, or name the file after the model (vit_small_patch16_224.pth)"
+        " config.json next to it, or name the file after the model (vit_small_patch16_224.pth)"
     )
 
 
