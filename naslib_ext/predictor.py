@@ -110,10 +110,10 @@ class AccuracyPredictor:
         self.ss_type = ss_type
 
     def pre_process(self) -> None:
-        """Nothing to prepare."""
+        """Do nothing."""
 
     def pre_compute(self, xtrain: Any, xtest: Any, unlabeled: Any = None) -> None:
-        """Nothing to prepare."""
+        """Do nothing."""
 
     def get_data_reqs(self) -> dict[str, Any]:
         """Return NASLib's data requirements: none."""

@@ -121,12 +121,12 @@ def _own_folder(path: Path, split: str) -> Path | None:
 
 def _split_folder(path: Path, split: str) -> Path:
     """Return the folder with a sub-folder per class: the split's if there is one, else ``path``."""
-    own = _own_folder(path, split)
+    folder = _own_folder(path, split)
     folders = sorted(entry.name for entry in path.iterdir() if entry.is_dir())
-    if own is None and folders and set(folders) <= _KNOWN:
+    if folder is None and folders and set(folders) <= _KNOWN:
         names = ", ".join(_SPLITS.get(split, (split,)))
         raise DataError(f"{path} holds {', '.join(folders)} and no folder of {names}; name one so, or give it itself")
-    return own or path
+    return folder or path
 
 
 def open_images(path: str | Path, split: str = "train") -> Source:

@@ -205,11 +205,14 @@ class TrainConfig:
         def flag(names: list[str]) -> str:
             return f"--{names[0].replace('_', '-')}" if names else ""
 
-        own, warmup, updates, size = flag(self.changed(_OF_MODEL)), self.warmup_updates, self.updates, self.batch_size
+        network = flag(self.changed(_OF_MODEL))
+        warmup, updates, size = self.warmup_updates, self.updates, self.batch_size
         yield not self.model and not self.init, (
             "neither --model nor --init; give the name of a model, or a checkpoint to go on from"
         )
-        yield not self.model and own, f"{own} without --model: the network of --init says it itself; leave it out"
+        yield not self.model and network, (
+            f"{network} without --model: the network of --init says it itself; leave it out"
+        )
         betas = self.opt_betas
         yield betas and (len(betas) != 2 or not all(0 <= beta < 1 for beta in betas)), (
             f"--opt-betas {' '.join(map(str, betas))}; expected two numbers from 0 to below 1, e.g. 0.9 0.998"

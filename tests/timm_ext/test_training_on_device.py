@@ -34,8 +34,6 @@ IMAGES, LABELS = torch.randn(16, 3, 32, 32, generator=SEED), torch.tensor([0, 1]
 
 def on(device: str, precision: str) -> dict[str, Any]:
     """Settings of a device; the CPU has no TF32, nor have older GPUs."""
-    if precision == "tf32" and device == "cpu":
-        return {"device": device, "precision": "fp32"}
     try:
         return {"device": device, "precision": check_precision(precision, device)}
     except ConfigError as error:

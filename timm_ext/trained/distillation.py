@@ -84,13 +84,14 @@ def layer_pairs(
     That is the same layer in supernets of equal depth. The layers of an extracted subnet are distributed over the
     teacher's, last to last.
     """
-    own, other = (
+    layers, teacher_layers = (
         kept_layers(range(len(model.net.layers)), architecture.number("layers"), model.net.config.layer_order)
         for model, architecture in ((student, subnet), (teacher, teacher_subnet))
     )
     if len(student.net.layers) == len(teacher.net.layers):
-        return [(position, other.index(layer)) for position, layer in enumerate(own) if layer in other]
-    return [(position, round((position + 1) * len(other) / len(own)) - 1) for position in range(len(own))]
+        return [(index, teacher_layers.index(layer)) for index, layer in enumerate(layers) if layer in teacher_layers]
+    count = len(layers)
+    return [(index, round((index + 1) * len(teacher_layers) / count) - 1) for index in range(count)]
 
 
 class Teacher:

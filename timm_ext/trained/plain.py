@@ -98,20 +98,20 @@ def _differences(net: VisionNet, architecture: Architecture) -> Iterator[str]:
 
 def plain_state(net: VisionNet, architecture: Architecture) -> dict[str, Tensor]:
     """Return the weights of a subnet under timm's names; the embedding's factor is multiplied into them."""
-    own, config = net.static_state(architecture), net.config
+    weights, config = net.static_state(architecture), net.config
     scale = architecture.number("embed_dim") ** 0.5 if config.embedding_scale is None else config.embedding_scale
     first = net.prefix_tokens
-    positions, bias = own.pop("positions") * scale, own.pop("patch_embed.bias") * scale
-    state = {"patch_embed.proj.weight": own.pop("patch_embed.weight") * scale}
+    positions, bias = weights.pop("positions") * scale, weights.pop("patch_embed.bias") * scale
+    state = {"patch_embed.proj.weight": weights.pop("patch_embed.weight") * scale}
     if config.norm_embedding:
         positions = torch.cat([positions[:first], positions[first:] + bias])
     else:
         state["patch_embed.proj.bias"] = bias
     state["pos_embed"] = positions[None]
     for name, timms in (("class_token", "cls_token"), ("registers", "reg_token")):
-        if name in own:
-            state[timms] = (own.pop(name) * scale).view(1, -1, positions.shape[1])
-    for name, tensor in own.items():
+        if name in weights:
+            state[timms] = (weights.pop(name) * scale).view(1, -1, positions.shape[1])
+    for name, tensor in weights.items():
         owner, _, kind = name.rpartition(".")
         at, _, part = owner.removeprefix("layers.").partition(".") if owner.startswith("layers.") else ("", "", owner)
         part = "fc_norm" if owner == "norm" and config.norm_after_pool else _NAMES.get(part, part)
