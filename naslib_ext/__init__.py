@@ -1,8 +1,6 @@
 """NASLib plug-in: accuracy models as predictors of NASLib's evaluator and of its search methods.
 
-``NNFormerPredictor``, and ``AccuracyPredictor`` for any accuracy model by name, have NASLib's predictor interface.
-``register`` makes them known by name to Bananas, Npenas and BasePredictor; ``python -m naslib_ext.benchmark`` compares
-them with NASLib's own predictors. Importing this package does not import NASLib; the predictors work without it.
+Importing this package does not import NASLib, and the predictors work without it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-r"""``python -m naslib_ext.benchmark``: NN-Former beside NASLib's predictors, judged by NASLib's evaluator.
+r"""``python -m naslib_ext.benchmark``: NN-Former and NASLib's predictors in NASLib's evaluator.
 
 Example, with a checkout of NASLib on PYTHONPATH or given by --naslib:
 
@@ -30,14 +30,14 @@ from naslib_ext.evaluation import OURS, evaluate, make_predictor
 from naslib_ext.spaces import SPACES, make_space, nasbench201_table, pickled_table
 
 OWN_SETTINGS = {"recipe": str, "seed": int, "device": str, "units": str}
-"""Settings of our predictor that are none of a recipe."""
+"""Settings of NN-Former besides those of a recipe."""
 COLUMNS = ("kendalltau", "spearman", "mae", "fit_s", "query_ms", "one_query_ms")
 
 _log = logging.getLogger(__name__)
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Exit code: 0, or 2 for a wrong input, told in one line."""
+    """Run the command; return 0, or 2 for wrong input."""
     arguments = parser().parse_args(argv)
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     logging.getLogger("naslib").setLevel(logging.WARNING)  # it logs all targets and predictions
@@ -53,7 +53,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
-    """All that ``--out`` writes.
+    """Compare the predictors; return the content of ``--out``.
 
     Raises:
         NasExtError: no NASLib, no data, a wrong setting.
@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         _log.info("%s, %d of %d predictors", name, number + 1, len(arguments.predictors))
         try:
             rows = _trials(name, space, api, settings, arguments, seen)
-        except Exception as error:  # NASLib's predictors fail on today's libraries with whatever their first wrong line
+        except Exception as error:  # NASLib's predictors raise anything on today's libraries
             if name == OURS:
                 raise
             failed[name] = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
@@ -133,7 +133,7 @@ def _trials(
 
 
 def table(result: dict[str, Any]) -> str:
-    """Mean over trials, with the standard deviation of tau where there are several."""
+    """Format means over trials, with the standard deviation of tau."""
     title = (
         f"{result['space']} ({result['data']}), {result['test_size']} test architectures, {result['trials']} trial(s);"
         " tau against validation accuracy"
@@ -153,13 +153,13 @@ def table(result: dict[str, Any]) -> str:
 
 
 def parser() -> argparse.ArgumentParser:
-    """What reads the command line."""
-    made = argparse.ArgumentParser(
+    """Build the parser of the command line."""
+    result = argparse.ArgumentParser(
         prog="python -m naslib_ext.benchmark",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add = made.add_argument
+    add = result.add_argument
     add("--space", choices=SPACES, default="nasbench201", help="search space of NASLib")
     add("--predictors", nargs="+", default=[OURS, "xgb", "lgb", "gcn"], metavar="NAME", help="nnformer, or NASLib's")
     add("--train-size", nargs="+", type=_positive, default=[156], metavar="N", help="architectures to learn from")
@@ -173,7 +173,7 @@ def parser() -> argparse.ArgumentParser:
     add("--set", nargs="+", default=[], metavar="NAME=VALUE", help="settings of nnformer: recipe=paper epochs=150 ...")
     add("--naslib", default=os.environ.get("NASLIB_PATH"), metavar="DIR", help="checkout of NASLib ($NASLIB_PATH)")
     add("--out", type=Path, metavar="FILE.json", help="write all figures there")
-    return made
+    return result
 
 
 def _positive(text: str) -> int:

@@ -1,19 +1,19 @@
-"""Lets a NASLib source tree be imported with today's Python and libraries.
+"""Import of a NASLib source tree (last changed in 2023) with today's Python and libraries.
 
-NASLib (last changed in 2023) is made for Python 3.7 to 3.9 and imports every predictor's package as soon as one of its
-own is imported. Here it is imported as it is; what is missing is there during that import only, and nothing outside
-NASLib is changed for good. Nothing happens until :func:`load` or :func:`importable` is called.
+What is missing exists during the import only, in :func:`load` or :func:`importable`.
 """
 
 from __future__ import annotations
 
 import collections
 import collections.abc
+import importlib.abc
+import importlib.machinery
 import importlib.util
 import inspect
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -23,10 +23,9 @@ from nas_core.errors import DataError, MissingHostError
 from nas_core.files import real_path
 from nas_core.optional import install_line, require
 from nas_core.torchvision_fix import repair
-from naslib_ext.stand_ins import StandIns
 
 NEEDED = ("fvcore.common.checkpoint", "networkx", "sklearn.metrics", "scipy.stats", "PIL.Image", "tqdm", "yaml")
-"""What NASLib really uses for predictors and search, and this plug-in cannot stand in for."""
+"""Packages that NASLib uses for predictors and search."""
 PEERS = {
     "ConfigSpace": "ConfigSpace",
     "emcee": "emcee",
@@ -46,14 +45,14 @@ PEERS = {
     "transforms3d": "transforms3d",
     "xgboost": "xgboost",
 }
-"""What NASLib imports beside (other predictors, image data, networks to be trained), and what pip calls it."""
+"""Other packages that NASLib imports (other predictors, image data), and their names for pip."""
 
 _log = logging.getLogger(__name__)
 _done: list[str] = []
 
 
 def use(folder: str | Path) -> None:
-    """Take NASLib from a source tree, as ``PYTHONPATH`` would.
+    """Put a source tree of NASLib on the search path.
 
     Raises:
         DataError: the folder holds no NASLib.
@@ -69,7 +68,7 @@ def load(*names: str) -> list[ModuleType]:
     """Import modules of NASLib.
 
     Raises:
-        MissingHostError: there is no NASLib, or it does not import all the same.
+        MissingHostError: there is no NASLib, or it does not import.
     """
     with importable():
         return [require(name, "comparing and searching with NASLib", "naslib") for name in names]
@@ -77,17 +76,17 @@ def load(*names: str) -> list[ModuleType]:
 
 @contextmanager
 def importable() -> Iterator[None]:
-    """In this block, modules of NASLib can be imported.
+    """Make modules of NASLib importable inside the block.
 
     Raises:
-        MissingHostError: there is no NASLib, or a package that it cannot do without.
+        MissingHostError: there is no NASLib, or a package that it needs.
     """
     if sys.modules.get("naslib") is None and importlib.util.find_spec("naslib") is None:
         raise MissingHostError(
             f"NASLib was not found: it is no package to install but a source tree; run {install_line('naslib')}"
         )
     if repair():
-        _report("torchvision is a CUDA build beside a CPU torch: its operators are declared")
+        _report("torchvision is a CUDA build with a CPU torch: its operators are declared")
     for name in NEEDED:
         require(name, "NASLib", "naslib")
     absent = {
@@ -103,13 +102,13 @@ def importable() -> Iterator[None]:
 
 
 def repairs() -> tuple[str, ...]:
-    """What was done so far, one line each."""
+    """Return one line per repair so far."""
     return tuple(_done)
 
 
 @contextmanager
 def _old_collections() -> Iterator[None]:
-    """``from collections import Iterable`` ended with Python 3.10."""
+    """Restore ``collections.Iterable``, which Python 3.10 removed."""
     if hasattr(collections, "Iterable"):
         yield
         return
@@ -122,7 +121,7 @@ def _old_collections() -> Iterator[None]:
 
 
 def _repair_metrics() -> None:
-    """``mean_squared_error(squared=False)`` ended with scikit-learn 1.6; NASLib then gives NaN for all its metrics."""
+    """Restore ``mean_squared_error(squared=False)``, which scikit-learn 1.6 removed; NASLib hides the error as NaN."""
     real = sys.modules.get("sklearn.metrics")
     if real is None or "squared" in inspect.signature(real.mean_squared_error).parameters:
         return
@@ -133,7 +132,7 @@ def _repair_metrics() -> None:
 
 
 class _OldMetrics:
-    """``sklearn.metrics`` with the root of the squared error as it was asked for before 1.6."""
+    """``sklearn.metrics`` with the ``squared`` option of 1.5."""
 
     def __init__(self, real: Any) -> None:
         self._real = real
@@ -150,3 +149,61 @@ def _report(line: str) -> None:
     if line not in _done:
         _done.append(line)
         _log.info("for NASLib: %s", line)
+
+
+class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Importer of empty modules in place of packages, inside a ``with`` block.
+
+    Args:
+        packages: names of packages, and their names for pip, which attributes of the modules report on use.
+    """
+
+    def __init__(self, packages: Mapping[str, str]) -> None:
+        self.packages = dict(packages)
+
+    def __enter__(self) -> StandIns:
+        sys.meta_path.append(self)  # last: installed packages have priority
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.meta_path.remove(self)
+        for name in [name for name, module in sys.modules.items() if isinstance(module, _Module)]:
+            del sys.modules[name]
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        if fullname.partition(".")[0] not in self.packages:
+            return None
+        return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        return _Module(spec.name, self.packages[spec.name.partition(".")[0]])
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Leave the module empty."""
+
+
+class _Module(ModuleType):
+    def __init__(self, name: str, package: str) -> None:
+        super().__init__(name)
+        self.__package = package
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return _class(self.__package, name)
+
+
+class _Absent(type):
+    package: str
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return _class(cls.package, name)
+
+
+def _class(package: str, name: str) -> type:
+    def missing(self: Any, *arguments: Any, **options: Any) -> None:
+        raise MissingHostError(f"{name} needs the package {package}, which is not installed: run pip install {package}")
+
+    return _Absent(name, (), {"package": package, "__init__": missing})

@@ -14,7 +14,7 @@ import torch
 from nas_core.errors import NasExtError, unknown_choice
 from nas_core.predictor import ACCURACY_MODELS
 from naslib_ext.compat import load
-from naslib_ext.plugin import NASLIB_NAMES, made_predictor
+from naslib_ext.plugin import NASLIB_NAMES, create_predictor
 
 OURS = "nnformer"
 KEPT = ("kendalltau", "spearman", "pearson", "mae", "rmse", "precision_10", "precision_20", "train_size")
@@ -22,7 +22,7 @@ SINGLE_QUERIES = 20
 
 
 class Settings(dict[str, Any]):
-    """What NASLib takes for a configuration: a dictionary with attributes."""
+    """A configuration of NASLib: a dictionary with attributes."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -32,19 +32,19 @@ class Settings(dict[str, Any]):
 
 
 def make_predictor(name: str, space: str, **settings: Any) -> Any:
-    """``nnformer`` with these settings, another accuracy model by its name, or a predictor of NASLib's with its own.
+    """Create ``nnformer`` with these settings, another accuracy model, or a predictor of NASLib's with its defaults.
 
     Raises:
-        UnknownChoiceError: neither we nor NASLib have one of that name.
+        UnknownChoiceError: there is none of that name.
     """
     if name == OURS:
-        return made_predictor(ss_type=space, **settings)
+        return create_predictor(ss_type=space, **settings)
     if name in ACCURACY_MODELS.names():
-        return made_predictor(name, ss_type=space)
+        return create_predictor(name, ss_type=space)
     if name not in NASLIB_NAMES:
         raise unknown_choice("predictor", name, [OURS, *ACCURACY_MODELS.names(), *sorted(NASLIB_NAMES)])
     (module,) = load("naslib.predictors.ensemble")
-    if name == "bananas":  # the one that is an ensemble by itself, of three in NASLib's runner
+    if name == "bananas":  # an ensemble of three in NASLib's runner
         return module.Ensemble(predictor_type=name, num_ensemble=3, ss_type=space)
     return module.Ensemble(predictor_type=name, num_ensemble=1, ss_type=space).get_ensemble()[0]
 
@@ -60,9 +60,9 @@ def evaluate(
     dataset: str = "cifar10",
     hpo_seconds: int = 0,
 ) -> list[dict[str, Any]]:
-    """Fit on random architectures and compare predictions with the table; one row of metrics per number of them.
+    """Fit on random architectures and compare predictions with the table; one row per training size.
 
-    Equal seeds give equal architectures, whichever predictor is evaluated: all are drawn before the first fit.
+    All architectures are drawn before the first fit, so equal seeds give equal architectures for all predictors.
 
     Args:
         seed: of Python's, numpy's and torch's global streams.
@@ -70,10 +70,10 @@ def evaluate(
 
     Returns:
         NASLib's metrics against validation accuracy, ``fit_s``, ``query_ms`` (per architecture, all at once) and
-        ``one_query_ms`` (asked one at a time, as acquisition functions do; median).
+        ``one_query_ms`` (median of single queries).
 
     Raises:
-        NasExtError: NASLib could not compute its metrics (it then gives NaN for all of them).
+        NasExtError: NASLib could not compute its metrics.
     """
     random.seed(seed)
     np.random.seed(seed)
@@ -113,7 +113,7 @@ def evaluate(
 
 
 def _one_by_one(evaluator: Any, labelled: bool, api: dict[str, Any]) -> float:
-    """Milliseconds for one new architecture."""
+    """Return the median milliseconds of a query of one new architecture."""
     took = []
     for _ in range(SINGLE_QUERIES):
         architecture = evaluator.search_space.clone()

@@ -1,8 +1,6 @@
-"""NASLib's architecture objects as graphs, by the name NASLib gives their search space.
+"""Graphs of NASLib's architecture objects, or of their descriptions, by NASLib's name of the search space.
 
-An object is asked for its description (``get_spec``, ``get_op_indices``, ``get_compact``); the description itself is
-taken too, as NASLib's utilities pass it around. Its encodings are not used: they lose the order of a cell's states
-(GCN), the cells' borders (NAS-Bench-301) or describe another graph (TransNAS-Bench, macro).
+NASLib's encodings are not read: they lose parts of the graphs.
 """
 
 from __future__ import annotations
@@ -30,11 +28,11 @@ from nas_core.graph import (
 from nas_core.graph.nasbench201 import CHOICES, STATES
 
 NASBENCH101_OPS = ("input", "output", "maxpool3x3", "conv1x1-bn-relu", "conv3x3-bn-relu")
-"""What the numbers in NASLib's tuples of NAS-Bench-101 mean."""
+"""Operations by their index in NASLib's tuples of NAS-Bench-101."""
 NASBENCH201_OPS = ("skip_connect", "none", "nor_conv_3x3", "nor_conv_1x1", "avg_pool_3x3")
-"""What the six numbers of NAS-Bench-201 mean in NASLib."""
+"""Operations of NAS-Bench-201 by their index in NASLib."""
 NASBENCH201_EDGES = ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))
-"""To which edges they belong in NASLib: by source; the official order is by target."""
+"""Their edges in NASLib, by source; the official order is by target."""
 UNSUPPORTED = {
     "nlp": "its architectures are recurrent cells, for which there is no graph reader",
     "asr": "its architectures are chains with skips of their own, for which there is no graph reader",
@@ -45,28 +43,26 @@ CACHED = 16384
 
 @dataclass(frozen=True)
 class Space:
-    """How architectures of one of NASLib's search spaces are read."""
+    """The reader of a search space of NASLib."""
 
     name: str
     """NASLib's ``get_type()``."""
     getter: str
-    """The method of an architecture object that gives its description."""
+    """Method of an architecture object that returns its description."""
     plain: Callable[[Any], Hashable]
-    """The description as a hashable value."""
+    """Converts the description to a hashable value."""
     read: Callable[[Any], Graph | None]
-    """The graph of that value."""
+    """Builds the graph of that value."""
 
 
 def graph_of(architecture: Any, ss_type: str | None) -> Graph | None:
-    """The graph of an architecture object of NASLib, or of its description.
+    """Return the graph of an architecture object of NASLib, or of its description.
 
     Returns:
-        None for a cell that NAS-Bench-101 does not have (no way from input to output, or more than 9 edges); NASLib
-        gives it the accuracy -1.
+        None for a cell that NAS-Bench-101 lacks (no path from input to output, or more than 9 edges).
 
     Raises:
-        UnknownChoiceError, ConfigError: a search space that is not known, or not supported.
-        GraphError: an object that has no architecture yet, or a malformed description.
+        UnknownChoiceError, ConfigError: an unsupported search space. GraphError: a malformed description, or none.
     """
     space = space_of(ss_type)
     description = architecture
@@ -78,7 +74,7 @@ def graph_of(architecture: Any, ss_type: str | None) -> Graph | None:
 
 
 def space_of(ss_type: str | None) -> Space:
-    """The search space of that name, as :func:`graph_of` finds it."""
+    """Return the reader of a search space; errors as of :func:`graph_of`."""
     if ss_type is None:
         raise ConfigError("the search space is not set; give ss_type=..., as NASLib's set_ss_type does")
     if ss_type in UNSUPPORTED:
@@ -93,12 +89,12 @@ def space_of(ss_type: str | None) -> Space:
 
 @lru_cache(CACHED)
 def _read(ss_type: str, description: Hashable) -> Graph | None:
-    """Shared by all predictors: members of an ensemble see the same architectures."""
+    """Read a graph, cached for all members of an ensemble."""
     return SPACES[ss_type].read(description)
 
 
 def _numbers(description: Any) -> Hashable:
-    """Nested lists or arrays of numbers as nested tuples; the readers judge them."""
+    """Convert nested lists or arrays of numbers to nested tuples."""
     if isinstance(description, np.ndarray):
         description = description.tolist()
     if isinstance(description, list | tuple):
@@ -110,7 +106,7 @@ def _numbers(description: Any) -> Hashable:
 
 
 def _plain_nasbench101(description: Any) -> Hashable:
-    """``{"matrix", "ops"}``, or NASLib's tuple: the matrix row by row, then the operations."""
+    """Convert ``{"matrix", "ops"}``, or NASLib's tuple of the matrix row by row and the operations."""
     if isinstance(description, Mapping):
         if not {"matrix", "ops"} <= set(description):
             raise GraphError(f"a NAS-Bench-101 cell has parts matrix and ops; got {sorted(map(str, description))}")
@@ -158,4 +154,4 @@ SPACES: dict[str, Space] = {
         Space("transbench101_macro", "get_op_indices", _numbers, transnasbench_macro_graph),
     )
 }
-"""The search spaces that can be read, by NASLib's name."""
+"""Supported search spaces, by NASLib's name."""

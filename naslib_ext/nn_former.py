@@ -12,25 +12,17 @@ from nas_core.predictor.recipes import Recipe, get_recipe
 from naslib_ext.predictor import AccuracyPredictor
 
 REPORTED = ("epochs", "batch_size", "lr", "weight_decay", "rank_weight", "dropout", "dim", "depth")
-"""Settings that are always among the hyperparameters, whether given or the recipe's."""
+"""Settings that are always among the hyperparameters."""
 
 
 class NNFormerPredictor(AccuracyPredictor):
-    """NN-Former with its recipes; see :class:`~naslib_ext.predictor.AccuracyPredictor` for what all models share.
-
-    Example:
-        >>> evaluator = PredictorEvaluator(NNFormerPredictor(epochs=300), config=config)
-        >>> ensemble = [copy.deepcopy(NNFormerPredictor(ss_type="nasbench201")) for _ in range(3)]
+    """NN-Former with its recipes; see also :class:`~naslib_ext.predictor.AccuracyPredictor`.
 
     Args:
-        ss_type: as of the base class, as are ``encoding_type`` and ``seed``.
+        ss_type, encoding_type, seed: as of the base class.
         recipe: a name of ``nas_core.predictor.list_recipes()`` or a ``Recipe``.
-        epochs: passes over the training architectures; None: the recipe's. ("paper" has 3000, for a GPU.)
-        options: ``device, units, hpo_wrapper`` as of the base class, and other settings of the recipe by name
-            (``lr=3e-4, dim=64, members=3``).
-
-    Raises:
-        ConfigError, UnknownChoiceError: a setting or recipe that does not exist.
+        epochs: passes over the training architectures; None: the recipe's (``paper``: 3000, for a GPU).
+        options: other arguments of the base class, and settings of the recipe by name (``lr=3e-4, dim=64``).
     """
 
     def __init__(
@@ -45,12 +37,12 @@ class NNFormerPredictor(AccuracyPredictor):
         self.recipe = get_recipe(recipe) if isinstance(recipe, str) else recipe
         super().__init__(ss_type, encoding_type, model=core.NNFormerPredictor.name, seed=seed, epochs=epochs, **options)
 
-    def _defaults(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        self.recipe = self.recipe.changed(**given)
+    def _defaults(self, changed: Mapping[str, Any]) -> dict[str, Any]:
+        self.recipe = self.recipe.changed(**changed)
         flat = _flat(self.recipe)
-        return {"recipe": self.recipe.name, **{name: flat[name] for name in dict.fromkeys((*REPORTED, *given))}}
+        return {"recipe": self.recipe.name, **{name: flat[name] for name in dict.fromkeys((*REPORTED, *changed))}}
 
-    def _made(self, hyperparams: Mapping[str, Any], seed: int, units: str = "any") -> core.AccuracyModel:
+    def _create(self, hyperparams: Mapping[str, Any], seed: int, units: str = "any") -> core.AccuracyModel:
         recipe = self._recipe(hyperparams)
         if _raw(recipe) and units == "any":
             recipe = recipe.changed(targets="mean")
@@ -77,11 +69,11 @@ class NNFormerPredictor(AccuracyPredictor):
 
 
 def _raw(recipe: Recipe) -> bool:
-    """Whether targets are learned as they are, so that they have to be fractions."""
+    """Return whether targets are not normalised, so that they have to be fractions."""
     return recipe.targets == "none" and recipe.train.loss == "mse"
 
 
 def _flat(recipe: Recipe) -> dict[str, Any]:
-    """All settings by name."""
+    """Return all settings by name."""
     settings = recipe.to_dict()
     return {**settings, **settings["model"], **settings["train"]}

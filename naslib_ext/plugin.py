@@ -1,23 +1,22 @@
-"""Accuracy models by name in NASLib's search methods.
-
-Bananas, Npenas and BasePredictor take ``config.search.predictor_type`` and let ``Ensemble.get_ensemble`` make the
-predictors from a table inside that function, which cannot be extended. It is wrapped once; names that are not ours go
-on to NASLib.
-"""
+"""Accuracy models by name in NASLib's search methods, whose ``Ensemble.get_ensemble`` is wrapped once."""
 
 from __future__ import annotations
 
 import copy
 import functools
 import logging
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from nas_core import predictor as core
 from nas_core.errors import ConfigError
 from naslib_ext.compat import load
 from naslib_ext.nn_former import NNFormerPredictor
 from naslib_ext.predictor import AccuracyPredictor
-from naslib_ext.spread import members_of
 
 NASLIB_NAMES = frozenset(
     (
@@ -25,23 +24,14 @@ NASLIB_NAMES = frozenset(
         "omni_ngb", "omni_seminas", "rf", "seminas", "sparse_gp", "var_sparse_gp", "xgb",
     )
 )  # fmt: skip
-"""The predictors of NASLib's own table."""
+"""NASLib's own predictors."""
 _TABLE = "_nas_ext_predictors"
 
 _log = logging.getLogger(__name__)
 
 
-def made_predictor(model: str = core.NNFormerPredictor.name, **hyperparameters: Any) -> AccuracyPredictor:
-    """The predictor of an accuracy model by its name.
-
-    Args:
-        model: a name of ``nas_core.predictor.ACCURACY_MODELS``.
-        hyperparameters: of :class:`naslib_ext.nn_former.NNFormerPredictor`, or of
-            :class:`naslib_ext.predictor.AccuracyPredictor` for other models.
-
-    Raises:
-        ConfigError, UnknownChoiceError: a model or a setting that does not exist.
-    """
+def create_predictor(model: str = core.NNFormerPredictor.name, **hyperparameters: Any) -> AccuracyPredictor:
+    """Create the predictor of an accuracy model by its name; errors as of :class:`AccuracyPredictor`."""
     if model == core.NNFormerPredictor.name:
         return NNFormerPredictor(**hyperparameters)
     return AccuracyPredictor(model=model, **hyperparameters)
@@ -50,46 +40,43 @@ def made_predictor(model: str = core.NNFormerPredictor.name, **hyperparameters: 
 def register(name: str = "nnformer", *, spread: bool = False, **hyperparameters: Any) -> None:
     """Let ``config.search.predictor_type = name`` mean an ensemble of one accuracy model, by default NN-Former.
 
-    Take ``num_ensemble`` above 1: NASLib's BasePredictor averages over the architectures where there is one member
-    only, and its Thompson sampling needs a spread.
+    Use ``num_ensemble`` above 1: with one member NASLib's Thompson sampling has no deviation.
 
     Args:
-        name: new to NASLib; without "semi", by which NASLib recognises predictors that want unlabelled architectures.
-        spread: members are quantiles of one model instead of models of their own: NASLib's acquisition functions (its,
-            ucb, ei) then see its calibrated spread, and each round fits one model. It is for models that have a spread;
-            NASLib's ``ei`` divides what it sees by 5.
-        hyperparameters: of :func:`made_predictor`: ``model``, and that model's (``recipe, seed, epochs, device ...``).
+        name: new to NASLib; without "semi", which NASLib takes for semi-supervised.
+        spread: members are quantiles of one model, so that NASLib's acquisition functions (its, ucb, ei) use its
+            calibrated standard deviation, and each round fits one model. NASLib's ``ei`` divides it by 5.
+        hyperparameters: of :func:`create_predictor`.
 
     Raises:
-        ConfigError: the name is taken, by NASLib or with other hyperparameters, or holds "semi"; an unknown setting.
+        ConfigError: the name is taken, by NASLib or with other hyperparameters; an unknown setting.
         MissingHostError: NASLib cannot be imported.
     """
     if "semi" in name:
         raise ConfigError(f"the name {name!r} holds 'semi', which NASLib takes for semi-supervised; give another one")
     if name in NASLIB_NAMES:
         raise ConfigError(f"{name!r} is a predictor of NASLib's own; give another name, such as 'nnformer'")
-    member, table = made_predictor(**hyperparameters), _table()
+    member, table = create_predictor(**hyperparameters), _table()
     if spread:
         member.require_spread()
-    given = {**hyperparameters, **({"spread": True} if spread else {})}
-    if name in table and table[name][0] != given:
+    settings = {**hyperparameters, **({"spread": True} if spread else {})}
+    if name in table and table[name][0] != settings:
         raise ConfigError(
             f"predictor {name!r} is registered with {_shown(table[name][0])}; it cannot also have"
-            f" {_shown(given)}: give another name, or unregister it first"
+            f" {_shown(settings)}: give another name, or unregister it first"
         )
     if name not in table:
-        table[name] = given, member
-        _log.info("predictor %r of NASLib's search methods: %s with %s", name, member.model, _shown(given))
+        table[name] = settings, member
+        _log.info("predictor %r of NASLib's search methods: %s with %s", name, member.model, _shown(settings))
 
 
 def unregister(name: str = "nnformer") -> None:
-    """Forget a name; one that is not registered is left alone."""
+    """Remove a registered name, if there is one."""
     _table().pop(name, None)
 
 
 def _table() -> dict[str, tuple[dict[str, Any], AccuracyPredictor]]:
-    """Our names with their hyperparameters and a first member, kept by NASLib's class: there is one table, however we
-    are imported."""
+    """Return the hyperparameters and the first member of each registered name, stored in NASLib's class."""
     (module,) = load("naslib.predictors.ensemble")
     ensemble = module.Ensemble
     if not hasattr(ensemble, _TABLE):
@@ -116,3 +103,50 @@ def _extended(own: Any) -> Any:
 
 def _shown(hyperparameters: dict[str, Any]) -> str:
     return ", ".join(f"{key}={value!r}" for key, value in sorted(hyperparameters.items())) or "default settings"
+
+
+class EnsembleMember:
+    """A quantile of a shared predictor, in place of a member of NASLib's ensemble.
+
+    numpy's ``mean`` and ``std`` over the members are the predictor's mean and standard deviation.
+
+    Args:
+        shared: the predictor of all members, whose other attributes a member has.
+        deviations: the quantile, in standard deviations above the mean.
+        first: the member whose fit fits the shared predictor; None: this one.
+    """
+
+    def __init__(self, shared: AccuracyPredictor, deviations: float, first: EnsembleMember | None = None) -> None:
+        self.shared, self.deviations, self.first = shared, deviations, first
+        self.error = 0.0
+
+    def fit(self, xtrain: Sequence[Any], ytrain: Sequence[float], train_info: Any = None) -> float:
+        """Fit the shared predictor, once; see :meth:`AccuracyPredictor.fit`."""
+        if self.first is not None:
+            return self.first.error
+        self.error = self.shared.fit(xtrain, ytrain, train_info)
+        return self.error
+
+    def query(self, xtest: Sequence[Any], info: Any = None) -> NDArray[np.float64]:
+        """Return the quantile ``(n,)``; see :meth:`AccuracyPredictor.query_with_spread`."""
+        mean, deviation = self.shared.query_with_spread(xtest, info)
+        return mean + self.deviations * deviation
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "shared":  # of incomplete copies
+            raise AttributeError(name)
+        return getattr(self.shared, name)
+
+
+def members_of(predictor: AccuracyPredictor, count: int) -> list[EnsembleMember]:
+    """Return the members of one predictor.
+
+    Raises:
+        ConfigError: fewer than two, which have no deviation.
+    """
+    if count < 2:
+        raise ConfigError(f"num_ensemble is {count}, and spread=True shows the spread between members; give 2 or more")
+    quantiles = ndtri((np.arange(count) + 0.5) / count)
+    lowest, *others = (quantiles / quantiles.std()).tolist()
+    first = EnsembleMember(predictor, lowest)
+    return [first, *(EnsembleMember(predictor, deviations, first) for deviations in others)]

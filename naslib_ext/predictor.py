@@ -1,4 +1,4 @@
-"""Accuracy models with NASLib's predictor interface. NASLib never checks types, so nothing of it is imported."""
+"""Accuracy models with NASLib's predictor interface. NASLib is not imported."""
 
 from __future__ import annotations
 
@@ -17,40 +17,43 @@ from nas_core.graph import Graph
 from nas_core.predictor import ACCURACY_MODELS, AccuracyModel
 from nas_core.progress import slow_training
 from naslib_ext.graphs import graph_of, space_of
-from naslib_ext.targets import UNITS, units_of
 
+UNITS = ("auto", "percent", "fraction", "any")
 INVALID = -1.0
-"""What is predicted for a cell that the benchmark does not have: NASLib's own value for it."""
-REMEMBERED = 16384
-"""Predictions kept by graph until the next fit: acquisition functions ask for one architecture at a time, and
-neighbourhoods overlap."""
+"""Prediction for a cell that the benchmark lacks, as in NASLib."""
+CACHED = 16384
+"""Largest number of cached predictions: acquisition functions ask for one architecture at a time."""
 
 _log = logging.getLogger(__name__)
 
 
+def units_of(targets: NDArray[np.float64]) -> str:
+    """Return the units of targets ``(G,)`` by their range: ``fraction`` to 1, ``percent`` to 100, else ``any``.
+
+    NAS-Bench-101, -201 and -301 have percent; TransNAS-Bench has percent, fractions or negative losses.
+    """
+    if not len(targets) or targets.min() < 0 or targets.max() > 100:
+        return "any"
+    return "percent" if targets.max() > 1 else "fraction"
+
+
 class AccuracyPredictor:
-    """Any accuracy model of ``nas_core`` by name; predicts validation accuracy in NASLib's units, higher is better.
+    """Any accuracy model of ``nas_core`` by name; predicts validation accuracy in NASLib's units.
 
     Example:
         >>> evaluator = PredictorEvaluator(AccuracyPredictor(model="boosted-trees"), config=config)
 
-    NASLib makes ensembles by copying one object, so what is random is drawn in :meth:`fit`: each fit takes one number
-    from numpy's global stream, the one NASLib samples architectures from, and combines it with ``seed``. Members
-    therefore differ, two fits of one object differ, and a run is repeated by seeding numpy, as NASLib's ``set_seed``
-    does. torch's global stream is left as it was.
-
-    Cells that NAS-Bench-101 does not have are left out of training and predicted as -1.
+    Each :meth:`fit` combines ``seed`` with a number of numpy's global stream: NASLib copies one object for an ensemble,
+    and its ``set_seed`` repeats a run. Cells that NAS-Bench-101 lacks are predicted as -1.
 
     Args:
-        ss_type: NASLib's name of the search space; its hosts set it by :meth:`set_ss_type`.
-        encoding_type: kept for NASLib, not used: graphs are read from the architectures themselves.
+        ss_type: NASLib's name of the search space.
+        encoding_type: not used.
         model: a name of ``nas_core.predictor.ACCURACY_MODELS``.
-        seed: combined with the number drawn in each fit.
-        device: where to compute.
-        units: of the targets: percent, fraction, any, or auto (see :func:`naslib_ext.targets.units_of`).
-        hpo_wrapper: whether NASLib's evaluator shall search hyperparameters by cross-validation (it does where
-            ``max_hpo_time`` is above 0; each trial is three fits).
-        hyperparameters: settings of the model by name; None: its default.
+        units: of the targets: percent, fraction, any, or auto (see :func:`units_of`).
+        hpo_wrapper: let NASLib's evaluator search hyperparameters where ``max_hpo_time`` is above 0; each trial is
+            three fits.
+        hyperparameters: settings of the model by name; None: the default.
 
     Raises:
         ConfigError, UnknownChoiceError: a model or a setting that does not exist.
@@ -74,51 +77,46 @@ class AccuracyPredictor:
         self.ss_type, self.encoding_type = ss_type, encoding_type
         self.seed, self.device = checked_seed(seed), usable_device(device)
         self.units, self.hpo_wrapper = units, hpo_wrapper
-        given = {name: value for name, value in hyperparameters.items() if value is not None}
-        self.default_hyperparams: dict[str, Any] = self._defaults(given)
+        changed = {name: value for name, value in hyperparameters.items() if value is not None}
+        self.default_hyperparams: dict[str, Any] = self._defaults(changed)
         self.hyperparams: dict[str, Any] | None = None
         self._fitted: AccuracyModel | None = None
         self._units_per_target = 1.0
         self._predicted: dict[tuple[Graph, tuple[float, ...]], tuple[float, float]] = {}
         self._zero_cost: dict[str, list[Mapping[str, float]]] = {}
 
-    # What differs between models.
+    def _defaults(self, changed: Mapping[str, Any]) -> dict[str, Any]:
+        """Return all hyperparameters with these changes."""
+        return asdict(self._create(changed, 0).config)
 
-    def _defaults(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The hyperparameters that NASLib is told, with those that were given."""
-        return asdict(self._made(given, 0).config)
-
-    def _made(self, hyperparams: Mapping[str, Any], seed: int, units: str = "any") -> AccuracyModel:
-        """A new model with these hyperparameters, for targets in these units."""
+    def _create(self, hyperparams: Mapping[str, Any], seed: int, units: str = "any") -> AccuracyModel:
         return ACCURACY_MODELS.get(self.model)(seed=seed, device=str(self.device), unseen="ignore", **hyperparams)
 
     def _units_of(self, hyperparams: Mapping[str, Any], units: str) -> float:
-        """By how much targets in these units are divided before they are learned."""
+        """Return the divisor of targets in these units."""
         return 1.0
 
     def _random(self) -> dict[str, Any]:
-        """Random values of some hyperparameters, from numpy's global stream."""
+        """Draw some hyperparameters from numpy's global stream."""
         return {}
 
-    # What NASLib's hosts call before a fit.
-
     def set_ss_type(self, ss_type: str) -> None:
-        """Take the search space whose architectures will come.
+        """Set the search space.
 
         Raises:
-            ConfigError, UnknownChoiceError: a search space that is not supported or not known.
+            ConfigError, UnknownChoiceError: a search space that is not supported.
         """
         space_of(ss_type)
         self.ss_type = ss_type
 
     def pre_process(self) -> None:
-        """Nothing to prepare."""
+        """Do nothing."""
 
     def pre_compute(self, xtrain: Any, xtest: Any, unlabeled: Any = None) -> None:
-        """Nothing to prepare."""
+        """Do nothing."""
 
     def get_data_reqs(self) -> dict[str, Any]:
-        """Neither learning curves, hyperparameters of training nor unlabelled architectures."""
+        """Return NASLib's data requirements: none."""
         return {
             "requires_partial_lc": False,
             "metric": None,
@@ -135,15 +133,12 @@ class AccuracyPredictor:
         xtest_zc_info: Any = None,
         unlabeled_zc_info: Any = None,
     ) -> None:
-        """Take zero-cost scores of the architectures of the next fit, and of those of the next query where it comes
-        without; they are read beside the graphs. Unlabelled architectures are not used."""
-        given = {"fit": xtrain_zc_info, "query": xtest_zc_info}
-        found = {use: (info or {}).get("zero_cost_scores") for use, info in given.items()}
-        self._zero_cost |= {use: list(scores) for use, scores in found.items() if scores is not None}
+        """Set zero-cost scores of the next fit and the next query, as further inputs. Unlabelled data is not used."""
+        for use, info in (("fit", xtrain_zc_info), ("query", xtest_zc_info)):
+            if (scores := (info or {}).get("zero_cost_scores")) is not None:
+                self._zero_cost[use] = list(scores)
         if unlabeled is not None or unlabeled_zc_info is not None:
             _log.info("the model learns from labelled architectures alone: others are not used")
-
-    # Hyperparameters: None stands for the default ones.
 
     def get_hpo_wrapper(self) -> bool:
         return self.hpo_wrapper
@@ -152,21 +147,21 @@ class AccuracyPredictor:
         self.hyperparams = None
 
     def set_hyperparams(self, hyperparams: Mapping[str, Any] | None) -> None:
-        """Take other settings than the recipe's.
+        """Set hyperparameters; None: the default.
 
         Raises:
             ConfigError, UnknownChoiceError: a setting or recipe that does not exist.
         """
         if hyperparams is not None:
-            self._made(hyperparams, self.seed)
+            self._create(hyperparams, self.seed)
         self.hyperparams = None if hyperparams is None else dict(hyperparams)
 
     def get_hyperparams(self) -> dict[str, Any] | None:
-        """Numbers and strings by name, those of the last fit; None where none were set and nothing was fitted."""
+        """Return the hyperparameters; None before they are set and before the first fit."""
         return self.hyperparams
 
     def set_random_hyperparams(self) -> dict[str, Any]:
-        """Set and return the default ones at first, then random ones, from numpy's global stream as NASLib's own."""
+        """Set and return the default hyperparameters at first, then random ones, as NASLib's predictors do."""
         chosen = dict(self.default_hyperparams)
         if self.hyperparams is not None:
             chosen |= self._random()
@@ -174,29 +169,22 @@ class AccuracyPredictor:
         return dict(chosen)
 
     def require_spread(self) -> None:
-        """Insist that the model has a standard deviation, before it is fitted.
-
-        Raises:
-            ConfigError: it has none.
-        """
-        self._made(self.hyperparams or self.default_hyperparams, 0).require_spread()
-
-    # Learning and predicting.
+        """Raise a ConfigError if the model has no standard deviation."""
+        self._create(self.hyperparams or self.default_hyperparams, 0).require_spread()
 
     def fit(self, xtrain: Sequence[Any], ytrain: Sequence[float], train_info: Any = None) -> float:
-        """Learn anew, whatever was fitted before. A training that takes long reports how far it is on standard error.
+        """Fit a new model.
 
         Args:
             xtrain: architecture objects of NASLib, or their descriptions.
-            ytrain: as many accuracies; those of cells that do not exist are not looked at.
+            ytrain: as many accuracies; those of cells that do not exist are ignored.
             train_info: not used.
 
         Returns:
             Mean absolute error on these architectures, in the units of ``ytrain``.
 
         Raises:
-            GraphError: an architecture that does not belong to the search space.
-            DataError: another number of targets, fewer than two architectures, a target that is no number.
+            GraphError: an architecture of another search space. DataError: wrong targets, or fewer than two.
         """
         if self.hyperparams is None:
             self.hyperparams = dict(self.default_hyperparams)
@@ -204,59 +192,55 @@ class AccuracyPredictor:
         if targets.shape != (len(xtrain),):
             raise DataError(f"targets have shape {targets.shape} for {len(xtrain)} architectures; expected one each")
         graphs = [graph_of(architecture, self.ss_type) for architecture in xtrain]
-        known = [index for index, graph in enumerate(graphs) if graph is not None]
-        if len(known) < len(graphs):
-            _log.info("%d of %d cells are not in the benchmark: left out", len(graphs) - len(known), len(graphs))
+        existing = [index for index, graph in enumerate(graphs) if graph is not None]
+        if len(existing) < len(graphs):
+            _log.info("%d of %d cells are not in the benchmark: left out", len(graphs) - len(existing), len(graphs))
         learned = [graph for graph in graphs if graph is not None]
-        units = units_of(targets[known]) if self.units == "auto" else self.units
+        units = units_of(targets[existing]) if self.units == "auto" else self.units
         units_per_target = self._units_of(self.hyperparams, units)
         drawn = np.random.SeedSequence([self.seed, int(np.random.randint(2**31 - 1))])
-        fitted = self._made(self.hyperparams, int(drawn.generate_state(1)[0]), units)
+        fitted = self._create(self.hyperparams, int(drawn.generate_state(1)[0]), units)
         zero_cost = self._zero_cost.pop("fit", None)
         if zero_cost is not None and len(zero_cost) != len(xtrain):
             raise DataError(f"zero-cost scores of {len(zero_cost)} architectures for {len(xtrain)}; expected one each")
-        proxies = None if zero_cost is None else [zero_cost[index] for index in known]
+        proxies = None if zero_cost is None else [zero_cost[index] for index in existing]
         progress = slow_training(f"training {self.model}")
-        fitted.fit(learned, targets[known] / units_per_target, proxies=proxies, progress=progress)
+        fitted.fit(learned, targets[existing] / units_per_target, proxies=proxies, progress=progress)
         self._fitted, self._predicted, self._units_per_target = fitted, {}, units_per_target
-        return float(np.abs(self._predict(learned, proxies)[0] - targets[known]).mean())
+        return float(np.abs(self._predict(learned, proxies)[0] - targets[existing]).mean())
 
     def query(self, xtest: Sequence[Any], info: Any = None) -> NDArray[np.float64]:
-        """Predictions ``(n,)`` in the units of the targets; -1 for cells that the benchmark does not have.
+        """Return predictions ``(n,)`` in the units of the targets.
 
         Args:
             xtest: as of :meth:`fit`.
-            info: for each architecture ``{"zero_cost_scores": {..}}``, where it was fitted with such scores.
+            info: ``{"zero_cost_scores": {..}}`` of each architecture, if it was fitted with such scores.
 
         Raises:
-            ConfigError: nothing was fitted yet, or zero-cost scores are missing.
-            GraphError: an architecture that does not belong to the search space.
+            ConfigError: nothing was fitted yet, or zero-cost scores are missing. GraphError: as of :meth:`fit`.
         """
         return self._queried(xtest, info)[0]
 
     def query_with_spread(
         self, xtest: Sequence[Any], info: Any = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Predict as :meth:`query` does, and give the standard deviation ``(n,)`` of each prediction, 0 for cells that
-        do not exist. ``register(.., spread=True)`` gives it to NASLib's acquisition functions.
-
-        Raises:
-            ConfigError: the model has no standard deviation; others as of :meth:`query`.
-        """
+        """Return predictions ``(n,)`` and their standard deviations ``(n,)``; see :meth:`query`."""
         if self._fitted is not None:
             self._fitted.require_spread()
         return self._queried(xtest, info)
 
     def _queried(self, xtest: Sequence[Any], info: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         graphs = [graph_of(architecture, self.ss_type) for architecture in xtest]
-        predictions, spread = np.full(len(graphs), INVALID), np.zeros(len(graphs))
-        known = [index for index, graph in enumerate(graphs) if graph is not None]
-        scores = (
-            [each["zero_cost_scores"] for each in info] if _has_scores(info) else self._zero_cost.pop("query", None)
-        )
-        proxies = None if scores is None or len(scores) != len(graphs) else [scores[index] for index in known]
-        predictions[known], spread[known] = self._predict([each for each in graphs if each is not None], proxies)
-        return predictions, spread
+        predictions, deviations = np.full(len(graphs), INVALID), np.zeros(len(graphs))
+        existing = [index for index, graph in enumerate(graphs) if graph is not None]
+        if isinstance(info, list) and info and all("zero_cost_scores" in row for row in info):
+            scores = [row["zero_cost_scores"] for row in info]
+        else:
+            scores = self._zero_cost.pop("query", None)
+        proxies = None if scores is None or len(scores) != len(graphs) else [scores[index] for index in existing]
+        queried = [graph for graph in graphs if graph is not None]
+        predictions[existing], deviations[existing] = self._predict(queried, proxies)
+        return predictions, deviations
 
     def _predict(
         self, graphs: list[Graph], proxies: list[Mapping[str, float]] | None = None
@@ -269,22 +253,18 @@ class AccuracyPredictor:
                 f"this predictor was fitted with zero-cost scores; query with info=[{{'zero_cost_scores': ..}}] of"
                 f" {', '.join(names)}"
             )
-        rows = [tuple(float(each.get(name, np.nan)) for name in names) for each in proxies or [{}] * len(graphs)]
+        rows = [tuple(float(row.get(name, np.nan)) for name in names) for row in proxies or [{}] * len(graphs)]
         keys = list(zip(graphs, rows, strict=True))
         if new := [key for key in dict.fromkeys(keys) if key not in self._predicted]:
             scores = [dict(zip(names, row, strict=True)) for _, row in new] if names else None
-            predicted, spread = self._fitted.predictions([graph for graph, _ in new], proxies=scores)
-            pairs = np.stack([predicted, np.zeros(len(new)) if spread is None else spread], 1) * self._units_per_target
-            self._predicted |= zip(new, map(tuple, pairs.tolist()), strict=True)
-        found = np.array([self._predicted[key] for key in keys], np.float64).reshape(-1, 2)
-        if len(self._predicted) > REMEMBERED:
+            means, deviations = self._fitted.predictions([graph for graph, _ in new], proxies=scores)
+            pairs = np.stack([means, np.zeros(len(new)) if deviations is None else deviations], 1)
+            self._predicted |= zip(new, map(tuple, (pairs * self._units_per_target).tolist()), strict=True)
+        predicted = np.array([self._predicted[key] for key in keys], np.float64).reshape(-1, 2)
+        if len(self._predicted) > CACHED:
             self._predicted = {}
-        return found[:, 0], found[:, 1]
+        return predicted[:, 0], predicted[:, 1]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies, of which NASLib makes many, do not take the predictions along."""
+        """Leave the cache out of copies, of which NASLib makes many."""
         return {**self.__dict__, "_predicted": {}}
-
-
-def _has_scores(info: Any) -> bool:
-    return isinstance(info, list) and bool(info) and all("zero_cost_scores" in each for each in info)

@@ -1,4 +1,4 @@
-"""Search spaces and their tables for NASLib's evaluator, without the networks that are not needed to read a table."""
+"""Search spaces and tables for NASLib's evaluator, without torch networks."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from nas_core.graph import nasbench201_ops
 from naslib_ext.compat import load
 
 SPACES = ("nasbench101", "nasbench201", "nasbench301")
-"""Those that NASLib's evaluator accepts and we can read: it refuses what TransNAS-Bench calls itself."""
+"""Search spaces of NASLib's evaluator with a graph reader. The evaluator rejects TransNAS-Bench's own names."""
 
 
 def make_space(name: str) -> Any:
-    """A search space of NASLib that does not build networks.
+    """Create a search space of NASLib that does not build networks.
 
     Raises:
         UnknownChoiceError: another space than :data:`SPACES`.
@@ -36,11 +36,11 @@ def make_space(name: str) -> Any:
 
 
 def _light_nasbench201() -> Any:
-    """NASLib's makes 15 cells of torch modules, and copies them for every architecture: 0.3 s each."""
+    """Create NAS-Bench-201 without NASLib's 15 cells of torch modules, whose copies take 0.3 s per architecture."""
     whole, core = load("naslib.search_spaces.nasbench201.graph", "naslib.search_spaces.core.graph")
 
     class LightNasBench201(whole.NasBench201SearchSpace):  # type: ignore[misc, name-defined]
-        """NASLib's NAS-Bench-201 as six numbers: sampling, mutation, encodings and queries are inherited."""
+        """NASLib's NAS-Bench-201 as six numbers."""
 
         def __init__(self) -> None:
             core.Graph.__init__(self)
@@ -58,12 +58,12 @@ def _light_nasbench201() -> Any:
 
 
 class NASBench201Table(dict[str, Any]):
-    """A numpy table in the form of NASLib's pickle: an architecture's string gives its accuracies.
+    """A numpy table in the form of NASLib's pickle: accuracies by an architecture's string.
 
     Args:
         ops: ``(G, 6)`` official indices.
         accuracies: ``(G,)`` percent.
-        dataset: whose accuracies they are, as NASLib's pickles call it.
+        dataset: its name in NASLib's pickles.
     """
 
     def __init__(self, ops: NDArray[np.integer[Any]], accuracies: NDArray[np.floating[Any]], dataset: str) -> None:
@@ -76,18 +76,18 @@ class NASBench201Table(dict[str, Any]):
         if row is None:
             raise DataError(f"the table has no architecture {architecture}; give one with all 15,625")
         accuracy = float(self.accuracies[row])
-        costs = {"train_time": 0.0}  # the evaluator adds it up; the table does not know it
+        costs = {"train_time": 0.0}  # the evaluator sums it; the table has none
         return {self.dataset: {"eval_acc1es": [accuracy], "train_acc1es": [accuracy], "cost_info": costs}}
 
 
 def nasbench201_table(path: str | Path, column: str | None = None) -> tuple[dict[str, Any], str]:
-    """A table ``.npz`` with ``ops`` (G, 6) and columns of accuracies, as NASLib's ``dataset_api``; the column's name.
+    """Read a table ``.npz`` with ``ops`` (G, 6) and accuracies; return NASLib's ``dataset_api`` and the column.
 
     Args:
-        column: which accuracies; default: the only one that is a validation accuracy after 200 epochs.
+        column: default: the only validation accuracy after 200 epochs.
 
     Raises:
-        DataError: no such file, or not of that form. UnknownChoiceError: no such column.
+        DataError: not such a file. UnknownChoiceError: no such column.
     """
     try:
         with open_npz(path) as file:
@@ -106,10 +106,10 @@ def nasbench201_table(path: str | Path, column: str | None = None) -> tuple[dict
 
 
 def pickled_table(space: str, dataset: str) -> dict[str, Any]:
-    """NASLib's own ``dataset_api``, from the files it expects in its folder ``naslib/data``.
+    """Load NASLib's own ``dataset_api`` from its folder ``naslib/data``.
 
     Raises:
-        DataError: a file is missing; the message is NASLib's, with the address to get it from.
+        DataError: a file is missing; NASLib's message has its address.
     """
     (utils,) = load("naslib.utils")
     try:

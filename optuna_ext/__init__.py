@@ -1,8 +1,6 @@
-"""Optuna plug-in: the searches of ``nas_core`` as samplers, trained supernets as objectives, and searches that many
-machines share through a storage of Optuna.
+"""Optuna plug-in: strategies as samplers, supernets as objectives, and searches shared through a storage of Optuna.
 
-Importing this package imports nothing of Optuna; a name does when it is first used. It translates between Optuna and
-``nas_core``; what is computed lives there.
+Importing this package does not import Optuna.
 """
 
 from __future__ import annotations
@@ -14,8 +12,7 @@ from nas_core.lazy_names import lazy_names
 if TYPE_CHECKING:
     from optuna_ext.genes import architecture_of, distributions_of, space_of, suggest_architecture
     from optuna_ext.objective import as_objective
-    from optuna_ext.sampler import SearchSampler
-    from optuna_ext.samplers import HATEvolutionSampler, MultiObjectiveSampler, RankNASSampler
+    from optuna_ext.sampler import HATEvolutionSampler, MultiObjectiveSampler, RankNASSampler, SearchSampler
 
 __all__ = [
     "HATEvolutionSampler",

@@ -1,8 +1,6 @@
 """Genes as Optuna's distributions, and architectures of trials.
 
-A parameter is named as everywhere in adapters (:mod:`nas_core.space.labels`): ``decoder.layers``,
-``decoder.ffn_dim.0``. A trial holds the parameters of layers that exist and no others, so equal networks are equal
-trials.
+Parameters have the names of :mod:`nas_core.space.labels`; a trial has only those of existing layers.
 """
 
 from __future__ import annotations
@@ -11,27 +9,26 @@ from collections.abc import Mapping
 from typing import Any
 
 from nas_core.errors import ArchitectureError, SpaceError
+from nas_core.optional import require
 from nas_core.space import Architecture, Choice, SearchSpace
 from nas_core.space.labels import options_by_label
-from optuna_ext.compat import optuna_module
 
 MAX_OPTIONS = 10_000
-"""Values of one distribution at most."""
+"""Largest number of values of a distribution."""
 
 
 def distributions_of(space: SearchSpace) -> dict[str, Any]:
-    """One categorical distribution for each gene and layer that could exist, by its label.
+    """Return a categorical distribution for each gene and possible layer, by its label.
 
     Raises:
         MissingHostError: Optuna is not installed.
     """
-    categorical = optuna_module("genes as distributions", "optuna.distributions").CategoricalDistribution
-    return {label: categorical(row) for label, row in options_by_label(space).items()}
+    distributions = require("optuna.distributions", "genes as distributions", "optuna")
+    return {label: distributions.CategoricalDistribution(row) for label, row in options_by_label(space).items()}
 
 
 def suggest_architecture(trial: Any, space: SearchSpace) -> Architecture:
-    """The architecture that a trial is given by whatever sampler its study has: depths first, then the genes of the
-    layers that exist.
+    """Suggest an architecture: depths first, then the genes of the existing layers.
 
     Args:
         trial: a ``Trial``, or a ``FixedTrial``.
@@ -49,41 +46,40 @@ def suggest_architecture(trial: Any, space: SearchSpace) -> Architecture:
 
 
 def architecture_of(trial: Any, space: SearchSpace) -> Architecture:
-    """The architecture of a trial's parameters, or of a mapping of them; parameters that are no genes do not count.
+    """Return the architecture of a trial or of a mapping of parameters; other parameters than genes are ignored.
 
     Raises:
-        ArchitectureError: a gene is missing, or lies outside the space.
+        ArchitectureError: a gene is missing, or outside the space.
     """
     parameters: Mapping[str, Any] = trial if isinstance(trial, Mapping) else trial.params
+
+    def gene(label: str) -> Any:
+        if label not in parameters:
+            raise ArchitectureError(
+                f"the parameters lack {label!r}, a gene of space {space.name!r}, as suggest_architecture takes them"
+            )
+        return parameters[label]
+
     genes: dict[str, Any] = dict(space.fixed)
     for choice in sorted(space.choices, key=lambda choice: choice.per is not None):
         if choice.per is None:
-            genes[choice.name] = _found(parameters, choice.name, space)
+            genes[choice.name] = gene(choice.name)
         else:
             depth = genes[choice.per]
             layers = range(depth if isinstance(depth, int) else 0)
-            genes[choice.name] = tuple(_found(parameters, f"{choice.name}.{layer}", space) for layer in layers)
+            genes[choice.name] = tuple(gene(f"{choice.name}.{layer}") for layer in layers)
     return space.validate(Architecture(genes))
 
 
 def space_of(distributions: Mapping[str, Any], name: str = "optuna") -> SearchSpace:
-    """A space with one gene for each of Optuna's distributions: categories, whole numbers, or steps.
+    """Return a space with one gene for each distribution: categories, whole numbers, or steps.
 
     Raises:
-        SpaceError: a distribution has no end of values, more than 10,000, or categories that are neither numbers nor
-            texts.
+        SpaceError: a distribution is continuous, too large, or has other categories than numbers and texts.
     """
     if not distributions:
         raise SpaceError("there are no distributions; give at least one, by the name of its parameter")
-    return SearchSpace(name, [Choice(label, (_options(label, one),)) for label, one in distributions.items()])
-
-
-def _found(parameters: Mapping[str, Any], label: str, space: SearchSpace) -> Any:
-    if label not in parameters:
-        raise ArchitectureError(
-            f"the parameters lack {label!r}, a gene of space {space.name!r}, as suggest_architecture takes them"
-        )
-    return parameters[label]
+    return SearchSpace(name, [Choice(label, (_options(label, values),)) for label, values in distributions.items()])
 
 
 def _options(label: str, distribution: Any) -> tuple[Any, ...]:

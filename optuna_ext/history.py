@@ -1,7 +1,4 @@
-"""What the trials of a study say to a search: results, what is under way, and what was known when.
-
-Everything is read from the storage at each call; what is kept between calls only saves time.
-"""
+"""Trials of a study as a search reads them: results, running architectures, and generations."""
 
 from __future__ import annotations
 
@@ -18,95 +15,95 @@ from nas_core.space import Architecture, SearchSpace
 from optuna_ext.genes import architecture_of
 
 CLAIM = "nas_ext:architecture"
-"""System attribute of a trial: its architecture as a row of option indices, from before its first parameter."""
+"""System attribute: the architecture as a row of option indices, set before the first parameter."""
 OPENED = "nas_ext:opened"
-"""System attribute of a trial: what was known when it, as the first one, was of a new generation."""
+"""System attribute of the first trial of a generation: the results at that time."""
 ERROR = "error"
-"""User attribute of a trial whose evaluation failed: why. Without it, a failed trial is one whose worker was lost."""
+"""User attribute: the reason of a failed evaluation. A failed trial without it has lost its worker."""
 WITHDRAWN = "nas_ext:withdrawn"
-"""System attribute of a trial that was given up as another worker had its architecture."""
+"""System attribute of a trial that was given up because another worker has its architecture."""
 FAILING = "nas_ext:failing"
-"""System attribute of a running trial whose evaluation failed here: why, which is not said of the architecture yet."""
+"""System attribute of a running trial: the reason of a failure that may be the worker's fault."""
 TRIES = 3
-"""An architecture over which so many workers were lost counts as failed."""
+"""Number of lost workers after which an architecture counts as failed."""
 
 
 @dataclass
-class Read:
-    """The trials of a study as a search sees them."""
+class Trials:
+    """The state of a study."""
 
     results: dict[Architecture, Mapping[str, Any] | None] = field(default_factory=dict)
-    """Oldest first; None for a failure."""
+    """Metrics, oldest first; None for a failure."""
     errors: dict[Architecture, str] = field(default_factory=dict)
-    """Why an evaluation failed, where that is known."""
+    """Reasons of failures, as far as they are known."""
     held: dict[int, Architecture] = field(default_factory=dict)
-    """Number of a trial that runs or waits -> its architecture."""
+    """Architectures of running or waiting trials by number."""
     failing: set[int] = field(default_factory=set)
-    """Those of them whose worker has yet to show that it is not the worker that fails."""
+    """Numbers of running trials with a failure that may be the worker's fault."""
     undecided: set[int] = field(default_factory=set)
-    """Numbers of trials that run and have no architecture yet."""
+    """Numbers of running trials without an architecture."""
     openings: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    """Generation -> what was known when it was proposed; of several records, the one of the earliest trial."""
+    """Results at the start of each generation, by the earliest trial."""
 
     def taken(self, number: int) -> set[Architecture]:
-        """What other trials than this one hold or have held."""
-        return {*self.results, *(one for other, one in self.held.items() if other != number)}
+        """Return the architectures of all other trials."""
+        held = (architecture for other, architecture in self.held.items() if other != number)
+        return {*self.results, *held}
 
 
 class History:
-    """Reads the trials of a study over one space."""
+    """Reader of the trials of studies over one space."""
 
     def __init__(self, space: SearchSpace) -> None:
         self.space = space
-        self._known: dict[Any, Architecture | None] = {}
+        self._cache: dict[Any, Architecture | None] = {}
 
-    def read(self, trials: Sequence[Any], metrics: Sequence[str], signs: Sequence[int]) -> Read:
-        """What these trials say.
+    def read(self, trials: Sequence[Any], metrics: Sequence[str], signs: Sequence[int]) -> Trials:
+        """Read trials in the order of their numbers.
 
         Args:
-            trials: as ``study.get_trials`` gives them, by number.
             metrics: names of the values of trials.
             signs: 1 for values that are minimised, -1 for others.
         """
-        found, lost = Read(), Counter[Architecture]()
+        state, lost = Trials(), Counter[Architecture]()
         for trial in trials:
             for generation, others in (trial.system_attrs.get(OPENED) or {}).items():
-                found.openings.setdefault(int(generation), tuple(others))
+                state.openings.setdefault(int(generation), tuple(others))
             architecture = self._architecture(trial)
-            state = trial.state.name
+            status = trial.state.name
             if not trial.state.is_finished():
                 if architecture is not None:
-                    found.held[trial.number] = architecture
+                    state.held[trial.number] = architecture
                     if FAILING in trial.system_attrs:
-                        found.failing.add(trial.number)
-                elif state == "RUNNING" and not trial.params:
-                    found.undecided.add(trial.number)
-            elif architecture is not None and found.results.get(architecture) is None:
-                if state == "COMPLETE":
+                        state.failing.add(trial.number)
+                elif status == "RUNNING" and not trial.params:
+                    state.undecided.add(trial.number)
+            elif architecture is not None and state.results.get(architecture) is None:
+                if status == "COMPLETE":
                     values = zip(metrics, trial.values, signs, strict=True)
-                    told = {name: sign * value for name, value, sign in values}
-                    found.results[architecture] = {**_numbers(trial.user_attrs), **told}
-                elif state == "PRUNED" or ERROR in trial.user_attrs:
-                    found.results[architecture] = None
-                    found.errors[architecture] = str(trial.user_attrs.get(ERROR, "pruned"))
+                    minimised = {name: sign * value for name, value, sign in values}
+                    state.results[architecture] = {**_numbers(trial.user_attrs), **minimised}
+                elif status == "PRUNED" or ERROR in trial.user_attrs:
+                    state.results[architecture] = None
+                    state.errors[architecture] = str(trial.user_attrs.get(ERROR, "pruned"))
                 elif WITHDRAWN not in trial.system_attrs:
                     lost[architecture] += 1
                     if lost[architecture] >= TRIES:
-                        found.results[architecture] = None
-        return found
+                        state.results[architecture] = None
+        return state
 
     def _architecture(self, trial: Any) -> Architecture | None:
-        """What a trial evaluates: by its parameters, else by those that were enqueued, else by its claim."""
-        key = trial.number, trial.datetime_start  # of one study; another one begins at other moments
+        """Return the architecture of the parameters, else of those that were enqueued, else of the claim."""
+        key = trial.number, trial.datetime_start  # start times tell studies apart
         finished = trial.state.is_finished()
-        if finished and key in self._known:
-            return self._known[key]
-        found = self._of(trial.params) or self._of(trial.system_attrs.get("fixed_params") or {})
-        if found is None and not finished and (row := trial.system_attrs.get(CLAIM)) is not None:
-            found = self.space.architecture(np.array(row, np.int16))
+        if finished and key in self._cache:
+            return self._cache[key]
+        architecture = self._of(trial.params) or self._of(trial.system_attrs.get("fixed_params") or {})
+        if architecture is None and not finished and (row := trial.system_attrs.get(CLAIM)) is not None:
+            architecture = self.space.architecture(np.array(row, np.int16))
         if finished:
-            self._known[key] = found
-        return found
+            self._cache[key] = architecture
+        return architecture
 
     def _of(self, parameters: Mapping[str, Any]) -> Architecture | None:
         try:
@@ -116,10 +113,10 @@ class History:
 
 
 def metric_names(study: Any, given: Sequence[str] | None = None) -> tuple[str, ...]:
-    """Names of a study's values: as given, else as the study has them, else ``loss``, ``objective_1``, ..
+    """Return the names of a study's values; by default the study's, else ``loss``, ``objective_1``, ..
 
     Raises:
-        ValueError: not as many are given as the study has.
+        ValueError: the study has another number of values.
     """
     count = len(study.directions)
     if given is None:

@@ -1,8 +1,7 @@
 """Search strategies as samplers of Optuna, for any number of workers on one storage.
 
-Optuna makes a trial first and asks for its parameters later, and its storages have no lock to share. So a worker writes
-down what it takes and looks again whether somebody else took it meanwhile; of two that take the same at once, at least
-one sees the other and takes the next. That this is seldom needed, workers take their turn by the numbers of trials.
+Storages share no lock. So a worker writes its claim, then reads whether another worker has claimed the same; of two at
+once, at least one sees the other and takes the next. Workers take turns by the numbers of their trials.
 """
 
 from __future__ import annotations
@@ -16,52 +15,49 @@ from typing import Any
 import numpy as np
 
 from nas_core.errors import ConfigError, unknown_choice
+from nas_core.optional import require
 from nas_core.search import STRATEGIES
 from nas_core.search.constraints import Limits, constraints_of
 from nas_core.search.registry import config_of, strategy_options
 from nas_core.search.strategies.shared import SharedSearch
 from nas_core.space import SearchSpace
 from nas_core.space.labels import parameters_of
-from optuna_ext.beats import Watch
-from optuna_ext.compat import optuna_module
 from optuna_ext.genes import distributions_of
-from optuna_ext.history import CLAIM, OPENED, History, Read, metric_names
+from optuna_ext.heartbeat import StaleTrials
+from optuna_ext.history import CLAIM, OPENED, History, Trials, metric_names
 
-_optuna = optuna_module("sampling for Optuna")
+_optuna = require("optuna", "sampling for Optuna", "optuna")
 PATIENCE_S = 5.0
-"""A worker waits so long at most for those before it to take an architecture."""
+"""Longest wait for earlier trials to claim an architecture."""
 POLL_S = 0.01
 ROUNDS = 100
-"""So often a worker takes another architecture, as somebody else has taken the same one."""
+"""Largest number of claims of one trial."""
 
 
 class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined, misc]
     """Any search strategy as a sampler, by its name.
 
-    The objective takes its architecture with :func:`~optuna_ext.suggest_architecture`; parameters that are no genes are
-    drawn independently. No architecture is proposed twice, whatever other workers are doing, and none that violates a
-    limit. The state of the search is the storage: finished trials, also those that were there before, are what the
-    strategy learns from, and every worker given the same settings goes the same way. When the strategy has asked for
-    all it wants, children of the best follow; when nothing new is left, trials are pruned and ``study.optimize`` stops.
+    The objective calls :func:`~optuna_ext.suggest_architecture`; other parameters are drawn independently. No worker
+    repeats an architecture or violates a limit. The strategy learns from all finished trials of the storage, so every
+    worker with the same settings goes the same way. Children of the best follow its own proposals; when nothing new is
+    left, ``study.optimize`` stops.
 
-    A trial that failed is tried again, twice, since its worker may have been killed; where the user attribute ``error``
-    says why (as :func:`~optuna_ext.as_objective` does), and where it was pruned, its architecture is not asked for
-    again. Trials of ``as_objective`` give signs of life; those that cease to are failed here. Genes that are enqueued
-    (``study.enqueue_trial``) are taken as they are, whether or not they meet the limits or were evaluated before.
+    A failed trial is tried again twice, unless it was pruned or has the user attribute ``error``. Trials of
+    :func:`~optuna_ext.as_objective` without a heartbeat are failed. Enqueued genes are taken without a check.
 
     Args:
         space: the search space.
         limits: hard limits, as ``{"params_m": (function of an architecture, largest value)}``; or constraints.
         strategy: a name of :data:`nas_core.search.STRATEGIES`.
         metrics: names of the study's values; default: those of the study, else ``loss``.
-        seed: of the search, the same for all workers.
+        seed: the same for all workers.
         max_tries: cap of each rejection sampling, in candidates.
-        independent_sampler: draws parameters that are no genes; default: at random.
+        independent_sampler: sampler of other parameters; default: random.
         options: settings of the strategy by name, as ``population=20``.
 
     Raises:
-        UnknownChoiceError: no such strategy or option. ConfigError: a setting out of range. ConstraintError: no limit.
-        MissingHostError: Optuna is not installed.
+        ConfigError, UnknownChoiceError, ConstraintError: a wrong setting or limit. MissingHostError: Optuna is not
+            installed.
     """
 
     def __init__(
@@ -77,10 +73,10 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         **options: Any,
     ) -> None:
         self.kind = STRATEGIES.get(strategy)
-        known = [option.name for option in strategy_options(self.kind.name)]
+        names = [option.name for option in strategy_options(self.kind.name)]
         for name in options:
-            if name not in known:
-                raise unknown_choice(f"option of strategy {strategy}", name, known)
+            if name not in names:
+                raise unknown_choice(f"option of strategy {strategy}", name, names)
         if not isinstance(space, SearchSpace):
             raise ConfigError(
                 f"the space is {space!r}; expected a SearchSpace, as get_space(name) or space_of gives it"
@@ -90,51 +86,49 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         config = config_of(self.kind.name, options)
         self.config = config if space.slots.depth_genes else self.kind.suited(config, options, space)
         self._metrics = metrics
-        self._made(("loss", "objective_1")[: 1 + self.kind.weighs_several])  # a wrong setting is said now
+        self._create(("loss", "objective_1")[: 1 + self.kind.weighs_several])  # fails early on a wrong setting
         self._independent = independent_sampler or _optuna.samplers.RandomSampler(seed=seed)
         self._distributions = distributions_of(space)
-        self._history, self._watch = History(space), Watch()
+        self._history, self._stale = History(space), StaleTrials()
         self._search: SharedSearch | None = None
         self._study: Any = None
         self._undecided: dict[Any, float] = {}
         self._lock = threading.RLock()
 
-    # -- what Optuna calls -------------------------------------------------------------------------------------------
-
     def infer_relative_search_space(self, study: Any, trial: Any) -> dict[str, Any]:
-        """All genes; none where the study has not as many values as the strategy weighs."""
-        self._refuse_several(study)
+        """Return the distributions of all genes; none for a single value of a strategy with several objectives."""
+        self._check_directions(study)
         return dict(self._distributions) if self._fits(study) else {}
 
     def sample_relative(self, study: Any, trial: Any, search_space: Mapping[str, Any]) -> dict[str, Any]:
-        """The genes of the next architecture, those of layers that exist; others independently.
+        """Return the genes of the next architecture, and other parameters independently.
 
         Raises:
             ValueError: the study has several values, and the strategy minimises one. TrialPruned: nothing new is left.
             ConstraintError: nothing meets the limits.
         """
-        self._refuse_several(study)
-        found: dict[str, Any] = {}
+        self._check_directions(study)
+        parameters: dict[str, Any] = {}
         if search_space.keys() & self._distributions.keys():
-            found = {name: value for name, value in self._taken(study, trial).items() if name in search_space}
+            parameters = {name: value for name, value in self._claim(study, trial).items() if name in search_space}
         for name, distribution in search_space.items():
             if name not in self._distributions:
-                found[name] = self._independent.sample_independent(study, trial, name, distribution)
-        return found
+                parameters[name] = self._independent.sample_independent(study, trial, name, distribution)
+        return parameters
 
     def sample_independent(self, study: Any, trial: Any, param_name: str, param_distribution: Any) -> Any:
-        """A parameter that is no gene, or a gene of a layer that the architecture does not have.
+        """Return a parameter that is no gene, or a gene of an absent layer.
 
         Raises:
-            ValueError: the study has several values and the strategy minimises one, or the other way round.
+            ValueError: the numbers of values of the study and of the strategy differ.
         """
-        self._refuse_several(study)
+        self._check_directions(study)
         if param_name in self._distributions and not self._fits(study):
             raise ValueError(f"{type(self).__name__} weighs several values, but the study has one; give directions")
         return self._independent.sample_independent(study, trial, param_name, param_distribution)
 
     def reseed_rng(self) -> None:
-        """Only parameters that are no genes are drawn anew; the search is the same in every worker."""
+        """Reseed the sampler of other parameters; the search is the same in every worker."""
         self._independent.reseed_rng()
 
     def before_trial(self, study: Any, trial: Any) -> None:
@@ -143,20 +137,18 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
     def after_trial(self, study: Any, trial: Any, state: Any, values: Sequence[float] | None) -> None:
         self._independent.after_trial(study, trial, state, values)
 
-    # -- the search --------------------------------------------------------------------------------------------------
-
-    def _taken(self, study: Any, trial: Any) -> dict[str, Any]:
-        """Take an architecture for a trial, and write that down before it is used."""
+    def _claim(self, study: Any, trial: Any) -> dict[str, Any]:
+        """Claim an architecture for a trial in the storage; return its parameters."""
         self._wait_for_turn(study, trial.number)
-        self._of(study)  # with the watch of this study
-        self._watch.fail_stale(study, study.get_trials(deepcopy=False))
+        self._search_of(study)  # resets what was cached of another study
+        self._stale.fail_stale(study, study.get_trials(deepcopy=False))
         storage = study._storage
         with self._lock:
             for _ in range(ROUNDS):
-                read, search = self._read(study), self._of(study)
-                others = read.taken(trial.number) - read.results.keys()
+                state, search = self._read(study), self._search_of(study)
+                others = state.taken(trial.number) - state.results.keys()
                 rng = np.random.default_rng([self.seed, 1, trial.number])
-                proposal = search.next(read.results, others, read.openings, rng)
+                proposal = search.next(state.results, others, state.openings, rng)
                 architecture = proposal.architecture
                 if architecture is None:
                     break
@@ -172,8 +164,7 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         raise _optuna.TrialPruned(f"nothing new is left of space {self.space.name!r} within the limits")
 
     def _wait_for_turn(self, study: Any, number: int) -> None:
-        """Until all earlier trials have an architecture, or have had time enough to take one since they were seen here:
-        machines' clocks differ."""
+        """Wait until all earlier trials have an architecture, or were seen here without one for long enough."""
         key = study._storage, study._study_id
         while True:
             now = time.monotonic()
@@ -183,28 +174,53 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
                 return
             time.sleep(POLL_S)
 
-    def _read(self, study: Any) -> Read:
+    def _read(self, study: Any) -> Trials:
         signs = [-1 if direction.name == "MAXIMIZE" else 1 for direction in study.directions]
         return self._history.read(study.get_trials(deepcopy=False), metric_names(study, self._metrics), signs)
 
-    def _of(self, study: Any) -> SharedSearch:
-        """The search of a study; a sampler may be handed from one to the next."""
+    def _search_of(self, study: Any) -> SharedSearch:
+        """Return the search of a study; a sampler may serve several."""
         key = study._storage, study._study_id
         if self._search is None or self._study != key:
-            self._history, self._watch = History(self.space), Watch()
-            self._search, self._study = SharedSearch(partial(self._made, metric_names(study, self._metrics))), key
+            self._history, self._stale = History(self.space), StaleTrials()
+            self._search, self._study = SharedSearch(partial(self._create, metric_names(study, self._metrics))), key
         return self._search
 
-    def _made(self, metrics: Sequence[str]) -> Any:
+    def _create(self, metrics: Sequence[str]) -> Any:
         common = {"seed": self.seed, "max_tries": self.max_tries}
         return self.kind.made(self.space, self.constraints, self.config, metrics, **common)
 
     def _fits(self, study: Any) -> bool:
         return not self.kind.weighs_several or len(study.directions) > 1
 
-    def _refuse_several(self, study: Any) -> None:
+    def _check_directions(self, study: Any) -> None:
         if len(study.directions) > 1 and not self.kind.weighs_several:
             raise ValueError(
                 f"{type(self).__name__} minimises one value, but the study has {len(study.directions)}; take"
                 " MultiObjectiveSampler"
             )
+
+
+class HATEvolutionSampler(SearchSampler):
+    """HAT's evolution (:class:`nas_core.search.HATEvolution`) as a sampler; options are those of ``EvolutionConfig``.
+
+    By default the first 125 trials are random; choose ``population`` by the number of trials.
+    """
+
+    def __init__(self, space: SearchSpace, limits: Limits = (), **options: Any) -> None:
+        super().__init__(space, limits, strategy="evolution", **options)
+
+
+class RankNASSampler(SearchSampler):
+    """RankNAS (:class:`nas_core.search.RankNAS`) as a sampler; options are those of ``RankNASConfig``."""
+
+    def __init__(self, space: SearchSpace, limits: Limits = (), **options: Any) -> None:
+        super().__init__(space, limits, strategy="ranknas", **options)
+
+
+class MultiObjectiveSampler(SearchSampler):
+    """NSGA-II on genes (:class:`nas_core.search.MultiObjectiveEvolution`) as a sampler, for studies with several
+    directions; options are those of ``MultiObjectiveConfig``."""
+
+    def __init__(self, space: SearchSpace, limits: Limits = (), **options: Any) -> None:
+        super().__init__(space, limits, strategy="multi-objective", **options)

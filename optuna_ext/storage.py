@@ -1,4 +1,4 @@
-"""Storages and studies that several processes share."""
+"""Storages and studies shared by several processes."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from typing import Any, TypeVar
 from nas_core.differences import check_same_settings
 from nas_core.errors import ConfigError
 from nas_core.files import repair_jsonl
+from nas_core.optional import require
 from nas_core.registry import first_line
-from optuna_ext.compat import optuna_module
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 PATIENCE_S = 180.0
-"""So long a storage may be away, as while its database starts again."""
+"""Longest outage of a storage, such as a restart of its database."""
 ATTEMPTS, PAUSE_S = 8, 0.25
-"""Two processes that make a database's tables at once disturb each other; then it is tried again."""
+"""Attempts to open a database: processes that create its tables at once disturb each other."""
 DISTURBED = ("IntegrityError", "OperationalError", "ProgrammingError", "StorageInternalError")
-"""What is raised then."""
+"""Errors of such a collision."""
 SETTINGS = "nas_ext:settings"
 
 
@@ -37,11 +37,7 @@ _FIELD_PASSWORD = re.compile(
 
 
 class _JournalLock:
-    """Optuna's lock of a journal file, whose holder first removes a last line that a killed process left half written.
-
-    All writers hold it, so nobody else is writing that line. Otherwise the next record would continue it, and no
-    process could read the journal from then on.
-    """
+    """Optuna's lock of a journal file, whose holder first removes an incomplete last line of a killed process."""
 
     def __init__(self, path: str, lock: Any) -> None:
         self._path, self._lock = path, lock
@@ -60,14 +56,13 @@ class _JournalLock:
 
 
 def open_storage(storage: str) -> Any:
-    """A storage by its URL (``sqlite:///search.db``, ``postgresql://user:password@host/name``), or by the path of a
-    journal file.
+    """Open a storage by its URL (``sqlite:///search.db``), or a journal file.
 
     Raises:
         ConfigError: it cannot be opened. MissingHostError: Optuna is not installed.
     """
-    storages = optuna_module("a shared search", "optuna.storages")
-    journal = optuna_module("a shared search", "optuna.storages.journal")
+    storages = require("optuna.storages", "a shared search", "optuna")
+    journal = require("optuna.storages.journal", "a shared search", "optuna")
     for attempt in range(ATTEMPTS):
         try:
             if "://" not in storage:
@@ -95,8 +90,8 @@ def open_storage(storage: str) -> Any:
 
 
 def _check_url(storage: str) -> None:
-    """Reject a URL in which a part of the password would be taken for the host, which messages of databases name."""
-    engine = optuna_module("a shared search", "sqlalchemy.engine")
+    """Reject a URL with part of the password in the host, which messages of databases contain."""
+    engine = require("sqlalchemy.engine", "a shared search", "optuna")
     try:
         whole = "@" not in (engine.make_url(storage).host or "")
     except Exception:  # of SQLAlchemy; it quotes what it takes for the port
@@ -109,30 +104,30 @@ def _check_url(storage: str) -> None:
 
 
 def open_study(storage: str, name: str, metrics: Sequence[str], settings: Mapping[str, Any]) -> Any:
-    """The study of that name, all of whose values are minimised; it is made where there is none.
+    """Open or create a study, all of whose values are minimised.
 
     Args:
         metrics: names of the values.
-        settings: what decides the results, as plain data; the same for all workers.
+        settings: plain data that decides the results, the same for all workers.
 
     Raises:
         ConfigError: the storage cannot be opened; the study has other values or settings.
     """
     opened = open_storage(storage)
-    optuna = optuna_module("a shared search")
+    optuna = require("optuna", "a shared search", "optuna")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    sampler = optuna.samplers.RandomSampler()  # never asked: architectures come from the strategy
+    sampler = optuna.samplers.RandomSampler()  # not used: architectures come from the strategy
     study = optuna.create_study(
         storage=opened, study_name=name, directions=["minimize"] * len(metrics), load_if_exists=True, sampler=sampler
     )
-    there = study.metric_names
+    names = study.metric_names
     directions = {direction.name for direction in study.directions}
-    if len(study.directions) != len(metrics) or directions != {"MINIMIZE"} or (there and there != list(metrics)):
+    if len(study.directions) != len(metrics) or directions != {"MINIMIZE"} or (names and names != list(metrics)):
         raise ConfigError(
-            f"study {name!r} has the values {', '.join(there or ['value'] * len(study.directions))}, this search"
+            f"study {name!r} has the values {', '.join(names or ['value'] * len(study.directions))}, this search"
             f" minimises {', '.join(metrics)}; give the same command to all workers, or another --study"
         )
-    if there is None:
+    if names is None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             study.set_metric_names(list(metrics))
@@ -140,24 +135,21 @@ def open_study(storage: str, name: str, metrics: Sequence[str], settings: Mappin
     if before is None:
         study.set_user_attr(SETTINGS, dict(settings))
         before = study.user_attrs[SETTINGS]
-    advice = "give the same to all workers, or another --study"
-    check_same_settings(f"study {name!r} holds results with", before, settings, advice)
+    check_same_settings(
+        f"study {name!r} holds results with", before, settings, "give the same to all workers, or another --study"
+    )
     return study
 
 
 def is_of_storage(error: BaseException) -> bool:
-    """Whether an exception says that a storage was not reached, or is in use: of a database, or of a journal's file."""
+    """Return whether an exception means that a database or a journal file is not reachable, or in use."""
     return isinstance(error, OSError) or any(
         kind.__name__ in ("SQLAlchemyError", "StorageInternalError") for kind in type(error).__mro__
     )
 
 
 def reading(read: Callable[..., T]) -> Callable[..., T]:
-    """Return a call that reads a storage, whose failure at odd content is one line.
-
-    Raises:
-        ConfigError: the storage holds what no search has written.
-    """
+    """Wrap a call that reads a storage: unexpected content raises one ConfigError."""
 
     def checked(*args: Any) -> T:
         try:
@@ -172,10 +164,10 @@ def reading(read: Callable[..., T]) -> Callable[..., T]:
 
 
 def patiently(call: Callable[..., T], *args: Any) -> T:
-    """What a call of a storage gives, tried again for some minutes where the storage is not reached.
+    """Call a function of a storage, with repeats for some minutes while the storage is not reachable.
 
     Raises:
-        ConfigError: it is not reached for longer. Whatever else the call raises.
+        ConfigError: the outage is longer. Other errors of the call.
     """
     until, pause = time.monotonic() + PATIENCE_S, PAUSE_S
     while True:
@@ -197,6 +189,5 @@ def patiently(call: Callable[..., T], *args: Any) -> T:
 
 
 def without_password(text: str) -> str:
-    """A URL of a storage, or a message about it, with ``***`` for passwords: behind the user's name, and in fields of
-    the query such as ``password`` and ``odbc_connect``."""
+    """Replace passwords in a URL or a message by ``***``: after the user's name, and in fields such as ``password``."""
     return _FIELD_PASSWORD.sub(r"\1\2\3***", _URL_PASSWORD.sub(r"\1***@", text))

@@ -1,13 +1,10 @@
-"""One search of many machines: each runs the same command, and a storage of Optuna hands out the evaluations.
+"""One search of many machines, which run the same command and share evaluations in a storage of Optuna.
 
-Every worker goes through the whole search by itself; as strategies follow from results alone, all ask for the same
-architectures. What one has evaluated, the others read. An architecture is taken by making its trial, which is one step
-in any storage; of two workers that take one at once, the trial with the lower number stands and the other is withdrawn.
-So every worker ends with the whole run in its folder, and any of them may be killed, or join, at any time.
+Strategies follow from results alone, so all workers ask for the same architectures. Creating a trial claims its
+architecture; of two such trials the lower number wins. Any worker may be killed, or join, at any time.
 
-An evaluation that fails may be the architecture's fault or the worker's. So a worker keeps its failures to itself until
-its next success shows that it works; where nothing else is left to evaluate, it evaluates once more what succeeded
-before. After too many failures in a row it leaves their architectures to others, and ends.
+A worker publishes its failures after its next success: before, they may be its own fault. With nothing else left, it
+evaluates again what succeeded before. After too many failures in a row it ends.
 """
 
 from __future__ import annotations
@@ -24,51 +21,51 @@ import numpy as np
 
 from nas_core.errors import ConfigError, NasExtError
 from nas_core.jobs import Failure
+from nas_core.optional import require
 from nas_core.search.engine import MAX_FAILURES
 from nas_core.search.journal import plain_metrics
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.labels import parameters_of
-from optuna_ext.beats import BEAT, Heart, Watch, give_up
-from optuna_ext.compat import optuna_module
 from optuna_ext.genes import distributions_of
-from optuna_ext.history import CLAIM, ERROR, FAILING, WITHDRAWN, History, Read
+from optuna_ext.heartbeat import BEAT, Heartbeat, StaleTrials, give_up
+from optuna_ext.history import CLAIM, ERROR, FAILING, WITHDRAWN, History, Trials
 from optuna_ext.storage import is_of_storage, open_study, patiently, reading
 
 _log = logging.getLogger(__name__)
 TOKEN = "nas_ext:token"
-"""System attribute of a trial, by which its worker knows it."""
+"""System attribute by which a worker finds its trial."""
 CHOICES = 16
-"""A worker takes one of the first so many that are free, at random, so that two seldom take the same."""
+"""A worker draws among this many free architectures, so that two seldom take the same."""
 LOST = "the workers that evaluated it were lost"
 
 STALE_S = 120.0
-"""Seconds without a sign of life: less than elsewhere, as a worker that was taken for lost just goes on."""
+"""Seconds without a heartbeat; short, since a worker whose trial was failed simply continues."""
 
 Evaluate = Callable[[Architecture], Mapping[str, Any]]
 
 
 class _Failed(NamedTuple):
-    """A trial whose evaluation failed here, and which is kept alive until it shows whose fault that was."""
+    """A trial with a failure here, kept alive until it is clear whose fault that was."""
 
     trial: Any
     architecture: Architecture
     reason: str
-    heart: Heart
+    heartbeat: Heartbeat
 
 
 class SharedEvaluations:
-    """Evaluations that the workers of a study have in common: ``evaluate_many`` of :func:`nas_core.search.search`, and
+    """Evaluations shared by the workers of a study: ``evaluate_many`` of :func:`nas_core.search.search` and
     the ``shared_search`` of :data:`nas_core.adapters.OPTUNA`.
 
     Args:
         storage: URL of a storage of Optuna, or the path of a journal file.
         study: its name.
         space: of the architectures.
-        evaluate: an architecture's metrics, here.
-        metrics: those that become the values of trials, all minimised; the others are user attributes.
-        settings: what decides the results, as plain data; workers with others are refused.
-        stale_s: seconds without a sign of life after which a worker is lost, and its architecture free again.
-        poll_s: seconds between two looks, where all is under way.
+        evaluate: computes an architecture's metrics.
+        metrics: names of the values of trials, all minimised; other metrics are user attributes.
+        settings: plain data that decides the results, the same for all workers.
+        stale_s: seconds without a heartbeat after which a worker is lost.
+        poll_s: seconds between two reads while other workers evaluate.
 
     Raises:
         ConfigError: the storage cannot be opened, or the study is one of another search. MissingHostError: Optuna is
@@ -76,7 +73,7 @@ class SharedEvaluations:
     """
 
     together = 10_000
-    """Enough for any generation: workers share out a whole one."""
+    """Largest number of architectures per call: a whole generation."""
 
     def __init__(
         self,
@@ -96,20 +93,19 @@ class SharedEvaluations:
         self.study = patiently(reading(open_study), storage, study, metrics, settings)
         self.stale_s, self.poll_s = stale_s, poll_s
         self.evaluated = 0
-        """Architectures that this worker has evaluated."""
-        self._optuna = optuna_module("a shared search")
+        """Number of evaluations of this worker."""
+        self._optuna = require("optuna", "a shared search", "optuna")
         self._distributions = distributions_of(space)
-        self._history, self._watch = History(space), Watch()
+        self._history, self._stale = History(space), StaleTrials()
         self._rng = np.random.default_rng()
         self._failed: list[_Failed] = []
         self._in_a_row = 0
 
     def __call__(self, architectures: Sequence[Architecture]) -> Iterator[Mapping[str, Any] | Failure]:
-        """Metrics of each architecture, or why it failed, in order; those that nobody has are evaluated here.
+        """Yield metrics of each architecture, or its failure, in order; evaluate those without a result.
 
         Raises:
-            NasExtError: too many evaluations in a row failed here, or the evaluation says that an input is wrong.
-            ConfigError: the storage was not reached for some minutes.
+            NasExtError: too many failures in a row, or wrong input. ConfigError: the storage was not reachable.
         """
         try:
             yield from self._outcomes(architectures)
@@ -117,60 +113,56 @@ class SharedEvaluations:
             self._withdraw_failed()
 
     def _outcomes(self, architectures: Sequence[Architecture]) -> Iterator[Mapping[str, Any] | Failure]:
-        told = 0
-        while told < len(architectures):
-            read = patiently(reading(self._read))
-            while told < len(architectures) and architectures[told] in read.results:
-                metrics = read.results[architectures[told]]
-                yield Failure(read.errors.get(architectures[told], LOST)) if metrics is None else metrics
-                told += 1
-            held = {*read.results, *read.held.values()}
-            free = [one for one in architectures[told:] if one not in held]
+        done = 0
+        while done < len(architectures):
+            state = patiently(reading(self._read))
+            while done < len(architectures) and architectures[done] in state.results:
+                metrics = state.results[architectures[done]]
+                yield Failure(state.errors.get(architectures[done], LOST)) if metrics is None else metrics
+                done += 1
+            held = {*state.results, *state.held.values()}
+            free = [architecture for architecture in architectures[done:] if architecture not in held]
             if free:
                 self.take_unless_taken(free[int(self._rng.integers(min(len(free), CHOICES)))])
-            elif told < len(architectures) and not (self._failed and self._tried_again(read)):
+            elif done < len(architectures) and not (self._failed and self._evaluate_again(state)):
                 time.sleep(self.poll_s)
 
-    def _read(self) -> Read:
+    def _read(self) -> Trials:
         trials = self.study.get_trials(deepcopy=False)
-        if failed := self._watch.fail_stale(self.study, trials):
-            _log.warning("no sign of life of trial %s: its architecture is free again", ", ".join(map(str, failed)))
+        if failed := self._stale.fail_stale(self.study, trials):
+            _log.warning("no heartbeat of trial %s: its architecture is free again", ", ".join(map(str, failed)))
             trials = self.study.get_trials(deepcopy=False)
         trials = [trial for trial in trials if trial.state.name != "WAITING"]
         return self._history.read(trials, self.metrics, [1] * len(self.metrics))
 
     def take_unless_taken(self, architecture: Architecture) -> None:
-        """Evaluate an architecture and write its result down, unless another worker has it.
-
-        Raises:
-            NasExtError: see :meth:`__call__`.
-        """
+        """Evaluate an architecture and store its result, unless another worker has it; errors as of a call."""
         trial = self._take(architecture)
         if trial is None:
             return
-        heart = Heart(self.study._storage, trial._trial_id, self.stale_s)
+        heartbeat = Heartbeat(self.study._storage, trial._trial_id, self.stale_s)
         try:
-            heart.start()
+            heartbeat.start()
             outcome = self._outcome(architecture)
             self.evaluated += 1
             if isinstance(outcome, Failure):
-                self._set(trial, FAILING, outcome.reason)
-                self._failed.append(_Failed(trial, architecture, outcome.reason, heart))
+                patiently(self.study._storage.set_trial_system_attr, trial._trial_id, FAILING, outcome.reason)
+                self._failed.append(_Failed(trial, architecture, outcome.reason, heartbeat))
                 self._count_failure(outcome.reason)
                 return
             self._write(trial, outcome)
-            heart.stop()
+            heartbeat.stop()
             self._succeeded()
         except self._optuna.exceptions.UpdateFinishedTrialError:
-            heart.stop()
-            _log.warning("trial %d was taken for lost; another worker has its architecture", trial.number)
+            heartbeat.stop()
+            _log.warning("trial %d counted as lost; another worker has its architecture", trial.number)
         except BaseException:
-            heart.stop()
+            heartbeat.stop()
             self._withdraw(trial)
             raise
 
     def _write(self, trial: Any, outcome: Mapping[str, float] | Failure) -> None:
-        """End a trial with its result, as its last attribute is there."""
+        """End a trial with its result, after its attributes."""
         attributes = {ERROR: outcome.reason} if isinstance(outcome, Failure) else outcome
         for name, value in attributes.items():
             patiently(self.study._storage.set_trial_user_attr, trial._trial_id, name, value)
@@ -179,11 +171,6 @@ class SharedEvaluations:
         else:
             values = [outcome[name] for name in self.metrics]
             patiently(partial(self.study.tell, trial.number, values, skip_if_finished=True))
-
-    def _set(self, trial: Any, name: str, value: Any) -> None:
-        patiently(self.study._storage.set_trial_system_attr, trial._trial_id, name, value)
-
-    # -- failures ----------------------------------------------------------------------------------------------------
 
     def _count_failure(self, reason: str) -> None:
         self._in_a_row += 1
@@ -195,7 +182,7 @@ class SharedEvaluations:
             )
 
     def _succeeded(self) -> None:
-        """This worker works: what failed here fails for all."""
+        """Publish the failures: the worker is sound."""
         self._in_a_row = 0
         while self._failed:
             failed = self._failed.pop()
@@ -203,13 +190,12 @@ class SharedEvaluations:
                 with suppress(self._optuna.exceptions.UpdateFinishedTrialError):  # another worker has it by now
                     self._write(failed.trial, Failure(failed.reason))
             finally:
-                failed.heart.stop()
+                failed.heartbeat.stop()
 
-    def _tried_again(self, read: Read) -> bool:
-        """Nothing is left but what failed here: evaluate what succeeded before, else what failed. False if others are
-        under way with what may succeed."""
-        good = [architecture for architecture, metrics in read.results.items() if metrics is not None]
-        if not good and read.held.keys() - read.failing:
+    def _evaluate_again(self, state: Trials) -> bool:
+        """Evaluate what succeeded before, else what failed; return False if others still evaluate."""
+        good = [architecture for architecture, metrics in state.results.items() if metrics is not None]
+        if not good and state.held.keys() - state.failing:
             return False
         failed = None if good else self._failed[self._in_a_row % len(self._failed)]
         architecture = failed.architecture if failed else good[int(self._rng.integers(len(good)))]
@@ -221,20 +207,20 @@ class SharedEvaluations:
             with suppress(self._optuna.exceptions.UpdateFinishedTrialError):
                 self._write(failed.trial, outcome)
             self._failed.remove(failed)
-            failed.heart.stop()
+            failed.heartbeat.stop()
         self._succeeded()
         return True
 
     def _withdraw_failed(self) -> None:
-        """Leave what failed here to other workers."""
+        """Leave the failed architectures to other workers."""
         self._in_a_row = 0
         while self._failed:
             failed = self._failed.pop()
-            failed.heart.stop()
+            failed.heartbeat.stop()
             self._withdraw(failed.trial)
 
     def _withdraw(self, trial: Any) -> None:
-        """Give a trial up, so that others take its architecture at once; without the storage, when it is lost."""
+        """Give a trial up, so that others take its architecture at once, or, without the storage, when it is stale."""
         try:
             self.study._storage.set_trial_system_attr(trial._trial_id, WITHDRAWN, True)
             give_up(self.study, trial.number)
@@ -243,9 +229,7 @@ class SharedEvaluations:
         except Exception as error:
             if not is_of_storage(error):
                 raise
-            _log.warning("trial %d is free again when it is taken for lost: the storage is away", trial.number)
-
-    # -- one evaluation ----------------------------------------------------------------------------------------------
+            _log.warning("trial %d is free again when it is stale: the storage is not reachable", trial.number)
 
     def _outcome(self, architecture: Architecture) -> dict[str, float] | Failure:
         try:
@@ -261,20 +245,20 @@ class SharedEvaluations:
         return {name: value for name, value in metrics.items() if value is not None}
 
     def _take(self, architecture: Architecture) -> Any:
-        """Make the architecture's trial; None if another worker was faster."""
+        """Create the architecture's trial; None if another worker was faster."""
         token, parameters = uuid.uuid4().hex, parameters_of(self.space, architecture)
         row = self.space.row(architecture).tolist()
-        made = self._optuna.create_trial(
+        trial = self._optuna.create_trial(
             state=self._optuna.trial.TrialState.RUNNING,
             params=parameters,
             distributions={name: self._distributions[name] for name in parameters},
             user_attrs={"architecture": architecture.key},
             system_attrs={TOKEN: token, CLAIM: row, BEAT: [0, self.stale_s]},
         )
-        patiently(self.study.add_trial, made)
+        patiently(self.study.add_trial, trial)
         trials = patiently(partial(self.study.get_trials, deepcopy=False))
         mine, *twice = [trial for trial in trials if trial.system_attrs.get(TOKEN) == token]
-        for trial in twice:  # the storage went away after it was made, before it said so
+        for trial in twice:  # created before an outage, without an answer
             self._withdraw(trial)
         before = [trial for trial in trials if trial.number < mine.number and trial.state.name != "WAITING"]
         earlier = self._history.read(before, self.metrics, [1] * len(self.metrics))

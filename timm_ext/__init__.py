@@ -1,7 +1,6 @@
 """timm plug-in: ``import timm_ext; timm.create_model("mformer_cifar10")``.
 
-Importing this package registers the models with timm. It translates between timm and ``nas_core``; what is computed
-lives there.
+Importing this package registers the models with timm.
 """
 
 import sys
@@ -19,6 +18,6 @@ from timm_ext import models  # noqa: E402  timm imports torchvision, which may h
 from timm_ext.checkpoint import load_model, write_subnet  # noqa: E402
 from timm_ext.model import VisionModel  # noqa: E402
 from timm_ext.trained import registered  # noqa: E402, F401
-from timm_ext.trained.taking import elastic  # noqa: E402
+from timm_ext.trained.conversion import elastic  # noqa: E402
 
 __all__ = ["VisionModel", "elastic", "load_model", "models", "write_subnet"]

@@ -1,11 +1,13 @@
-"""What a training run is made of: the model, the loaders of images, the optimizer and the schedule of its settings."""
+"""Parts of a training run: model, loaders, passes, optimizer and schedule from its settings."""
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import timm
@@ -13,8 +15,9 @@ import torch
 from timm.data import Mixup, create_loader, resolve_model_data_config
 from timm.optim import create_optimizer_v2, get_optimizer_info
 from timm.scheduler import create_scheduler_v2
+from torch import Tensor
 
-from nas_core.errors import ConfigError, unknown_choice
+from nas_core.errors import ConfigError, DataError, unknown_choice
 from nas_core.space import SearchSpace
 from nas_core.supernet.stability import Stability, StabilityConfig
 from timm_ext.data import ImageSet
@@ -25,60 +28,42 @@ from timm_ext.trained.registered import network_of_file
 from timm_ext.workers import Workers
 
 _DECAY_EPOCHS, _MILESTONES = 90, (90, 180, 270)
-"""timm's defaults for schedules that fall in steps."""
+"""timm's defaults of step schedules."""
 
 
 def build_model(config: TrainConfig, classes: int) -> VisionModel:
-    """Build the model that a training asks for.
+    """Build the model of a training.
 
     Raises:
         NasExtError: no such model, space or subnet, or one that timm_ext does not train.
     """
-    if not config.model:
-        return _from_file(config, classes)
+    rates = {"drop_rate": config.drop, "attn_drop_rate": config.attn_drop, "drop_path_rate": config.drop_path}
+    rates["architecture_seed"] = config.seed
+    if not config.model:  # the weights are loaded with those of any other --init
+        model = network_of_file(Path(config.init), classes, act_drop_rate=config.act_drop, **rates)
+        if config.img_size:
+            model.set_input_size(config.img_size)
+        return model
     if timm.is_model(config.model) and config.model not in MODELS:
         raise ConfigError(f"--model {config.model} is one of timm's own; train it with timm's trainer")
     if config.model not in MODELS:
         raise unknown_choice("model (--model)", config.model, MODELS)
     names = ("search_space", "subnet", "mos", "img_size", "act_drop_rate")
     values = (config.search_space, config.subnet, config.mos, config.img_size, config.act_drop)
-    given: dict[str, Any] = {name: value for name, value in zip(names, values, strict=True) if value}
-    given |= {name: getattr(config, name) for name in config.others(EXPERTS)}
-    model: VisionModel = timm.create_model(
-        config.model,
-        num_classes=classes,
-        drop_rate=config.drop,
-        attn_drop_rate=config.attn_drop,
-        drop_path_rate=config.drop_path,
-        architecture_seed=config.seed,
-        **given,
-    )
-    if config.others(EXPERTS) and model.net.config.mos.kind == "none":
+    arguments: dict[str, Any] = {name: value for name, value in zip(names, values, strict=True) if value}
+    experts = config.changed(EXPERTS)
+    arguments |= {name: getattr(config, name) for name in experts}
+    model = timm.create_model(config.model, num_classes=classes, **rates, **arguments)
+    if experts and model.net.config.mos.kind == "none":
         raise ConfigError(
-            f"--{config.others(EXPERTS)[0].replace('_', '-')} of a network without experts; give a supernet and --mos"
+            f"--{experts[0].replace('_', '-')} of a network without experts; give a supernet and --mos"
             " layer or neuron, or leave it out"
         )
     return model
 
 
-def _from_file(config: TrainConfig, classes: int) -> VisionModel:
-    """The network of ``--init``, whose weights are loaded later as any other's."""
-    model = network_of_file(
-        Path(config.init),
-        classes,
-        drop_rate=config.drop,
-        attn_drop_rate=config.attn_drop,
-        act_drop_rate=config.act_drop,
-        drop_path_rate=config.drop_path,
-        architecture_seed=config.seed,
-    )
-    if config.img_size:
-        model.set_input_size(config.img_size)
-    return model
-
-
 def compile_static(backend: str, models: Sequence[VisionModel]) -> None:
-    """Compile static networks in place, when they run first; their weights keep their names.
+    """Compile static networks in place, at their first run; the names of weights stay.
 
     Raises:
         ConfigError: it is a supernet. UnknownChoiceError: torch has no such backend.
@@ -94,17 +79,8 @@ def compile_static(backend: str, models: Sequence[VisionModel]) -> None:
         model.compile(backend=backend)
 
 
-def make_mixup(config: TrainConfig, classes: int) -> Mixup | None:
-    """What mixes images and labels of a batch, if anything does."""
-    if not (config.mixup > 0 or config.cutmix > 0):
-        return None
-    return Mixup(
-        mixup_alpha=config.mixup, cutmix_alpha=config.cutmix, label_smoothing=config.smoothing, num_classes=classes
-    )
-
-
 def make_stability(config: TrainConfig, space: SearchSpace) -> Stability | None:
-    """What ends a supernet's training when its ranking of subnets no longer changes, if that is wanted."""
+    """Build the criterion that ends a supernet's training when its ranking of subnets is stable."""
     if not config.stability_architectures:
         return None
     settings = StabilityConfig(
@@ -117,10 +93,9 @@ def make_stability(config: TrainConfig, space: SearchSpace) -> Stability | None:
 
 
 def make_loader(config: TrainConfig, model: VisionModel, images: ImageSet, training: bool, workers: Workers) -> Any:
-    """timm's loader: shuffled and augmented batches to train on, or centre crops in order; of this worker's images.
+    """Build timm's loader of this worker's images: shuffled and augmented for training, or centre crops in order.
 
-    Training, several workers take turns in one order, that of :func:`order_seed`, so that their batches together are
-    one worker's larger batch. Images that timm repeats to make the parts equal come last.
+    In training several workers take turns in the order of :func:`order_seed`, as one worker with a larger batch.
     """
     data = resolve_model_data_config(model)
     several = training and workers.count > 1
@@ -149,7 +124,7 @@ def make_loader(config: TrainConfig, model: VisionModel, images: ImageSet, train
 
 
 def make_optimizer(config: TrainConfig, model: VisionModel) -> torch.optim.Optimizer:
-    """Build timm's optimizer for a model.
+    """Build timm's optimizer.
 
     Raises:
         ConfigError: timm has no such optimizer, or it has no betas.
@@ -166,12 +141,11 @@ def make_optimizer(config: TrainConfig, model: VisionModel) -> torch.optim.Optim
             **betas,
         )
     except (ValueError, TypeError, AssertionError) as error:
-        raise ConfigError(f"--opt {config.opt} is refused by timm ({error}); give another, e.g. adamw") from None
+        raise ConfigError(f"timm does not accept --opt {config.opt} ({error}); give another, e.g. adamw") from None
 
 
 def make_schedule(config: TrainConfig, optimizer: torch.optim.Optimizer, per_epoch: int) -> Any:
-    """timm's schedule, asked for each update; with ``--updates`` the rate first rises for its warm-up, then follows the
-    schedule over the rest, as fairseq's do.
+    """Build timm's schedule per update; with ``--updates`` the rate rises before the schedule, as in fairseq.
 
     Raises:
         ConfigError: timm has no such schedule, or none that follows updates.
@@ -203,13 +177,12 @@ def make_schedule(config: TrainConfig, optimizer: torch.optim.Optimizer, per_epo
             **length,
         )
     except (ValueError, AssertionError) as error:
-        raise ConfigError(f"--sched {config.sched} is refused by timm ({error}); give another, e.g. cosine") from None
+        raise ConfigError(f"timm does not accept --sched {config.sched} ({error}); give another, e.g. cosine") from None
     return schedule
 
 
 def seed_everything(seed: int, epoch: int, rank: int = 0) -> None:
-    """Everything that draws in this epoch, here and in the processes that the loader starts; each worker draws its own
-    augmentation."""
+    """Seed all generators of an epoch, also of the loader's processes; workers draw different augmentation."""
     mixed = _mixed(seed, epoch, rank)
     random.seed(mixed)
     np.random.seed(mixed)
@@ -217,10 +190,65 @@ def seed_everything(seed: int, epoch: int, rank: int = 0) -> None:
 
 
 def order_seed(seed: int, epoch: int) -> int:
-    """The seed of an epoch's order of images: what torch's loader draws in one worker, where its own seed is first."""
+    """Return the seed of an epoch's order of images: the second number that torch's loader draws in one worker."""
     drawing = torch.Generator().manual_seed(_mixed(seed, epoch, 0))
     return [int(torch.empty((), dtype=torch.int64).random_(generator=drawing)) for _ in ("loader", "order")][1]
 
 
 def _mixed(seed: int, epoch: int, rank: int) -> int:
     return int(np.random.SeedSequence([seed, epoch, rank]).generate_state(1)[0])
+
+
+class Pass(NamedTuple):
+    """A batch and its place in the run."""
+
+    images: Tensor
+    labels: Tensor
+    update: int
+    """Number of its update, from the start of the run."""
+    part: int
+    """Number of the pass in its update, from 0."""
+    parts: int
+    """Number of passes of the update."""
+
+
+class Passes:
+    """Batches of one worker, on its device; incomplete ones are dropped, as in timm's trainer.
+
+    Raises:
+        DataError: there is no complete batch.
+    """
+
+    def __init__(self, config: TrainConfig, model: VisionModel, images: ImageSet, workers: Workers) -> None:
+        self.config, self.model, self.images, self.workers = config, model, images, workers
+        self.count = len(images) // (config.batch_size * workers.count)
+        """Passes of an epoch."""
+        if not self.count:
+            on_each = f" on each of {workers.count} workers" if workers.count > 1 else ""
+            raise DataError(
+                f"{len(images)} images do not fill one batch of {config.batch_size}{on_each}; lower --batch-size"
+            )
+        self.updates = math.ceil(self.count / config.grad_accum_steps)
+        """Updates of an epoch."""
+        self.mixup: Mixup | None = None
+        if config.mixup > 0 or config.cutmix > 0:
+            labels = {"label_smoothing": config.smoothing, "num_classes": model.num_classes}
+            self.mixup = Mixup(config.mixup, config.cutmix, **labels)
+        self.layout = torch.channels_last if config.channels_last else torch.preserve_format
+        self._loader: Any = None
+
+    def epoch(self, epoch: int, updates: int) -> Iterator[Pass]:
+        """Yield the passes of an epoch's first updates."""
+        device, most, first = self.workers.device, self.config.grad_accum_steps, epoch * self.updates
+        seed_everything(self.config.seed, epoch + 1, self.workers.rank)
+        if self._loader is None or not self.config.persistent_workers:
+            self._loader = make_loader(self.config, self.model, self.images, training=True, workers=self.workers)
+        if self.workers.count > 1:
+            self._loader.sampler.set_epoch(order_seed(self.config.seed, epoch + 1))
+        for index, (images, labels) in enumerate(islice(self._loader, min(self.count, updates * most))):
+            part = index % most
+            images = images.to(device, memory_format=self.layout, non_blocking=True)
+            labels = labels.to(device, non_blocking=True)
+            if self.mixup is not None:
+                images, labels = self.mixup(images, labels)
+            yield Pass(images, labels, first + index // most, part, min(most, self.count - index + part))

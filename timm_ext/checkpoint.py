@@ -1,18 +1,17 @@
-"""Checkpoints of image models: read safely, and written whole or not at all.
+"""Checkpoints of image models: safe reading and atomic writing.
 
-A checkpoint is a dictionary of plain data and tensors with timm's keys (``state_dict``, ``state_dict_ema``, ``arch``,
-``epoch``) and ``nas_ext_image``, the settings that the model is built from. Subnets can also be written as safetensors,
-with the settings in the file's metadata.
+A checkpoint has timm's keys (``state_dict``, ``state_dict_ema``, ``arch``, ``epoch``) and ``nas_ext_image``, the
+settings of the model, which are metadata in safetensors.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import inspect
 import json
 import pickle
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -28,17 +27,17 @@ from nas_core.files import DAMAGED_ARCHIVE, atomic_output, check_archive, parse_
 from nas_core.layers.weights import check_finite
 from nas_core.space import Architecture, space_to_dict, static_image_space
 from nas_core.space.choice import MOST_LAYERS
-from timm_ext.model import VisionModel
-from timm_ext.requests import MISFITS
+from timm_ext.model import MISFITS, VisionModel
 
 KEY = "nas_ext_image"
 VERSION = 1
 _OF_DATA = {"data": (str,), "val_data": (str, type(None)), "val_count": (int,), "seed": (int,)}
-"""Settings of a training that say what is validated on."""
-_STATES = ("state_dict", "state_dict_ema")
+"""Settings of a training that decide the validation data, and their types."""
 SETTINGS = "settings_of_file"
-"""Buffer of a model that timm built from a file: its settings as the bytes of JSON text. What timm's trainer saves
-otherwise names only the file, which may have been moved or changed."""
+"""Buffer of a model that timm built from a file: its settings as JSON bytes. Otherwise checkpoints of timm's trainer
+would depend on the file, which may move or change."""
+KEPT = "kept"
+"""Folder of the networks of ``--keep-every`` in a run folder."""
 
 _ARGUMENTS = {
     "search_space",
@@ -46,20 +45,20 @@ _ARGUMENTS = {
     *inspect.signature(VisionTransformer).parameters,
     *inspect.signature(VisionModel).parameters,
 } - {"block_fn", "device", "dtype", "embed_layer", "mlp_layer", "prepared", "space", "unknown"}
-"""Arguments of timm's models that a file may give: none names weights, another checkpoint or an address."""
+"""Arguments of timm's models that a file may contain: none names weights, another checkpoint or an address."""
 MOST = 2**20
-"""How large a number among them may be."""
+"""Largest number among them."""
 
 
 def save_checkpoint(path: Path, model: VisionModel, **content: Any) -> None:
-    """``content`` is plain data and tensors; ``state_dict`` is the model's unless given."""
+    """Write a checkpoint of plain data and tensors; ``state_dict`` defaults to the model's."""
     state = {"state_dict": model.state_dict(), **content, KEY: {"version": VERSION, **model.settings()}}
     with atomic_output(path) as temporary:
         torch.save(state, temporary)
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
-    """A checkpoint's content; the settings are under ``nas_ext_image``, also for those of timm's own trainer.
+    """Read a checkpoint; the settings are under ``nas_ext_image``, also for those of timm's own trainer.
 
     Raises:
         DataError: no such file. CheckpointError: it is damaged, of another model, or holds forbidden objects.
@@ -82,34 +81,36 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         type(run.get(name)) not in kinds or (int in kinds and run[name] < 0) for name, kinds in _OF_DATA.items() if run
     ):
         raise CheckpointError(f"{path} has damaged settings of its training; give another checkpoint of it")
-    told = [state[name].pop(SETTINGS, None) for name in _STATES if isinstance(state.get(name), dict)]
+    stored = state["state_dict"].pop(SETTINGS, None)
+    if isinstance(state.get("state_dict_ema"), dict):
+        state["state_dict_ema"].pop(SETTINGS, None)
     if KEY not in state:
-        known = None if told[0] is None else settings_in(told[0], path)
-        state[KEY] = known or _settings_of_timm(state, path)
+        state[KEY] = _settings_of_timm(state, path) if stored is None else settings_in(stored, path)
     return state
 
 
-def settings_in(told: Tensor, path: Path | str) -> dict[str, Any]:
-    """The settings that a buffer holds.
+def settings_in(buffer: Tensor, path: Path | str) -> dict[str, Any]:
+    """Read the settings of :func:`settings_buffer`.
 
     Raises:
-        CheckpointError: it holds none.
+        CheckpointError: the buffer is damaged.
     """
-    if not isinstance(told, Tensor):
-        raise CheckpointError(f"{path} has damaged settings of its network; give another checkpoint of the training")
-    settings = _decoded(bytes(told.to("cpu", torch.uint8).flatten().tolist()).decode(errors="replace"), Path(path))
+    settings = None
+    if isinstance(buffer, Tensor):
+        text = bytes(buffer.to("cpu", torch.uint8).flatten().tolist()).decode(errors="replace")
+        settings = _decoded(text, Path(path))
     if not isinstance(settings, dict):
         raise CheckpointError(f"{path} has damaged settings of its network; give another checkpoint of the training")
     return settings
 
 
 def settings_buffer(settings: dict[str, Any]) -> Tensor:
-    """What :func:`settings_in` reads."""
+    """Encode settings as a tensor of JSON bytes."""
     return torch.tensor(list(json.dumps({"version": VERSION, **settings}).encode()), dtype=torch.uint8)
 
 
 def read_file(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    """The content of a file that torch or safetensors wrote, and the metadata of the latter.
+    """Read a file of torch or safetensors; return its content and the metadata of the latter.
 
     Raises:
         CheckpointError: it is damaged, holds forbidden objects, or no dictionary.
@@ -119,7 +120,9 @@ def read_file(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
             with safe_open(path, "pt") as file:
                 metadata = dict(file.metadata() or {})
             return safetensors.torch.load_file(path), metadata
-        with _namespace_allowed():
+        # timm's options are a Namespace. Where it is allowed already it stays so, which safe_globals would undo.
+        allowed = argparse.Namespace in torch.serialization.get_safe_globals()
+        with nullcontext() if allowed else torch.serialization.safe_globals([argparse.Namespace]):
             check_archive(path)
             state = torch.load(path, map_location="cpu", weights_only=True)
     except (*DAMAGED_ARCHIVE, SafetensorError, pickle.UnpicklingError) as error:
@@ -130,16 +133,6 @@ def read_file(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
     return state, {}
 
 
-@contextlib.contextmanager
-def _namespace_allowed() -> Iterator[None]:
-    """Let torch read timm's options. Where they are allowed already they stay so, which torch's own way would undo."""
-    if argparse.Namespace in torch.serialization.get_safe_globals():
-        yield
-        return
-    with torch.serialization.safe_globals([argparse.Namespace]):
-        yield
-
-
 def _decoded(settings: str, path: Path) -> Any:
     try:
         return parse_json(settings)
@@ -148,13 +141,13 @@ def _decoded(settings: str, path: Path) -> Any:
 
 
 def _settings_of_timm(state: dict[str, Any], path: Path) -> dict[str, Any]:
-    """timm's trainer stores its options; the model is built once more from those."""
+    """Build the settings from the options that timm's trainer stores."""
     args = vars(state["args"]) if isinstance(state.get("args"), argparse.Namespace) else {}
     name: Any = args.get("model") or state.get("arch")
-    known = {"img_size": args.get("img_size"), "in_chans": args.get("in_chans"), "global_pool": args.get("gp")}
+    stated = {"img_size": args.get("img_size"), "in_chans": args.get("in_chans"), "global_pool": args.get("gp")}
     bias = state["state_dict"].get("net.head.bias")
     try:
-        arguments = {"num_classes": 0 if bias is None else len(bias), **known, **(args.get("model_kwargs") or {})}
+        arguments = {"num_classes": 0 if bias is None else len(bias), **stated, **(args.get("model_kwargs") or {})}
     except TypeError as error:
         raise CheckpointError(f"{path} is of model {name!r}, which cannot be built ({error})") from None
     with torch.device("meta"):
@@ -165,11 +158,12 @@ def _settings_of_timm(state: dict[str, Any], path: Path) -> dict[str, Any]:
 
 
 def create(name: str, arguments: Mapping[str, Any], path: Path) -> nn.Module:
-    """Build a model that a file describes, with random weights. A file names no weights, address or hub; it may name a
-    local YAML or JSON file of a space or of an architecture, as timm's own trainer stores them.
+    """Build the model of a file with random weights.
+
+    A file must not name weights, an address or a hub, but it may name a local file of a space or an architecture.
 
     Raises:
-        CheckpointError: timm does not know the model, or an argument is one that no file may give, or too large.
+        CheckpointError: timm has no such model, or an argument is forbidden or too large.
     """
     if not timm.is_model(name) or not name.replace(".", "_").replace("-", "_").isidentifier():
         raise CheckpointError(f"{path} is of model {name[:80]!r}, which timm does not know; see timm.list_models()")
@@ -193,7 +187,7 @@ def create(name: str, arguments: Mapping[str, Any], path: Path) -> nn.Module:
 
 
 def check_fits(state: dict[str, Any], path: Path, ema: bool = False) -> None:
-    """Compare a checkpoint's settings with its weights before a network of these sizes takes memory.
+    """Compare a checkpoint's settings with its weights on the meta device, before a network takes memory.
 
     Raises:
         CheckpointError: they differ, or are of another version.
@@ -206,7 +200,7 @@ def check_fits(state: dict[str, Any], path: Path, ema: bool = False) -> None:
 
 
 def build(state: dict[str, Any], path: Path, ema: bool = False) -> VisionModel:
-    """The model of a checkpoint, with its weights or (where there are) their moving averages.
+    """Build the model of a checkpoint; ``ema`` prefers moving averages of the weights.
 
     Raises:
         CheckpointError: the weights do not fit the settings.
@@ -218,7 +212,7 @@ def build(state: dict[str, Any], path: Path, ema: bool = False) -> VisionModel:
 
 
 def load_weights(model: VisionModel, state: dict[str, Any], path: Path, ema: bool = False) -> None:
-    """Put a checkpoint's weights, or (where there are) their moving averages, into a model.
+    """Load a checkpoint's weights into a model; ``ema`` prefers their moving averages.
 
     Raises:
         CheckpointError: they are of another network, or hold NaN.
@@ -235,7 +229,7 @@ def load_weights(model: VisionModel, state: dict[str, Any], path: Path, ema: boo
 
 
 def load_model(path: str | Path, ema: bool = True) -> VisionModel:
-    """The model stored in a checkpoint or an extracted subnet, in evaluation mode.
+    """Load the model of a checkpoint or an extracted subnet, in evaluation mode.
 
     Raises:
         DataError: no such file. CheckpointError: it is damaged or of another model.
@@ -243,18 +237,15 @@ def load_model(path: str | Path, ema: bool = True) -> VisionModel:
     return build(read_checkpoint(Path(path)), Path(path), ema).eval()
 
 
-def static_settings(settings: dict[str, Any], space: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a static network: its space in place of the supernet's, and layers in their own order."""
-    return {"space": space, "arguments": {**settings["arguments"], "layer_order": ()}}
-
-
 def write_subnet(model: VisionModel, architecture: Architecture, path: str | Path, arch: str = "") -> int:
-    """Write the collapsed subnet as a static model, as safetensors if the name ends so; its number of parameters.
+    """Write the collapsed subnet, as safetensors by the name's suffix; return its number of parameters.
 
-    ``arch`` is the registered name whose ``subnet=`` it is.
+    Args:
+        arch: registered name of the network.
     """
     space = space_to_dict(static_image_space(architecture))
-    static = VisionModel.from_settings(static_settings(model.settings(), space))
+    arguments = {**model.settings()["arguments"], "layer_order": ()}
+    static = VisionModel.from_settings({"space": space, "arguments": arguments})
     static.net.load_state_dict(model.net.static_state(architecture))
     path = Path(path)
     if path.suffix == ".safetensors":

@@ -1,8 +1,6 @@
-"""Labelled images: folders with one sub-folder per class (or with train/ and val/, which have those), or npz files of
-JPEG bytes.
+"""Labelled images: folders with one sub-folder per class (or with train/ and val/), or npz files.
 
-Such an npz holds ``data`` (all files one behind the other, uint8), ``offset`` (n + 1, where each begins), ``label`` (n)
-and ``classes`` (names).
+An npz file holds ``data`` (JPEG files, uint8), ``offset`` (n + 1), ``label`` (n) and ``classes`` (names).
 """
 
 from __future__ import annotations
@@ -22,21 +20,19 @@ from nas_core.errors import ConfigError, DataError
 from nas_core.files import DAMAGED_ARCHIVE, open_npz, real_path
 
 _SPLITS = {"train": ("train", "training"), "validation": ("validation", "val", "valid", "eval", "evaluation")}
-"""Names of a split's folder, first choice first; the names that timm looks for."""
+"""Names of a split's folder in timm's order of preference."""
 _KNOWN = {*_SPLITS["train"], *_SPLITS["validation"], "test", "testing"}
 _SHARE, _MOST, _FEW = 0.1, 5000, 5
-"""Held out where nothing else is said: this share of each class, so many images at most; of a small class this many, if
-it has five times as many."""
+"""Defaults of held-out images: a tenth of each class, 5000 images at most; 5 of a class with 25 images or more."""
 
 
 class Source(Protocol):
-    """Images as they are stored."""
+    """Stored images and their labels."""
 
     classes: int
     names: Sequence[str]
     """Names of the classes, in the order of their labels."""
     labels: NDArray[np.int64]
-    """Labels of the images."""
 
     def __len__(self) -> int: ...
 
@@ -60,14 +56,14 @@ class JpegFile:
         except DAMAGED_ARCHIVE as error:
             raise DataError(f"{path} is no npz with data, offset, label and classes ({error})") from None
         self.path, self.classes = path, len(self.names)
-        if self.data.dtype != np.uint8 or {self.data.ndim, self.offset.ndim, self.labels.ndim} != {1}:
+        one_each = {self.data.ndim, self.offset.ndim, self.labels.ndim} == {1}
+        if not one_each or self.data.dtype != np.uint8 or len(self.offset) != len(self.labels) + 1:
             raise DataError(
-                f"{path} has data of {self.data.dtype}, or arrays of arrays; expected bytes, offsets and labels"
+                f"{path} has data of {self.data.dtype}, offsets {self.offset.shape} and labels {self.labels.shape};"
+                " expected bytes, and one offset more than labels"
             )
-        if len(self.offset) != len(self.labels) + 1 or int(self.offset[-1]) != len(self.data):
-            raise DataError(f"{path} has {len(self.labels)} labels and {len(self.offset)} offsets; expected one more")
-        if (np.diff(self.offset, prepend=0) < 0).any():
-            raise DataError(f"{path} has offsets that fall; expected where each image begins and the last ends")
+        if (np.diff(self.offset, prepend=0) < 0).any() or int(self.offset[-1]) != len(self.data):
+            raise DataError(f"{path} has offsets that fall, or end before or after its {len(self.data)} bytes")
         if not all(0 <= label < self.classes for label in self.labels):
             raise DataError(f"{path} has labels outside its {self.classes} classes; expected numbers from 0")
 
@@ -83,7 +79,7 @@ class JpegFile:
 
 
 class _Folder:
-    """Images of a folder, by timm's reader."""
+    """Images of a folder, read by timm."""
 
     def __init__(self, path: Path, split: str) -> None:
         path = _split_folder(path, split)
@@ -91,8 +87,8 @@ class _Folder:
             self.dataset: Any = create_dataset("", root=str(path), split=split, search_split=False)
         except (RuntimeError, FileNotFoundError, AssertionError) as error:
             raise DataError(f"{path} holds no images in one sub-folder per class ({error})") from None
-        known = self.dataset.reader.class_to_idx
-        self.names, self.classes = sorted(known, key=known.__getitem__), len(known)
+        indices = self.dataset.reader.class_to_idx
+        self.names, self.classes = sorted(indices, key=indices.__getitem__), len(indices)
         self.labels = np.array([label for _, label in self.dataset.reader.samples], dtype=np.int64)
 
     def __len__(self) -> int:
@@ -104,7 +100,7 @@ class _Folder:
 
 
 class ImageSet(Dataset[tuple[Any, int]]):
-    """Some images of a source; timm's loader sets ``transform``."""
+    """A subset of a source; timm's loader sets ``transform``."""
 
     def __init__(self, source: Source, indices: Sequence[int] | NDArray[np.int64] | None = None) -> None:
         self.source = source
@@ -124,49 +120,45 @@ def _own_folder(path: Path, split: str) -> Path | None:
 
 
 def _split_folder(path: Path, split: str) -> Path:
-    """The folder with a sub-folder per class: that of the split where there is one, else ``path`` itself."""
-    own = _own_folder(path, split)
-    if own is not None:
-        return own
-    folders = sorted(one.name for one in path.iterdir() if one.is_dir())
-    if folders and set(folders) <= _KNOWN:
-        wanted = ", ".join(_SPLITS.get(split, (split,)))
-        raise DataError(f"{path} holds {', '.join(folders)} and no folder of {wanted}; name one so, or give it itself")
-    return path
+    """Return the folder with a sub-folder per class: the split's if there is one, else ``path``."""
+    folder = _own_folder(path, split)
+    folders = sorted(entry.name for entry in path.iterdir() if entry.is_dir())
+    if folder is None and folders and set(folders) <= _KNOWN:
+        names = ", ".join(_SPLITS.get(split, (split,)))
+        raise DataError(f"{path} holds {', '.join(folders)} and no folder of {names}; name one so, or give it itself")
+    return folder or path
 
 
 def open_images(path: str | Path, split: str = "train") -> Source:
-    """An npz file, or a folder (``split`` picks its sub-folder where there is one; that of ``validation`` may also be
-    called ``val``).
+    """Open an npz file, or a folder or the sub-folder of its split.
 
     Raises:
-        DataError: nothing there, or nothing that is known.
+        DataError: no such file or folder, or no images in it.
     """
     path = Path(path)
     return _Folder(path, split) if path.is_dir() else JpegFile(path)
 
 
 def has_training_images(path: Path) -> bool:
-    """Whether it is a folder with a training split of its own."""
+    """Return whether it is a folder with a training split."""
     return path.is_dir() and _own_folder(path, "train") is not None
 
 
 def is_training_data(data: Path, trained_on: Path, held_out: int) -> bool:
-    """Whether ``data`` is what a run without validation data of its own was trained on, perhaps moved, rather than
-    images to evaluate only.
+    """Return whether ``data`` is the training data of a run without validation data, perhaps moved.
 
     Args:
-        trained_on: where the run read it.
-        held_out: how many images the run was told to hold out of it.
+        trained_on: the run's path of it.
+        held_out: number of images that the run held out.
     """
     return bool(held_out) or real_path(data).name == real_path(trained_on).name or has_training_images(data)
 
 
 def open_subset(places: Sequence[Path], name: str) -> Source:
-    """The images of a split (``train``, ``val``, ``test``, or another folder) in the first place that has it.
+    """Open a split (``train``, ``val``, ``test``, or another folder) in the first place that has it.
 
     Raises:
-        DataError: none of the places has a folder of that name.
+        DataError: no place has a folder of that name.
     """
     split = next((split for split, names in _SPLITS.items() if name in names), name)
     for place in places:
@@ -179,38 +171,23 @@ def open_subset(places: Sequence[Path], name: str) -> Source:
     )
 
 
-def _own_validation(train: str | Path) -> Path | None:
-    path = Path(train)
-    return _own_folder(path, "validation") if path.is_dir() and _own_folder(path, "train") else None
-
-
-def holds_out(train: Path, held_out: int) -> bool:
-    """Whether :func:`open_splits`, without validation data, takes some of the training images to validate on.
-
-    Args:
-        held_out: how many it is told to; 0: as many as it finds right.
-    """
-    return bool(held_out) or _own_validation(train) is None
-
-
-def where_validated(train: str | Path, validation: str | Path | None, held_out: int) -> str:
-    """What :func:`open_splits` validates on, in words."""
-    own = validation or (None if held_out else _own_validation(train))
-    if own:
-        return f"those of {own}"
-    test = Path(train) / "test"
-    return "held out of the training images" + (f" ({test} is left alone)" if test.is_dir() else "")
+def validation_data(train: str | Path, validation: str | Path | None, held_out: int) -> str | Path | None:
+    """Return the validation data of :func:`open_splits`; None: held out of the training images."""
+    if validation or held_out:
+        return validation or None
+    return _own_folder(Path(train), "validation") if has_training_images(Path(train)) else None
 
 
 def open_splits(
     train: str | Path, validation: str | Path | None, held_out: int, seed: int, train_count: int = 0
 ) -> tuple[ImageSet, ImageSet]:
-    """Images to train on, and images to validate on: those of ``validation``, or ``held_out`` of the training images,
-    drawn by the seed. With neither, those of the folder's own ``val``, or a tenth of each class, 5,000 images at most.
-    ``train_count`` keeps only so many of the former.
+    """Return the training and the validation images.
+
+    The latter are those of ``validation``, else ``held_out`` training images drawn by the seed, else the folder's
+    ``val``, else a tenth of each class. ``train_count`` limits the former.
 
     Raises:
-        DataError: nothing to read. ConfigError: more images are wanted than there are, or classes differ.
+        DataError: nothing to read. ConfigError: there are fewer images, or classes differ.
     """
     source = open_images(train)
     if source.classes < 2:
@@ -219,8 +196,7 @@ def open_splits(
             " the folder above, or the one with train/ and val/"
         )
     order = np.random.default_rng(seed).permutation(len(source))
-    own = validation or (None if held_out else _own_validation(train))
-    if own:
+    if own := validation_data(train, validation, held_out):
         other = open_images(own, "validation")
         _check_classes(train, source, own, other)
         held, rest = ImageSet(other), order
@@ -242,7 +218,7 @@ def open_splits(
 
 
 def some_of_each_class(source: Source, order: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Take the first images of each class, in this order."""
+    """Return the first images of each class, in this order."""
     share, labels = min(_SHARE, _MOST / len(order)), source.labels[order]
     taken = []
     for label in range(source.classes):
@@ -252,13 +228,13 @@ def some_of_each_class(source: Source, order: NDArray[np.int64]) -> NDArray[np.i
 
 
 def _check_classes(train: str | Path, source: Source, validation: str | Path, other: Source) -> None:
-    if list(source.names) == list(other.names):
-        return
     if source.classes != other.classes:
         raise ConfigError(
             f"{train} has {source.classes} classes and {validation} {other.classes}; expected the same ones"
         )
-    one, two = next(pair for pair in zip(source.names, other.names, strict=True) if pair[0] != pair[1])
-    raise ConfigError(
-        f"a class of {train} is {one!r} where {validation} has {two!r}; expected the same classes in the same order"
-    )
+    for name, other_name in zip(source.names, other.names, strict=True):
+        if name != other_name:
+            raise ConfigError(
+                f"a class of {train} is {name!r} where {validation} has {other_name!r}; expected the same classes in"
+                " the same order"
+            )

@@ -27,45 +27,49 @@ def evaluate(
     after_batch: Callable[[int, Results], None] | None = None,
     sums: Callable[[Sequence[float]], Sequence[float]] = list,
 ) -> Results:
-    """``loss`` (cross-entropy, nats) and ``top1`` (percent) of each architecture, by name; images are read once, and
-    experts mixed once. ``after_batch`` gets the number of batches seen and the results on them, for which the host
-    waits for the device after each batch instead of at the end. ``sums`` adds up what several workers found."""
+    """Return ``loss`` (cross-entropy, nats) and ``top1`` (percent) of each architecture, by name.
+
+    Args:
+        after_batch: called with the number of batches and the results so far; the host then waits for the device after
+            each batch instead of at the end.
+        sums: adds the totals of several workers.
+    """
     training = model.training
     model.eval()
-    # A static network runs as a whole, so that it runs compiled where it is.
+    # A static network runs as a whole, so that it runs compiled if it is.
     subnets = (
         {name: model.net.select(architecture) for name, architecture in architectures.items()}
         if model.is_supernet
         else dict.fromkeys(architectures)
     )
-    found: list[Tensor] = []
+    waiting: list[Tensor] = []
     counts: list[int] = []
     totals, read = [0.0] * (2 * len(subnets)), 0
+
+    def read_device() -> None:
+        """Add the losses and mean accuracies that wait on the device, batch by batch and subnet by subnet."""
+        nonlocal read
+        for position, value in enumerate(torch.stack(waiting).tolist() if waiting else ()):
+            batch, metric = divmod(position, len(totals))
+            totals[metric] += value * counts[read + batch] if metric % 2 else value
+        waiting.clear()
+        read = len(counts)
+
     for index, (images, labels) in enumerate(batches, start=1):
         images, labels = images.to(device, non_blocking=True), labels.to(device, non_blocking=True)
         for subnet in subnets.values():
             with computing_in(precision, device):
                 logits = model(images) if subnet is None else model.net(subnet, images)
             logits = logits.float()
-            found += [F.cross_entropy(logits, labels, reduction="sum"), accuracy(logits, labels, topk=(1,))[0]]
+            waiting += [F.cross_entropy(logits, labels, reduction="sum"), accuracy(logits, labels, topk=(1,))[0]]
         counts.append(len(labels))
         if after_batch is not None:
-            _add(totals, found, counts[read:])
-            found, read = [], len(counts)
+            read_device()
             after_batch(index, _means(totals, sum(counts), subnets))
-    _add(totals, found, counts[read:])
+    read_device()
     model.train(training)
     *totals, count = sums([*totals, float(sum(counts))])
     return _means(totals, count, subnets) if count else {}
-
-
-def _add(totals: list[float], found: list[Tensor], counts: Sequence[int]) -> None:
-    """Add what the device found on some batches: per batch and subnet the sum of losses, and the mean accuracy."""
-    if not found:
-        return
-    for place, value in enumerate(torch.stack(found).tolist()):
-        batch, which = divmod(place, len(totals))
-        totals[which] += value * counts[batch] if which % 2 else value
 
 
 def _means(totals: Sequence[float], count: float, names: Iterable[str]) -> Results:

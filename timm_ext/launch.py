@@ -20,7 +20,7 @@ from nas_core.files import real_path
 
 
 def launch(script: str, arguments: Sequence[str]) -> None:
-    """Run the script as if it had been called, its folder first in the search path.
+    """Run a script as ``__main__``, with its folder first in the search path.
 
     Raises:
         DataError: no such script.
@@ -38,9 +38,10 @@ def launch(script: str, arguments: Sequence[str]) -> None:
 
 @contextmanager
 def wrapping_subnets() -> Iterator[None]:
-    """torch's ``DistributedDataParallel`` takes supernets inside the block: it looks for the parameters that a subnet
-    lacks, and leaves them without gradient. Models on a CPU are wrapped without ``device_ids``, which timm gives
-    always and torch refuses there."""
+    """Let torch's ``DistributedDataParallel`` wrap supernets inside the block, whose subnets lack parameters.
+
+    Models on a CPU are wrapped without ``device_ids``, which timm always sets and torch rejects there.
+    """
     from torch.nn.parallel import DistributedDataParallel
 
     from timm_ext.model import VisionModel
@@ -48,13 +49,13 @@ def wrapping_subnets() -> Iterator[None]:
     original = DistributedDataParallel.__init__
 
     @functools.wraps(original)
-    def start(self: Any, module: Any, device_ids: Any = None, *arguments: Any, **options: Any) -> None:
+    def init(self: Any, module: Any, device_ids: Any = None, *arguments: Any, **options: Any) -> None:
         if any(isinstance(part, VisionModel) and part.is_supernet for part in module.modules()):
             options["find_unused_parameters"] = True
         on_cpu = all(parameter.device.type == "cpu" for parameter in module.parameters())
         original(self, module, None if on_cpu else device_ids, *arguments, **options)
 
-    DistributedDataParallel.__init__ = start  # type: ignore[method-assign]
+    DistributedDataParallel.__init__ = init  # type: ignore[method-assign]
     try:
         yield
     finally:
@@ -62,7 +63,7 @@ def wrapping_subnets() -> Iterator[None]:
 
 
 def main() -> int:
-    """The command; its exit code."""
+    """Run the command; return its exit code."""
     if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
         print("usage: python -m timm_ext.launch PATH/train.py [options of that script]")
         return 0 if len(sys.argv) > 1 else 2

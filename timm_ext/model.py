@@ -1,11 +1,11 @@
-"""The image network with timm's interface: one class for supernets and for static subnets.
+"""Image networks with timm's interface: one class for supernets and static subnets.
 
 Shapes: B batch, N tokens, C channels, K classes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -18,36 +18,40 @@ from nas_core.models.image.net import VisionConfig, VisionNet, VisionSubnet
 from nas_core.space import Architecture, SearchSpace, space_from_dict, space_to_dict
 from nas_core.space.space import SAMPLINGS
 from nas_core.supernet.active import SubnetHolder
-from timm_ext.requests import MISFITS, check_arguments, check_traceable, taken_layers
 
+MISFITS = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+"""Errors of timm and of this project when a damaged file gives a network arguments of wrong types."""
 _NO_ARGUMENTS = ("self", "space", "unknown", "__class__")
+_ARCHITECTURE = ("depth", "embed_dim", "head_dim", "mlp_ratio", "num_heads", "num_layers", "patch_size")
+_INSTEAD = {
+    **dict.fromkeys(_ARCHITECTURE, "the architecture decides it; give subnet= or search_space="),
+    "dynamic_img_pad": "images must divide into patches; pad or resize them before",
+    "output_stride": "every layer has the stride of a patch; leave it out",
+}
+_FEATURES = "give features_only=True, with out_indices= and no feature_cls=, or call model.forward_intermediates"
 
 
 class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
     """A supernet over a search space, or the static network of a space with one architecture.
 
-    The architecture in use is :attr:`architecture`. A supernet in training mode draws one at random for each forward
-    pass, from its seed and the number of passes so far (a buffer, so that a resumed run goes on with the same draws);
-    in evaluation it is :attr:`eval_architecture`, at first the largest. :meth:`using` overrides both.
+    :attr:`architecture` is the architecture in use: in training a draw per forward pass, from the seed and the number
+    of passes; in evaluation :attr:`eval_architecture`, by default the largest. :meth:`using` overrides both.
 
     Args:
         space: genes of :mod:`nas_core.space.image`.
         num_classes: K; 0 for pooled features.
-        img_size: height and width for which positions are stored; default the space's. Images of other sizes that
-            divide into patches are accepted by every model, with interpolated positions.
+        img_size: height and width of the stored positions, which are interpolated for other sizes.
         global_pool: ``avg``, ``max``, ``avgmax``, ``token``, or an empty string for every token.
-        dynamic_img_size: unlike in timm True by default; without it, images of other sizes are refused.
-        drop_rate: after the embedding and each sublayer. ``attn_drop_rate``, ``act_drop_rate`` and ``drop_path_rate``
-            are on attention weights, hidden units and whole sublayers.
-        mos: experts of the feed-forward layers: none, layer, neuron or another of ``nas_core.layers.mixtures()``; a
-            static network has none. ``mos_experts``, ``mos_router_hidden``, ``mos_router_layers``,
-            ``mos_router_dropout``, ``mos_start`` and ``mos_rank`` as in :class:`nas_core.layers.MoSConfig`.
-        architecture_seed: of the draws while training; ``architecture_draw``: ``gene`` or ``architecture``.
-        linear_form: how linear attention is computed, with the same results; ``auto`` chooses by device and length.
+        dynamic_img_size: accept images of other sizes.
+        drop_rate: dropout after the embedding and each sublayer; ``attn_drop_rate``, ``act_drop_rate`` and
+            ``drop_path_rate``: of attention weights, hidden units and sublayers.
+        mos: kind of experts of the feed-forward layers, one of ``nas_core.layers.mixtures()``; the other ``mos_``
+            arguments are those of :class:`nas_core.layers.MoSConfig`. A static network has no experts.
+        architecture_seed: seed of the draws; ``architecture_draw``: ``gene`` or ``architecture``.
+        linear_form: algorithm of linear attention; ``auto`` chooses by device and length.
         activation, norm_eps, embedding_scale, norm_embedding, norm_after_pool, registers, smooth_positions,
-            layer_order: as in :class:`nas_core.models.image.VisionConfig`, for networks that were trained elsewhere.
-        prepared: how images are prepared, by the names of timm's data configuration (``mean``, ``std``, ``crop_pct``,
-            ..); default: the registered model's.
+            layer_order: as in :class:`nas_core.models.image.VisionConfig`.
+        prepared: preprocessing by timm's names (``mean``, ``std``, ..); default: the registered model's.
     """
 
     def __init__(
@@ -86,7 +90,7 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         **unknown: Any,
     ) -> None:
         arguments = {name: value for name, value in locals().items() if name not in _NO_ARGUMENTS}
-        check_arguments(unknown, arguments)
+        _reject_arguments(unknown, arguments)
         super().__init__()
         if architecture_draw not in SAMPLINGS:
             raise unknown_choice("way to draw architectures", architecture_draw, SAMPLINGS)
@@ -125,12 +129,12 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         self.net = VisionNet(space, config)
         if prepared is not None:
             size = config.image_size or (space.largest().number("image_size"),) * 2
-            known = {name: tuple(value) if isinstance(value, list) else value for name, value in prepared.items()}
-            self.pretrained_cfg = self.default_cfg = {**known, "input_size": (in_chans, *size)}
+            plain = {name: tuple(value) if isinstance(value, list) else value for name, value in prepared.items()}
+            self.pretrained_cfg = self.default_cfg = {**plain, "input_size": (in_chans, *size)}
         self.start(space, architecture_seed, architecture_draw)
         if self.is_supernet:
             self.register_buffer("updates", torch.zeros((), dtype=torch.long))
-            self._updates = 0  # what the buffer holds, known without asking the device
+            self._updates = 0  # the buffer's value, without a read from the device
             self.register_load_state_dict_post_hook(_count_loaded)
         self.in_chans, self.num_classes = in_chans, num_classes
         self.num_features = self.head_hidden_size = self.embed_dim = self.net.embed_dim
@@ -139,18 +143,16 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
             for index in range(len(self.net.layers))
         ]
 
-    # -- as plain data -------------------------------------------------------------------------------------------------
-
     def settings(self) -> dict[str, Any]:
-        """What :meth:`from_settings` builds an equal model from, as JSON-able data."""
+        """Return the JSON-able settings of :meth:`from_settings`."""
         config = self.net.config
-        now = {"num_classes": config.classes, "global_pool": config.pool, "img_size": config.image_size}
-        now["layer_order"] = config.layer_order
-        return {"space": space_to_dict(self.space), "arguments": {**self.arguments, **now}}
+        current = {"num_classes": config.classes, "global_pool": config.pool, "img_size": config.image_size}
+        arguments = {**self.arguments, **current, "layer_order": config.layer_order}
+        return {"space": space_to_dict(self.space), "arguments": arguments}
 
     @classmethod
     def from_settings(cls, settings: dict[str, Any]) -> VisionModel:
-        """A model from what :meth:`settings` gave.
+        """Build a model from :meth:`settings`.
 
         Raises:
             CheckpointError: the settings are of another kind or of a newer version.
@@ -162,32 +164,32 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
                 f"settings of an image model lack or misuse an argument ({error}); upgrade nas-ext"
             ) from None
 
-    # -- the architecture in use ---------------------------------------------------------------------------------------
-
     def select(self, architecture: Architecture) -> VisionSubnet:
         return self.net.select(architecture, known=True)
 
     def active_subnet(self) -> VisionSubnet:
-        """The weights of the architecture in use; while training a supernet, of the next draw."""
+        """Return the weights of the architecture in use; in training, those of the next draw."""
         if self.training and self.is_supernet and self.held is None:
             self.train_architecture = self.draw(self._updates)
             self.count_from(self._updates + 1)
         return super().active_subnet()
 
     def count_from(self, updates: int) -> None:
-        """Draw the next architectures as after so many updates of a supernet."""
+        """Set the number of passes from which the next architectures are drawn."""
         self._updates = updates
         self.updates.fill_(updates)
 
-    # -- timm's interface ----------------------------------------------------------------------------------------------
-
     def forward_features(self, x: Tensor) -> Tensor:
-        """Images (B, 3, height, width) to normalised tokens (B, N, C), the class token first."""
+        """Map images (B, 3, height, width) to normalised tokens (B, N, C), the class token first."""
         self._check(x)
         return self.net.features(self.active_subnet(), x)
 
     def _check(self, x: Tensor) -> None:
-        check_traceable(x)
+        if isinstance(x, torch.fx.Proxy):
+            raise ConfigError(
+                "torch.fx cannot trace an image model of timm_ext, which slices its weights in each pass; for features"
+                f" {_FEATURES}, for attention AttentionExtract(model, method='hook')"
+            )
         stored = tuple(side * self.net.patch_size for side in self.net.grid)
         if not self.arguments["dynamic_img_size"] and tuple(x.shape[-2:]) != stored:
             raise ConfigError(
@@ -196,7 +198,7 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
             )
 
     def forward_head(self, x: Tensor, pre_logits: bool = False) -> Tensor:
-        """Tokens (B, N, C) to logits (B, K), or to what the classifier reads."""
+        """Map tokens (B, N, C) to logits (B, K), or to the classifier's input."""
         x = self.net.pooled(x, self.net.norm.select(x.shape[-1]))
         head = self.net.head
         return x if pre_logits or head is None else F.linear(x, *head.select(x.shape[-1], self.num_classes))
@@ -214,15 +216,16 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         output_fmt: str = "NCHW",
         intermediates_only: bool = False,
     ) -> Any:
-        """The outputs of some layers as (B, C, rows, columns) or ``NLC``, and the normalised tokens after the last.
+        """Return the normalised tokens after the last layer, and outputs of layers as (B, C, rows, columns) or ``NLC``.
 
-        ``indices``: the last n layers, or those listed; default all.
+        Args:
+            indices: number of last layers, or a list of layers; default: all.
         """
         if output_fmt not in ("NCHW", "NLC"):
             raise unknown_choice("format of intermediate features", output_fmt, ("NCHW", "NLC"))
         self._check(x)
         subnet = self.active_subnet()
-        taken, deepest = taken_layers(len(subnet.layers), indices)
+        taken, deepest = _taken_layers(len(subnet.layers), indices)
         first, intermediates, last = self.net.prefix_tokens, [], x
         for index, (last, grid) in enumerate(self.net.outputs(subnet, x)):
             if index in taken:
@@ -239,10 +242,10 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
     def prune_intermediate_layers(
         self, indices: int | list[int] = 1, prune_norm: bool = False, prune_head: bool = True
     ) -> list[int]:
-        """Drop the layers after the last one listed; the indices that were kept."""
+        """Drop the layers after the deepest one listed; return the listed indices."""
         if self.net.config.layer_order:
             raise ConfigError("layers in an order of their own cannot be dropped from the end; extract a subnet")
-        taken, deepest = taken_layers(self.space.smallest().number("layers"), indices)
+        taken, deepest = _taken_layers(self.space.smallest().number("layers"), indices)
         self.net.layers = self.net.layers[: deepest + 1]
         if prune_head:
             self.reset_classifier(0)
@@ -256,22 +259,22 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         self.net.set_classifier(num_classes, global_pool)
 
     def set_input_size(self, img_size: int | Sequence[int] | None = None, **others: Any) -> None:
-        """Store positions for another image size, interpolated from those there are."""
-        check_arguments({name: value for name, value in others.items() if value is not None}, ("img_size",))
+        """Interpolate the stored positions for another image size."""
+        _reject_arguments({name: value for name, value in others.items() if value is not None}, ("img_size",))
         size = image_pair(img_size)
         if size is not None:
             self.net.set_image_size(size)
-            known = getattr(self, "pretrained_cfg", {})
-            self.pretrained_cfg = self.default_cfg = {**known, "input_size": (self.in_chans, *size)}
+            current = getattr(self, "pretrained_cfg", {})
+            self.pretrained_cfg = self.default_cfg = {**current, "input_size": (self.in_chans, *size)}
 
     def set_grad_checkpointing(self, enable: bool = True) -> None:
-        """Recompute each layer in the backward pass instead of keeping what it computed."""
+        """Recompute each layer in the backward pass to save memory."""
         self.net.checkpointing = enable
 
     def no_weight_decay(self) -> set[str]:
         names = [name for name, _ in self.named_parameters()]
-        own = ("net.positions", "net.class_token", "net.registers")
-        return {name for name in names if name in own or name.endswith("relative")}
+        tokens = ("net.positions", "net.class_token", "net.registers")
+        return {name for name in names if name in tokens or name.endswith("relative")}
 
     def group_matcher(self, coarse: bool = False) -> dict[str, Any]:
         return {
@@ -286,10 +289,41 @@ def _count_loaded(model: VisionModel, _: Any) -> None:
 
 
 def image_pair(size: int | Sequence[int] | None) -> tuple[int, int] | None:
-    """Height and width, also of a square given by its side."""
+    """Return height and width, also of a square given by its side."""
     if size is None:
         return None
     pair = (size, size) if isinstance(size, int) else tuple(size)
     if len(pair) != 2:
         raise ConfigError(f"img_size is {size!r}; expected pixels, or height and width")
     return int(pair[0]), int(pair[1])
+
+
+def _reject_arguments(given: Mapping[str, Any], arguments: Collection[str]) -> None:
+    for name, value in given.items():
+        if name in _INSTEAD:
+            raise ConfigError(f"{name}={value!r} of an image model of timm_ext: {_INSTEAD[name]}")
+        raise unknown_choice("argument of an image model", name, arguments)
+
+
+def check_feature_class(feature_class: Any) -> None:
+    """Reject a ``feature_cls=`` that needs another structure of the model.
+
+    Raises:
+        ConfigError: it neither calls ``forward_intermediates`` nor sets hooks.
+    """
+    name = str(getattr(feature_class, "__name__", feature_class)).lower()
+    if not any(part in name for part in ("getter", "hook")):
+        raise ConfigError(f"feature_cls={name!r} cannot take an image model of timm_ext apart; {_FEATURES}")
+
+
+def _taken_layers(count: int, indices: int | Collection[int] | None) -> tuple[list[int], int]:
+    """Return the listed layers and the deepest of them; a negative index counts from the end."""
+    number = count if indices is None else indices
+    wanted = range(-number, 0) if isinstance(number, int) else number
+    if not wanted or not all(-count <= index < count for index in wanted):
+        raise ConfigError(
+            f"layers {indices!r} of a model with {count}; expected how many of the last (1 to {count}), or indices from"
+            f" {-count} to {count - 1}"
+        )
+    taken = [index % count for index in wanted]
+    return taken, max(taken)

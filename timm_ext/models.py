@@ -1,15 +1,15 @@
-"""Image models that ``timm.create_model`` builds by name.
+"""Image models that ``timm.create_model`` builds by name, without weights.
 
-Every name takes ``subnet=`` (an architecture file, a mapping of genes or an ``Architecture``) and then builds that one
-network; supernets also take ``search_space=`` (a name, a YAML file or a ``SearchSpace``), in which a subnet must lie.
-No weights are published. Other keyword arguments: :class:`timm_ext.model.VisionModel`.
+Every name takes ``subnet=`` (an architecture file, a mapping of genes or an ``Architecture``). Supernets also take
+``search_space=`` (a name, a YAML file or a ``SearchSpace``). Others: :class:`timm_ext.model.VisionModel`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import timm
 from timm.data.constants import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
@@ -17,30 +17,54 @@ from timm.models import build_model_with_cfg, generate_default_cfgs, register_mo
 
 from nas_core.errors import ConfigError
 from nas_core.space import Architecture, SearchSpace, get_space, image_architecture, static_image_space
-from timm_ext.model import VisionModel, image_pair
-from timm_ext.requests import check_feature_class
-
-MODELS = [
-    "autoformer_s",
-    "cosformer_star_cifar10",
-    "mformer_cifar10",
-    "mformer_cifar10_small",
-    "mformer_cifar10_small_linear",
-    "mformer_cifar10_small_softmax",
-    "mformer_cifar10_small_supernet",
-    "mformer_cifar10_supernet",
-    "mos_autoformer_s_supernet",
-    "mos_vit_cifar10_small_supernet",
-    "vanilla_linear_cifar10",
-    "vanilla_softmax_cifar10",
-    "vit_cifar10_small",
-]
-"""Names registered here."""
+from timm_ext.model import VisionModel, check_feature_class, image_pair
 
 CIFAR10_MEAN, CIFAR10_STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 
 
+class _Variant(NamedTuple):
+    network: Callable[[], SearchSpace | Architecture]
+    """The default: the space of a supernet, or an architecture."""
+    size: int = 32
+    classes: int = 10
+    arguments: Mapping[str, Any] = {}
+
+
+def _largest(space: str) -> Architecture:
+    return get_space(space).largest()
+
+
+def _mixed_small(*kinds: str) -> Architecture:
+    """Return six layers of the small space, whose kinds of attention repeat these."""
+    return Architecture({**_largest("mformer_cifar10_small"), "attention": (kinds * 6)[:6]})
+
+
+_VARIANTS = {
+    "autoformer_s": _Variant(partial(_largest, "autoformer_s"), 224, 1000),
+    # Linear attention alone, layer by layer as in the authors' file.
+    "cosformer_star_cifar10": _Variant(partial(image_architecture, "cosformer_star_cifar10"), 224),
+    # 12 layers of width 384, linear attention in layers 3, 7 and 11; 19.3 M parameters. The FFN sizes and heads of
+    # single layers are not published, see nas_core.space.image_architecture.
+    "mformer_cifar10": _Variant(partial(image_architecture, "mformer_like_cifar10"), 224),
+    # Six layers of width 128 on 64 tokens.
+    "mformer_cifar10_small": _Variant(partial(_mixed_small, "softmax", "softmax", "linear")),
+    "mformer_cifar10_small_linear": _Variant(partial(_mixed_small, "linear")),
+    "mformer_cifar10_small_softmax": _Variant(partial(_mixed_small, "softmax")),
+    "mformer_cifar10_small_supernet": _Variant(partial(get_space, "mformer_cifar10_small")),
+    "mformer_cifar10_supernet": _Variant(partial(get_space, "mformer_cifar10"), 224),
+    "mos_autoformer_s_supernet": _Variant(partial(get_space, "autoformer_s"), 224, 1000, {"mos": "neuron"}),
+    "mos_vit_cifar10_small_supernet": _Variant(partial(get_space, "vit_cifar10_small"), arguments={"mos": "neuron"}),
+    # Six equal layers of width 512 without relative positions.
+    "vanilla_linear_cifar10": _Variant(partial(image_architecture, "vanilla_linear_cifar10"), 224),
+    "vanilla_softmax_cifar10": _Variant(partial(image_architecture, "vanilla_softmax_cifar10"), 224),
+    "vit_cifar10_small": _Variant(partial(_largest, "vit_cifar10_small")),
+}
+MODELS = list(_VARIANTS)
+"""Names registered here."""
+
+
 def image_cfg(size: int, classes: int = 10) -> dict[str, Any]:
+    """Return timm's configuration of a model for square images of this size."""
     small = size < 64
     return {
         "url": "",
@@ -59,179 +83,66 @@ def image_cfg(size: int, classes: int = 10) -> dict[str, Any]:
 
 
 default_cfgs = generate_default_cfgs(
-    {
-        **{
-            f"{name}.untrained": image_cfg(224)
-            for name in (
-                "mformer_cifar10",
-                "mformer_cifar10_supernet",
-                "cosformer_star_cifar10",
-                "vanilla_softmax_cifar10",
-                "vanilla_linear_cifar10",
-            )
-        },
-        **{
-            f"{name}.untrained": image_cfg(32)
-            for name in (
-                "mformer_cifar10_small",
-                "mformer_cifar10_small_softmax",
-                "mformer_cifar10_small_linear",
-                "mformer_cifar10_small_supernet",
-                "vit_cifar10_small",
-                "mos_vit_cifar10_small_supernet",
-            )
-        },
-        **{f"{name}.untrained": image_cfg(224, 1000) for name in ("autoformer_s", "mos_autoformer_s_supernet")},
-    }
+    {f"{name}.untrained": image_cfg(variant.size, variant.classes) for name, variant in _VARIANTS.items()}
 )
 
 
 def prepared_for(model: VisionModel, name: str) -> dict[str, Any]:
-    """How images are prepared for a model of a checkpoint: as it says itself, or as the model of that name wants."""
+    """Return the preprocessing of a checkpoint's model: its own, else that of the registered model of this name."""
     if own := model.arguments["prepared"]:
         return {key: model.pretrained_cfg[key] for key in own}
-    if timm.is_model(name) and (known := timm.get_pretrained_cfg(name)) is not None:
-        return dict(known.to_dict())
+    if timm.is_model(name) and (registered := timm.get_pretrained_cfg(name)) is not None:
+        return dict(registered.to_dict())
     return image_cfg(stored_size(model)[0])
 
 
 def stored_size(model: VisionModel) -> tuple[int, int]:
-    """Height and width of the images for which a model stores positions."""
+    """Return height and width of the images of the stored positions."""
     (rows, columns), side = model.net.grid, model.net.patch_size
     return rows * side, columns * side
 
 
-def _as_space(given: Any) -> SearchSpace:
-    return given if isinstance(given, SearchSpace) else get_space(given)
-
-
-def _as_architecture(given: Any) -> Architecture:
-    if isinstance(given, Architecture):
-        return given
-    if isinstance(given, str | Path):
-        return Architecture.load(given)
-    if isinstance(given, Mapping):
-        return Architecture(given)
+def _as_architecture(subnet: Any) -> Architecture:
+    if isinstance(subnet, str | Path):
+        return Architecture.load(subnet)
+    if isinstance(subnet, Mapping):
+        return Architecture(subnet)
     raise ConfigError(
-        f"subnet is a {type(given).__name__}; expected an architecture file, a mapping or an Architecture"
+        f"subnet is a {type(subnet).__name__}; expected an architecture file, a mapping or an Architecture"
     )
 
 
-def _create(variant: str, pretrained: bool, default: SearchSpace | Architecture, **kwargs: Any) -> Any:
-    """Build a model: of the subnet if one is given, else of the space, else the variant's own."""
+def _create(variant: str, pretrained: bool = False, **kwargs: Any) -> Any:
+    """Build a model of the subnet if one is given, else of the space, else the variant's own."""
+    kwargs = {**_VARIANTS[variant].arguments, **kwargs}
     space, subnet = kwargs.pop("search_space", None), kwargs.pop("subnet", None)
+    network = _VARIANTS[variant].network()
     if space is not None:
-        default = _as_space(space)
+        network = space = space if isinstance(space, SearchSpace) else get_space(space)
     if subnet is not None:
         architecture = _as_architecture(subnet)
-        # Without a space of the user's own the file speaks for itself; fixed genes it leaves out are the variant's.
-        fixed = default.fixed if isinstance(default, SearchSpace) else _constants(default)
-        if space is not None:
-            architecture = _as_space(space).validate(architecture)
-        default = Architecture({**fixed, **architecture})
-    if isinstance(default, Architecture):
-        default = static_image_space(default)
+        # Fixed genes that the file leaves out are the variant's, or the space's of the user.
+        constants = ("head_dim", "image_size", "patch_size", "relative_clip")
+        fixed = network.fixed if isinstance(network, SearchSpace) else {name: network[name] for name in constants}
+        network = Architecture({**fixed, **(architecture if space is None else space.validate(architecture))})
+    if isinstance(network, Architecture):
+        network = static_image_space(network)
     if kwargs.get("features_only") and "feature_cls" in kwargs:
         check_feature_class(kwargs["feature_cls"])
-    size = image_pair(kwargs.get("img_size")) or (default.largest().number("image_size"),) * 2
+    size = image_pair(kwargs.get("img_size")) or (network.largest().number("image_size"),) * 2
     overlay = {"input_size": (kwargs.get("in_chans", 3), *size), **(kwargs.pop("pretrained_cfg_overlay", None) or {})}
     return build_model_with_cfg(
         VisionModel,
         variant,
         pretrained,
         feature_cfg={"out_indices": 3, "feature_cls": "getter"},
-        space=default,
+        space=network,
         pretrained_cfg_overlay=overlay,
         **kwargs,
     )
 
 
-def _constants(architecture: Architecture) -> dict[str, Any]:
-    return {name: architecture[name] for name in ("head_dim", "image_size", "patch_size", "relative_clip")}
-
-
-def _mixed_small(kinds: tuple[str, ...]) -> Architecture:
-    """Six layers of the small space; ``kinds`` are repeated."""
-    largest = get_space("mformer_cifar10_small").largest()
-    return Architecture({**largest, "attention": (kinds * 6)[:6]})
-
-
-@register_model
-def mformer_cifar10(pretrained: bool = False, **kwargs: Any) -> VisionModel:
-    """mFormer for CIFAR-10: 12 layers of width 384, linear attention in layers 3, 7 and 11; 19.3 M parameters. The
-    single FFN sizes and heads are not published, see ``nas_core.space.image_architecture``."""
-    return _create("mformer_cifar10", pretrained, image_architecture("mformer_like_cifar10"), **kwargs)
-
-
-@register_model
-def mformer_cifar10_supernet(pretrained: bool = False, **kwargs: Any) -> VisionModel:
-    """Supernet of mFormer's space for CIFAR-10."""
-    return _create("mformer_cifar10_supernet", pretrained, get_space("mformer_cifar10"), **kwargs)
-
-
-@register_model
-def cosformer_star_cifar10(pretrained: bool = False, **kwargs: Any) -> VisionModel:
-    """The network found with linear attention alone, layer by layer as in the authors' file."""
-    return _create("cosformer_star_cifar10", pretrained, image_architecture("cosformer_star_cifar10"), **kwargs)
-
-
-@register_model
-def vanilla_softmax_cifar10(pretrained: bool = False, **kwargs: Any) -> VisionModel:
-    """Six equal layers of width 512 with softmax attention, without relative positions."""
-    return _create("vanilla_softmax_cifar10", pretrained, image_architecture("vanilla_softmax_cifar10"), **kwargs)
-
-
-@register_model
-def vanilla_linear_cifar10(pretrained: bool = False, **kwargs: Any) -> VisionModel:
-    """The same with linear attention."""
-    return _create("vanilla_linear_cifar10", pretrained, image_architecture("vanilla_linear_cifar10"), **kwargs)
-
-
-@register_model
-def mformer_cifar10_small(pretrained: bool = False, **kwargs: Any) -> VisionModel:
-    """Six layers of width 128 on 64 tokens; every third layer is linear."""
-    return _create("mformer_cifar10_small", pretrained, _mixed_small(("softmax", "softmax", "linear")), **kwargs)
-
-
-@register_model
-def mformer_cifar10_small_softmax(pretrained: bool = False, **kwargs: Any) -> VisionModel:
-    """The same with softmax attention in all layers."""
-    return _create("mformer_cifar10_small_softmax", pretrained, _mixed_small(("softmax",)), **kwargs)
-
-
-@register_model
-def mformer_cifar10_small_linear(pretrained: bool = False, **kwargs: Any) -> VisionModel:
-    """The same with linear attention in all layers."""
-    return _create("mformer_cifar10_small_linear", pretrained, _mixed_small(("linear",)), **kwargs)
-
-
-@register_model
-def mformer_cifar10_small_supernet(pretrained: bool = False, **kwargs: Any) -> VisionModel:
-    """Supernet of the small mixed space."""
-    return _create("mformer_cifar10_small_supernet", pretrained, get_space("mformer_cifar10_small"), **kwargs)
-
-
-@register_model
-def autoformer_s(pretrained: bool = False, **kwargs: Any) -> VisionModel:
-    """A network of AutoFormer's small space, the largest unless ``subnet`` says which."""
-    return _create("autoformer_s", pretrained, get_space("autoformer_s").largest(), **kwargs)
-
-
-@register_model
-def mos_autoformer_s_supernet(pretrained: bool = False, **kwargs: Any) -> VisionModel:
-    """Supernet of AutoFormer's small space whose feed-forward layers have experts, mixed neuron by neuron."""
-    return _create("mos_autoformer_s_supernet", pretrained, get_space("autoformer_s"), **{"mos": "neuron", **kwargs})
-
-
-@register_model
-def vit_cifar10_small(pretrained: bool = False, **kwargs: Any) -> VisionModel:
-    """A network of the small softmax space, the largest unless ``subnet`` says which."""
-    return _create("vit_cifar10_small", pretrained, get_space("vit_cifar10_small").largest(), **kwargs)
-
-
-@register_model
-def mos_vit_cifar10_small_supernet(pretrained: bool = False, **kwargs: Any) -> VisionModel:
-    """Supernet of the small softmax space with experts, mixed neuron by neuron."""
-    return _create(
-        "mos_vit_cifar10_small_supernet", pretrained, get_space("vit_cifar10_small"), **{"mos": "neuron", **kwargs}
-    )
+for _name in MODELS:
+    _build = partial(_create, _name)
+    _build.__module__, _build.__name__ = __name__, _name  # read by timm's registry
+    register_model(_build)

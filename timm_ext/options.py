@@ -1,9 +1,9 @@
-"""Settings of ``python -m timm_ext.train``, and its command line, which is derived from them."""
+"""Settings and command line of ``python -m timm_ext.train``."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 
 from nas_core.checks import SEEDS, Range
@@ -14,9 +14,9 @@ from nas_core.supernet.teacher.losses import DISTILLATION_RANGES
 
 SAMPLINGS = ("spos", "sandwich")
 LARGEST = "largest"
-"""What ``--teacher`` calls the largest subnet of each update."""
+"""Value of ``--teacher`` for the largest subnet of each update."""
 EXPERTS = ("mos_experts", "mos_router_hidden", "mos_router_layers", "mos_router_dropout", "mos_start", "mos_rank")
-"""Settings of experts, beside their kind."""
+"""Settings of experts besides their kind."""
 _OF_MODEL = ("search_space", "subnet", "mos", *EXPERTS)
 """Settings of a network that is built by its name."""
 _RANGES = {
@@ -32,7 +32,7 @@ _RANGES = {
     "lr": Range(0, without=(0,)),
     "seed": SEEDS,
 }
-"""The numbers of experts and of the stop by rankings are checked by what is built of them."""
+"""Ranges of numbers; those of experts and of the stop by rankings are checked by their own classes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,20 +40,20 @@ class TrainConfig:
     """One training run."""
 
     data: str
-    """images to train on: a folder with one sub-folder per class, or with train/ and perhaps val/ (or validation/) that
-    have those, or an npz of JPEG bytes"""
+    """training images: a folder with one sub-folder per class, or with train/ and optionally val/ (or validation/), or
+    an npz of JPEG bytes"""
     model: str = ""
     """name of a model of timm_ext, e.g. mformer_cifar10_small or mformer_cifar10_small_supernet; default: the network
     of --init"""
     output: str
-    """run folder; a run that was interrupted there is continued"""
+    """run folder; an interrupted run is continued"""
     val_data: str = ""
-    """images to validate on; default: val/ or validation/ of --data, else --val-count of the training images"""
+    """validation images; default: val/ or validation/ of --data, else --val-count of the training images"""
     val_count: int = 0
-    """hold out so many training images for validation, drawn by the seed, even if --data has val/; default: a tenth of
-    each class, 5000 images at most"""
+    """number of training images held out for validation, even if --data has val/; default: a tenth of each class, 5000
+    images at most"""
     train_count: int = 0
-    """train on so many images only; 0: all"""
+    """number of training images; 0: all"""
     search_space: str = ""
     """space of a supernet: a name or a YAML file; default: the model's"""
     subnet: str = ""
@@ -61,7 +61,7 @@ class TrainConfig:
     mos: str = ""
     """experts of a supernet's feed-forward layers: none, layer or neuron; default: the model's"""
     mos_experts: int = 2
-    """with experts: how many each of their linear layers has"""
+    """with experts: number of experts of a linear layer"""
     mos_router_hidden: int = 128
     """with experts: width of the routers' hidden layers"""
     mos_router_layers: int = 2
@@ -69,38 +69,36 @@ class TrainConfig:
     mos_router_dropout: float = 0.0
     """with experts: dropout in the routers' hidden layers"""
     mos_start: str = "independent"
-    """with experts: they begin independent, as equal copies, or as copies that are near"""
+    """with experts: initialisation as independent, equal or near copies"""
     mos_rank: int = 0
-    """with experts: those but the first differ from it by a matrix of this rank; 0: all are full"""
+    """with experts: rank of the difference from the first expert; 0: full"""
     mos_apart: float = 0.0
-    """weight of a term that keeps experts apart: how alike they are, the mean squared cosine between the same row of
-    two of them, from 0 to 1; 0: none"""
+    """weight of the similarity of experts in the loss: the mean squared cosine between rows of two experts; 0: none"""
     init: str = ""
-    """weights to start from: a checkpoint of the same network, e.g. a subnet of 'nas-ext extract', or a supernet of
-    'nas-ext elastic'"""
+    """initial weights: a checkpoint of the same network, e.g. a subnet of 'nas-ext extract', or a supernet of 'nas-ext
+    elastic'"""
     sampling: str = "spos"
     """supernets: spos (one random subnet per update) or sandwich (also the largest and the smallest)"""
     teacher: str = ""
-    """learn from a frozen network: a checkpoint of timm_ext (of a supernet, its largest network) or of timm's trainer;
-    or from the largest subnet of --sampling sandwich: largest"""
+    """teacher of a distillation: a checkpoint of timm_ext (of a supernet, its largest network) or of timm's trainer; or
+    largest, the largest subnet of --sampling sandwich"""
     distill_weight: float = 0.5
     """with --teacher: share of the loss against the teacher's probabilities; the rest is that of the labels"""
     distill_temperature: float = 1.0
-    """with --teacher: by what both logits are divided before they are compared"""
+    """with --teacher: temperature of both logits"""
     distill_hidden: float = 0.0
-    """with --teacher: weight of the difference between the tokens that each layer's feed-forward part reads, over the
-    channels that both have; of the supernet that the network belongs to"""
+    """with --teacher, the network's supernet: weight of the difference between inputs of the feed-forward layers"""
     distill_attention: float = 0.0
-    """with --teacher: the same of what each layer's attention gives"""
+    """with --teacher, the network's supernet: weight of the difference between outputs of attention"""
     teacher_cache: str = ""
-    """with --teacher: folder in which its probabilities are kept, so that a run with the same images reads them"""
+    """with --teacher: folder of its probabilities, which a run with the same images reads"""
     teacher_top_k: int = 0
-    """with --teacher-cache: keep the so many most probable classes of each image; 0: all"""
+    """with --teacher-cache: number of most probable classes that are kept; 0: all"""
     valid_random: int = 2
-    """supernets: random subnets validated beside the smallest and the largest"""
+    """supernets: random subnets validated in addition to the smallest and the largest"""
     stability_architectures: int = 0
-    """supernets: subnets ranked by validation loss after each epoch (RankNAS: 100 to 200), so that training stops when
-    their order no longer changes; 0: train all epochs"""
+    """supernets: number of subnets (RankNAS: 100 to 200) whose stable ranking by validation loss ends the training; 0:
+    train all epochs"""
     stability_tau: float = 0.9
     """stop when Kendall's tau between the rankings of two epochs is above this"""
     stability_patience: int = 5
@@ -108,10 +106,9 @@ class TrainConfig:
     epochs: int = 30
     """passes over the training images"""
     updates: int = 0
-    """train so many updates instead of --epochs; the schedule is counted in updates"""
+    """number of updates instead of --epochs, also of the schedule"""
     batch_size: int = 128
-    """images of a pass, of each worker: an update is made of this, times the workers that torchrun starts, times
-    --grad-accum-steps"""
+    """images of a pass on each worker; an update has this times the workers of torchrun times --grad-accum-steps"""
     grad_accum_steps: int = 1
     """passes whose gradients are averaged into one update; a supernet draws one subnet for all of them"""
     opt: str = "adamw"
@@ -173,80 +170,89 @@ class TrainConfig:
     seed: int = 1
     """of weights, data order, augmentation and architectures"""
     workers: int = 0
-    """processes that read images, for each worker of torchrun"""
+    """processes that read images, per worker of torchrun"""
     pin_mem: bool = False
-    """read images into pinned memory, from which a GPU copies while it computes"""
+    """read images into pinned memory"""
     no_prefetcher: bool = False
-    """on CUDA: prepare images by the processes that read them, not on the device ahead of time as timm's prefetcher"""
+    """on CUDA: prepare images in the processes that read them, without timm's prefetcher"""
     persistent_workers: bool = False
     """keep the processes that read images from epoch to epoch; a run that is continued then draws other augmentation"""
     log_interval: int = 50
-    """updates between two looks at the loss, for which the host waits for the device"""
+    """updates between two reads of the loss, for which the host waits for the device"""
     keep_every: int = 0
-    """also keep the network after every so many updates, as kept/UPDATES.pt in the run folder; 0: none"""
+    """updates between networks that are kept as kept/UPDATES.pt in the run folder; 0: none"""
     device: str = "cpu"
-    """cpu, cuda, cuda:1; under torchrun cpu or cuda: each worker takes its own"""
+    """cpu, cuda, cuda:1; under torchrun cpu or cuda"""
 
     def __post_init__(self) -> None:
-        if not self.model and not self.init:
-            raise ConfigError("neither --model nor --init; give the name of a model, or a checkpoint to go on from")
-        if not self.model and (given := self.others(_OF_MODEL)):
-            raise ConfigError(
-                f"--{given[0].replace('_', '-')} without --model: the network of --init says it itself; leave it out"
-            )
         if self.sampling not in SAMPLINGS:
             raise unknown_choice("way of sampling (--sampling)", self.sampling, SAMPLINGS)
         if self.precision not in PRECISIONS:
             raise unknown_choice("precision (--precision)", self.precision, PRECISIONS)
         check_ranges(self, _RANGES)
-        if self.opt_betas and (len(self.opt_betas) != 2 or not all(0 <= beta < 1 for beta in self.opt_betas)):
-            given = " ".join(map(str, self.opt_betas))
-            raise ConfigError(f"--opt-betas {given}; expected two numbers from 0 to below 1, e.g. 0.9 0.998")
-        if self.warmup_updates and not self.updates:
-            raise ConfigError(
-                f"--warmup-updates {self.warmup_updates} without --updates; give both, or --warmup-epochs"
-            )
-        if self.updates and self.warmup_updates >= self.updates:
-            raise ConfigError(f"--warmup-updates {self.warmup_updates} of --updates {self.updates}; expected fewer")
-        if (self.mixup or self.cutmix) and self.batch_size % 2:
-            raise ConfigError(f"--batch-size {self.batch_size} with mixup or cutmix; expected an even number")
-        self._check_teacher()
+        for wrong, message in self._conflicts():
+            if wrong:
+                raise ConfigError(message)
 
-    def others(self, names: Sequence[str]) -> list[str]:
-        """Which of these settings have another value than the default."""
-        return [
-            field.name for field in fields(self) if field.name in names and getattr(self, field.name) != field.default
-        ]
+    def changed(self, names: Sequence[str]) -> list[str]:
+        """Return the settings of these names that differ from the default."""
+        defaults = {field.name: field.default for field in fields(self)}
+        return [name for name in defaults if name in names and getattr(self, name) != defaults[name]]
 
-    def _check_teacher(self) -> None:
-        own = [field for field in fields(self) if field.name.startswith(("distill_", "teacher_"))]
-        given = [f"--{field.name.replace('_', '-')}" for field in own if getattr(self, field.name) != field.default]
-        if given and not self.teacher:
-            raise ConfigError(f"{given[0]} without --teacher; give a trained network, or leave it out")
-        heard = bool(self.distill_hidden or self.distill_attention)
-        if self.teacher == LARGEST and self.sampling != "sandwich":
-            raise ConfigError("--teacher largest without --sampling sandwich, which trains it in each update")
-        if self.teacher_cache and (self.teacher == LARGEST or heard):
-            what = "whose weights change" if self.teacher == LARGEST else "of whose layers nothing is kept"
-            raise ConfigError(f"--teacher-cache with a teacher {what}; leave it out")
-        if self.teacher_cache and self.persistent_workers:
-            raise ConfigError(
-                "--teacher-cache with --persistent-workers, which draw other images where a run is continued; leave one"
-                " out"
-            )
-        if self.teacher_top_k and not self.teacher_cache:
-            raise ConfigError("--teacher-top-k without --teacher-cache; nothing is kept then")
-        if heard and self.torchcompile:
-            raise ConfigError("--distill-hidden and --distill-attention with --torchcompile; leave one out")
+    def _conflicts(self) -> Iterator[tuple[object, str]]:
+        """Yield pairs of a condition and the message of the conflict."""
+
+        def flag(names: list[str]) -> str:
+            return f"--{names[0].replace('_', '-')}" if names else ""
+
+        network = flag(self.changed(_OF_MODEL))
+        warmup, updates, size = self.warmup_updates, self.updates, self.batch_size
+        yield not self.model and not self.init, (
+            "neither --model nor --init; give the name of a model, or a checkpoint to go on from"
+        )
+        yield not self.model and network, (
+            f"{network} without --model: the network of --init says it itself; leave it out"
+        )
+        betas = self.opt_betas
+        yield betas and (len(betas) != 2 or not all(0 <= beta < 1 for beta in betas)), (
+            f"--opt-betas {' '.join(map(str, betas))}; expected two numbers from 0 to below 1, e.g. 0.9 0.998"
+        )
+        yield warmup and not updates, (
+            f"--warmup-updates {warmup} without --updates; give both, or --warmup-epochs"
+        )
+        yield updates and warmup >= updates, f"--warmup-updates {warmup} of --updates {updates}; expected fewer"
+        yield (self.mixup or self.cutmix) and size % 2, (
+            f"--batch-size {size} with mixup or cutmix; expected an even number"
+        )
+        names = [field.name for field in fields(self) if field.name.startswith(("distill_", "teacher_"))]
+        other, largest = flag(self.changed(names)), self.teacher == LARGEST
+        yield other and not self.teacher, f"{other} without --teacher; give a trained network, or leave it out"
+        yield largest and self.sampling != "sandwich", (
+            "--teacher largest without --sampling sandwich, which trains it in each update"
+        )
+        layers = self.distill_hidden or self.distill_attention
+        yield self.teacher_cache and (largest or layers), (
+            f"--teacher-cache with a teacher {'whose weights change' if largest else 'of whose layers nothing is kept'}"
+            "; leave it out"
+        )
+        yield self.teacher_cache and self.persistent_workers, (
+            "--teacher-cache with --persistent-workers, which draw other images where a run is continued; leave one out"
+        )
+        yield self.teacher_top_k and not self.teacher_cache, (
+            "--teacher-top-k without --teacher-cache; nothing is kept then"
+        )
+        yield layers and self.torchcompile, (
+            "--distill-hidden and --distill-attention with --torchcompile; leave one out"
+        )
 
 
 def parse(arguments: Sequence[str] | None = None) -> TrainConfig:
-    """The settings of a command line; wrong ones end the process with a message, as argparse does."""
+    """Parse a command line; wrong options end the process with a message, as in argparse."""
     return read_options(TrainConfig, parser().parse_args(arguments))
 
 
 def parser() -> argparse.ArgumentParser:
-    """What reads the command line."""
-    made = argparse.ArgumentParser("python -m timm_ext.train", description="Train an image model or a supernet.")
-    add_options(made, TrainConfig)
-    return made
+    """Build the parser of the command line."""
+    result = argparse.ArgumentParser("python -m timm_ext.train", description="Train an image model or a supernet.")
+    add_options(result, TrainConfig)
+    return result

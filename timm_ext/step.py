@@ -1,15 +1,13 @@
-"""What an update of the weights does beside the model: losses in a precision, gradients scaled, exchanged and clipped.
+"""Updates of the weights: losses in a precision; gradients scaled, averaged over workers and clipped.
 
-Nothing here makes the host wait for the device, but for fp16: torch's scaler reads once per update whether gradients
-were finite.
+The host does not wait for the device, except for torch's scaler in fp16.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -20,20 +18,18 @@ from nas_core.precision import computing_in, tf32
 from timm_ext.workers import Workers
 
 _LEAST_SCALE = 1e-4
-"""fp16: when the loss is scaled by less, no update succeeds any more; from 2**16, after 30 failures in a row. The
-limit is fairseq's."""
+"""fp16: smallest scale of the loss, as in fairseq; from 2**16 it is reached after 30 failures in a row."""
 
 
 class Step:
-    """Backward passes and the update they end in.
+    """Backward passes and updates.
 
     Args:
         clip: largest norm of the gradient; 0: no limit.
-        apart: weight in the loss of how alike a supernet's experts are, see
-            :func:`nas_core.layers.mos.experts_alike`.
+        apart: weight of :func:`nas_core.layers.mos.experts_alike` in the loss.
 
     Raises:
-        ConfigError: experts shall be kept apart, and there are none.
+        ConfigError: ``apart`` without experts.
     """
 
     def __init__(
@@ -51,7 +47,7 @@ class Step:
         self.scaler = torch.amp.GradScaler(workers.device.type, enabled=precision == "fp16")
 
     def backward(self, forward: Callable[[], Tensor], holding: AbstractContextManager[None]) -> Tensor:
-        """Add the gradient of a loss, which ``forward`` computes inside ``holding``; the loss, on the device."""
+        """Add the gradient of the loss that ``forward`` computes inside ``holding``; return the loss, on the device."""
         device = self.workers.device
         with holding, computing_in(self.precision, device):
             loss = forward()
@@ -60,8 +56,10 @@ class Step:
         return loss.detach()
 
     def update(self) -> None:
-        """Change the weights by the mean gradient of all workers. In fp16 an update is left out where that is not
-        finite, and the scale halved."""
+        """Update the weights by the mean gradient of all workers.
+
+        In fp16 an update with a gradient that is not finite is skipped, and the scale halved.
+        """
         if self.apart:
             self.backward(lambda: self.apart * experts_alike(self.model), nullcontext())
         self.workers.average_gradients(self.model.parameters())
@@ -72,7 +70,7 @@ class Step:
         self.scaler.update()
 
     def check_scale(self, update: int) -> None:
-        """Raise where an fp16 training has diverged.
+        """Raise if an fp16 training has diverged.
 
         Raises:
             NasExtError: gradients were not finite for many updates in a row.
@@ -84,17 +82,9 @@ class Step:
             )
             raise self.workers.agreed(error)
 
-    def state_dict(self) -> dict[str, Any]:
-        """The scaler's state; empty but for fp16."""
-        return self.scaler.state_dict()
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on with the scale of an earlier run."""
-        self.scaler.load_state_dict(dict(state))
-
 
 class Losses:
-    """Training losses of an epoch, kept on the device until somebody looks."""
+    """Training losses of an epoch, which stay on the device until :meth:`read`."""
 
     def __init__(self, step: Step) -> None:
         self.step = step
@@ -102,14 +92,14 @@ class Losses:
         self._waiting: dict[int, list[Tensor]] = {}
 
     def add(self, update: int, losses: list[Tensor]) -> None:
-        """Note what an update's loss is the sum of."""
+        """Add terms of an update's loss."""
         self._waiting.setdefault(update, []).extend(losses)
 
     def read(self) -> float:
-        """Wait for the device; the mean over the updates since the last look and over all workers.
+        """Wait for the device; return the mean over the updates since the last call and over all workers.
 
         Raises:
-            NasExtError: a loss is not finite, of which fp16 allows some.
+            NasExtError: a loss is not finite (in fp16 that is allowed).
         """
         if not self._waiting:
             return math.nan
@@ -123,17 +113,17 @@ class Losses:
                 error = NasExtError(f"the loss became {loss} at update {update}; lower --lr or give --clip-grad")
                 raise self.step.workers.agreed(error)
         finite = [loss for loss in sums.values() if math.isfinite(loss)]
-        for loss in finite:
+        for loss in finite:  # one by one: the order of additions decides the last bits
             self.total += loss
         self.count += len(finite)
         return sum(finite) / len(finite) if finite else math.nan
 
     @property
     def mean(self) -> float:
-        """The mean over the epoch's updates, of what was read.
+        """The mean over the epoch's updates so far.
 
         Raises:
-            NasExtError: none of them had a finite loss.
+            NasExtError: no loss was finite.
         """
         if not self.count:
             error = NasExtError("no loss of this epoch is finite; lower --lr, or take --precision bf16 or fp32")

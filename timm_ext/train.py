@@ -1,9 +1,7 @@
-"""``python -m timm_ext.train --data .. --model .. --output ..``: a small training loop made of timm's parts.
+"""``python -m timm_ext.train --data .. --model .. --output ..``: a small training loop of timm's parts.
 
-timm's own trainer is a script of its repository and not part of its package; :mod:`timm_ext.launch` runs that one. This
-one trains supernets by single paths (SPOS) or the sandwich rule, on one device or on several under torchrun, and
-continues an interrupted run as if nothing had happened: everything random depends on the seed, the epoch, the update
-and the worker alone.
+It trains supernets by single paths (SPOS) or the sandwich rule, on one device or on several under torchrun. An
+interrupted run continues with the same results: random numbers depend on seed, epoch, update and worker alone.
 """
 
 from __future__ import annotations
@@ -11,9 +9,10 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +23,13 @@ from timm.task import ClassificationTask
 from timm.utils import ModelEmaV3
 from tqdm import tqdm
 
-from nas_core.errors import CheckpointError, NasExtError
+from nas_core.errors import CheckpointError, ConfigError, NasExtError
 from nas_core.files import write_json
 from nas_core.precision import check_precision
 from nas_core.space import Architecture
 from nas_core.supernet.sampling import sandwich, validation_set
 from timm_ext.building import (
+    Passes,
     build_model,
     compile_static,
     make_loader,
@@ -38,27 +38,39 @@ from timm_ext.building import (
     make_stability,
     seed_everything,
 )
-from timm_ext.checkpoint import load_weights, read_checkpoint, save_checkpoint
-from timm_ext.data import ImageSet, open_splits, where_validated
+from timm_ext.checkpoint import KEPT, load_weights, read_checkpoint, save_checkpoint
+from timm_ext.data import ImageSet, open_splits, validation_data
 from timm_ext.evaluation import evaluate
+from timm_ext.model import MISFITS
 from timm_ext.options import TrainConfig, parse
-from timm_ext.passes import Passes
-from timm_ext.requests import MISFITS
-from timm_ext.settings import KEPT, check_continues
 from timm_ext.step import Losses, Step
-from timm_ext.trained.teaching import Teaching
+from timm_ext.trained.distillation import Distillation
 from timm_ext.training_log import line
 from timm_ext.workers import Workers, join, leave
 
+_FREE = (
+    "device",
+    "workers",
+    "output",
+    "channels_last",
+    "torchcompile",
+    "pin_mem",
+    "no_prefetcher",
+    "persistent_workers",
+    "log_interval",
+    "keep_every",
+)
+"""Settings that may differ in a continued run; other ``workers`` and loaders draw other augmentation."""
+
 
 class Trainer:
-    """One run: builds everything from its settings, :meth:`run` trains.
+    """One run, built from its settings.
 
     Args:
-        workers: this process among those that train together; default: as torchrun says.
+        workers: this process among the workers; default: from the environment of torchrun.
 
     Raises:
-        NasExtError: settings that cannot work, or a run folder of other settings.
+        NasExtError: the settings are not usable.
     """
 
     def __init__(self, config: TrainConfig, workers: Workers | None = None) -> None:
@@ -86,31 +98,35 @@ class Trainer:
             compile_static(config.torchcompile, self.models)
         self.passes = Passes(config, self.model, self.train_set, self.workers)
         self.per_epoch = self.passes.updates
-        self.teaching: Teaching | None = None
+        self.distillation: Distillation | None = None
         if config.teacher:
-            self.teaching = Teaching(config, self.model, self.train_set, self.passes.count, self.workers)
+            self.distillation = Distillation(config, self.model, self.train_set, self.passes.count, self.workers)
         self.updates = config.updates or config.epochs * self.per_epoch
         self.epochs = math.ceil(self.updates / self.per_epoch)
         self.optimizer = make_optimizer(config, self.model)
         self.schedule = make_schedule(config, self.optimizer, self.per_epoch)
-        settings = config.precision, config.clip_grad, self.workers, config.mos_apart
-        self.step = Step(self.model, self.optimizer, *settings)
+        self.step = Step(
+            self.model, self.optimizer, config.precision, config.clip_grad, self.workers, config.mos_apart
+        )
         self.stability = make_stability(config, self.model.space)
         self.history: list[dict[str, Any]] = []
         self.epoch = 0
 
-    # -- a run ---------------------------------------------------------------------------------------------------------
-
     def run(self) -> dict[str, Any]:
-        """Train up to the last update, or until the ranking of subnets is stable; the metrics of the best epoch."""
+        """Train to the last update or a stable ranking of subnets; return the metrics of the best epoch.
+
+        Raises:
+            NasExtError: the run folder has other settings, or the training diverges.
+        """
         self.resume()
-        self._say(
-            f"{len(self.train_set)} images to train on, {len(self.valid_set)} to validate on:"
-            f" {where_validated(self.config.data, self.config.val_data, self.config.val_count)}"
-        )
-        if self.teaching and self.epoch < self.epochs:
+        config, test = self.config, Path(self.config.data) / "test"
+        validation = validation_data(config.data, config.val_data, config.val_count)
+        left_alone = f" ({test} is left alone)" if test.is_dir() else ""
+        where = f"those of {validation}" if validation else f"held out of the training images{left_alone}"
+        self._log(f"{len(self.train_set)} images to train on, {len(self.valid_set)} to validate on: {where}")
+        if self.distillation and self.epoch < self.epochs:
             with self.workers.together():
-                self.teaching.check(self.epoch)
+                self.distillation.check(self.epoch)
         if self.workers.first:
             write_json(self.folder / "settings.json", asdict(self.config))
         while self.epoch < self.epochs and not (self.stability and self.stability.stable):
@@ -124,21 +140,21 @@ class Trainer:
                     self.save(self.folder / "best.pt")
                 self.save(self.folder / "last.pt")
                 write_json(self.folder / "metrics.json", self.history)
-            self._say(f"epoch {self.epoch}/{self.epochs}: " + line(record))
+            self._log(f"epoch {self.epoch}/{self.epochs}: " + line(record))
         return max(self.history, key=lambda record: float(record["top1"]))
 
-    def _say(self, text: str) -> None:
+    def _log(self, text: str) -> None:
         if self.workers.first:
             tqdm.write(text, file=sys.stderr)
 
     def train_epoch(self) -> float:
-        """One pass over the training images, or what of it is left to do; the mean loss."""
+        """Train the remaining updates of an epoch; return the mean loss."""
         first = self.epoch * self.per_epoch
         count = min(self.per_epoch, self.updates - first)
         self.model.train()
         losses = Losses(self.step)
-        hidden = None if self.workers.first else True
-        bar = tqdm(total=count, desc=f"epoch {self.epoch + 1}/{self.epochs}", disable=hidden, leave=False)
+        disable = None if self.workers.first else True
+        bar = tqdm(total=count, desc=f"epoch {self.epoch + 1}/{self.epochs}", disable=disable, leave=False)
         for images, labels, update, part, parts in self.passes.epoch(self.epoch, count):
             if self.schedule is not None and not part:
                 self.schedule.step_update(update)
@@ -153,40 +169,37 @@ class Trainer:
                 bar.set_postfix(loss=f"{losses.read():.3f}", refresh=False)
             bar.update()
         bar.close()
-        if self.teaching:
-            self.teaching.close()
+        if self.distillation:
+            self.distillation.close()
         losses.read()
         return losses.mean
 
     def train_step(
         self, images: torch.Tensor, labels: torch.Tensor, update: int, part: int = 0, parts: int = 1
     ) -> list[torch.Tensor]:
-        """A batch, the ``part``-th of the ``parts`` of an update, through each architecture that the rule trains; the
-        last part changes the weights. What the update's loss is the sum of, on the device."""
+        """Run a pass, the ``part``-th of an update, through each architecture of the update; the last part updates the
+        weights. Return the terms of the update's loss, on the device."""
         architectures = self.architectures_of(update)
         if not part:
             self.optimizer.zero_grad()
         share = len(architectures) * parts
-        if self.teaching is None:
-            loss_of: Callable[[Architecture], torch.Tensor] = lambda _: self.task(images, labels)["loss"]  # noqa: E731
-        else:
-            epoch, within = divmod(update, self.per_epoch)
-            architectures = self.teaching.order(architectures)
-            lesson = self.teaching.lesson(images, epoch, within * self.config.grad_accum_steps + part)
-            loss_of = self.teaching.loss_of(lambda: self.task(images, labels), lesson)
-        losses = [
-            self.step.backward(lambda: loss_of(architecture) / share, self._holding(architecture))  # noqa: B023  run now
-            for architecture in architectures
-        ]
+        forward = partial(self.task, images, labels)
+        loss_of = lambda _: forward()["loss"]  # noqa: E731
+        if self.distillation is not None:
+            epoch, index = divmod(update, self.per_epoch)
+            architectures = self.distillation.order(architectures)
+            batch = self.distillation.batch(images, epoch, index * self.config.grad_accum_steps + part)
+            loss_of = partial(self.distillation.loss, forward=forward, batch=batch)
+        losses = []
+        for architecture in architectures:
+            holding = self.model.using(architecture) if self.model.is_supernet else nullcontext()
+            losses.append(self.step.backward(lambda: loss_of(architecture) / share, holding))  # noqa: B023  called now
         if part + 1 == parts:
             self.step.update()
         return losses
 
-    def _holding(self, architecture: Architecture) -> Any:
-        return self.model.using(architecture) if self.model.is_supernet else nullcontext()
-
     def architectures_of(self, update: int) -> list[Architecture]:
-        """The architectures that an update trains: one drawn, or the sandwich's three."""
+        """Return the architectures of an update: one drawn, or the three of the sandwich rule."""
         model = self.model
         if not model.is_supernet:
             return [model.architecture]
@@ -195,26 +208,33 @@ class Trainer:
         return list(sandwich(model.space, drawn).values()) if self.config.sampling == "sandwich" else [drawn]
 
     def validate(self) -> dict[str, Any]:
-        """``loss`` and ``top1``, means over the architectures that are followed, and each one's own; ``stability_tau``
-        of those that are ranked. Each worker takes a part of the images, none of them twice."""
-        followed = validation_set(self.model.space, self.config.valid_random, self.config.seed)
-        ranked = {str(index): one for index, one in enumerate(self.stability.architectures)} if self.stability else {}
-        own = ImageSet(self.valid_set.source, self.valid_set.indices[self.workers.rank :: self.workers.count])
-        batches = make_loader(self.config, self.model, own, training=False, workers=self.workers) if len(own) else ()
-        every = evaluate(
-            self.models[-1], batches, {**followed, **ranked}, self.device, self.config.precision, sums=self.workers.sums
-        )
-        each = {name: every[name] for name in followed}
-        mean = {key: float(np.mean([metrics[key] for metrics in each.values()])) for key in ("loss", "top1")}
-        with self.workers.together():
-            tau = self.stability.update([every[name]["loss"] for name in ranked]) if self.stability else None
-        more = {"subnets": each} if len(each) > 1 else {}
-        return {**mean, **({} if tau is None else {"stability_tau": tau}), **more}
+        """Return mean ``loss`` and ``top1`` of the validated architectures, their own, and ``stability_tau``.
 
-    # -- files ---------------------------------------------------------------------------------------------------------
+        Each worker evaluates a part of the images.
+        """
+        validated = validation_set(self.model.space, self.config.valid_random, self.config.seed)
+        ranked = dict(enumerate(self.stability.architectures)) if self.stability else {}
+        images = ImageSet(self.valid_set.source, self.valid_set.indices[self.workers.rank :: self.workers.count])
+        batches = ()
+        if len(images):
+            batches = make_loader(self.config, self.model, images, training=False, workers=self.workers)
+        architectures = {**validated, **ranked}
+        metrics = evaluate(
+            self.models[-1], batches, architectures, self.device, self.config.precision, sums=self.workers.sums
+        )
+        record: dict[str, Any] = {
+            key: float(np.mean([metrics[name][key] for name in validated])) for key in ("loss", "top1")
+        }
+        with self.workers.together():
+            tau = self.stability.update([metrics[name]["loss"] for name in ranked]) if self.stability else None
+        if tau is not None:
+            record["stability_tau"] = tau
+        if len(validated) > 1:
+            record["subnets"] = {name: metrics[name] for name in validated}
+        return record
 
     def save(self, path: Path, updates: int | None = None) -> None:
-        """Write a checkpoint; ``updates`` so far, by default those of all epochs that have ended."""
+        """Write a checkpoint; ``updates`` default to those of the completed epochs."""
         more = {} if self.average is None else {"state_dict_ema": self.average.module.state_dict()}
         if self.stability:
             more["stability"] = self.stability.state_dict()
@@ -225,7 +245,7 @@ class Trainer:
             epoch=self.epoch,
             updates=min(self.epoch * self.per_epoch, self.updates) if updates is None else updates,
             optimizer=self.optimizer.state_dict(),
-            scaler=self.step.state_dict(),
+            scaler=self.step.scaler.state_dict(),
             history=self.history,
             train=asdict(self.config),
             worker_count=self.workers.count,
@@ -233,10 +253,10 @@ class Trainer:
         )
 
     def resume(self) -> None:
-        """Continue from ``last.pt`` if the run folder has one.
+        """Continue from ``last.pt`` of the run folder, if there is one.
 
         Raises:
-            ConfigError: it was made with other settings, or not all workers see it. CheckpointError: it is damaged.
+            ConfigError: it has other settings, or not all workers see it. CheckpointError: it is damaged.
         """
         with self.workers.together():
             self._read(self.folder / "last.pt")
@@ -250,12 +270,12 @@ class Trainer:
             return
         state = read_checkpoint(path)
         try:
-            check_continues(self.folder, state, self.config, self.workers.count)
+            self._check_continues(state)
             load_weights(self.model, state, path)
             if self.average is not None:
                 load_weights(self.average.module, state, path, ema=True)
             self.optimizer.load_state_dict(state["optimizer"])
-            self.step.load_state_dict(state["scaler"])
+            self.step.scaler.load_state_dict(dict(state["scaler"]))
             if self.stability:
                 self.stability.load_state_dict(state["stability"])
             self.epoch, self.history = int(state["epoch"]), list(state["history"])
@@ -268,37 +288,45 @@ class Trainer:
             ) from None
 
 
+    def _check_continues(self, state: Mapping[str, Any]) -> None:
+        before = state.get("train")
+        if not isinstance(before, dict):
+            raise CheckpointError(f"{self.folder / 'last.pt'} was not written by timm_ext.train; give another --output")
+        for name, value in asdict(self.config).items():
+            if name not in _FREE and before.get(name) != value:
+                raise ConfigError(
+                    f"{self.folder} holds a run with --{name.replace('_', '-')} {before.get(name)!r}, now {value!r};"
+                    " give another --output, or the same settings to continue it"
+                )
+        if (count := state["worker_count"]) != self.workers.count:
+            raise ConfigError(
+                f"{self.folder} holds a run of {count} workers, now {self.workers.count}; start as many with torchrun,"
+                " or give another --output"
+            )
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; 0, or 2 after a wrong input."""
+    """Run the command; return 0, or 2 after wrong input."""
+    workers, first = None, os.environ.get("RANK", "0") == "0"
     try:
         config = parse(arguments)
-    except NasExtError as error:
-        return _failed(error, quiet=os.environ.get("RANK", "0") != "0")
-    try:
+        first = True
         workers = join(config.device)
-    except NasExtError as error:
-        return _failed(error)
-    try:
         with workers.together():
             trainer = Trainer(config, workers)
         best = trainer.run()
     except NasExtError as error:
-        code = _failed(error, quiet=not workers.tells(error))
-        if workers.count > 1:
-            # Taking leave in order would wait for workers that are elsewhere.
+        if first if workers is None else workers.reports(error):
+            print(error, file=sys.stderr)
+        if workers is not None and workers.count > 1:
+            # An orderly end would wait for the other workers.
             sys.stderr.flush()
-            os._exit(code)
-        return code
+            os._exit(2)
+        return 2
     leave()
     if workers.first:
         print(f"best epoch {best['epoch'] + 1}: {line(best)}")
     return 0
-
-
-def _failed(error: NasExtError, quiet: bool = False) -> int:
-    if not quiet:
-        print(error, file=sys.stderr)
-    return 2
 
 
 if __name__ == "__main__":

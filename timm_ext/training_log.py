@@ -1,4 +1,4 @@
-"""What a training of images leaves, ours (``metrics.json``) or timm's own (``summary.csv``), as curves."""
+"""Curves of image trainings: ``metrics.json`` of ``timm_ext.train``, or timm's ``summary.csv``."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _SUMMARY = {"train_loss": (LOSS, "training"), "eval_loss": (LOSS, "validation"),
 
 
 def training_logs(checkpoint: Path) -> list[Path]:
-    """Both lie beside the checkpoints."""
+    """Return the logs in the folder of a checkpoint."""
     return [checkpoint.parent / "metrics.json", checkpoint.parent / "summary.csv"]
 
 
 def training_curves(log: Path) -> TrainingCurves | None:
-    """Loss and top-1 over epochs: of training, and of validation for each subnet that is followed."""
-    found: dict[str, dict[str, dict[float, float]]] = {}
+    """Read loss and top-1 over epochs, of training and of each validated subnet; None for another program's file."""
+    curves: dict[str, dict[str, dict[float, float]]] = {}
 
     def put(panel: str, name: str, epoch: Any, value: Any) -> None:
-        found.setdefault(panel, {}).setdefault(name, {})[float(epoch) + 1] = float(value)
+        curves.setdefault(panel, {}).setdefault(name, {})[float(epoch) + 1] = float(value)
 
     try:
         if log.suffix == ".csv":
@@ -38,23 +38,18 @@ def training_curves(log: Path) -> TrainingCurves | None:
         elif log.suffix == ".json":
             for record in read_json(log):
                 put(LOSS, "training", record["epoch"], record["train_loss"])
-                _validation(record, put)
+                for panel, key in ((LOSS, "loss"), (TOP1, "top1")):
+                    put(panel, "validation", record["epoch"], record[key])
+                    for name, metrics in record.get("subnets", {}).items():
+                        put(panel, f"validation, {name}", record["epoch"], metrics[key])
     except (NasExtError, OSError, csv.Error, ValueError, KeyError, TypeError, AttributeError):
-        return None  # some other program's file
-    panels = {panel: {name: (list(at), list(at.values())) for name, at in of.items()} for panel, of in found.items()}
+        return None
+    panels = {panel: {name: (list(at), list(at.values())) for name, at in of.items()} for panel, of in curves.items()}
     return TrainingCurves(log, "epochs", panels) if panels else None
 
 
-def _validation(record: Mapping[str, Any], put: Any) -> None:
-    """The mean of the subnets that are followed, and each of them."""
-    for panel, key in ((LOSS, "loss"), (TOP1, "top1")):
-        put(panel, "validation", record["epoch"], record[key])
-        for name, metrics in record.get("subnets", {}).items():
-            put(panel, f"validation, {name}", record["epoch"], metrics[key])
-
-
 def line(record: Mapping[str, Any]) -> str:
-    """What is said of an epoch."""
+    """Format the metrics of an epoch."""
     parts = [f"train loss {record['train_loss']:.3f}, loss {record['loss']:.3f}, top-1 {record['top1']:.2f} %"]
     parts += [f"{name} {metrics['top1']:.2f} %" for name, metrics in record.get("subnets", {}).items()]
     parts += [f"tau of ranking {record['stability_tau']:.3f}"] if "stability_tau" in record else []

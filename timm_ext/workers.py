@@ -1,10 +1,8 @@
-"""The processes that train one network together under ``torchrun``, or the one there is.
+"""Processes that train one network together under ``torchrun``, or the single one.
 
-Each has a device and its own part of the images; weights, architectures and decisions are the same in all. Gradients
-are averaged once per update, not by torch's ``DistributedDataParallel``: that one has to find out in each pass which
-parameters a subnet lacks, and waits for the device to be told by the others. Here all workers train the same subnets,
-so that the same parameters have a gradient everywhere; the others keep none, and Adam leaves them alone, as it does in
-one process.
+Each has a device and a part of the images. All train the same subnets, so the same parameters have a gradient
+everywhere; gradients are averaged once per update. torch's ``DistributedDataParallel`` would search the parameters that
+a subnet lacks in each pass.
 """
 
 from __future__ import annotations
@@ -22,80 +20,83 @@ from nas_core.device import usable_device
 from nas_core.errors import ConfigError, NasExtError
 
 _NEEDED = ("RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
-"""What torchrun tells its workers beside ``WORLD_SIZE``."""
+"""Variables of torchrun besides ``WORLD_SIZE``."""
 _BUCKET = 2**23
-"""Numbers that are exchanged at once; larger tensors go alone."""
+"""Numbers per exchange; larger tensors are exchanged alone."""
 
 
 class LostWorkerError(NasExtError):
-    """Another worker ended, or cannot be reached."""
+    """Another worker ended, or is not reachable."""
 
 
-class ToldElsewhereError(NasExtError):
-    """Something is wrong, and another worker says what."""
+class OtherWorkerError(NasExtError):
+    """A failure that another worker reports."""
 
 
 @dataclass(frozen=True)
 class Workers:
-    """This process and how many there are; with one worker nothing is exchanged.
+    """This process and the number of processes; with one worker nothing is exchanged.
 
-    Every method has to be called by all workers.
+    All workers have to call every method.
     """
 
     device: torch.device
-    """This worker's."""
     rank: int = 0
-    """Its number, from 0."""
     count: int = 1
-    """How many there are."""
 
     @property
     def first(self) -> bool:
-        """Whether this worker is the one that writes files and talks."""
+        """True for the worker that writes files and messages."""
         return self.rank == 0
 
     def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Replace each gradient by its mean over the workers; parameters without one are left without."""
+        """Replace each gradient by its mean over the workers; parameters without one keep none."""
         if self.count == 1:
             return
-        for bucket in _buckets([one for one in parameters if one.grad is not None]):
-            flat = self._sum(torch.cat([one.grad.reshape(-1) for one in bucket if one.grad is not None]))
+        buckets: list[list[nn.Parameter]] = []
+        size = 0
+        for parameter in parameters:
+            if parameter.grad is not None:
+                if not buckets or size + parameter.numel() > _BUCKET:
+                    buckets.append([])
+                    size = 0
+                buckets[-1].append(parameter)
+                size += parameter.numel()
+        for bucket in buckets:
+            flat = self._sum(torch.cat([parameter.grad.reshape(-1) for parameter in bucket]))
             flat /= self.count
-            for one, part in zip(bucket, flat.split([one.numel() for one in bucket]), strict=True):
-                one.grad = part.view_as(one)
+            sizes = [parameter.numel() for parameter in bucket]
+            for parameter, part in zip(bucket, flat.split(sizes), strict=True):
+                parameter.grad = part.view_as(parameter)
 
     def mean(self, values: Tensor) -> Tensor:
-        """The mean of the workers' tensors."""
+        """Return the mean of the workers' tensors."""
         return values if self.count == 1 else self._sum(values.clone()) / self.count
 
     def sums(self, values: Sequence[float]) -> list[float]:
-        """The sums of the workers' numbers, the same to the last bit in all."""
+        """Return the sums of the workers' numbers, bit for bit equal in all."""
         if self.count == 1:
             return list(values)
         total = self._sum(torch.tensor(values, dtype=torch.float64, device=self.device))
         return self._from_first(total).tolist()
 
     def share(self, model: nn.Module) -> None:
-        """Give all workers the first one's parameters and buffers."""
+        """Copy the first worker's parameters and buffers to all."""
         if self.count > 1:
             for tensor in (*model.parameters(), *model.buffers()):
                 tensor.detach().copy_(self._from_first(tensor.detach().contiguous()))
 
     def check_same(self, number: int, what: str, advice: str) -> None:
-        """Raise unless all workers have this number.
-
-        Raises:
-            ConfigError: they do not.
-        """
-        every = self._gathered(number)
-        if len(set(every)) > 1:
-            known = " and ".join(map(str, sorted(set(every))))
-            raise self.agreed(ConfigError(f"{what} is {known}, on one worker or another; {advice}"))
+        """Raise a ConfigError unless all workers have this number."""
+        numbers = sorted(set(self._gathered(number)))
+        if len(numbers) > 1:
+            values = " and ".join(map(str, numbers))
+            raise self.agreed(ConfigError(f"{what} is {values}, on one worker or another; {advice}"))
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """If a block, in which nothing is exchanged, fails on some workers, then raise on all: the error on the first
-        of them, :class:`ToldElsewhereError` on the others."""
+        """Raise on all workers if a block without exchanges fails on some: the error on the first of them,
+        :class:`OtherWorkerError` on the others."""
         failure: NasExtError | None = None
         try:
             yield
@@ -104,22 +105,22 @@ class Workers:
         flags = self._gathered(int(failure is not None))
         if any(flags):
             mine = failure if flags.index(1) == self.rank else None
-            raise mine or ToldElsewhereError("another worker failed")
+            raise mine or OtherWorkerError("another worker failed")
 
     def agreed(self, error: NasExtError) -> NasExtError:
-        """An error that all workers find at once: itself on the first, :class:`ToldElsewhereError` on the others."""
-        return error if self.first else ToldElsewhereError(str(error))
+        """Return an error that all workers find at once on the first, :class:`OtherWorkerError` on the others."""
+        return error if self.first else OtherWorkerError(str(error))
 
-    def tells(self, error: NasExtError) -> bool:
-        """Whether this worker is the one to say it."""
-        return self.first if isinstance(error, LostWorkerError) else not isinstance(error, ToldElsewhereError)
+    def reports(self, error: NasExtError) -> bool:
+        """Return whether this worker prints an error."""
+        return self.first if isinstance(error, LostWorkerError) else not isinstance(error, OtherWorkerError)
 
     def _gathered(self, number: int) -> list[int]:
         if self.count == 1:
             return [number]
-        every = torch.zeros(self.count, dtype=torch.long, device=self.device)
-        every[self.rank] = number
-        return [int(one) for one in self._sum(every).tolist()]
+        numbers = torch.zeros(self.count, dtype=torch.long, device=self.device)
+        numbers[self.rank] = number
+        return self._sum(numbers).tolist()
 
     def _sum(self, tensor: Tensor) -> Tensor:
         with _reached():
@@ -133,17 +134,18 @@ class Workers:
 
 
 def join(device: str) -> Workers:
-    """Become one of the workers that torchrun has started: NCCL between CUDA devices, gloo between CPUs. Without
-    torchrun, or with one worker, there is this process alone.
+    """Join the workers of torchrun: NCCL between CUDA devices, gloo between CPUs. Without torchrun there is one worker.
 
     Args:
-        device: ``cpu`` or ``cuda``; several workers take ``cuda:0``, ``cuda:1``, .. by their number on their machine.
+        device: ``cpu`` or ``cuda``; several workers take ``cuda:0``, ``cuda:1``, .. by their local rank.
 
     Raises:
-        ConfigError: the device cannot be used, or has an index where there are several workers.
+        ConfigError: the device cannot be used, or has an index with several workers.
     """
-    count = _number("WORLD_SIZE", os.environ.get("WORLD_SIZE", "1"))
-    if count == 1:
+    size = os.environ.get("WORLD_SIZE", "1")
+    if not size.isdigit():
+        raise ConfigError(f"WORLD_SIZE is {size!r} in the environment; expected a number, as torchrun sets it")
+    if (count := int(size)) == 1:
         return Workers(usable_device(device))
     if lacking := [name for name in _NEEDED if name not in os.environ]:
         raise ConfigError(
@@ -163,14 +165,8 @@ def join(device: str) -> Workers:
     return Workers(own, dist.get_rank(), dist.get_world_size())
 
 
-def _number(name: str, value: str) -> int:
-    if not value.isdigit():
-        raise ConfigError(f"{name} is {value!r} in the environment; expected a number, as torchrun sets it")
-    return int(value)
-
-
 def leave() -> None:
-    """End what :func:`join` has begun; all workers have to call it."""
+    """Leave the workers; all have to call it."""
     if dist.is_available() and dist.is_initialized():
         dist.destroy_process_group()
 
@@ -182,16 +178,3 @@ def _reached() -> Iterator[None]:
     except RuntimeError as error:
         reason = str(error).strip().splitlines()[0][:160] if str(error).strip() else type(error).__name__
         raise LostWorkerError(f"a worker ended or cannot be reached ({reason}); its own message says why") from None
-
-
-def _buckets(parameters: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
-    bucket: list[nn.Parameter] = []
-    size = 0
-    for one in parameters:
-        if bucket and size + one.numel() > _BUCKET:
-            yield bucket
-            bucket, size = [], 0
-        bucket.append(one)
-        size += one.numel()
-    if bucket:
-        yield bucket

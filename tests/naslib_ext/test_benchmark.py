@@ -1,44 +1,13 @@
 """The command line, where there is no NASLib; with one: test_naslib.py."""
 
 import itertools
-import sys
 
 import numpy as np
-import pytest
 
 from nas_core import progress
 from naslib_ext import benchmark
 from naslib_ext.nn_former import NNFormerPredictor
 from tests.naslib_ext import fakes
-
-
-def test_without_naslib_one_line_and_exit_code_two(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "naslib", None)
-    monkeypatch.delenv("NASLIB_PATH", raising=False)
-    assert benchmark.main(["--predictors", "nnformer", "xgb"]) == 2
-    out, err = capsys.readouterr()
-    assert not out and err.count("\n") == 1
-    assert err.startswith("nas-ext: error: NASLib was not found") and "git clone" in err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--naslib", "nowhere"], "holds no NASLib"),
-        (["--set", "epochs"], "expected NAME=VALUE"),
-        (["--predictors", "nnformer", "--set", "dimm=3"], "Did you mean 'dim'"),
-        (["--predictors", "nnformer", "--set", "dim=3.5"], "whole number"),
-        (["--predictors", "nnformer", "--set", "units=parts"], "units of targets are 'parts'"),
-        (["--predictors", "gnc"], "'gcn'"),
-        (["--predictors", "nnformer", "--space", "nasbench101", "--data", "t.npz"], "table of nasbench201"),
-        (["--predictors", "nnformer", "--data", "nowhere.npz"], "file not found"),
-    ],
-)
-def test_wrong_input_is_one_line(monkeypatch, capsys, arguments, message):
-    monkeypatch.delenv("NASLIB_PATH", raising=False)
-    assert benchmark.main(arguments) == 2
-    err = capsys.readouterr().err
-    assert err.count("\n") == 1 and message in err
 
 
 def test_table():
@@ -62,9 +31,9 @@ def test_table():
     assert "±0.100" in lines[0] and "nan" in lines[2] and lines[3].endswith("needs pyro-ppl")
 
 
-def test_what_takes_long_says_how_far_it_is(monkeypatch, capsys):
-    """The clock goes on ten seconds whenever it is looked at."""
-    monkeypatch.setattr(progress, "clock", itertools.count(0, 10).__next__)
+def test_slow_work_reports_progress(monkeypatch, capsys):
+    """Each reading of the clock is 100 s later."""
+    monkeypatch.setattr(progress, "clock", itertools.count(0, 100).__next__)
     stream = np.random.default_rng(0)
     cells = [fakes.nasbench201(stream) for _ in range(40)]
 
@@ -73,7 +42,7 @@ def test_what_takes_long_says_how_far_it_is(monkeypatch, capsys):
         return []
 
     def made(name, space, **settings):
-        return NNFormerPredictor(ss_type=space, **{**fakes.TINY, "epochs": 20})
+        return NNFormerPredictor(ss_type=space, **{**fakes.TINY, "epochs": 3})
 
     for name, stand_in in {"evaluate": fitted, "make_predictor": made, "make_space": str}.items():
         monkeypatch.setattr(benchmark, name, stand_in)

@@ -1,7 +1,6 @@
 """NASLib is made importable while it is imported, and nothing else changes for good."""
 
 import collections
-import importlib
 import importlib.util
 import logging
 import subprocess
@@ -10,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from nas_core.errors import DataError, MissingHostError
+import naslib_ext
+from nas_core.errors import MissingHostError
 from naslib_ext import compat
 
 
@@ -24,8 +24,8 @@ def test_import_with_stand_ins_that_vanish(source_tree, caplog):
     with pytest.raises(MissingHostError, match=r"made needs the package absent-peer.*pip install absent-peer"):
         module.use_peer()
     lines = [line for line in compat.repairs() if "torchvision" not in line]  # where a CUDA build of it is installed
-    told = [record for record in caplog.records if "torchvision" not in record.getMessage()]
-    assert len(lines) == len(told) == 2  # one line each
+    records = [record for record in caplog.records if "torchvision" not in record.getMessage()]
+    assert len(lines) == len(records) == 2  # one line each
     assert "absent_peer" in lines[0] and "scipy" not in lines[0]
     before = len(caplog.records)
     compat.load("naslib.predictors")
@@ -49,39 +49,26 @@ def test_root_mean_squared_error_as_naslib_asks_for_it(source_tree):
     assert module.metrics.r2_score is metrics.r2_score and metrics.mean_squared_error is real
 
 
-def test_without_naslib(monkeypatch):
+def test_packages_that_naslib_needs(source_tree, monkeypatch):
+    monkeypatch.setattr(compat, "NEEDED", ("package_that_is_not_there",))
+    with pytest.raises(MissingHostError, match=r"package_that_is_not_there.*pip install 'nas-ext\[naslib\]'"):
+        compat.load("naslib.predictors")
     monkeypatch.setitem(sys.modules, "naslib", None)
     with pytest.raises(MissingHostError, match=r"NASLib was not found.*git clone"):
         compat.load("naslib.predictors")
 
 
-def test_without_a_package_that_naslib_really_uses(source_tree, monkeypatch):
-    monkeypatch.setattr(compat, "NEEDED", ("package_that_is_not_there",))
-    with pytest.raises(MissingHostError, match=r"package_that_is_not_there.*pip install 'nas-ext\[naslib\]'"):
-        compat.load("naslib.predictors")
-
-
-def test_folder_of_a_checkout(source_tree, tmp_path, monkeypatch):
+def test_folder_of_a_checkout(source_tree, monkeypatch):
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry != str(source_tree)])
     compat.use(source_tree)
     compat.use(source_tree)
     assert sys.path.count(str(source_tree)) == 1
-    with pytest.raises(DataError, match="holds no NASLib"):
-        compat.use(tmp_path / "naslib")
 
 
 def test_importing_the_plug_in_imports_no_naslib():
-    script = "import sys, naslib_ext, naslib_ext.plugin, naslib_ext.benchmark; print('naslib' in sys.modules)"
+    script = "import sys, naslib_ext.benchmark; print('naslib' in sys.modules, *naslib_ext.__all__)"
     root = Path(__file__).parents[2]
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=root, capture_output=True, text=True, timeout=120, check=True
     )
-    assert done.stdout.strip() == "False"
-
-
-def test_names_are_found_late():
-    package = importlib.import_module("naslib_ext")
-    assert set(package.__all__) <= set(dir(package))
-    assert all(hasattr(package, name) for name in package.__all__)
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        _ = package.nothing
+    assert done.stdout.startswith("False") and all(hasattr(naslib_ext, name) for name in naslib_ext.__all__)

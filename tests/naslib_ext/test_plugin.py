@@ -1,12 +1,10 @@
 """NN-Former by name in NASLib's ensembles."""
 
 import copy
-import sys
 
 import numpy as np
 import pytest
 
-from nas_core.errors import ConfigError, MissingHostError, UnknownChoiceError
 from naslib_ext import AccuracyPredictor, NNFormerPredictor, register, unregister
 from tests.naslib_ext.fakes import sampled
 
@@ -32,10 +30,6 @@ def test_any_accuracy_model_by_name(ensemble):
     members = ensemble(num_ensemble=2, predictor_type="trees", ss_type="nasbench201").get_ensemble()
     assert [(type(m), m.model, m.ss_type) for m in members] == [(AccuracyPredictor, "boosted-trees", "nasbench201")] * 2
     assert members[0].default_hyperparams == {"trees": 2, "targets": "normal"}
-    with pytest.raises(ConfigError, match="'boosted-trees' has no setting epochs; it has: trees, targets"):
-        register("more", model="boosted-trees", epochs=3)
-    with pytest.raises(UnknownChoiceError, match="Did you mean 'boosted-trees'"):
-        register("more", model="boosted-tree")
 
 
 def test_names_of_naslib_go_on_to_naslib(ensemble):
@@ -51,8 +45,6 @@ def test_registration_is_idempotent_and_loud(ensemble):
     wrapped = ensemble.get_ensemble
     register("nnformer", epochs=7)
     assert ensemble.get_ensemble is wrapped is not own
-    with pytest.raises(ConfigError, match=r"'nnformer' is registered with epochs=7.*epochs=8"):
-        register("nnformer", epochs=8)
     register("other", epochs=8)
     for name, epochs in (("nnformer", 7), ("other", 8)):
         (member,) = ensemble(num_ensemble=1, predictor_type=name).get_ensemble()
@@ -60,27 +52,6 @@ def test_registration_is_idempotent_and_loud(ensemble):
     unregister("nnformer")
     unregister("nnformer")
     register("nnformer", epochs=8)
-
-
-@pytest.mark.parametrize(
-    ("name", "settings", "message"),
-    [
-        ("semi_nnformer", {}, "semi"),
-        ("gcn", {}, "NASLib's own"),
-        ("nnformer", {"epoch": 3}, "no setting epoch"),
-    ],
-)
-def test_wrong_registrations(ensemble, name, settings, message):
-    with pytest.raises(ConfigError, match=message):
-        register(name, **settings)
-    with pytest.raises(KeyError):
-        ensemble(predictor_type="nnformer").get_ensemble()
-
-
-def test_without_naslib(monkeypatch):
-    monkeypatch.setitem(sys.modules, "naslib", None)
-    with pytest.raises(MissingHostError, match="NASLib was not found"):
-        register()
 
 
 def test_one_model_whose_members_show_its_spread(ensemble):
@@ -91,15 +62,9 @@ def test_one_model_whose_members_show_its_spread(ensemble):
     np.random.seed(0)
     errors = [member.fit(architectures[:16], accuracies[:16]) for member in members]
     assert len(set(errors)) == 1 and errors[0] > 0
-    said = np.array([member.query(architectures[16:]) for member in members])
+    predicted = np.array([member.query(architectures[16:]) for member in members])
     mean, spread = members[0].shared.query_with_spread(architectures[16:])
-    np.testing.assert_allclose(said.mean(0), mean)
-    np.testing.assert_allclose(said.std(0), spread)
+    np.testing.assert_allclose(predicted.mean(0), mean)
+    np.testing.assert_allclose(predicted.std(0), spread)
     assert (spread > 0).all() and members[2].ss_type == "nasbench201"
-    np.testing.assert_allclose(copy.deepcopy(members[1]).query(architectures[16:]), said[1])
-    with pytest.raises(ConfigError, match="num_ensemble is 1"):
-        ensemble(num_ensemble=1, predictor_type="sure").get_ensemble()
-    with pytest.raises(ConfigError, match="has no spread"):
-        register("unsure", recipe="paper", spread=True)
-    with pytest.raises(ConfigError, match=r"'sure' is registered with .*spread=True"):
-        register("sure", model="boosted-trees", trees=1)
+    np.testing.assert_allclose(copy.deepcopy(members[1]).query(architectures[16:]), predicted[1])

@@ -13,7 +13,7 @@ from nas_core.errors import ConfigError, NasExtError
 from nas_core.jobs import Failure
 from nas_core.space import Architecture
 from optuna_ext import storage as storages
-from optuna_ext.beats import BEAT, Heart, Watch
+from optuna_ext.heartbeat import BEAT, StaleTrials
 from optuna_ext.history import CLAIM
 from optuna_ext.worker import SharedEvaluations
 from tests.optuna_ext.study import EVERY, NAME, SPACE, quality, storage_at, study_in
@@ -141,20 +141,14 @@ def test_a_storage_that_stays_away_is_one_line(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_claim_without_a_beat_is_stale_where_others_beat() -> None:
-    study, watch = optuna.create_study(), Watch()
+    study, stale = optuna.create_study(), StaleTrials()
     claimed, beating = study.ask(), study.ask()
     study.ask()  # has no architecture yet
     claimed.storage.set_trial_system_attr(claimed._trial_id, CLAIM, [0])  # private: as storages name it
     for _ in range(2):
-        assert watch.fail_stale(study, study.trials) == []
+        assert stale.fail_stale(study, study.trials) == []
         time.sleep(0.02)
     beating.storage.set_trial_system_attr(beating._trial_id, BEAT, [1, 0.01])  # private: as storages name it
-    assert watch.fail_stale(study, study.trials) == []
+    assert stale.fail_stale(study, study.trials) == []
     time.sleep(0.02)
-    assert watch.fail_stale(study, study.trials) == [claimed.number, beating.number]
-
-
-def test_a_heart_that_never_began_ends() -> None:
-    Heart(None, 0).stop()
-    with pytest.raises(AttributeError):
-        Heart(None, 0).start()
+    assert stale.fail_stale(study, study.trials) == [claimed.number, beating.number]

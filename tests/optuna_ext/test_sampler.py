@@ -14,7 +14,6 @@ import numpy as np
 import optuna
 import pytest
 
-from nas_core.errors import ConfigError, UnknownChoiceError
 from nas_core.search import HATEvolution
 from nas_core.search.registry import config_of
 from nas_core.space.labels import parameters_of
@@ -22,7 +21,6 @@ from optuna_ext import (
     HATEvolutionSampler,
     MultiObjectiveSampler,
     RankNASSampler,
-    SearchSampler,
     architecture_of,
     as_objective,
     suggest_architecture,
@@ -30,7 +28,7 @@ from optuna_ext import (
 from optuna_ext.genes import distributions_of
 from tests.contracts.strategy import drive
 from tests.contracts.strategy import quality as large_quality
-from tests.optuna_ext.study import NAME, SMALL, SPACE, constraint, limit, quality, size, storage_at, study_in, supernet
+from tests.optuna_ext.study import SMALL, SPACE, constraint, limit, quality, size, storage_at, study_in, supernet
 
 
 def objective(trial: optuna.Trial) -> float:
@@ -186,20 +184,3 @@ def test_workers_on_one_storage_one_of_them_killed(tmp_path: Path, kind: str) ->
     assert len(set(found)) == len(found) == 18
     lost = [trial for trial in study.trials if trial.state.name != "COMPLETE"]
     assert len(lost) == 1 and architecture_of(lost[0], SPACE) in found  # nothing is lost
-
-
-def test_wrong_settings_are_said_at_once() -> None:
-    with pytest.raises(UnknownChoiceError, match="populaton"):
-        HATEvolutionSampler(SPACE, populaton=8)
-    with pytest.raises(UnknownChoiceError, match="evoluton"):
-        SearchSampler(SPACE, strategy="evoluton")
-    with pytest.raises(ConfigError, match="seed"):
-        RankNASSampler(SPACE, seed=-1)
-    with pytest.raises(ConfigError, match="space"):
-        RankNASSampler("hat_small")
-    study = optuna.create_study(sampler=HATEvolutionSampler(SPACE, metrics=["loss", "size"], **SMALL))
-    with pytest.raises(ValueError, match="2 metrics are named"):
-        study.optimize(objective, n_trials=1)
-    study = optuna.create_study(sampler=MultiObjectiveSampler(SPACE, population=4), study_name=NAME)
-    with pytest.raises(ValueError, match="weighs several"):
-        study.optimize(objective, n_trials=1)

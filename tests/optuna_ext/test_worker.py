@@ -9,11 +9,10 @@ from pathlib import Path
 import optuna
 import pytest
 
-from nas_core.errors import ConfigError, NasExtError
+from nas_core.errors import NasExtError
 from nas_core.jobs import Failure
 from nas_core.space import Architecture
-from optuna_ext.beats import BEAT
-from optuna_ext.storage import open_storage
+from optuna_ext.heartbeat import BEAT
 from optuna_ext.worker import SharedEvaluations
 from tests.optuna_ext.study import EVERY, NAME, SPACE, quality, size, storage_at, study_in, work
 
@@ -105,16 +104,3 @@ def test_of_two_that_take_one_the_first_has_it(tmp_path: Path) -> None:
     assert len(asked) == 2 and (first.evaluated, second.evaluated) == (2, 0)
     withdrawn = [trial for trial in study_in(storage).trials if trial.state.name == "FAIL"]
     assert len(withdrawn) == 2 and all(trial.system_attrs[BEAT][0] == 0 for trial in withdrawn)
-
-
-def test_workers_of_other_searches_are_refused(tmp_path: Path) -> None:
-    storage = storage_at(tmp_path, "journal")
-    shared(storage)
-    with pytest.raises(ConfigError, match="data = 'toy', now it is 'other'"):
-        shared(storage, settings={"data": "other"})
-    with pytest.raises(ConfigError, match="minimises loss, further"):
-        shared(storage, metrics=("loss", "further"))
-    with pytest.raises(ConfigError, match=r"cannot open storage nosuch://u:\*\*\*@host/x"):
-        open_storage("nosuch://u:secret@host/x")
-    with pytest.raises(ConfigError, match="cannot open storage"):
-        open_storage(str(tmp_path / "no" / "folder" / "study.log"))

@@ -1,4 +1,4 @@
-"""A small set of images in two classes, as an npz of JPEG bytes and as folders."""
+"""Images in two classes, as an npz of JPEG bytes and as folders, and trained toys."""
 
 from __future__ import annotations
 
@@ -77,3 +77,31 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for index in range(count):
                 picture(label, rng).save(root / split / name / f"{index}.png")
     return root
+
+
+@pytest.fixture(scope="session")
+def run(npz: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a trained supernet with experts, moving averages and label smoothing."""
+    from tests.timm_ext.running import train
+
+    folder = tmp_path_factory.mktemp("supernet") / "run"
+    train(npz, folder, mos="neuron", ema=0.5, smoothing=0.2)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def converted(npz: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a trained model, the supernet made of it (layers sorted), and a subnet of that."""
+    import torch
+
+    from tests.timm_ext.trained.tiny import save, vit
+    from timm_ext import elastic, load_model, write_subnet
+
+    folder = tmp_path_factory.mktemp("converted")
+    state = torch.load(save(vit(), folder / "trained.pt"), weights_only=False)
+    state["args"].mean = (0.2, 0.2, 0.2)  # as timm's --mean
+    torch.save(state, folder / "trained.pt")
+    elastic(folder / "trained.pt", importance_by="activation", calibrate=1, data=npz, out=folder / "supernet.pt")
+    supernet = load_model(folder / "supernet.pt")
+    write_subnet(supernet, supernet.space.smallest(), folder / "subnet.pt")
+    return folder

@@ -1,4 +1,4 @@
-"""Images from npz files and folders, and how they are split."""
+"""Images from npz files and folders, how they are split, and the loaders that read them."""
 
 from __future__ import annotations
 
@@ -9,142 +9,106 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from nas_core.errors import ConfigError, DataError
-from timm_ext.data import JpegFile, open_images, open_splits, some_of_each_class, where_validated
+from tests.timm_ext.running import SPACE, config, train
+from tests.timm_ext.trained_by_workers import plain_images
+from timm_ext import building
+from timm_ext.building import make_loader
+from timm_ext.data import open_images, open_splits, some_of_each_class, validation_data
+from timm_ext.host import HOST
+from timm_ext.train import Trainer
+from timm_ext.workers import Workers
 
 
-def test_npz_images(npz: Path) -> None:
-    source = open_images(npz)
-    assert (len(source), source.classes) == (72, 2)
-    for index in (0, 71):
-        image, label = source.image(index)
-        red, _, blue = np.asarray(image).mean((0, 1))
-        assert image.size == (32, 32)
-        assert label == (blue > red)
-
-
-def test_folders(folder: Path) -> None:
+def test_images_and_labels(npz: Path, folder: Path) -> None:
     train, validation = open_images(folder), open_images(folder, "validation")
-    assert (len(train), len(validation), train.classes) == (20, 8, 2)
-    image, label = train.image(0)
-    assert image.size == (32, 32)
-    assert label in (0, 1)
-    train_set, valid_set = open_splits(folder, folder, 0, 1)
-    assert (len(train_set), len(valid_set)) == (20, 8)
+    assert [len(source) for source in (open_images(npz), train, validation)] == [72, 20, 8]
+    for source in (open_images(npz), train):
+        assert source.classes == 2
+        for index in (0, len(source) - 1):
+            image, label = source.image(index)
+            red, _, blue = np.asarray(image).mean((0, 1))
+            assert image.size == (32, 32)
+            assert source.names[label] == ("blue" if blue > red else "red")
 
 
 def test_held_out_images_are_drawn_by_the_seed(npz: Path) -> None:
-    train, valid = open_splits(npz, None, 20, seed=1)
-    assert (len(train), len(valid)) == (52, 20)
-    assert sorted([*train.indices, *valid.indices]) == list(range(72))
-    assert {valid[index][1] for index in range(20)} == {0, 1}  # classes are grouped in the file
-    again, other = open_splits(npz, None, 20, seed=1)[1], open_splits(npz, None, 20, seed=2)[1]
-    assert list(again.indices) == list(valid.indices) != list(other.indices)
+    for count, sizes in ((20, (52, 20)), (0, (62, 10))):  # by default a tenth of each class
+        train, valid = open_splits(npz, None, count, seed=1)
+        assert (len(train), len(valid)) == sizes
+        assert sorted([*train.indices, *valid.indices]) == list(range(72))
+        assert {valid[index][1] for index in range(len(valid))} == {0, 1}  # classes are grouped in the file
+        again, other = open_splits(npz, None, count, seed=1)[1], open_splits(npz, None, count, seed=2)[1]
+        assert list(again.indices) == list(valid.indices) != list(other.indices)
     few = open_splits(npz, None, 20, seed=1, train_count=10)[0]
-    assert len(few) == 10
-    assert set(few.indices) <= set(train.indices)
+    assert len(few) == 10 and set(few.indices) <= set(open_splits(npz, None, 20, seed=1)[0].indices)
 
 
 def test_a_folders_own_splits_are_taken(folder: Path, tmp_path: Path) -> None:
-    train, valid = open_splits(folder, None, 0, seed=1)
-    assert (len(train), len(valid)) == (20, 8)
-    held_out = open_splits(folder, None, 4, seed=1)
-    assert [len(part) for part in held_out] == [16, 4]  # --val-count asks for it
-    for name in ("val", "valid", "eval"):
-        renamed = tmp_path / name
-        shutil.copytree(folder / "train", renamed / "training")
-        shutil.copytree(folder / "validation", renamed / name)
-        train, valid = open_splits(renamed, None, 0, seed=1)
-        assert (len(train), len(valid), train.source.classes) == (20, 8, 2)
-        assert where_validated(renamed, None, 0) == f"those of {renamed / name}"
-    (tmp_path / "val" / "val").rename(tmp_path / "val" / "test")
-    train, valid = open_splits(tmp_path / "val", None, 0, seed=1)
-    assert (len(train), len(valid)) == (16, 4)  # a test set is for the end
-    assert where_validated(tmp_path / "val", None, 0).endswith(f"({tmp_path / 'val' / 'test'} is left alone)")
+    for given in ((None, 0), (folder, 0)):
+        assert [len(part) for part in open_splits(folder, *given, seed=1)] == [20, 8]
+    assert [len(part) for part in open_splits(folder, None, 4, seed=1)] == [16, 4]  # --val-count asks for it
+    renamed = tmp_path / "renamed"
+    shutil.copytree(folder / "train", renamed / "training")
+    shutil.copytree(folder / "validation", renamed / "val")
+    train, valid = open_splits(renamed, None, 0, seed=1)
+    assert (len(train), len(valid), train.source.classes) == (20, 8, 2)
+    assert validation_data(renamed, None, 0) == renamed / "val"
+    (renamed / "val").rename(renamed / "test")
+    assert [len(part) for part in open_splits(renamed, None, 0, seed=1)] == [16, 4]  # a test set is for the end
+    assert validation_data(renamed, None, 0) is None
     with pytest.raises(DataError, match="holds test, training and no folder of validation, val"):
-        open_images(tmp_path / "val", "validation")
+        open_images(renamed, "validation")
 
 
-def test_what_is_held_out_by_default_has_every_class(npz: Path, tmp_path: Path) -> None:
-    train, valid = open_splits(npz, None, 0, seed=1)
-    assert (len(train), len(valid)) == (62, 10)
-    assert sorted([*train.indices, *valid.indices]) == list(range(72))
-    assert [int((valid.source.labels[valid.indices] == label).sum()) for label in (0, 1)] == [5, 5]
-    again, other = open_splits(npz, None, 0, seed=1)[1], open_splits(npz, None, 0, seed=2)[1]
-    assert list(again.indices) == list(valid.indices) != list(other.indices)
-    big = source_of([30_000, 40_000, 8, 1])
-    held = np.bincount(big.labels[some_of_each_class(big, np.arange(len(big.labels)))])
-    assert held.tolist() == [2142, 2856, 1]
-    with pytest.raises(ConfigError, match=r"4 images of 2 classes .* too few to hold some out"):
-        open_splits(few_images(npz, tmp_path), None, 0, seed=1)
+def test_every_class_is_held_out_by_default(npz: Path) -> None:
+    def held(counts: list[int]) -> list[int]:
+        labels = np.repeat(np.arange(len(counts)), counts)
+        source: Any = SimpleNamespace(classes=len(counts), labels=labels)
+        return np.bincount(labels[some_of_each_class(source, np.arange(len(labels)))]).tolist()
+
+    assert held([30_000, 40_000, 8, 1]) == [2142, 2856, 1]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("timm_ext.data.some_of_each_class", lambda *_: np.zeros(0, int))
+        with pytest.raises(ConfigError, match="too few to hold some out"):
+            open_splits(npz, None, 0, seed=1)
 
 
-def source_of(counts: list[int]) -> Any:
-    return SimpleNamespace(classes=len(counts), labels=np.repeat(np.arange(len(counts)), counts))
+def test_a_training_on_a_folder(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trainer = train(folder, tmp_path / "run", val_count=0, batch_size=8, updates=2)
+    assert f"20 images to train on, 8 to validate on: those of {folder / 'validation'}" in capsys.readouterr().err
+    metrics = HOST.open(tmp_path / "run" / "last.pt").evaluate(SPACE.smallest())
+    assert metrics["loss"] == pytest.approx(trainer.history[-1]["subnets"]["smallest"]["loss"], rel=1e-4)
 
 
-def few_images(npz: Path, tmp_path: Path) -> Path:
-    with np.load(npz) as table:
-        arrays = dict(table)
-    chosen = np.array([0, 1, 70, 71])
-    files = [arrays["data"][arrays["offset"][index] : arrays["offset"][index + 1]] for index in chosen]
-    offset = np.concatenate([[0], np.cumsum([len(file) for file in files])])
-    given = {"data": np.concatenate(files), "offset": offset, "label": arrays["label"][chosen]}
-    np.savez(tmp_path / "few.npz", **given, classes=arrays["classes"])
-    return tmp_path / "few.npz"
+def test_processes_that_read_images(npz: Path, tmp_path: Path) -> None:
+    with plain_images():
+        alone = train(npz, tmp_path / "alone")
+        kept = train(npz, tmp_path / "kept", workers=1, persistent_workers=True)
+    assert kept.history[0] == alone.history[0] and len(kept.history) == 2
+    options: list[dict[str, Any]] = []
+    for changes in ({}, {"no_prefetcher": True}, {"pin_mem": True}):
+        settings = config(npz, tmp_path / "kept", **changes)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr("timm_ext.building.create_loader", lambda *_, **given: options.append(given))
+            workers = Workers(torch.device("cuda"))
+            make_loader(settings, kept.model, kept.train_set, training=True, workers=workers)
+    assert [(option["use_prefetcher"], option["pin_memory"]) for option in options] == [
+        (True, False), (False, False), (True, True),
+    ]  # fmt: skip
 
 
-def test_classes_of_both_sets_are_compared(folder: Path, tmp_path: Path) -> None:
-    shutil.copytree(folder / "validation", tmp_path / "other")
-    (tmp_path / "other" / "red").rename(tmp_path / "other" / "rose")
-    with pytest.raises(ConfigError, match=r"a class of .* is 'red' where .* has 'rose'"):
-        open_splits(folder, tmp_path / "other", 0, 1)
-
-
-def test_wrong_input_is_explained(npz: Path, folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"no file .*nothing\.npz; give an npz of images, or a folder"):
-        open_images(tmp_path / "nothing.npz")
-    (tmp_path / "text.npz").write_text("text")
-    with pytest.raises(DataError, match="no npz with data, offset, label and classes"):
-        open_images(tmp_path / "text.npz")
-    with pytest.raises(DataError, match="no images in one sub-folder per class"):
-        open_images(tmp_path)
-    with np.load(npz) as table:
-        arrays = dict(table)
-    np.savez(tmp_path / "cut.npz", **{**arrays, "offset": arrays["offset"][:-1]})
-    with pytest.raises(DataError, match="72 labels and 72 offsets"):
-        JpegFile(tmp_path / "cut.npz")
-    np.savez(tmp_path / "noise.npz", **{**arrays, "data": np.zeros_like(arrays["data"])})
-    with pytest.raises(DataError, match=r"image 3 of .* cannot be read"):
-        JpegFile(tmp_path / "noise.npz").image(3)
-    one_class = tmp_path / "one"
-    shutil.copytree(next((folder / "train").iterdir()), one_class / "only")
-    with pytest.raises(DataError, match="has images of 1 class; expected a sub-folder for each of two or more"):
-        open_splits(one_class, None, 0, 1)
-    with pytest.raises(ConfigError, match="--val-count 72 of 72 images"):
-        open_splits(npz, None, 72, 1)
-    with pytest.raises(ConfigError, match="--train-count 60, but there are 52"):
-        open_splits(npz, None, 20, 1, train_count=60)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"label": np.full(72, 7)}, "labels outside its 2 classes"),
-        ({"label": np.full(72, -1)}, "labels outside its 2 classes"),
-        ({"label": np.zeros((72, 1))}, "arrays of arrays"),
-        ({"label": np.array(["red"] * 72)}, "no npz with"),
-        ({"offset": "falls"}, "offsets that fall"),
-        ({"offset": np.array(3)}, "arrays of arrays"),
-        ({"data": np.zeros(9, np.float32)}, "data of float32"),
-    ],
-)
-def test_arrays_of_others_are_checked(change: dict[str, Any], message: str, npz: Path, tmp_path: Path) -> None:
-    with np.load(npz) as table:
-        arrays = dict(table)
-    if change.get("offset") is not None and isinstance(change["offset"], str):
-        change = {"offset": np.concatenate([[10**6], arrays["offset"][1:]])}
-    np.savez(tmp_path / "odd.npz", **{**arrays, **change})
-    with pytest.raises(DataError, match=message):
-        JpegFile(tmp_path / "odd.npz")
+def test_timms_prefetcher_gives_the_same_images(npz: Path, tmp_path: Path) -> None:
+    """On the CPU, where timm's prefetcher runs too and we do not take it."""
+    trainer = Trainer(config(npz, tmp_path / "run", reprob=0.0))
+    batches = []
+    for prefetched in (False, True):
+        with plain_images(), pytest.MonkeyPatch.context() as patched:
+            plain = building.create_loader  # type: ignore[attr-defined]
+            given = {"use_prefetcher": prefetched}
+            patched.setattr(building, "create_loader", lambda *a, p=plain, g=given, **k: p(*a, **{**k, **g}))
+            batches.append(next(trainer.passes.epoch(0, 3)))
+    for one, other in zip(batches[0][:2], batches[1][:2], strict=True):
+        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)

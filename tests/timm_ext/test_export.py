@@ -1,9 +1,11 @@
-"""``nas-ext export`` on image models."""
+"""ONNX and ``torch.export`` of image models."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import timm
 import torch
@@ -41,7 +43,7 @@ def _entry_point() -> None:
         pytest.skip("the project was installed before it had this entry point; run pip install -e . again")
 
 
-def test_an_extracted_subnet(supernet: Path, tmp_path: Path) -> None:
+def test_an_extracted_subnet_runs_in_onnxruntime(supernet: Path, tmp_path: Path) -> None:
     checkpoint, out = tmp_path / "subnet.safetensors", tmp_path / "out"
     write_subnet(load_model(supernet), mixed(), str(checkpoint))
     assert main(["export", "--checkpoint", str(checkpoint), "--out", str(out)]) == 0
@@ -68,15 +70,26 @@ def test_a_subnet_of_a_supernet_as_a_program(supernet: Path, tmp_path: Path) -> 
         torch.testing.assert_close(loaded(images)[0], model(images), atol=1e-5, rtol=1e-4)
 
 
-def test_wrong_input_is_one_line(supernet: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "bad.safetensors").write_bytes(b"no safetensors")
-    torch.save({"weights": torch.ones(2)}, tmp_path / "other.pt")
-    for checkpoint, said in (
-        (supernet, "say which subnet with --arch"),
-        (tmp_path / "bad.safetensors", "is not a checkpoint that"),
-        (tmp_path / "other.pt", "is not a checkpoint that"),
-    ):
-        assert main(["export", "--checkpoint", str(checkpoint), "--out", str(tmp_path / "out")]) == 2
-        (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("nas-ext")]
-        assert said in line
-    assert not (tmp_path / "out").exists()
+@pytest.mark.parametrize(
+    ("kinds", "options"),
+    [
+        ("softmax linear", {"dynamo": True, "dynamic_shapes": ({0: "batch"},)}),
+        ("local softmax", {"dynamo": False, "dynamic_axes": {"x": {0: "batch"}}, "input_names": ["x"]}),
+    ],
+    ids=["dynamo", "tracing"],
+)
+def test_torchs_own_exporters(kinds: str, options: dict[str, Any], tmp_path: Path) -> None:
+    architecture = Architecture({**SPACE.largest(), "attention": kinds.split()})
+    model = timm.create_model("mformer_cifar10_small_supernet", subnet=architecture).eval()
+    path = str(tmp_path / "model.onnx")
+    torch.onnx.export(model, (torch.randn(2, 3, 32, 32),), path, verbose=False, **options)
+    session, images = onnxruntime.InferenceSession(path), torch.randn(5, 3, 32, 32)
+    (output,) = session.run(None, {session.get_inputs()[0].name: images.numpy()})
+    np.testing.assert_allclose(output, model(images).detach().numpy(), atol=1e-5)
+    if options["dynamo"]:
+        one, four = (read_onnx(path, batch=batch) for batch in (1, 4))
+        assert not one.unknown and len(one.graph) > 40
+        assert one.operators.count("Softmax") == 1, "the other attention is linear"
+        assert four.flops.sum() == 4 * one.flops.sum()
+        params = sum(p.numel() for p in model.parameters())
+        assert 0.9 * params < one.params_m * 1e6 < 1.2 * params

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from nas_core.errors import ConfigError, NasExtError, UnknownChoiceError
+from nas_core.errors import ConfigError, NasExtError
+from nas_core.files import read_json
 from nas_core.precision import check_precision
 from nas_core.space import Architecture
 from tests.devices import PRECISIONS, close_in
 from tests.host_reads import host_reads, no_host_reads
 from tests.timm_ext.running import SPACE, config, train
+from tests.timm_ext.trained.tiny import images, vit
+from timm_ext import elastic
 from timm_ext.checkpoint import read_checkpoint
 from timm_ext.evaluation import evaluate
 from timm_ext.host import HOST
@@ -30,8 +34,6 @@ IMAGES, LABELS = torch.randn(16, 3, 32, 32, generator=SEED), torch.tensor([0, 1]
 
 def on(device: str, precision: str) -> dict[str, Any]:
     """Settings of a device; the CPU has no TF32, nor have older GPUs."""
-    if precision == "tf32" and device == "cpu":
-        return {"device": device, "precision": "fp32"}
     try:
         return {"device": device, "precision": check_precision(precision, device)}
     except ConfigError as error:
@@ -51,8 +53,8 @@ def gradients(npz: Path, output: Path, parts: int = 1, **changes: Any) -> tuple[
     scale_less(trainer)
     losses: list[Tensor] = []
     pairs = zip(IMAGES.to(trainer.device).chunk(parts), LABELS.to(trainer.device).chunk(parts), strict=True)
-    for part, (images, labels) in enumerate(pairs):
-        losses += trainer.train_step(images, labels, 0, part, parts)
+    for part, pair in enumerate(pairs):
+        losses += trainer.train_step(*pair, 0, part, parts)
     found = {name: one.grad for name, one in trainer.model.named_parameters() if one.grad is not None}
     return torch.stack(losses).sum(), found
 
@@ -60,8 +62,8 @@ def gradients(npz: Path, output: Path, parts: int = 1, **changes: Any) -> tuple[
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"sampling": "sandwich"}, {"mos": "layer", "sampling": "sandwich"}, {"mos": "neuron"}],
-    ids=["spos", "sandwich", "layer", "neuron"],
+    [{"mos": "layer", "sampling": "sandwich"}, {"mos": "neuron"}],
+    ids=["layer", "neuron"],
 )
 def test_an_update_is_that_of_float32(
     device: str, precision: str, changes: dict[str, Any], npz: Path, tmp_path: Path
@@ -78,7 +80,7 @@ def test_an_update_is_that_of_float32(
         close_in(precision, flat, wanted, times=20 if precision == "fp32" else 5)
 
 
-@pytest.mark.parametrize("precision", ["fp32", "tf32", "bf16", "fp16"])
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
 def test_a_run_in_every_precision(device: str, precision: str, npz: Path, tmp_path: Path) -> None:
     given = {**on(device, precision), "ema": 0.9, "mixup": 0.2, "channels_last": precision == "fp16"}
     trainer = train(npz, tmp_path / "run", sampling="sandwich", pin_mem=device != "cpu", **given)
@@ -89,16 +91,6 @@ def test_a_run_in_every_precision(device: str, precision: str, npz: Path, tmp_pa
     assert again.history == trainer.history
     if precision == "fp16":
         assert again.step.scaler.get_scale() == trainer.step.scaler.get_scale()
-
-
-def test_accumulated_gradients_are_those_of_one_batch(device: str, npz: Path, tmp_path: Path) -> None:
-    for changes in ({}, {"sampling": "sandwich", "mos": "layer"}):
-        whole, expected = gradients(npz, tmp_path / "whole", device=device, **changes)
-        loss, found = gradients(npz, tmp_path / "parts", parts=4, device=device, **changes)
-        torch.testing.assert_close(loss, whole)
-        assert set(found) == set(expected)
-        for name, gradient in found.items():
-            torch.testing.assert_close(gradient, expected[name], atol=1e-5, rtol=1e-3)
 
 
 @pytest.mark.parametrize("backend", ["eager", "inductor"])
@@ -118,29 +110,17 @@ def test_a_compiled_network_trains_as_it_does_otherwise(device: str, backend: st
     assert compiled.history[-1]["loss"] == pytest.approx(plain.history[-1]["loss"], rel=1e-2)
 
 
-def test_a_supernet_is_not_compiled(npz: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="--torchcompile with a supernet: each update trains another network"):
-        Trainer(config(npz, tmp_path / "run", torchcompile="inductor"))
-    SPACE.smallest().save(tmp_path / "A.json")
-    with pytest.raises(UnknownChoiceError, match=r"compiler \(--torchcompile\) 'inductr'"):
-        Trainer(config(npz, tmp_path / "run", torchcompile="inductr", subnet=str(tmp_path / "A.json")))
-
-
-@pytest.mark.parametrize("sampling", ["spos", "sandwich"])
-def test_the_host_does_not_wait_in_an_update(device: str, sampling: str, npz: Path, tmp_path: Path) -> None:
-    trainer = Trainer(config(npz, tmp_path / "run", device=device, sampling=sampling, opt="sgd", ema=0.9, clip_grad=1))
+def test_the_host_does_not_wait_in_an_update(device: str, npz: Path, tmp_path: Path) -> None:
+    given = {"sampling": "sandwich", "opt": "sgd", "ema": 0.9, "clip_grad": 1}
+    trainer = Trainer(config(npz, tmp_path / "run", device=device, **given))
     trainer.model.train()
     images, labels = IMAGES.to(device), LABELS.to(device)
     losses = Losses(trainer.step)
-    for guard in (None, no_host_reads):
-        for update in range(3):
-            if guard is None:
-                losses.add(update, trainer.train_step(images, labels, update))
-                continue
-            with guard(device):
-                losses.add(update + 3, trainer.train_step(images, labels, update + 3))
-                assert trainer.average is not None
-                trainer.average.update(trainer.model, step=update + 4)
+    assert trainer.average is not None
+    for update in range(6):
+        with no_host_reads(device) if update > 2 else nullcontext():  # the first updates warm up
+            losses.add(update, trainer.train_step(images, labels, update))
+            trainer.average.update(trainer.model, step=update + 1)
     assert math.isfinite(losses.read())
 
 
@@ -194,33 +174,11 @@ def test_an_fp16_run_leaves_updates_out_until_it_diverges(device: str, npz: Path
         _ = empty.mean
 
 
-def test_an_interrupted_run_continues(device: str, npz: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = {"device": device, "sampling": "sandwich", "precision": "bf16", "grad_accum_steps": 2, "log_interval": 1}
-    whole = train(npz, tmp_path / "whole", **given)
-    trainer = Trainer(config(npz, tmp_path / "parts", **given))
-    assert (trainer.per_epoch, trainer.updates) == (2, 4)  # of two passes, and of the one that is left
-
-    def interrupted(images: Tensor, labels: Tensor, update: int, part: int, parts: int) -> list[Tensor]:
-        if update == 3:
-            raise KeyboardInterrupt
-        assert parts == (1 if update % 2 else 2)
-        return Trainer.train_step(trainer, images, labels, update, part, parts)
-
-    monkeypatch.setattr(trainer, "train_step", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        trainer.run()
-    again = train(npz, tmp_path / "parts", **given)
-    assert again.history[0] == trainer.history[0]
-    for record, expected in zip(again.history, whole.history, strict=True):
-        assert record["loss"] == pytest.approx(expected["loss"], rel=0 if device == "cpu" else 0.05)
-
-
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_a_supernet_is_evaluated(device: str, precision: str, npz: Path, tmp_path: Path) -> None:
-    trained = train(npz, tmp_path / "run", epochs=1)
-    supernet = HOST.open(tmp_path / "run" / "last.pt", **on(device, precision))
-    found = torch.tensor(supernet.evaluate(SPACE.largest())["loss"])
-    close_in(precision, found, torch.tensor(trained.history[-1]["subnets"]["largest"]["loss"]), times=3)
+def test_a_supernet_is_evaluated(device: str, precision: str, run: Path) -> None:
+    supernet = HOST.open(run / "last.pt", **on(device, precision))
+    expected = torch.tensor(read_json(run / "metrics.json")[-1]["subnets"]["largest"]["loss"])
+    close_in(precision, torch.tensor(supernet.evaluate(SPACE.largest())["loss"]), expected, times=3)
     reports: list[float] = []
     supernet.evaluate(SPACE.largest(), lambda share, metrics: reports.append(share))
     assert reports == [1.0]
@@ -252,3 +210,15 @@ def test_losses_are_those_of_all_workers(device: str, npz: Path, tmp_path: Path)
     losses.add(2, [torch.tensor(math.nan, device=device)])
     with pytest.raises(NasExtError, match="the loss became nan at update 2; lower --lr"):
         losses.read()
+
+
+def test_a_trained_model_is_converted_and_teaches(device: str, npz: Path, tmp_path: Path) -> None:
+    model, teacher = vit(), str(tmp_path / "supernet.pt")
+    supernet = elastic(model, importance_by="gradient", calibrate=1, data=npz, device=device, out=teacher)
+    x = images(model).to(device)
+    with torch.no_grad():
+        torch.testing.assert_close(supernet(x), model(x), atol=1e-4, rtol=1e-4)
+    named = {"model": "", "search_space": "", "init": teacher, "teacher": teacher, "device": device, "epochs": 1}
+    trainer = Trainer(config(npz, tmp_path / "run", **named, distill_hidden=0.5, distill_attention=0.5))
+    assert trainer.run()["loss"] > 0
+    assert next(trainer.model.parameters()).device.type == torch.device(device).type

@@ -18,12 +18,10 @@ from tests.timm_ext.trained_by_workers import trained
 from tests.timm_ext.workers_started import start
 from timm_ext import workers as module
 from timm_ext.checkpoint import read_checkpoint
-from timm_ext.workers import LostWorkerError, ToldElsewhereError, Workers, join
+from timm_ext.workers import LostWorkerError, OtherWorkerError, Workers, join
 
 TASKS: dict[str, tuple[dict[str, Any], int]] = {
-    "spos": ({"seed": 3}, 0),
-    "sandwich": ({"sampling": "sandwich", "ema": 0.9, "clip_grad": 0.5}, 0),
-    "mos": ({"mos": "layer", "sampling": "sandwich", "opt": "sgd"}, 0),
+    "sandwich": ({"sampling": "sandwich", "mos": "layer", "opt": "sgd", "ema": 0.9, "clip_grad": 0.5}, 0),
     "neuron": ({"mos": "neuron", "opt": "sgd", "grad_accum_steps": 2}, 0),
     "resumed": ({"seed": 3, "stability_architectures": 4, "stability_tau": 1.0}, 4),
 }
@@ -105,47 +103,38 @@ def test_all_workers_diverge_together_and_one_says_so(npz: Path, tmp_path: Path)
     assert "Traceback" not in said + nothing and "became" not in nothing
 
 
-class Flagged(Workers):
-    """The second of three workers, of whom some have failed before."""
+class Exchanged(Workers):
+    """One of several workers, in whose exchanges the others send these numbers."""
 
-    flags = (0, 0, 0)
+    numbers: tuple[int, ...] = ()
 
     def _gathered(self, number: int) -> list[int]:  # private: stands for the exchange
-        return [self.flags[0], number, self.flags[2]]
+        return [number if rank == self.rank else other for rank, other in enumerate(self.numbers)]
 
 
-@pytest.mark.parametrize(("flags", "said"), [((0, 0, 0), "mine"), ((0, 0, 1), "mine"), ((1, 0, 0), "another worker")])
-def test_the_first_worker_with_an_error_tells_it(flags: tuple[int, int, int], said: str) -> None:
-    workers = Flagged(torch.device("cpu"), 1, 3)
-    object.__setattr__(workers, "flags", flags)
-    with pytest.raises(NasExtError, match=said) as caught, workers.together():
-        raise DataError("mine")
-    assert workers.tells(caught.value) == (said == "mine")
-    if any(flags):
-        with pytest.raises(ToldElsewhereError), workers.together():
-            pass
+def exchanged(rank: int, *numbers: int) -> Workers:
+    workers = Exchanged(torch.device("cpu"), rank, len(numbers))
+    object.__setattr__(workers, "numbers", numbers)
+    return workers
 
 
-def test_errors_of_all_are_told_by_the_first() -> None:
-    alone, second = Workers(torch.device("cpu")), Workers(torch.device("cpu"), 1, 2)
+def test_one_worker_reports_an_error() -> None:
+    for numbers, message in (((0, 0, 0), "mine"), ((0, 0, 1), "mine"), ((1, 0, 0), "another worker")):
+        workers = exchanged(1, *numbers)
+        with pytest.raises(NasExtError, match=message) as caught, workers.together():
+            raise DataError("mine")
+        assert workers.reports(caught.value) == (message == "mine")
+    with pytest.raises(OtherWorkerError), exchanged(1, 0, 0, 1).together():
+        pass
+    alone, second, lost = Workers(torch.device("cpu")), exchanged(1, 0, 0), LostWorkerError("gone")
     error = DataError("all of them")
-    assert alone.agreed(error) is error and alone.tells(error)
-    assert not second.tells(second.agreed(error))
-    lost = LostWorkerError("gone")
-    assert alone.tells(lost) and not second.tells(lost)
-    alone.check_same(3, "the epoch", "share the folder")
+    assert alone.agreed(error) is error and alone.reports(error) and alone.reports(lost)
+    assert not second.reports(second.agreed(error)) and not second.reports(lost)
     with pytest.raises(ConfigError, match="the epoch is 0 and 3, on one worker or another; share the folder"):
-        Apart(torch.device("cpu"), 0, 2).check_same(3, "the epoch", "share the folder")
+        exchanged(0, 3, 0).check_same(3, "the epoch", "share the folder")
 
 
-class Apart(Workers):
-    """The first of two workers, of whom the other began anew."""
-
-    def _gathered(self, number: int) -> list[int]:  # private: stands for the exchange
-        return [number, 0]
-
-
-def test_what_torchrun_has_to_say(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_of_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)
     assert join("cpu") == Workers(torch.device("cpu"), 0, 1)

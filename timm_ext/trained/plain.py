@@ -2,7 +2,7 @@
 
     timm.create_model(arch, checkpoint_path=FILE, **model_kwargs)
 
-``arch`` and ``model_kwargs`` stand in the file: beside the weights, or in the metadata of safetensors.
+``arch`` and ``model_kwargs`` are entries of the checkpoint, or metadata of safetensors.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from nas_core.space.image import image_layers
 from timm_ext.trained.reading import PREPARED
 
 _BY_EPS = {1e-6: "vit_base_patch16_224", 1e-5: "vit_base_patch16_clip_224"}
-"""Names by which timm builds networks whose layer norms have this eps; it cannot be given as a number. All else can."""
+"""timm's models by the eps of their layer norms, which is no argument of timm's."""
 
 
 def write_plain(net: VisionNet, architecture: Architecture, prepared: Mapping[str, Any], path: Path) -> int:
-    """Write a subnet as a file of timm's, as safetensors if the name ends so; its number of parameters.
+    """Write a subnet as a file of timm's, as safetensors by the name's suffix; return its number of parameters.
 
     Args:
-        prepared: how images are prepared, kept as ``pretrained_cfg``.
+        prepared: preprocessing of images, kept as ``pretrained_cfg``.
 
     Raises:
         ConfigError: timm's class has no such network.
@@ -44,21 +44,23 @@ def write_plain(net: VisionNet, architecture: Architecture, prepared: Mapping[st
             texts = {"model_kwargs": json.dumps(arguments), "pretrained_cfg": json.dumps(configuration)}
             safetensors.torch.save_file(state, temporary, {"format": "pt", "arch": name, **texts})
         else:
-            about = {"arch": name, "model_kwargs": arguments, "pretrained_cfg": configuration}
-            torch.save({"state_dict": state, **about}, temporary)
+            description = {"arch": name, "model_kwargs": arguments, "pretrained_cfg": configuration}
+            torch.save({"state_dict": state, **description}, temporary)
     return sum(tensor.numel() for tensor in state.values())
 
 
 def plain_arguments(net: VisionNet, architecture: Architecture) -> tuple[str, dict[str, Any]]:
-    """The name and the arguments by which timm builds the network of an architecture, as JSON-able data.
+    """Return the name and the JSON-able arguments of ``timm.create_model`` for a subnet.
 
     Raises:
-        ConfigError: its class has no such network; what differs is said.
+        ConfigError: timm's class has no such network; the message names the differences.
     """
-    if lacking := list(_lacking(net, architecture)):
-        raise ConfigError(f"this subnet is no VisionTransformer of timm's: {'; '.join(lacking)}; leave out --plain")
+    if differences := list(_differences(net, architecture)):
+        raise ConfigError(f"this subnet is no VisionTransformer of timm's: {'; '.join(differences)}; leave out --plain")
     config, layer = net.config, image_layers(architecture)[0]
-    width = architecture.number("embed_dim")
+    width, ratio = architecture.number("embed_dim"), layer.ffn_dim / architecture.number("embed_dim")
+    if int(width * ratio) != layer.ffn_dim:  # timm rounds down
+        ratio = (layer.ffn_dim + 0.5) / width
     height, across = (side * net.patch_size for side in net.grid)
     return _BY_EPS[config.norm_eps], {
         "img_size": height if height == across else [height, across],
@@ -69,7 +71,7 @@ def plain_arguments(net: VisionNet, architecture: Architecture) -> tuple[str, di
         "embed_dim": width,
         "depth": architecture.number("layers"),
         "num_heads": layer.heads,
-        "mlp_ratio": _ratio(layer.ffn_dim, width),
+        "mlp_ratio": ratio,
         "class_token": config.class_token,
         "reg_tokens": config.registers,
         "pre_norm": config.norm_embedding,
@@ -78,18 +80,12 @@ def plain_arguments(net: VisionNet, architecture: Architecture) -> tuple[str, di
     }
 
 
-def _ratio(hidden: int, width: int) -> float:
-    """What timm multiplies the width by and rounds down."""
-    ratio = hidden / width
-    return ratio if int(width * ratio) == hidden else (hidden + 0.5) / width
-
-
-def _lacking(net: VisionNet, architecture: Architecture) -> Iterator[str]:
+def _differences(net: VisionNet, architecture: Architecture) -> Iterator[str]:
     layers, width = image_layers(architecture), architecture.number("embed_dim")
-    if len({layer.ffn_dim for layer in layers}) > 1:
-        yield f"its layers have {_each(layer.ffn_dim for layer in layers)} hidden units, timm's as many each"
-    if len({layer.heads for layer in layers}) > 1:
-        yield f"its layers have {_each(layer.heads for layer in layers)} heads, timm's as many each"
+    hidden, heads = {layer.ffn_dim for layer in layers}, {layer.heads for layer in layers}
+    for sizes, name in ((hidden, "hidden units"), (heads, "heads")):
+        if len(sizes) > 1:
+            yield f"its layers have {', '.join(map(str, sorted(sizes)))} {name}, timm's as many each"
     if wrong := next((layer.qkv_dim for layer in layers if layer.qkv_dim != width), 0):
         yield f"its heads are {wrong} wide together, timm's as wide as the tokens, {width}"
     if others := sorted({layer.attention for layer in layers} - {"softmax"}):
@@ -100,38 +96,28 @@ def _lacking(net: VisionNet, architecture: Architecture) -> Iterator[str]:
         yield f"its norms add {net.config.norm_eps:g}, timm's 1e-06 or 1e-05"
 
 
-def _each(values: Iterator[int]) -> str:
-    return ", ".join(map(str, sorted(set(values))))
-
-
 def plain_state(net: VisionNet, architecture: Architecture) -> dict[str, Tensor]:
-    """The weights of a subnet under timm's names. The factor of the embedding is in the weights that it multiplies, and
-    where timm's patches have no bias, it is in their positions."""
-    own, config = net.static_state(architecture), net.config
+    """Return the weights of a subnet under timm's names; the embedding's factor is multiplied into them."""
+    weights, config = net.static_state(architecture), net.config
     scale = architecture.number("embed_dim") ** 0.5 if config.embedding_scale is None else config.embedding_scale
     first = net.prefix_tokens
-    positions, bias = own.pop("positions") * scale, own.pop("patch_embed.bias") * scale
-    state = {"patch_embed.proj.weight": own.pop("patch_embed.weight") * scale}
+    positions, bias = weights.pop("positions") * scale, weights.pop("patch_embed.bias") * scale
+    state = {"patch_embed.proj.weight": weights.pop("patch_embed.weight") * scale}
     if config.norm_embedding:
         positions = torch.cat([positions[:first], positions[first:] + bias])
     else:
         state["patch_embed.proj.bias"] = bias
     state["pos_embed"] = positions[None]
-    for name, theirs in (("class_token", "cls_token"), ("registers", "reg_token")):
-        if name in own:
-            state[theirs] = (own.pop(name) * scale).view(1, -1, positions.shape[1])
-    return {name: tensor.contiguous() for name, tensor in {**state, **_renamed(own, config.norm_after_pool)}.items()}
+    for name, timms in (("class_token", "cls_token"), ("registers", "reg_token")):
+        if name in weights:
+            state[timms] = (weights.pop(name) * scale).view(1, -1, positions.shape[1])
+    for name, tensor in weights.items():
+        owner, _, kind = name.rpartition(".")
+        at, _, part = owner.removeprefix("layers.").partition(".") if owner.startswith("layers.") else ("", "", owner)
+        part = "fc_norm" if owner == "norm" and config.norm_after_pool else _NAMES.get(part, part)
+        state[f"blocks.{at}.{part}.{kind}" if at else f"{part}.{kind}"] = tensor
+    return {name: tensor.contiguous() for name, tensor in state.items()}
 
 
 _NAMES = {"self_attn.in_proj": "attn.qkv", "self_attn.out_proj": "attn.proj", "self_attn_norm": "norm1",
           "ffn.fc1": "mlp.fc1", "ffn.fc2": "mlp.fc2", "ffn_norm": "norm2", "embedding_norm": "norm_pre"}  # fmt: skip
-
-
-def _renamed(state: Mapping[str, Tensor], norm_after_pool: bool) -> dict[str, Tensor]:
-    found = {}
-    for name, tensor in state.items():
-        owner, _, kind = name.rpartition(".")
-        at, _, part = owner.removeprefix("layers.").partition(".") if owner.startswith("layers.") else ("", "", owner)
-        part = "fc_norm" if owner == "norm" and norm_after_pool else _NAMES.get(part, part)
-        found[f"blocks.{at}.{part}.{kind}" if at else f"{part}.{kind}"] = tensor
-    return found

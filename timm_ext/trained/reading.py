@@ -1,4 +1,4 @@
-"""Trained models as timm and others store them: checkpoints of timm's trainer, and files of weights."""
+"""Readers of trained models: checkpoints of timm's trainer, and files of weights."""
 
 from __future__ import annotations
 
@@ -19,64 +19,60 @@ from nas_core.errors import CheckpointError, DataError
 from nas_core.files import parse_json, read_bytes
 from nas_core.layers.weights import check_finite
 from timm_ext.checkpoint import KEY, create, read_file
-from timm_ext.trained.support import check_supported
+from timm_ext.trained.vit import check_supported
 
 PREPARED = ("mean", "std", "crop_pct", "crop_mode", "interpolation")
-"""What is kept of timm's data configuration."""
+"""Names of timm's data configuration that are kept."""
 _WEIGHTS = ("state_dict_ema", "model_ema", "state_dict", "model")
-"""Where weights stand in a checkpoint, first choice first, as for timm."""
+"""Keys of weights in a checkpoint, in timm's order of preference."""
 _PREFIXES = ("module.", "_orig_mod.")
 
 
 @dataclass(frozen=True)
 class Source:
-    """A trained model, and what is known of it."""
+    """A trained model in evaluation mode and its description."""
 
     model: nn.Module
-    """One of timm's, in evaluation mode."""
     name: str
-    """By which timm builds it."""
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    """What else timm builds it with."""
+    """timm's name of the model."""
     prepared: Mapping[str, Any] = field(default_factory=dict)
-    """How its images are prepared: timm's names in :data:`PREPARED`."""
+    """Preprocessing of images, by the names in :data:`PREPARED`."""
     data: str = ""
-    """What it was trained on, if the checkpoint says so."""
+    """Training data, if the checkpoint names it."""
     where: str = ""
-    """What it was read from, for people."""
+    """Origin, for messages."""
 
 
 def source_of(model: nn.Module, name: str = "") -> Source:
-    """A copy of a model that is there already, which stays as it is.
+    """Return the source of a copy of a model.
 
     Raises:
         CheckpointError: it has no elastic form.
     """
-    known = getattr(model, "pretrained_cfg", None) or {}
-    name = name or str(known.get("architecture") or type(model).__name__)
+    configuration = getattr(model, "pretrained_cfg", None) or {}
+    name = name or str(configuration.get("architecture") or type(model).__name__)
     check_supported(model, name)
     model = copy.deepcopy(model).eval()
-    return Source(model, name, dict(getattr(model, "_model_args", {})), prepared_by(model), where=name)
+    return Source(model, name, _prepared_by(model), where=name)
 
 
-def prepared_by(model: nn.Module, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """How images are prepared for a model; ``options`` of its training come first."""
+def _prepared_by(model: nn.Module, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the preprocessing of a model; ``options`` of its training take precedence."""
     config = resolve_data_config(dict(options or {}), model=model)
     return {name: list(value) if isinstance(value := config[name], tuple) else value for name in PREPARED}
 
 
 def read_source(path: Path, elastic: bool = True) -> Source:
-    """The model of a checkpoint of timm's trainer (its moving averages, if there are any), or of a file of weights.
+    """Read a checkpoint of timm's trainer (its moving averages, if there are any), or a file of weights.
 
-    Such a file says by which name timm builds it: by a ``config.json`` beside it, as on the Hugging Face hub, by the
-    metadata of ``nas-ext extract --plain``, or by its own name (``vit_small_patch16_224.pth``).
+    The model is named in the checkpoint, in a ``config.json`` next to the file as on the Hugging Face hub, in the
+    metadata, or by the file itself (``vit_small_patch16_224.pth``).
 
     Args:
-        elastic: whether it has to have an elastic form, which is looked at before the weights are read into a network.
+        elastic: require an elastic form.
 
     Raises:
-        DataError: no such file. CheckpointError: it is damaged, does not say what it is, does not fit timm's model, or
-            has no elastic form.
+        DataError: no such file. CheckpointError: it is damaged, does not fit timm's model, or has no elastic form.
     """
     if not path.is_file():
         raise DataError(f"no file {path}; give a checkpoint of timm's trainer, or a file of weights")
@@ -110,47 +106,40 @@ def read_source(path: Path, elastic: bool = True) -> Source:
                 f"{path} does not fit timm's {name} ({reason}); it may be of other settings"
             ) from None
     data = str(options.get("data_dir") or options.get("data") or "")
-    return Source(model.eval(), name, arguments, prepared_by(model, _stated(options)), data, where)
+    stated = {key: options[key] for key in PREPARED if options.get(key) is not None}
+    return Source(model.eval(), name, _prepared_by(model, stated), data, where)
 
 
 def _with_sizes(arguments: Mapping[str, Any], weights: Mapping[str, Tensor], model: nn.Module) -> dict[str, Any]:
-    """The arguments of a model, and what the weights say where they are of other sizes: timm's trainer states the
-    ``--img-size`` that it reads, not that of the positions, and not all of its ways to give channels and classes."""
-    found, own = dict(arguments), model.state_dict()
+    """Correct the arguments of a model by the sizes of its weights: timm's trainer does not store all of them."""
+    sizes, own = dict(arguments), model.state_dict()
     other = {name for name in own.keys() & weights.keys() if own[name].shape != weights[name].shape}
     if "head.weight" in own and not any(name.startswith("head") for name in weights):
-        found["num_classes"] = 0
+        sizes["num_classes"] = 0
     if "patch_embed.proj.weight" in other:
-        found["in_chans"] = weights["patch_embed.proj.weight"].shape[1]
-    if "pos_embed" in other and "patch_embed.proj.weight" in weights and "img_size" not in found:
+        sizes["in_chans"] = weights["patch_embed.proj.weight"].shape[1]
+    if "pos_embed" in other and "patch_embed.proj.weight" in weights and "img_size" not in sizes:
         count, registers = weights["pos_embed"].shape[1], weights.get("reg_token")
-        first = int("cls_token" in weights) + (0 if registers is None else registers.shape[1])
-        if sides := [math.isqrt(many) for many in (count - first, count) if _is_square(many)]:
-            found["img_size"] = sides[0] * weights["patch_embed.proj.weight"].shape[-1]
-    return found
-
-
-def _is_square(number: int) -> bool:
-    return number > 0 and math.isqrt(number) ** 2 == number
-
-
-def _stated(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: options[name] for name in PREPARED if options.get(name) is not None}
+        prefix = int("cls_token" in weights) + (0 if registers is None else registers.shape[1])
+        grids = [number for number in (count - prefix, count) if number > 0 and math.isqrt(number) ** 2 == number]
+        if grids:
+            sizes["img_size"] = math.isqrt(grids[0]) * weights["patch_embed.proj.weight"].shape[-1]
+    return sizes
 
 
 def _weights(content: Mapping[str, Any], path: Path) -> dict[str, Tensor]:
-    found = next((content[key] for key in _WEIGHTS if isinstance(content.get(key), Mapping)), content)
-    if not found or not all(isinstance(tensor, Tensor) for tensor in found.values()):
+    weights = next((content[key] for key in _WEIGHTS if isinstance(content.get(key), Mapping)), content)
+    if not weights or not all(isinstance(tensor, Tensor) for tensor in weights.values()):
         raise CheckpointError(f"{path} holds no weights; expected a checkpoint of timm's trainer, or a state dict")
     for prefix in _PREFIXES:
-        found = {key.removeprefix(prefix): tensor for key, tensor in found.items()}
-    return found
+        weights = {key.removeprefix(prefix): tensor for key, tensor in weights.items()}
+    return weights
 
 
 def _description(
     content: Mapping[str, Any], metadata: Mapping[str, str], path: Path
 ) -> tuple[str, dict[str, Any], dict[str, Any]]:
-    """The model's name, the arguments timm builds it with, and the options of its training."""
+    """Return the model's name, its arguments, and the options of its training."""
     args = content.get("args")
     if isinstance(args, argparse.Namespace) or isinstance(content.get("arch"), str):
         options = vars(args) if isinstance(args, argparse.Namespace) else {}
@@ -161,8 +150,8 @@ def _description(
         options = {**_mapping(content.get("pretrained_cfg")), **options}
         return str(content.get("arch") or options.get("model")), {**stated, **given}, options
     if "arch" in metadata:
-        known = [_mapping(parse_json(metadata.get(name, "{}"))) for name in ("model_kwargs", "pretrained_cfg")]
-        return metadata["arch"], known[0], known[1]
+        kwargs, options = (_mapping(parse_json(metadata.get(key, "{}"))) for key in ("model_kwargs", "pretrained_cfg"))
+        return metadata["arch"], kwargs, options
     if (config := path.with_name("config.json")).is_file():
         return _of_hub(config)
     name = path.name.split(".")[0]
@@ -170,26 +159,21 @@ def _description(
         return name, {}, {}
     raise CheckpointError(
         f"{path} holds weights and not the name of their model; give a checkpoint of timm's trainer, lay the model's"
-        " config.json beside it, or name the file after the model (vit_small_patch16_224.pth)"
+        " config.json next to it, or name the file after the model (vit_small_patch16_224.pth)"
     )
 
 
-def _mapping(given: Any) -> dict[str, Any]:
-    """Settings of a file, of which there may be none.
-
-    Raises:
-        TypeError: they are something else.
-    """
-    if given is not None and not isinstance(given, Mapping):
-        raise TypeError(f"{str(given)[:40]!r} in place of names and values")
-    return dict(given or {})
+def _mapping(settings: Any) -> dict[str, Any]:
+    if settings is not None and not isinstance(settings, Mapping):
+        raise TypeError(f"{str(settings)[:40]!r} in place of names and values")
+    return dict(settings or {})
 
 
 def _of_hub(config: Path) -> tuple[str, dict[str, Any], dict[str, Any]]:
     try:
         content = parse_json(read_bytes(config))
         name = str(content["architecture"])
-        known = {key: content[key] for key in ("num_classes", "global_pool") if content.get(key) is not None}
-        return name, {**known, **(content.get("model_args") or {})}, dict(content.get("pretrained_cfg") or {})
+        sizes = {key: content[key] for key in ("num_classes", "global_pool") if content.get(key) is not None}
+        return name, {**sizes, **(content.get("model_args") or {})}, dict(content.get("pretrained_cfg") or {})
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise CheckpointError(f"{config} is no description of a model of timm ({error})") from None

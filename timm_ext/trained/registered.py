@@ -1,6 +1,6 @@
-"""Supernets of a file as models that ``timm.create_model`` builds: ``elastic_vit`` with ``elastic=FILE``.
+"""Networks of a file as models of ``timm.create_model``: ``elastic_vit`` with ``elastic=FILE``.
 
-So timm's own trainer goes on with a supernet that was made of a trained model:
+timm's own trainer continues with a converted model by
 ``python -m timm_ext.launch train.py --model elastic_vit --model-kwargs elastic=supernet.pt ..``.
 """
 
@@ -17,22 +17,15 @@ from nas_core.errors import CheckpointError, ConfigError, DataError
 from timm_ext.checkpoint import KEY, SETTINGS, build, check_fits, read_checkpoint, settings_buffer, settings_in
 from timm_ext.model import VisionModel
 from timm_ext.models import prepared_for, stored_size
+from timm_ext.trained.conversion import ELASTIC
 from timm_ext.trained.reading import PREPARED
-from timm_ext.trained.taking import ELASTIC
 
 _CHANGED = ("drop_rate", "attn_drop_rate", "act_drop_rate", "drop_path_rate", "architecture_seed", "architecture_draw",
             "dynamic_img_size", "linear_form")  # fmt: skip
-"""Arguments that a training may give anew: they change no weight."""
-_CONFIGURATION = ("pretrained_cfg", "pretrained_cfg_overlay", "cache_dir")
-"""What timm hands to every model."""
+"""Arguments that may differ from the file's: they change no weight."""
 
 
-def with_arguments(settings: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    """The settings of a checkpoint with other arguments of :class:`timm_ext.VisionModel`.
-
-    Raises:
-        ConfigError: one that the network itself depends on.
-    """
+def _with_arguments(settings: dict[str, Any], **changes: Any) -> dict[str, Any]:
     for name, value in changes.items():
         if name not in _CHANGED:
             raise ConfigError(f"{name}={value!r} of a network from a file, which says it itself; leave it out")
@@ -41,23 +34,21 @@ def with_arguments(settings: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 @register_model
 def elastic_vit(pretrained: bool = False, **kwargs: Any) -> VisionModel:
-    """The supernet or subnet of a file (``elastic=FILE``) of ``nas-ext elastic``, ``extract`` or a training, with its
-    weights. Other ``num_classes`` get a new classifier; another ``img_size`` interpolated positions.
+    """Build the network of a file (``elastic=FILE``) of ``nas-ext elastic``, ``extract`` or a training.
 
-    Its state dict also has its settings, so that what timm's trainer saves is read without the file, and is refused by
-    a network of another file.
+    Another ``num_classes`` gives a new classifier, another ``img_size`` interpolated positions. The state dict contains
+    the settings, so that checkpoints of timm's trainer need no file.
 
     Raises:
-        ConfigError: no file is named, or arguments that it says itself. DataError: it is not there.
+        ConfigError: no file, or arguments that the file decides. DataError: no such file.
     """
-    known = {
-        name: kwargs.pop(name, None) for name in (*_CONFIGURATION, "elastic", "num_classes", "img_size", "in_chans")
-    }
-    if not known["elastic"]:
+    timms = ("pretrained_cfg", "pretrained_cfg_overlay", "cache_dir", "elastic", "num_classes", "img_size", "in_chans")
+    given = {name: kwargs.pop(name, None) for name in timms}
+    if not given["elastic"]:
         raise ConfigError(
             f"model {ELASTIC} without a file; give elastic=FILE (in timm's trainer --model-kwargs elastic=FILE)"
         )
-    path = Path(known["elastic"])
+    path = Path(given["elastic"])
     if not path.is_file():
         raise DataError(
             f"no file {path} for elastic={path} (in {Path.cwd()}); give --model-kwargs elastic=FILE, one of 'nas-ext"
@@ -65,37 +56,33 @@ def elastic_vit(pretrained: bool = False, **kwargs: Any) -> VisionModel:
         )
     state = read_checkpoint(path)
     channels = state[KEY]["arguments"].get("in_chans", 3)
-    if known["in_chans"] not in (None, channels):
-        raise ConfigError(f"in_chans={known['in_chans']}, but {path} reads images of {channels} channels")
-    model = build({**state, KEY: with_arguments(state[KEY], **kwargs)}, path, ema=True)
-    if known["num_classes"] not in (None, model.num_classes):
-        model.reset_classifier(known["num_classes"])
-    if known["img_size"] is not None:
-        model.set_input_size(known["img_size"])
-    configure(model, str(state.get("arch") or ELASTIC), known["pretrained_cfg_overlay"])
-    _keep_settings(model)
+    if given["in_chans"] not in (None, channels):
+        raise ConfigError(f"in_chans={given['in_chans']}, but {path} reads images of {channels} channels")
+    model = build({**state, KEY: _with_arguments(state[KEY], **kwargs)}, path, ema=True)
+    if given["num_classes"] not in (None, model.num_classes):
+        model.reset_classifier(given["num_classes"])
+    if given["img_size"] is not None:
+        model.set_input_size(given["img_size"])
+    configure(model, str(state.get("arch") or ELASTIC), given["pretrained_cfg_overlay"])
+    prepared = {key: model.pretrained_cfg[key] for key in PREPARED if key in model.pretrained_cfg}
+    settings = model.settings()
+    settings["arguments"]["prepared"] = prepared
+    model.register_buffer(SETTINGS, settings_buffer(settings))
+    model.register_load_state_dict_pre_hook(_check_settings)
     return model
 
 
-def _keep_settings(model: VisionModel) -> None:
-    """Let the state dict have the settings of the model as it is."""
-    own, known = model.settings(), model.pretrained_cfg
-    prepared = {key: known[key] for key in PREPARED if key in known}
-    settings = {**own, "arguments": {**own["arguments"], "prepared": prepared}}
-    model.register_buffer(SETTINGS, settings_buffer(settings))
-    model.register_load_state_dict_pre_hook(_check_settings)
-
-
 def _check_settings(model: VisionModel, state: dict[str, Any], prefix: str, *_: Any) -> None:
-    """Raise where weights are of a network of another file, whose shapes may be the same.
-
-    Raises:
-        CheckpointError: its space, order of layers or preparation of images is another.
-    """
+    """Raise where weights are of a network of another file, which may have the same shapes."""
     own: Tensor = model.get_buffer(SETTINGS)
-    if (told := state.get(prefix + SETTINGS)) is not None:
-        one, other = (_of_network(settings_in(buffer, "the checkpoint")) for buffer in (own, told))
-        if different := sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name)):
+    if (stored := state.get(prefix + SETTINGS)) is not None:
+        networks = []
+        for settings in (settings_in(own, "the checkpoint"), settings_in(stored, "the checkpoint")):
+            arguments = settings.get("arguments", {})
+            fixed = {name: value for name, value in arguments.items() if name not in _CHANGED}
+            networks.append({"space": settings.get("space"), **fixed})
+        names = sorted({*networks[0], *networks[1]})
+        if different := [name for name in names if networks[0].get(name) != networks[1].get(name)]:
             raise CheckpointError(
                 f"the checkpoint is of a network of another file: {', '.join(different)} differ from those of"
                 " elastic=FILE; give the file that its training began with"
@@ -103,27 +90,22 @@ def _check_settings(model: VisionModel, state: dict[str, Any], prefix: str, *_: 
     state[prefix + SETTINGS] = own
 
 
-def _of_network(settings: dict[str, Any]) -> dict[str, Any]:
-    arguments = {name: value for name, value in settings.get("arguments", {}).items() if name not in _CHANGED}
-    return {"space": settings.get("space"), **arguments}
-
-
 def configure(model: VisionModel, name: str, overlay: Mapping[str, Any] | None = None) -> None:
-    """Let timm find how images are prepared for the model of a file; ``name`` is what the file calls it."""
+    """Set timm's configuration of a file's model; ``name`` is the architecture in the file."""
     own = {**prepared_for(model, name), "architecture": name, "num_classes": model.num_classes}
     own |= {"input_size": (model.in_chans, *stored_size(model)), **(overlay or {})}
     model.pretrained_cfg = model.default_cfg = own
 
 
 def network_of_file(path: Path, classes: int, **changes: Any) -> VisionModel:
-    """The network of a checkpoint, whose weights are not loaded.
+    """Build the network of a checkpoint without its weights.
 
     Raises:
-        ConfigError: it is for another number of classes.
+        ConfigError: it has another number of classes.
     """
     state = read_checkpoint(path)
     check_fits(state, path)
-    model = VisionModel.from_settings(with_arguments(state[KEY], **changes))
+    model = VisionModel.from_settings(_with_arguments(state[KEY], **changes))
     if model.num_classes != classes:
         raise ConfigError(f"{path} is a network for {model.num_classes} classes, the images have {classes}")
     configure(model, str(state.get("arch") or ELASTIC))

@@ -1,4 +1,4 @@
-"""``nas-ext latency dataset --from-timm``: timm's smallest networks, and what cannot be taken."""
+"""Latency of timm's networks: families, predictions, and ``nas-ext latency dataset --from-timm``."""
 
 from __future__ import annotations
 
@@ -7,10 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import timm
+import torch
 
 from nas_core.cli import main
+from nas_core.latency.by_graph import CountsModel
 from nas_core.latency.by_graph.dataset import read_dataset
+from nas_core.latency.by_graph.families import Family, network_families
+from nas_core.latency.by_graph.predict import predict_module_latency
+from tests.latency.by_graph.families.contract import check_family
 from tests.latency.by_graph.published.tiny import table
+from tests.latency.by_graph.toy import toy_networks
+from timm_ext.families import FAMILIES
 
 pytestmark = pytest.mark.onnx
 ROWS = (
@@ -65,23 +73,30 @@ def test_other_sizes_and_batches(csv: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_wrong_inputs_are_one_line(csv: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = csv.with_name("set")
+    out, given = csv.with_name("set"), ["--from-timm", csv]
     for arguments, message in [
-        (["--from-timm", csv], "needs --out FOLDER"),
-        (["--out", out, "--from-timm", csv], "has measurements of i7, gpu; give one with --device"),
-        (["--out", out, "--from-timm", csv, "--device", "i8"], "Did you mean 'i7'?"),
-        (["--out", out, "--from-timm", csv.with_name("no.csv")], "file not found"),
-        (
-            ["--out", out, "--from-timm", csv, "--device", "i7", "--set", "visits=2"],
-            "unknown setting of published networks 'visits'",
-        ),
-        (["--out", out, "--from-timm", csv, "--device", "i7", "--again", 2], "leave out --from-timm"),
-        (["--out", out, "--from-timm", csv, "--device", "i7", "--networks", 9], "9 networks were asked for"),
-        (["--out", out, "--from-timm", csv, "--device", "i7", "--set", "most_seconds=0"], "most_seconds"),
-        (["--out", out, "--from-timm", csv, "--device", "i7", "--graphs", out], "file not found"),
-        (["--out", out, "--set", "max_nodes=9"], "unknown setting of a data set 'max_nodes'"),
+        (given, "needs --out FOLDER"),
+        (["--out", out, *given], "has measurements of i7, gpu; give one with --device"),
+        (["--out", out, *given, "--device", "i8"], "Did you mean 'i7'?"),
+        (["--out", out, *given, "--device", "i7", "--set", "visits=2"], "'visits'"),
+        (["--out", out, *given, "--device", "i7", "--networks", 9], "9 networks were asked for"),
     ]:
         code, said, err = run(capsys, "dataset", *arguments)
         assert code == 2 and said == "", arguments
         assert message in err and err.count("\n") == 1, (arguments, err)
     assert not out.exists()
+
+
+@pytest.mark.parametrize("member", FAMILIES, ids=lambda member: member.name)
+def test_families(member: Family) -> None:
+    check_family(member, samples=2)
+    assert network_families()[member.name] is member
+
+
+@pytest.mark.parametrize("name", ["resnet18", "vit_tiny_patch16_224"])
+def test_models_of_timm_are_predicted(name: str) -> None:
+    model, network = CountsModel().fit(toy_networks()), timm.create_model(name)
+    predicted = predict_module_latency(network, torch.zeros(1, 3, 224, 224), model)
+    assert not predicted.unknown and predicted.latency_ms > 0 and network.training
+    params = sum(p.numel() for p in network.parameters()) / 1e6
+    assert predicted.params_m == pytest.approx(params, rel=0.05)

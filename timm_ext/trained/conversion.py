@@ -1,4 +1,4 @@
-"""timm's vision transformers as supernets whose largest network is the trained one."""
+"""Conversion of timm's vision transformers to supernets whose largest network is the trained one."""
 
 from __future__ import annotations
 
@@ -29,20 +29,18 @@ from timm_ext.checkpoint import save_checkpoint
 from timm_ext.data import ImageSet, open_splits
 from timm_ext.model import VisionModel
 from timm_ext.trained.reading import Source, read_source, source_of
-from timm_ext.trained.weights import architecture_of, arguments_of, state_of
+from timm_ext.trained.vit import architecture_of, arguments_of, state_of
 
 ELASTIC = "elastic_vit"
-"""The name under which timm builds supernets that were made of a trained model."""
+"""timm's name of converted models."""
 BATCH = 64
-"""Images of a batch of calibration data."""
+"""Batch size of calibration."""
 
 
 def space_around(trained: Architecture, attention: Sequence[str] = ()) -> SearchSpace:
-    """The space of :mod:`nas_core.supernet.elastic.spaces` around a uniform network: its width from all channels to
-    5/8, heads of each layer to a half, hidden units of each to a quarter, and layers to a half.
+    """Return the space of :mod:`nas_core.supernet.elastic.spaces` around a uniform network.
 
-    Args:
-        attention: kinds that each layer may use in place of softmax.
+    Widths go down to 5/8, heads and layers to a half, hidden units to a quarter; ``attention`` are further kinds.
     """
     return image_space(
         f"around-{trained.key}",
@@ -58,48 +56,27 @@ def space_around(trained: Architecture, attention: Sequence[str] = ()) -> Search
     )
 
 
-def _space_of(given: str | Path | SearchSpace, trained: Architecture, attention: Sequence[str]) -> SearchSpace:
-    """The space of a take-over.
-
-    Raises:
-        SpaceError: its largest network is not the trained one. ConfigError: kinds of attention beside a space's own.
-    """
-    if isinstance(given, str) and is_made(given):
-        return made(given, lambda: space_around(trained, attention))
-    space = given if isinstance(given, SearchSpace) else get_space(str(given))
+def _resolve_space(space: str | Path | SearchSpace, trained: Architecture, attention: Sequence[str]) -> SearchSpace:
+    if isinstance(space, str) and is_made(space):
+        return made(space, lambda: space_around(trained, attention))
+    space = space if isinstance(space, SearchSpace) else get_space(str(space))
     if set(attention) - {"softmax"}:
-        raise ConfigError("kinds of attention beside a space of your own; name them in the space")
+        raise ConfigError(f"kinds of attention {', '.join(attention)} with a space of your own; name them in the space")
     largest = space.largest()
     for gene in sorted({*trained, *largest}):
         absent = "softmax" if gene == "attention" else None
-        ours, theirs = trained.get(gene, absent), largest.get(gene, absent)
-        if _each(theirs) != _each(ours):
+        values = [architecture.get(gene, absent) for architecture in (largest, trained)]
+        shared = [value[0] if isinstance(value, tuple) and len(set(value)) == 1 else value for value in values]
+        if shared[0] != shared[1]:
             raise SpaceError(
-                f"the largest network of space {space.name!r} has {gene} {theirs}, the trained one {ours}; a space of a"
-                " take-over must contain the trained network as its largest"
+                f"the largest network of space {space.name!r} has {gene} {values[0]}, the trained one {values[1]}; a"
+                " space of a conversion must contain the trained network as its largest"
             )
     return space
 
 
-def _each(gene: Any) -> Any:
-    """A gene's value; one that all layers share, once."""
-    return gene[0] if isinstance(gene, tuple) and len(set(gene)) == 1 else gene
-
-
 class TrainedViT:
-    """A vision transformer of timm as :class:`nas_core.supernet.elastic.take_over.Trained`.
-
-    Args:
-        source: the trained model.
-        space: a search space whose largest network is the model's, its name or file, ``auto``, or ``attention`` for the
-            kinds of attention of that alone.
-        attention: with ``auto``, kinds that each layer may use in place of softmax.
-        data: images for calibration, as ``timm_ext.train --data`` takes them; default: what the checkpoint was
-            trained on, if it says so.
-
-    Raises:
-        SpaceError: the space does not contain the trained network as its largest.
-    """
+    """A vision transformer as :class:`nas_core.supernet.elastic.take_over.Trained`; see :func:`elastic`."""
 
     form = IMAGE_ELASTIC
 
@@ -113,14 +90,14 @@ class TrainedViT:
     ) -> None:
         self.source, self.data, self.device = source, data or source.data, usable_device(device)
         model: Any = source.model.to(self.device).eval()
-        self.space = _space_of(space, architecture_of(model), attention)
+        self.space = _resolve_space(space, architecture_of(model), attention)
         self.arguments = {**arguments_of(model), "prepared": dict(source.prepared)}
         self.supernet = VisionModel(self.space, **self.arguments).to(self.device).eval()
         self.net = self.supernet.net
         self.net.load_state_dict(state_of(model, self.space))
 
     def difference(self, net: nn.Module) -> float:
-        """Between logits, or pooled features, of two random images."""
+        """Return the relative difference between logits, or pooled features, of two random images."""
         config = self.net.config
         height, width = config.image_size or (0, 0)
         images = torch.randn(2, config.channels, height, width, generator=torch.Generator().manual_seed(0))
@@ -128,15 +105,15 @@ class TrainedViT:
         net.eval()
         with torch.no_grad(), tf32(False):
             expected = self.source.model.float()(images)
-            got = net(net.select(self.space.largest()), images)  # type: ignore[operator]
+            output = net(net.select(self.space.largest()), images)  # type: ignore[operator]
         net.train(training)
-        return float((got - expected).abs().max() / expected.abs().max().clamp(min=1e-30))
+        return float((output - expected).abs().max() / expected.abs().max().clamp(min=1e-30))
 
     def calibration(self, count: int) -> list[tuple[Tensor, Tensor]]:
-        """Batches of 64 training images, drawn at random but always the same, prepared as for evaluation.
+        """Return batches of 64 training images from a fixed random draw, preprocessed as for evaluation.
 
         Raises:
-            DataError: no data, or of other classes. ConfigError: the model has no classifier.
+            DataError: no data, or other classes. ConfigError: the model has no classifier.
         """
         if not self.net.config.classes:
             raise ConfigError(f"{self.source.where} has no classifier, so no loss to calibrate by; take weight or none")
@@ -158,38 +135,23 @@ class TrainedViT:
             persistent_workers=False,
             **self.source.prepared,
         )
-        return [(one.to(self.device), labels.to(self.device)) for one, labels in loader]
+        return [(batch.to(self.device), labels.to(self.device)) for batch, labels in loader]
 
     def loss(self, net: Any, subnet: VisionSubnet, batch: tuple[Tensor, Tensor]) -> Tensor:
-        """Cross-entropy."""
+        """Return the cross-entropy."""
         images, labels = batch
         return F.cross_entropy(net(subnet, images), labels)
 
     def with_experts(self, mos: str) -> nn.Module:
-        """The network of the same space and order of layers, with experts."""
+        """Return a network of the same space and layer order, with experts."""
         order = self.net.config.layer_order
         self.supernet = VisionModel(self.space, **self.arguments, layer_order=order, mos=mos).to(self.device).eval()
         return self.supernet.net
 
     def save(self, path: Path, net: nn.Module) -> None:
-        """Write it as ``timm_ext.train`` writes supernets."""
-        assert net is self.supernet.net, "the network that was made last"
-        origin = {"arch": self.source.name}
-        save_checkpoint(path, self.supernet, arch=ELASTIC, epoch=0, trained=origin)
-
-
-def open_trained(
-    checkpoint: Path, *, data: str | None, space: str, attention: Sequence[str], calibrate: int, device: str
-) -> TrainedViT:
-    """A checkpoint of timm for ``nas-ext elastic``.
-
-    Raises:
-        NasExtError: it cannot be taken over, the space does not fit, or there is no data to calibrate on.
-    """
-    trained = TrainedViT(read_source(checkpoint), space, attention, data, device)
-    if calibrate:
-        trained.calibration(1)
-    return trained
+        """Write a checkpoint of the latest network, as ``timm_ext.train`` does."""
+        assert net is self.supernet.net
+        save_checkpoint(path, self.supernet, arch=ELASTIC, epoch=0, trained={"arch": self.source.name})
 
 
 def elastic(
@@ -207,28 +169,26 @@ def elastic(
     device: str = "cpu",
     **arguments: Any,
 ) -> VisionModel:
-    """A supernet whose largest network is a vision transformer of timm, in evaluation mode.
+    """Convert a vision transformer of timm to a supernet whose largest network is the trained one.
 
     Args:
         model: a name that timm builds, a model, or a file: a checkpoint of timm's trainer, or weights.
         pretrained: for a name, load the weights that timm publishes.
-        space: a search space whose largest network is the model's, its name or file; ``auto`` makes one around it, see
-            :func:`space_around`, ``auto:layers,ffn_dim`` one of these of its genes, ``attention`` of its kinds of
-            attention alone.
+        space: a search space, its name or file; ``auto`` for :func:`space_around`, ``auto:layers,ffn_dim`` for some of
+            its genes, ``attention`` for the kinds of attention alone.
         attention: with ``auto``, kinds that each layer may use in place of softmax, such as ``linear``.
-        importance_by: what heads, hidden units and channels are sorted by, so that smaller networks keep what matters:
-            ``activation``, ``weight``, ``gradient`` or ``none``.
-        data: images to calibrate on, as ``timm_ext.train --data`` takes them.
-        calibrate: batches of 64 images of it on which importance, and what each layer's absence costs, are measured,
-            and other kinds of attention fitted.
-        fit_steps: updates by which each other kind of attention is fitted; 0: it begins as a copy of softmax.
+        importance_by: criterion that sorts heads, hidden units and channels: ``activation``, ``weight``, ``gradient``
+            or ``none``.
+        data: images for calibration, as ``timm_ext.train --data`` takes them.
+        calibrate: number of calibration batches of 64 images.
+        fit_steps: updates of the fit of each other kind of attention; 0: a copy of softmax.
         mos: experts of the feed-forward layers: none, layer, neuron, ..
-        out: a file to write the supernet to, which must not exist.
-        arguments: for a name, what else timm builds it with (``num_classes``, ``img_size``, ..).
+        out: a new file for the supernet.
+        arguments: for a name, other arguments of timm (``num_classes``, ``img_size``, ..).
 
     Raises:
-        CheckpointError: the model has no elastic form; the message says why. SpaceError: the space does not contain it
-            as its largest network. NasExtError: other wrong input.
+        CheckpointError: the model has no elastic form. SpaceError: it is not the largest network of the space.
+        NasExtError: other wrong input.
     """
     check_settings(importance_by, calibrate, fit_steps if attention else 0)
     if isinstance(model, nn.Module):

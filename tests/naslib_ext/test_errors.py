@@ -1,0 +1,128 @@
+"""Bad input: each call raises its error, with a message of one line that names the value."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+from nas_core.errors import ConfigError, DataError, MissingHostError, UnknownChoiceError
+from nas_core.graph import GraphError
+from naslib_ext import AccuracyPredictor, NNFormerPredictor, benchmark, compat, graph_of, register
+from naslib_ext.evaluation import make_predictor
+from naslib_ext.spaces import make_space, nasbench201_table
+from tests.naslib_ext.fakes import TINY, WithOpIndices, sampled
+
+
+def predictor(**changes):
+    return NNFormerPredictor(**{"ss_type": "nasbench201", **TINY, **changes})
+
+
+def fit(targets, count=3, **changes):
+    return lambda _: predictor(**changes).fit(sampled("nasbench201", count), targets)
+
+
+def graph(space, description):
+    return lambda _: graph_of(description, space)
+
+
+def table(**arrays):
+    def read(folder):
+        np.savez(folder / "table.npz", **arrays)
+        return nasbench201_table(folder / "table.npz", "c_test")
+
+    return read
+
+
+def text(folder):
+    (folder / "text.npz").write_text("no table")
+    return nasbench201_table(folder / "text.npz")
+
+
+def scores(_):
+    trees = AccuracyPredictor("nasbench201", model="boosted-trees", trees=1)
+    trees.set_pre_computations(xtrain_zc_info={"zero_cost_scores": [{"nwot": 1.0}] * 2})
+    trees.fit(sampled("nasbench201", 3), [80.0, 81.0, 82.0])
+
+
+CASES = [
+    (lambda _: NNFormerPredictor(dimm=16), ConfigError, "dimm"),
+    (lambda _: NNFormerPredictor(recipe="papr"), UnknownChoiceError, "papr"),
+    (lambda _: NNFormerPredictor(units="promille"), ConfigError, "promille"),
+    (lambda _: NNFormerPredictor(seed=-1), ConfigError, "-1"),
+    (lambda _: NNFormerPredictor().set_hyperparams({"hidden": 3}), ConfigError, "hidden"),
+    (lambda _: NNFormerPredictor().set_ss_type("nasbench2O1"), UnknownChoiceError, "nasbench2O1"),
+    (lambda _: AccuracyPredictor(model="boosted-trees", epochs=3), ConfigError, "epochs"),
+    (lambda _: predictor().query(sampled("nasbench201", 1)), ConfigError, "fit"),
+    (fit([1.0, 2.0]), DataError, "(2,)"),
+    (fit([80.0, float("nan"), 81.0]), DataError, "nan"),
+    (fit([80.0], 1), DataError, "1"),
+    (fit([1.0, 2.0, 3.0], ss_type=None), ConfigError, "ss_type"),
+    (scores, DataError, "2 architectures for 3"),
+    (graph("nasbench20l", [0] * 6), UnknownChoiceError, "nasbench20l"),
+    (graph("nlp", [0] * 6), ConfigError, "nlp"),
+    (graph("nasbench201", [0, 1, 2]), GraphError, "(0, 1, 2)"),
+    (graph("nasbench201", [0, 1, 2, 3, 4, 5]), UnknownChoiceError, "5"),
+    (graph("nasbench201", object()), GraphError, "object"),
+    (graph("nasbench201", WithOpIndices(None)), GraphError, "nasbench201"),
+    (graph("nasbench101", {"matrix": [[0]]}), GraphError, "matrix"),
+    (graph("nasbench101", (0, 1, 2)), GraphError, "(0, 1, 2)"),
+    (graph("nasbench101", (0, 1, 0, 0, 0, 7)), UnknownChoiceError, "7"),
+    (graph("nasbench301", [[0, 1]]), GraphError, "(2, 8, 2)"),
+    (graph("transbench101_macro", [1, 2]), GraphError, "4 to 6"),
+    (lambda folder: nasbench201_table(folder / "nothing.npz"), DataError, "nothing.npz"),
+    (text, DataError, "text.npz"),
+    (table(latency=np.zeros(4)), DataError, "(0,)"),
+    (table(ops=np.zeros((4, 6), int), c_val_200=np.zeros(4)), UnknownChoiceError, "c_test"),
+    (lambda _: make_space("transbench101_micro"), UnknownChoiceError, "transbench101_micro"),
+    (lambda _: make_predictor("gnc", "nasbench201"), UnknownChoiceError, "gnc"),
+    (compat.use, DataError, "NASLib"),
+    (lambda _: register("semi_nnformer"), ConfigError, "semi_nnformer"),
+    (lambda _: register("gcn"), ConfigError, "gcn"),
+    (lambda _: register(epoch=3), ConfigError, "epoch"),
+    (lambda _: register(model="boosted-tree"), UnknownChoiceError, "boosted-tree"),
+    (lambda _: register(), MissingHostError, "NASLib"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "value"), CASES, ids=range(len(CASES)))
+def test_bad_input_is_one_line_that_names_it(call, error, value, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "naslib", None)
+    with pytest.raises(error) as caught:
+        call(tmp_path)
+    assert "\n" not in str(caught.value) and value in str(caught.value), str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "value"),
+    [
+        ("--naslib nowhere", "nowhere"),
+        ("--set epochs", "epochs"),
+        ("--predictors nnformer --set dim=3.5", "3.5"),
+        ("--predictors nnformer --set units=parts", "parts"),
+        ("--predictors nnformer --space nasbench101 --data t.npz", "nasbench101"),
+        ("--predictors nnformer --data nowhere.npz", "nowhere.npz"),
+        ("--predictors nnformer xgb", "NASLib"),
+    ],
+)
+def test_the_command_reports_them(arguments, value, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "naslib", None)
+    monkeypatch.delenv("NASLIB_PATH", raising=False)
+    assert benchmark.main(arguments.split()) == 2
+    out, err = capsys.readouterr()
+    assert not out and err.count("\n") == 1 and value in err
+
+
+def test_registrations_that_differ(source_tree):
+    register("nnformer", epochs=7)
+    register("sure", model="boosted-trees", trees=1, spread=True)
+    (module,) = compat.load("naslib.predictors.ensemble")
+    for call, value in (
+        (lambda: register("nnformer", epochs=8), "epochs=7"),
+        (lambda: register("sure", model="boosted-trees", trees=1), "spread=True"),
+        (lambda: register("unsure", recipe="paper", spread=True), "spread"),
+        (module.Ensemble(num_ensemble=1, predictor_type="sure").get_ensemble, "num_ensemble is 1"),
+    ):
+        with pytest.raises(ConfigError, match=value):
+            call()

@@ -1,0 +1,107 @@
+"""Bad input: each call raises its error, with a message of one line that names the value."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pytest
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+from nas_core.errors import ArchitectureError, ConfigError, DataError, SpaceError, UnknownChoiceError
+from optuna_ext import (
+    HATEvolutionSampler,
+    MultiObjectiveSampler,
+    RankNASSampler,
+    SearchSampler,
+    architecture_of,
+    as_objective,
+    space_of,
+    suggest_architecture,
+)
+from optuna_ext.history import CLAIM, OPENED, History
+from optuna_ext.storage import SETTINGS, open_storage, open_study, patiently, reading
+from optuna_ext.worker import SharedEvaluations
+from tests.optuna_ext.study import NAME, SMALL, SPACE, quality, supernet
+
+
+def shared(folder: Path, metrics: Any = ("loss",), **settings: Any) -> SharedEvaluations:
+    return SharedEvaluations(str(folder / "study.log"), NAME, SPACE, lambda one: {}, metrics, settings)
+
+
+def second(**arguments: Any) -> Any:
+    """Another worker, after a first one."""
+    return lambda folder: (shared(folder), shared(folder, **arguments))
+
+
+def thesis(folder: Path) -> Any:
+    (folder / "study.log").write_text("the last line has no break")
+    return shared(folder)
+
+
+def of_text(folder: Path) -> Any:
+    """A study whose settings are those of no search."""
+    arguments = (f"sqlite:///{folder}/search.db", "study", ["loss"], {"seed": 1})
+    open_study(*arguments).set_user_attr(SETTINGS, "text")
+    return patiently(reading(open_study), *arguments)
+
+
+def trial(attributes: dict[str, Any]) -> Any:
+    """A study with a trial that no search has written."""
+
+    def read(_: Path) -> Any:
+        study = optuna.create_study()
+        running = optuna.trial.TrialState.RUNNING
+        study.add_trial(optuna.create_trial(state=running, system_attrs=attributes))
+        return reading(lambda: History(SPACE).read(study.get_trials(), ["loss"], [1]))()
+
+    return read
+
+
+def optimized(sampler: Any) -> Any:
+    def optimize(_: Path) -> None:
+        study = optuna.create_study(sampler=sampler)
+        study.optimize(lambda trial: quality(suggest_architecture(trial, SPACE)), n_trials=1)
+
+    return optimize
+
+
+def space(**distributions: Any) -> Any:
+    return lambda _: space_of(distributions)
+
+
+DEEP = {"layers": 9, "attention": "linear", **{f"width.{layer}": 8 for layer in range(9)}}
+CASES: list[tuple[Any, type[Exception], str]] = [
+    (lambda _: architecture_of({"layers": 2, "width.0": 8}, SPACE), ArchitectureError, "width.1"),
+    (lambda _: architecture_of(DEEP, SPACE), ArchitectureError, "9"),
+    (space(x=FloatDistribution(0, 1)), SpaceError, "FloatDistribution"),
+    (space(x=IntDistribution(0, 20_000)), SpaceError, "20001"),
+    (space(x=CategoricalDistribution([None, "a"])), SpaceError, "None"),
+    (space(), SpaceError, "distributions"),
+    (lambda _: as_objective(supernet(), "loss"), ConfigError, "'loss'"),
+    (lambda _: HATEvolutionSampler(SPACE, populaton=8), UnknownChoiceError, "populaton"),
+    (lambda _: SearchSampler(SPACE, strategy="evoluton"), UnknownChoiceError, "evoluton"),
+    (lambda _: RankNASSampler(SPACE, seed=-1), ConfigError, "-1"),
+    (lambda _: RankNASSampler("hat_small"), ConfigError, "'hat_small'"),  # type: ignore[arg-type]
+    (optimized(HATEvolutionSampler(SPACE, metrics=["loss", "size"], **SMALL)), ValueError, "loss, size"),
+    (optimized(MultiObjectiveSampler(SPACE, population=4)), ValueError, "directions"),
+    (second(data="other"), ConfigError, "'other'"),
+    (second(metrics=("loss", "further")), ConfigError, "loss, further"),
+    (lambda _: open_storage("nosuch://u:secret@host/x"), ConfigError, "nosuch://u:***@host/x"),
+    (lambda _: open_storage("mssql+pyodbc://user:secret@host/name"), ConfigError, "'pyodbc'"),
+    (lambda folder: open_storage(str(folder / "no" / "study.log")), ConfigError, "study.log"),
+    (thesis, DataError, "study.log"),
+    (of_text, ConfigError, "storage"),
+    (trial({OPENED: "text"}), ConfigError, "storage"),
+    (trial({OPENED: {"1": 2}}), ConfigError, "storage"),
+    (trial({CLAIM: [10**9] * 3}), ConfigError, "storage"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "value"), CASES, ids=range(len(CASES)))
+def test_bad_input_is_one_line_that_names_it(call: Any, error: type[Exception], value: str, tmp_path: Path) -> None:
+    with pytest.raises(error) as caught:
+        call(tmp_path)
+    message = str(caught.value)
+    assert "\n" not in message and value in message and "secret" not in message, message

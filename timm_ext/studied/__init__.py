@@ -1,1 +1,0 @@
-"""What studies of image supernets ask for: the loss of training with its gradient, and standalone training."""

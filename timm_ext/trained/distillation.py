@@ -1,0 +1,318 @@
+"""Distillation in ``timm_ext.train``: the teacher, the loss of each subnet, and soft targets on disk.
+
+The teacher is a frozen network, or the largest subnet of the sandwich rule, which learns from the labels alone.
+
+Shapes: B batch, N tokens, C channels, K classes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from timm.data import resolve_model_data_config
+from torch import Tensor, nn
+
+from nas_core.errors import ConfigError, DataError, NasExtError
+from nas_core.layers.depth import kept_layers
+from nas_core.precision import computing_in
+from nas_core.space import Architecture
+from nas_core.supernet.teacher import (
+    CacheSettings,
+    Taps,
+    TeacherCache,
+    TopK,
+    distillation_loss,
+    hidden_loss,
+    top_k,
+    top_k_distillation_loss,
+    weights_digest,
+)
+from nas_core.supernet.teacher.cache_files import digest_of
+from timm_ext.checkpoint import KEY, load_model, read_file
+from timm_ext.data import ImageSet
+from timm_ext.model import VisionModel
+from timm_ext.models import prepared_for
+from timm_ext.options import LARGEST, TrainConfig
+from timm_ext.trained.reading import read_source
+from timm_ext.workers import Workers
+
+_DRAWN_BY = ("seed", "batch_size", "scale", "aa", "color_jitter", "reprob", "mixup", "cutmix", "workers",
+             "no_prefetcher")  # fmt: skip
+"""Settings that decide the images of an epoch. Where augmentation and dropout draw from one stream (no processes that
+read images), others do too; :func:`_checks_of` finds those differences."""
+_NEAR = 1e-3
+"""Largest difference between checks of one image on two machines; checks of different images differ by about 1."""
+
+
+class Activations(NamedTuple):
+    """Tensors (B, N, C) of each layer that ran, first to last."""
+
+    hidden: tuple[Tensor, ...]
+    """Inputs of the feed-forward part: the normalised tokens after attention."""
+    attention: tuple[Tensor, ...]
+    """Outputs of attention."""
+
+
+@contextmanager
+def capture(model: VisionModel, architecture: Architecture) -> Iterator[Callable[[], Activations]]:
+    """Run one architecture inside the block; after a pass, the yielded function returns the layers' activations."""
+    subnet = model.select(architecture)
+    hidden = {f"hidden.{index}": layer.ffn.fc1.weight for index, layer in enumerate(subnet.layers)}
+    attention = {f"attention.{index}": layer.self_attn.out_proj.weight for index, layer in enumerate(subnet.layers)}
+    with (
+        model.running(architecture, subnet),
+        Taps(hidden, inputs=True, outputs=False) as read,
+        Taps(attention, inputs=False, outputs=True) as written,
+    ):
+        yield lambda: Activations(
+            tuple(read.inputs[name][-1] for name in hidden), tuple(written.outputs[name][-1] for name in attention)
+        )
+
+
+def layer_pairs(
+    student: VisionModel, subnet: Architecture, teacher: VisionModel, teacher_subnet: Architecture
+) -> list[tuple[int, int]]:
+    """Return for each running layer of the student the position of the teacher's layer it is compared with.
+
+    That is the same layer in supernets of equal depth. The layers of an extracted subnet are distributed over the
+    teacher's, last to last.
+    """
+    layers, teacher_layers = (
+        kept_layers(range(len(model.net.layers)), architecture.number("layers"), model.net.config.layer_order)
+        for model, architecture in ((student, subnet), (teacher, teacher_subnet))
+    )
+    if len(student.net.layers) == len(teacher.net.layers):
+        return [(index, teacher_layers.index(layer)) for index, layer in enumerate(layers) if layer in teacher_layers]
+    count = len(layers)
+    return [(index, round((index + 1) * len(teacher_layers) / count) - 1) for index in range(count)]
+
+
+class Teacher:
+    """A frozen network: of a checkpoint of timm_ext (the largest subnet) or of timm's trainer.
+
+    Raises:
+        DataError, CheckpointError: no such file, or a damaged one. ConfigError: it does not fit the student.
+    """
+
+    def __init__(self, path: Path, student: VisionModel, device: torch.device, precision: str) -> None:
+        self.path, self.device, self.precision = path, device, precision
+        model, prepared = _open_network(path)
+        self.model = model.to(device).eval().requires_grad_(False)
+        data = resolve_model_data_config(student)
+        (mean, std), (own_mean, own_std) = (
+            [torch.tensor(config[name]).view(-1, 1, 1).to(device) for name in ("mean", "std")]
+            for config in (data, prepared)
+        )
+        self.scale, self.shift = std / own_std, (mean - own_mean) / own_std
+        try:
+            logits = self.logits(torch.zeros(1, *data["input_size"], device=device))
+        except (AssertionError, RuntimeError, NasExtError) as error:
+            reason = " ".join(str(error).split())[:160]
+            raise ConfigError(f"teacher {path} does not read images of {data['input_size']} ({reason})") from None
+        if logits.shape != (1, student.num_classes):
+            classes = f"{logits.shape[1]} classes" if logits.ndim == 2 else "no classifier"
+            raise ConfigError(
+                f"teacher {path} has {classes}, the student {student.num_classes} classes; give one of the same"
+            )
+
+    def logits(self, images: Tensor) -> Tensor:
+        """Map images (B, channels, height, width) with the student's normalisation to logits (B, K)."""
+        with torch.no_grad(), computing_in(self.precision, self.device):
+            logits: Tensor = self.model(images * self.scale + self.shift)
+        return logits
+
+    def output(self, images: Tensor, with_activations: bool = False) -> tuple[Tensor, Activations | None]:
+        """Return the logits, and the activations of a network of timm_ext."""
+        if not with_activations:
+            return self.logits(images), None
+        with capture(self.model, self.model.architecture) as activations:
+            logits = self.logits(images)
+        return logits, activations()
+
+
+def _open_network(path: Path) -> tuple[nn.Module, Mapping[str, Any]]:
+    if not path.is_file():
+        raise DataError(f"no file {path}; give a trained network as --teacher")
+    content, metadata = read_file(path)
+    if KEY in content or KEY in metadata or "net.patch_embed.weight" in content.get("state_dict", {}):
+        model = load_model(path)
+        return model, prepared_for(model, str(content.get("arch")))
+    source = read_source(path, elastic=False)
+    return source.model, source.prepared
+
+
+@dataclass
+class TeacherBatch:
+    """Outputs of the teacher for a batch."""
+
+    logits: Tensor | TopK | None = None
+    """(B, K), or cached probabilities; None until the largest subnet has run."""
+    activations: Activations | None = None
+
+
+class Distillation:
+    """A teacher and the weights of its losses.
+
+    Args:
+        passes: passes per epoch on each worker.
+
+    Raises:
+        NasExtError: the teacher cannot be used, or the cache has other settings.
+    """
+
+    def __init__(
+        self, config: TrainConfig, model: VisionModel, images: ImageSet, passes: int, workers: Workers
+    ) -> None:
+        self.config, self.model, self.workers, self.passes = config, model, workers, passes
+        self.compares = bool(config.distill_hidden or config.distill_attention)
+        self.teacher: Teacher | None = None
+        if config.teacher != LARGEST:
+            self.teacher = Teacher(Path(config.teacher), model, workers.device, config.precision)
+            if self.compares and not isinstance(self.teacher.model, VisionModel):
+                raise ConfigError(
+                    f"teacher {config.teacher} with --distill-hidden or --distill-attention: its channels are in"
+                    " another order than a supernet's; give the supernet that 'nas-ext elastic' has made of it"
+                )
+        elif not model.is_supernet:
+            raise ConfigError("--teacher largest of a network that is no supernet; give a trained network's file")
+        self._cache: tuple[int, TeacherCache] | None = None
+        self._differs: list[Tensor] = []
+        self._settings: CacheSettings | None = None
+        if config.teacher_cache and self.teacher is not None:
+            classes = model.num_classes
+            self._settings = CacheSettings(
+                teacher=weights_digest(self.teacher.model.state_dict()),
+                data=_digest(config, model, images, workers),
+                words=classes,
+                kept=config.teacher_top_k or classes,
+                temperature=config.distill_temperature,
+                numbers="fp32",
+                checked=True,
+            )
+
+    def batch(self, images: Tensor, epoch: int, index: int) -> TeacherBatch:
+        """Return the teacher's outputs for a pass; empty if the largest subnet is the teacher.
+
+        Raises:
+            DataError: the cache is of other images; on CUDA this is found with a delay.
+        """
+        if self.teacher is None:
+            return TeacherBatch()
+        if self._settings is None:
+            return TeacherBatch(*self.teacher.output(images, self.compares))
+        cache, sample = self._cache_of(epoch), [index * self.workers.count + self.workers.rank]
+        checks = _checks_of(images)
+        if (cached := cache.get(sample, images.device)) is None:
+            logits, _ = self.teacher.output(images)
+            cache.put(sample, top_k(logits, self._settings.kept, self.config.distill_temperature), checks)
+            return TeacherBatch(cache.get(sample, images.device))
+        expected = cache.checks(sample).to(images.device, non_blocking=True)
+        self._differs.append(((checks - expected).abs() > _NEAR).any())
+        if images.device.type == "cpu" or not (index + 1) % self.config.log_interval:
+            self._check_images()
+        return TeacherBatch(cached)
+
+    def _check_images(self) -> None:
+        differs, self._differs = self._differs, []
+        if differs and bool(torch.stack(differs).any()):
+            raise DataError(
+                f"the teacher's probabilities in --teacher-cache {self.config.teacher_cache} are of other images than"
+                " this run has drawn: another setting of the student, as dropout, moves the augmentation where no"
+                " process reads images (--workers 0); give a new folder as --teacher-cache, or the settings it was"
+                " made with"
+            )
+
+    def _cache_of(self, epoch: int) -> TeacherCache:
+        if self._cache is None or self._cache[0] != epoch:
+            self.close()
+            assert self._settings is not None
+            folder = Path(self.config.teacher_cache) / f"epoch-{epoch + 1:04}"
+            lengths = np.full(self.passes * self.workers.count, self.config.batch_size)
+            self._cache = epoch, TeacherCache(folder, self._settings, lengths)
+        return self._cache[1]
+
+    def close(self) -> None:
+        """Write the cache to disk.
+
+        Raises:
+            DataError: it holds outputs for other images.
+        """
+        if self._cache is not None:
+            self._cache[1].close()
+            self._cache = None
+        self._check_images()
+
+    def check(self, epoch: int) -> None:
+        """Open the cache of an epoch, so that one with other settings fails before the first update."""
+        if self._settings is not None:
+            self._cache_of(epoch)
+
+    def order(self, architectures: Sequence[Architecture]) -> list[Architecture]:
+        """Return the architectures of an update, with a teaching largest subnet first."""
+        return sorted(architectures, key=lambda architecture: not self._teaches(architecture))
+
+    def loss(
+        self, architecture: Architecture, forward: Callable[[], Mapping[str, Tensor]], batch: TeacherBatch
+    ) -> Tensor:
+        """Compute the loss of one architecture: labels by 1 - w, the teacher's probabilities by w, plus differences of
+        activations by their own weights.
+
+        Args:
+            forward: runs the network; returns ``loss`` (of the labels) and ``output`` (logits).
+        """
+        activations = None
+        if self.compares:
+            with capture(self.model, architecture) as captured:
+                output = forward()
+            activations = captured()
+        else:
+            output = forward()
+        if self._teaches(architecture):
+            batch.logits = output["output"].detach()
+            if activations is not None:
+                batch.activations = Activations(
+                    *(tuple(tensor.detach() for tensor in tensors) for tensors in activations)
+                )
+            return output["loss"]
+        weight, distilled = self.config.distill_weight, distillation_loss
+        if isinstance(batch.logits, TopK):
+            distilled = top_k_distillation_loss
+        soft = distilled(output["output"], batch.logits, self.config.distill_temperature)
+        loss = (1 - weight) * output["loss"] + weight * soft
+        if activations is None or batch.activations is None:
+            return loss
+        teacher = self.model if self.teacher is None else self.teacher.model
+        pairs = layer_pairs(self.model, architecture, teacher, teacher.space.largest())
+        weights = self.config.distill_hidden, self.config.distill_attention
+        return loss + sum(
+            weight * torch.stack([hidden_loss(own[student], targets[position]) for student, position in pairs]).mean()
+            for weight, own, targets in zip(weights, activations, batch.activations, strict=True)
+            if weight
+        )
+
+    def _teaches(self, architecture: Architecture) -> bool:
+        return self.teacher is None and architecture == self.model.space.largest()
+
+
+def _checks_of(images: Tensor) -> Tensor:
+    """Return (B): a sum of each image's pixels, weighted by their positions, of magnitude 1."""
+    flat = images.flatten(1).float()
+    positions = torch.arange(flat.shape[1], device=flat.device, dtype=torch.float64)
+    return (flat * torch.cos(positions.square()).float()).sum(1) / flat.shape[1] ** 0.5
+
+
+def _digest(config: TrainConfig, model: VisionModel, images: ImageSet, workers: Workers) -> str:
+    """Return a digest of a run's images, in the order and the form in which the teacher reads them."""
+    data = resolve_model_data_config(model)
+    settings: dict[str, Any] = {name: getattr(config, name) for name in _DRAWN_BY}
+    settings |= {name: data[name] for name in ("input_size", "mean", "std", "interpolation")}
+    settings |= {"device": workers.device.type, "count": workers.count, "classes": list(images.source.names)}
+    text = np.frombuffer(json.dumps(settings, sort_keys=True).encode(), dtype=np.uint8)
+    return digest_of([text, images.indices.astype(np.int64), images.source.labels.astype(np.int64)])
