@@ -1,7 +1,7 @@
-"""fairseq's RoBERTa, a BERT encoder, as one part of plain tensor operations that exporters can follow.
+"""fairseq's RoBERTa as one part of plain tensor operations for exporters.
 
-fairseq's own forward branches on whether a batch has padding, which ``torch.export`` refuses. Weights and values are
-the same, also at padding, where they mean nothing.
+fairseq's own forward branches on whether a batch has padding, which ``torch.export`` does not support. Weights and
+values are the same.
 
 Shapes: B batch, T length, H heads, D head dim, C channels, V vocabulary, K classes.
 """
@@ -29,11 +29,11 @@ _OFF = {
     "mha_heads_to_keep": -1,
     "ffn_blocks_to_remove": -1,
 }
-"""Options that change the modules of a network, and their value if they do not."""
+"""Options that change the modules of a network, and their values that do not."""
 
 
 class EncoderLayer(nn.Module):
-    """``x`` (B, T, C) to the same shape; ``padding`` (B, 1, 1, T) is True at keys that nothing attends to."""
+    """A layer of ``x`` (B, T, C); ``padding`` (B, 1, 1, T) is True at keys without attention."""
 
     def __init__(self, layer: TransformerEncoderLayerBase) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class EncoderLayer(nn.Module):
 
 
 class TokenHead(nn.Module):
-    """Features (B, T, C) to logits (B, T, V); ``table`` (V, C) is that of the embedding unless weights are untied."""
+    """Logits (B, T, V) of features (B, T, C); the ``table`` (V, C) is the embedding's unless weights are untied."""
 
     def __init__(self, head: nn.Module, tied: bool) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ class TokenHead(nn.Module):
 
 
 class ClassHead(nn.Module):
-    """Features (B, T, C) of the first token to logits (B, K)."""
+    """Logits (B, K) of the first token of features (B, T, C)."""
 
     def __init__(self, head: nn.Module) -> None:
         super().__init__()
@@ -83,7 +83,7 @@ class ClassHead(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Tokens (B, T) with padding anywhere to features (B, T, C) and the logits of a head."""
+    """Features (B, T, C) and the logits of a head for tokens (B, T) with padding anywhere."""
 
     def __init__(self, model: RobertaModel, head: str | None) -> None:
         super().__init__()
@@ -111,10 +111,10 @@ class Encoder(nn.Module):
 
 
 def check_supported(model: Any) -> None:
-    """Whether the network is one that :class:`Encoder` computes.
+    """Check that :class:`Encoder` supports the network.
 
     Raises:
-        ConfigError: an option or module that it does not know.
+        ConfigError: it has an unsupported option or module.
     """
     for option, off in _OFF.items():
         if (value := getattr(model.args, option, off)) not in (off, None):
@@ -137,8 +137,13 @@ def check_supported(model: Any) -> None:
 
 
 def encoder_part(model: RobertaModel, head: str | None, longest: int) -> Part:
-    """``encoder`` of a network in evaluation mode, for at most ``longest`` tokens; ``head`` is the name of a
-    classification head, None the one of the masked language model."""
+    """Return the part ``encoder`` of a network.
+
+    Args:
+        model: in evaluation mode.
+        head: name of a classification head; None for the head of the masked language model.
+        longest: most tokens of a sequence.
+    """
     module = Encoder(model, head).eval()
     vocabulary, channels = module.embedding.weight.shape
     tokens = Value("tokens", ("batch", "length"), "sentence", vocabulary, module.padding_idx)
