@@ -31,7 +31,6 @@ def read_state(path: Path, mmap: bool = False) -> dict[str, Any]:
     """Read a checkpoint of fairseq-train, plain data and tensors only.
 
     Args:
-        path: of any model's checkpoint.
         mmap: read a tensor when it is used; checksums are then checked by :func:`load_network` alone.
 
     Raises:
@@ -145,8 +144,6 @@ def load_network(path: Path, state: dict[str, Any], data: str | None) -> tuple[A
     """Return the task and the model of a checkpoint's content, in evaluation mode.
 
     Args:
-        path: of the checkpoint.
-        state: its content.
         data: its data folder, where it has moved.
 
     Raises:
@@ -198,9 +195,6 @@ def write_network(
 
     Args:
         state: content of the checkpoint that the network comes from.
-        settings: groups of settings, as under ``cfg``.
-        weights: of the model.
-        path: of the new checkpoint.
     """
     content = {
         "args": None,

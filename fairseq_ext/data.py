@@ -81,11 +81,8 @@ def calibration_batches(task: Any, splits: tuple[str, ...], longest: Any, count:
     """Collate up to ``count`` batches of random samples of the first split that exists, the same each time.
 
     Args:
-        task: set up as for the network.
         splits: names of data sets, the preferred one first.
         longest: ``max_positions`` of the network; longer samples are skipped.
-        count: number of batches.
-        device: where they are put.
 
     Raises:
         DataError: there is no such split, or no sample.

@@ -207,12 +207,6 @@ PLAIN_MODELS = {
 
 def write_subnet(state: dict[str, Any], weights: dict[str, Tensor], architecture: Architecture, path: Path) -> None:
     """Write a static subnet as a checkpoint for ``fairseq-generate`` and ``fairseq-train --finetune-from-model``.
-
-    Args:
-        state: content of the supernet's checkpoint.
-        weights: collapsed weights of the subnet.
-        architecture: of the subnet.
-        path: of the new checkpoint.
     """
     settings = copy.deepcopy(state["cfg"])
     args: Namespace = settings["model"]
@@ -236,12 +230,6 @@ def write_plain(state: dict[str, Any], model: Any, architecture: Architecture, p
     """Write a subnet as a checkpoint of fairseq's own model, and return the number of its parameters.
 
     Positions become tables. Embeddings are multiplied by their scale where it is not the root of their width.
-
-    Args:
-        state: content of the supernet's checkpoint.
-        model: a :class:`fairseq_ext.supernet_model.SupernetModel`.
-        architecture: of the subnet.
-        path: of the new checkpoint.
 
     Raises:
         ConfigError: see :func:`check_plain`.
@@ -303,7 +291,6 @@ def _plain_groups(groups: dict[str, Any], family: Family, plain: bool) -> str:
 
     Args:
         groups: of settings, as under ``cfg`` of a checkpoint.
-        family: of the models.
         plain: whether fairseq reads them without this plug-in.
     """
     task = groups.get("task")

@@ -50,7 +50,6 @@ def inherit(args: Namespace, inherited: Sequence[str]) -> None:
 
     Args:
         args: options of the model; changed in place.
-        inherited: options that describe the network.
     """
     vars(args).pop("begun_from", None)
     if hasattr(args, "search_space_json") or (path := _first_checkpoint(args)) is None:
@@ -87,7 +86,6 @@ def differing_options(args: Namespace, inherited: Sequence[str]) -> str:
     """Return the options whose values differ from those of the checkpoint that the training starts from.
 
     Args:
-        args: options of the model.
         inherited: options that are compared, besides those of experts.
     """
     begun_from = getattr(args, "begun_from", None)

@@ -186,9 +186,6 @@ def batch_loss(net: MaskedLMNet, subnet: Subnet, batch: Mapping[str, Any], head:
     """Return the sum of a batch's losses in nats, and the number of correct predictions.
 
     Args:
-        net: the network.
-        subnet: weights of the architecture.
-        batch: of :func:`plain_batch`.
         head: name of a classification head; None for the head that predicts tokens.
     """
     features = net.encode(subnet, batch["tokens"])

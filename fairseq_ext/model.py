@@ -203,9 +203,7 @@ def sentence_lengths(config: Any, splits: Sequence[str], languages: Sequence[str
     """Return the tokens of each sentence, with its end, of a translation task's data.
 
     Args:
-        config: options of the task.
         splits: names of splits; each may have several parts (``train``, ``train1``, ...).
-        languages: codes of the languages to read.
     """
     return np.concatenate([np.empty(0, np.int64), *_sizes(config, splits, languages)])
 

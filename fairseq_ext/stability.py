@@ -56,10 +56,6 @@ class Ranking:
 
         The state is kept in a file next to the checkpoints: fairseq stores a task's state, but does not restore it.
 
-        Args:
-            folder: of the checkpoints.
-            writes: whether this worker writes the file.
-
         Raises:
             DataError: the file belongs to other settings.
         """

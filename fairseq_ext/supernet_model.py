@@ -128,11 +128,8 @@ class SupernetModel(SubnetHolder[Weights]):
         """Build the model.
 
         Args:
-            args: complete options.
-            task: fairseq's task.
             space: its search space; that of a ``static`` network holds one architecture.
             largest: architecture of the space that a static network comes from.
-            static: whether it is a static network.
         """
         raise NotImplementedError
 

@@ -305,8 +305,6 @@ def keeping_apart(criterion: Any, model: Any, weight: float, passes: int) -> Any
     The logged loss is the criterion's own.
 
     Args:
-        criterion: of the training.
-        model: the supernet.
         weight: of :func:`nas_core.layers.alike.experts_alike` in the loss of an example; 0 gives the criterion itself.
         passes: number of losses whose mean is the loss of the batch.
     """

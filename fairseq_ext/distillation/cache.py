@@ -31,13 +31,6 @@ _OTHER = (
 class SampleCache:
     """The teacher's most probable words of each target token, by the number of its sentence.
 
-    Args:
-        folder: see :class:`nas_core.supernet.teacher.TeacherCache`.
-        task: with the training data.
-        teacher: the network.
-        kept: words of each token.
-        temperature: divisor of the teacher's logits.
-
     Raises:
         DataError: the folder is of another teacher or of other data. ConfigError: the data is not fixed.
     """

@@ -201,10 +201,7 @@ class Distilled:
         """Return the training loss of a batch and its parts for the log, all sums over tokens.
 
         Args:
-            model: the student, maybe wrapped.
-            sample: the batch.
             target: (N,)
-            tokens: number of targets without padding.
             run: function of a network that returns its outputs.
         """
         student, options = model, self.options

@@ -51,8 +51,6 @@ def teacher_output(
     Args:
         outputs: features (N, C) and their table (V, C), or logits (N, V) and None.
         kept: number of most probable words to keep; 0 keeps all.
-        temperature: divisor of the logits.
-        states: of its layers.
         once: compute probabilities only together with the student's, which has a table too.
     """
     x, table = outputs
@@ -69,11 +67,6 @@ class FileTeacher:
     """The network of a checkpoint.
 
     It is no module of the criterion, and so in no checkpoint of the student and in no optimizer.
-
-    Args:
-        path: of the checkpoint.
-        task: of the student.
-        options: of the criterion.
 
     Raises:
         NasExtError: see :func:`open_teacher`.
@@ -117,10 +110,7 @@ class FileTeacher:
         """Return the output for a batch.
 
         Args:
-            sample: the batch.
             run: function of a network that returns features and table, or logits.
-            once: see :func:`teacher_output`.
-            cached: whether the cache is used.
         """
         temperature = self._options.distill_temperature
         words = min(self._options.teacher_top_k, len(self._task.target_dictionary))
@@ -154,10 +144,6 @@ def _tuple(positions: Any) -> tuple[int, ...]:
 
 def open_teacher(path: Path, task: Any) -> nn.Module:
     """Open the network of a checkpoint, the largest subnet of a supernet, in evaluation mode and without gradients.
-
-    Args:
-        path: a checkpoint of fairseq-train.
-        task: that of the student.
 
     Raises:
         ConfigError: there is no such file, or it is of another task or vocabulary. CheckpointError: it is damaged.

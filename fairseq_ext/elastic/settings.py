@@ -95,9 +95,7 @@ def translation_settings(
     """Return the options of a ``transformer``, and the sizes of its encoder and decoder.
 
     Args:
-        settings: of the model, by name.
         groups: all groups of settings, ``cfg`` of the checkpoint.
-        path: of the checkpoint, for messages.
 
     Raises:
         ConfigError: a part has no elastic form; it is named.
@@ -154,11 +152,6 @@ def masked_lm_settings(
     settings: Mapping[str, Any], task: Mapping[str, Any], path: Path
 ) -> tuple[Namespace, StackSizes]:
     """Return the options of a ``roberta`` and its sizes.
-
-    Args:
-        settings: of the model, by name.
-        task: of :func:`masked_lm_task`.
-        path: of the checkpoint, for messages.
 
     Raises:
         ConfigError: a part has no elastic form; it is named.

@@ -93,10 +93,7 @@ class FairseqTrained(ABC):
     Outputs and losses are by default those of networks that predict a next token.
 
     Args:
-        path: of the checkpoint.
-        state: its content.
         space: its largest network is the trained one.
-        request: of the user.
         options: of a supernet around the network, as its checkpoint will hold them.
     """
 

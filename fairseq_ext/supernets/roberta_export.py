@@ -140,9 +140,7 @@ def encoder_part(model: RobertaModel, head: str | None, longest: int) -> Part:
     """Return the part ``encoder`` of a network.
 
     Args:
-        model: in evaluation mode.
         head: name of a classification head; None for the head of the masked language model.
-        longest: most tokens of a sequence.
     """
     module = Encoder(model, head).eval()
     vocabulary, channels = module.embedding.weight.shape

@@ -102,11 +102,8 @@ def run_settings(folder: Path, data: str, changes: Mapping[str, str], run: Run =
     """Return fairseq's settings of a training.
 
     Args:
-        folder: with the settings of the network.
-        data: the folder of ``fairseq-preprocess``.
         changes: settings that differ from the supernet's, by fairseq's names; values as YAML. ``max_update`` also sets
             the length of the learning rate's decay, unless ``total_num_update`` is given.
-        run: the training.
 
     Raises:
         ConfigError, UnknownChoiceError: the study sets the setting itself, it chooses a class of fairseq's, it does

@@ -54,11 +54,8 @@ class FairseqSupernet(TrainingSupernet):
     """A checkpoint of this plug-in's models; validation batches are read once, by the first evaluation.
 
     Args:
-        path: of the checkpoint.
         data: its data folder, where it has moved.
-        valid_subset: name of the split.
         valid_sentences: size of a fixed random part of the split; None for all.
-        device: of the evaluation.
         precision: of the evaluation, one of :data:`nas_core.precision.PRECISIONS`. Extraction and export use float32.
 
     Raises:
@@ -363,9 +360,7 @@ def bleu(task: Any, model: Any, batches: Sequence[dict[str, Any]]) -> float:
     ``--eval-bleu-detok`` or sentencepiece gives plain text, otherwise of the words.
 
     Args:
-        task: fairseq's task.
         model: in evaluation mode, with the subnet that translates.
-        batches: with targets.
     """
     sacrebleu = require("sacrebleu", "the metric bleu", "fairseq")
     options, words = options_of(task), task.target_dictionary

@@ -60,9 +60,9 @@ def test_fewer_sentences_are_a_fixed_part(trained, pair, supernet):
     whole = open_supernet(trained("neuron"), valid_sentences=1000)
     loss = part.evaluate(subnet())
     assert loss == again.evaluate(subnet()) != supernet.evaluate(subnet()) == whole.evaluate(subnet())
-    ids = torch.cat([batch["id"] for batch in part.validation()])
+    ids = torch.cat([batch["id"] for batch in part.batches()])
     assert len(ids) == 7 == len(set(ids.tolist()))
-    assert sum(len(batch["id"]) for batch in whole.validation()) == len(pair.dataset("valid"))
+    assert sum(len(batch["id"]) for batch in whole.batches()) == len(pair.dataset("valid"))
 
 
 def test_another_split_and_another_folder(trained, corpus, tmp_path, supernet):
@@ -81,7 +81,7 @@ def test_the_device_is_the_one_asked_for(trained, supernet):
 
 def test_what_is_reported_is_what_is_given_back(trained):
     supernet = open_supernet(trained("neuron"))
-    supernet.validation().extend(supernet.validation())
+    supernet.batches().extend(supernet.batches())
     told = []
     metrics = supernet.evaluate(subnet(), lambda share, values: told.append((share, dict(values))))
     assert [share for share, _ in told] == [0.5, 1.0]

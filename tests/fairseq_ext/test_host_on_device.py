@@ -73,7 +73,7 @@ def test_what_is_extracted_is_float32_on_the_cpu(checkpoint, device, tmp_path):
 
 def test_everything_lies_on_the_device_that_was_asked_for(checkpoint, second_device):
     supernet = HOST.open(checkpoint("neuron"), device=second_device)
-    batches = supernet.validation()
+    batches = supernet.batches()
     assert {tensor.device for batch in batches for tensor in tensors(batch)} == {torch.device(second_device)}
     assert {tensor.device for tensor in supernet.model.state_dict().values()} == {torch.device(second_device)}
     assert supernet.evaluate(subnet()) == pytest.approx(HOST.open(checkpoint("neuron")).evaluate(subnet()), rel=1e-4)
@@ -83,7 +83,7 @@ def test_evaluation_waits_for_the_device_once(checkpoint, device):
     supernet = HOST.open(checkpoint("neuron"), device=device)
     reads = []
     for _ in range(2):
-        supernet.validation().extend(supernet.validation())
+        supernet.batches().extend(supernet.batches())
         supernet.evaluate(subnet())
         with host_reads(device) as found:
             supernet.evaluate(subnet())

@@ -9,11 +9,11 @@ import pytest
 import torch
 from fairseq.models import ARCH_CONFIG_REGISTRY
 
-from fairseq_ext import lengths
+from fairseq_ext import model as lengths
 from fairseq_ext.checkpoint import read_checkpoint
 from fairseq_ext.families import TRANSLATION
 from fairseq_ext.host import HOST
-from fairseq_ext.lengths import resolve_linear_lengths
+from fairseq_ext.model import resolve_linear_lengths
 from nas_core.errors import ConfigError
 from nas_core.space import Architecture, found_translation, get_space
 from nas_core.space.mformer import ATTENTION_GENES
@@ -69,7 +69,7 @@ def test_a_found_network_is_static(corpus, tmp_path):
     args = Namespace(max_source_positions=32, max_target_positions=32)
     ARCH_CONFIG_REGISTRY["mformer_found_wmt14_en_de"](args)
     assert args.max_relative_length == 8
-    from fairseq_ext.options import resolve_space, resolve_subnet
+    from fairseq_ext.supernet_model import resolve_space, resolve_subnet
 
     assert resolve_subnet(args, resolve_space(args)) == found_translation("mformer")
 
@@ -184,7 +184,7 @@ def test_references_and_evaluation_beyond_the_scale(command, corpus, tmp_path, c
     supernet = HOST.open(trained, data=str(corpus))
     assert supernet.evaluate(supernet.space.largest())["loss"] > 0
     assert "are longer than this network reads, (64, 8) tokens" in caplog.text
-    assert sum(batch["nsentences"] for batch in supernet.validation()) < 40
+    assert sum(batch["nsentences"] for batch in supernet.batches()) < 40
 
 
 def test_a_scale_far_above_most_sentences_is_told(monkeypatch, caplog):

@@ -13,7 +13,7 @@ from torch.multiprocessing import ProcessExitedException
 from fairseq_ext import compat
 from fairseq_ext.families import TRANSLATION
 from fairseq_ext.model import TranslationModel
-from fairseq_ext.options import resolve_space, resolve_subnet
+from fairseq_ext.supernet_model import resolve_space, resolve_subnet
 from fairseq_ext.supernet_model import SupernetModel
 from nas_core.cli.space import MODELS
 from nas_core.errors import ArchitectureError, ConfigError, DataError, UnknownChoiceError
@@ -141,7 +141,7 @@ def test_padding_on_the_left_of_the_target_is_refused():
 @pytest.mark.parametrize("option", ["fp16", "memory_efficient_fp16", "bf16", "memory_efficient_bf16", "amp"])
 def test_half_precision_needs_cuda(pair, option):
     with pytest.raises(ConfigError, match=f"--{option.replace('_', '-')} needs a CUDA device"):
-        compat.check_precision(Namespace(cpu=True, **{option: True}))
+        compat.check_training(Namespace(cpu=True, **{option: True}))
     stored = build(pair, cpu=True, **{option: True})  # settings out of a checkpoint that was trained elsewhere
     assert stored.args.cpu
 
@@ -150,9 +150,9 @@ def test_half_precision_needs_cuda(pair, option):
 def test_workers_need_a_backend_that_allows_unused_weights(pair, backend):
     two = {"distributed_world_size": 2, "cpu": True}
     with pytest.raises(ConfigError, match=f"--ddp-backend {backend}.*legacy_ddp"):
-        compat.check_backend(Namespace(ddp_backend=backend, **two))
-    compat.check_backend(Namespace(ddp_backend="no_c10d", **two))
-    compat.check_backend(Namespace(ddp_backend=backend, distributed_world_size=1, cpu=True))
+        compat.check_training(Namespace(ddp_backend=backend, **two))
+    compat.check_training(Namespace(ddp_backend="no_c10d", **two))
+    compat.check_training(Namespace(ddp_backend=backend, distributed_world_size=1, cpu=True))
 
 
 def test_errors_are_raised_outside_of_fairseqs_commands():

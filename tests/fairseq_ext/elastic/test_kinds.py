@@ -25,13 +25,13 @@ pytestmark = pytest.mark.fairseq
     ],
 )
 def test_an_architecture_is_of_the_model_that_fairseq_registers_it_for(settings: dict[str, str], name: str) -> None:
-    from fairseq_ext.elastic.kinds import model_name
+    from fairseq_ext.elastic.trained import model_name
 
     assert model_name(settings) == name
 
 
 def test_other_models_are_refused_in_one_line(tmp_path: Path) -> None:
-    from fairseq_ext.elastic.kinds import Request, open_trained
+    from fairseq_ext.elastic.trained import Request, open_trained
 
     path = tmp_path / "conv.pt"
     torch.save({"cfg": {"model": Namespace(arch="fconv_iwslt_de_en")}, "model": {}}, path)
@@ -40,7 +40,7 @@ def test_other_models_are_refused_in_one_line(tmp_path: Path) -> None:
 
 
 def test_supernets_are_refused(tmp_path: Path) -> None:
-    from fairseq_ext.elastic.kinds import Request, open_trained
+    from fairseq_ext.elastic.trained import Request, open_trained
 
     path = tmp_path / "supernet.pt"
     torch.save({"cfg": {"model": Namespace(arch="mos_transformer", search_space_json="{}")}, "model": {}}, path)
@@ -51,7 +51,7 @@ def test_supernets_are_refused(tmp_path: Path) -> None:
 def test_layers_left_out_in_training_are_said_to_be_so_no_more(
     transformer: Callable[..., Path], joined: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from fairseq_ext.elastic.kinds import Request, open_trained
+    from fairseq_ext.elastic.trained import Request, open_trained
 
     open_trained(transformer("--decoder-layerdrop", 0.2), Request(data=str(joined)))
     said = [record.getMessage() for record in caplog.records if "layerdrop" in record.getMessage()]

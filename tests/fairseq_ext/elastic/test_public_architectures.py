@@ -11,7 +11,7 @@ import pytest
 import torch
 from fairseq.models import ARCH_CONFIG_REGISTRY
 
-from fairseq_ext.elastic.supported import transformer_settings
+from fairseq_ext.elastic.settings import translation_settings
 from nas_core.models.kind import kind_of
 from nas_core.supernet import open_trained
 from nas_core.supernet.elastic.translation_space import auto_space, trained_genes

@@ -32,7 +32,7 @@ def test_it_is_a_supernet_of_language_models(supernet_of, text):
     assert supernet.task == {"kind": "language", "vocab": words}
     assert vocabularies(text) == (words, words)
     part = open_supernet(supernet_of("mos_mformer_language_small"), valid_sentences=3)
-    assert sum(len(batch["id"]) for batch in part.validation()) == 3
+    assert sum(len(batch["id"]) for batch in part.batches()) == 3
     told = []
     metrics = supernet.evaluate(SPACE.smallest(), lambda share, values: told.append((share, dict(values))))
     assert told[-1] == (1.0, metrics)

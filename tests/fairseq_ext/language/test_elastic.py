@@ -15,7 +15,7 @@ import torch
 from fairseq.models import ARCH_CONFIG_REGISTRY
 from torch import Tensor
 
-from fairseq_ext.elastic.language_settings import language_settings
+from fairseq_ext.elastic.settings import language_settings
 from fairseq_ext.elastic.mapping import language_state
 from nas_core.errors import ConfigError
 from nas_core.models.kind import kind_of

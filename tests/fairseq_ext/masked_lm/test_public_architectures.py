@@ -12,7 +12,7 @@ import pytest
 import torch
 from fairseq.models import ARCH_CONFIG_REGISTRY
 
-from fairseq_ext.elastic.masked_lm_settings import masked_lm_settings
+from fairseq_ext.elastic.settings import masked_lm_settings
 from nas_core.models.kind import kind_of
 from nas_core.supernet import open_trained
 from nas_core.supernet.elastic import take_over

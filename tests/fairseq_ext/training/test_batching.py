@@ -9,8 +9,8 @@ from fairseq.data import data_utils
 from fairseq.data.data_utils_fast import batch_by_size_vec
 from fairseq.tasks.translation import TranslationTask
 
-from fairseq_ext.batching import keep_all_sentences
-from fairseq_ext.supernets.kinds import TranslationSupernet
+from fairseq_ext.patches import keep_all_sentences
+from fairseq_ext.supernets.supernet import TranslationSupernet
 from fairseq_ext.task import SupernetTranslationTask
 from nas_core.cli import main
 from tests.fairseq_ext.running import DECODING, USER_DIR, assert_one_line, run
@@ -135,14 +135,14 @@ def test_validate_reads_every_sentence(trained, odd, split, validated):
 
 def test_search_evaluates_on_every_sentence(trained, odd, tmp_path, monkeypatch):
     seen = []
-    read = TranslationSupernet.validation
+    read = TranslationSupernet.batches
 
     def validation(self):
         batches = read(self)
         seen.append(sorted(number for batch in batches for number in batch["id"].tolist()))
         return batches
 
-    monkeypatch.setattr(TranslationSupernet, "validation", validation)
+    monkeypatch.setattr(TranslationSupernet, "batches", validation)
     command = ["search", "--checkpoint", trained("none"), "--data", odd, "--out", tmp_path / "run"]
     command += ["--strategy", "random", "--set", "evaluations=2"]
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()) as err:

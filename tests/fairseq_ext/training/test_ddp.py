@@ -46,14 +46,14 @@ def test_torchs_ddp_has_to_look_for_unused_parameters(monkeypatch, backend):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     args = Namespace(distributed_world_size=2, ddp_backend=backend)
     with pytest.raises(ConfigError, match=f"{backend} .* give legacy_ddp, or add --find-unused-parameters"):
-        compat.check_backend(args)
+        compat.check_training(args)
     args.find_unused_parameters = True
-    compat.check_backend(args)
+    compat.check_training(args)
     args.cpu = True
     with pytest.raises(ConfigError, match="needs a GPU for each worker; on the CPU give legacy_ddp"):
-        compat.check_backend(args)
+        compat.check_training(args)
     args.distributed_world_size = 1
-    compat.check_backend(args)
+    compat.check_training(args)
 
 
 def test_workers_that_torchrun_started_count(monkeypatch):
@@ -62,6 +62,6 @@ def test_workers_that_torchrun_started_count(monkeypatch):
     monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 2)
     args = Namespace(distributed_world_size=1, ddp_backend="pytorch_ddp", cpu=True)
     with pytest.raises(ConfigError, match="give legacy_ddp"):
-        compat.check_backend(args)
+        compat.check_training(args)
     args.ddp_backend = "legacy_ddp"
-    compat.check_backend(args)
+    compat.check_training(args)
