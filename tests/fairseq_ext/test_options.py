@@ -13,8 +13,7 @@ from torch.multiprocessing import ProcessExitedException
 from fairseq_ext import compat
 from fairseq_ext.families import TRANSLATION
 from fairseq_ext.model import TranslationModel
-from fairseq_ext.supernet_model import resolve_space, resolve_subnet
-from fairseq_ext.supernet_model import SupernetModel
+from fairseq_ext.supernet_model import SupernetModel, resolve_space, resolve_subnet
 from nas_core.cli.space import MODELS
 from nas_core.errors import ArchitectureError, ConfigError, DataError, UnknownChoiceError
 from nas_core.space import get_space

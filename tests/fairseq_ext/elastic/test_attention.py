@@ -63,24 +63,3 @@ def test_layers_become_linear_and_their_placement_is_searched(
     assert (
         main(["extract", "--checkpoint", str(supernet), "--arch", str(finalist), "--out", str(tmp_path / "n.pt")]) == 0
     )
-
-
-@pytest.mark.parametrize(("options", "said"), [
-    (["--attention", "softmax,linear"], "give --calibrate"),
-    (["--space", "attention"], "name several with --attention"),
-    (["--attention", "softmax,linnear"], "linnear"),
-    (["--attention", "linear,local", "--calibrate", "1"], "softmax must be among them"),
-    (["--attention", "softmax,linear", "--calibrate", "1", "--space", "mformer_translation_small"],
-     "name the kinds in that space"),
-])  # fmt: skip
-def test_kinds_that_cannot_be_fitted_are_refused(
-    options: list[str],
-    said: str,
-    transformer: Callable[..., Path],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert elastic(transformer(), tmp_path / "out.pt", *options) == 2
-    error = capsys.readouterr().err
-    assert said in error and len(error.strip().splitlines()) == 1
-    assert not (tmp_path / "out.pt").exists()

@@ -42,8 +42,9 @@ def settings(path: Path) -> dict[str, object]:
     return dict(vars(read_checkpoint(path)["cfg"]["model"]))
 
 
-@pytest.mark.parametrize("arch", ["hat_transformer", "mos_transformer_small"])
-@pytest.mark.parametrize("begin", ["--finetune-from-model", "--restore-file"])
+@pytest.mark.parametrize(
+    ("arch", "begin"), [("hat_transformer", "--finetune-from-model"), ("mos_transformer_small", "--restore-file")]
+)
 def test_training_takes_all_settings_from_the_file(
     folder: Path, joined: Path, arch: str, begin: str, tmp_path: Path
 ) -> None:

@@ -50,7 +50,7 @@ def supernet_of(command: list[object], tmp_path_factory: pytest.TempPathFactory)
     def checkpoint(arch: str) -> Path:
         if arch not in made:
             folder = tmp_path_factory.mktemp(arch)
-            options = ["--max-update", 60, "--sampling", "sandwich", "--validate-interval", 100, "--log-interval", 20]
+            options = ["--max-update", 40, "--sampling", "sandwich", "--validate-interval", 100, "--log-interval", 20]
             done = run("train", *command, "--arch", arch, *options, "--save-dir", folder)
             assert done.code == 0, done.err
             made[arch] = folder / "checkpoint_last.pt"

@@ -9,23 +9,20 @@ import pytest
 import torch
 from fairseq import checkpoint_utils
 
-from fairseq_ext.criterion import NAME
 from nas_core.supernet import open_supernet
-from tests.fairseq_ext.language.tiny import SPACE, subnet
+from tests.fairseq_ext.language.tiny import subnet
 from tests.fairseq_ext.running import USER_DIR, assert_one_line, run
 
 GENERATING = ["--user-dir", USER_DIR, "--task", "language_modeling", "--beam", 3, "--num-workers", 0, "--cpu",
               "--max-len-b", 14, "--max-len-a", 0, "--sample-break-mode", "eos"]  # fmt: skip
 
 
-@pytest.mark.parametrize("arch", ["mos_transformer_lm_small", "mformer_language_small"])
-def test_a_supernet_learns_and_validates_fixed_subnets(command, tmp_path, arch):
-    options = ["--arch", arch, "--max-update", 40, "--sampling", "sandwich", "--validate-interval-updates", 20]
-    done = run("train", *command, *options, "--save-dir", tmp_path)
+def test_a_supernet_learns_and_validates_fixed_subnets(command, tmp_path):
+    options = ["--arch", "mos_transformer_lm_small", "--max-update", 30, "--sampling", "sandwich"]
+    done = run("train", *command, *options, "--validate-interval-updates", 15, "--save-dir", tmp_path)
     assert done.code == 0, done.err
-    losses = [row["train_loss"] for row in done.stats("train")]
     valid = done.stats("valid")
-    assert losses and valid[-1]["valid_loss"] < valid[0]["valid_loss"] < 4.5
+    assert valid[-1]["valid_loss"] < valid[0]["valid_loss"] < 4.5
     parts = [valid[-1][f"valid_{name}_loss"] for name in ("smallest", "largest", "random1", "random2")]
     assert len(set(parts)) > 2 and valid[-1]["valid_loss"] == pytest.approx(sum(parts) / 4, abs=2e-3)
 
@@ -33,7 +30,7 @@ def test_a_supernet_learns_and_validates_fixed_subnets(command, tmp_path, arch):
 def test_resumed_training_is_the_uninterrupted_one(command, tmp_path):
     options = [*command, "--arch", "mos_mformer_language_small", "--disable-validation", "--seed", 3]
     states = []
-    for folder, updates in (("whole", (8,)), ("parts", (4, 8))):
+    for folder, updates in (("whole", (4,)), ("parts", (2, 4))):
         for update in updates:
             done = run("train", *options, "--max-update", update, "--save-dir", tmp_path / folder)
             assert done.code == 0, done.err
@@ -41,16 +38,6 @@ def test_resumed_training_is_the_uninterrupted_one(command, tmp_path):
     assert states[0].keys() == states[1].keys()
     for name, tensor in states[0].items():
         assert torch.equal(tensor, states[1][name]), name
-
-
-def test_the_fused_criterion_gives_the_same_training(command, tmp_path):
-    rows = []
-    for criterion in ("label_smoothed_cross_entropy", NAME):
-        options = ["--arch", "mformer_language_small", "--criterion", criterion, "--label-smoothing", 0.1]
-        done = run("train", *command, *options, "--max-update", 3, "--save-dir", tmp_path / criterion)
-        assert done.code == 0, done.err
-        rows.append([(row["loss"], row["nll_loss"]) for row in done.stats("train_inner")])
-    assert len(rows[0]) == 3 and rows[1] == [pytest.approx(row, abs=2e-3) for row in rows[0]]
 
 
 def test_positions_that_are_trained_and_a_longer_context(command, tmp_path):
@@ -136,30 +123,22 @@ def test_an_extracted_network_is_trained_on(extracted, command, tmp_path):
     assert further.evaluate(subnet())["loss"] < before.evaluate(subnet())["loss"] < math.log2(17)
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--arch", "mformer_language_small", "--criterion", "adaptive_loss"], ["adaptive softmax", "cross_entropy"]),
-        (["--arch", "mformer_language_small", "--tokens-per-sample", 64], ["64", "26", "--context-length 64"]),
-        (["--arch", "mformer_language_small", "--context-length", 0], ["--context-length is 0"]),
-        (["--arch", "mformer_language_small", "--past-target"], ["--past-target", "next token"]),
-        (["--arch", "mformer_language_small", "--output-dictionary-size", 8], ["--output-dictionary-size 8"]),
-        (["--arch", "transformer_lm", "--decoder-layers", 1], ["--arch mos_transformer_lm*", "language_modeling"]),
-        (["--arch", "mformer_language_small", "--search-space", "hat_small"], ["hat_small", "no gene 'layers'"]),
-    ],
-)
-def test_wrong_options_end_in_one_line(command, tmp_path, options, said):
-    if "transformer_lm" in options:
-        own = ("--search-space", "--mos-router-hidden")
-        at = {index for index, each in enumerate(command) if each in own}
-        command = [each for index, each in enumerate(command) if not {index, index - 1} & at]
-    done = run("train", *command, *options, "--max-update", 1, "--save-dir", tmp_path)
-    assert_one_line(done, *said)
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_checkpoint_of_another_model_is_refused(supernet_of, command, tmp_path):
-    path = supernet_of("mformer_language_small")
-    options = ["--arch", "mos_transformer_lm_small", "--restore-file", path, "--max-update", 100]
-    assert_one_line(run("train", *command, *options, "--save-dir", tmp_path), "does not fit")
-    assert SPACE.cardinality() > 1000
+def test_wrong_options_end_in_one_line(command, supernet_of, tmp_path):
+    mformer = ["--arch", "mformer_language_small"]
+    trained = ["--restore-file", supernet_of("mformer_language_small"), "--max-update", 100]
+    for options, parts in [
+        ([*mformer, "--criterion", "adaptive_loss"], ["adaptive softmax", "cross_entropy"]),
+        ([*mformer, "--tokens-per-sample", 64], ["64", "26", "--context-length 64"]),
+        ([*mformer, "--context-length", 0], ["--context-length is 0"]),
+        ([*mformer, "--past-target"], ["--past-target", "next token"]),
+        ([*mformer, "--output-dictionary-size", 8], ["--output-dictionary-size 8"]),
+        ([*mformer, "--search-space", "hat_small"], ["hat_small", "no gene 'layers'"]),
+        (["--arch", "mos_transformer_lm_small", *trained], ["does not fit"]),
+    ]:
+        done = run("train", *command, "--max-update", 1, *options, "--save-dir", tmp_path)
+        assert_one_line(done, *parts)
+        assert not list(tmp_path.iterdir())
+    own = ("--search-space", "--mos-router-hidden")
+    plain = [word for index, word in enumerate(command) if not {word, command[index - 1]} & set(own)]
+    done = run("train", *plain, "--arch", "transformer_lm", "--decoder-layers", 1, "--max-update", 1)
+    assert_one_line(done, "--arch mos_transformer_lm*", "language_modeling")

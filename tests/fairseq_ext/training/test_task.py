@@ -25,7 +25,7 @@ def criterion(task):
     return LabelSmoothedCrossEntropyCriterion(task, sentence_avg=False, label_smoothing=0.1)
 
 
-@pytest.mark.parametrize("mos", ["none", "layer", "neuron"])
+@pytest.mark.parametrize("mos", ["none", "neuron"])
 def test_sandwich_is_the_mean_of_three_steps(task, criterion, pair, batches, mos):
     model = build(pair, mos=mos)
     named = sandwich(SPACE, model.draw(5))
@@ -106,7 +106,7 @@ def losses(log):
     return {name: float(value) for name, value in log.items() if name.startswith(("subnet:", "ranked:"))}
 
 
-@pytest.mark.parametrize("mos", ["none", "layer", "neuron"])
+@pytest.mark.parametrize("mos", ["none", "neuron"])
 def test_experts_are_mixed_once_for_all_batches_of_a_validation(task, criterion, pair, batches, selected, mos):
     model = build(pair, mos=mos, mos_router_dropout=0.5)
     expected = []
@@ -157,22 +157,18 @@ def test_mixed_weights_take_no_more_memory_than_the_supernet(corpus, pair, batch
         assert 0 < len(selected) < len(validated) and selected == validated[-len(selected) :]
 
 
-@pytest.mark.parametrize("select", ["mean", "smallest", "largest"])
+@pytest.mark.parametrize("select", ["mean", "smallest"])
 def test_what_selects_the_best_checkpoint(arguments, tmp_path, select):
-    chosen = [] if select == "mean" else ["--select-checkpoint", select]
     done = run(
-        "train", *arguments, "--task", "supernet_translation", *chosen, "--sampling", "spos", "--batch-size", 64,
-        "--lr", 0.1, "--max-epoch", 5, "--save-dir", tmp_path,
+        "train", *arguments, "--task", "supernet_translation", "--select-checkpoint", select, "--sampling", "spos",
+        "--batch-size", 64, "--lr", 0.1, "--max-epoch", 3, "--save-dir", tmp_path,
     )  # fmt: skip
     assert done.code == 0, done.err
-    assert f"validation reports smallest, largest, random1, random2; 'loss' is the {select} of them" in done.out
     rounds = done.stats("valid")
-    assert len(rounds) == 5
     for values in rounds:
-        each = [values[f"valid_{name}_loss"] for name in NAMES]
-        wanted = sum(each) / 4 if select == "mean" else values[f"valid_{select}_loss"]
-        assert values["valid_loss"] == pytest.approx(wanted, abs=2e-3)
-        assert len(set(each)) > 2
+        subnets = [values[f"valid_{name}_loss"] for name in NAMES]
+        expected = sum(subnets) / 4 if select == "mean" else values[f"valid_{select}_loss"]
+        assert values["valid_loss"] == pytest.approx(expected, abs=2e-3) and len(set(subnets)) > 2
     best = torch.load(tmp_path / "checkpoint_best.pt", weights_only=True)
     last_of_the_best = max(rounds, key=lambda values: (-values["valid_loss"], values["valid_num_updates"]))
     assert best["optimizer_history"][-1]["num_updates"] == last_of_the_best["valid_num_updates"]
