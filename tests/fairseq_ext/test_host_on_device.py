@@ -8,7 +8,7 @@ pytest.importorskip("fairseq")
 from fairseq_ext.host import HOST
 from nas_core.errors import ConfigError
 from tests.devices import PRECISIONS
-from tests.fairseq_ext.running import SPACE, run, subnet
+from tests.fairseq_ext.running import SPACE, passed, subnet
 from tests.host_reads import host_reads
 
 ALLOWED = {"fp32": 1e-4, "tf32": 2e-3, "bf16": 2e-2, "fp16": 4e-3}
@@ -24,8 +24,7 @@ def checkpoint(arguments, tmp_path_factory):
         if mos not in made:
             folder = tmp_path_factory.mktemp(mos)
             options = ["--mos", mos, "--max-update", 2, "--disable-validation", "--save-dir", folder]
-            done = run("train", *arguments, *options)
-            assert done.code == 0, done.err
+            passed("train", *arguments, *options)
             made[mos] = folder / "checkpoint_last.pt"
         return made[mos]
 
@@ -40,7 +39,7 @@ def tensors(value):
     return [tensor for each in inner for tensor in tensors(each)]
 
 
-@pytest.mark.parametrize("mos", ["none", "layer", "neuron"])
+@pytest.mark.parametrize("mos", ["none", "neuron"])
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_losses_in_each_precision(checkpoint, device, precision, mos):
     if precision == "tf32" and device == "cpu":

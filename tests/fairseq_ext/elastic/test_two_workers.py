@@ -24,7 +24,8 @@ def test_all_workers_have_the_weights_of_the_file(
     command = [
         joined, "--user-dir", USER_DIR, "--task", "supernet_translation", "--arch", "hat_transformer",
         "--finetune-from-model", tmp_path / "supernet.pt", "--optimizer", "sgd", "--batch-size", 16, "--cpu",
-        "--num-workers", 0, "--disable-validation", "--criterion", "label_smoothed_cross_entropy", "--save-dir", tmp_path / "saved",
+        "--num-workers", 0, "--disable-validation", "--criterion", "label_smoothed_cross_entropy",
+        "--save-dir", tmp_path / "saved",
     ]  # fmt: skip
     begun = two_workers(tmp_path, [*command, "--lr", 1e-9, "--max-update", 1])
     weights = read_checkpoint(tmp_path / "supernet.pt")["model"]

@@ -11,7 +11,7 @@ from fairseq import checkpoint_utils
 
 from nas_core.supernet import open_supernet
 from tests.fairseq_ext.language.tiny import subnet
-from tests.fairseq_ext.running import USER_DIR, assert_one_line, run
+from tests.fairseq_ext.running import USER_DIR, assert_one_line, passed, run
 
 GENERATING = ["--user-dir", USER_DIR, "--task", "language_modeling", "--beam", 3, "--num-workers", 0, "--cpu",
               "--max-len-b", 14, "--max-len-a", 0, "--sample-break-mode", "eos"]  # fmt: skip
@@ -19,8 +19,7 @@ GENERATING = ["--user-dir", USER_DIR, "--task", "language_modeling", "--beam", 3
 
 def test_a_supernet_learns_and_validates_fixed_subnets(command, tmp_path):
     options = ["--arch", "mos_transformer_lm_small", "--max-update", 30, "--sampling", "sandwich"]
-    done = run("train", *command, *options, "--validate-interval-updates", 15, "--save-dir", tmp_path)
-    assert done.code == 0, done.err
+    done = passed("train", *command, *options, "--validate-interval-updates", 15, "--save-dir", tmp_path)
     valid = done.stats("valid")
     assert valid[-1]["valid_loss"] < valid[0]["valid_loss"] < 4.5
     parts = [valid[-1][f"valid_{name}_loss"] for name in ("smallest", "largest", "random1", "random2")]
@@ -32,8 +31,7 @@ def test_resumed_training_is_the_uninterrupted_one(command, tmp_path):
     states = []
     for folder, updates in (("whole", (4,)), ("parts", (2, 4))):
         for update in updates:
-            done = run("train", *options, "--max-update", update, "--save-dir", tmp_path / folder)
-            assert done.code == 0, done.err
+            passed("train", *options, "--max-update", update, "--save-dir", tmp_path / folder)
         states.append(torch.load(tmp_path / folder / "checkpoint_last.pt", weights_only=True)["model"])
     assert states[0].keys() == states[1].keys()
     for name, tensor in states[0].items():
@@ -42,8 +40,7 @@ def test_resumed_training_is_the_uninterrupted_one(command, tmp_path):
 
 def test_positions_that_are_trained_and_a_longer_context(command, tmp_path):
     options = ["--arch", "mformer_language_small", "--positions", "learned", "--context-length", 40, "--max-update", 2]
-    done = run("train", *command, *options, "--tokens-per-sample", 40, "--save-dir", tmp_path)
-    assert done.code == 0, done.err
+    passed("train", *command, *options, "--tokens-per-sample", 40, "--save-dir", tmp_path)
     supernet = open_supernet(tmp_path / "checkpoint_last.pt")
     assert supernet.space.fixed["context_length"] == 40
     assert supernet.model.net.positions.table.shape == (40, 16)
@@ -58,8 +55,7 @@ def test_eval_lm_scores_what_the_host_evaluates(supernet_of, text, subnet_file, 
     overrides = ["--model-overrides", repr({"eval_subnet": str(subnet_file)})]
     found = []
     for checkpoint, more in ((path, []), (supernet_of("mos_mformer_language_small"), overrides)):
-        done = run("eval_lm", *common, "--task", "language_modeling", "--path", checkpoint, *more, "--batch-size", 4)
-        assert done.code == 0, done.err
+        done = passed("eval_lm", *common, "--task", "language_modeling", "--path", checkpoint, *more, "--batch-size", 4)
         (line,) = [line for line in done.out.splitlines() if "Loss (base 2)" in line]
         found.append(float(line.split("Loss (base 2):")[1].split(",")[0]))
     metrics = supernet.evaluate(subnet())
@@ -98,14 +94,12 @@ def test_generated_text_is_the_likeliest_by_the_full_forward(extracted, text):
 
 
 def test_generate_and_interactive_say_the_same(extracted, text, tmp_path):
-    done = run("generate", text, "--path", extracted, "--gen-subset", "test", *GENERATING, "--prefix-size", 1)
-    assert done.code == 0, done.err
+    done = passed("generate", text, "--path", extracted, "--gen-subset", "test", *GENERATING, "--prefix-size", 1)
     assert len(done.hypotheses()) == 20
     lines = (text.parent / "test").read_text().splitlines()
     (tmp_path / "in.txt").write_text("".join(line.split()[0] + "\n" for line in lines))
     options = ["--input", tmp_path / "in.txt", "--buffer-size", 8, "--batch-size", 4]
-    spoken = run("interactive", text, "--path", extracted, *GENERATING, *options)
-    assert spoken.code == 0, spoken.err
+    spoken = passed("interactive", text, "--path", extracted, *GENERATING, *options)
     found = spoken.hypotheses()
     assert len(found) == 20 and all(said.split()[0] == lines[row].split()[0] for row, (_, said) in found.items())
     assert len({said for _, said in found.values()}) > 5
@@ -115,9 +109,8 @@ def test_an_extracted_network_is_trained_on(extracted, command, tmp_path):
     options = [each for each in command if each not in ("--search-space", "supernet_language_modeling")]
     options = [each for each in options if not str(each).endswith("tiny.yml")]
     options[options.index("--task") : options.index("--task") + 1] = ["--task", "language_modeling"]
-    done = run("train", *options, "--arch", "hat_transformer_lm", "--finetune-from-model", extracted,
+    passed("train", *options, "--arch", "hat_transformer_lm", "--finetune-from-model", extracted,
                "--max-update", 30, "--save-dir", tmp_path)  # fmt: skip
-    assert done.code == 0, done.err
     further, before = open_supernet(tmp_path / "checkpoint_last.pt"), open_supernet(extracted)
     assert further.space.largest() == subnet() and further.space.cardinality() == 1
     assert further.evaluate(subnet())["loss"] < before.evaluate(subnet())["loss"] < math.log2(17)

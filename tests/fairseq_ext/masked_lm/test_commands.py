@@ -35,7 +35,7 @@ def test_latency_search_and_extraction(
     assert "16 architectures" in told.out + told.err
     fit = ["latency", "fit", "--data", str(tmp_path / "l.jsonl"), "--out", str(tmp_path / "l.json")]
     assert main([*fit, "--model", "linear"]) == 0
-    search = ["search", "--checkpoint", str(trained("none")), "--out", str(tmp_path / "run"), "--strategy", "random"]
+    search = ["search", "--checkpoint", str(trained("neuron")), "--out", str(tmp_path / "run"), "--strategy", "random"]
     assert (
         main(
             [
@@ -57,7 +57,7 @@ def test_latency_search_and_extraction(
     assert "\n" not in said and not (tmp_path / "other").exists()
     found = tmp_path / "found.json"
     SPACE.smallest().save(found)
-    extract = ["extract", "--checkpoint", str(trained("none")), "--arch", str(found), "--out", str(tmp_path / "s.pt")]
+    extract = ["extract", "--checkpoint", str(trained("neuron")), "--arch", str(found), "--out", str(tmp_path / "s.pt")]
     assert main(extract) == 0 and (tmp_path / "s.pt").is_file()
     assert Architecture.load(found) == SPACE.smallest()
 

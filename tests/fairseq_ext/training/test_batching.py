@@ -14,7 +14,7 @@ from fairseq_ext.patches import keep_all_sentences
 from fairseq_ext.supernets.supernet import TranslationSupernet
 from fairseq_ext.task import SupernetTranslationTask
 from nas_core.cli import main
-from tests.fairseq_ext.running import DECODING, run
+from tests.fairseq_ext.running import DECODING, passed
 from tests.warm import python
 
 SIZES = {"train": 53, "valid": 53, "test": 53, "test1": 5}
@@ -30,12 +30,11 @@ def odd(corpus, tmp_path_factory):
         text = "".join(" ".join(words) + "\n" for words in source)
         (folder / f"{split}.src").write_text(text)
         (folder / f"{split}.tgt").write_text(text.replace("s", "t"))
-    done = run(
+    passed(
         "preprocess", "-s", "src", "-t", "tgt", "--trainpref", folder / "train", "--validpref", folder / "valid",
         "--workers", 1, "--testpref", f"{folder / 'test'},{folder / 'test1'}", "--destdir", folder / "bin",
         "--srcdict", corpus / "dict.src.txt", "--tgtdict", corpus / "dict.tgt.txt",
     )  # fmt: skip
-    assert done.code == 0, done.err
     return folder / "bin"
 
 
@@ -69,8 +68,7 @@ def test_fixed_shapes_and_nothing_at_all():
 
 
 def test_generate_translates_every_sentence(trained, odd):
-    done = run("generate", odd, "--path", trained("none"), *DECODING, "--beam", 1, "--gen-subset", "test1")
-    assert done.code == 0, done.err
+    done = passed("generate", odd, "--path", trained("none"), *DECODING, "--beam", 1, "--gen-subset", "test1")
     assert sorted(done.hypotheses()) == list(range(SIZES["test1"]))
 
 
@@ -86,8 +84,7 @@ def test_training_reads_and_validates_every_sentence(arguments, odd, tmp_path, t
 
         monkeypatch.setattr(task, name, noted)
     kind = "translation" if task is TranslationTask else "supernet_translation"
-    done = run("train", odd, *arguments[1:], "--task", kind, "--max-epoch", 1, "--save-dir", tmp_path)
-    assert done.code == 0, done.err
+    passed("train", odd, *arguments[1:], "--task", kind, "--max-epoch", 1, "--save-dir", tmp_path)
     assert [sorted(rows) for rows in numbers.values()] == [list(range(53))] * 2
 
 

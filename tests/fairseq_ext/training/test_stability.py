@@ -8,7 +8,7 @@ import pytest
 
 from fairseq_ext.checkpoint import read_checkpoint
 from nas_core.files import read_json
-from tests.fairseq_ext.running import run
+from tests.fairseq_ext.running import passed
 
 EPOCH = 4
 """Updates: 200 pairs in batches of 64."""
@@ -23,8 +23,7 @@ def options(arguments: list[object], tmp_path: Path) -> list[object]:
 
 
 def test_training_stops_and_stays_stopped_and_a_later_one_does_not(options: list[object], tmp_path: Path) -> None:
-    done = run("train", *options, "--stability-tau", 0.05)
-    assert done.code == 0, done.err
+    done = passed("train", *options, "--stability-tau", 0.05)
     assert "the ranking of subnets is stable: training stops" in done.out
     taus = [float(line.split("tau ")[1].split()[0]) for line in done.out.splitlines() if "ranking of 6 subnets" in line]
     assert taus and taus[-1] > 0.05 and all(tau <= 0.05 for tau in taus[:-1])
@@ -32,19 +31,16 @@ def test_training_stops_and_stays_stopped_and_a_later_one_does_not(options: list
     assert state["taus"] == pytest.approx(taus, abs=1e-4) and len(state["losses"]) == 6
     updates = read_checkpoint(tmp_path / "checkpoint_last.pt")["optimizer_history"][-1]["num_updates"]
     assert updates == EPOCH * (len(taus) + 1) < 5 * EPOCH
-    again = run("train", *options, "--stability-tau", 0.05)
-    assert again.code == 0, again.err
+    passed("train", *options, "--stability-tau", 0.05)
     assert read_checkpoint(tmp_path / "checkpoint_last.pt")["optimizer_history"][-1]["num_updates"] <= updates + 1
 
     content = (tmp_path / "stability.json").read_bytes()
-    later = run("train", *options, "--stability-architectures", 0, "--save-dir", tmp_path / "other", "--max-epoch", 2)
-    assert later.code == 0, later.err
+    passed("train", *options, "--stability-architectures", 0, "--save-dir", tmp_path / "other", "--max-epoch", 2)
     state = read_checkpoint(tmp_path / "other" / "checkpoint_last.pt")
     assert state["optimizer_history"][-1]["num_updates"] == 2 * EPOCH
     assert (tmp_path / "stability.json").read_bytes() == content
 
 
 def test_it_goes_on_while_the_order_changes(options: list[object]) -> None:
-    done = run("train", *options, "--stability-tau", 1.0, "--stability-patience", 9, "--max-epoch", 3)
-    assert done.code == 0, done.err
+    done = passed("train", *options, "--stability-tau", 1.0, "--stability-patience", 9, "--max-epoch", 3)
     assert done.out.count("ranking of 6 subnets") == 2 and "training stops" not in done.out

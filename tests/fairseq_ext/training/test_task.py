@@ -10,7 +10,7 @@ from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEn
 from fairseq_ext.model import TranslationModel
 from fairseq_ext.task import SupernetTranslationConfig, SupernetTranslationTask
 from nas_core.supernet import draw, sandwich, validation_set
-from tests.fairseq_ext.running import DECODING, SPACE, Backward, build, gradients, run, set_up
+from tests.fairseq_ext.running import DECODING, SPACE, Backward, build, gradients, passed, run, set_up
 
 NAMES = ["smallest", "largest", "random1", "random2"]
 
@@ -159,11 +159,10 @@ def test_mixed_weights_take_no_more_memory_than_the_supernet(corpus, pair, batch
 
 @pytest.mark.parametrize("select", ["mean", "smallest"])
 def test_what_selects_the_best_checkpoint(arguments, tmp_path, select):
-    done = run(
+    done = passed(
         "train", *arguments, "--task", "supernet_translation", "--select-checkpoint", select, "--sampling", "spos",
         "--batch-size", 64, "--lr", 0.1, "--max-epoch", 3, "--save-dir", tmp_path,
     )  # fmt: skip
-    assert done.code == 0, done.err
     rounds = done.stats("valid")
     for values in rounds:
         subnets = [values[f"valid_{name}_loss"] for name in NAMES]
@@ -177,8 +176,7 @@ def test_what_selects_the_best_checkpoint(arguments, tmp_path, select):
 
 def test_sandwich_by_command(arguments, tmp_path):
     common = [*arguments, "--task", "supernet_translation", "--sampling", "sandwich", "--dropout", 0.1]
-    whole = run("train", *common, "--max-update", 4, "--update-freq", 2, "--save-dir", tmp_path / "whole")
-    assert whole.code == 0, whole.err
+    whole = passed("train", *common, "--max-update", 4, "--update-freq", 2, "--save-dir", tmp_path / "whole")
     expected = [list(sandwich(SPACE, draw(SPACE, update)).values()) for update in (0, 0, 1, 1, 2, 2, 3, 3)]
     assert whole.drawn == [architecture for step in expected for architecture in step]
     logged = whole.stats("train_inner")
@@ -187,8 +185,7 @@ def test_sandwich_by_command(arguments, tmp_path):
         each = [values[f"{name}_loss"] for name in ("random", "largest", "smallest")]
         assert values["loss"] == pytest.approx(sum(each) / 3, abs=2e-3)
     for stop in (2, 4):
-        done = run("train", *common, "--max-update", stop, "--update-freq", 2, "--save-dir", tmp_path / "parts")
-        assert done.code == 0, done.err
+        passed("train", *common, "--max-update", stop, "--update-freq", 2, "--save-dir", tmp_path / "parts")
     states = [torch.load(tmp_path / name / "checkpoint_last.pt", weights_only=True) for name in ("whole", "parts")]
     torch.testing.assert_close(states[0]["model"], states[1]["model"], rtol=0, atol=0)
     assert states[0]["cfg"]["task"]["supernet_sampling"] == "sandwich"
@@ -197,8 +194,7 @@ def test_sandwich_by_command(arguments, tmp_path):
 
 def test_sandwich_and_validation_with_the_extremes_of_hats_code(arguments, tmp_path):
     options = ["--task", "supernet_translation", "--sampling", "sandwich", "--extremes", "hat", "--valid-random", 0]
-    done = run("train", *arguments, *options, "--max-update", 1, "--save-dir", tmp_path)
-    assert done.code == 0, done.err
+    done = passed("train", *arguments, *options, "--max-update", 1, "--save-dir", tmp_path)
     assert done.drawn == list(sandwich(SPACE, draw(SPACE, 0), "hat").values())
     assert done.drawn[1:] != [SPACE.largest(), SPACE.smallest()]
     assert "sandwich: mean loss of a random subnet, the largest and the smallest (as in HAT's code)" in done.out
@@ -212,8 +208,7 @@ def test_sandwich_and_validation_with_the_extremes_of_hats_code(arguments, tmp_p
 
 def test_one_architecture_is_validated_once(arguments, architecture_file, tmp_path):
     options = ["--task", "supernet_translation", "--sampling", "sandwich", "--subnet", architecture_file]
-    done = run("train", *arguments, *options, "--max-update", 2, "--save-dir", tmp_path)
-    assert done.code == 0, done.err
+    done = passed("train", *arguments, *options, "--max-update", 2, "--save-dir", tmp_path)
     assert len(done.drawn) == 2 and len(set(done.drawn)) == 1
     (values,) = done.stats("valid")
     assert values["valid_loss"] == values["valid_largest_loss"] and "valid_smallest_loss" not in values

@@ -15,7 +15,7 @@ from fairseq_ext.criterion import FusedLabelSmoothedCrossEntropy
 from fairseq_ext.task import SupernetTranslationConfig, SupernetTranslationTask
 from nas_core.space import Architecture, get_space
 from nas_core.space.mformer import ATTENTION_GENES
-from tests.fairseq_ext.running import DECODING, Backward, build, run, set_up
+from tests.fairseq_ext.running import DECODING, Backward, build, passed, run, set_up
 from tests.host_reads import no_host_reads
 
 OLD = ("--fp16", "--memory-efficient-fp16", "--amp")
@@ -79,8 +79,7 @@ def test_a_supernet_trains_in_every_precision(command, device, tmp_path, network
     losses = {}
     for flag in flags(device):
         options = [*NETWORKS[network], "--sampling", sampling, "--save-dir", tmp_path / flag, *([flag] if flag else [])]
-        done = run("train", *command, *options)
-        assert done.code == 0, (flag, done.err)
+        done = passed("train", *command, *options)
         losses[flag] = [values["loss"] for values in done.stats("train_inner")]
         assert len(losses[flag]) == 6 and all(map(math.isfinite, losses[flag])), (flag, losses)
         assert losses[flag][-1] < losses[flag][0], (flag, losses)
@@ -92,8 +91,7 @@ def test_a_supernet_trains_in_every_precision(command, device, tmp_path, network
 def test_what_was_trained_in_half_precision_decodes_anywhere(command, device, corpus, tmp_path, attention):
     """Also in halves; fairseq casts weights and tables, and what decoding keeps has to follow."""
     options = [*NETWORKS["mos-mformer"], "--save-dir", tmp_path, *([] if device == "cpu" else ["--fp16"])]
-    trained = run("train", *command, *options)
-    assert trained.code == 0, trained.err
+    passed("train", *command, *options)
     genes = get_space("mformer_translation_small").largest().to_dict()
     Architecture({**genes, **dict.fromkeys(ATTENTION_GENES, [attention] * 3)}).save(tmp_path / "a.json")
     decoding = [*DECODING[:-1], "--model-overrides", repr({"eval_subnet": str(tmp_path / "a.json")})]
@@ -101,8 +99,7 @@ def test_what_was_trained_in_half_precision_decodes_anywhere(command, device, co
     for where in ([], ["--fp16"], ["--cpu"], ["--cpu", "--fp16"]):
         if device == "cpu" and "--cpu" not in where:
             continue
-        done = run("generate", corpus, "--path", tmp_path / "checkpoint_last.pt", *decoding, *where)
-        assert done.code == 0, done.err
+        done = passed("generate", corpus, "--path", tmp_path / "checkpoint_last.pt", *decoding, *where)
         found[" ".join(where)] = {row: score for row, (score, _) in done.hypotheses().items()}
     exact = found["--cpu"]
     assert len(exact) == 20
