@@ -206,8 +206,7 @@ PLAIN_MODELS = {
 
 
 def write_subnet(state: dict[str, Any], weights: dict[str, Tensor], architecture: Architecture, path: Path) -> None:
-    """Write a static subnet as a checkpoint for ``fairseq-generate`` and ``fairseq-train --finetune-from-model``.
-    """
+    """Write a static subnet as a checkpoint for ``fairseq-generate`` and ``fairseq-train --finetune-from-model``."""
     settings = copy.deepcopy(state["cfg"])
     args: Namespace = settings["model"]
     family = family_of(args)

@@ -64,12 +64,12 @@ class SupernetTaskConfig(FairseqDataclass):  # type: ignore[misc]
         metadata={"help": f"same as --sampling: {_SAMPLING_HELP}"},
     )
     valid_random: int = field(
-        default=2, metadata={"help": "number of fixed random subnets validated beside the smallest and the largest"}
+        default=2, metadata={"help": "number of fixed random subnets validated besides the smallest and the largest"}
     )
     stability_architectures: int = field(
         default=0,
         metadata={
-            "help": "stop training when the ranking of so many fixed subnets by validation loss no longer changes"
+            "help": "stop training when the ranking of this number of fixed subnets by validation loss no longer changes"
             " (RankNAS: 100 to 200); 0: do not"
         },
     )

@@ -13,7 +13,7 @@ import pytest
 
 from nas_core.space import save_space
 
-if find_spec("fairseq") is None:  # a plain machine; a file that it is told to collect says so itself
+if find_spec("fairseq") is None:  # a file that is named skips with the reason
     collect_ignore_glob = ["*"]
 else:
     from fairseq.tasks.translation import TranslationConfig, TranslationTask

@@ -187,7 +187,7 @@ def shell(*command: object, timeout: float = 200) -> Finished:
 
 
 def quiet_environment() -> dict[str, str]:
-    """For processes beside this one, which start at once: one thread, no GPU."""
+    """The environment of other processes, which start at once: one thread, no GPU."""
     paths = {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
     return warm({**os.environ, **paths, "CUDA_VISIBLE_DEVICES": ""})
 

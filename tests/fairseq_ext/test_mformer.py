@@ -169,3 +169,14 @@ def test_without_data_the_scale_has_to_be_given():
         resolve_linear_lengths(args, get_space("mformer_translation_small"), nothing)
     resolve_linear_lengths(args, get_space("mformer_wmt14_en_de"), nothing)  # linear in the encoder alone
     assert args.linear_max_length == 48
+
+
+@pytest.mark.parametrize("form", ["chunked", "fla"])
+def test_the_form_of_linear_attention_is_kept(form, checkpoint, corpus, tmp_path):
+    state = torch.load(checkpoint, weights_only=True)
+    assert state["cfg"]["model"].linear_form == "auto"
+    state["cfg"]["model"].linear_form = form
+    torch.save(state, tmp_path / "other.pt")
+    subnet = opened(tmp_path / "other.pt", corpus).net.select(everywhere_linear())
+    attentions = [layer.self_attn for layer in (*subnet.encoder_layers, *subnet.decoder_layers)]
+    assert {attention.kind.form for attention in attentions} == {form}

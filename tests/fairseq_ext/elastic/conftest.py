@@ -1,4 +1,4 @@
-"""Networks of fairseq's own ``--arch transformer``, of every form that can be taken over."""
+"""Networks of fairseq's own ``--arch transformer``, of every form that can be converted."""
 
 from __future__ import annotations
 

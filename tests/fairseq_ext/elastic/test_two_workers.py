@@ -1,4 +1,4 @@
-"""Two workers begin with a supernet that was taken over, and go on from where they were."""
+"""Two workers start with a converted supernet, and continue its training."""
 
 from __future__ import annotations
 

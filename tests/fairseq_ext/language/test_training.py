@@ -101,8 +101,8 @@ def test_generate_and_interactive_say_the_same(extracted, text, tmp_path):
     options = ["--input", tmp_path / "in.txt", "--buffer-size", 8, "--batch-size", 4]
     spoken = passed("interactive", text, "--path", extracted, *GENERATING, *options)
     found = spoken.hypotheses()
-    assert len(found) == 20 and all(said.split()[0] == lines[row].split()[0] for row, (_, said) in found.items())
-    assert len({said for _, said in found.values()}) > 5
+    assert len(found) == 20 and all(line.split()[0] == lines[row].split()[0] for row, (_, line) in found.items())
+    assert len({line for _, said in found.values()}) > 5
 
 
 def test_an_extracted_network_is_trained_on(extracted, command, tmp_path):

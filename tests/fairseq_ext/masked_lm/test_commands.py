@@ -31,8 +31,8 @@ def test_latency_search_and_extraction(
         main([*timed, "--repeats", "2", "--workload", "vocab=40", "--workload", "batch=2", "--workload", "length=6"])
         == 0
     )
-    told = capsys.readouterr()
-    assert "16 architectures" in told.out + told.err
+    captured = capsys.readouterr()
+    assert "16 architectures" in captured.out + captured.err
     fit = ["latency", "fit", "--data", str(tmp_path / "l.jsonl"), "--out", str(tmp_path / "l.json")]
     assert main([*fit, "--model", "linear"]) == 0
     search = ["search", "--checkpoint", str(trained("neuron")), "--out", str(tmp_path / "run"), "--strategy", "random"]
@@ -52,9 +52,9 @@ def test_latency_search_and_extraction(
     )
     capsys.readouterr()
     assert main([*search, "--out", str(tmp_path / "other"), "--limit", "cache_mb=1"]) == 2
-    said = capsys.readouterr().err.strip()
-    assert "masked_lm networks decode nothing and have no cache; limit their memory instead" in said
-    assert "\n" not in said and not (tmp_path / "other").exists()
+    error = capsys.readouterr().err.strip()
+    assert "masked_lm networks decode nothing and have no cache; limit their memory instead" in error
+    assert "\n" not in error and not (tmp_path / "other").exists()
     found = tmp_path / "found.json"
     SPACE.smallest().save(found)
     extract = ["extract", "--checkpoint", str(trained("neuron")), "--arch", str(found), "--out", str(tmp_path / "s.pt")]

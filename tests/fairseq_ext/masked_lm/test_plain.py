@@ -123,9 +123,11 @@ def test_the_command_tells_what_it_made(
 ) -> None:
     command = ["elastic", "--checkpoint", roberta(), "--out", tmp_path / "s.pt", "--data", text, "--calibrate", 2]
     assert main([*map(str, command), "--mos", "neuron"]) == 0
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     assert (
-        "architectures" in said and "axes sorted by activation" in said and "layers, the first to be left out" in said
+        "architectures" in output
+        and "axes sorted by activation" in output
+        and "layers, the first to be left out" in output
     )
     args = read_state(tmp_path / "s.pt")["cfg"]["model"]
     assert isinstance(args, Namespace) and sorted(args.layer_order) == [0, 1] and args.mos == "neuron"

@@ -19,7 +19,7 @@ from tests.fairseq_ext.running import DECODING, Backward, build, passed, run, se
 from tests.host_reads import no_host_reads
 
 OLD = ("--fp16", "--memory-efficient-fp16", "--amp")
-"""What fairseq-train computes in beside float32, on GPUs alone."""
+"""Precisions of fairseq-train other than float32, on GPUs alone."""
 NEW = ("--tf32", "--bf16", "--memory-efficient-bf16")
 """The same, from Ampere on."""
 NETWORKS = {
