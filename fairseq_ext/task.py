@@ -69,7 +69,7 @@ class SupernetTaskConfig(FairseqDataclass):  # type: ignore[misc]
     stability_architectures: int = field(
         default=0,
         metadata={
-            "help": "stop training when the ranking of this number of fixed subnets by validation loss no longer changes"
+            "help": "stop training when the ranking of this many fixed subnets by validation loss no longer changes"
             " (RankNAS: 100 to 200); 0: do not"
         },
     )

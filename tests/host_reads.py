@@ -1,7 +1,7 @@
 """Detection of operations that make the host wait for the device, on CUDA and on the CPU.
 
-On CUDA torch reports them. On the CPU, operations that would wait on CUDA are detected. Copies of the host's memory wait
-too, unless they are ``non_blocking``. With ``copies`` each operation that names a device counts as one
+On CUDA torch reports them. On the CPU, operations that would wait on CUDA are detected. Copies of the host's memory
+wait too, unless they are ``non_blocking``. With ``copies`` each operation that names a device counts as one
 (``x.to(device)``, ``torch.tensor(.., device=)``), for code in which nothing else names it.
 """
 

@@ -125,7 +125,8 @@ def run(command: str, *arguments: object) -> Finished:
 
 def passed(command: str, *arguments: object) -> Finished:
     """The same of a command that must succeed."""
-    done = passed(command, *arguments)
+    done = run(command, *arguments)
+    assert done.code == 0, (done.err, done.out[-2000:])
     return done
 
 

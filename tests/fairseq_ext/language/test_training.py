@@ -102,7 +102,7 @@ def test_generate_and_interactive_say_the_same(extracted, text, tmp_path):
     spoken = passed("interactive", text, "--path", extracted, *GENERATING, *options)
     found = spoken.hypotheses()
     assert len(found) == 20 and all(line.split()[0] == lines[row].split()[0] for row, (_, line) in found.items())
-    assert len({line for _, said in found.values()}) > 5
+    assert len({line for _, line in found.values()}) > 5
 
 
 def test_an_extracted_network_is_trained_on(extracted, command, tmp_path):
