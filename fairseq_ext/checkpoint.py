@@ -75,11 +75,7 @@ def _count(value: Any, path: Path, counts: dict[int, int], depth: int) -> int:
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
-    """Read a checkpoint of this plug-in's models; see :func:`read_state`.
-
-    Raises:
-        CheckpointError: also if it is of another model.
-    """
+    """Read a checkpoint of this plug-in's models; see :func:`read_state`."""
     state = read_state(path)
     model_arguments(state, str(path))
     return state
@@ -101,21 +97,13 @@ def model_arguments(state: dict[str, Any], path: str) -> Namespace:
 
 
 def stored_space(text: Any) -> SearchSpace:
-    """Return the space that a checkpoint's options hold as JSON.
-
-    Raises:
-        CheckpointError: they hold none.
-    """
+    """Return the space that a checkpoint's options hold as JSON."""
     with _damaged_json("search space"):
         return space_from_dict(parse_json(text), "checkpoint")
 
 
 def stored_architecture(text: Any) -> Architecture:
-    """Return the architecture that a checkpoint's options hold as JSON.
-
-    Raises:
-        CheckpointError: they hold none.
-    """
+    """Return the architecture that a checkpoint's options hold as JSON."""
     with _damaged_json("architecture"):
         return Architecture(dict(parse_json(text)))
 

@@ -22,9 +22,6 @@ def vocabulary_sizes(folder: Path) -> tuple[int, int] | None:
     """Return the entries of the source and the target dictionary, special symbols included.
 
     A folder with one dictionary (``--only-source``) gives its size twice, a folder without any None.
-
-    Raises:
-        DataError: a dictionary cannot be read, or it is unknown which of two is the source's.
     """
     paths = {path.name.split(".")[1]: path for path in sorted(folder.glob("dict.*.txt"))}
     if not paths:
@@ -56,11 +53,7 @@ def options_of(task: Any) -> Any:
 
 
 def split_of(task: Any, split: str) -> Any:
-    """Return the data set of a split; None if its folder has no such split.
-
-    Raises:
-        DataError: it cannot be read.
-    """
+    """Return the data set of a split; None if its folder has no such split."""
     try:
         task.load_dataset(split, combine=False, epoch=1)
     except FileNotFoundError:
@@ -83,9 +76,6 @@ def calibration_batches(task: Any, splits: tuple[str, ...], longest: Any, count:
     Args:
         splits: names of data sets, the preferred one first.
         longest: ``max_positions`` of the network; longer samples are skipped.
-
-    Raises:
-        DataError: there is no such split, or no sample.
     """
     dataset = next((data for split in splits if (data := split_of(task, split)) is not None), None)
     where = f"split {' or '.join(map(repr, dict.fromkeys(splits)))} in {options_of(task).data}"

@@ -229,9 +229,6 @@ def write_plain(state: dict[str, Any], model: Any, architecture: Architecture, p
     """Write a subnet as a checkpoint of fairseq's own model, and return the number of its parameters.
 
     Positions become tables. Embeddings are multiplied by their scale where it is not the root of their width.
-
-    Raises:
-        ConfigError: see :func:`check_plain`.
     """
     family, plain, net = model.family, PLAIN_MODELS[model.family.model], model.net
     check_plain(family, architecture, net.config)

@@ -164,11 +164,7 @@ class Family:
             yield name, fill
 
     def network_config(self, args: Namespace, padding_idx: int, static: bool) -> Any:
-        """Return the settings that are not searched; a static network has no experts.
-
-        Raises:
-            ConfigError: the network has no such option.
-        """
+        """Return the settings that are not searched; a static network has no experts."""
         experts = MoSConfig(
             kind="none" if static else args.mos,
             experts=args.mos_experts,

@@ -99,7 +99,6 @@ def differing_options(args: Namespace, inherited: Sequence[str]) -> str:
 
 
 def _first_checkpoint(args: Namespace) -> Path | None:
-    """Return the checkpoint that fairseq will load, if it exists."""
     candidates = [_restore_file(args)]
     if candidates[0] == _LAST:
         last = Path(getattr(args, "save_dir", None) or "checkpoints") / _LAST

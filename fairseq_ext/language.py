@@ -67,11 +67,7 @@ class Decoder(FairseqIncrementalDecoder):  # type: ignore[misc]
 
 
 def resolve_language(args: Namespace) -> SearchSpace:
-    """Return the space with the context of ``--context-length``, and write it into ``args`` as JSON.
-
-    Raises:
-        SpaceError: it is no space of language models. ConfigError: training sequences are longer than its context.
-    """
+    """Return the space with the context of ``--context-length``, and write it into ``args`` as JSON."""
     stored = hasattr(args, "search_space_json")
     space = resolve_space(args)
     check_language_space(space)

@@ -55,9 +55,6 @@ class Ranking:
         """Return whether training may stop, after an update or a validation.
 
         The state is kept in a file next to the checkpoints: fairseq stores a task's state, but does not restore it.
-
-        Raises:
-            DataError: the file belongs to other settings.
         """
         path = folder / FILE
         if not self._loaded:

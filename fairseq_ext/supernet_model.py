@@ -37,11 +37,7 @@ def resolve_space(args: Namespace) -> SearchSpace:
 
 
 def resolve_subnet(args: Namespace, space: SearchSpace) -> Architecture | None:
-    """Return the architecture of a static network, or None for a supernet; write it into ``args`` as JSON.
-
-    Raises:
-        ArchitectureError: the file holds none, or the architecture is outside the space.
-    """
+    """Return the architecture of a static network, or None for a supernet; write it into ``args`` as JSON."""
     if stored := getattr(args, "subnet_json", None):
         return stored_architecture(stored)
     if not args.subnet:

@@ -285,11 +285,7 @@ def _unwrap(model: Any) -> SubnetHolder[Any]:
 
 
 def check_options(weight: float, sampling: str, model: Any) -> None:
-    """Check ``--mos-apart`` before training.
-
-    Raises:
-        ConfigError: the weight is out of range, the model has no experts, or workers use torch's own DDP.
-    """
+    """Check ``--mos-apart`` before training."""
     check_apart(weight, model)
     if weight and sampling == "spos" and with_torch_ddp(model.args):
         raise ConfigError(

@@ -29,11 +29,7 @@ _OTHER = (
 
 
 class SampleCache:
-    """The teacher's most probable words of each target token, by the number of its sentence.
-
-    Raises:
-        DataError: the folder is of another teacher or of other data. ConfigError: the data is not fixed.
-    """
+    """The teacher's most probable words of each target token, by the number of its sentence."""
 
     def __init__(self, folder: Path, task: Any, teacher: torch.nn.Module, kept: int, temperature: float) -> None:
         dataset, words = _training_data(task), len(task.target_dictionary)

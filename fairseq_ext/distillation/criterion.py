@@ -82,11 +82,7 @@ class DistillationConfig(FairseqDataclass):  # type: ignore[misc]
 
 
 def check_options(options: Any) -> None:
-    """Check what is wrong without reading a file, and fill in defaults that depend on other options.
-
-    Raises:
-        ConfigError: an option, or a combination of options, is not possible.
-    """
+    """Check what is wrong without reading a file, and fill in defaults that depend on other options."""
     if not options.teacher:
         raise ConfigError("this criterion learns from a teacher; give --teacher FILE or --teacher largest, or take a"
                           " criterion without one")  # fmt: skip

@@ -58,7 +58,6 @@ def with_states(model: Any, call: Callable[[], Result]) -> tuple[Result, LayerSt
 
 
 def _numbers(model: Any, side: str, depth: int) -> list[int]:
-    """Return the numbers in the whole network of a side's layers."""
     kept = (getattr(model.args, "kept_layers", None) or {}).get(side)  # of an extracted network
     if kept is not None:
         return list(kept)
@@ -75,11 +74,7 @@ def differences(
 
 
 def check_one_origin(student: Any, teacher: Any, path: str) -> None:
-    """Check that the channels of both have one order, so that their states can be compared.
-
-    Raises:
-        ConfigError: they have not, or this is unknown.
-    """
+    """Check that the channels of both have one order, so that their states can be compared."""
     what = (
         "--distill-hidden and --distill-attention compare the layers of networks that come from one 'nas-ext elastic'"
     )

@@ -67,9 +67,6 @@ class FileTeacher:
     """The network of a checkpoint.
 
     It is no module of the criterion, and so in no checkpoint of the student and in no optimizer.
-
-    Raises:
-        NasExtError: see :func:`open_teacher`.
     """
 
     def __init__(self, path: Path, task: Any, options: Any) -> None:
@@ -80,11 +77,7 @@ class FileTeacher:
         self._ready = False
 
     def prepare(self, student: Any) -> None:
-        """Move to the student's device, before the first update.
-
-        Raises:
-            ConfigError: it cannot be this student's teacher. DataError: the cache is of something else.
-        """
+        """Move to the student's device, before the first update."""
         if self._ready:
             return
         options = self._options
@@ -190,7 +183,6 @@ def open_teacher(path: Path, task: Any) -> nn.Module:
 
 
 def _base(kind: type[Any]) -> type[Any]:
-    """Return the most general registered task that a task inherits from."""
     registered = set(TASK_REGISTRY.values())
     return [parent for parent in kind.__mro__ if parent in registered or parent is kind][-1]
 

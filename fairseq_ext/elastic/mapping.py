@@ -104,11 +104,7 @@ def language_state(model: Any, net: Any) -> dict[str, Tensor]:
 
 
 def masked_lm_state(model: Any, net: Any) -> dict[str, Tensor]:
-    """Return the weights of fairseq's ``roberta`` as the state of the elastic network.
-
-    Raises:
-        CheckpointError: a classification head has more hidden units than the network has channels.
-    """
+    """Return the weights of fairseq's ``roberta`` as the state of the elastic network."""
     encoder, head = model.encoder.sentence_encoder, model.encoder.lm_head
     state: dict[str, Tensor] = {"reference_width": net.reference_width, "embedding.weight": encoder.embed_tokens.weight}
     state["positions.table"] = positions_table(encoder.embed_positions, len(net.positions.table), net.embed_dim)

@@ -96,9 +96,6 @@ def translation_settings(
 
     Args:
         groups: all groups of settings, ``cfg`` of the checkpoint.
-
-    Raises:
-        ConfigError: a part has no elastic form; it is named.
     """
     name, task = _task_in(groups)
     if not issubclass(TASK_REGISTRY.get(name, object), TranslationTask):
@@ -151,11 +148,7 @@ def language_settings(
 def masked_lm_settings(
     settings: Mapping[str, Any], task: Mapping[str, Any], path: Path
 ) -> tuple[Namespace, StackSizes]:
-    """Return the options of a ``roberta`` and its sizes.
-
-    Raises:
-        ConfigError: a part has no elastic form; it is named.
-    """
+    """Return the options of a ``roberta`` and its sizes."""
     args = _options("roberta", Namespace(**settings), path)
     if not args.encoder_learned_pos:
         raise _no_form(path, "positions that are computed", "learned ones, as of --arch roberta*")
@@ -167,11 +160,7 @@ def masked_lm_settings(
 
 
 def masked_lm_task(groups: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """Return the options of a ``roberta``'s task, with the task that opens it as ``_name``.
-
-    Raises:
-        ConfigError: the network was trained by another task.
-    """
+    """Return the options of a ``roberta``'s task, with the task that opens it as ``_name``."""
     name, options = _task_in(groups)
     if name not in _MASKED_LM_TASKS:
         raise ConfigError(f"{path} was trained with --task {name}; expected {', '.join(_MASKED_LM_TASKS)}")
@@ -207,7 +196,6 @@ def _options(arch: str, args: Namespace, path: Path) -> Namespace:
 
 
 def _sizes(args: Namespace, side: str, path: Path) -> tuple[int, int, int, int]:
-    """Return the layers, channels, hidden units and heads of a side."""
     names = ("layers", "embed_dim", "ffn_embed_dim", "attention_heads")
     layers, width, hidden, heads = (int(getattr(args, f"{side}_{name}")) for name in names)
     if min(layers, width, hidden, heads) < 1 or width % heads:

@@ -19,9 +19,6 @@ def space_around(wanted: str, trained: Mapping[str, Any], auto: Callable[[], Sea
         wanted: argument of :func:`nas_core.supernet.elastic.asked.made`, or a name or file of a space.
         trained: genes of the trained network, whose attention is softmax.
         auto: function that returns the space around the network.
-
-    Raises:
-        SpaceError: the space lacks a gene, or its largest network is another one. ConfigError: see ``made``.
     """
     if is_made(wanted):
         return made(wanted, auto)

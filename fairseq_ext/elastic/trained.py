@@ -377,11 +377,7 @@ SOURCES: dict[str, Callable[[Path, dict[str, Any], Request], FairseqTrained]] = 
 
 
 def open_trained(path: Path, request: Request) -> FairseqTrained:
-    """Open a checkpoint of one of fairseq's own models in :data:`SOURCES`.
-
-    Raises:
-        CheckpointError: it is damaged, or of another model. ConfigError: a part of the network has no elastic form.
-    """
+    """Open a checkpoint of one of fairseq's own models in :data:`SOURCES`."""
     state = in_groups(read_state(path, mmap=True))
     settings = settings_of(state, path)
     if "search_space_json" in settings:
@@ -401,11 +397,7 @@ def open_trained(path: Path, request: Request) -> FairseqTrained:
 
 
 def settings_of(state: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """Return the options of a checkpoint's model by name.
-
-    Raises:
-        CheckpointError: there are none.
-    """
+    """Return the options of a checkpoint's model by name."""
     config: Any = state.get("cfg")
     settings = dict(options_in(config.get("model"))) if hasattr(config, "get") else {}
     if not settings:

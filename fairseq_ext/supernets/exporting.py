@@ -106,11 +106,7 @@ def masked_lm_exportable(task: Any, part: Part, architecture: Architecture) -> E
 
 
 def is_masked_lm(path: Path) -> bool:
-    """Return whether a checkpoint is of fairseq's RoBERTa, and not of this plug-in.
-
-    Raises:
-        CheckpointError: it is neither, or cannot be read.
-    """
+    """Return whether a checkpoint is of fairseq's RoBERTa, and not of this plug-in."""
     settings = read_state(path, mmap=True).get("cfg")
     if not hasattr(settings, "get"):
         raise CheckpointError(
@@ -135,12 +131,7 @@ def is_masked_lm(path: Path) -> bool:
 
 
 def open_masked_lm(path: Path, data: str | None = None) -> MaskedLM:
-    """Open a checkpoint for which :func:`is_masked_lm` is true.
-
-    Raises:
-        ConfigError: an option of its training is not exported. CheckpointError, DataError: see
-        :func:`fairseq_ext.checkpoint.load_network`.
-    """
+    """Open a checkpoint for which :func:`is_masked_lm` is true."""
     state = read_state(path, mmap=True)
     stored = {name: tuple(getattr(tensor, "shape", ())) for name, tensor in state["model"].items()}
     task, model = load_network(path, state, data)

@@ -111,11 +111,7 @@ class Encoder(nn.Module):
 
 
 def check_supported(model: Any) -> None:
-    """Check that :class:`Encoder` supports the network.
-
-    Raises:
-        ConfigError: it has an unsupported option or module.
-    """
+    """Check that :class:`Encoder` supports the network."""
     for option, off in _OFF.items():
         if (value := getattr(model.args, option, off)) not in (off, None):
             raise ConfigError(

@@ -144,11 +144,7 @@ def run_settings(folder: Path, data: str, changes: Mapping[str, str], run: Run =
 
 
 def _typed(name: str, text: str, current: Sequence[Any]) -> Any:
-    """Return a value of YAML as the list, text or number that the current values are.
-
-    Raises:
-        ConfigError: it is no YAML, or of another kind than all current values.
-    """
+    """Return a value of YAML as the list, text or number that the current values are."""
     try:
         value = parse_yaml(text)
     except ValueError:

@@ -57,9 +57,6 @@ class FairseqSupernet(TrainingSupernet):
         data: its data folder, where it has moved.
         valid_sentences: size of a fixed random part of the split; None for all.
         precision: of the evaluation, one of :data:`nas_core.precision.PRECISIONS`. Extraction and export use float32.
-
-    Raises:
-        ConfigError: the device is not usable, or does not compute in this precision.
     """
 
     counted: ClassVar[str] = "ntokens"
@@ -98,11 +95,7 @@ class FairseqSupernet(TrainingSupernet):
     # -- validation data -----------------------------------------------------------------------------------------------
 
     def batches(self) -> list[dict[str, Any]]:
-        """Return the batches of the evaluation.
-
-        Raises:
-            DataError: there is no such split, or nothing in it to evaluate on.
-        """
+        """Return the batches of the evaluation."""
         if self._batches is None:
             dataset = split_of(self.fairseq_task, self._subset)
             if dataset is None:
@@ -196,11 +189,7 @@ class FairseqSupernet(TrainingSupernet):
         return sum(tensor.numel() for tensor in weights.values() if tensor.is_floating_point())
 
     def extract_plain(self, architecture: Architecture, path: Path) -> int:
-        """Save the collapsed subnet as a checkpoint of fairseq's own model; return its number of parameters.
-
-        Raises:
-            ConfigError: fairseq has no such network.
-        """
+        """Save the collapsed subnet as a checkpoint of fairseq's own model; return its number of parameters."""
         return write_plain(self._state, self.model, self.space.validate(architecture), Path(path))
 
 
@@ -340,11 +329,7 @@ SUPERNETS: dict[str, type[FairseqSupernet]] = {
 
 
 def open_supernet(path: Path, **options: Any) -> FairseqSupernet:
-    """Open a checkpoint; options as of :class:`nas_core.supernet.host.Host`.
-
-    Raises:
-        CheckpointError: the file is damaged or of another model. Others as of :class:`FairseqSupernet`.
-    """
+    """Open a checkpoint; options as of :class:`nas_core.supernet.host.Host`."""
     args = model_arguments(read_state(path, mmap=True), str(path))
     return SUPERNETS[family_of(args).model](path, **options)
 
