@@ -111,11 +111,11 @@ class FairseqTrained(ABC):
         self, path: Path, state: dict[str, Any], space: SearchSpace, request: Request, options: Mapping[str, Any]
     ) -> None:
         self._state, self.space, self._device = state, space, str(usable_device(request.device))
-        self._task, model = load_network(path, state, request.data)
+        self.task, model = load_network(path, state, request.data)
         self._model = model.float().to(self._device).eval()
         self._args = Namespace(
             arch=self.family.static,
-            data=options_of(self._task).data,
+            data=options_of(self.task).data,
             mos="none",
             search_space=space.name,
             search_space_json=json.dumps(space_to_dict(space)),
@@ -128,14 +128,14 @@ class FairseqTrained(ABC):
         self.net: Any = net.to(self._device).eval()
 
     def _config(self) -> Any:
-        return self.family.network_config(self._args, self._task.source_dictionary.pad(), static=False)
+        return self.family.network_config(self._args, self.task.source_dictionary.pad(), static=False)
 
     def _network(self, config: Any) -> nn.Module:
         with own_streams(0):
             return self.network(self.space, *self._vocabularies(), config)
 
     def _vocabularies(self) -> tuple[int, ...]:
-        return (len(self._task.source_dictionary),)
+        return (len(self.task.source_dictionary),)
 
     def difference(self, net: nn.Module) -> float:
         """Return the largest difference between logits (B, T, V) of tokens, relative to the largest logit."""
@@ -146,7 +146,7 @@ class FairseqTrained(ABC):
             training = net.training
             outputs = net.eval()(subnet, *tokens)
             net.train(training)
-        read = tokens[-1].ne(self._task.target_dictionary.pad())[..., None]
+        read = tokens[-1].ne(self.task.target_dictionary.pad())[..., None]
         return float(((outputs - expected) * read).abs().max() / (expected * read).abs().max())
 
     @abstractmethod
@@ -160,9 +160,10 @@ class FairseqTrained(ABC):
         """Return batches of training data, or of validation data if there is no training data."""
         data = self._state["cfg"].get("dataset") or {}
         splits = tuple(str(data.get(f"{name}_subset") or name).split(",")[0] for name in ("train", "valid"))
-        return calibration_batches(self._task, splits, self._longest(), count, self._device)
+        return calibration_batches(self.task, splits, self.longest(), count, self._device)
 
-    def _longest(self) -> Any:
+    def longest(self) -> Any:
+        """Return the most tokens that the network reads, of each side."""
         return self._model.max_positions()
 
     def loss(self, net: Any, subnet: Any, batch: Any) -> Tensor:
@@ -170,7 +171,7 @@ class FairseqTrained(ABC):
         logits = net(subnet, *(batch["net_input"][name] for name in self.reads))
         words = logits.shape[-1]
         smoothing = label_smoothing(self._state) * words / (words - 1)  # fairseq spreads it over the other words
-        padding = self._task.target_dictionary.pad()
+        padding = self.task.target_dictionary.pad()
         return F.cross_entropy(
             logits.flatten(0, 1), batch["target"].flatten(), ignore_index=padding, label_smoothing=min(smoothing, 1.0)
         )
@@ -243,20 +244,20 @@ class TrainedTranslation(FairseqTrained):
         super().__init__(path, state, space, request, options)
 
     def _config(self) -> Any:
-        resolve_linear_lengths(self._args, self.space, self._task)
+        resolve_linear_lengths(self._args, self.space, self.task)
         return super()._config()
 
     def _vocabularies(self) -> tuple[int, ...]:
-        return len(self._task.source_dictionary), len(self._task.target_dictionary)
+        return len(self.task.source_dictionary), len(self.task.target_dictionary)
 
     def _tokens(self) -> tuple[Tensor, ...]:
         stream = torch.Generator().manual_seed(0)
-        source = self._random_tokens(self._task.source_dictionary, self._args.max_source_positions, stream, left=True)
-        return source, self._random_tokens(self._task.target_dictionary, self._args.max_target_positions, stream)
+        source = self._random_tokens(self.task.source_dictionary, self._args.max_source_positions, stream, left=True)
+        return source, self._random_tokens(self.task.target_dictionary, self._args.max_target_positions, stream)
 
     def _logits(self, *tokens: Tensor) -> Tensor:
         source, target = tokens
-        return super()._logits(source, source.ne(self._task.source_dictionary.pad()).sum(1), target)
+        return super()._logits(source, source.ne(self.task.source_dictionary.pad()).sum(1), target)
 
 
 class TrainedLanguage(FairseqTrained):
@@ -290,7 +291,7 @@ class TrainedLanguage(FairseqTrained):
 
     def _tokens(self) -> tuple[Tensor, ...]:
         stream = torch.Generator().manual_seed(0)
-        return (self._random_tokens(self._task.source_dictionary, self.net.context_length, stream),)
+        return (self._random_tokens(self.task.source_dictionary, self.net.context_length, stream),)
 
 
 class TrainedMaskedLM(FairseqTrained):
@@ -325,7 +326,7 @@ class TrainedMaskedLM(FairseqTrained):
     def difference(self, net: nn.Module) -> float:
         """Return the largest relative difference between logits (B, T, V) of tokens, or (B, K) of a head."""
         (tokens,) = self._tokens()
-        read = tokens.ne(self._task.source_dictionary.pad())
+        read = tokens.ne(self.task.source_dictionary.pad())
         elastic: Any = net
         training = net.training
         net.eval()
@@ -341,18 +342,18 @@ class TrainedMaskedLM(FairseqTrained):
 
     def _tokens(self) -> tuple[Tensor, ...]:
         stream = torch.Generator().manual_seed(0)
-        return (self._random_tokens(self._task.source_dictionary, self._longest(), stream),)
+        return (self._random_tokens(self.task.source_dictionary, self.longest(), stream),)
 
     def calibration(self, count: int) -> Sequence[Any]:
-        padding = self._task.source_dictionary.pad()
+        padding = self.task.source_dictionary.pad()
         return [plain_batch(batch, padding, self._device) for batch in super().calibration(count)]
 
-    def _longest(self) -> int:
+    def longest(self) -> int:
         return int(self._args.max_positions)
 
     def loss(self, net: Any, subnet: Any, batch: Any) -> Tensor:
         """Return the cross-entropy per masked token, or per sentence of a classifier; squared error of a regression."""
-        head = getattr(self._task.cfg, "classification_head_name", None)
+        head = getattr(self.task.cfg, "classification_head_name", None)
         total, _ = batch_loss(net, subnet, batch, head)
         return total / max(batch["count"], 1)
 

@@ -9,12 +9,13 @@ from typing import Any
 from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq.models.roberta import RobertaModel
 
-from fairseq_ext.checkpoint import load_network, read_state
+from fairseq_ext.checkpoint import read_state
+from fairseq_ext.compat import options_in
 from fairseq_ext.model import TranslationModel
-from fairseq_ext.supernets.roberta_export import check_supported, encoder_part
 from nas_core.errors import CheckpointError
 from nas_core.export import Exportable, Part
 from nas_core.models.language.export import language_info, language_parts
+from nas_core.models.masked_lm.export import encoder_part
 from nas_core.models.translation.export import translation_info, translation_parts
 from nas_core.space import Architecture, Choice, SearchSpace
 
@@ -65,22 +66,23 @@ def _text(dictionary: Any) -> str:
 class MaskedLM:
     """A network of ``--arch roberta*``, trained by ``masked_lm`` or ``sentence_prediction``."""
 
-    def __init__(self, model: RobertaModel, task: Any, kind: str, longest: int) -> None:
-        self._model, self._task, self._kind, self._longest = model, task, kind, longest
-        layers = model.encoder.sentence_encoder.layers
-        genes = {
-            "encoder.layers": len(layers),
-            "encoder.embed_dim": layers[0].embed_dim,
-            "encoder.ffn_dim": layers[0].fc1.out_features,
-            "encoder.self_heads": layers[0].self_attn.num_heads,
+    def __init__(self, trained: Any) -> None:
+        self._trained = trained
+        largest = trained.space.largest()
+        sizes = {
+            "encoder.layers": largest["layers"],
+            "encoder.embed_dim": largest["embed_dim"],
+            "encoder.ffn_dim": largest["ffn_dim"][0],
+            "encoder.self_heads": largest["heads"][0],
         }
-        self.space = SearchSpace("roberta", [Choice(name, ((number,),)) for name, number in genes.items()])
+        self.space = SearchSpace("roberta", [Choice(name, ((number,),)) for name, number in sizes.items()])
 
     def exportable(self, architecture: Architecture) -> Exportable:
         """Return the encoder with its head, and its dictionary."""
-        head = self._task.cfg.classification_head_name if self._kind == "sentence_prediction" else None
-        part = encoder_part(self._model, head, self._longest)
-        return masked_lm_exportable(self._task, part, self.space.validate(architecture))
+        trained = self._trained
+        head = getattr(trained.task.cfg, "classification_head_name", None)
+        part = encoder_part(trained.net, trained.space.largest(), head, trained.longest())
+        return masked_lm_exportable(trained.task, part, self.space.validate(architecture))
 
 
 def masked_lm_exportable(task: Any, part: Part, architecture: Architecture) -> Exportable:
@@ -132,21 +134,20 @@ def is_masked_lm(path: Path) -> bool:
 
 def open_masked_lm(path: Path, data: str | None = None) -> MaskedLM:
     """Open a checkpoint for which :func:`is_masked_lm` is true."""
+    from fairseq_ext.elastic.trained import Request, TrainedMaskedLM
+
     state = read_state(path, mmap=True)
-    stored = {name: tuple(getattr(tensor, "shape", ())) for name, tensor in state["model"].items()}
-    task, model = load_network(path, state, data)
-    check_supported(model)
-    kind = _setting(state["cfg"]["task"], "task")
-    if kind == "sentence_prediction":  # fairseq gives a head random weights where a checkpoint has none that fit
-        prefix = f"classification_heads.{task.cfg.classification_head_name}."
-        expected = {name: tuple(x.shape) for name, x in model.state_dict().items() if name.startswith(prefix)}
-        if not expected or any(stored.get(name) != shape for name, shape in expected.items()):
+    options = options_in(state["cfg"]["task"])
+    if _setting(options, "task") == "sentence_prediction":  # fairseq gives a head without weights random ones
+        prefix = f"classification_heads.{options.get('classification_head_name', 'sentence_classification_head')}."
+        names = [f"{prefix}{part}.{kind}" for part in ("out_proj", "dense") for kind in ("weight", "bias")]
+        weights = [state["model"].get(name) for name in names]
+        if any(weight is None for weight in weights) or len(weights[0]) != options.get("num_classes"):
             raise CheckpointError(
                 f"{path} lacks weights of {prefix[:-1]}, or has them in other sizes than its settings; it may be"
                 " damaged, or the model was not fine-tuned"
             )
-    longest = min(model.max_positions(), model.encoder.sentence_encoder.max_positions())
-    return MaskedLM(model, task, kind, longest)
+    return MaskedLM(TrainedMaskedLM(path, state, Request(data=data)))
 
 
 def _setting(group: Any, name: str) -> str:

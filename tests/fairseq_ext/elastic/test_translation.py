@@ -24,7 +24,7 @@ class TestTranslation(ElasticSourceContract):
         return transformer(*FORMS[request.param])
 
     def host_gradients(self, trained: Trained, batch: Any) -> Mapping[str, Tensor]:
-        criterion = LabelSmoothedCrossEntropyCriterion(trained._task, False, 0.1)  # private: its dictionaries
+        criterion = LabelSmoothedCrossEntropyCriterion(trained.task, False, 0.1)  # private: its dictionaries
         loss, size, _ = criterion(trained._model, batch)  # private: the host's own network
         return mapped_gradients(trained, loss / size)
 

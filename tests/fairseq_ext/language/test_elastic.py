@@ -63,7 +63,7 @@ class TestLanguage(ElasticSourceContract):
         return transformer_lm("learned")  # the other forms are those of the plain checkpoints below
 
     def host_gradients(self, trained: Trained, batch: Any) -> Mapping[str, Tensor]:
-        loss, size, _ = CrossEntropyCriterion(trained._task, False)(trained._model, batch)  # private: the host's own
+        loss, size, _ = CrossEntropyCriterion(trained.task, False)(trained._model, batch)  # private: the host's own
         return mapped_gradients(trained, loss / size)
 
     def trained_further(self, supernet: Path, folder: Path) -> Path:

@@ -35,7 +35,7 @@ class TestMaskedLM(ElasticSourceContract):
         return roberta(*FORMS["untied"])  # the other forms are those of test_plain
 
     def host_gradients(self, trained: Trained, batch: Any) -> Mapping[str, Tensor]:
-        task: Any = trained._task  # private: its dictionary
+        task: Any = trained.task  # private: its dictionary
         target = torch.full_like(batch["tokens"], task.source_dictionary.pad()).flatten()
         target[batch["at"]] = batch["target"]
         return self.gradients("masked_lm", trained, batch, target.view_as(batch["tokens"]))
@@ -46,7 +46,7 @@ class TestMaskedLM(ElasticSourceContract):
                                               "report_acc_and_f1": False,
                                               "report_pearson_and_spearman": False})  # fmt: skip
         sample = {"net_input": {"src_tokens": batch["tokens"]}, "target": target, "ntokens": 1, "nsentences": 1}
-        loss, size, _ = CRITERION_REGISTRY[name](settings, trained._task)(trained._model, sample)
+        loss, size, _ = CRITERION_REGISTRY[name](settings, trained.task)(trained._model, sample)
         return mapped_gradients(trained, loss / size)
 
     def trained_further(self, supernet: Path, folder: Path) -> Path:
