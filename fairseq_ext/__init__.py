@@ -1,8 +1,7 @@
 """fairseq plug-in: ``fairseq-train DATA --arch mos_transformer ...``.
 
-Importing this package registers the models and tasks with fairseq; fairseq's commands do where nas-ext is installed
-(:mod:`nas_core.startup`), and with ``--user-dir "$(nas-ext lab user-dir)"``. It translates between fairseq and
-``nas_core``; what is computed lives there.
+Importing this package registers models, tasks and criteria with fairseq. fairseq's commands import it where nas-ext is
+installed (:mod:`nas_core.startup`) or with ``--user-dir "$(nas-ext lab user-dir)"``.
 """
 
 from fairseq_ext import compat
@@ -10,11 +9,11 @@ from fairseq_ext import compat
 compat.prepare_fairseq()
 compat.report_wrong_input()
 
-from fairseq_ext import batching, criterion, distillation, language, masked_lm, model, task, workers  # noqa: E402  registration needs a fairseq that can load its own checkpoints
+from fairseq_ext import criterion, distillation, language, masked_lm, model, patches, task  # noqa: E402  fairseq must be prepared before
 
-if compat.is_named():  # else its models and criteria call it, and fairseq's own are trained as fairseq trains them
-    batching.keep_all_sentences()
-workers.read_checkpoints_on_every_worker()
-workers.tell_of_dummy_batches()
+if compat.is_named():  # otherwise the models and criteria call it, and fairseq trains its own models unchanged
+    patches.keep_all_sentences()
+patches.read_checkpoints_on_every_worker()
+patches.mark_dummy_batches()
 
-__all__ = ["batching", "compat", "criterion", "distillation", "language", "masked_lm", "model", "task", "workers"]
+__all__ = ["compat", "criterion", "distillation", "language", "masked_lm", "model", "patches", "task"]

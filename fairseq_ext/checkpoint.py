@@ -15,18 +15,23 @@ from omegaconf import OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from fairseq_ext.compat import prepare_fairseq, wrong_input
-from fairseq_ext.options import model_arguments
 from nas_core.errors import CheckpointError, DataError, NasExtError
-from nas_core.files import DAMAGED_ARCHIVE, atomic_output, check_archive
+from nas_core.files import DAMAGED_ARCHIVE, atomic_output, check_archive, parse_json
 from nas_core.layers.weights import check_finite
+from nas_core.space import Architecture, SearchSpace, space_from_dict
 
 MOST_SETTINGS, DEEPEST_SETTINGS = 100_000, 20
-"""Values among the settings of a checkpoint; fairseq writes some hundreds, in few levels."""
+"""Limits of a checkpoint's settings; fairseq writes some hundreds, in few levels."""
+_WRONG_SETTINGS = (
+    ArithmeticError, AssertionError, AttributeError, LookupError, OmegaConfBaseException, TypeError, ValueError,
+)  # fmt: skip
 
 
 def read_state(path: Path, mmap: bool = False) -> dict[str, Any]:
-    """The content of a checkpoint that fairseq-train wrote of any model, plain data and tensors only; with ``mmap`` a
-    tensor is read when it is used, and checksums are checked by :func:`load_network` alone.
+    """Read a checkpoint of fairseq-train, plain data and tensors only.
+
+    Args:
+        mmap: read a tensor when it is used; checksums are then checked by :func:`load_network` alone.
 
     Raises:
         CheckpointError: the file is truncated, no checkpoint, or holds objects or settings that are not allowed.
@@ -39,7 +44,9 @@ def read_state(path: Path, mmap: bool = False) -> dict[str, Any]:
         raise damaged(path, error) from None
     if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
         raise CheckpointError(f"{path} holds no model; expected a checkpoint written by fairseq-train")
-    _check_settings(state, path)
+    counts: dict[int, int] = {}
+    if max(_count(state.get(part), path, counts, 0) for part in ("args", "cfg")) > MOST_SETTINGS:
+        raise CheckpointError(f"{path} has more than {MOST_SETTINGS} settings; it is damaged, or of another program")
     return state
 
 
@@ -49,92 +56,11 @@ def damaged(path: str | Path, error: Exception) -> CheckpointError:
     return CheckpointError(f"{path} cannot be read as a checkpoint ({reason}); it may be truncated")
 
 
-def read_checkpoint(path: Path) -> dict[str, Any]:
-    """The same of a model of this plug-in.
-
-    Raises:
-        CheckpointError: also if it is of another model.
-    """
-    state = read_state(path)
-    model_arguments(state, str(path))
-    return state
-
-
-@contextlib.contextmanager
-def settings_errors(path: Path) -> Iterator[None]:
-    """Turn what settings of other types or names raise in a block into a CheckpointError of one line."""
-    try:
-        yield
-    except (
-        ArithmeticError, AssertionError, AttributeError, LookupError, OmegaConfBaseException, TypeError, ValueError,
-    ) as error:  # fmt: skip
-        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        raise CheckpointError(
-            f"{path} has settings that fairseq cannot have written ({reason}); it is damaged"
-        ) from error
-
-
-def load_network(path: Path, state: dict[str, Any], data: str | None) -> tuple[Any, Any]:
-    """The task and the model of a checkpoint's content, in evaluation mode; ``data`` is where its data folder is now.
-
-    Raises:
-        DataError: there is no such folder, or a file is missing in it. CheckpointError: weights and settings differ, or
-            the weights are damaged.
-    """
-    try:
-        check_archive(path)
-    except DAMAGED_ARCHIVE as error:
-        raise damaged(path, error) from None
-    check_finite(state["model"], path)
-    with settings_errors(path):
-        config = OmegaConf.create({**state["cfg"], "model": None}, flags={"allow_objects": True})
-        with open_dict(config):
-            config.model = state["cfg"]["model"]
-        if data:
-            config.task.data = data
-            config.model.data = data
-        first = str(getattr(config.task, "data", None) or "(not in its settings)").split(":")[0]
-    if not Path(first).is_dir():
-        raise DataError(f"no data folder {first}; give the folder of fairseq-preprocess with --data")
-    try:
-        models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], state={**state, "cfg": config})
-    except NasExtError:
-        raise
-    except Exception as error:
-        if message := wrong_input(error):
-            raise DataError(message) from None
-        if not isinstance(error, _UNFITTING):
-            raise
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise CheckpointError(
-            f"{path} does not fit its own settings and dictionaries ({reason[:200]}); it may be damaged, or {first} is"
-            " not the data it was trained on"
-        ) from None
-    return task, models[0].eval()
-
-
-_UNFITTING = (
-    RuntimeError, LookupError, AssertionError, TypeError, ValueError, AttributeError, ArithmeticError,
-    OmegaConfBaseException,
-)  # fmt: skip
-"""What fairseq raises where settings or weights are wrong."""
-
-
-def _check_settings(state: dict[str, Any], path: Path) -> None:
-    """Refuse settings that ask for others, such as ``${oc.env:HOME}``: fairseq writes what they stood for, and a file
-    must not bring what is in our environment into messages and other files. Refuse also what fairseq and OmegaConf
-    would copy without end.
-    """
-    counts: dict[int, int] = {}
-    for part in ("args", "cfg"):
-        if _count(state.get(part), path, counts, 0) > MOST_SETTINGS:
-            raise CheckpointError(
-                f"{path} has more than {MOST_SETTINGS} settings; it is damaged, or of another program"
-            )
-
-
 def _count(value: Any, path: Path, counts: dict[int, int], depth: int) -> int:
-    """How many values there are in one, a part that stands in several places counted in each; a part is read once."""
+    """Count nested settings, and reject interpolations such as ``${oc.env:HOME}``, which would leak the environment.
+
+    A part that occurs several times is read once and counted each time.
+    """
     if isinstance(value, str) and "${" in value:
         raise CheckpointError(f"{path} has a setting {value[:60]!r}; expected plain values, as fairseq-train writes")
     if not isinstance(value, Namespace | dict | list | tuple):
@@ -148,15 +74,115 @@ def _count(value: Any, path: Path, counts: dict[int, int], depth: int) -> int:
     return counts[id(value)]
 
 
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """Read a checkpoint of this plug-in's models; see :func:`read_state`."""
+    state = read_state(path)
+    model_arguments(state, str(path))
+    return state
+
+
+def model_arguments(state: dict[str, Any], path: str) -> Namespace:
+    """Return the model's options in the content of a checkpoint.
+
+    Raises:
+        CheckpointError: the checkpoint was not written by this plug-in.
+    """
+    settings = state.get("cfg") or {}
+    args = settings.get("model") if hasattr(settings, "get") else None
+    if not isinstance(args, Namespace) or not hasattr(args, "search_space_json"):
+        raise CheckpointError(
+            f"{path} is no checkpoint of --arch mos_transformer*/hat_transformer*/mformer_*; give one of those"
+        )
+    return args
+
+
+def stored_space(text: Any) -> SearchSpace:
+    """Return the space that a checkpoint's options hold as JSON."""
+    with _damaged_json("search space"):
+        return space_from_dict(parse_json(text), "checkpoint")
+
+
+def stored_architecture(text: Any) -> Architecture:
+    """Return the architecture that a checkpoint's options hold as JSON."""
+    with _damaged_json("architecture"):
+        return Architecture(dict(parse_json(text)))
+
+
+@contextlib.contextmanager
+def _damaged_json(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (TypeError, ValueError, AttributeError) as error:
+        raise CheckpointError(f"the checkpoint's {what} is damaged ({error}); give another checkpoint") from None
+
+
+@contextlib.contextmanager
+def settings_errors(path: Path) -> Iterator[None]:
+    """Turn what settings of wrong types or names raise in the block into a CheckpointError."""
+    try:
+        yield
+    except _WRONG_SETTINGS as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise CheckpointError(
+            f"{path} has settings that fairseq cannot have written ({reason}); it is damaged"
+        ) from error
+
+
+def load_network(path: Path, state: dict[str, Any], data: str | None) -> tuple[Any, Any]:
+    """Return the task and the model of a checkpoint's content, in evaluation mode.
+
+    Args:
+        data: its data folder, where it has moved.
+
+    Raises:
+        DataError: the folder or a file in it is missing. CheckpointError: weights and settings differ, or the weights
+            are damaged.
+    """
+    try:
+        check_archive(path)
+    except DAMAGED_ARCHIVE as error:
+        raise damaged(path, error) from None
+    check_finite(state["model"], path)
+    with settings_errors(path):
+        config = config_of(state["cfg"])
+        if data:
+            config.task.data = data
+            config.model.data = data
+        first = str(getattr(config.task, "data", None) or "(not in its settings)").split(":")[0]
+    if not Path(first).is_dir():
+        raise DataError(f"no data folder {first}; give the folder of fairseq-preprocess with --data")
+    try:
+        models, _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], state={**state, "cfg": config})
+    except NasExtError:
+        raise
+    except Exception as error:
+        if message := wrong_input(error):
+            raise DataError(message) from None
+        if not isinstance(error, (RuntimeError, *_WRONG_SETTINGS)):
+            raise
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise CheckpointError(
+            f"{path} does not fit its own settings and dictionaries ({reason[:200]}); it may be damaged, or {first} is"
+            " not the data it was trained on"
+        ) from None
+    return task, models[0].eval()
+
+
+def config_of(groups: dict[str, Any]) -> Any:
+    """Return groups of settings as fairseq's configuration; the model's options stay a namespace."""
+    config = OmegaConf.create({**groups, "model": None}, flags={"allow_objects": True})
+    with open_dict(config):
+        config.model = groups["model"]
+    return config
+
+
 def write_network(
     state: dict[str, Any], settings: dict[str, Any], weights: dict[str, torch.Tensor], path: Path
 ) -> None:
-    """A checkpoint from which training begins anew: no optimizer state.
+    """Write a checkpoint without optimizer state, for a new training.
 
     Args:
-        state: what it was made from.
-        settings: the groups of settings, as under ``cfg``.
-        weights: of the model.
+        state: content of the checkpoint that the network comes from.
     """
     content = {
         "args": None,

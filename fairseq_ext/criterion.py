@@ -16,8 +16,11 @@ NAME = "fused_label_smoothed_cross_entropy"
 
 
 class FusedLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):  # type: ignore[misc]
-    """Same value, gradient, options and metrics as ``label_smoothed_cross_entropy`` for ``mos_/hat_transformer*``
-    models; faster where the vocabulary is large beside the network, as logits are never held for the whole batch."""
+    """``label_smoothed_cross_entropy`` computed together with the output projection.
+
+    Value, gradient, options and metrics are the same, for ``mos_/hat_transformer*``
+    models. It is faster for large vocabularies, as logits are never held for the whole batch.
+    """
 
     def forward(self, model, sample, reduce=True):  # type: ignore[no-untyped-def]
         if not reduce or self.report_accuracy or self.ignore_prefix_size:
@@ -45,7 +48,7 @@ class FusedLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):  # typ
 
 
 def label_smoothing(state: dict[str, Any]) -> float:
-    """The share of the loss that a checkpoint's training has spread over all words; 0 of a loss that spreads none."""
+    """Return the label smoothing of a checkpoint's training."""
     return float(options_in(state["cfg"].get("criterion")).get("label_smoothing") or 0.0)
 
 

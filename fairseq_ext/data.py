@@ -1,32 +1,32 @@
-"""What a folder of ``fairseq-preprocess`` holds: dictionaries, and the splits that a task reads."""
+"""Folders of ``fairseq-preprocess``: dictionaries, the splits that a task reads, and batches of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from fairseq import utils
 from fairseq.data import Dictionary
 from fairseq.data.data_utils import infer_language_pair
-from torch import Tensor
 
 from fairseq_ext.compat import wrong_input
 from nas_core.errors import DataError
 
+_SENTENCES, _TOKENS = 64, 4096
+"""Limits of a batch for calibration, unless one sample is longer."""
+
 
 def vocabulary_sizes(folder: Path) -> tuple[int, int] | None:
-    """Entries of the source and of the target dictionary, special symbols included; twice those of the one that
-    ``--only-source`` leaves; None if there is no dictionary.
+    """Return the entries of the source and the target dictionary, special symbols included.
 
-    Raises:
-        DataError: a dictionary cannot be read, or which of two is the source's cannot be told.
+    A folder with one dictionary (``--only-source``) gives its size twice, a folder without any None.
     """
-    found = {path.name.split(".")[1]: path for path in sorted(folder.glob("dict.*.txt"))}
-    if not found:
-        return (_size(alone),) * 2 if (alone := folder / "dict.txt").exists() else None
-    sizes = {language: _size(path) for language, path in found.items()}
+    paths = {path.name.split(".")[1]: path for path in sorted(folder.glob("dict.*.txt"))}
+    if not paths:
+        return (_size(single),) * 2 if (single := folder / "dict.txt").exists() else None
+    sizes = {language: _size(path) for language, path in paths.items()}
     pair = infer_language_pair(str(folder))
     if all(language in sizes for language in pair):
         return sizes[pair[0]], sizes[pair[1]]
@@ -48,16 +48,12 @@ def _size(path: Path) -> int:
 
 
 def options_of(task: Any) -> Any:
-    """The options of a task of fairseq's; some keep them under another name."""
+    """Return the options of a task, which older tasks of fairseq keep under another name."""
     return getattr(task, "cfg", None) or task.args
 
 
 def split_of(task: Any, split: str) -> Any:
-    """The data set of a split; None: its folder has no such split.
-
-    Raises:
-        DataError: it cannot be read.
-    """
+    """Return the data set of a split; None if its folder has no such split."""
     try:
         task.load_dataset(split, combine=False, epoch=1)
     except FileNotFoundError:
@@ -70,6 +66,30 @@ def split_of(task: Any, split: str) -> Any:
 
 
 def on_device(batch: Any, device: str | torch.device) -> Any:
-    """A batch with all its tensors there."""
-    moved: Callable[[Tensor], Tensor] = lambda tensor: tensor.to(torch.device(device))  # noqa: E731
-    return utils.apply_to_sample(moved, batch)
+    """Return a batch with all its tensors on the device."""
+    return utils.apply_to_sample(lambda tensor: tensor.to(torch.device(device)), batch)
+
+
+def calibration_batches(task: Any, splits: tuple[str, ...], longest: Any, count: int, device: str) -> list[Any]:
+    """Collate up to ``count`` batches of random samples of the first split that exists, the same each time.
+
+    Args:
+        splits: names of data sets, the preferred one first.
+        longest: ``max_positions`` of the network; longer samples are skipped.
+    """
+    dataset = next((data for split in splits if (data := split_of(task, split)) is not None), None)
+    where = f"split {' or '.join(map(repr, dict.fromkeys(splits)))} in {options_of(task).data}"
+    if dataset is None:
+        raise DataError(f"no {where}; calibration needs data: give --data, or take --importance weight")
+    stream = np.random.default_rng(0)
+    chosen = stream.permutation(len(dataset))[: count * _SENTENCES]
+    by_length = chosen[np.argsort([dataset.num_tokens(int(index)) for index in chosen], kind="stable")]
+    indices = task.filter_indices_by_size(by_length, dataset, longest, ignore_invalid_inputs=True)
+    most = max([_TOKENS, *(int(dataset.num_tokens(int(index))) for index in indices)])
+    cut = dataset.batch_by_size(indices, max_tokens=most, max_sentences=_SENTENCES) if len(indices) else []
+    kept = [cut[index] for index in sorted(stream.permutation(len(cut))[:count])]
+    batches = [dataset.collater([dataset[int(index)] for index in batch]) for batch in kept]
+    batches = [on_device(batch, device) for batch in batches if batch]
+    if not batches:
+        raise DataError(f"{where} has no batch that this network reads; calibration needs one")
+    return batches

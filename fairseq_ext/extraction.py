@@ -1,6 +1,6 @@
-"""A subnet of a supernet as a checkpoint of its own: of this plug-in, or of one of fairseq's own models.
+"""Subnets as checkpoints of their own: of this plug-in, or of one of fairseq's own models.
 
-What differs between families of models is in :data:`PLAIN_MODELS`. Shapes: C channels, V vocabulary.
+Shapes: C channels, V vocabulary.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from torch import Tensor
 
 from fairseq_ext.checkpoint import write_network
 from fairseq_ext.elastic.mapping import language_weights, masked_lm_weights, translation_weights
-from fairseq_ext.elastic.refusals import ACTIVATIONS
+from fairseq_ext.elastic.settings import ACTIVATIONS
 from fairseq_ext.families import LANGUAGE, MASKED_LM, TRANSLATION, Family, family_of
 from fairseq_ext.task import SupernetTaskConfig
 from nas_core.errors import ConfigError
@@ -43,7 +43,7 @@ _SHARED_TABLES = {
     "share_all_embeddings": "decoder.embed_tokens.weight",
     "tied": "encoder.lm_head.weight",
 }
-"""Setting of one of fairseq's own models -> the weight that is then another one's."""
+"""Setting of one of fairseq's own models -> weight that it shares with another one."""
 
 
 # -- fairseq's own models ----------------------------------------------------------------------------------------------
@@ -81,7 +81,7 @@ def _stack_mismatches(architecture: Architecture, config: Any) -> Iterator[str]:
 def _language_mismatches(architecture: Architecture, config: Any) -> Iterator[str]:
     yield from _stack_mismatches(architecture, config)
     if config.has_final_norm and not config.norm_first:
-        yield "a layer norm follows the last layer, in fairseq only where norms stand before sublayers"
+        yield "a layer norm follows the last layer, in fairseq only where norms come before sublayers"
 
 
 def _masked_lm_mismatches(architecture: Architecture, config: Any) -> Iterator[str]:
@@ -124,6 +124,7 @@ def _translation_settings(net: Any, architecture: Architecture, weights: Any, ar
 
 
 def _language_settings(net: Any, architecture: Architecture, weights: Any, args: Any, task: Any) -> dict[str, Any]:
+    task["max_target_positions"] = net.context_length
     return {
         **_stack("decoder", net, architecture),
         "decoder_input_dim": network_width(architecture),
@@ -173,19 +174,18 @@ def _activation(name: str) -> str:
 
 @dataclass(frozen=True)
 class PlainModel:
-    """How subnets of one family become one of fairseq's own models.
+    """One of fairseq's own models, as the target of an extraction."""
 
-    ``weights`` of a network and a subnet, and ``settings``, are those of fairseq's model. ``mismatches`` of an
-    architecture and a network's settings are the reasons for which fairseq has no such network.
-    """
-
-    called: str
-    """Networks of fairseq's own, in messages."""
+    title: str
+    """Its networks, in messages."""
     name: str
-    """The name under which fairseq registers its model."""
+    """fairseq's name of the model."""
     weights: Callable[[Any, Any], dict[str, Tensor]]
+    """Function of a network and a subnet that returns the weights of fairseq's model."""
     settings: Callable[..., dict[str, Any]]
+    """Function that returns the options of fairseq's model."""
     mismatches: Callable[[Architecture, Any], Iterator[str]]
+    """Function of an architecture and a network's settings that yields why fairseq has no such network."""
 
 
 PLAIN_MODELS = {
@@ -206,33 +206,29 @@ PLAIN_MODELS = {
 
 
 def write_subnet(state: dict[str, Any], weights: dict[str, Tensor], architecture: Architecture, path: Path) -> None:
-    """Write the static subnet as a checkpoint: the supernet's settings with this architecture and no experts, the
-    collapsed weights, no optimizer state. ``fairseq-generate`` and ``fairseq-eval-lm`` load it, ``fairseq-train
-    --finetune-from-model`` trains on."""
+    """Write a static subnet as a checkpoint for ``fairseq-generate`` and ``fairseq-train --finetune-from-model``."""
     settings = copy.deepcopy(state["cfg"])
     args: Namespace = settings["model"]
     family = family_of(args)
-    own = f"{family.static}{args.arch.removeprefix('mos_transformer').removeprefix('hat_transformer')}"
-    static = own if family.static == "hat_transformer" and own in ARCH_MODEL_REGISTRY else family.static
-    vars(args).update(arch=static, mos="none", subnet=None, subnet_json=json.dumps(architecture.to_dict()))
-    _keep_layer_numbers(args, architecture, family)
+    same_size = f"{family.static}{args.arch.removeprefix('mos_transformer').removeprefix('hat_transformer')}"
+    exists = family.static == "hat_transformer" and same_size in ARCH_MODEL_REGISTRY
+    arch = same_size if exists else family.static
+    vars(args).update(arch=arch, mos="none", subnet=None, subnet_json=json.dumps(architecture.to_dict()))
+    # a teacher's layers are compared by their numbers in the whole network
+    kept = dict(getattr(args, "kept_layers", None) or {})
+    for side, option in zip(family.sides, family.orders, strict=True):
+        if order := getattr(args, option, None):
+            kept[side] = sorted(order[: architecture.number(f"{side}.layers" if side else "layers")])
+        setattr(args, option, None)
+    args.kept_layers = kept
     args.task = _plain_groups(settings, family, plain=False)
     write_network(state, settings, {f"net.{name}": tensor for name, tensor in weights.items()}, path)
 
 
 def write_plain(state: dict[str, Any], model: Any, architecture: Architecture, path: Path) -> int:
-    """Write a checkpoint of fairseq's own model, which needs nothing of this project, and return the number of its
-    parameters.
+    """Write a subnet as a checkpoint of fairseq's own model, and return the number of its parameters.
 
-    Positions become tables that are trained further. Embeddings are multiplied by their scale, once, where it is not
-    the root of their width.
-
-    Args:
-        state: content of the supernet's checkpoint.
-        model: a :class:`fairseq_ext.supernet_model.SupernetModel`.
-
-    Raises:
-        ConfigError: see :func:`check_plain`.
+    Positions become tables. Embeddings are multiplied by their scale where it is not the root of their width.
     """
     family, plain, net = model.family, PLAIN_MODELS[model.family.model], model.net
     check_plain(family, architecture, net.config)
@@ -242,27 +238,29 @@ def write_plain(state: dict[str, Any], model: Any, architecture: Architecture, p
     net.train(training)
     groups = copy.deepcopy(state["cfg"])
     _plain_groups(groups, family, plain=True)
-    config, task = net.config, groups["task"]
-    if plain.name == "transformer_lm":
-        task["max_target_positions"] = net.context_length
-    own = plain.settings(net, architecture, weights, model.args, task)
-    share = max(own[f"{side}_embed_dim"] / width for side, width in _reference_widths(family, net).items())
+    config = net.config
+    settings = plain.settings(net, architecture, weights, model.args, groups["task"])
+    if len(family.sides) > 1:
+        widths = dict(zip(family.sides, map(int, net.reference_widths), strict=True))
+    else:
+        widths = {"encoder" if family is MASKED_LM else "decoder": int(net.reference_width)}
+    share = max(settings[f"{side}_embed_dim"] / width for side, width in widths.items())
     groups["model"] = {
         "_name": plain.name,
         "activation_fn": _activation(config.activation),
         "dropout": config.dropout * share,
         "attention_dropout": config.attention_dropout,
         "activation_dropout": config.activation_dropout * share,
-        **own,
+        **settings,
     }
     write_network(state, groups, weights, path)
-    tied = {**own, "tied": not own.get("untie_weights_roberta", True)}
+    tied = {**settings, "tied": not settings.get("untie_weights_roberta", True)}
     shared = {name for setting, name in _SHARED_TABLES.items() if tied.get(setting)}
     return sum(x.numel() for name, x in weights.items() if name not in shared and not name.endswith("version"))
 
 
 def plain_weights(family: Family, net: Any, subnet: Any) -> dict[str, Tensor]:
-    """Return the weights of a subnet under fairseq's names, as copies."""
+    """Return copies of a subnet's weights under fairseq's names."""
     return {
         name: tensor.detach().clone().contiguous()
         for name, tensor in PLAIN_MODELS[family.model].weights(net, subnet).items()
@@ -273,7 +271,7 @@ def check_plain(family: Family, architecture: Architecture, config: Any) -> None
     """Check that fairseq's own model has such a network.
 
     Raises:
-        ConfigError: a size differs between layers, heads do not fill the width, or a part is none of fairseq's.
+        ConfigError: a size differs between layers, heads do not fill the width, or fairseq lacks a part.
     """
     plain = PLAIN_MODELS[family.model]
     reasons = list(plain.mismatches(architecture, config))
@@ -281,36 +279,15 @@ def check_plain(family: Family, architecture: Architecture, config: Any) -> None
         if name not in ACTIVATIONS.values():
             reasons.append(f"fairseq has no activation {name}")
     if reasons:
-        raise ConfigError(f"this subnet is none of fairseq's own {plain.called}: {reasons[0]}; leave out --plain")
-
-
-def _reference_widths(family: Family, net: Any) -> dict[str, int]:
-    if len(family.sides) > 1:
-        return dict(zip(family.sides, map(int, net.reference_widths), strict=True))
-    return {"encoder" if family is MASKED_LM else "decoder": int(net.reference_width)}
-
-
-def _keep_layer_numbers(args: Namespace, architecture: Architecture, family: Family) -> None:
-    """Put the numbers in the whole network of a subnet's layers in place of the order in which they are left out: by
-    them a teacher's layers are compared. A network that was extracted before keeps those it has.
-
-    Args:
-        args: options of its model; changed in place.
-    """
-    kept = dict(getattr(args, "kept_layers", None) or {})
-    for side, option in zip(family.sides, family.orders, strict=True):
-        if order := getattr(args, option, None):
-            kept[side] = sorted(order[: architecture.number(f"{side}.layers" if side else "layers")])
-        setattr(args, option, None)
-    args.kept_layers = kept
+        raise ConfigError(f"this subnet is none of fairseq's own {plain.title}: {reasons[0]}; leave out --plain")
 
 
 def _plain_groups(groups: dict[str, Any], family: Family, plain: bool) -> str:
-    """Remove from settings, in place, what only the training of a supernet or with a teacher has; return the task.
+    """Remove options of the training of a supernet or with a teacher, in place, and return the name of the task.
 
     Args:
-        groups: as under ``cfg`` of a checkpoint.
-        plain: whether fairseq alone shall read them.
+        groups: of settings, as under ``cfg`` of a checkpoint.
+        plain: whether fairseq reads them without this plug-in.
     """
     task = groups.get("task")
     name = str((task.get("_name") if isinstance(task, Mapping) else None) or family.task)
@@ -318,21 +295,14 @@ def _plain_groups(groups: dict[str, Any], family: Family, plain: bool) -> str:
     if isinstance(task, Mapping):
         groups["task"] = {option: value for option, value in task.items() if option not in TASK_OPTIONS}
         groups["task"]["_name"] = name
-    criterion, args = groups.get("criterion"), groups.get("model")
-    if isinstance(criterion, dict):
-        _without_teacher(criterion, "_name", plain)
-    if isinstance(args, Namespace):  # fairseq keeps the options of all groups there
-        _without_teacher(vars(args), "criterion", plain)
+    model = getattr(groups.get("model"), "__dict__", None)  # fairseq keeps the options of all groups there
+    for options, key in ((groups.get("criterion"), "_name"), (model, "criterion")):
+        if isinstance(options, dict):
+            criterion = str(options.get(key))
+            if criterion in _CRITERIA and (plain or criterion.startswith("distilled_")):
+                options[key] = _CRITERIA[criterion]
+            for option in [option for option in options if option.startswith(("teacher", "distill_"))]:
+                del options[option]  # it may name a file that does not exist
     if plain and isinstance(groups.get("common"), dict):
         groups["common"]["user_dir"] = None
     return name
-
-
-def _without_teacher(options: dict[str, Any], key: str, plain: bool) -> None:
-    """Name fairseq's own criterion in place of one with a teacher (if ``plain``, of any of this plug-in), and drop the
-    teacher's options, which may name a file that is gone."""
-    name = str(options.get(key))
-    if name in _CRITERIA and (plain or name.startswith("distilled_")):
-        options[key] = _CRITERIA[name]
-    for option in [option for option in options if option.startswith(("teacher", "distill_"))]:
-        del options[option]

@@ -1,6 +1,4 @@
-"""Families of models: translation, language models and masked language models. What differs between them on the command
-line, in a network's settings and in the names of ``--arch`` is in one :class:`Family` each.
-"""
+"""Options, defaults and names of ``--arch`` of translation, language and masked language models."""
 
 from __future__ import annotations
 
@@ -13,16 +11,95 @@ from typing import Any
 from fairseq.models import ARCH_MODEL_NAME_REGISTRY
 
 from fairseq_ext.inherit import inherit
-from fairseq_ext.options import DROPOUTS, EXPERTS, SHARED, SHARED_DEFAULTS, experts_config
+from nas_core.checks import Range
 from nas_core.errors import ConfigError
-from nas_core.layers import mixtures
+from nas_core.layers import MoSConfig, mixtures
 from nas_core.layers.attention import LinearAttention
+from nas_core.layers.attention.cosformer import FORMS, NORMALIZE
 from nas_core.layers.feed_forward import ACTIVATIONS
+from nas_core.layers.positions import POSITIONS
+from nas_core.layers.starts import STARTS
 from nas_core.models.language import LanguageConfig
 from nas_core.models.masked_lm import MaskedLMConfig
 from nas_core.models.translation.net import TranslationConfig
 from nas_core.space import found_translation
+from nas_core.space.encoding import ENCODINGS
 from nas_core.supernet.sampling import DRAWS, EXTREMES
+
+SHARED: dict[str, dict[str, Any]] = {
+    "search-space": {"metavar": "NAME|FILE", "help": "a space of 'nas-ext lab space list' or a YAML file"},
+    "subnet": {"metavar": "ARCH.json", "help": "train this one architecture of the space as a static network"},
+    "mos": {"help": "experts of feed-forward layers: none, or mixed per layer, per neuron, .."},
+    "mos-experts": {"type": int, "metavar": "M", "help": "experts per linear layer"},
+    "mos-router-hidden": {"type": int, "metavar": "N", "help": "width of the routers' hidden layers"},
+    "mos-router-layers": {"type": int, "metavar": "N", "help": "linear layers of a router"},
+    "mos-router-dropout": {"type": float, "metavar": "P", "help": "dropout in the routers' hidden layers"},
+    "mos-own-router": {
+        "action": "store_true",
+        "default": None,
+        "help": "one router per linear where two could share one",
+    },
+    "mos-encoding": {
+        "choices": ENCODINGS,
+        "help": "what routers read of an architecture: layers averaged, each layer, or an indicator for each option",
+    },
+    "mos-start": {"choices": STARTS, "help": "experts begin independent, as equal copies, or as copies that are near"},
+    "mos-rank": {
+        "type": int,
+        "metavar": "R",
+        "help": "experts but the first differ from it by a matrix of rank R; 0: all are full",
+    },
+    "architecture-draw": {"choices": ("gene", "architecture"), "help": "draw each gene uniformly, or architectures"},
+    "dropout": {"type": float, "metavar": "P", "help": "after embeddings and sublayers, scaled by the subnet's width"},
+    "attention-dropout": {"type": float, "metavar": "P", "help": "on attention probabilities"},
+    "activation-dropout": {"type": float, "metavar": "P", "help": "on hidden units of feed-forward layers"},
+    "activation-fn": {"choices": ACTIVATIONS, "help": "function of the hidden units of feed-forward layers"},
+    "positions": {"choices": POSITIONS[:2], "help": "computed sinusoids, or a table that is trained"},
+    "linear-normalize": {"choices": NORMALIZE, "help": "linear attention divides by weights, or normalises each head"},
+    "linear-form": {
+        "choices": FORMS,
+        "help": "how linear attention is computed, with the same results: auto chooses by device, precision and length",
+    },
+    "tf32": {
+        "action": "store_true",
+        "default": None,
+        "help": "train with products of float32 numbers in TF32: faster on NVIDIA GPUs from Ampere on, with 10"
+        " bits of mantissa; default: float32",
+    },
+}
+"""Options of several families, and their arguments of the parser."""
+
+EXPERTS = tuple(name for name in SHARED if name.startswith("mos"))
+DROPOUTS = ("dropout", "attention-dropout", "activation-dropout")
+RANGES = {
+    **dict.fromkeys(
+        ("dropout", "attention_dropout", "activation_dropout", "pooler_dropout"), Range(0, 1, without=(1,))
+    ),
+    **dict.fromkeys(("max_positions", "max_source_positions", "max_target_positions", "context_length"), Range(1)),
+    **dict.fromkeys(("linear_max_length", "linear_encoder_length"), Range(1)),
+    "max_relative_length": Range(0),
+}
+"""Ranges of the models' numeric options; those of experts are checked with their other settings."""
+
+SHARED_DEFAULTS: dict[str, Any] = {
+    "mos_experts": 2,
+    "mos_router_hidden": 128,
+    "mos_router_layers": 2,
+    "mos_router_dropout": 0.0,
+    "mos_own_router": False,
+    "mos_encoding": "summary",
+    "mos_start": "independent",
+    "mos_rank": 0,
+    "subnet": None,
+    "architecture_draw": "gene",
+    "dropout": 0.1,
+    "attention_dropout": 0.0,
+    "activation_dropout": 0.0,
+    "linear_normalize": "denominator",
+    "linear_form": "auto",
+    "tf32": False,
+}
+"""Defaults of the shared options."""
 
 ACTIVATION_NAMES = {"gelu_accurate": "gelu_tanh", "gelu_fast": "gelu_tanh"}
 """fairseq's names of activations that have another one here."""
@@ -33,7 +110,7 @@ _SWITCH: dict[str, Any] = {"action": BooleanOptionalAction, "default": None}
 
 @dataclass(frozen=True)
 class Family:
-    """Models of one kind. An option that a command does not give has its value from the name of ``--arch``."""
+    """A family of models. The name of ``--arch`` sets the options that a command does not give."""
 
     model: str
     """The name under which fairseq registers the supernets."""
@@ -44,39 +121,39 @@ class Family:
     config: type[Any]
     """The class of the networks' settings."""
     settings: Callable[[Namespace], Mapping[str, Any]]
-    """The function that gives the settings of its own."""
+    """The function that returns the settings of this family alone."""
     options: Mapping[str, Mapping[str, Any]]
-    """Options in the order in which they are shown, and what the parser is given beside what the families share."""
+    """Options in the order of the help, and arguments of the parser that differ from :data:`SHARED`."""
     defaults: Mapping[str, Any]
-    """Values of options; a function gives one that depends on others."""
+    """Values of options, or functions of the other options."""
     architectures: Mapping[str, Mapping[str, Any]]
-    """Names of ``--arch``, and values of options that differ from the defaults."""
+    """Names of ``--arch``, and the values that differ from the defaults."""
     inherited: tuple[str, ...]
-    """Options that a training which begins from a checkpoint takes from there unless it says otherwise."""
+    """Options that a training from a checkpoint takes from that file unless the command gives them."""
     sides: tuple[str, ...] = ("",)
-    """Sides of the network; an empty name where there is one."""
+    """Sides of the network; one empty name for a network with one side."""
     complete: Callable[[Namespace, dict[str, Any]], dict[str, Any]] = field(default=lambda args, values: values)
     """The function that adapts an architecture's values to the options that are given."""
 
     @property
     def orders(self) -> tuple[str, ...]:
-        """Options that hold the order in which layers are left out."""
+        """Options that hold the order in which layers are dropped."""
         return tuple(f"{side or 'layer'}_order" for side in self.sides)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add the options that fairseq-train shows for these architectures."""
-        for name, own in self.options.items():
-            known = {"choices": mixtures()} if name == "mos" else {}  # routers are registered also after this import
-            parser.add_argument(f"--{name}", **{**SHARED.get(name, {}), **own, **known})
+        for name, settings in self.options.items():
+            choices = {"choices": mixtures()} if name == "mos" else {}  # routers are registered also after this import
+            parser.add_argument(f"--{name}", **{**SHARED.get(name, {}), **settings, **choices})
 
     def fill_in(self, args: Namespace, values: Mapping[str, Any] | None = None) -> None:
-        """Give the options that have no value these values, or else the defaults."""
+        """Set the options without a value to these values or the defaults."""
         for name, value in {**self.defaults, **(values or {})}.items():
             if getattr(args, name, None) is None:
                 setattr(args, name, value(args) if callable(value) else value)
 
     def named_architectures(self) -> Iterator[tuple[str, Callable[[Namespace], None]]]:
-        """Yield each name of ``--arch``, and the function that fills in its options."""
+        """Yield each name of ``--arch`` and the function that fills in its options."""
         for name, values in self.architectures.items():
 
             def fill(args: Namespace, values: Mapping[str, Any] = values) -> None:
@@ -87,18 +164,25 @@ class Family:
             yield name, fill
 
     def network_config(self, args: Namespace, padding_idx: int, static: bool) -> Any:
-        """Return the settings that are not searched; a static network has no experts.
-
-        Raises:
-            ConfigError: an option this network does not have.
-        """
+        """Return the settings that are not searched; a static network has no experts."""
+        experts = MoSConfig(
+            kind="none" if static else args.mos,
+            experts=args.mos_experts,
+            router_hidden=args.mos_router_hidden,
+            router_layers=args.mos_router_layers,
+            router_dropout=args.mos_router_dropout,
+            share_router=False if args.mos_own_router else None,
+            encoding=args.mos_encoding,
+            start=args.mos_start,
+            rank=args.mos_rank,
+        )
         config = self.config(
             dropout=args.dropout,
             attention_dropout=args.attention_dropout,
             activation_dropout=args.activation_dropout,
             activation=ACTIVATION_NAMES.get(args.activation_fn, args.activation_fn),
             padding_idx=padding_idx,
-            mos=experts_config(args, static),
+            mos=experts,
             linear=LinearAttention(getattr(args, "linear_max_length", None), args.linear_normalize, args.linear_form),
             **{order: tuple(getattr(args, order) or ()) for order in self.orders},
             **self.settings(args),
@@ -106,8 +190,8 @@ class Family:
         return config.static() if static else config
 
 
-def _shown(*names: str, **own: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    return {name: own.get(name.replace("-", "_"), {}) for name in names}
+def _shown(*names: str) -> dict[str, Mapping[str, Any]]:
+    return {name: {} for name in names}
 
 
 # -- translation -------------------------------------------------------------------------------------------------------
@@ -130,13 +214,12 @@ def _translation_settings(args: Namespace) -> dict[str, Any]:
 
 
 def _complete_translation(args: Namespace, values: dict[str, Any]) -> dict[str, Any]:
-    """Share no embeddings of all where those of the target are, and take the architecture that was found in a space."""
     if getattr(args, "share_decoder_input_output_embed", None):
         values.pop("share_all_embeddings", None)
-    found = values.pop("found", None)
-    its_space = getattr(args, "search_space", None) in (None, values["search_space"])
-    if found and its_space and not getattr(args, "subnet", None) and not getattr(args, "subnet_json", None):
-        args.subnet_json = json.dumps(found_translation(found).to_dict())
+    preset = values.pop("found", None)
+    same_space = getattr(args, "search_space", None) in (None, values["search_space"])
+    if preset and same_space and not getattr(args, "subnet", None) and not getattr(args, "subnet_json", None):
+        args.subnet_json = json.dumps(found_translation(preset).to_dict())
     return values
 
 
@@ -153,7 +236,7 @@ _HAT: dict[str, dict[str, Any]] = {
     "_small": {"search_space": "hat_small", "dropout": 0.1},
 }
 """``_wmt_en_de`` and ``_iwslt_de_en`` have what the code of HAT and of Mixture-of-Supernets trains these tasks with
-(dropout, sharing of embeddings, smallest and largest subnet); the others share no embeddings unless told to."""
+(dropout, sharing of embeddings, smallest and largest subnet); the others share no embeddings by default."""
 _POSITIONS = {"max_source_positions": 512, "max_target_positions": 512}
 _WMT = {"dropout": 0.1, "activation_dropout": 0.1, "max_relative_length": 8, **_POSITIONS}
 _MFORMER: dict[str, dict[str, Any]] = {

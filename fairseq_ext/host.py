@@ -1,4 +1,4 @@
-"""What the command line asks of fairseq: to open checkpoints, to read logs and dictionaries."""
+"""The host of fairseq's checkpoints, logs and dictionaries for the command line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class FairseqHost(Host):
-    """The host of :data:`nas_core.adapters.FAIRSEQ`."""
+    """fairseq as a host of supernets."""
 
     name = "fairseq"
     precisions = PRECISIONS
@@ -25,23 +25,20 @@ class FairseqHost(Host):
     training_curves = staticmethod(training_curves)
 
     def recognises(self, checkpoint: Path) -> bool:
-        """fairseq writes torch's zip format, with settings under ``cfg``, before 2021 under ``args``; only the
-        archive's pickle is looked at."""
+        """Return whether the archive's pickle looks like fairseq's; its tensors are not read."""
         content = archive_pickle(checkpoint)
         return b"optimizer_history" in content and b"args" in content
 
     def open(self, checkpoint: Path, **options: Any) -> Supernet:
-        """Open a supernet; see :class:`nas_core.supernet.host.Host`."""
         _prepare()
         from fairseq_ext.checkpoint import settings_errors
-        from fairseq_ext.supernets.kinds import open_supernet
+        from fairseq_ext.supernets.supernet import open_supernet
 
         with settings_errors(Path(checkpoint)):
             return open_supernet(Path(checkpoint), **options)
 
     def open_exportable(self, checkpoint: Path, **options: Any) -> Supernet:
-        """Open what can be exported, of fairseq's own models RoBERTa; see
-        :class:`nas_core.supernet.host.Host`."""
+        """Open a model of this plug-in, or fairseq's RoBERTa."""
         _prepare()
         from fairseq_ext.checkpoint import settings_errors
         from fairseq_ext.supernets.exporting import is_masked_lm, open_masked_lm
@@ -51,17 +48,16 @@ class FairseqHost(Host):
             return open_masked_lm(path, options.get("data")) if is_masked_lm(path) else self.open(path, **options)
 
     def open_trained(self, checkpoint: Path, **options: Any) -> Trained:
-        """Open a trained network of fairseq's own; see :class:`nas_core.supernet.host.Host`."""
+        """Open a network of one of fairseq's own models."""
         _prepare()
         from fairseq_ext.checkpoint import settings_errors
-        from fairseq_ext.elastic.kinds import Request, open_trained
+        from fairseq_ext.elastic.trained import Request, open_trained
 
         with settings_errors(Path(checkpoint)):
             return open_trained(Path(checkpoint), Request(**options))
 
     def vocabularies(self, data: Path) -> tuple[int, int] | None:
-        """Count the entries of both dictionaries, or twice those of the one of a language model's data; see
-        :class:`nas_core.supernet.host.Host`."""
+        """Return the entries of both dictionaries, or twice those of a language model's."""
         if not any(data.glob("dict*.txt")):
             return None
         _prepare()

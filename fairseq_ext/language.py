@@ -1,4 +1,4 @@
-"""Language models in fairseq's task ``language_modeling``: networks of :mod:`nas_core.models.language` as decoders."""
+"""fairseq's interface of language models, for its task ``language_modeling``."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import Any
 
 from fairseq.models import FairseqIncrementalDecoder, FairseqLanguageModel
 from torch import Tensor
-from torch.nn import functional
 
 from fairseq_ext.families import LANGUAGE
-from fairseq_ext.options import resolve_space
-from fairseq_ext.supernet_model import SupernetModel, register
+from fairseq_ext.model import output_of
+from fairseq_ext.supernet_model import SupernetModel, register, resolve_space
 from nas_core.errors import ConfigError
 from nas_core.models.language import LanguageNet, LanguageSubnet
 from nas_core.models.language.net import check_language_space
@@ -20,11 +19,11 @@ from nas_core.space import Architecture, SearchSpace, space_to_dict
 from nas_core.space.language import with_context
 
 _CACHE = "nas_ext_cache"
-"""Where decoding keeps the weights it began with and what attention keeps of the positions so far."""
+"""Key of the weights and of the attention's cache in the incremental state."""
 
 
 class Decoder(FairseqIncrementalDecoder):  # type: ignore[misc]
-    """Runs the network: all positions in training and scoring, one position per call when decoding."""
+    """The network: all positions in training and scoring, one position per call when decoding."""
 
     def __init__(self, model: LanguageModel, dictionary: Any) -> None:
         super().__init__(dictionary)
@@ -53,13 +52,10 @@ class Decoder(FairseqIncrementalDecoder):  # type: ignore[misc]
             else:
                 features = net.step_features(subnet, prev_output_tokens[:, -1], cache)
             features = features[:, None]
-        if features_only:
-            # torch's DDP looks for parameters behind what a forward gives, and finds none that is given itself
-            return features, {"attn": [None], "output": subnet.output.view_as(subnet.output)}
-        return functional.linear(features, subnet.output), {"attn": [None]}
+        return output_of(features, subnet, features_only)
 
     def extract_features(self, prev_output_tokens: Tensor, **options: Any) -> tuple[Tensor, dict[str, Any]]:
-        """Features before the output projection (B, T, C)."""
+        """Return features before the output projection (B, T, C)."""
         return self.forward(prev_output_tokens, features_only=True, **options)
 
     def reorder_incremental_state(self, incremental_state: dict[str, Any], new_order: Tensor) -> None:
@@ -71,16 +67,11 @@ class Decoder(FairseqIncrementalDecoder):  # type: ignore[misc]
 
 
 def resolve_language(args: Namespace) -> SearchSpace:
-    """The space with the context that is asked for, written into ``args`` in full so that a checkpoint does not depend
-    on a name or a file.
-
-    Raises:
-        SpaceError: it is no space of language models. ConfigError: training sequences are longer than its context.
-    """
-    known = hasattr(args, "search_space_json")
+    """Return the space with the context of ``--context-length``, and write it into ``args`` as JSON."""
+    stored = hasattr(args, "search_space_json")
     space = resolve_space(args)
     check_language_space(space)
-    if known:
+    if stored:
         return space
     if args.context_length is not None:
         if args.context_length < 1:
@@ -98,14 +89,14 @@ def resolve_language(args: Namespace) -> SearchSpace:
 
 @register
 class LanguageModel(SupernetModel[LanguageSubnet], FairseqLanguageModel):  # type: ignore[misc]
-    """A supernet of language models over a search space, or (with ``--subnet``) the static network of one architecture.
-    It takes the place of fairseq's ``transformer_lm`` in its task ``language_modeling``; see
-    :class:`fairseq_ext.supernet_model.SupernetModel`.
+    """A supernet of language models, or (with ``--subnet``) one static network, in place of ``transformer_lm``.
+
+    See :class:`fairseq_ext.supernet_model.SupernetModel`.
     """
 
     trained_by = (
         "mos_transformer_lm*, hat_transformer_lm* or mformer_language*, or one of --arch transformer_lm* that 'nas-ext"
-        " elastic' has taken over"
+        " elastic' has converted"
     )
     family = LANGUAGE
     resolve_space = staticmethod(resolve_language)
@@ -127,22 +118,15 @@ class LanguageModel(SupernetModel[LanguageSubnet], FairseqLanguageModel):  # typ
         config = LANGUAGE.network_config(args, words.pad(), static)
         return cls(args, LanguageNet(space, len(words), config, largest.number("embed_dim")), words)
 
-    def said_of_lengths(self) -> str:
+    def describe_lengths(self) -> str:
         return f", sequences of up to {self.net.context_length} tokens"
 
-    # -- fairseq's interface -------------------------------------------------------------------------------------------
-
     def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None, **options: Any) -> Any:
-        """Logits (B, T, V) after each of ``src_tokens`` (B, T)."""
+        """Return logits (B, T, V) after each of ``src_tokens`` (B, T)."""
         return self.decoder(src_tokens, **options)
 
 
 def _check_task(args: Namespace, task: Any) -> None:
-    """Whether the task asks what these networks give.
-
-    Raises:
-        ConfigError: it does not.
-    """
     if getattr(args, "criterion", None) == "adaptive_loss":
         raise ConfigError(
             "--criterion adaptive_loss needs an adaptive softmax, which these networks do not have; take cross_entropy"

@@ -1,5 +1,4 @@
-"""Masked language models in fairseq: the elastic network as an encoder, its classification heads, and batches of
-fairseq's tasks as plain tensors.
+"""fairseq's interface of masked language models, with classification heads and batches as plain tensors.
 
 Shapes: B batch, T length, N masked tokens, C channels, V vocabulary, K classes.
 """
@@ -30,7 +29,7 @@ _HEADS = "net.classification_heads."
 
 
 class Encoder(FairseqEncoder):  # type: ignore[misc]
-    """Runs the network with the weights of the active architecture."""
+    """The network with the weights of the active architecture."""
 
     def __init__(self, model: MaskedLMModel, dictionary: Any) -> None:
         super().__init__(dictionary)
@@ -58,14 +57,15 @@ class Encoder(FairseqEncoder):  # type: ignore[misc]
 
 @register
 class MaskedLMModel(SupernetModel[Subnet], FairseqEncoderModel):  # type: ignore[misc]
-    """A supernet of masked language models over a search space, or (with ``--subnet``) the static network of one
-    architecture. It takes the place of fairseq's ``roberta`` in its tasks ``masked_lm`` and ``sentence_prediction``;
-    see :class:`fairseq_ext.supernet_model.SupernetModel`.
+    """A supernet of masked language models, or (with ``--subnet``) one static network, in place of ``roberta``.
+
+    It works with the tasks ``masked_lm`` and ``sentence_prediction``. See
+    :class:`fairseq_ext.supernet_model.SupernetModel`.
     """
 
     trained_by = (
         "mos_roberta*, hat_roberta*, mformer_roberta*, *_bert or *_bert_small, or one of --arch roberta* that 'nas-ext"
-        " elastic' has taken over"
+        " elastic' has converted"
     )
     family = MASKED_LM
 
@@ -87,8 +87,6 @@ class MaskedLMModel(SupernetModel[Subnet], FairseqEncoderModel):  # type: ignore
         config = MASKED_LM.network_config(args, words.pad(), static)
         return cls(args, MaskedLMNet(space, len(words), config, network_width(largest)), words)
 
-    # -- fairseq's interface -------------------------------------------------------------------------------------------
-
     def forward(
         self,
         src_tokens: Tensor,
@@ -98,19 +96,21 @@ class MaskedLMModel(SupernetModel[Subnet], FairseqEncoderModel):  # type: ignore
         masked_tokens: Tensor | None = None,
         **_: Any,
     ) -> tuple[Tensor, dict[str, Any]]:
-        """Logits (B, T, V) of ``src_tokens`` (B, T), or (N, V) where ``masked_tokens`` (B, T) is True; features (B, T,
-        C); or logits (B, K) of a classification head."""
+        """Return logits (B, T, V) of ``src_tokens`` (B, T), or (N, V) of the ``masked_tokens`` (B, T).
+
+        With ``features_only`` these are features (B, T, C), with a classification head logits (B, K).
+        """
         return self.encoder(src_tokens, features_only, classification_head_name, masked_tokens), {"inner_states": None}
 
     @property
     def classification_heads(self) -> Any:
-        """The classifiers of sequences by name."""
+        """Classifiers of sequences by name."""
         return self.net.classification_heads
 
     def register_classification_head(
         self, name: str, num_classes: int | None = None, inner_dim: int | None = None, **_: Any
     ) -> None:
-        """Add a classifier of sequences; fairseq's task ``sentence_prediction`` calls it."""
+        """Add a classifier of sequences; called by fairseq's task ``sentence_prediction``."""
         with one_line_errors():
             self.net.set_classification_head(name, int(num_classes or 0), inner_dim)
 
@@ -123,10 +123,9 @@ class MaskedLMModel(SupernetModel[Subnet], FairseqEncoderModel):  # type: ignore
         return {"self"}
 
     def longest(self) -> int:
-        """Tokens that sequences may have: what was asked for, or what attention that is made for a longest sequence,
-        if there is any, can read."""
-        asked, limit = int(self.args.max_positions), length_limit(self.space, self.net.config)
-        return asked if limit is None else min(asked, limit)
+        """Return the longest sequence in tokens, by the option and the attention's limit."""
+        option, limit = int(self.args.max_positions), length_limit(self.space, self.net.config)
+        return option if limit is None else min(option, limit)
 
     def load_state_dict(self, state_dict: dict[str, Any], strict: bool = True, *args: Any, **kwargs: Any) -> Any:
         with one_line_errors():
@@ -138,23 +137,25 @@ class MaskedLMModel(SupernetModel[Subnet], FairseqEncoderModel):  # type: ignore
 
 
 def stored_heads(state: dict[str, Tensor], prefix: str = _HEADS) -> dict[str, tuple[int, int]]:
-    """Name -> classes and hidden units of each head whose weights are in a state."""
+    """Return the classes and hidden units of each head in a state, by name."""
     names = dict.fromkeys(name.removeprefix(prefix).split(".")[0] for name in state if name.startswith(prefix))
     shapes = {name: state.get(f"{prefix}{name}.out_proj.weight") for name in names}
     return {name: (len(weight), weight.shape[1]) for name, weight in shapes.items() if weight is not None}
 
 
 def fit_heads(net: MaskedLMNet, state: dict[str, Any], load_all: bool) -> dict[str, Any]:
-    """The state with just the heads that the network has, as fairseq's RoBERTa does it: a head that the state lacks, or
-    has in another size, keeps the network's weights; one that the network lacks is left out, or added if ``load_all``.
+    """Return the state with the heads of the network, as fairseq's RoBERTa does.
+
+    A head that the state lacks, or has in another size, keeps the network's weights. A head that the network lacks is
+    dropped, or added to the network if ``load_all``.
     """
     state, heads = dict(state), dict(net.classification_heads.items())
     for name, (classes, inner) in stored_heads(state).items():
-        own = heads.get(name)
-        if own is None and load_all:
+        head = heads.get(name)
+        if head is None and load_all:
             net.set_classification_head(name, classes, inner)
-        elif own is None or (own.classes, own.inner) != (classes, inner):
-            why = "this model has none of that name" if own is None else "this model has it in another size"
+        elif head is None or (head.classes, head.inner) != (classes, inner):
+            why = "this model has none of that name" if head is None else "this model has it in another size"
             logger.warning("classification head %s of the checkpoint is left out: %s", name, why)
             state = {key: value for key, value in state.items() if not key.startswith(f"{_HEADS}{name}.")}
     for name, tensor in net.classification_heads.state_dict().items():  # type: ignore[attr-defined]
@@ -166,25 +167,26 @@ def fit_heads(net: MaskedLMNet, state: dict[str, Any], load_all: bool) -> dict[s
 
 
 def plain_batch(batch: dict[str, Any], padding: int, device: str | torch.device) -> dict[str, Any]:
-    """A batch of ``masked_lm`` or ``sentence_prediction``: ``tokens`` (B, T), ``target``, and ``count`` of what is
-    predicted. Of masked tokens ``target`` is (N,), and ``at`` (N,) their places in B * T."""
+    """Return a batch of ``masked_lm`` or ``sentence_prediction`` as ``tokens`` (B, T), ``target`` and their ``count``.
+
+    For masked tokens ``target`` is (N,), and ``at`` (N,) holds their positions in B * T.
+    """
     tokens, target = batch["net_input"]["src_tokens"], batch["target"]
-    made = {"tokens": tokens}
+    tensors = {"tokens": tokens}
     if target.shape == tokens.shape:
-        made["at"] = target.flatten().ne(padding).nonzero().flatten()
-        target = target.flatten()[made["at"]]
+        tensors["at"] = target.flatten().ne(padding).nonzero().flatten()
+        target = target.flatten()[tensors["at"]]
     elif not target.is_floating_point():
         target = target.flatten()
-    made["target"] = target
-    return {name: tensor.to(device) for name, tensor in made.items()} | {"count": target.shape[0]}
+    tensors["target"] = target
+    return {name: tensor.to(device) for name, tensor in tensors.items()} | {"count": target.shape[0]}
 
 
 def batch_loss(net: MaskedLMNet, subnet: Subnet, batch: Mapping[str, Any], head: str | None) -> tuple[Tensor, Tensor]:
-    """The sum of a batch's losses in nats, and how many tokens or classes are predicted right.
+    """Return the sum of a batch's losses in nats, and the number of correct predictions.
 
     Args:
-        batch: of :func:`plain_batch`.
-        head: the classification head that is evaluated; None: what predicts tokens.
+        head: name of a classification head; None for the head that predicts tokens.
     """
     features = net.encode(subnet, batch["tokens"])
     if head is None:

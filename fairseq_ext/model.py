@@ -1,30 +1,41 @@
-"""fairseq models: the elastic translation network as encoder, decoder and registered architectures."""
+"""fairseq's interface of translation networks: encoder, decoder, and the scale of linear attention."""
 
 from __future__ import annotations
 
 import logging
 from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from itertools import count, product
 from typing import Any
 
+import numpy as np
 import torch
+from fairseq.data import data_utils, indexed_dataset
 from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, FairseqIncrementalDecoder
+from numpy.typing import NDArray
 from torch import Tensor
 
-from fairseq_ext.compat import check_sharing
 from fairseq_ext.families import TRANSLATION
-from fairseq_ext.lengths import resolve_linear_lengths
 from fairseq_ext.supernet_model import SupernetModel, register
-from nas_core.models.translation.net import Memory, Subnet, TranslationNet, length_limits
+from nas_core.errors import ConfigError
+from nas_core.models.translation.attention import length_limits
+from nas_core.models.translation.genes import bounded
+from nas_core.models.translation.net import TranslationNet
+from nas_core.models.translation.subnet import Subnet
 from nas_core.space import Architecture, SearchSpace
 
 logger = logging.getLogger(__name__)
 
 _CACHE = "nas_ext_cache"
-"""Where decoding keeps what attention has of the positions so far."""
+"""Key of the attention's cache in the incremental state."""
+_STEP = 8
+"""The scale of linear attention is a multiple of this."""
+_FAR = 5
+"""Ratio of the scale to the median length that is warned about."""
 
 
 class Encoder(FairseqEncoder):  # type: ignore[misc]
-    """Runs the network's encoder with the weights of the active architecture; hands both to the decoder."""
+    """The network's encoder with the weights of the active architecture, which it passes on to the decoder."""
 
     def __init__(self, model: TranslationModel, dictionary: Any) -> None:
         super().__init__(dictionary)
@@ -36,8 +47,7 @@ class Encoder(FairseqEncoder):  # type: ignore[misc]
         return {"subnet": [subnet], "memory": [model.net.encode(subnet, src_tokens)], "order": [None]}
 
     def reorder_encoder_out(self, encoder_out: dict[str, list[Any]], new_order: Tensor) -> dict[str, list[Any]]:
-        """Only the row numbers are reordered: while decoding step by step the decoder reads its own cached keys and
-        values, and the memory itself is not needed again."""
+        """Reorder the row numbers alone: step by step, the decoder reads its own cached keys and values."""
         order = encoder_out["order"][0]
         return {**encoder_out, "order": [new_order if order is None else order.index_select(0, new_order)]}
 
@@ -46,7 +56,7 @@ class Encoder(FairseqEncoder):  # type: ignore[misc]
 
 
 class Decoder(FairseqIncrementalDecoder):  # type: ignore[misc]
-    """Runs the network's decoder: all positions in training, one position per call when decoding."""
+    """The network's decoder: all positions in training, one position per call when decoding."""
 
     def __init__(self, model: TranslationModel, dictionary: Any) -> None:
         super().__init__(dictionary)
@@ -62,22 +72,21 @@ class Decoder(FairseqIncrementalDecoder):  # type: ignore[misc]
     ) -> tuple[Tensor, dict[str, Any]]:
         net = self._owner[0].net
         subnet: Subnet = encoder_out["subnet"][0]
+        memory, order = encoder_out["memory"][0], encoder_out["order"][0]
         if incremental_state is None:
-            features = net.decode_features(subnet, prev_output_tokens, _memory(encoder_out))
+            features = net.decode_features(
+                subnet, prev_output_tokens, memory if order is None else memory.reorder(order)
+            )
         else:
             if _CACHE not in incremental_state:
-                cache = net.start(subnet, encoder_out["memory"][0], encoder_out["order"][0])
-                incremental_state[_CACHE] = cache
+                incremental_state[_CACHE] = net.start(subnet, memory, order)
             cache = incremental_state[_CACHE]
             if cache.length + 1 == self.max_positions():
                 logger.warning(
                     "a translation is as long as this model can decode, %d tokens, and ends there", cache.length + 1
                 )
             features = net.step_features(subnet, prev_output_tokens[:, -1], cache)[:, None]
-        if features_only:
-            # torch's DDP looks for parameters behind what a forward gives, and finds none that is given itself
-            return features, {"attn": [None], "output": subnet.output.view_as(subnet.output)}
-        return torch.nn.functional.linear(features, subnet.output), {"attn": [None]}
+        return output_of(features, subnet, features_only)
 
     def reorder_incremental_state(self, incremental_state: dict[str, Any], new_order: Tensor) -> None:
         if _CACHE in incremental_state:
@@ -87,16 +96,20 @@ class Decoder(FairseqIncrementalDecoder):  # type: ignore[misc]
         return self._owner[0].longest("target")
 
 
-def _memory(encoder_out: dict[str, list[Any]]) -> Memory:
-    memory: Memory = encoder_out["memory"][0]
-    order = encoder_out["order"][0]
-    return memory if order is None else memory.reorder(order)
+def output_of(features: Tensor, subnet: Any, features_only: bool) -> tuple[Tensor, dict[str, Any]]:
+    """Return a decoder's logits (B, T, V), or its features (B, T, C) with the output table (V, C)."""
+    if features_only:
+        # torch's DDP searches for parameters behind what a forward returns, and finds no parameter returned itself
+        return features, {"attn": [None], "output": subnet.output.view_as(subnet.output)}
+    return torch.nn.functional.linear(features, subnet.output), {"attn": [None]}
 
 
 @register
 class TranslationModel(SupernetModel[Subnet], FairseqEncoderDecoderModel):  # type: ignore[misc]
-    """A supernet of translation over a search space, or (with ``--subnet``) the static network of one architecture; see
-    :class:`fairseq_ext.supernet_model.SupernetModel`."""
+    """A supernet of translation networks, or (with ``--subnet``) one static network.
+
+    See :class:`fairseq_ext.supernet_model.SupernetModel`.
+    """
 
     trained_by = "mos_transformer*, hat_transformer*, mformer_wmt14*, mformer_translation* or cosformer*"
     family = TRANSLATION
@@ -107,7 +120,12 @@ class TranslationModel(SupernetModel[Subnet], FairseqEncoderDecoderModel):  # ty
 
     @classmethod
     def check_new(cls, args: Namespace, task: Any) -> None:
-        check_sharing(args, task.source_dictionary, task.target_dictionary)
+        if getattr(args, "share_all_embeddings", False) and task.source_dictionary != task.target_dictionary:
+            raise ConfigError(
+                f"--share-all-embeddings, given or the default of --arch {getattr(args, 'arch', '')}, needs one joint"
+                " dictionary, and those of source and target differ; run fairseq-preprocess with --joined-dictionary,"
+                " or add --no-share-all-embeddings"
+            )
 
     @classmethod
     def of_space(
@@ -119,23 +137,90 @@ class TranslationModel(SupernetModel[Subnet], FairseqEncoderDecoderModel):  # ty
         widths = largest.number("encoder.embed_dim"), largest.number("decoder.embed_dim")
         return cls(args, TranslationNet(space, len(source), len(target), config, widths), source, target)
 
-    # -- fairseq's interface -------------------------------------------------------------------------------------------
-
     def forward(
         self, src_tokens: Tensor, src_lengths: Tensor | None, prev_output_tokens: Tensor, **kwargs: Any
     ) -> tuple[Tensor, dict[str, Any]]:
-        encoder_out = self.encoder(src_tokens, src_lengths)
-        decoded: tuple[Tensor, dict[str, Any]] = self.decoder(prev_output_tokens, encoder_out, **kwargs)
+        decoded: tuple[Tensor, dict[str, Any]] = self.decoder(
+            prev_output_tokens, self.encoder(src_tokens, src_lengths), **kwargs
+        )
         return decoded
 
     def longest(self, side: str) -> int:
-        """Tokens that sentences of ``source`` or ``target`` may have: what was asked for, or what attention that is
-        made for a longest sentence, if there is any, can read."""
-        asked = int(getattr(self.args, f"max_{side}_positions"))
+        """Return the longest ``source`` or ``target`` in tokens, by the options and the attention's limit."""
+        option = int(getattr(self.args, f"max_{side}_positions"))
         limit = length_limits(self.space, self.net.config)[("source", "target").index(side)]
-        return asked if limit is None else min(asked, limit)
+        return option if limit is None else min(option, limit)
 
     def max_positions(self) -> tuple[int, int]:
-        """What fairseq leaves sentences out by: of references that are not read, only what was asked for."""
+        """Return the lengths by which fairseq skips sentences; decoding reads no references, so any length will do."""
         target = int(self.args.max_target_positions) if self._is_generation_fast else self.decoder.max_positions()
         return self.encoder.max_positions(), target
+
+
+# -- lengths of sentences ----------------------------------------------------------------------------------------------
+
+
+def resolve_linear_lengths(args: Namespace, space: SearchSpace, task: Any) -> None:
+    """Write the scale of linear attention in the decoder into ``args``, and so into the checkpoint.
+
+    It is ``--linear-max-length``, by default the longest target (and source, where cross attention may be linear) of
+    the training and validation data. Far above the lengths of most sentences, the cosine has no effect.
+
+    Raises:
+        ConfigError: no scale is given, and there is no data.
+    """
+    longest = max(args.max_source_positions, args.max_target_positions)
+    if args.linear_max_length is not None:
+        return
+    of_source = bounded(space, "cross")
+    if not (of_source or bounded(space, "decoder")):
+        args.linear_max_length = longest
+        return
+    splits = [str(getattr(args, "train_subset", "train")), *str(getattr(args, "valid_subset", "valid")).split(",")]
+    sizes = sentence_lengths(task.cfg, splits, [task.cfg.source_lang] * of_source + [task.cfg.target_lang])
+    sizes = sizes[sizes <= longest]  # longer ones are not trained on
+    if not len(sizes):
+        raise ConfigError(
+            "no training data to take the scale of linear attention in the decoder from; give the longest sentence that"
+            " it is for, --linear-max-length M"
+        )
+    args.linear_max_length = min(longest, -(-int(sizes.max()) // _STEP) * _STEP)
+    logger.info(
+        "linear attention in the decoder is scaled by, and reads, %d tokens (the longest training sentence has %d, half"
+        " of them have up to %d)",
+        args.linear_max_length,
+        sizes.max(),
+        np.median(sizes),
+    )
+    if args.linear_max_length > _FAR * np.median(sizes):
+        logger.warning(
+            "that is far above most sentences, for which the cosine then weighs next to nothing; leave the longest ones"
+            " out, or give --linear-max-length M with the longest sentence that shall be read"
+        )
+
+
+def sentence_lengths(config: Any, splits: Sequence[str], languages: Sequence[str]) -> NDArray[np.int64]:
+    """Return the tokens of each sentence, with its end, of a translation task's data.
+
+    Args:
+        splits: names of splits; each may have several parts (``train``, ``train1``, ...).
+    """
+    return np.concatenate([np.empty(0, np.int64), *_sizes(config, splits, languages)])
+
+
+def _sizes(config: Any, splits: Sequence[str], languages: Sequence[str]) -> Iterator[NDArray[np.int64]]:
+    source, target, implementation = config.source_lang, config.target_lang, config.dataset_impl
+    exists = indexed_dataset.dataset_exists
+    if implementation == "raw":
+        return
+    for path, split in product(str(config.data or "").split(":"), splits):
+        for part in count():
+            name = f"{path}/{split}{part or ''}"
+            prefixes = (f"{name}.{source}-{target}", f"{name}.{target}-{source}")
+            prefix = next((prefix for prefix in prefixes if exists(f"{prefix}.{source}", implementation)), None)
+            if prefix is None:
+                break
+            for language in languages:
+                if exists(f"{prefix}.{language}", implementation):
+                    data = data_utils.load_indexed_dataset(f"{prefix}.{language}", None, implementation)
+                    yield np.asarray(data.sizes, np.int64)

@@ -1,4 +1,4 @@
-"""The stop of RankNAS's supernet training inside fairseq's own loop: see :mod:`nas_core.supernet.stability`."""
+"""The stop of RankNAS's supernet training inside fairseq's loop; see :mod:`nas_core.supernet.stability`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from fairseq_ext.compat import one_line_errors
+from fairseq_ext.compat import one_line_errors, replace_function
 from nas_core.files import read_json, write_json
 from nas_core.space import Architecture
 from nas_core.supernet.stability import Stability
@@ -22,50 +22,46 @@ PREFIX = "ranked:"
 
 
 def exact(value: Any) -> Any:
-    """A logged loss as a number that sums without rounding, on the device where it lies: reading it would wait."""
+    """Return a logged loss as a number that sums without rounding, without reading it from its device."""
     return value.double() if torch.is_tensor(value) else float(value)
 
 
 class Ranking:
-    """Sums the losses of the ranked architectures over a validation, in all workers alike."""
+    """Sums of the losses of the ranked architectures over a validation, equal in all workers."""
 
     def __init__(self, stability: Stability) -> None:
         self.stability = stability
         self.epoch = 1
-        """The one that is under way."""
+        """The current epoch."""
         self._sums: dict[str, Any] = {}
-        self._looked = False
+        self._loaded = False
 
     def architectures(self) -> dict[str, Architecture]:
-        """By the name under which their losses are logged."""
-        return {f"{PREFIX}{index}": one for index, one in enumerate(self.stability.architectures)}
+        """Return the ranked architectures by the names of their losses in the log."""
+        return {f"{PREFIX}{index}": architecture for index, architecture in enumerate(self.stability.architectures)}
 
     def forget(self) -> None:
-        """What an earlier validation, or one before training, has summed."""
+        """Drop the sums of an earlier validation."""
         self._sums = {}
 
     def add(self, outputs: list[dict[str, Any]]) -> None:
-        """The logging outputs of one batch, of all workers."""
+        """Add the logging outputs of all workers for one batch."""
         for output in outputs:
             for name, value in output.items():
                 if name.startswith(PREFIX):
                     self._sums[name] = self._sums.get(name, 0.0) + exact(value)
 
     def finish(self, folder: Path, writes: bool) -> bool:
-        """After an update, or a validation: whether training may stop.
+        """Return whether training may stop, after an update or a validation.
 
-        What is remembered stands in a file beside the checkpoints, as fairseq keeps a task's state but does not give it
-        back when training is resumed; one of several workers ``writes`` it.
-
-        Raises:
-            DataError: the file belongs to other settings.
+        The state is kept in a file next to the checkpoints: fairseq stores a task's state, but does not restore it.
         """
         path = folder / FILE
-        if not self._looked:
-            self._looked = True
-            known = read_json(path) if path.exists() and self.epoch > 1 else {}
-            if known.get("epoch") == self.epoch - 1:  # otherwise it is of a run that was begun anew
-                self.stability.load_state_dict(known)
+        if not self._loaded:
+            self._loaded = True
+            state = read_json(path) if path.exists() and self.epoch > 1 else {}
+            if state.get("epoch") == self.epoch - 1:  # otherwise of a run that was started again
+                self.stability.load_state_dict(state)
         if self._sums:
             losses = [torch.as_tensor(self._sums[name], dtype=torch.double) for name in self.architectures()]
             tau = self.stability.update(torch.stack(losses).tolist())
@@ -80,18 +76,13 @@ class Ranking:
 
 
 def stop_when_stable(ranking: Ranking) -> None:
-    """Have fairseq's loop ask the ranking too whether to stop early; it asks after each validation, before saving.
+    """Let fairseq's loop also stop by the ranking, which it asks after each validation, before saving.
 
-    A task has no say in this otherwise. The loop's function is replaced in the module that runs, under whichever name.
+    The loop's function is replaced in the module that runs, as a task cannot stop the loop.
     """
-    for name in ("fairseq_cli.train", "__main__"):
-        module = sys.modules.get(name)
-        original = getattr(module, "should_stop_early", None)
-        if module is None or original is None:
-            continue
-        original = getattr(original, "of_fairseq", original)
 
-        def should_stop_early(cfg: Any, valid_loss: float | None, original: Any = original) -> bool:
+    def replacement(original: Any) -> Any:
+        def should_stop_early(cfg: Any, valid_loss: float | None) -> bool:
             stop = bool(original(cfg, valid_loss))
             if not getattr(cfg.task, "stability_architectures", 0):  # another training of the same process
                 return stop
@@ -99,5 +90,8 @@ def stop_when_stable(ranking: Ranking) -> None:
                 writes = cfg.distributed_training.distributed_rank == 0
                 return ranking.finish(Path(cfg.checkpoint.save_dir), writes) or stop
 
-        should_stop_early.of_fairseq = original  # type: ignore[attr-defined]
-        module.should_stop_early = should_stop_early  # type: ignore[attr-defined]
+        return should_stop_early
+
+    for name in ("fairseq_cli.train", "__main__"):
+        if hasattr(module := sys.modules.get(name), "should_stop_early"):
+            replace_function(module, "should_stop_early", replacement)

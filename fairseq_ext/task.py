@@ -1,5 +1,4 @@
-"""``--task supernet_translation``, ``supernet_language_modeling`` and ``supernet_masked_lm``: fairseq's tasks with
-sandwich or single-path updates, validation of fixed subnets, and a stop by their ranking.
+"""``--task supernet_translation``, ``supernet_language_modeling`` and ``supernet_masked_lm``.
 
 Annotations are not postponed in this module: fairseq reads the options from the field types.
 """
@@ -42,9 +41,9 @@ from nas_core.supernet.stability import Stability, StabilityConfig
 logger = logging.getLogger(__name__)
 
 LOGGED = "experts_alike"
-"""Under which name the term of ``--mos-apart`` is logged, without its weight."""
+"""Name in the log of the term of ``--mos-apart``, without its weight."""
 _LOSSES = ("loss", "nll_loss", "distill_loss", "hidden_loss", "attention_loss", LOGGED)
-"""What is logged as the mean over the subnets of a batch that have it."""
+"""Values that are logged as the mean over the subnets of a batch that have them."""
 _SUBNET = "subnet:"
 """Prefix of logging entries that hold the loss of one validated or trained subnet."""
 _SAMPLING = ChoiceEnum(["spos", "sandwich"])
@@ -58,19 +57,19 @@ _SELECT = ChoiceEnum(["mean", "smallest", "largest"])
 
 @dataclass
 class SupernetTaskConfig(FairseqDataclass):  # type: ignore[misc]
-    """Options of training a supernet, which a task inherits before those of fairseq's own task."""
+    """Options of training a supernet, in addition to those of fairseq's own task."""
 
     supernet_sampling: _SAMPLING = field(  # type: ignore[valid-type]
         default="spos",
         metadata={"help": f"same as --sampling: {_SAMPLING_HELP}"},
     )
     valid_random: int = field(
-        default=2, metadata={"help": "number of fixed random subnets validated beside the smallest and the largest"}
+        default=2, metadata={"help": "number of fixed random subnets validated besides the smallest and the largest"}
     )
     stability_architectures: int = field(
         default=0,
         metadata={
-            "help": "stop training when the ranking of so many fixed subnets by validation loss no longer changes"
+            "help": "stop training when the ranking of this many fixed subnets by validation loss no longer changes"
             " (RankNAS: 100 to 200); 0: do not"
         },
     )
@@ -97,25 +96,24 @@ class SupernetTaskConfig(FairseqDataclass):  # type: ignore[misc]
 
 
 class SupernetTask:
-    """What a task for a supernet inherits before fairseq's own task of that name.
+    """Training and validation of a supernet; a task inherits it before fairseq's own task.
 
-    Training: ``spos`` (equation 1 of Mixture-of-Supernets) draws one architecture per update, ``sandwich`` (equation
-    2) trains a random one, the largest and the smallest on the same batch; the gradient is the mean over the three, as
-    in the authors' code for translation (the equation, and their code for BERT, sum), so that learning rates, clipping
-    and the reported loss keep their meaning. Which are the largest and the smallest is ``--extremes`` of the model.
+    Training: ``spos`` (Mixture-of-Supernets, equation 1) draws one architecture per update. ``sandwich`` (equation 2)
+    trains a random one, the largest and the smallest (``--extremes``) on the same batch. Its gradient is the mean over
+    the three, as in the authors' code for translation; the equation, and their code for BERT, use the sum.
 
-    Validation: the smallest, the largest and a fixed random set, each reported under its own name; ``loss`` is what
-    ``--select-checkpoint`` says. With ``--stability-architectures`` training stops when subnets keep their order.
+    Validation: the smallest, the largest and a fixed random set, each under its own name. ``--select-checkpoint``
+    chooses what ``loss`` is. With ``--stability-architectures`` training stops when the subnets keep their order.
     """
 
     cfg: Any
-    """The task's options, set by fairseq's task: a :class:`SupernetTaskConfig` among others."""
+    """Options of the task, with those of :class:`SupernetTaskConfig`."""
     model_type: ClassVar[type[SupernetModel[Any]]]
-    """The class of the models that the task trains."""
+    """Class of the models that the task trains."""
     plain: ClassVar[str]
-    """fairseq's own task."""
+    """Name of fairseq's own task."""
     ranking: Ranking | None = None
-    """The ranking of subnets, where they are ranked; known once there is a model."""
+    """The ranking of subnets, set with the model."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -124,9 +122,11 @@ class SupernetTask:
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
-        """``--sampling`` under a name of its own: fairseq writes every option into all groups of settings that have its
-        name, and its generation settings have a flag ``sampling``, which also owns the option in fairseq-generate.
-        ``--log-interval`` is 10 updates where fairseq's is 100: on a busy machine those take minutes."""
+        """Add ``--sampling`` with another destination, and log every 10 updates.
+
+        fairseq writes an option into all groups of settings that have its name, and its generation settings have a
+        flag ``sampling``, which also owns the option in fairseq-generate.
+        """
         super().add_args(parser)  # type: ignore[misc]
         parser.set_defaults(log_interval=10)
         with suppress(ArgumentError):
@@ -159,7 +159,7 @@ class SupernetTask:
         return model
 
     def rank(self, model: SubnetHolder[Any]) -> None:
-        """Compare the ranking of subnets between validations, and stop training by it."""
+        """Compare the ranking of subnets between validations, and stop training when it is stable."""
         with one_line_errors():
             settings = StabilityConfig(
                 architectures=self.cfg.stability_architectures,
@@ -181,7 +181,7 @@ class SupernetTask:
             self.ranking.epoch = epoch
 
     def validated(self, model: SubnetHolder[Any]) -> dict[str, Architecture]:
-        """The fixed architectures that are validated, by name; one if the space holds only one."""
+        """Return the fixed architectures of a validation by name; one if the space holds only one."""
         return validation_set(model.space, self.cfg.valid_random, extremes=_extremes(model))
 
     def train_step(
@@ -197,25 +197,25 @@ class SupernetTask:
         supernet = _unwrap(model)
         if self.cfg.supernet_sampling == "spos" or supernet.space.cardinality() == 1:
             apart = keeping_apart(criterion, supernet, self.cfg.mos_apart, 1)
-            result: tuple[Any, Any, dict[str, Any]] = super().train_step(  # type: ignore[misc]
-                sample, model, apart, optimizer, update_num, ignore_grad
-            )
-            return result
+            return super().train_step(sample, model, apart, optimizer, update_num, ignore_grad)  # type: ignore[misc,no-any-return]
         model.train()
         model.set_num_updates(update_num)
         named = sandwich(supernet.space, supernet.train_architecture, _extremes(supernet))
-        if getattr(criterion, "largest_first", False):  # it teaches the others
+        if getattr(criterion, "largest_first", False):  # the teacher of the others
             named = {"largest": named["largest"], **named}
         apart = keeping_apart(criterion, supernet, self.cfg.mos_apart, len(named))
         outputs = {}
         total, size = 0.0, 0
-        teaching = hasattr(criterion, "one_batch")
-        dummy = criterion.dummy_batch() if teaching and ignore_grad else nullcontext()
-        with dummy, criterion.one_batch() if teaching else nullcontext():
+        distilled = hasattr(criterion, "one_batch")
+        dummy = criterion.dummy_batch() if distilled and ignore_grad else nullcontext()
+        with dummy, criterion.one_batch() if distilled else nullcontext():
             for index, (name, architecture) in enumerate(named.items()):
                 last = index == len(named) - 1
-                with supernet.using(architecture), nullcontext() if last else _no_sync(model):
-                    with torch.amp.autocast(_device_type(sample), enabled=isinstance(optimizer, AMPOptimizer)):
+                # gradients of the sandwich are exchanged between workers once, with its last subnet
+                sync = nullcontext() if last or not hasattr(model, "no_sync") else model.no_sync()
+                with supernet.using(architecture), sync:
+                    device = str(sample["target"].device.type)
+                    with torch.amp.autocast(device, enabled=isinstance(optimizer, AMPOptimizer)):
                         loss, size, outputs[name] = apart(model, sample)
                     loss = loss / len(named) * (0 if ignore_grad else 1)
                     optimizer.backward(loss)
@@ -239,7 +239,7 @@ class SupernetTask:
         return loss, size, combined
 
     def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
-        """fairseq's own metrics, and ``<architecture>_loss`` in bits per token like its ``loss``."""
+        """Log fairseq's own metrics, and ``<architecture>_loss`` in bits per token."""
         super().reduce_metrics(logging_outputs, criterion)  # type: ignore[misc]
         if self.ranking:
             self.ranking.add(logging_outputs)
@@ -259,13 +259,11 @@ def _extremes(model: Any) -> str:
 
 def _criterion_only(sample: dict[str, Any], model: Any, criterion: Any) -> tuple[Any, Any, dict[str, Any]]:
     with torch.no_grad():
-        result: tuple[Any, Any, dict[str, Any]] = criterion(model, sample)
-    return result
+        return criterion(model, sample)  # type: ignore[no-any-return]
 
 
 def _combine(outputs: dict[str, dict[str, Any]], select: str) -> dict[str, Any]:
-    """One logging output of several: counts of one of them (the tokens are the same), the losses by ``select``, and
-    each architecture's loss under its own key."""
+    """Return one logging output: counts of one subnet, the losses by ``select``, and the loss of each architecture."""
     combined = dict(outputs.get("largest") or next(iter(outputs.values())))
     for key in _LOSSES:
         values = {name: output[key] for name, output in outputs.items() if key in output}
@@ -283,26 +281,11 @@ def _unwrap(model: Any) -> SubnetHolder[Any]:
     return model
 
 
-@contextmanager
-def _no_sync(model: Any) -> Iterator[None]:
-    """Gradients of the sandwich are exchanged between workers once, with its last part."""
-    with model.no_sync() if hasattr(model, "no_sync") else nullcontext():
-        yield
-
-
-def _device_type(sample: dict[str, Any]) -> str:
-    return str(sample["target"].device.type)
-
-
 # -- experts kept apart -----------------------------------------------------------------------------------------------
 
 
 def check_options(weight: float, sampling: str, model: Any) -> None:
-    """Check ``--mos-apart`` before training.
-
-    Raises:
-        ConfigError: a weight that cannot work, a model without experts, or workers that it cannot be shared by.
-    """
+    """Check ``--mos-apart`` before training."""
     check_apart(weight, model)
     if weight and sampling == "spos" and with_torch_ddp(model.args):
         raise ConfigError(
@@ -312,13 +295,14 @@ def check_options(weight: float, sampling: str, model: Any) -> None:
 
 
 def keeping_apart(criterion: Any, model: Any, weight: float, passes: int) -> Any:
-    """The criterion of one batch whose first loss has the term, times the batch's size, since fairseq divides gradients
-    by the sizes of an update's batches. What is logged as the loss is the criterion's own.
+    """Return the criterion of one batch with the term of ``--mos-apart`` in its first loss.
+
+    The term is multiplied by the size of the batch, as fairseq divides gradients by the sizes of an update's batches.
+    The logged loss is the criterion's own.
 
     Args:
-        weight: of :func:`nas_core.layers.mos.experts_alike` in the loss of a training example; 0: the criterion
-            itself.
-        passes: losses of the batch, whose mean is its loss.
+        weight: of :func:`nas_core.layers.mos.experts_alike` in the loss of an example; 0 gives the criterion itself.
+        passes: number of losses whose mean is the loss of the batch.
     """
     return _KeptApart(criterion, model, weight * passes) if weight else criterion
 
@@ -340,10 +324,10 @@ class _KeptApart:
 
 
 class KeptSubnets:
-    """What ``select`` gave for the architectures of a validation, until :meth:`forget`: right while no weight changes.
+    """Weights of the architectures of a validation, kept until :meth:`forget`.
 
-    Mixed experts take memory, unlike slices. They are kept while they take no more of it than the supernet's own
-    weights; what comes later, as the last of two hundred ranked subnets, is mixed anew for each batch.
+    Mixed experts take memory, unlike slices. They are kept up to the memory of the supernet's own weights; those of
+    later architectures are mixed again for each batch.
     """
 
     def __init__(self) -> None:
@@ -352,12 +336,12 @@ class KeptSubnets:
         self._bytes = 0
 
     def forget(self) -> None:
-        """Free them; called before weights change, and before a validation begins."""
+        """Free the weights, before weights change and before a validation."""
         self._model, self._kept, self._bytes = None, {}, 0
 
     @contextmanager
     def using(self, model: SubnetHolder[Any], architecture: Architecture) -> Iterator[None]:
-        """Run the model, which is in evaluation mode, with this architecture inside the block."""
+        """Run the model, in evaluation mode, with this architecture inside the block."""
         if self._model is not model:
             self.forget()
             self._model = model
@@ -365,19 +349,19 @@ class KeptSubnets:
         if subnet is None:
             with torch.no_grad():
                 subnet = model.select(model.space.validate(architecture))
-            own = _bytes_beside(model, subnet)
-            if self._bytes + own <= sum(parameter.nbytes for parameter in model.parameters()):
+            size = _additional_bytes(model, subnet)
+            if self._bytes + size <= sum(parameter.nbytes for parameter in model.parameters()):
                 self._kept[architecture] = subnet
-                self._bytes += own
+                self._bytes += size
         with model.running(architecture, subnet):
             yield
 
 
-def _bytes_beside(model: SubnetHolder[Any], subnet: Any) -> int:
-    """Memory of the weights that are no part of the model's own."""
-    own = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
-    storages = [tensor.untyped_storage() for _, tensor in named_tensors(subnet)]
-    return sum({each.data_ptr(): each.nbytes() for each in storages if each.data_ptr() not in own}.values())
+def _additional_bytes(model: SubnetHolder[Any], subnet: Any) -> int:
+    """Return the memory of a subnet's weights outside of the model's parameters."""
+    parameters = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
+    sizes = {(data := tensor.untyped_storage()).data_ptr(): data.nbytes() for _, tensor in named_tensors(subnet)}
+    return sum(size for pointer, size in sizes.items() if pointer not in parameters)
 
 
 # -- fairseq's tasks ---------------------------------------------------------------------------------------------------
@@ -385,33 +369,33 @@ def _bytes_beside(model: SubnetHolder[Any], subnet: Any) -> int:
 
 @dataclass
 class SupernetTranslationConfig(SupernetTaskConfig, TranslationConfig):  # type: ignore[misc]
-    """fairseq's options of translation, and those of a supernet's training."""
+    """Options of ``--task supernet_translation``."""
 
 
 @dataclass
 class SupernetLanguageModelingConfig(SupernetTaskConfig, LanguageModelingConfig):  # type: ignore[misc]
-    """fairseq's options of language modelling, and those of a supernet's training."""
+    """Options of ``--task supernet_language_modeling``."""
 
 
 @dataclass
 class SupernetMaskedLMConfig(SupernetTaskConfig, MaskedLMConfig):  # type: ignore[misc]
-    """fairseq's options of masked language models, and those of a supernet's training."""
+    """Options of ``--task supernet_masked_lm``."""
 
 
 class SupernetTranslationTask(SupernetTask, TranslationTask):  # type: ignore[misc]
-    """fairseq's translation task for a supernet, trained and validated as :class:`SupernetTask` says."""
+    """Translation with a supernet; see :class:`SupernetTask`."""
 
     model_type, plain = TranslationModel, "translation"
 
 
 class SupernetLanguageModelingTask(SupernetTask, LanguageModelingTask):  # type: ignore[misc]
-    """fairseq's task of language modelling for a supernet, trained and validated as :class:`SupernetTask` says."""
+    """Language modelling with a supernet; see :class:`SupernetTask`."""
 
     model_type, plain = LanguageModel, "language_modeling"
 
 
 class SupernetMaskedLMTask(SupernetTask, MaskedLMTask):  # type: ignore[misc]
-    """fairseq's task of masked language models for a supernet, trained and validated as :class:`SupernetTask` says."""
+    """Masked language modelling with a supernet; see :class:`SupernetTask`."""
 
     model_type, plain = MaskedLMModel, "masked_lm"
 
@@ -421,5 +405,5 @@ for _task, _config in (
     (SupernetLanguageModelingTask, SupernetLanguageModelingConfig),
     (SupernetMaskedLMTask, SupernetMaskedLMConfig),
 ):
-    if (_name := f"supernet_{_task.plain}") not in TASK_REGISTRY:
+    if (_name := f"supernet_{_task.plain}") not in TASK_REGISTRY:  # this module may be imported twice
         register_task(_name, dataclass=_config)(_task)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from nas_core.files import parse_json, real_path
@@ -12,42 +13,41 @@ from nas_core.supernet.curves import TrainingCurves
 
 _LINE = re.compile(r" \| INFO \| (train_inner|valid\w*) \| (.*)$")
 _SAVE_DIR = re.compile(r"""\bsave_dir['"]?\s*[:=]\s*(['"])(.+?)\1""")
-"""The folder of checkpoints in the settings that fairseq prints, from hydra or a namespace."""
+"""The folder of checkpoints in the settings that fairseq prints."""
 _PAIR = re.compile(r"\b(\w+)[ =](-?\d[\d.e+-]*)")
 _OTHER = ("nll_loss", "best_loss")
 """Losses that are no curve of their own."""
 
 
 def training_logs(checkpoint: Path) -> list[Path]:
-    """The logs in a checkpoint's folder, beside it or in a folder ``logs`` beside it that name it as their
-    ``--save-dir``: another training, such as a retraining, may have left its log there too."""
+    """Return the logs of a checkpoint's training.
+
+    These are logs in its folder, in the parent folder or in the parent's folder ``logs`` that name the checkpoint's
+    folder as ``--save-dir``.
+    """
     folder = real_path(checkpoint).parent
-    beside = folder.parent / "logs"
-    places = [*sorted(folder.glob("*.log")), beside / f"{folder.name}.log", beside / "train.log"]
-    places += [folder.parent / f"{folder.name}.log", folder.parent / "train.log"]
+    places = sorted(folder.glob("*.log"))
+    for parent in (folder.parent / "logs", folder.parent):
+        places += [parent / f"{folder.name}.log", parent / "train.log"]
     return [log for log in dict.fromkeys(places) if _saved_into(log, folder)]
 
 
 def _saved_into(log: Path, folder: Path) -> bool:
-    """Whether the settings that fairseq prints first name that folder; of a relative one the end is compared, as
-    nobody knows where the training was started."""
-    try:
-        with log.open(encoding="utf-8", errors="replace") as lines:
-            for line in lines:
-                if match := _SAVE_DIR.search(line):
-                    named = Path(os.path.normpath(match[2]))
-                    parts = tuple(part for part in named.parts if part != "..")
-                    return real_path(named) == folder if named.is_absolute() else folder.parts[-len(parts) :] == parts
-                if _LINE.search(line.rstrip()):
-                    return False
-    except OSError:  # missing, a folder, or not ours to read
-        pass
+    """Return whether the settings that fairseq prints first name that folder, or end as a relative ``save_dir``."""
+    with suppress(OSError), log.open(encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            if match := _SAVE_DIR.search(line):
+                named = Path(os.path.normpath(match[2]))
+                parts = tuple(part for part in named.parts if part != "..")
+                return real_path(named) == folder if named.is_absolute() else folder.parts[-len(parts) :] == parts
+            if _LINE.search(line.rstrip()):
+                return False
     return False
 
 
 def training_curves(log: Path) -> TrainingCurves | None:
-    """Losses in bits per token over updates: of training, and of validation for each subnet that is followed."""
-    found: dict[str, dict[float, float]] = {}
+    """Read the losses (bits per token) over updates of training, and of validation for each subnet."""
+    losses: dict[str, dict[float, float]] = {}
     with log.open(encoding="utf-8", errors="replace") as lines:
         for line in lines:
             if match := _LINE.search(line.rstrip()):
@@ -56,13 +56,13 @@ def training_curves(log: Path) -> TrainingCurves | None:
                 update = values.get("num_updates")
                 for name, value in values.items():
                     if update is not None and (title := _title(tag, name)):
-                        found.setdefault(title, {})[update] = value  # a resumed training tells some again
-    curves = {name: (list(by_update), list(by_update.values())) for name, by_update in found.items()}
+                        losses.setdefault(title, {})[update] = value  # a resumed training logs some again
+    curves = {name: (list(by_update), list(by_update.values())) for name, by_update in losses.items()}
     return TrainingCurves(log, "updates", {"loss (bits per token)": curves}) if curves else None
 
 
 def _numbers(content: str) -> Iterator[tuple[str, float]]:
-    """Names and values of a line of either format; in ``json`` names of validation begin with its subset's."""
+    """Yield names and values of a line; in ``json``, names of a validation begin with the name of its subset."""
     if content.startswith("{"):
         try:
             pairs = parse_json(content)
@@ -73,14 +73,12 @@ def _numbers(content: str) -> Iterator[tuple[str, float]]:
     else:
         text = dict(_PAIR.findall(content)).items()
     for name, value in text:
-        try:
+        with suppress(TypeError, ValueError):
             yield name, float(value)
-        except (TypeError, ValueError):
-            continue
 
 
 def _title(tag: str, name: str) -> str | None:
-    """What people call a number of the log; None for one that is no loss."""
+    """Return the title of a loss in the log; None for other values."""
     if name in _OTHER or not (name == "loss" or name.endswith("_loss")):
         return None
     if tag == "train_inner":

@@ -1,8 +1,8 @@
-"""Whether a block of code makes the host wait for the device: forbidden or counted, on CUDA and on the CPU.
+"""Detection of operations that make the host wait for the device, on CUDA and on the CPU.
 
-On CUDA torch itself tells. On the CPU nothing waits; there the operations are found that would on CUDA. Copies of the
-host's memory wait too, unless they are ``non_blocking``. With ``copies`` the CPU refuses what may be one, a device that
-is named (``x.to(device)``, ``torch.tensor(.., device=)``): for code in which nothing else has a reason to name it.
+On CUDA torch reports them. On the CPU, operations that would wait on CUDA are detected. Copies of the host's memory
+wait too, unless they are ``non_blocking``. With ``copies`` each operation that names a device counts as one
+(``x.to(device)``, ``torch.tensor(.., device=)``), for code in which nothing else names it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def no_host_reads(device: torch.device | str, copies: bool = False) -> Iterator[
     """Raise inside the block where the host reads a value from the device (or would, if the CPU were one): in
     forward, backward, anywhere."""
     if torch.device(device).type != "cuda":
-        with _Copying(_refuse) if copies else nullcontext(), _Watching(_refuse):
+        with _Copying(_forbid) if copies else nullcontext(), _Watching(_forbid):
             yield
         return
     with _sync_debug_mode("error"):
@@ -72,24 +72,24 @@ def _sync_debug_mode(mode: str) -> Iterator[None]:
 
 
 class _Watching(TorchDispatchMode):
-    def __init__(self, tell: Callable[[str], None]) -> None:
+    def __init__(self, report: Callable[[str], None]) -> None:
         super().__init__()
-        self.tell = tell
+        self.report = report
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         name = str(func.overloadpacket)
         if name in _READING or _masks(name, args) or _counts(name, args, kwargs):
-            self.tell(name)
+            self.report(name)
         return func(*args, **kwargs)
 
 
 class _Copying(TorchFunctionMode):
     """Finds what names a device to copy numbers of the host to."""
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
+    def __init__(self, report: Callable[[str], None]) -> None:
         super().__init__()
-        self.tell = tell
+        self.report = report
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -100,11 +100,11 @@ class _Copying(TorchFunctionMode):
             makes = func is torch.tensor or (func is torch.as_tensor and not isinstance(args[0], Tensor))
             copies = makes and kwargs.get("device") is not None
         if copies:
-            self.tell("copy to a device")
+            self.report("copy to a device")
         return func(*args, **kwargs)
 
 
-def _refuse(name: str) -> None:
+def _forbid(name: str) -> None:
     raise HostReadError(f"{name}: the host would wait for the device here")
 
 

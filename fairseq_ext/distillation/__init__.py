@@ -1,6 +1,6 @@
-"""Training with a teacher inside fairseq: criteria that add what a trained network says to their own loss."""
+"""Training with a teacher inside fairseq."""
 
-from fairseq_ext.distillation.criteria import (
+from fairseq_ext.distillation.criterion import (
     DistilledCrossEntropy,
     DistilledLabelSmoothedCrossEntropy,
     DistilledMaskedLm,

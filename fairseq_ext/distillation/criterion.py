@@ -1,53 +1,123 @@
-"""What every criterion with a teacher does beside its own loss."""
+"""fairseq's criteria with a teacher: ``distilled_label_smoothed_cross_entropy``, ``distilled_cross_entropy`` and
+``distilled_masked_lm``.
 
-from __future__ import annotations
+Annotations are not postponed in this module: fairseq reads the options from the field types. Shapes: B batch, T length,
+N = B * T rows, C channels, V vocabulary.
+"""
 
 import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Optional
 
-import torch
 from fairseq import metrics
+from fairseq.criterions import CRITERION_REGISTRY, register_criterion
+from fairseq.criterions.cross_entropy import CrossEntropyCriterion, CrossEntropyCriterionConfig
+from fairseq.criterions.label_smoothed_cross_entropy import (
+    LabelSmoothedCrossEntropyCriterion,
+    LabelSmoothedCrossEntropyCriterionConfig,
+)
+from fairseq.criterions.masked_lm import MaskedLmConfig, MaskedLmLoss
+from fairseq.dataclass import FairseqDataclass
 from torch import Tensor, nn
 
-from fairseq_ext.batching import keep_all_sentences
 from fairseq_ext.compat import one_line_errors
+from fairseq_ext.criterion import FusedLabelSmoothedCrossEntropy
 from fairseq_ext.data import options_of
-from fairseq_ext.distillation.options import LARGEST, check_options
+from fairseq_ext.patches import keep_all_sentences
 from nas_core.errors import ConfigError
 from nas_core.layers.smoothed_loss import projected_smoothed_loss
+from nas_core.options import check_ranges
+from nas_core.supernet.teacher.losses import DISTILLATION_RANGES
 from nas_core.supernet.teacher.projected import DistilledSums, distilled_loss, projected_distilled_loss, smoothed_loss
 
-if TYPE_CHECKING:
-    from fairseq_ext.distillation.layers import LayerStates
-    from fairseq_ext.distillation.teacher import Answer, FileTeacher
-
+LARGEST = "largest"
+"""The teacher that is the largest subnet of the sandwich."""
+_CACHED_WORDS = 32
+"""Default number of words that a cache keeps for each token."""
 _LOGGED = ("distill_loss", "hidden_loss", "attention_loss")
+Outputs = tuple[Tensor, Tensor | None]
+"""Features (N, C) and their output table (V, C), or logits (N, V) and None."""
+
+
+@dataclass
+class DistillationConfig(FairseqDataclass):  # type: ignore[misc]
+    """Options of a teacher, in addition to those of the criterion's own loss."""
+
+    teacher: Optional[str] = field(  # noqa: UP045  fairseq reads this form
+        default=None,
+        metadata={
+            "help": "what to learn from: the checkpoint of a model of the same task and dictionaries (of a supernet,"
+            " its largest subnet), or 'largest': in sandwich sampling the largest subnet is the teacher of the others"
+        },
+    )
+    distill_weight: float = field(
+        default=0.5, metadata={"help": "share of the teacher's loss; the own loss has the rest of 1"}
+    )
+    distill_temperature: float = field(
+        default=1.0, metadata={"help": "both networks' logits are divided by it before they are compared"}
+    )
+    distill_hidden: float = field(
+        default=0.0,
+        metadata={
+            "help": "weight of the difference between the hidden states that layers of both read, where teacher and"
+            " student come from one 'nas-ext elastic'"
+        },
+    )
+    distill_attention: float = field(default=0.0, metadata={"help": "the same of what their attentions give"})
+    teacher_cache: Optional[str] = field(  # noqa: UP045
+        default=None,
+        metadata={"help": "folder in which the teacher's most probable words of each training token are kept"},
+    )
+    teacher_top_k: int = field(
+        default=0,
+        metadata={
+            "help": "words of each token that are compared, all others as one; 0: all of them,"
+            f" with --teacher-cache {_CACHED_WORDS}"
+        },
+    )
+
+
+def check_options(options: Any) -> None:
+    """Check what is wrong without reading a file, and fill in defaults that depend on other options."""
+    if not options.teacher:
+        raise ConfigError("this criterion learns from a teacher; give --teacher FILE or --teacher largest, or take a"
+                          " criterion without one")  # fmt: skip
+    check_ranges(options, DISTILLATION_RANGES)
+    if not options.teacher_cache:
+        return
+    if options.teacher == LARGEST:
+        raise ConfigError("--teacher-cache keeps the output of a fixed teacher, and --teacher largest changes with"
+                          " every update; drop one of them")  # fmt: skip
+    if options.distill_hidden or options.distill_attention:
+        raise ConfigError("--teacher-cache keeps probabilities, neither hidden states nor attention; drop it, or"
+                          " --distill-hidden and --distill-attention")  # fmt: skip
+    options.teacher_top_k = options.teacher_top_k or _CACHED_WORDS
 
 
 class Distilled:
-    """What a criterion inherits before fairseq's own of that name.
+    """A criterion with a teacher; a class inherits it before fairseq's own criterion.
 
-    In training the loss is ``(1 - w)`` times the own loss and ``w`` times ``KL(teacher || student) * T^2``, and, where
-    asked for, what the layers of both differ by per token. In validation it is the own loss alone, so that checkpoints
-    compare with those of a training without a teacher.
+    In training the loss is ``(1 - w)`` times the own loss plus ``w`` times ``KL(teacher || student) * T^2``, plus
+    optional differences between the layers of both. In validation it is the own loss, comparable with trainings
+    without a teacher.
 
-    A teacher of a file says what it says once for a batch, however many subnets learn from it. With ``--teacher
-    largest`` the first subnet of a batch, the largest, has its own loss, and the others learn from what it gave, which
-    is not differentiated (Yu et al. 2020, BigNAS, section 3.1, "inplace distillation").
+    A teacher of a file computes once for a batch, for all its subnets. With ``--teacher largest`` the largest subnet
+    runs first with its own loss, and the others learn from its output, which is not differentiated (Yu et al. 2020,
+    BigNAS, section 3.1, "inplace distillation").
     """
 
     training: bool
     padding_idx: int
     smoothing = 0.0
-    """Share of the own loss that is spread over all words."""
+    """Label smoothing of the own loss."""
     sentence_avg = False
     """Whether the loss is divided by the number of sentences."""
     cached = True
-    """Whether batches hold the same targets whenever they are read."""
+    """Whether batches have the same targets each time they are read."""
 
     def set_up(self, cfg: Any, task: Any) -> None:
         """Read the options; in ``fairseq-train``, open the teacher at once."""
@@ -55,7 +125,7 @@ class Distilled:
             check_options(cfg)
             if cfg.teacher_cache and not self.cached:
                 raise ConfigError(
-                    "--teacher-cache keeps what a teacher says about fixed data, and masks are drawn anew for each"
+                    "--teacher-cache keeps the teacher's output for fixed data, and masks are drawn anew for each"
                     " epoch; drop it"
                 )
             self.largest_first = cfg.teacher == LARGEST
@@ -64,13 +134,13 @@ class Distilled:
                                   " largest subnet on each batch; add it, or give --teacher a file")  # fmt: skip
         keep_all_sentences()
         self.options, self._task = cfg, task
-        self.teacher: FileTeacher | None = None
+        self.teacher: Any = None
         self._shared = self._dummy = False
-        self._memo: tuple[Any, Answer] | None = None
+        self._memo: tuple[Any, Any] | None = None
         if Path(sys.argv[0]).name == "fairseq-train" or Path(sys.argv[0]).parts[-2:] == ("fairseq_cli", "train.py"):
-            self._opened()  # a wrong teacher is told before any other work; other commands may do without it
+            self._opened()  # a wrong teacher is reported before any other work; other commands need none
 
-    def _opened(self) -> FileTeacher | None:
+    def _opened(self) -> Any:
         if self.teacher is None and not self.largest_first:
             from fairseq_ext.distillation.teacher import FileTeacher
 
@@ -80,7 +150,7 @@ class Distilled:
 
     @contextmanager
     def one_batch(self) -> Iterator[None]:
-        """Inside, all forwards are of one batch: what the teacher says about it is computed once."""
+        """Share the teacher's output between all forwards of the block, which are of one batch."""
         self._shared = True
         try:
             yield
@@ -89,7 +159,7 @@ class Distilled:
 
     @contextmanager
     def dummy_batch(self) -> Iterator[None]:
-        """Inside, the batch is no training data and is not counted: what is kept of the teacher is left alone."""
+        """Leave the teacher's cache unchanged in the block, whose batch is no training data."""
         self._dummy = True
         try:
             yield
@@ -97,15 +167,14 @@ class Distilled:
             self._dummy = False
 
     def train(self, mode: bool = True) -> Any:
-        """Change the mode as any module does; what a teacher said is on the disk before a validation, and so before a
-        checkpoint."""
-        teacher: FileTeacher | None = getattr(self, "teacher", None)
+        """Change the mode; the teacher's cache is on the disk before a validation, and so before a checkpoint."""
+        teacher = getattr(self, "teacher", None)
         if not mode and teacher is not None:
             teacher.flush()
         return super().train(mode)  # type: ignore[misc]
 
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Any, Any, dict[str, Any]]:
-        """The loss, by how much it is divided, and what is logged."""
+        """Return the loss, its divisor, and the logging output."""
         if not (model.training and reduce):
             return self.plain(model, sample, reduce)
         target, tokens, run = self.predicted(sample)
@@ -115,81 +184,88 @@ class Distilled:
         return loss, size, {**log, "ntokens": sample["ntokens"], "nsentences": sentences, "sample_size": size}
 
     def plain(self, model: Any, sample: dict[str, Any], reduce: bool) -> tuple[Any, Any, dict[str, Any]]:
-        """The own loss alone, as fairseq's criterion gives it."""
-        result: tuple[Any, Any, dict[str, Any]] = super().forward(model, sample, reduce)  # type: ignore[misc]
-        return result
+        """Return the own loss, as fairseq's criterion does."""
+        return super().forward(model, sample, reduce)  # type: ignore[misc,no-any-return]
 
-    def predicted(self, sample: dict[str, Any]) -> tuple[Tensor, Any, Callable[[Any], tuple[Tensor, Tensor | None]]]:
-        """The targets (N,) of a batch, how many of them are no padding, and what runs a network on it, see
-        :meth:`distilled`."""
+    def predicted(self, sample: dict[str, Any]) -> tuple[Tensor, Any, Callable[[Any], Outputs]]:
+        """Return the targets (N,) of a batch, their number without padding, and a function that runs a network."""
         return sample["target"].view(-1), sample["ntokens"], lambda net: projected_outputs(net, sample)
 
-    # -- one forward ---------------------------------------------------------------------------------------------------
-
     def distilled(
-        self, model: Any, sample: dict[str, Any], target: Tensor, tokens: Any, run: Any
+        self, model: Any, sample: dict[str, Any], target: Tensor, tokens: Any, run: Callable[[Any], Outputs]
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """The loss of a batch in training and its parts as they are logged, all sums over tokens.
+        """Return the training loss of a batch and its parts for the log, all sums over tokens.
 
         Args:
             target: (N,)
-            tokens: how many of them are no padding.
-            run: of a network: features (N, C) and their table (V, C), or logits (N, V) and None.
+            run: function of a network that returns its outputs.
         """
-        student = _unwrapped(model)
+        student, options = model, self.options
+        while isinstance(getattr(student, "module", None), nn.Module):
+            student = student.module
+        states = None
         answer = self._answer(student, sample, run)
-        outputs, states = self._student(model, student, run)
-        if answer is None:
-            from fairseq_ext.distillation.teacher import said
+        if options.distill_hidden or options.distill_attention:
+            from fairseq_ext.distillation.layers import with_states
 
-            self._memo = sample, said(outputs, self.options.teacher_top_k, self.options.distill_temperature, states)
+            outputs, states = with_states(student, lambda: run(model))
+        else:
+            outputs = run(model)
+        if answer is None:
+            from fairseq_ext.distillation.teacher import teacher_output
+
+            self._memo = sample, teacher_output(outputs, options.teacher_top_k, options.distill_temperature, states)
             loss, nll = self._own(outputs, target)
             return loss, {"loss": loss.detach(), "nll_loss": nll.detach()}
-        sums = self._sums(outputs, target, answer)
-        log = {"loss": sums.loss.detach(), "nll_loss": sums.nll, "distill_loss": sums.distilled}
+        sums = self._sums(outputs, target, answer.rows)
+        loss = sums.loss
+        log = {"loss": loss.detach(), "nll_loss": sums.nll, "distill_loss": sums.distilled}
         if states is None or answer.states is None:
-            return sums.loss, log
-        return self._with_layers(sums.loss, log, self.masks(sample), tokens, states, answer.states)
+            return loss, log
+        from fairseq_ext.distillation.layers import differences
+
+        for name, weight, ours, theirs in (
+            ("hidden_loss", options.distill_hidden, states.hidden, answer.states.hidden),
+            ("attention_loss", options.distill_attention, states.attention, answer.states.attention),
+        ):
+            if weight:
+                difference = differences(ours, theirs, self.masks(sample)) * tokens
+                loss = loss + weight * difference
+                log[name] = difference.detach()
+        log["loss"] = loss.detach()
+        return loss, log
 
     def masks(self, sample: dict[str, Any]) -> dict[str, Tensor]:
-        """Where tokens are (B, T), by the side of the network that reads them."""
+        """Return the mask (B, T) of tokens for each side of the network."""
         decoder = sample["target"].ne(self._task.target_dictionary.pad())
         if "prev_output_tokens" not in sample["net_input"]:
             return {"": decoder}
         return {"encoder": sample["net_input"]["src_tokens"].ne(self._task.source_dictionary.pad()), "decoder": decoder}
 
-    def _answer(self, student: Any, sample: dict[str, Any], run: Any) -> Answer | None:
-        """None: this is the largest subnet, from which the others of the batch will learn."""
+    def _answer(self, student: Any, sample: dict[str, Any], run: Any) -> Any:
+        """Return the teacher's output; None for the largest subnet, which is the teacher of the batch."""
         if self._memo is not None and self._memo[0] is sample:
             return self._memo[1]
         teacher = self._opened()
-        if teacher is None:
-            with one_line_errors():
+        with one_line_errors():
+            if teacher is None:
                 if not self._shared:
                     raise ConfigError("--teacher largest needs a space of more than one network; give --teacher a file")
-            return None
-        with one_line_errors():
+                return None
             teacher.prepare(student)
             once = not self._shared and hasattr(student, "active_subnet")
-            answer = teacher.answer(sample, run, once, kept=not self._dummy)
+            answer = teacher.answer(sample, run, once, cached=not self._dummy)
         if self._shared:
             self._memo = sample, answer
         return answer
 
-    def _student(self, model: Any, student: Any, run: Any) -> tuple[tuple[Tensor, Tensor | None], LayerStates | None]:
-        if self.options.distill_hidden or self.options.distill_attention:
-            from fairseq_ext.distillation.layers import with_states
-
-            return with_states(student, lambda: run(model))
-        return run(model), None
-
-    def _own(self, outputs: tuple[Tensor, Tensor | None], target: Tensor) -> tuple[Tensor, Tensor]:
+    def _own(self, outputs: Outputs, target: Tensor) -> tuple[Tensor, Tensor]:
         x, table = outputs
         if table is None:
             return smoothed_loss(x, target, self.smoothing, self.padding_idx)
         return projected_smoothed_loss(x, table, target, self.smoothing, self.padding_idx)
 
-    def _sums(self, outputs: tuple[Tensor, Tensor | None], target: Tensor, answer: Answer) -> DistilledSums:
+    def _sums(self, outputs: Outputs, target: Tensor, rows: Any) -> DistilledSums:
         x, table = outputs
         settings: dict[str, Any] = {
             "weight": self.options.distill_weight,
@@ -198,34 +274,12 @@ class Distilled:
             "padding_idx": self.padding_idx,
         }
         if table is None:
-            return distilled_loss(x, target, answer.rows, **settings)
-        return projected_distilled_loss(x, table, target, answer.rows, **settings)
-
-    def _with_layers(
-        self,
-        loss: Tensor,
-        log: dict[str, Tensor],
-        masks: dict[str, Tensor],
-        tokens: Any,
-        states: LayerStates,
-        wanted: LayerStates,
-    ) -> tuple[Tensor, dict[str, Tensor]]:
-        from fairseq_ext.distillation.layers import differences
-
-        for name, weight, ours, theirs in (
-            ("hidden_loss", self.options.distill_hidden, states.hidden, wanted.hidden),
-            ("attention_loss", self.options.distill_attention, states.attention, wanted.attention),
-        ):
-            if weight:
-                difference = differences(ours, theirs, masks) * tokens
-                loss = loss + weight * difference
-                log[name] = difference.detach()
-        log["loss"] = loss.detach()
-        return loss, log
+            return distilled_loss(x, target, rows, **settings)
+        return projected_distilled_loss(x, table, target, rows, **settings)
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
-        """fairseq's own, and what the teacher added, in bits per token like these."""
+        """Log fairseq's own metrics, and the teacher's in bits per token."""
         super().reduce_metrics(logging_outputs)  # type: ignore[misc]
         total = sum(log.get("sample_size", 0) for log in logging_outputs)
         for name in _LOGGED:
@@ -235,19 +289,88 @@ class Distilled:
                 metrics.log_scalar(name, value / total / scale, total, round=3)
 
 
-def projected_outputs(model: Any, sample: dict[str, Any]) -> tuple[Tensor, Tensor | None]:
-    """Features (N, C) and their table (V, C) of networks that give them, logits (N, V) and None of others."""
+def projected_outputs(model: Any, sample: dict[str, Any]) -> Outputs:
+    """Return features and their table of networks that give them, otherwise logits."""
     if not hasattr(model, "active_subnet"):
         output = getattr(getattr(model, "decoder", None), "output_projection", None)
         if model.training or not isinstance(output, nn.Linear) or output.bias is not None:
             return model(**sample["net_input"])[0].flatten(0, 1), None
-        features, _ = model(**sample["net_input"], features_only=True)  # of a teacher: its logits need not be held
+        features, _ = model(**sample["net_input"], features_only=True)  # a teacher, whose logits need not be held
         return features.flatten(0, 1), output.weight
     features, extra = model(**sample["net_input"], features_only=True)
     return features.flatten(0, 1), extra["output"]
 
 
-def _unwrapped(model: Any) -> Any:
-    while hasattr(model, "module") and isinstance(model.module, torch.nn.Module):
-        model = model.module
-    return model
+# -- fairseq's criteria ------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class DistilledLabelSmoothedConfig(DistillationConfig, LabelSmoothedCrossEntropyCriterionConfig):  # type: ignore[misc]
+    """Options of ``distilled_label_smoothed_cross_entropy``."""
+
+
+@dataclass
+class DistilledCrossEntropyConfig(DistillationConfig, CrossEntropyCriterionConfig):  # type: ignore[misc]
+    """Options of ``distilled_cross_entropy``."""
+
+
+@dataclass
+class DistilledMaskedLmConfig(DistillationConfig, MaskedLmConfig):  # type: ignore[misc]
+    """Options of ``distilled_masked_lm``."""
+
+
+class DistilledLabelSmoothedCrossEntropy(Distilled, LabelSmoothedCrossEntropyCriterion):  # type: ignore[misc]
+    """``label_smoothed_cross_entropy`` with a teacher, for translation."""
+
+    def __init__(self, task: Any, cfg: DistilledLabelSmoothedConfig) -> None:
+        super().__init__(task, cfg.sentence_avg, cfg.label_smoothing, cfg.ignore_prefix_size, cfg.report_accuracy)
+        self.smoothing = cfg.label_smoothing
+        with one_line_errors():
+            if cfg.ignore_prefix_size:
+                raise ConfigError("--ignore-prefix-size is not read by a criterion with a teacher; drop it")
+        self.set_up(cfg, task)
+
+    def plain(self, model: Any, sample: dict[str, Any], reduce: bool) -> tuple[Any, Any, dict[str, Any]]:
+        if not hasattr(model, "active_subnet"):
+            return super().plain(model, sample, reduce)
+        return FusedLabelSmoothedCrossEntropy.forward(self, model, sample, reduce)  # type: ignore[no-any-return]
+
+
+class DistilledCrossEntropy(Distilled, CrossEntropyCriterion):  # type: ignore[misc]
+    """``cross_entropy`` with a teacher, for language models."""
+
+    def __init__(self, task: Any, cfg: DistilledCrossEntropyConfig) -> None:
+        super().__init__(task, cfg.sentence_avg)
+        self.set_up(cfg, task)
+
+
+class DistilledMaskedLm(Distilled, MaskedLmLoss):  # type: ignore[misc]
+    """``masked_lm`` with a teacher that reads the same masked sentences."""
+
+    cached = False
+
+    def __init__(self, task: Any, cfg: DistilledMaskedLmConfig) -> None:
+        super().__init__(cfg, task)
+        self.set_up(cfg, task)
+
+    def predicted(self, sample: dict[str, Any]) -> tuple[Tensor, Any, Callable[[Any], Outputs]]:
+        target = sample["target"]
+        masked = target.ne(self.padding_idx)
+        run: Callable[[Any], Outputs] = lambda net: (  # noqa: E731
+            net(**sample["net_input"], masked_tokens=masked)[0].flatten(0, -2),
+            None,
+        )
+        return target[masked], masked.int().sum(), run
+
+    def masks(self, sample: dict[str, Any]) -> dict[str, Tensor]:
+        """Return a mask of all tokens, masked or not."""
+        return {"": sample["net_input"]["src_tokens"].ne(self.padding_idx)}
+
+
+for _name, _criterion, _config in (
+    ("distilled_label_smoothed_cross_entropy", DistilledLabelSmoothedCrossEntropy, DistilledLabelSmoothedConfig),
+    ("distilled_cross_entropy", DistilledCrossEntropy, DistilledCrossEntropyConfig),
+    ("distilled_masked_lm", DistilledMaskedLm, DistilledMaskedLmConfig),
+):
+    if _name not in CRITERION_REGISTRY:
+        register_criterion(_name, dataclass=_config)(_criterion)

@@ -1,7 +1,7 @@
-"""What the layers of a subnet read and give, by the layer of the whole network that each of them is.
+"""Inputs and outputs of a subnet's layers, by their numbers in the whole network.
 
-Teacher and student are compared layer by layer where both were cut from one network: their channels are then in one
-order, the student's the first ones, and a layer that a shallower student keeps is told by its number in the whole.
+Teacher and student are compared layer by layer where both come from one network: their channels have one order, and the
+student has the first ones.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ class LayerStates(NamedTuple):
     """Tensors (B, T, C) by side, number and part of a layer: ``("encoder", 2, "self_attn")``."""
 
     hidden: dict[tuple[str, int, str], Tensor]
-    """What each layer's self-attention reads."""
+    """Inputs of self-attention."""
     attention: dict[tuple[str, int, str], Tensor]
-    """What each attention gives."""
+    """Outputs of attention."""
 
 
 def with_states(model: Any, call: Callable[[], Result]) -> tuple[Result, LayerStates]:
-    """The result of ``call``, which runs the model once, and what its layers read and gave."""
+    """Return the result of ``call``, which runs the model once, and the states of its layers."""
     subnet = model.active_subnet()
     places: dict[str, tuple[str, int, str]] = {}
     weights: dict[str, Tensor] = {}
     for name, tensor in named_tensors(subnet):
-        if found := _LAYER.fullmatch(name):
-            places[name] = found[1], int(found[2]), found[3]
+        if match := _LAYER.fullmatch(name):
+            places[name] = match[1], int(match[2]), match[3]
             weights[name] = tensor
     depths = {
         side: 1 + max(index for other, index, _ in places.values() if other == side) for side, _, _ in places.values()
@@ -58,8 +58,7 @@ def with_states(model: Any, call: Callable[[], Result]) -> tuple[Result, LayerSt
 
 
 def _numbers(model: Any, side: str, depth: int) -> list[int]:
-    """Numbers in the whole network of the layers of a side that run."""
-    kept = (getattr(model.args, "kept_layers", None) or {}).get(side)  # of a network that was taken out of it
+    kept = (getattr(model.args, "kept_layers", None) or {}).get(side)  # of an extracted network
     if kept is not None:
         return list(kept)
     order = getattr(model.net.config, f"{side}_order" if side else "layer_order", ()) or ()
@@ -69,19 +68,13 @@ def _numbers(model: Any, side: str, depth: int) -> list[int]:
 def differences(
     student: dict[tuple[str, int, str], Tensor], teacher: dict[tuple[str, int, str], Tensor], masks: dict[str, Tensor]
 ) -> Tensor:
-    """The mean over all layers that both have of their difference per token; ``masks`` (B, T) of each side are True at
-    tokens."""
+    """Return the mean difference per token of the layers that both have; ``masks`` (B, T) are True at tokens."""
     shared = [key for key in student if key in teacher]
-    each = [hidden_loss(student[key], teacher[key], masks[key[0]]) for key in shared]
-    return torch.stack(each).mean()
+    return torch.stack([hidden_loss(student[key], teacher[key], masks[key[0]]) for key in shared]).mean()
 
 
 def check_one_origin(student: Any, teacher: Any, path: str) -> None:
-    """Whether the channels of both are in one order, so that their states can be compared.
-
-    Raises:
-        ConfigError: they are not, or this cannot be told.
-    """
+    """Check that the channels of both have one order, so that their states can be compared."""
     what = (
         "--distill-hidden and --distill-attention compare the layers of networks that come from one 'nas-ext elastic'"
     )
@@ -91,7 +84,7 @@ def check_one_origin(student: Any, teacher: Any, path: str) -> None:
     origins = [getattr(model.args, "taken_over", None) for model in (student, teacher)]
     begun = [getattr(student.args, name, None) for name in ("finetune_from_model", "restore_file")]
     same = isinstance(origins[0], str) and origins[0] == origins[1]
-    if not same and not any(one and real_path(one) == real_path(path) for one in begun):
+    if not same and not any(file and real_path(file) == real_path(path) for file in begun):
         raise ConfigError(
             f"{what}; --teacher {path} and the student are of different ones: drop them, or begin with"
             " --finetune-from-model from the file of that teacher; from a subnet of it only if 'nas-ext elastic' made"

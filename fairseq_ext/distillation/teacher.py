@@ -1,18 +1,22 @@
-"""A frozen network that says something about each batch."""
+"""A checkpoint as a teacher: a frozen network of the same task and the same words as the student."""
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from fairseq.tasks import TASK_REGISTRY
 from torch import Tensor, nn
 
+from fairseq_ext.checkpoint import load_network, read_state, settings_errors
+from fairseq_ext.compat import in_groups, options_in
 from fairseq_ext.data import options_of
+from fairseq_ext.distillation.cache import SampleCache
 from fairseq_ext.distillation.layers import LayerStates, check_one_origin, with_states
-from fairseq_ext.distillation.opening import open_teacher
-from fairseq_ext.distillation.samples import SampleCache
-from nas_core.errors import ConfigError
+from nas_core.errors import CheckpointError, ConfigError
+from nas_core.random_streams import own_streams
 from nas_core.supernet.active import SubnetHolder
 from nas_core.supernet.teacher import TopK, top_k
 from nas_core.supernet.teacher.projected import (
@@ -23,46 +27,46 @@ from nas_core.supernet.teacher.projected import (
     projected_top_k,
 )
 
+_log = logging.getLogger(__name__)
 
-class Answer(NamedTuple):
-    """What a teacher says about a batch."""
+
+class TeacherOutput(NamedTuple):
+    """Output of a teacher for a batch."""
 
     rows: Probabilities | TopK | Projection
-    """What it says about each of the N rows."""
+    """Probabilities of each of the N rows."""
     states: LayerStates | None
-    """What its layers read and gave, where they are compared."""
+    """Inputs and outputs of its layers, where they are compared."""
 
 
-def said(
+def teacher_output(
     outputs: tuple[Tensor, Tensor | None],
     kept: int,
     temperature: float,
     states: LayerStates | None = None,
     once: bool = False,
-) -> Answer:
-    """The answer of a network that gave features (N, C) and their table (V, C), or logits (N, V) and no table; where it
-    is read ``once``, by a student that has a table too, probabilities are computed with it."""
+) -> TeacherOutput:
+    """Return a network's output as that of a teacher.
+
+    Args:
+        outputs: features (N, C) and their table (V, C), or logits (N, V) and None.
+        kept: number of most probable words to keep; 0 keeps all.
+        once: compute probabilities only together with the student's, which has a table too.
+    """
     x, table = outputs
     if table is None:
-        return Answer(top_k(x, kept, temperature) if kept else probabilities_of(x.detach(), temperature), states)
+        return TeacherOutput(top_k(x, kept, temperature) if kept else probabilities_of(x.detach(), temperature), states)
     x, table = x.detach(), table.detach()
     if once and not kept:
-        return Answer(Projection(x, table, temperature), states)
+        return TeacherOutput(Projection(x, table, temperature), states)
     rows = projected_top_k(x, table, kept, temperature) if kept else projected_probabilities(x, table, temperature)
-    return Answer(rows, states)
+    return TeacherOutput(rows, states)
 
 
 class FileTeacher:
-    """The network of a checkpoint. It is no part of the criterion as a module, so it is in no checkpoint of the student
-    and in no optimizer.
+    """The network of a checkpoint.
 
-    Args:
-        path: of the checkpoint.
-        task: of the student.
-        options: of the criterion.
-
-    Raises:
-        NasExtError: see :func:`fairseq_ext.distillation.opening.open_teacher`.
+    It is no module of the criterion, and so in no checkpoint of the student and in no optimizer.
     """
 
     def __init__(self, path: Path, task: Any, options: Any) -> None:
@@ -73,15 +77,18 @@ class FileTeacher:
         self._ready = False
 
     def prepare(self, student: Any) -> None:
-        """Go where the student is, before the first update.
-
-        Raises:
-            ConfigError: it cannot teach this student. DataError: the cache is of something else.
-        """
+        """Move to the student's device, before the first update."""
         if self._ready:
             return
-        _check_lengths(self.path, self.model, student, getattr(options_of(self._task), "tokens_per_sample", None))
         options = self._options
+        theirs, ours = (_tuple(model.max_positions()) for model in (self.model, student))
+        if block := getattr(options_of(self._task), "tokens_per_sample", None):  # tasks of one language cut their text
+            ours = tuple(min(length, block) for length in ours)
+        if any(their < our for their, our in zip(theirs, ours, strict=False)):
+            raise ConfigError(
+                f"--teacher {self.path} reads sentences of {theirs} tokens at most, and the student of {ours}; lower"
+                " --max-source-positions, --max-target-positions or --tokens-per-sample to the teacher's"
+            )
         if options.distill_hidden or options.distill_attention:
             check_one_origin(student, self.model, str(self.path))
         if options.teacher_cache:
@@ -92,19 +99,22 @@ class FileTeacher:
         self.model.to(device=like.device, dtype=like.dtype)
         self._ready = True
 
-    def answer(self, sample: dict[str, Any], run: Any, once: bool, kept: bool = True) -> Answer:
-        """What it says about a batch; ``run(model)`` gives features and table, or logits, of any network. ``once``: see
-        :func:`said`; without ``kept`` it is neither looked up in the cache nor written to it."""
-        options = self._options
-        words = min(options.teacher_top_k, len(self._task.target_dictionary))
-        if self._cache is not None and kept:
-            rows = self._cache.rows(sample, lambda: said(self._run(run)[0], words, options.distill_temperature).rows)
-            return Answer(rows, None)
+    def answer(self, sample: dict[str, Any], run: Any, once: bool, cached: bool = True) -> TeacherOutput:
+        """Return the output for a batch.
+
+        Args:
+            run: function of a network that returns features and table, or logits.
+        """
+        temperature = self._options.distill_temperature
+        words = min(self._options.teacher_top_k, len(self._task.target_dictionary))
+        if self._cache is not None and cached:
+            rows = self._cache.rows(sample, lambda: teacher_output(self._run(run)[0], words, temperature).rows)
+            return TeacherOutput(rows, None)
         outputs, states = self._run(run)
-        return said(outputs, words, options.distill_temperature, states, once)
+        return teacher_output(outputs, words, temperature, states, once)
 
     def flush(self) -> None:
-        """Wait until what it said is on the disk."""
+        """Wait until the cache is on the disk."""
         if self._cache is not None:
             self._cache.flush()
 
@@ -121,17 +131,72 @@ class FileTeacher:
                 return run(model), None
 
 
-def _check_lengths(path: Path, teacher: Any, student: Any, block: int | None) -> None:
-    theirs, ours = (_tuple(model.max_positions()) for model in (teacher, student))
-    if block:  # to which tasks of one language cut their text
-        ours = tuple(min(length, block) for length in ours)
-    for their, our in zip(theirs, ours, strict=False):
-        if their < our:
-            raise ConfigError(
-                f"--teacher {path} reads sentences of {theirs} tokens at most, and the student of {ours}; lower"
-                " --max-source-positions, --max-target-positions or --tokens-per-sample to the teacher's"
-            )
-
-
 def _tuple(positions: Any) -> tuple[int, ...]:
     return tuple(positions) if isinstance(positions, tuple | list) else (positions,)
+
+
+def open_teacher(path: Path, task: Any) -> nn.Module:
+    """Open the network of a checkpoint, the largest subnet of a supernet, in evaluation mode and without gradients.
+
+    Raises:
+        ConfigError: there is no such file, or it is of another task or vocabulary. CheckpointError: it is damaged.
+        DataError: a file of its own data folder is missing.
+    """
+    if not path.is_file():
+        raise ConfigError(f"--teacher {path} is no file; give a checkpoint of fairseq-train, or 'largest'")
+    with settings_errors(path):
+        state = in_groups(read_state(path, mmap=True))
+        settings = options_in((state.get("cfg") or {}).get("task"))
+        name = str(settings.get("_name") or settings.get("task") or "")
+        kind = TASK_REGISTRY.get(name)
+        if kind is None or _base(kind) is not _base(type(task)):
+            expected = next((known for known, other in TASK_REGISTRY.items() if other is type(task)), "this one")
+            raise ConfigError(f"--teacher {path} was trained with --task {name}; expected a model of --task {expected}")
+        settings = {**settings, "_name": name}
+        if settings.get("stability_architectures"):  # a ranking of its own would stop the student's training
+            settings["stability_architectures"] = 0
+        state = {**state, "cfg": {**state["cfg"], "task": settings}}
+        folder = str(settings.get("data") or "").split(":")[0]
+    own_data = bool(folder) and Path(folder).is_dir()
+    if not own_data:
+        _log.warning(
+            "the teacher's data folder %s is not there: only the sizes of its dictionaries are compared", folder
+        )
+    try:
+        with own_streams(0):  # the student's random numbers do not depend on its teacher
+            own_task, model = load_network(path, state, None if own_data else options_of(task).data)
+    except CheckpointError as error:
+        if own_data:
+            raise
+        raise CheckpointError(f"{error}; a teacher must have the vocabulary of --data") from None
+    for side in ("source", "target"):
+        _check_words(path, side, own_task, task)
+    if getattr(getattr(model, "decoder", None), "adaptive_softmax", None) is not None:
+        raise ConfigError(
+            f"--teacher {path} has an adaptive softmax, which gives no logits; give a teacher without one"
+        )
+    if isinstance(model, SubnetHolder):
+        model.eval_architecture = model.space.largest()
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    _log.info("teacher: %s of %s, %.1f M parameters", type(model).__name__, path, parameters / 1e6)
+    return model.requires_grad_(False)  # type: ignore[no-any-return]
+
+
+def _base(kind: type[Any]) -> type[Any]:
+    registered = set(TASK_REGISTRY.values())
+    return [parent for parent in kind.__mro__ if parent in registered or parent is kind][-1]
+
+
+def _check_words(path: Path, side: str, teacher: Any, student: Any) -> None:
+    theirs, ours = (getattr(task, f"{side}_dictionary", None) for task in (teacher, student))
+    if theirs is None or ours is None or theirs == ours:
+        return
+    if len(theirs) != len(ours):
+        difference = f"{len(theirs)} symbols, here {len(ours)}"
+    else:
+        index = next((i for i in range(len(ours)) if theirs[i] != ours[i]), 0)
+        difference = f"its symbol {index} is {theirs[index]!r}, here {ours[index]!r}"
+    raise ConfigError(
+        f"--teacher {path} has another {side} vocabulary: {difference}; give a teacher that was trained with the"
+        " dictionaries of this data"
+    )

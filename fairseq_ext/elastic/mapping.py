@@ -18,7 +18,7 @@ from nas_core.supernet.elastic.kinds import with_kinds
 
 _ENCODER, _HEAD = "encoder.sentence_encoder.", "encoder.lm_head."
 _FIRST = 2
-"""Position of the first token in fairseq: the numbers before are taken by padding."""
+"""Position of the first token in fairseq, after padding."""
 
 _PARTS = {
     "self_attn.in_proj": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
@@ -32,16 +32,11 @@ _PARTS = {
     "ffn.fc2": ("fc2",),
     "ffn_norm": ("final_layer_norm",),
 }
-"""Part of one of this project's layers -> those of fairseq's that it joins, row by row."""
+"""Part of this project's layers -> parts of fairseq's layers that it concatenates."""
 
 
 def layer_state(prefix: str, layer: Any) -> dict[str, Tensor]:
-    """A layer of fairseq's encoder or decoder, with the joint projections of this project's layers.
-
-    Args:
-        prefix: of the names, with a dot at the end.
-        layer: one of :mod:`fairseq.modules.transformer_layer`.
-    """
+    """Return the weights of a layer of fairseq's under this project's names, which start with ``prefix``."""
     state: dict[str, Tensor] = {}
     reads_encoder = getattr(layer, "encoder_attn", None) is not None
     for name, parts in _PARTS.items():
@@ -53,12 +48,7 @@ def layer_state(prefix: str, layer: Any) -> dict[str, Tensor]:
 
 
 def plain_layer(prefix: str, layer: Any) -> dict[str, Tensor]:
-    """The way back: the weights of one of this project's layers under fairseq's names.
-
-    Args:
-        prefix: of the names, with a dot at the end.
-        layer: of a subnet.
-    """
+    """Return the weights of a subnet's layer under fairseq's names, which start with ``prefix``."""
     state: dict[str, Tensor] = {}
     for name, tensor in named_tensors(layer):
         owner, kind = name.rsplit(".", 1)
@@ -69,8 +59,7 @@ def plain_layer(prefix: str, layer: Any) -> dict[str, Tensor]:
 
 
 def positions_table(positions: Any, length: int, width: int) -> Tensor:
-    """The vectors (length, C) of the first positions, without those that fairseq keeps for padding; zeros for a network
-    without positions."""
+    """Return the vectors (length, C) of the first positions, without fairseq's padding; zeros without positions."""
     if positions is None:
         return torch.zeros(length, width)
     sinusoids = isinstance(positions, SinusoidalPositionalEmbedding)
@@ -78,13 +67,11 @@ def positions_table(positions: Any, length: int, width: int) -> Tensor:
     first = positions.padding_idx + 1
     if first + length > len(table) and sinusoids:
         table = positions.get_embedding(first + length, width, positions.padding_idx)
-    found: Tensor = table[first : first + length].detach().float()
-    return found
+    return table[first : first + length].detach().float()  # type: ignore[no-any-return]
 
 
 def translation_state(model: Any, net: Any) -> dict[str, Tensor]:
-    """The weights of fairseq's ``transformer`` as the state of a :class:`nas_core.models.translation.TranslationNet`
-    whose largest network it is."""
+    """Return the weights of fairseq's ``transformer`` as the state of the elastic network."""
     encoder, decoder, config = model.encoder, model.decoder, net.config
     state: dict[str, Tensor] = {"reference_widths": net.reference_widths}
     for side, layers in (("encoder", encoder.layers), ("decoder", decoder.layers)):
@@ -104,8 +91,7 @@ def translation_state(model: Any, net: Any) -> dict[str, Tensor]:
 
 
 def language_state(model: Any, net: Any) -> dict[str, Tensor]:
-    """Return the weights of fairseq's ``transformer_lm`` as the state of a
-    :class:`nas_core.models.language.LanguageNet` whose largest network it is."""
+    """Return the weights of fairseq's ``transformer_lm`` as the state of the elastic network."""
     decoder, table = model.decoder, model.decoder.embed_tokens.weight
     state: dict[str, Tensor] = {"reference_width": net.reference_width, "embedding.weight": table}
     state["output.weight"] = decoder.output_projection.weight
@@ -118,11 +104,7 @@ def language_state(model: Any, net: Any) -> dict[str, Tensor]:
 
 
 def masked_lm_state(model: Any, net: Any) -> dict[str, Tensor]:
-    """Return the weights of fairseq's ``roberta`` as the state of a network whose largest subnet it is.
-
-    Raises:
-        CheckpointError: a classification head has more hidden units than the network has channels.
-    """
+    """Return the weights of fairseq's ``roberta`` as the state of the elastic network."""
     encoder, head = model.encoder.sentence_encoder, model.encoder.lm_head
     state: dict[str, Tensor] = {"reference_width": net.reference_width, "embedding.weight": encoder.embed_tokens.weight}
     state["positions.table"] = positions_table(encoder.embed_positions, len(net.positions.table), net.embed_dim)
@@ -130,14 +112,14 @@ def masked_lm_state(model: Any, net: Any) -> dict[str, Tensor]:
         state |= layer_state(f"layers.{index}.", layer)
     modules = {"embedding_norm": encoder.layernorm_embedding, "norm": encoder.layer_norm}
     modules |= {"head.dense": head.dense, "head.norm": head.layer_norm}
-    for name, found in model.classification_heads.items():
-        if found.dense.out_features > net.embed_dim:
+    for name, classifier in model.classification_heads.items():
+        if classifier.dense.out_features > net.embed_dim:
             raise CheckpointError(
-                f"classification head {name} has {found.dense.out_features} hidden units, more than the network's"
+                f"classification head {name} has {classifier.dense.out_features} hidden units, more than the network's"
                 f" {net.embed_dim} channels, which has no elastic form; remove the head"
             )
-        modules |= {f"classification_heads.{name}.dense": found.dense}
-        modules |= {f"classification_heads.{name}.out_proj": found.out_proj}
+        modules |= {f"classification_heads.{name}.dense": classifier.dense}
+        modules |= {f"classification_heads.{name}.out_proj": classifier.out_proj}
     for name, module in modules.items():
         if module is not None:
             state |= {f"{name}.{kind}": getattr(module, kind) for kind in ("weight", "bias")}
@@ -148,8 +130,10 @@ def masked_lm_state(model: Any, net: Any) -> dict[str, Tensor]:
 
 
 def translation_weights(net: Any, subnet: Any) -> dict[str, Tensor]:
-    """Return the weights of a subnet under the names of fairseq's ``transformer``. Where a table is shared with the
-    output, the last layer norm before it is divided by what the table is multiplied by."""
+    """Return the weights of a subnet under the names of fairseq's ``transformer``.
+
+    A table that is shared with the output is scaled, and the last layer norm before it is divided by that factor.
+    """
     state: dict[str, Tensor] = {}
     factors = []
     sides = (
@@ -177,9 +161,11 @@ def translation_weights(net: Any, subnet: Any) -> dict[str, Tensor]:
 
 
 def language_weights(net: Any, subnet: Any) -> dict[str, Tensor]:
-    """Return the weights of a subnet under the names of fairseq's ``transformer_lm``, without an output projection
-    where it is the embedding. Where the scale of the embedding is not the root of its width, input and output have a
-    table each."""
+    """Return the weights of a subnet under the names of fairseq's ``transformer_lm``.
+
+    There is no output projection where it is the embedding. Input and output have a table each where the scale of the
+    embedding is not the root of its width.
+    """
     state: dict[str, Tensor] = {"decoder.version": torch.tensor([3.0])}
     for index, layer in enumerate(subnet.layers):
         state |= plain_layer(f"decoder.layers.{index}.", layer)
@@ -196,7 +182,7 @@ def language_weights(net: Any, subnet: Any) -> dict[str, Tensor]:
 
 
 def masked_lm_weights(net: Any, subnet: Any) -> dict[str, Tensor]:
-    """Return the weights of a subnet whose layers are alike under the names of fairseq's ``roberta``."""
+    """Return the weights of a subnet with equal layers under the names of fairseq's ``roberta``."""
     width, first = subnet.embedding.shape[1], net.config.padding_idx + 1
     positions = net.positions.table[:, :width].detach()
     state = {

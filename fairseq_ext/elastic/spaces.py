@@ -1,4 +1,4 @@
-"""The space that a trained network becomes the largest one of."""
+"""The search space whose largest network is the trained one."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ from nas_core.supernet.elastic.asked import is_made, made
 
 
 def space_around(wanted: str, trained: Mapping[str, Any], auto: Callable[[], SearchSpace]) -> SearchSpace:
-    """The space made around a network, or the one of that name or file if its largest network is the trained one.
+    """Return the space around a network, or an existing space whose largest network is the trained one.
 
     Args:
-        wanted: what :func:`nas_core.supernet.elastic.asked.made` takes, or a space.
-        trained: the genes of the trained network; kinds of attention are softmax, which is not said.
-
-    Raises:
-        SpaceError: the space lacks a gene, or its largest network is another one. ConfigError: see ``made``.
+        wanted: argument of :func:`nas_core.supernet.elastic.asked.made`, or a name or file of a space.
+        trained: genes of the trained network, whose attention is softmax.
+        auto: function that returns the space around the network.
     """
     if is_made(wanted):
         return made(wanted, auto)
@@ -38,19 +36,15 @@ def space_around(wanted: str, trained: Mapping[str, Any], auto: Callable[[], Sea
 
 
 def name_around(path: Path) -> str:
-    """What the space around a checkpoint's network is called: after the file, or the folder above it whose name is not
-    one of fairseq's defaults, which all trainings share (``checkpoints/checkpoint_best.pt``)."""
+    """Return a name after the file, or after the first folder above it that has none of fairseq's default names."""
     path = real_path(path)
-    own = (name for name in (path.stem, *(each.name for each in path.parents)) if not name.startswith("checkpoint"))
-    return f"around-{next(own) or 'checkpoint'}"
+    names = (path.stem, *(folder.name for folder in path.parents))
+    return f"around-{next(name for name in names if not name.startswith('checkpoint')) or 'checkpoint'}"
 
 
 def _differs(wanted: str, gene: str, got: Any, expected: Any) -> SpaceError:
+    shown = [list(value) if isinstance(value, tuple) else value for value in (got, expected)]
     return SpaceError(
-        f"the largest network of space {wanted} has {gene} = {_shown(got)}, the trained one {_shown(expected)}; its"
+        f"the largest network of space {wanted} has {gene} = {shown[0]}, the trained one {shown[1]}; its"
         " largest network has to be the trained one"
     )
-
-
-def _shown(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value

@@ -1,4 +1,4 @@
-"""What of a model goes into exported files: its parts, dictionaries and special tokens."""
+"""Contents of exported files: parts, dictionaries and special tokens."""
 
 from __future__ import annotations
 
@@ -9,39 +9,40 @@ from typing import Any
 from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq.models.roberta import RobertaModel
 
-from fairseq_ext.checkpoint import load_network, read_state
+from fairseq_ext.checkpoint import read_state
+from fairseq_ext.compat import options_in
 from fairseq_ext.model import TranslationModel
-from fairseq_ext.supernets.roberta_export import check_supported, encoder_part
 from nas_core.errors import CheckpointError
 from nas_core.export import Exportable, Part
 from nas_core.models.language.export import language_info, language_parts
+from nas_core.models.masked_lm.export import encoder_part
 from nas_core.models.translation.export import translation_info, translation_parts
 from nas_core.space import Architecture, Choice, SearchSpace
 
 _TASKS = ("masked_lm", "sentence_prediction")
 
 
-def exportable(model: TranslationModel, task: Any, architecture: Architecture) -> Exportable:
-    """The subnet of ``architecture``, with inherited weights, and all that decoding it needs."""
+def translation_exportable(model: TranslationModel, task: Any, architecture: Architecture) -> Exportable:
+    """Return a translation subnet with inherited weights, and what decoding needs."""
     source, target = (int(getattr(model.args, f"max_{side}_positions")) for side in ("source", "target"))
     parts = translation_parts(model.net, architecture, source, target)
     languages = {"source": task.cfg.source_lang, "target": task.cfg.target_lang}
     words = {"source": task.source_dictionary, "target": task.target_dictionary}
+    files = {side: f"dict.{side}.{language}.txt" for side, language in languages.items()}
     info = {
         **translation_info(*parts),
         "architecture": architecture.to_dict(),
         "languages": languages,
         "tokens": _special(words["target"]),
         "padding": {"source": "left" if task.cfg.left_pad_source else "right"},
-        "dictionaries": {side: _file(side, languages) for side in words},
+        "dictionaries": files,
         "dictionary_first_index": words["target"].nspecial,
     }
-    return Exportable(parts, info, {_file(side, languages): _text(words[side]) for side in words})
+    return Exportable(parts, info, {files[side]: _text(words[side]) for side in words})
 
 
 def language_exportable(model: Any, task: Any, architecture: Architecture) -> Exportable:
-    """The prompt and the decoding step of a :class:`fairseq_ext.language.LanguageModel`, and all that writing
-    with them needs."""
+    """Return the prompt and the decoding step of a language model's subnet, and what generation needs."""
     words, net = task.source_dictionary, model.net
     parts = language_parts(net, architecture, net.context_length)
     info = {
@@ -55,40 +56,37 @@ def language_exportable(model: Any, task: Any, architecture: Architecture) -> Ex
     return Exportable(parts, info, {"dict.txt": _text(words)})
 
 
-def _file(side: str, languages: dict[str, Any]) -> str:
-    return f"dict.{side}.{languages[side]}.txt"
-
-
 def _text(dictionary: Any) -> str:
-    """A line for each token from ``nspecial`` on: the token, a space, how often it was counted."""
+    """Return a line for each token from ``nspecial`` on: the token, a space, its count."""
     text = io.StringIO()
     dictionary.save(text)
     return text.getvalue()
 
 
 class MaskedLM:
-    """A network of ``--arch roberta*``, trained as a masked language model or to tell sentences apart."""
+    """A network of ``--arch roberta*``, trained by ``masked_lm`` or ``sentence_prediction``."""
 
-    def __init__(self, model: RobertaModel, task: Any, kind: str, longest: int) -> None:
-        self._model, self._task, self._kind, self._longest = model, task, kind, longest
-        layers = model.encoder.sentence_encoder.layers
-        genes = {
-            "encoder.layers": len(layers),
-            "encoder.embed_dim": layers[0].embed_dim,
-            "encoder.ffn_dim": layers[0].fc1.out_features,
-            "encoder.self_heads": layers[0].self_attn.num_heads,
+    def __init__(self, trained: Any) -> None:
+        self._trained = trained
+        largest = trained.space.largest()
+        sizes = {
+            "encoder.layers": largest["layers"],
+            "encoder.embed_dim": largest["embed_dim"],
+            "encoder.ffn_dim": largest["ffn_dim"][0],
+            "encoder.self_heads": largest["heads"][0],
         }
-        self.space = SearchSpace("roberta", [Choice(name, ((number,),)) for name, number in genes.items()])
+        self.space = SearchSpace("roberta", [Choice(name, ((number,),)) for name, number in sizes.items()])
 
     def exportable(self, architecture: Architecture) -> Exportable:
-        """The encoder with its head, and its dictionary."""
-        head = self._task.cfg.classification_head_name if self._kind == "sentence_prediction" else None
-        part = encoder_part(self._model, head, self._longest)
-        return masked_lm_exportable(self._task, part, self.space.validate(architecture))
+        """Return the encoder with its head, and its dictionary."""
+        trained = self._trained
+        head = getattr(trained.task.cfg, "classification_head_name", None)
+        part = encoder_part(trained.net, trained.space.largest(), head, trained.longest())
+        return masked_lm_exportable(trained.task, part, self.space.validate(architecture))
 
 
 def masked_lm_exportable(task: Any, part: Part, architecture: Architecture) -> Exportable:
-    """An encoder with the head of its task, ``masked_lm`` or ``sentence_prediction``, and all that using it needs."""
+    """Return an encoder with the head of its task, and what using it needs."""
     words, classify = task.source_dictionary, hasattr(task.cfg, "classification_head_name")
     (longest,) = (dim.largest for dim in part.dims if dim.name == "length")
     info = {
@@ -102,24 +100,15 @@ def masked_lm_exportable(task: Any, part: Part, architecture: Architecture) -> E
         "ends_with": words.eos(),
         "dictionary": "dict.txt",
         "dictionary_first_index": words.nspecial,
-        **(_classes(task) if classify else {}),
     }
+    if classify:
+        labels = task.label_dictionary.symbols[task.label_dictionary.nspecial :][: task.cfg.num_classes]
+        info |= {"classes": None if task.cfg.regression_target else labels, "separator": task.cfg.separator_token}
     return Exportable((part,), info, {"dict.txt": _text(words)})
 
 
-def _classes(task: Any) -> dict[str, Any]:
-    """Names of the logits, unless they are numbers, and what stands before a second sentence."""
-    config, labels = task.cfg, task.label_dictionary
-    names = None if config.regression_target else labels.symbols[labels.nspecial :][: config.num_classes]
-    return {"classes": names, "separator": config.separator_token}
-
-
 def is_masked_lm(path: Path) -> bool:
-    """Whether a fairseq checkpoint is of RoBERTa, and not of a model of this plug-in.
-
-    Raises:
-        CheckpointError: it is neither, or cannot be read.
-    """
+    """Return whether a checkpoint is of fairseq's RoBERTa, and not of this plug-in."""
     settings = read_state(path, mmap=True).get("cfg")
     if not hasattr(settings, "get"):
         raise CheckpointError(
@@ -144,39 +133,26 @@ def is_masked_lm(path: Path) -> bool:
 
 
 def open_masked_lm(path: Path, data: str | None = None) -> MaskedLM:
-    """Open a checkpoint for which :func:`is_masked_lm` is true.
+    """Open a checkpoint for which :func:`is_masked_lm` is true."""
+    from fairseq_ext.elastic.trained import Request, TrainedMaskedLM
 
-    Raises:
-        ConfigError: an option it was trained with is not exported. CheckpointError, DataError: see
-        :func:`fairseq_ext.checkpoint.load_network`.
-    """
     state = read_state(path, mmap=True)
-    written = {
-        name: tuple(getattr(tensor, "shape", ())) for name, tensor in state["model"].items()
-    }  # fairseq adds what is missing
-    task, model = load_network(path, state, data)
-    check_supported(model)
-    kind = _setting(state["cfg"]["task"], "task")
-    if kind == "sentence_prediction":
-        _check_head(path, f"classification_heads.{task.cfg.classification_head_name}.", written, model)
-    longest = min(model.max_positions(), model.encoder.sentence_encoder.max_positions())
-    return MaskedLM(model, task, kind, longest)
-
-
-def _check_head(path: Path, prefix: str, written: dict[str, tuple[int, ...]], model: RobertaModel) -> None:
-    """fairseq gives a head random weights where a checkpoint has none that fit."""
-    expected = {name: tuple(x.shape) for name, x in model.state_dict().items() if name.startswith(prefix)}
-    if not expected or any(written.get(name) != shape for name, shape in expected.items()):
-        raise CheckpointError(
-            f"{path} lacks weights of {prefix[:-1]}, or has them in other sizes than its settings say; it may be"
-            " damaged, or the model was not fine-tuned"
-        )
+    options = options_in(state["cfg"]["task"])
+    if _setting(options, "task") == "sentence_prediction":  # fairseq gives a head without weights random ones
+        prefix = f"classification_heads.{options.get('classification_head_name', 'sentence_classification_head')}."
+        names = [f"{prefix}{part}.{kind}" for part in ("out_proj", "dense") for kind in ("weight", "bias")]
+        weights = [state["model"].get(name) for name in names]
+        if any(weight is None for weight in weights) or len(weights[0]) != options.get("num_classes"):
+            raise CheckpointError(
+                f"{path} lacks weights of {prefix[:-1]}, or has them in other sizes than its settings; it may be"
+                " damaged, or the model was not fine-tuned"
+            )
+    return MaskedLM(TrainedMaskedLM(path, state, Request(data=data)))
 
 
 def _setting(group: Any, name: str) -> str:
-    """What a group of settings is of: it is stored under ``_name``, or as an option of a namespace."""
-    found = group.get("_name") if isinstance(group, dict) else getattr(group, name, None)
-    return str(found)
+    """Return the kind of a group of settings: ``_name`` of a dict, or an option of a namespace."""
+    return str(group.get("_name") if isinstance(group, dict) else getattr(group, name, None))
 
 
 def _special(words: Any) -> dict[str, int]:

@@ -1,9 +1,9 @@
 """``python -m fairseq_ext.supernets.standalone FOLDER DATA [OPTIONS] [NAME=VALUE ..]``: fairseq's trainer for one
 architecture of a supernet, or for a supernet with other experts, with the settings of the supernet's training.
 
-The folder holds a checkpoint without weights, whose settings are those of the network. Its training begins from
-scratch, from ``--inherited`` weights, or from ``checkpoint_last.pt`` of an interrupted run. One process trains, also
-where several trained the supernet: an update then adds up the gradients of as many batches as all of them read.
+The folder holds a checkpoint without weights, whose settings are those of the network. The training starts from
+scratch, from ``--inherited`` weights, or from ``checkpoint_last.pt`` of an interrupted run. One process trains: it adds
+up the gradients of the batches of all processes that trained the supernet.
 """
 
 from __future__ import annotations
@@ -18,25 +18,27 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf, open_dict
-from torch import Tensor
+from omegaconf import DictConfig
 
+from fairseq_ext.checkpoint import config_of, read_state
 from fairseq_ext.compat import options_in
+from fairseq_ext.extraction import TASK_OPTIONS
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.files import parse_yaml
 from nas_core.layers.weights import named_tensors
 
 SETTINGS = "settings.pt"
-"""The file of settings in a run's folder."""
+"""File of settings in the folder of a run."""
+LAST = "checkpoint_last.pt"
 _OF_THE_STUDY = ("data", "save_dir", "restore_file", "finetune_from_model", "user_dir", "arch")
 _NETWORK = ("subnet", "subnet_json", "search_space", "search_space_json")
-"""Options of models that say which network it is."""
+"""Options that identify the network."""
 _OF_A_SUPERNET = ("architecture_draw", "extremes")
-"""Options of models that say how a supernet draws."""
+"""Options of a supernet's draws."""
 _DECAY = "total_num_update"
-"""How long ``polynomial_decay`` lasts: by default as long as the training, but checkpoints hold the number."""
+"""Length of ``polynomial_decay``: by default that of the training, but checkpoints hold the number."""
 _FRESH = {
-    "restore_file": "checkpoint_last.pt",
+    "restore_file": LAST,
     "finetune_from_model": None,
     "no_epoch_checkpoints": True,
     "no_last_checkpoints": False,
@@ -51,29 +53,29 @@ _FRESH = {
     "device_id": 0,
     **{f"reset_{what}": False for what in ("dataloader", "lr_scheduler", "meters", "optimizer")},
 }
-"""Settings that are of one run, by their names in fairseq."""
+"""Settings of one run, by their names in fairseq."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """What is trained; by default a static network from scratch."""
+    """A training; by default of a static network from scratch."""
 
     inherited: str = ""
-    """The checkpoint whose weights a further training begins with."""
+    """Checkpoint whose weights a further training starts with."""
     every: int = 0
-    """In a further training: updates after which the network is kept each time."""
+    """Interval of saved networks in updates, in a further training."""
     most_updates: int = 0
-    """In a further training: how many updates there are."""
+    """Number of updates of a further training."""
     supernet: bool = False
-    """Whether it is a supernet."""
+    """Whether it trains a supernet."""
 
     def options(self) -> list[str]:
-        """The options of the command that say this."""
+        """Return the options of the command."""
         given = {f"--{name.replace('_', '-')}": value for name, value in asdict(self).items() if value}
         return [part for name, value in given.items() for part in ([name] if value is True else [name, str(value)])]
 
     def settings(self) -> dict[str, Any]:
-        """fairseq's settings that are of this run. A network at the end of an epoch is kept as such alone."""
+        """Return fairseq's settings of this run. A network at the end of an epoch is saved only once."""
         if not self.inherited:
             return {}
         return {
@@ -97,20 +99,16 @@ SCRATCH = Run()
 
 
 def run_settings(folder: Path, data: str, changes: Mapping[str, str], run: Run = SCRATCH) -> DictConfig:
-    """fairseq's settings of a training whose network's settings lie in a folder.
+    """Return fairseq's settings of a training.
 
     Args:
-        data: the folder of ``fairseq-preprocess``.
-        changes: others than the supernet's, by fairseq's names (``max_update``, with which the learning rate also
-            decays over so many updates, unless ``total_num_update`` is given); values as YAML.
+        changes: settings that differ from the supernet's, by fairseq's names; values as YAML. ``max_update`` also sets
+            the length of the learning rate's decay, unless ``total_num_update`` is given.
 
     Raises:
-        ConfigError, UnknownChoiceError: a setting that the study sets itself, that chooses a class of fairseq's, or
-            that there is not; or a value of another kind than the supernet's.
+        ConfigError, UnknownChoiceError: the study sets the setting itself, it chooses a class of fairseq's, it does
+            not exist, or its value is of another kind than the supernet's.
     """
-    from fairseq_ext.checkpoint import read_state
-    from fairseq_ext.extraction import TASK_OPTIONS
-
     groups: dict[str, Any] = read_state(folder / SETTINGS)["cfg"]
     options = [options_in(group) for group in groups.values()]
     known = sorted({name for group in options for name in group if not name.startswith("_")})
@@ -132,80 +130,62 @@ def run_settings(folder: Path, data: str, changes: Mapping[str, str], run: Run =
         typed[name] = _typed(name, text, [group[name] for group in options if name in group])
     if typed.get("max_update") and _DECAY not in typed:
         typed[_DECAY] = typed["max_update"]
-    if "update_freq" not in changes:
-        typed |= _same_batch(groups)
+    if "update_freq" not in changes:  # one process reads as many batches for an update as all of the supernet's
+        processes = options_in(groups.get("distributed_training")).get("distributed_world_size") or 1
+        frequencies = options_in(groups.get("optimization")).get("update_freq") or [1]
+        typed["update_freq"] = [frequency * processes for frequency in frequencies]
     for group in options:
         for name, value in {**_FRESH, "data": data, "save_dir": str(folder), **typed, **run.settings()}.items():
             if name in group:
                 group[name] = value
         if Path(str(group.get("user_dir"))).name == __package__.partition(".")[0]:
-            group["user_dir"] = None  # which is this package, imported already
-    made = OmegaConf.create({**groups, "model": None}, flags={"allow_objects": True})
-    with open_dict(made):
-        made.model = groups["model"]
-    return made
+            group["user_dir"] = None  # this package, which is imported already
+    return config_of(groups)  # type: ignore[no-any-return]
 
 
-def _same_batch(groups: Mapping[str, Any]) -> dict[str, Any]:
-    """How many batches one process reads for an update, so that it is of as many examples as the supernet's."""
-    processes = options_in(groups.get("distributed_training")).get("distributed_world_size") or 1
-    given = options_in(groups.get("optimization")).get("update_freq") or [1]
-    return {"update_freq": [each * processes for each in given]}
-
-
-def _typed(name: str, text: str, now: Sequence[Any]) -> Any:
-    """A value as YAML says it, a list where there is one now, and a text where there is one.
-
-    Raises:
-        ConfigError: it is no YAML, or of another kind than all that there is now.
-    """
+def _typed(name: str, text: str, current: Sequence[Any]) -> Any:
+    """Return a value of YAML as the list, text or number that the current values are."""
     try:
         value = parse_yaml(text)
     except ValueError:
         raise ConfigError(f"setting {name} is {text!r}; expected a number, a text, or a list such as [0.1]") from None
-    lists = [each for each in now if isinstance(each, list | tuple)]
-    single = [one for each in lists for one in each] if lists else [each for each in now if each is not None]
-    if not lists and any(isinstance(each, str) for each in single):
+    current = [item for item in current if item is not None]
+    lists = [item for item in current if isinstance(item, list | tuple)]
+    items = [item for row in lists for item in row] if lists else current
+    texts = any(isinstance(item, str) for item in items)
+    if texts and not lists:
         return text
-    given = value if lists and isinstance(value, list) else [value]
-    read = [_number(each, single) for each in given]
-    if any(isinstance(each, int | float) for each in single):
-        wrong = [each for each in read if not isinstance(each, int | float) and (lists or each is not None)]
-        if wrong:
-            own = next(each for each in now if each is not None)
-            raise ConfigError(f"setting {name} is {text!r}; expected a value such as the supernet's, {own!r}")
-    return read if lists else read[0]
+    values = value if lists and isinstance(value, list) else [value]
+    if not texts:
+        values = [_number(item, items) for item in values]
+    wrong = any(not isinstance(item, int | float) and (lists or item is not None) for item in values)
+    if wrong and any(isinstance(item, int | float) for item in items):
+        raise ConfigError(f"setting {name} is {text!r}; expected a value such as the supernet's, {current[0]!r}")
+    return values if lists else values[0]
 
 
-def _number(value: Any, now: Sequence[Any]) -> Any:
-    """The number of a text, such as 1e-3, which YAML takes for one without a point; a whole one where none of those
-    that there are now is a fraction. Other values as they are."""
-    if not isinstance(value, str) or any(isinstance(each, str) for each in now):
-        return value
-    with suppress(ValueError):
-        number = float(value)
-        if math.isfinite(number):
-            whole = number.is_integer() and not any(isinstance(each, float) for each in now)
-            return int(number) if whole else number
+def _number(value: Any, current: Sequence[Any]) -> Any:
+    """Return the number of a text such as 1e-3, which YAML reads as a number only with a point; other values as is."""
+    if isinstance(value, str):
+        with suppress(ValueError):
+            number = float(value)
+            if math.isfinite(number):
+                return int(number) if number.is_integer() and float not in map(type, current) else number
     return value
 
 
 def digest(batches: Sequence[Any]) -> str:
-    """A digest of all tensors of batches: whether two networks are evaluated on the same."""
-    found = hashlib.sha256()
+    """Return a digest of all tensors of batches."""
+    content = hashlib.sha256()
     for batch in batches:
         for name, tensor in named_tensors(batch):
-            found.update(name.encode())
-            found.update(_bytes(tensor))
-    return found.hexdigest()[:16]
-
-
-def _bytes(tensor: Tensor) -> bytes:
-    return bytes(tensor.detach().cpu().contiguous().numpy().tobytes())
+            content.update(name.encode())
+            content.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return content.hexdigest()[:16]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Train; the arguments are those of the commands of :class:`fairseq_ext.supernets.training.TrainingSupernet`."""
+    """Train; arguments as of :class:`fairseq_ext.supernets.training.TrainingSupernet`'s commands."""
     parser = ArgumentParser("python -m fairseq_ext.supernets.standalone")
     parser.add_argument("folder", type=Path)
     parser.add_argument("data")
@@ -220,8 +200,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     run = Run(given.inherited, given.every, given.most_updates, given.supernet)
     changes = dict(text.partition("=")[::2] for text in given.changes)
-    last = given.folder / "checkpoint_last.pt"
-    if last.exists() and not zipfile.is_zipfile(last):  # fairseq was ended while it copied it
+    last = given.folder / LAST
+    if last.exists() and not zipfile.is_zipfile(last):  # fairseq was killed while it copied the file
         last.unlink()
     utils.call_main(run_settings(given.folder, given.data, changes, run), train.main)
 

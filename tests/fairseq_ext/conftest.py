@@ -13,12 +13,12 @@ import pytest
 
 from nas_core.space import save_space
 
-if find_spec("fairseq") is None:  # a plain machine; a file that it is told to collect says so itself
+if find_spec("fairseq") is None:  # a file that is named skips with the reason
     collect_ignore_glob = ["*"]
 else:
     from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
-    from tests.fairseq_ext.running import SPACE, UPDATES, USER_DIR, run, set_up, subnet
+    from tests.fairseq_ext.running import SPACE, UPDATES, USER_DIR, passed, sentence, set_up, subnet
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -46,8 +46,27 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for side, lines in (("src", source), ("tgt", [translate(words) for words in source])):
             (folder / f"{split}.{side}").write_text("".join(" ".join(words) + "\n" for words in lines))
     names = [f"--{split}pref={folder / split}" for split in ("train", "valid", "test")]
-    done = run("preprocess", "-s", "src", "-t", "tgt", *names, "--destdir", folder / "bin", "--workers", 1)
-    assert done.code == 0, done.err
+    passed("preprocess", "-s", "src", "-t", "tgt", *names, "--destdir", folder / "bin", "--workers", 1)
+    return folder / "bin"
+
+
+@pytest.fixture(scope="session")
+def joined(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The corpus with one dictionary for both languages."""
+    folder = tmp_path_factory.mktemp("joined")
+    names = [f"--{split}pref={corpus.parent / split}" for split in ("train", "valid", "test")]
+    passed("preprocess", "-s", "src", "-t", "tgt", *names, "--joined-dictionary", "--destdir", folder, "--workers", 1)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of ``fairseq-preprocess --only-source``: 200 training, 40 validation and 20 test sentences."""
+    folder, stream = tmp_path_factory.mktemp("text"), random.Random(3)
+    for split, count in (("train", 200), ("valid", 40), ("test", 20)):
+        (folder / split).write_text("".join(" ".join(sentence(stream)) + "\n" for _ in range(count)))
+    names = [f"--{split}pref={folder / split}" for split in ("train", "valid", "test")]
+    passed("preprocess", "--only-source", *names, "--destdir", folder / "bin", "--workers", 1)
     return folder / "bin"
 
 
@@ -81,8 +100,7 @@ def trained(arguments: list[object], tmp_path_factory: pytest.TempPathFactory) -
             folder = tmp_path_factory.mktemp(f"supernet-{mos}")
             options = ["--lr", 0.02, "--lr-scheduler", "inverse_sqrt", "--warmup-updates", 20, "--dropout", 0.0]
             options += ["--max-update", UPDATES, "--validate-interval", 5, "--log-interval", 40]
-            done = run("train", *arguments, *options, "--mos", mos, "--save-dir", folder)
-            assert done.code == 0, done.err
+            passed("train", *arguments, *options, "--mos", mos, "--save-dir", folder)
             made[mos] = folder / "checkpoint_last.pt"
         return made[mos]
 

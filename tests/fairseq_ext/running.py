@@ -11,6 +11,7 @@ import io
 import json
 import logging
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -47,6 +48,19 @@ UPDATES = 120
 """Length of the shared trainings: enough that sentences get different translations."""
 DECODING = ["--user-dir", USER_DIR, "--beam", 4, "--num-workers", 0, "--max-len-a", 0, "--max-len-b", 12, "--cpu"]
 """Options of decoding. By default fairseq cuts hypotheses by the longest source of their batch."""
+
+ALONE = """
+import sys, torch
+from fairseq import checkpoint_utils
+found = {"logits": [], "criteria": []}
+for case in torch.load("cases.pt", weights_only=True):
+    (model,), settings, task = checkpoint_utils.load_model_ensemble_and_task([case["path"]], {"data": case["data"]})
+    found["criteria"].append(type(task.build_criterion(settings.criterion)).__name__)
+    with torch.no_grad():
+        found["logits"].append(model.eval()(*case["inputs"], **case["options"])[0])
+found["ours"] = sorted(name for name in sys.modules if name.split(".")[0] in ("fairseq_ext", "nas_core"))
+torch.save(found, "found.pt")
+"""
 
 
 @dataclass
@@ -109,6 +123,42 @@ def run(command: str, *arguments: object) -> Finished:
     return Finished(code, out.getvalue(), err.getvalue(), drawn)
 
 
+def passed(command: str, *arguments: object) -> Finished:
+    """The same of a command that must succeed."""
+    done = run(command, *arguments)
+    assert done.code == 0, (done.err, done.out[-2000:])
+    return done
+
+
+def randomised(path: Path, factor: float = 1.0) -> Path:
+    """The checkpoint with random biases and norms, which as constants would hide mistakes, and larger matrices."""
+    content = torch.load(path, weights_only=True)
+    stream = torch.Generator().manual_seed(2)
+    for name, tensor in content["model"].items():
+        if tensor.ndim == 1 and not name.endswith("version"):
+            tensor.add_(torch.randn(tensor.shape, generator=stream), alpha=0.3)
+        elif "embed" not in name:
+            tensor.mul_(factor)
+    torch.save(content, path)
+    return path
+
+
+def fairseq_alone(folder: Path, cases: list[dict[str, Any]]) -> list[torch.Tensor]:
+    """Logits of checkpoints in a process of fairseq that knows nothing of this project.
+
+    Each case has ``data``, ``path``, ``inputs``, ``options`` of the model's forward, and the name of its criterion's
+    class, which is checked.
+    """
+    torch.save(cases, folder / "cases.pt")
+    environment = {name: value for name, value in quiet_environment().items() if name != "PYTHONPATH"}
+    done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, env=environment, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    found = torch.load(folder / "found.pt", weights_only=True)
+    assert set(found["ours"]) <= {"nas_core", "nas_core.torchvision_fix"}, "more than what every python starts with"
+    assert found["criteria"] == [case["criterion"] for case in cases]
+    return list(found["logits"])
+
+
 @contextmanager
 def recording() -> Iterator[list[Architecture]]:
     """The architectures of training forwards, in order."""
@@ -138,7 +188,7 @@ def shell(*command: object, timeout: float = 200) -> Finished:
 
 
 def quiet_environment() -> dict[str, str]:
-    """For processes beside this one, which start at once: one thread, no GPU."""
+    """The environment of other processes, which start at once: one thread, no GPU."""
     paths = {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
     return warm({**os.environ, **paths, "CUDA_VISIBLE_DEVICES": ""})
 
@@ -180,6 +230,12 @@ def build(task: Any, **options: Any) -> Any:
     return TranslationModel.build_model(args, task)
 
 
+def sentence(stream: random.Random) -> list[str]:
+    """Words that count on from a random one: what is masked follows from its neighbours."""
+    start, length = stream.randrange(12), stream.randint(3, 8)
+    return [f"w{(start + place) % 12}" for place in range(length)]
+
+
 class Backward:
     """As much of an optimizer as a training step uses."""
 
@@ -192,3 +248,16 @@ def gradients(model: torch.nn.Module) -> dict[str, torch.Tensor]:
     found = {name: torch.zeros_like(p) if p.grad is None else p.grad for name, p in model.named_parameters()}
     model.zero_grad(set_to_none=True)
     return found
+
+
+def mapped_gradients(trained: Any, loss: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Gradients of fairseq's model under the names of the elastic network, which has none where they are zero."""
+    model, net = trained._model, trained.net  # private: the host's own network
+    model.zero_grad()
+    loss.backward()
+    for parameter in model.parameters():
+        parameter.data = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+    gradients = trained.mapped(model, net)
+    used = {name: parameter.grad is not None for name, parameter in net.named_parameters()}
+    assert not any(gradients[name].any() for name, has_gradient in used.items() if not has_gradient)
+    return {name: gradients[name] for name, has_gradient in used.items() if has_gradient}

@@ -14,11 +14,10 @@ from nas_core.cli import main
 from nas_core.errors import CheckpointError
 from nas_core.layers.weights import named_tensors
 from nas_core.models import params_m
-from nas_core.space import save_space
 from nas_core.supernet import draw
-from tests.fairseq_ext.running import DECODING, SPACE, UPDATES, USER_DIR, build, run, subnet
+from tests.fairseq_ext.running import DECODING, SPACE, UPDATES, build, run, subnet
 
-MIXTURES = ["none", "layer", "neuron"]
+MIXTURES = ["none", "neuron"]
 
 
 def extract(checkpoint, architecture_file, out):
@@ -95,20 +94,6 @@ def test_a_subnet_remembers_which_layers_it_kept_also_when_it_is_taken_out_again
     assert stored["task"] == {"_name": "translation", "source_lang": "de"}
 
 
-def test_checkpoints_need_no_space_file(arguments, corpus, architecture_file, tmp_path):
-    files = {"--search-space": tmp_path / "own.yml", "--subnet": tmp_path / "a.json"}
-    save_space(SPACE, files["--search-space"])
-    subnet().save(files["--subnet"])
-    options = [item for pair in files.items() for item in pair]
-    done = run("train", *arguments, *options, "--max-update", 1, "--save-dir", tmp_path / "c")
-    assert done.code == 0, done.err
-    for file in files.values():
-        file.unlink()
-    path = tmp_path / "c" / "checkpoint_last.pt"
-    assert load(path).architecture == subnet()
-    assert run("generate", corpus, "--path", path, *DECODING).code == 0
-
-
 @pytest.mark.parametrize("mos", MIXTURES)
 def test_the_extracted_subnet_computes_the_same(trained, extracted, batches, mos):
     supernet, static = load(trained(mos)), load(extracted(mos))
@@ -126,7 +111,7 @@ def test_the_extracted_subnet_computes_the_same(trained, extracted, batches, mos
 
 
 @pytest.mark.parametrize("options", [{"share_all_embeddings": True}, {"normalize_before": True}, {}], ids=str)
-@pytest.mark.parametrize("architecture", [subnet(), SPACE.smallest(), SPACE.largest()], ids=["some", "small", "large"])
+@pytest.mark.parametrize("architecture", [subnet(), SPACE.smallest()], ids=["some", "small"])
 def test_static_networks_in_every_arrangement(pair, batches, options, architecture):
     class OneVocabulary:
         source_dictionary = target_dictionary = pair.target_dictionary
@@ -186,30 +171,6 @@ def test_training_goes_on_from_the_extracted_subnet(arguments, extracted, corpus
     assert again.code == 0 and "@ 3 updates" in again.out
 
 
-def test_a_checkpoint_of_sandwich_training_gives_a_plain_translation_checkpoint(
-    arguments, architecture_file, corpus, tmp_path
-):
-    options = ["--task", "supernet_translation", "--sampling", "sandwich", "--max-update", 1]
-    assert run("train", *arguments, *options, "--save-dir", tmp_path).code == 0
-    assert extract(tmp_path / "checkpoint_last.pt", architecture_file, tmp_path / "a.pt") == 0
-    task = torch.load(tmp_path / "a.pt", weights_only=True)["cfg"]["task"]
-    assert task["_name"] == "translation" and "supernet_sampling" not in task
-    done = run(
-        "validate",
-        corpus,
-        "--task",
-        "translation",
-        "--path",
-        tmp_path / "a.pt",
-        "--user-dir",
-        USER_DIR,
-        "--cpu",
-        "--batch-size",
-        8,
-    )
-    assert done.code == 0, done.err
-
-
 def test_smallest_and_largest_by_name(trained, tmp_path, capsys):
     for name, architecture in (("smallest", SPACE.smallest()), ("largest", SPACE.largest())):
         assert extract(trained("layer"), name, tmp_path / f"{name}.pt") == 0
@@ -222,19 +183,15 @@ def test_the_draw_of_a_loaded_checkpoint_is_that_of_its_update(trained):
     assert model.train_architecture == draw(SPACE, UPDATES) and model.architecture == SPACE.largest()
 
 
-@pytest.mark.parametrize("content", [{"model": {}}, {"model": {}, "cfg": {"model": {}}}, {"weights": 1}, [1]], ids=str)
-def test_other_files_are_refused(content, tmp_path):
-    torch.save(content, tmp_path / "c.pt")
-    with pytest.raises(CheckpointError):
-        read_checkpoint(tmp_path / "c.pt")
-
-
-def test_objects_in_a_file_are_not_run(tmp_path):
+def test_other_files_are_rejected_and_objects_in_them_are_not_run(tmp_path):
     class Trap:
         def __reduce__(self):
             return (tmp_path / "trap").touch, ()
 
-    torch.save({"model": {}, "cfg": {}, "x": Trap()}, tmp_path / "c.pt")
-    with pytest.raises(CheckpointError):
-        read_checkpoint(tmp_path / "c.pt")
+    no_model = {"model": {}, "cfg": {"model": {}}}
+    for content in ({"model": {}}, no_model, {"weights": 1}, [1], {"model": {}, "cfg": {}, "x": Trap()}):
+        torch.save(content, tmp_path / "c.pt")
+        with pytest.raises(CheckpointError) as error:
+            read_checkpoint(tmp_path / "c.pt")
+        assert "c.pt" in str(error.value) and "\n" not in str(error.value)
     assert not (tmp_path / "trap").exists()

@@ -6,7 +6,7 @@ import pytest
 import torch
 from fairseq import checkpoint_utils
 
-from tests.fairseq_ext.running import DECODING, USER_DIR, run, shell, subnet
+from tests.fairseq_ext.running import DECODING, USER_DIR, passed, shell, subnet
 
 
 @pytest.fixture(scope="module")
@@ -51,27 +51,17 @@ def test_search_is_the_same_without_increments(pair, model, sample):
         torch.testing.assert_close(*(torch.stack([h["score"] for h in found]) for found in (fast, full)))
 
 
-def test_generate_does_not_depend_on_batches(trained, corpus):
+def test_generate_does_not_depend_on_batches_and_interactive_is_the_same(trained, corpus, tmp_path):
     common = [corpus, "--path", trained("neuron"), *DECODING]
-    alone, together = (run("generate", *common, "--batch-size", size) for size in (1, 20))
-    assert (alone.code, together.code) == (0, 0), alone.err
+    alone, together = (passed("generate", *common, "--batch-size", size) for size in (1, 20))
     first, second = alone.hypotheses(), together.hypotheses()
     assert len(first) == 20 and "BLEU4 = " in together.out
     for row, (score, text) in first.items():
         assert second[row] == (pytest.approx(score, abs=2e-4), text)
-
-
-def test_interactive_says_what_generate_says(trained, corpus, tmp_path):
-    lines = (corpus.parent / "test.src").read_text()
-    (tmp_path / "in.txt").write_text(lines)
-    common = [corpus, "--path", trained("neuron"), *DECODING]
-    expected = run("generate", *common, "--batch-size", 20).hypotheses()
-    options = ["--input", tmp_path / "in.txt", "--buffer-size", 8, "--batch-size", 4, "-s", "src", "-t", "tgt"]
-    done = run("interactive", *common, *options)
-    assert done.code == 0, done.err
-    got = done.hypotheses()
-    assert {row: text for row, (_, text) in got.items()} == {row: text for row, (_, text) in expected.items()}
-    assert len(got) == 20 and len({text for _, text in got.values()}) > 5
+    options = ["--input", corpus.parent / "test.src", "--buffer-size", 8, "--batch-size", 4, "-s", "src", "-t", "tgt"]
+    found = passed("interactive", *common, *options).hypotheses()
+    assert {row: text for row, (_, text) in found.items()} == {row: text for row, (_, text) in first.items()}
+    assert len(found) == 20 and len({text for _, text in found.values()}) > 5
 
 
 def test_the_commands_as_a_user_types_them(arguments, corpus, tmp_path):

@@ -10,7 +10,7 @@ from nas_core.space import Architecture
 from nas_core.supernet import open_supernet
 from nas_core.supernet.host import Supernet, hosts
 from tests.contracts.host import HostContract
-from tests.fairseq_ext.running import SPACE, USER_DIR, run, subnet
+from tests.fairseq_ext.running import SPACE, USER_DIR, passed, subnet
 
 
 @pytest.fixture(scope="module")
@@ -37,11 +37,10 @@ def test_the_host_is_found_by_its_entry_point(trained, supernet, corpus):
 @pytest.mark.parametrize("which", ["some", "largest"])
 def test_loss_is_that_of_fairseq_validate(trained, supernet, corpus, architecture_file, which):
     overrides = repr({"eval_subnet": str(architecture_file)} if which == "some" else {})
-    done = run(
+    done = passed(
         "validate", corpus, "--path", trained("neuron"), "--user-dir", USER_DIR, "--cpu", "--batch-size", 16,
         "--task", "translation", "--model-overrides", overrides, "--log-format", "json",
     )  # fmt: skip
-    assert done.code == 0, done.err
     theirs = {key.removeprefix("valid_"): value for key, value in done.stats("valid")[-1].items()}
     ours = supernet.evaluate(subnet() if which == "some" else SPACE.largest())
     assert ours["loss"] == pytest.approx(theirs["loss"], abs=1e-3)
@@ -60,9 +59,9 @@ def test_fewer_sentences_are_a_fixed_part(trained, pair, supernet):
     whole = open_supernet(trained("neuron"), valid_sentences=1000)
     loss = part.evaluate(subnet())
     assert loss == again.evaluate(subnet()) != supernet.evaluate(subnet()) == whole.evaluate(subnet())
-    ids = torch.cat([batch["id"] for batch in part.validation()])
+    ids = torch.cat([batch["id"] for batch in part.batches()])
     assert len(ids) == 7 == len(set(ids.tolist()))
-    assert sum(len(batch["id"]) for batch in whole.validation()) == len(pair.dataset("valid"))
+    assert sum(len(batch["id"]) for batch in whole.batches()) == len(pair.dataset("valid"))
 
 
 def test_another_split_and_another_folder(trained, corpus, tmp_path, supernet):
@@ -73,45 +72,36 @@ def test_another_split_and_another_folder(trained, corpus, tmp_path, supernet):
     assert test.fairseq_task.cfg.data == str(moved)
 
 
-def test_the_device_is_the_one_asked_for(trained, supernet):
-    cpu = open_supernet(trained("neuron"), device="cpu")
-    assert {parameter.device.type for parameter in cpu.model.parameters()} == {"cpu"}
-    assert cpu.evaluate(subnet()) == supernet.evaluate(subnet())
-
-
 def test_what_is_reported_is_what_is_given_back(trained):
     supernet = open_supernet(trained("neuron"))
-    supernet.validation().extend(supernet.validation())
-    told = []
-    metrics = supernet.evaluate(subnet(), lambda share, values: told.append((share, dict(values))))
-    assert [share for share, _ in told] == [0.5, 1.0]
-    assert told[-1][1] == metrics == supernet.evaluate(subnet())
+    supernet.batches().extend(supernet.batches())
+    reports = []
+    metrics = supernet.evaluate(subnet(), lambda share, values: reports.append((share, dict(values))))
+    assert [share for share, _ in reports] == [0.5, 1.0]
+    assert reports[-1][1] == metrics == supernet.evaluate(subnet())
 
 
-def test_an_unknown_precision_is_refused(trained):
-    with pytest.raises(UnknownChoiceError, match="unknown precision 'fp8'"):
-        open_supernet(trained("neuron"), precision="fp8")
-
-
-def test_wrong_architectures_splits_and_folders(trained, supernet, tmp_path):
-    with pytest.raises(ArchitectureError):
-        supernet.evaluate(Architecture({**SPACE.largest(), "encoder.embed_dim": 20}))
-    with pytest.raises(ArchitectureError):
-        supernet.extract(Architecture({**SPACE.largest(), "encoder.embed_dim": 20}), tmp_path / "a.pt")
-    with pytest.raises(DataError, match="no split 'dev'"):
-        open_supernet(trained("neuron"), valid_subset="dev").evaluate(subnet())
-    with pytest.raises(DataError, match="no data folder"):
-        open_supernet(trained("neuron"), data=str(tmp_path / "none"))
-    with pytest.raises(DataError):
-        open_supernet(trained("neuron"), data=str(tmp_path)).evaluate(subnet())
-    with pytest.raises(DataError, match="no file"):
-        open_supernet(tmp_path / "none.pt")
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_checkpoint_that_contradicts_its_settings(trained, tmp_path):
+def test_wrong_input(trained, supernet, tmp_path):
+    foreign = Architecture({**SPACE.largest(), "encoder.embed_dim": 20})
     state = torch.load(trained("neuron"), weights_only=True)
     state["cfg"]["model"].mos = "none"
-    torch.save(state, tmp_path / "c.pt")
-    with pytest.raises(CheckpointError):
-        open_supernet(tmp_path / "c.pt")
+    torch.save(state, tmp_path / "contradiction.pt")
+    (tmp_path / "empty").mkdir()
+
+    def opened(checkpoint=None, **options):
+        return open_supernet(checkpoint or trained("neuron"), **options).evaluate(subnet())
+
+    for call, kind, part in [
+        (lambda: supernet.evaluate(foreign), ArchitectureError, "20"),
+        (lambda: supernet.extract(foreign, tmp_path / "a.pt"), ArchitectureError, "20"),
+        (lambda: opened(valid_subset="dev"), DataError, "no split 'dev'"),
+        (lambda: opened(data=str(tmp_path / "none")), DataError, "no data folder"),
+        (lambda: opened(data=str(tmp_path / "empty")), DataError, "empty"),
+        (lambda: opened(tmp_path / "none.pt"), DataError, "no file"),
+        (lambda: opened(precision="fp8"), UnknownChoiceError, "unknown precision 'fp8'"),
+        (lambda: opened(tmp_path / "contradiction.pt"), CheckpointError, "does not fit"),
+    ]:
+        with pytest.raises(kind) as error:
+            call()
+        assert part in str(error.value) and "\n" not in str(error.value)
+    assert not (tmp_path / "a.pt").exists()

@@ -9,25 +9,13 @@ from fairseq.models import ARCH_CONFIG_REGISTRY
 from nas_core.cli import main
 from nas_core.space import Architecture, save_space
 from nas_core.space.mformer import with_attention
-from tests.fairseq_ext.running import DECODING, SPACE, assert_one_line, run, subnet
+from tests.fairseq_ext.running import DECODING, SPACE, assert_one_line, passed, run, subnet
 
 MIXED = with_attention(SPACE, "tiny_mixed", *[("softmax", "linear")] * 3)
 TRAINED_WITH = [
     "--share-all-embeddings", "--normalize-before", "--max-relative-length", 3, "--linear-normalize", "rms",
     "--max-source-positions", 64, "--max-target-positions", 48,
 ]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def joint(corpus, tmp_path_factory):
-    """The corpus with one dictionary for both languages."""
-    folder = tmp_path_factory.mktemp("joint")
-    names = [f"--{split}pref={corpus.parent / split}" for split in ("train", "valid", "test")]
-    done = run(
-        "preprocess", "-s", "src", "-t", "tgt", *names, "--joined-dictionary", "--destdir", folder, "--workers", 1
-    )  # fmt: skip
-    assert done.code == 0, done.err
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +29,7 @@ def plain(arguments):
 
 
 @pytest.fixture(scope="module")
-def made(joint, plain, tmp_path_factory):
+def made(joined, plain, tmp_path_factory):
     """A supernet of unusual settings, ``architecture.json``, and that subnet of it."""
     folder = tmp_path_factory.mktemp("made")
     save_space(MIXED, folder / "mixed.yml")
@@ -49,8 +37,7 @@ def made(joint, plain, tmp_path_factory):
     genes |= {"decoder.self_attention": ["softmax", "linear"], "decoder.cross_attention": ["softmax", "softmax"]}
     MIXED.validate(Architecture(genes)).save(folder / "architecture.json")
     options = ["--search-space", folder / "mixed.yml", "--save-dir", folder, *TRAINED_WITH]
-    done = run("train", joint, *plain, *options)
-    assert done.code == 0, done.err
+    passed("train", joined, *plain, *options)
     command = ["extract", "--checkpoint", folder / "checkpoint_last.pt", "--arch", folder / "architecture.json"]
     assert main([str(word) for word in [*command, "--out", folder / "subnet.pt"]]) == 0
     (folder / "mixed.yml").unlink()
@@ -61,12 +48,9 @@ def settings(path):
     return torch.load(path, weights_only=True)["cfg"]["model"]
 
 
-@pytest.mark.parametrize("named", [True, False])
-def test_training_goes_on_with_nothing_but_the_file(joint, plain, made, tmp_path, named):
-    which = ["--subnet", made / "architecture.json"] if named else []
+def test_training_goes_on_with_nothing_but_the_file(joined, plain, made, tmp_path):
     start = ["--finetune-from-model", made / "subnet.pt", "--save-dir", tmp_path]
-    done = run("train", joint, *plain, *which, *start)
-    assert done.code == 0, done.err
+    done = passed("train", joined, *plain, *start)
     assert "taken from" in done.out and "--share-all-embeddings" in done.out
     assert set(done.drawn) == {Architecture.load(made / "architecture.json")}
     before, after = settings(made / "subnet.pt"), settings(tmp_path / "checkpoint_last.pt")
@@ -75,29 +59,21 @@ def test_training_goes_on_with_nothing_but_the_file(joint, plain, made, tmp_path
                  "subnet_json"):  # fmt: skip
         assert getattr(before, name) == getattr(after, name), name
     assert not hasattr(after, "inherited_space_json")
-    (tmp_path / "subnet.pt").write_bytes((made / "subnet.pt").read_bytes())
     gone = ["--finetune-from-model", tmp_path / "none.pt", "--save-dir", tmp_path, "--max-update", 2]
-    again = run("train", joint, *plain, *which, *gone)
+    again = run("train", joined, *plain, *gone)
     assert again.code == 0 and "@ 1 updates" in again.out, again.err
-    assert run("generate", joint, "--path", tmp_path / "checkpoint_last.pt", *DECODING).code == 0
+    assert run("generate", joined, "--path", tmp_path / "checkpoint_last.pt", *DECODING).code == 0
 
 
-def test_restoring_a_file_takes_its_settings(joint, plain, made, tmp_path):
-    start = ["--restore-file", made / "subnet.pt", "--reset-optimizer", "--reset-dataloader", "--reset-lr-scheduler"]
-    done = run("train", joint, *plain, *start, "--reset-meters", "--save-dir", tmp_path)
-    assert done.code == 0, done.err
-    assert settings(tmp_path / "checkpoint_last.pt").normalize_before
-
-
-def test_what_is_given_is_kept_and_named_where_it_does_not_fit(joint, plain, made, tmp_path):
+def test_what_is_given_is_kept_and_named_where_it_does_not_fit(joined, plain, made, tmp_path):
     start = ["--finetune-from-model", made / "subnet.pt", "--save-dir", tmp_path]
-    done = run("train", joint, *plain, *start, "--max-relative-length", 2, "--max-target-positions", 60)
+    done = run("train", joined, *plain, *start, "--max-relative-length", 2, "--max-target-positions", 60)
     assert_one_line(done, "does not fit", "--max-relative-length 3", "--max-target-positions 48")
     assert "--share-all-embeddings" not in done.err.split("nas-ext: error:")[1]
-    done = run("train", joint, *plain, "--restore-file", made / "checkpoint_last.pt", "--save-dir", tmp_path,
+    done = run("train", joined, *plain, "--restore-file", made / "checkpoint_last.pt", "--save-dir", tmp_path,
                "--arch", "mos_transformer_small")  # fmt: skip
     assert_one_line(done, "does not fit", "--mos none")
-    done = run("train", joint, *plain, "--search-space", "hat_small", "--save-dir", made)  # continued, not begun
+    done = run("train", joined, *plain, "--search-space", "hat_small", "--save-dir", made)  # continued, not begun
     assert_one_line(done, "does not fit", "--share-all-embeddings, --normalize-before, --max-relative-length 3")
 
 
@@ -112,12 +88,3 @@ def test_nothing_is_taken_without_a_file_or_from_a_foreign_one(made, tmp_path):
     loaded.finetune_from_model, before = str(made / "checkpoint_last.pt"), vars(loaded).copy()
     ARCH_CONFIG_REGISTRY["hat_transformer_small"](loaded)
     assert vars(loaded) == before | {"finetune_from_model": str(made / "checkpoint_last.pt")}
-
-
-def test_naming_the_space_alone_takes_its_architecture_too(made, joint, plain, tmp_path):
-    save_space(MIXED, tmp_path / "same.yml")
-    options = ["--search-space", tmp_path / "same.yml", "--finetune-from-model", made / "subnet.pt"]
-    done = run("train", joint, *plain, *options, "--save-dir", tmp_path)
-    assert done.code == 0, done.err
-    stored = torch.load(tmp_path / "checkpoint_last.pt", weights_only=True)["cfg"]["model"]
-    assert stored.subnet_json == settings(made / "subnet.pt").subnet_json

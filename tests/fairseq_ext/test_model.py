@@ -7,7 +7,7 @@ import torch
 
 from nas_core.space import hat_draw
 from nas_core.supernet import draw
-from tests.fairseq_ext.running import SPACE, build, run, subnet
+from tests.fairseq_ext.running import SPACE, build, passed, run, subnet
 
 
 def parameters(path):
@@ -45,11 +45,10 @@ def test_training_takes_the_drawn_architecture_and_evaluation_the_largest(pair, 
     assert build(pair, eval_subnet=str(architecture_file)).eval().architecture == subnet()
 
 
-@pytest.mark.parametrize("how", ["gene", "architecture", "hat"])
+@pytest.mark.parametrize("how", ["architecture", "hat"])
 def test_fairseqs_translation_task_trains_one_subnet_per_update(arguments, tmp_path, how):
     options = ["--architecture-draw", how, "--seed", 5, "--max-update", 4]
-    done = run("train", *arguments, *options, "--save-dir", tmp_path, "--disable-validation")
-    assert done.code == 0, done.err
+    done = passed("train", *arguments, *options, "--save-dir", tmp_path, "--disable-validation")
     expected = [hat_draw(SPACE, update) if how == "hat" else draw(SPACE, update, 5, how) for update in range(4)]
     assert done.drawn == expected
 
@@ -60,16 +59,15 @@ def test_micro_batches_of_an_update_share_its_architecture(arguments, tmp_path):
     assert done.drawn == [draw(SPACE, update) for update in (0, 0, 1, 1, 2, 2)]
 
 
-@pytest.mark.parametrize("mos", ["none", "neuron"])
-def test_resuming_continues_the_same_training(arguments, tmp_path, mos):
+def test_resuming_continues_the_same_training(arguments, tmp_path):
     """The checkpoint is read by fairseq-train itself, dropout and all."""
-    common = [*arguments, "--mos", mos, "--dropout", 0.1, "--clip-norm", 1.0]
-    whole = run("train", *common, "--save-dir", tmp_path / "whole", "--max-update", 6)
-    first = run("train", *common, "--save-dir", tmp_path / "parts", "--max-update", 3)
-    second = run("train", *common, "--save-dir", tmp_path / "parts", "--max-update", 6)
+    common = [*arguments, "--dropout", 0.1, "--clip-norm", 1.0]
+    whole = run("train", *common, "--save-dir", tmp_path / "whole", "--max-update", 4)
+    first = run("train", *common, "--save-dir", tmp_path / "parts", "--max-update", 2)
+    second = run("train", *common, "--save-dir", tmp_path / "parts", "--max-update", 4)
     assert (whole.code, first.code, second.code) == (0, 0, 0), second.err
-    assert "Loaded checkpoint" in second.out and "@ 3 updates" in second.out
-    assert len(whole.drawn) == 6 and first.drawn + second.drawn == whole.drawn
+    assert "Loaded checkpoint" in second.out and "@ 2 updates" in second.out
+    assert len(whole.drawn) == 4 and first.drawn + second.drawn == whole.drawn
     assert_same(*(parameters(tmp_path / name / "checkpoint_last.pt") for name in ("whole", "parts")))
 
 

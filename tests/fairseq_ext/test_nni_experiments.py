@@ -91,7 +91,7 @@ def nnictl(environment: Mapping[str, str], *arguments: object, may_be_late: bool
 
 
 def begin(environment: Mapping[str, str], tmp_path: Path, lines: int, *arguments: object) -> Path:
-    """``nnictl create`` or ``resume``, up to so many results; again if NNI's manager gave the tuner up. Returns
+    """``nnictl create`` or ``resume``, up to that number of results; again if NNI's manager gave the tuner up. Returns
     the experiment's folder."""
     for _ in range(4):
         if nnictl(environment, *arguments, may_be_late=True):
@@ -114,7 +114,7 @@ def in_data_base(environment: Mapping[str, str], name: str, file: Path) -> list[
 
 
 def wait_for(path: Path, lines: int, seconds: float = 200) -> list[dict[str, Any]]:
-    """The records of a journal once there are so many."""
+    """The records of a journal once there are that many."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if path.exists() and len(found := read_jsonl(path)) >= lines:

@@ -21,9 +21,8 @@ def study(name, out, *arguments):
     return main(["lab", "study", name, "--out", str(out), *map(str, arguments)])
 
 
-@pytest.mark.parametrize("mos", ["layer", "neuron"])
-def test_routing_needs_the_checkpoint_alone(trained, tmp_path, capsys, mos):
-    assert study("routing", tmp_path, "--checkpoint", trained(mos), "--set", "random=2") == 0
+def test_routing_needs_the_checkpoint_alone(trained, tmp_path, capsys):
+    assert study("routing", tmp_path, "--checkpoint", trained("neuron"), "--set", "random=2") == 0
     found = read_json(tmp_path / "routing.json")
     distances = {(row["first"], row["second"]): row["distance"] for row in found["rows"]}
     assert len(distances) == 10 and all(0 <= distance <= 0.8326 for distance in distances.values())

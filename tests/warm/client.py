@@ -69,7 +69,7 @@ def main():
     if code < 0:
         signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
         os.kill(os.getpid(), -code)
-    os._exit(code)  # private: the end is the program's, not this stand-in's
+    os._exit(code)  # private: the exit is the program's
 
 
 if __name__ == "__main__":

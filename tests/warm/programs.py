@@ -54,13 +54,13 @@ def python() -> tuple[str, dict[str, str]]:
 
 
 def wait_until_warm(seconds: float = 120) -> None:
-    """Return when the server is ready; where it has ended, the error says what it said."""
+    """Return when the server is ready; where it has ended, the error holds its output."""
     folder, server, _ = _started()
     end = time.monotonic() + seconds
     while not (folder / "socket").exists():
         if server.poll() is not None:
-            said = (folder / "errors").read_text(encoding="utf-8", errors="replace")
-            raise AssertionError(f"the server of warm programs has ended:\n{said}")
+            output = (folder / "errors").read_text(encoding="utf-8", errors="replace")
+            raise AssertionError(f"the server of warm programs has ended:\n{output}")
         assert time.monotonic() < end, "the server of warm programs does not start"
         time.sleep(0.05)
 
@@ -79,7 +79,7 @@ def _started() -> tuple[Path, subprocess.Popen[bytes], dict[str, str]]:
         here = folder / program.name
         if re.fullmatch(PROGRAMS, program.name):
             _write_program(here, sys.executable, "-IS", str(HERE / "client.py"), str(here))
-        elif os.access(program, os.X_OK):  # programs look for others beside their Python
+        elif os.access(program, os.X_OK):  # programs look for others in the folder of their Python
             _write_program(here, str(program))
     read, write = os.pipe()
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

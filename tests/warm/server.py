@@ -141,9 +141,9 @@ def become(request: dict[str, Any]) -> None:
 
 def run(safe: str, kind: str, name: str, *arguments: str) -> None:
     """Run what ``python SAFE KIND NAME ARGUMENTS`` runs; SAFE is ``-P`` or nothing."""
-    beside = {"-c": "", "-m": os.getcwd()}.get(kind, os.path.dirname(os.path.realpath(name)))
+    first = {"-c": "", "-m": os.getcwd()}.get(kind, os.path.dirname(os.path.realpath(name)))
     paths = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
-    sys.path[:] = [*([] if safe else [beside]), *map(os.path.abspath, paths), *sys.path]
+    sys.path[:] = [*([] if safe else [first]), *map(os.path.abspath, paths), *sys.path]
     sys.orig_argv = [sys.executable, *filter(None, (safe, kind)), name, *arguments]
     sys.argv = [kind or name, *arguments]
     if kind == "-m":

@@ -11,14 +11,7 @@ from fairseq_ext.task import SupernetTranslationConfig, SupernetTranslationTask
 from nas_core.supernet import sandwich
 from nas_core.supernet.teacher import distillation_loss, hidden_loss, top_k, top_k_distillation_loss, weights_digest
 from tests.fairseq_ext.distillation.teachers import criterion, train_plain
-from tests.fairseq_ext.running import SPACE, build, set_up, subnet
-
-
-class Backward:
-    """As much of an optimizer as a training step uses."""
-
-    def backward(self, loss):
-        loss.backward()
+from tests.fairseq_ext.running import SPACE, Backward, build, set_up, subnet
 
 
 @pytest.fixture(scope="module")
@@ -64,8 +57,8 @@ def gradients(model):
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"distill_weight": 1.0}, {"distill_temperature": 2.0, "distill_weight": 0.3}, {"teacher_top_k": 5}],
-    ids=["plain", "alone", "softened", "top-k"],
+    [{"distill_weight": 1.0}, {"distill_temperature": 2.0, "distill_weight": 0.3}, {"teacher_top_k": 5}],
+    ids=["alone", "softened", "top-k"],
 )
 @pytest.mark.parametrize("kind", ["plain", "supernet"])
 def test_loss_and_gradient_are_those_of_the_definition(task, pair, batches, teachers, kind, settings):
@@ -84,16 +77,6 @@ def test_loss_and_gradient_are_those_of_the_definition(task, pair, batches, teac
     torch.testing.assert_close(found, gradients(model), rtol=1e-3, atol=1e-4)
     torch.testing.assert_close(log["distill_loss"], distilled.detach(), rtol=1e-4, atol=1e-4)
     assert size == log["sample_size"] == batches[0]["ntokens"]
-
-
-def test_all_words_are_the_whole_distribution(task, pair, batches, teachers):
-    model = build(pair).train()
-    words = len(task.target_dictionary)
-    losses = [
-        criterion(task, teachers["plain"], teacher_top_k=kept)(model, batches[0])[2]["distill_loss"]
-        for kept in (0, words, words + 100)
-    ]
-    torch.testing.assert_close(losses[1:], losses[:1] * 2, rtol=1e-4, atol=1e-4)
 
 
 def test_a_student_of_fairseqs_own(task, pair, batches, teachers):
@@ -127,7 +110,7 @@ def test_three_subnets_ask_the_teacher_once(task, pair, batches, teachers):
     assert len(asked) == 3
 
 
-@pytest.mark.parametrize("kind", ["spos", "sandwich", "fairseq's"])
+@pytest.mark.parametrize("kind", ["sandwich", "fairseq's"])
 def test_a_batch_that_is_not_counted_leaves_the_cache_alone(task, pair, batches, teachers, tmp_path, monkeypatch, kind):
     """fairseq takes one of the validation data where a worker has none left, with sentences of other numbers."""
     monkeypatch.setattr(task.cfg, "supernet_sampling", kind if kind in ("spos", "sandwich") else "spos")
@@ -219,11 +202,3 @@ def test_states_of_the_same_network_differ_by_nothing(task, pair, batches):
         log = ours(model, batches[0])[2]
     assert [float(log[name]) for name in ("hidden_loss", "attention_loss")] == [0.0, 0.0]
     assert float(log["distill_loss"]) == pytest.approx(0, abs=1e-2)
-
-
-def test_padding_does_not_count_in_hidden_states():
-    states, wanted = torch.randn(2, 3, 4), torch.randn(2, 3, 6)
-    mask = torch.tensor([[True, True, False], [True, False, False]])
-    rows = [(0, 0), (0, 1), (1, 0)]
-    each = [hidden_loss(states[b, t][None], wanted[b, t][None]) for b, t in rows]
-    torch.testing.assert_close(hidden_loss(states, wanted, mask), torch.stack(each).mean())

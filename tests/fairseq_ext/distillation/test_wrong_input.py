@@ -1,4 +1,4 @@
-"""Teachers that cannot teach, and options that cannot work: one line before the first update, and nothing written."""
+"""Wrong teachers and options: one line before the first update, and nothing written."""
 
 from __future__ import annotations
 
@@ -37,26 +37,41 @@ def files(corpus, tmp_path_factory):
     return folder
 
 
-def refused(arguments, tmp_path, *options):
+def rejected(arguments, tmp_path, *options):
     done = run("train", *arguments, *CRITERION, *options, "--max-update", 1, "--save-dir", tmp_path / "saved")
     assert not list((tmp_path / "saved").glob("*")) and not done.stats("train_inner")
     return done
 
 
-@pytest.mark.parametrize(
-    ("name", "parts"),
-    [
-        ("none.pt", ["none.pt is no file", "largest"]),
-        ("truncated.pt", ["truncated.pt cannot be read"]),
-        ("text.pt", ["text.pt cannot be read"]),
-        ("more.pt", ["more.pt has another target vocabulary", "symbols, here", "dictionaries"]),
-        ("renamed.pt", ["another target vocabulary", "'other', here"]),
-        ("language.pt", ["--task language_modeling", "expected a model of --task translation"]),
-        ("short.pt", ["reads sentences of (1024, 100) tokens", "--max-target-positions"]),
-    ],
-)
-def test_teachers_that_cannot_teach(arguments, files, tmp_path, name, parts):
-    assert_one_line(refused(arguments, tmp_path, "--teacher", files / name), *parts)
+WRONG = [
+    (["none.pt"], ["none.pt is no file", "largest"]),
+    (["truncated.pt"], ["truncated.pt cannot be read"]),
+    (["text.pt"], ["text.pt cannot be read"]),
+    (["more.pt"], ["more.pt has another target vocabulary", "symbols, here"]),
+    (["renamed.pt"], ["another target vocabulary", "'other', here"]),
+    (["language.pt"], ["--task language_modeling", "expected a model of --task translation"]),
+    (["short.pt"], ["reads sentences of (1024, 100) tokens", "--max-target-positions"]),
+    ([], ["--teacher FILE or --teacher largest"]),
+    (["largest"], ["--sampling sandwich"]),
+    (["largest", *SANDWICH, "--teacher-cache", "folder"], ["changes with every update"]),
+    (["largest", *SANDWICH, "--subnet", "ARCH"], ["--teacher largest needs a space of more than one network"]),
+    (["good.pt", "--teacher-cache", "folder", "--distill-hidden", 1], ["neither hidden states"]),
+    (["good.pt", "--distill-weight", 1.5], ["--distill-weight is 1.5", "0 to 1"]),
+    (["good.pt", "--distill-temperature", 0], ["--distill-temperature is 0"]),
+    (["good.pt", "--teacher-top-k", -1], ["--teacher-top-k is -1"]),
+    (["good.pt", "--distill-attention", -1], ["--distill-attention is -1"]),
+    (["good.pt", "--ignore-prefix-size", 1], ["--ignore-prefix-size"]),
+    (["good.pt", "--distill-hidden", 1], ["one 'nas-ext elastic'", "fairseq's own"]),
+]
+
+
+@pytest.mark.parametrize(("options", "parts"), WRONG, ids=lambda value: "-".join(map(str, value))[:40])
+def test_teachers_and_options_that_are_rejected(arguments, files, architecture_file, tmp_path, options, parts):
+    if options:
+        name = options[0]
+        options = ["--teacher", name if name == "largest" else files / name, *options[1:]]
+    options = [architecture_file if option == "ARCH" else option for option in options]
+    assert_one_line(rejected(arguments, tmp_path, *options), *parts)
 
 
 @pytest.mark.parametrize("stored", ["args", "namespace"])
@@ -82,7 +97,7 @@ def test_a_teacher_whose_data_is_gone_is_compared_by_size(arguments, files, tmp_
     for name in ("more", "renamed"):
         (files / name).rename(files / f"moved-{name}")
     try:
-        done = refused(arguments, tmp_path, "--teacher", files / "more.pt")
+        done = rejected(arguments, tmp_path, "--teacher", files / "more.pt")
         assert_one_line(done, "more.pt does not fit", "vocabulary of --data")
         done = run("train", *arguments, *CRITERION, "--teacher", files / "renamed.pt", "--max-update", 1,
                    "--save-dir", tmp_path)  # fmt: skip
@@ -92,49 +107,15 @@ def test_a_teacher_whose_data_is_gone_is_compared_by_size(arguments, files, tmp_
             (files / f"moved-{name}").rename(files / name)
 
 
-@pytest.mark.parametrize(
-    ("options", "parts"),
-    [
-        ([], ["--teacher FILE or --teacher largest"]),
-        (["--teacher", "largest"], ["--sampling sandwich"]),
-        (["--teacher", "largest", *SANDWICH, "--teacher-cache", "folder"], ["changes with every update"]),
-        (["--teacher", "GOOD", "--teacher-cache", "folder", "--distill-hidden", 1], ["neither hidden states"]),
-        (["--teacher", "GOOD", "--distill-weight", 1.5], ["--distill-weight is 1.5", "0 to 1"]),
-        (["--teacher", "GOOD", "--distill-temperature", 0], ["--distill-temperature is 0"]),
-        (["--teacher", "GOOD", "--teacher-top-k", -1], ["--teacher-top-k is -1"]),
-        (["--teacher", "GOOD", "--distill-attention", -1], ["--distill-attention is -1"]),
-        (["--teacher", "GOOD", "--ignore-prefix-size", 1], ["--ignore-prefix-size"]),
-        (["--teacher", "GOOD", "--distill-hidden", 1], ["one 'nas-ext elastic'", "fairseq's own"]),
-        (["--teacher", "SUPERNET", "--distill-hidden", 1], ["different ones", "--finetune-from-model"]),
-    ],
-)
-def test_options_that_cannot_work(arguments, files, trained, tmp_path, options, parts):
-    named = {"GOOD": files / "good.pt"}
-    if "SUPERNET" in options:
-        named["SUPERNET"] = trained("neuron")
-    options = [named.get(option, option) if isinstance(option, str) else option for option in options]
-    assert_one_line(refused(arguments, tmp_path, *options), *parts)
-
-
-def test_a_static_network_is_no_sandwich(arguments, architecture_file, tmp_path):
-    done = refused(arguments, tmp_path, *SANDWICH, "--subnet", architecture_file, "--teacher", "largest")
-    assert_one_line(done, "--teacher largest needs a space of more than one network")
-
-
-def test_a_cache_of_something_else(arguments, files, tmp_path):
+def test_a_cache_of_another_teacher_or_of_other_data(arguments, corpus, files, tmp_path):
     settings = CacheSettings(teacher="t", data="d", words=20, kept=4)
     TeacherCache(tmp_path / "cache", settings, [1, 2]).close()
     before = {path.name: path.read_bytes() for path in (tmp_path / "cache").iterdir()}
     options = ["--teacher", files / "good.pt", "--teacher-cache", tmp_path / "cache"]
-    assert_one_line(refused(arguments, tmp_path, *options), "the cache of another teacher", "new folder")
+    assert_one_line(rejected(arguments, tmp_path, *options), "the cache of another teacher", "new folder")
     assert {path.name: path.read_bytes() for path in (tmp_path / "cache").iterdir()} == before
-
-
-def test_data_in_several_folders_has_no_cache(arguments, corpus, files, tmp_path):
     command = [f"{corpus}:{corpus}", *arguments[1:]]
-    options = ["--teacher", files / "good.pt", "--teacher-cache", tmp_path / "cache"]
-    assert_one_line(refused(command, tmp_path, *options), "--teacher-cache needs one data folder")
-    assert not (tmp_path / "cache").exists()
+    assert_one_line(rejected(command, tmp_path, *options), "--teacher-cache needs one data folder")
 
 
 def test_masks_that_are_drawn_anew_have_no_cache(files, tmp_path):

@@ -1,4 +1,4 @@
-"""Networks of fairseq's own ``--arch transformer``, of every form that can be taken over."""
+"""Networks of fairseq's own ``--arch transformer``, of every form that can be converted."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import torch
 
 SIZES = ["--encoder-layers", 2, "--decoder-layers", 2, "--encoder-embed-dim", 16, "--decoder-embed-dim", 16,
          "--encoder-ffn-embed-dim", 24, "--decoder-ffn-embed-dim", 32,
@@ -24,23 +23,9 @@ FORMS: dict[str, list[object]] = {
 
 
 @pytest.fixture(scope="session")
-def joined(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The corpus with one dictionary for both languages."""
-    from tests.fairseq_ext.running import run  # not above: a plain machine reads this file too
-
-    folder = tmp_path_factory.mktemp("joined")
-    names = [f"--{split}pref={corpus.parent / split}" for split in ("train", "valid", "test")]
-    done = run(
-        "preprocess", "-s", "src", "-t", "tgt", *names, "--joined-dictionary", "--destdir", folder, "--workers", 1
-    )  # fmt: skip
-    assert done.code == 0, done.err
-    return folder
-
-
-@pytest.fixture(scope="session")
 def transformer(joined: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """``transformer(options)``: the checkpoint of such a network after one update, all its weights random."""
-    from tests.fairseq_ext.running import run
+    from tests.fairseq_ext.running import passed, randomised  # not above: a plain machine reads this file too
 
     made: dict[tuple[str, ...], Path] = {}
 
@@ -48,25 +33,13 @@ def transformer(joined: Path, tmp_path_factory: pytest.TempPathFactory) -> Calla
         key = (arch, *map(str, options))
         if key not in made:
             folder = tmp_path_factory.mktemp("transformer")
-            done = run(
+            passed(
                 "train", joined, "--arch", arch, *SIZES, *options, "--optimizer", "adam", "--batch-size", 64,
                 "--criterion", "label_smoothed_cross_entropy", "--label-smoothing", 0.1, "--max-update", 1,
                 "--cpu", "--num-workers", 0, "--disable-validation", "--distributed-world-size", 1,
                 "--save-dir", folder, "--dropout", 0.1,
             )  # fmt: skip
-            assert done.code == 0, (done.err, done.out[-2000:])
-            made[key] = _randomised(folder / "checkpoint_last.pt")
+            made[key] = randomised(folder / "checkpoint_last.pt")
         return made[key]
 
     return checkpoint
-
-
-def _randomised(path: Path) -> Path:
-    """Biases and norms start as constants, which would hide mistakes."""
-    content = torch.load(path, weights_only=True)
-    stream = torch.Generator().manual_seed(2)
-    for name, tensor in content["model"].items():
-        if tensor.ndim == 1 and not name.endswith("version"):
-            tensor.add_(torch.randn(tensor.shape, generator=stream), alpha=0.3)
-    torch.save(content, path)
-    return path

@@ -14,7 +14,7 @@ from nas_core.cli import main
 from nas_core.space import Architecture
 from nas_core.supernet import open_supernet
 from tests.fairseq_ext.elastic.conftest import FORMS
-from tests.fairseq_ext.running import DECODING, USER_DIR, run
+from tests.fairseq_ext.running import DECODING, USER_DIR, passed, run
 
 TRAINING = [
     "--user-dir", USER_DIR, "--optimizer", "adam", "--lr", 0.01, "--batch-size", 32, "--max-update", 2, "--cpu",
@@ -42,14 +42,14 @@ def settings(path: Path) -> dict[str, object]:
     return dict(vars(read_checkpoint(path)["cfg"]["model"]))
 
 
-@pytest.mark.parametrize("arch", ["hat_transformer", "mos_transformer_small"])
-@pytest.mark.parametrize("begin", ["--finetune-from-model", "--restore-file"])
+@pytest.mark.parametrize(
+    ("arch", "begin"), [("hat_transformer", "--finetune-from-model"), ("mos_transformer_small", "--restore-file")]
+)
 def test_training_takes_all_settings_from_the_file(
     folder: Path, joined: Path, arch: str, begin: str, tmp_path: Path
 ) -> None:
     command = [joined, *TRAINING, "--task", "supernet_translation", "--arch", arch, "--save-dir", tmp_path]
-    done = run("train", *command, begin, folder / "supernet.pt")
-    assert done.code == 0, (done.err, done.out[-2000:])
+    passed("train", *command, begin, folder / "supernet.pt")
     before, after = settings(folder / "supernet.pt"), settings(tmp_path / "checkpoint_last.pt")
     for name in (
         "search_space_json", "mos", "mos_experts", "positions", "activation_fn", "embedding_scale", "encoder_order",
@@ -65,12 +65,10 @@ def test_training_takes_all_settings_from_the_file(
 def test_a_subnet_is_static_and_trains_and_translates_alone(folder: Path, joined: Path, tmp_path: Path) -> None:
     found = settings(folder / "subnet.pt")
     assert found["encoder_order"] is found["decoder_order"] is None and found["mos"] == "none"
-    done = run("generate", joined, "--path", folder / "subnet.pt", *DECODING)
-    assert done.code == 0, done.err
+    done = passed("generate", joined, "--path", folder / "subnet.pt", *DECODING)
     assert sorted(done.hypotheses()) == list(range(20))
     command = [joined, *TRAINING, "--arch", "hat_transformer", "--task", "translation", "--save-dir", tmp_path]
-    done = run("train", *command, "--finetune-from-model", folder / "subnet.pt")
-    assert done.code == 0, (done.err, done.out[-2000:])
+    passed("train", *command, "--finetune-from-model", folder / "subnet.pt")
     assert open_supernet(tmp_path / "checkpoint_last.pt").space.cardinality() == 1
 
 

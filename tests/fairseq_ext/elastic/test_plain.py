@@ -3,9 +3,6 @@ project."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
@@ -19,27 +16,14 @@ from fairseq.models.transformer.transformer_legacy import base_architecture
 from fairseq_ext.extraction import check_plain, plain_weights
 from fairseq_ext.families import TRANSLATION
 from nas_core.cli import main
+from nas_core.errors import ConfigError
 from nas_core.space import Architecture
 from nas_core.supernet import open_supernet, open_trained
 from nas_core.supernet.elastic import take_over
 from tests.fairseq_ext.distillation.teachers import as_taught, left_of_teacher
 from tests.fairseq_ext.elastic.conftest import FORMS
-from tests.fairseq_ext.running import DECODING, SPACE, build, quiet_environment, run
+from tests.fairseq_ext.running import DECODING, SPACE, build, fairseq_alone, passed
 
-WITHOUT_THE_PROJECT = """
-import json, sys
-import torch
-from fairseq import checkpoint_utils
-found, criteria = [], []
-for path in sys.argv[2:]:
-    (model,), settings, task = checkpoint_utils.load_model_ensemble_and_task([path], {"data": sys.argv[1]})
-    criteria.append(type(task.build_criterion(settings.criterion)).__name__)
-    inputs = torch.load(sys.argv[1] + "/inputs.pt", weights_only=True)
-    with torch.no_grad():
-        found.append(model.eval()(inputs["source"], None, inputs["target"])[0].tolist())
-ours = sorted(name for name in sys.modules if name.split(".")[0] in ("fairseq_ext", "nas_core"))
-print(json.dumps({"logits": found, "ours": ours, "criteria": criteria}))
-"""
 SOURCE = torch.tensor([[1, 1, 7, 5, 9, 2], [8, 4, 6, 10, 11, 2]])
 TARGET = torch.tensor([[2, 4, 8, 6, 5], [2, 9, 7, 12, 3]])
 
@@ -77,50 +61,40 @@ def plain(supernets: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) 
     return {path.stem: path for path in sorted(folder.glob("*.pt"))}
 
 
-def test_fairseq_alone_computes_the_same(plain: dict[str, Path], supernets: dict[str, Path], joined: Path) -> None:
-    torch.save({"source": SOURCE, "target": TARGET}, joined / "inputs.pt")
-    command = [sys.executable, "-c", WITHOUT_THE_PROJECT, str(joined), *map(str, plain.values())]
-    environment = {name: value for name, value in quiet_environment().items() if name != "PYTHONPATH"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=joined, check=False)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert set(found["ours"]) <= {"nas_core", "nas_core.torchvision_fix"}, "more than what every python starts with"
-    assert found["criteria"] == ["LabelSmoothedCrossEntropyCriterion"] * len(plain)
+def test_fairseq_alone_computes_the_same(
+    plain: dict[str, Path], supernets: dict[str, Path], joined: Path, tmp_path: Path
+) -> None:
+    common = {"data": str(joined), "inputs": [SOURCE, None, TARGET], "options": {}}
+    cases = [
+        {**common, "path": str(path), "criterion": "LabelSmoothedCrossEntropyCriterion"} for path in plain.values()
+    ]
     assert all(left_of_teacher(path) == ("label_smoothed_cross_entropy", set()) for path in plain.values())
-    for (name, path), logits in zip(supernets.items(), found["logits"], strict=True):
+    for (name, path), logits in zip(supernets.items(), fairseq_alone(tmp_path, cases), strict=True):
         supernet: Any = open_supernet(path)
         with torch.no_grad(), supernet.model.using(narrow(supernet.space)):
             expected = supernet.model(SOURCE, None, TARGET)[0]
-        difference = (torch.tensor(logits) - expected).abs().max() / expected.abs().max()
-        assert len(logits[0]) == TARGET.shape[1] and float(difference) <= 1e-5, name
+        difference = (logits - expected).abs().max() / expected.abs().max()
+        assert logits.shape[1] == TARGET.shape[1] and float(difference) <= 1e-5, name
 
 
-def test_it_translates_and_is_taken_over_again(plain: dict[str, Path], joined: Path) -> None:
-    done = run("generate", joined, "--path", plain["learned"], *DECODING, "--beam", 1)
-    assert done.code == 0, done.err
+def test_it_translates_and_is_converted_again(plain: dict[str, Path], joined: Path) -> None:
+    done = passed("generate", joined, "--path", plain["learned"], *DECODING, "--beam", 1)
     assert sorted(done.hypotheses()) == list(range(20))
     again = open_trained(plain["learned"], data=str(joined))
     assert again.difference(again.net) <= 1e-5
     assert again.space.largest()["encoder.embed_dim"] == 12
 
 
-@pytest.mark.parametrize(
-    ("genes", "said"),
-    [
+def test_networks_that_fairseq_does_not_have(supernets: dict[str, Path], tmp_path: Path) -> None:
+    supernet = open_supernet(supernets["learned"])
+    for genes, part in [
         ({"encoder.ffn_dim": [18, 24]}, "encoder.ffn_dim is 18, 24, in fairseq all are equal"),
         ({"decoder.cross_heads": [2]}, "decoder.self_heads and decoder.cross_heads is 3, 2"),
         ({"encoder.self_heads": [2, 2]}, "encoder queries are 8 wide, channels 12"),
-    ],
-)
-def test_what_is_not_alike_is_said(
-    genes: dict[str, Any], said: str, supernets: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = supernets["learned"]
-    narrow(open_supernet(path).space, **genes).save(tmp_path / "a.json")
-    command = ["extract", "--checkpoint", path, "--arch", tmp_path / "a.json", "--out", tmp_path / "a.pt", "--plain"]
-    assert main(list(map(str, command))) == 2
-    error = capsys.readouterr().err
-    assert said in error and error.count("\n") == 1 and not (tmp_path / "a.pt").exists()
+    ]:
+        with pytest.raises(ConfigError) as error:
+            supernet.extract_plain(narrow(supernet.space, **genes), tmp_path / "a.pt")
+        assert part in str(error.value) and "\n" not in str(error.value) and not (tmp_path / "a.pt").exists()
 
 
 def test_subnets_of_other_supernets_are_plain_as_well(pair: Any) -> None:

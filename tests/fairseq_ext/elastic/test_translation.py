@@ -1,4 +1,4 @@
-"""fairseq's ``--arch transformer`` as the largest subnet of a supernet, in every form that has one."""
+"""fairseq's ``--arch transformer`` as the largest subnet of a supernet."""
 
 from __future__ import annotations
 
@@ -8,43 +8,33 @@ from typing import Any
 
 import pytest
 import torch
+from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from torch import Tensor
 
-from fairseq_ext.elastic.mapping import translation_state
 from nas_core.supernet.elastic import Trained
 from tests.contracts.elastic_source import ElasticSourceContract
 from tests.fairseq_ext.elastic.conftest import FORMS
-from tests.fairseq_ext.running import USER_DIR, run
+from tests.fairseq_ext.running import USER_DIR, mapped_gradients, passed
 
 
 class TestTranslation(ElasticSourceContract):
-    @pytest.fixture(scope="class", params=FORMS)
+    @pytest.fixture(scope="class", params=["learned", "unequal"])  # the others are those of test_plain
     def checkpoint(self, request: pytest.FixtureRequest, transformer: Callable[..., Path], joined: Path) -> Path:
         type(self).data = str(joined)
         return transformer(*FORMS[request.param])
 
     def host_gradients(self, trained: Trained, batch: Any) -> Mapping[str, Tensor]:
-        from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
-
-        model = trained._model  # private: the host's own network, which a take-over alone compares with
-        criterion = LabelSmoothedCrossEntropyCriterion(trained._task, False, 0.1)  # private: its dictionaries
-        loss, size, _ = criterion(model, batch)
-        model.zero_grad()
-        (loss / size).backward()
-        for parameter in model.parameters():
-            parameter.data = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-        gradients = translation_state(model, trained.net)
-        wanted = {name for name, parameter in trained.net.named_parameters()}
-        return {name: gradient for name, gradient in gradients.items() if name in wanted}
+        criterion = LabelSmoothedCrossEntropyCriterion(trained.task, False, 0.1)  # private: its dictionaries
+        loss, size, _ = criterion(trained._model, batch)  # private: the host's own network
+        return mapped_gradients(trained, loss / size)
 
     def trained_further(self, supernet: Path, folder: Path) -> Path:
-        done = run(
+        passed(
             "train", self.data, "--user-dir", USER_DIR, "--task", "supernet_translation", "--arch", "mos_transformer",
             "--finetune-from-model", supernet, "--optimizer", "adam", "--lr", 0.01, "--batch-size", 32,
             "--max-update", 2, "--cpu", "--num-workers", 0, "--disable-validation", "--distributed-world-size", 1,
             "--criterion", "label_smoothed_cross_entropy", "--save-dir", folder,
         )  # fmt: skip
-        assert done.code == 0, (done.err, done.out[-2000:])
         return folder / "checkpoint_last.pt"
 
     def output(self, supernet: Any, architecture: Any) -> Tensor:

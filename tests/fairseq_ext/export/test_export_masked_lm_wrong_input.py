@@ -1,95 +1,68 @@
-"""Checkpoints of RoBERTa that ``nas-ext export`` refuses, each in one line."""
+"""Checkpoints of RoBERTa that ``nas-ext export`` rejects, each in one line."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from fairseq_ext.supernets.roberta_export import check_supported
-from nas_core.errors import ConfigError
 from tests.fairseq_ext.export.roberta import HEAD, build, export, save, words
 from tests.fairseq_ext.running import subnet
 
 __all__ = ["words"]
 
 
-@pytest.fixture
-def refused(words: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """``refused(checkpoint, ...)``: the one line of an export that failed and left nothing."""
-
-    def call(checkpoint: Path, *more: str) -> str:
-        out = tmp_path / "refused"
-        assert export(checkpoint, out, "--to", "torch-export", *more) == 2
-        assert not out.exists()
-        (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("nas-ext")]
-        return line
-
-    return call
+def changed(path: Path, **groups: Any) -> Path:
+    """A copy of a checkpoint with other settings."""
+    content = torch.load(path, weights_only=True)
+    torch.save({**content, "cfg": {**content["cfg"], **groups}}, path.with_name("changed.pt"))
+    return path.with_name("changed.pt")
 
 
-def test_wrong_input_is_one_line(words: Path, tmp_path: Path, refused: Callable[..., str]) -> None:
+def without_head(path: Path, dropped: str) -> Path:
+    content = torch.load(path, weights_only=True)
+    prefix = f"classification_heads.{HEAD}."
+    content["model"] = {name: x for name, x in content["model"].items() if not name.startswith(prefix + dropped)}
+    if not dropped.endswith("bias"):
+        content["model"] |= {f"{prefix}out_proj.weight": torch.zeros(3, 16), f"{prefix}out_proj.bias": torch.zeros(3)}
+    torch.save(content, path.with_name("head.pt"))
+    return path.with_name("head.pt")
+
+
+def test_wrong_input_is_one_line(words: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     checkpoint = save(*build(words), tmp_path / "c.pt")
+    classifier = save(*build(words, classify=True), tmp_path / "classifier.pt")
+    model, task = build(words)
+    model.args.arch = "transformer_lm"
     cut, empty, other = tmp_path / "cut.pt", tmp_path / "empty", tmp_path / "other"
     cut.write_bytes(checkpoint.read_bytes()[:-2000])
     for folder in (empty, other):
         folder.mkdir()
     (other / "dict.txt").write_text("w0 1\n")
     subnet().save(tmp_path / "translation.json")
-    assert "is not a checkpoint" in refused(cut)
-    assert "no data folder" in refused(checkpoint, "--data", str(tmp_path / "none"))
-    assert "dict.txt" in refused(checkpoint, "--data", str(empty))
-    assert "size mismatch" in (line := refused(checkpoint, "--data", str(other))) and f"{other} is not" in line
-    assert "roberta" in refused(checkpoint, "--arch", str(tmp_path / "translation.json"))
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "said"),
-    [("quant_noise_pq", 0.1, "--quant-noise-pq 0.1"), ("encoder_learned_pos", False, "Sinusoidal")],
-)
-def test_settings_that_are_not_exported(
-    option: str, value: Any, said: str, words: Path, tmp_path: Path, refused: Callable[..., str]
-) -> None:
-    model, task = build(words, **{option: value})
-    with pytest.raises(ConfigError, match=said):
-        check_supported(model)
-    assert said in refused(save(model, task, tmp_path / "c.pt"))
-
-
-def test_other_models_and_tasks(words: Path, tmp_path: Path, refused: Callable[..., str]) -> None:
-    model, task = build(words)
-    line = refused(save(model, task, tmp_path / "task.pt", _name="multilingual_masked_lm"))
-    assert "multilingual_masked_lm" in line and "masked_lm or sentence_prediction" in line
-    model.args.arch = "transformer_lm"
-    line = refused(save(model, task, tmp_path / "arch.pt"))
-    assert "--arch transformer_lm" in line and "roberta*" in line
-
-
-@pytest.mark.parametrize("change", ["dropped", "bias dropped", "classes"])
-def test_a_head_without_its_weights_is_not_made_up(
-    change: str, words: Path, tmp_path: Path, refused: Callable[..., str]
-) -> None:
-    path = save(*build(words, classify=True), tmp_path / "c.pt")
-    state = torch.load(path, weights_only=True)
-    weights, prefix = state["model"], f"classification_heads.{HEAD}."
-    if change == "classes":
-        weights[f"{prefix}out_proj.weight"] = torch.zeros(3, 16)
-        weights[f"{prefix}out_proj.bias"] = torch.zeros(3)
-    for name in [name for name in weights if name.startswith(prefix)]:
-        if change == "dropped" or (change == "bias dropped" and name.endswith("out_proj.bias")):
-            del weights[name]
-    torch.save(state, path)
-    assert f"lacks weights of classification_heads.{HEAD}" in refused(path)
-
-
-def test_damaged_settings_are_one_line(words: Path, tmp_path: Path, refused: Callable[..., str]) -> None:
-    path = save(*build(words), tmp_path / "c.pt")
-    whole = torch.load(path, weights_only=True)
-    torch.save({**whole, "cfg": "none"}, path)
-    assert "no settings under 'cfg'" in refused(path)
-    task = {name: value for name, value in whole["cfg"]["task"].items() if name != "data"}
-    torch.save({**whole, "cfg": {**whole["cfg"], "task": task}}, path)
-    assert "no data folder" in refused(path)
+    lacks = f"lacks weights of classification_heads.{HEAD}"
+    settings = {name: value for name, value in vars(task.cfg).items() if name != "data"}
+    for path, options, part in [
+        (cut, [], "is not a checkpoint"),
+        (checkpoint, ["--data", str(tmp_path / "none")], "no data folder"),
+        (checkpoint, ["--data", str(empty)], "dict.txt"),
+        (checkpoint, ["--data", str(other)], "size mismatch"),
+        (checkpoint, ["--arch", str(tmp_path / "translation.json")], "roberta"),
+        (save(*build(words, quant_noise_pq=0.1), tmp_path / "noise.pt"), [], "--quant-noise-pq 0.1"),
+        (save(*build(words, encoder_learned_pos=False), tmp_path / "computed.pt"), [], "positions that are computed"),
+        (save(*build(words), tmp_path / "task.pt", _name="multilingual_masked_lm"), [], "masked_lm or sentence_predic"),
+        (save(model, task, tmp_path / "arch.pt"), [], "--arch transformer_lm"),
+        (without_head(classifier, "out_proj.bias"), [], lacks),
+        (changed(checkpoint, task={**settings, "_name": "masked_lm"}), [], "no data folder"),
+    ]:
+        assert export(path, tmp_path / "out", "--to", "torch-export", *options) == 2
+        (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("nas-ext")]
+        assert part in line and not (tmp_path / "out").exists()
+    assert export(without_head(classifier, ""), tmp_path / "out", "--to", "torch-export") == 2
+    assert lacks in capsys.readouterr().err
+    content = torch.load(checkpoint, weights_only=True)
+    torch.save({**content, "cfg": "none"}, checkpoint)
+    assert export(checkpoint, tmp_path / "out", "--to", "torch-export") == 2
+    assert "no settings under 'cfg'" in capsys.readouterr().err

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,23 +9,7 @@ import pytest
 
 from nas_core.space import save_space
 from tests.fairseq_ext.language.tiny import SPACE, subnet
-from tests.fairseq_ext.running import USER_DIR, run
-
-
-@pytest.fixture(scope="session")
-def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of ``fairseq-preprocess --only-source``: sentences that count up from a random word, with a stutter."""
-    folder, stream = tmp_path_factory.mktemp("text"), random.Random(3)
-    for split, sentences in (("train", 200), ("valid", 40), ("test", 20)):
-        lines = []
-        for _ in range(sentences):
-            first, length = stream.randrange(12), stream.randint(2, 9)
-            lines.append(" ".join(f"w{(first + step - (stream.random() < 0.1)) % 12}" for step in range(length)))
-        (folder / split).write_text("".join(line + "\n" for line in lines))
-    names = [f"--{split}pref={folder / split}" for split in ("train", "valid", "test")]
-    done = run("preprocess", "--only-source", *names, "--destdir", folder / "bin", "--workers", 1)
-    assert done.code == 0, done.err
-    return folder / "bin"
+from tests.fairseq_ext.running import USER_DIR, passed
 
 
 @pytest.fixture(scope="session")
@@ -50,9 +33,8 @@ def supernet_of(command: list[object], tmp_path_factory: pytest.TempPathFactory)
     def checkpoint(arch: str) -> Path:
         if arch not in made:
             folder = tmp_path_factory.mktemp(arch)
-            options = ["--max-update", 60, "--sampling", "sandwich", "--validate-interval", 100, "--log-interval", 20]
-            done = run("train", *command, "--arch", arch, *options, "--save-dir", folder)
-            assert done.code == 0, done.err
+            options = ["--max-update", 40, "--sampling", "sandwich", "--validate-interval", 100, "--log-interval", 20]
+            passed("train", *command, "--arch", arch, *options, "--save-dir", folder)
             made[arch] = folder / "checkpoint_last.pt"
         return made[arch]
 

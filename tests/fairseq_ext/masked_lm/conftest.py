@@ -8,34 +8,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-import torch
 
 if find_spec("fairseq") is not None:
     from tests.fairseq_ext.masked_lm.training import CLASSES, COMMON, MASKED, PLAIN, SIZES, SPACE
-    from tests.fairseq_ext.running import run
+    from tests.fairseq_ext.running import passed, randomised, sentence
 
 from nas_core.space import save_space
-
-WORDS = 12
-
-
-def sentence(stream: random.Random) -> list[str]:
-    """Words that count on from a random one: what is masked follows from its neighbours."""
-    start, length = stream.randrange(WORDS), stream.randint(3, 8)
-    return [f"w{(start + place) % WORDS}" for place in range(length)]
-
-
-@pytest.fixture(scope="session")
-def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of fairseq-preprocess for ``--task masked_lm``."""
-    folder = tmp_path_factory.mktemp("text")
-    stream = random.Random(3)
-    for split, count in (("train", 200), ("valid", 40)):
-        (folder / split).write_text("".join(" ".join(sentence(stream)) + "\n" for _ in range(count)))
-    done = run("preprocess", "--only-source", "--trainpref", folder / "train", "--validpref", folder / "valid",
-               "--destdir", folder / "bin", "--workers", 1)  # fmt: skip
-    assert done.code == 0, done.err
-    return folder / "bin"
 
 
 @pytest.fixture(scope="session")
@@ -50,8 +28,7 @@ def labelled(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / f"{split}.label").write_text("".join(f"{label}\n" for label in labels))
     for part, words in (("input0", ["--srcdict", text / "dict.txt"]), ("label", [])):
         splits = [f"--{split}pref={folder / split}.{part}" for split in ("train", "valid")]
-        done = run("preprocess", "--only-source", *splits, *words, "--destdir", out / part, "--workers", 1)
-        assert done.code == 0, done.err
+        passed("preprocess", "--only-source", *splits, *words, "--destdir", out / part, "--workers", 1)
     return out
 
 
@@ -71,8 +48,7 @@ def trained(text: Path, space_file: Path, tmp_path_factory: pytest.TempPathFacto
         if mos not in made:
             folder = tmp_path_factory.mktemp(f"masked-{mos}")
             options = [*MASKED, "--task", "masked_lm", "--arch", "mos_roberta_small", "--search-space", space_file]
-            done = run("train", text, *COMMON, *options, "--mos", mos, "--max-update", 120, "--save-dir", folder)
-            assert done.code == 0, done.err
+            passed("train", text, *COMMON, *options, "--mos", mos, "--max-update", 120, "--save-dir", folder)
             made[mos] = folder / "checkpoint_last.pt"
         return made[mos]
 
@@ -90,22 +66,9 @@ def roberta(text: Path, labelled: Path, tmp_path_factory: pytest.TempPathFactory
         if key not in made:
             folder = tmp_path_factory.mktemp("roberta")
             data, own = (text, MASKED) if task == "masked_lm" else (labelled, CLASSES)
-            done = run("train", data, "--arch", "roberta_base", *SIZES, "--task", task, *own, *PLAIN, *options,
+            passed("train", data, "--arch", "roberta_base", *SIZES, "--task", task, *own, *PLAIN, *options,
                        "--save-dir", folder)  # fmt: skip
-            assert done.code == 0, (done.err, done.out[-2000:])
-            made[key] = _randomised(folder / "checkpoint_last.pt")
+            made[key] = randomised(folder / "checkpoint_last.pt", 4)
         return made[key]
 
     return checkpoint
-
-
-def _randomised(path: Path) -> Path:
-    content = torch.load(path, weights_only=True)
-    stream = torch.Generator().manual_seed(2)
-    for name, tensor in content["model"].items():
-        if tensor.ndim == 1 and not name.endswith("version"):
-            tensor.add_(torch.randn(tensor.shape, generator=stream), alpha=0.3)
-        elif "embed" not in name:
-            tensor.mul_(4)
-    torch.save(content, path)
-    return path

@@ -31,11 +31,11 @@ def test_latency_search_and_extraction(
         main([*timed, "--repeats", "2", "--workload", "vocab=40", "--workload", "batch=2", "--workload", "length=6"])
         == 0
     )
-    told = capsys.readouterr()
-    assert "16 architectures" in told.out + told.err
+    captured = capsys.readouterr()
+    assert "16 architectures" in captured.out + captured.err
     fit = ["latency", "fit", "--data", str(tmp_path / "l.jsonl"), "--out", str(tmp_path / "l.json")]
     assert main([*fit, "--model", "linear"]) == 0
-    search = ["search", "--checkpoint", str(trained("none")), "--out", str(tmp_path / "run"), "--strategy", "random"]
+    search = ["search", "--checkpoint", str(trained("neuron")), "--out", str(tmp_path / "run"), "--strategy", "random"]
     assert (
         main(
             [
@@ -52,12 +52,12 @@ def test_latency_search_and_extraction(
     )
     capsys.readouterr()
     assert main([*search, "--out", str(tmp_path / "other"), "--limit", "cache_mb=1"]) == 2
-    said = capsys.readouterr().err.strip()
-    assert "masked_lm networks decode nothing and have no cache; limit their memory instead" in said
-    assert "\n" not in said and not (tmp_path / "other").exists()
+    error = capsys.readouterr().err.strip()
+    assert "masked_lm networks decode nothing and have no cache; limit their memory instead" in error
+    assert "\n" not in error and not (tmp_path / "other").exists()
     found = tmp_path / "found.json"
     SPACE.smallest().save(found)
-    extract = ["extract", "--checkpoint", str(trained("none")), "--arch", str(found), "--out", str(tmp_path / "s.pt")]
+    extract = ["extract", "--checkpoint", str(trained("neuron")), "--arch", str(found), "--out", str(tmp_path / "s.pt")]
     assert main(extract) == 0 and (tmp_path / "s.pt").is_file()
     assert Architecture.load(found) == SPACE.smallest()
 

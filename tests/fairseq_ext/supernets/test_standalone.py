@@ -37,7 +37,7 @@ OF_MODEL = {
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Callable[..., Any]:
-    """``settings(processes, name=text, ..)`` of a supernet that so many processes trained, with other ``groups``."""
+    """``settings(processes, name=text, ..)`` of a supernet trained by several ``processes``, with other ``groups``."""
 
     def made(processes: int = 1, groups: dict[str, Any] | None = None, **changes: str) -> Any:
         groups = {name: dict(group) if group else None for name, group in {**GROUPS, **(groups or {})}.items()}

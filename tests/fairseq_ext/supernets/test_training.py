@@ -1,4 +1,4 @@
-"""What supernets of translation are trained by, and evaluated on, beside one that is there."""
+"""Settings and examples of supernets and networks that are trained for a comparison with a supernet."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEn
 from fairseq_ext.model import TranslationModel
 from fairseq_ext.task import SupernetTranslationConfig, SupernetTranslationTask
 from nas_core.supernet import draw, sandwich, validation_set
-from tests.fairseq_ext.running import DECODING, SPACE, Backward, build, gradients, run, set_up
+from tests.fairseq_ext.running import DECODING, SPACE, Backward, build, gradients, passed, run, set_up
 
 NAMES = ["smallest", "largest", "random1", "random2"]
 
@@ -25,7 +25,7 @@ def criterion(task):
     return LabelSmoothedCrossEntropyCriterion(task, sentence_avg=False, label_smoothing=0.1)
 
 
-@pytest.mark.parametrize("mos", ["none", "layer", "neuron"])
+@pytest.mark.parametrize("mos", ["none", "neuron"])
 def test_sandwich_is_the_mean_of_three_steps(task, criterion, pair, batches, mos):
     model = build(pair, mos=mos)
     named = sandwich(SPACE, model.draw(5))
@@ -106,7 +106,7 @@ def losses(log):
     return {name: float(value) for name, value in log.items() if name.startswith(("subnet:", "ranked:"))}
 
 
-@pytest.mark.parametrize("mos", ["none", "layer", "neuron"])
+@pytest.mark.parametrize("mos", ["none", "neuron"])
 def test_experts_are_mixed_once_for_all_batches_of_a_validation(task, criterion, pair, batches, selected, mos):
     model = build(pair, mos=mos, mos_router_dropout=0.5)
     expected = []
@@ -157,22 +157,17 @@ def test_mixed_weights_take_no_more_memory_than_the_supernet(corpus, pair, batch
         assert 0 < len(selected) < len(validated) and selected == validated[-len(selected) :]
 
 
-@pytest.mark.parametrize("select", ["mean", "smallest", "largest"])
+@pytest.mark.parametrize("select", ["mean", "smallest"])
 def test_what_selects_the_best_checkpoint(arguments, tmp_path, select):
-    chosen = [] if select == "mean" else ["--select-checkpoint", select]
-    done = run(
-        "train", *arguments, "--task", "supernet_translation", *chosen, "--sampling", "spos", "--batch-size", 64,
-        "--lr", 0.1, "--max-epoch", 5, "--save-dir", tmp_path,
+    done = passed(
+        "train", *arguments, "--task", "supernet_translation", "--select-checkpoint", select, "--sampling", "spos",
+        "--batch-size", 64, "--lr", 0.1, "--max-epoch", 3, "--save-dir", tmp_path,
     )  # fmt: skip
-    assert done.code == 0, done.err
-    assert f"validation reports smallest, largest, random1, random2; 'loss' is the {select} of them" in done.out
     rounds = done.stats("valid")
-    assert len(rounds) == 5
     for values in rounds:
-        each = [values[f"valid_{name}_loss"] for name in NAMES]
-        wanted = sum(each) / 4 if select == "mean" else values[f"valid_{select}_loss"]
-        assert values["valid_loss"] == pytest.approx(wanted, abs=2e-3)
-        assert len(set(each)) > 2
+        subnets = [values[f"valid_{name}_loss"] for name in NAMES]
+        expected = sum(subnets) / 4 if select == "mean" else values[f"valid_{select}_loss"]
+        assert values["valid_loss"] == pytest.approx(expected, abs=2e-3) and len(set(subnets)) > 2
     best = torch.load(tmp_path / "checkpoint_best.pt", weights_only=True)
     last_of_the_best = max(rounds, key=lambda values: (-values["valid_loss"], values["valid_num_updates"]))
     assert best["optimizer_history"][-1]["num_updates"] == last_of_the_best["valid_num_updates"]
@@ -181,8 +176,7 @@ def test_what_selects_the_best_checkpoint(arguments, tmp_path, select):
 
 def test_sandwich_by_command(arguments, tmp_path):
     common = [*arguments, "--task", "supernet_translation", "--sampling", "sandwich", "--dropout", 0.1]
-    whole = run("train", *common, "--max-update", 4, "--update-freq", 2, "--save-dir", tmp_path / "whole")
-    assert whole.code == 0, whole.err
+    whole = passed("train", *common, "--max-update", 4, "--update-freq", 2, "--save-dir", tmp_path / "whole")
     expected = [list(sandwich(SPACE, draw(SPACE, update)).values()) for update in (0, 0, 1, 1, 2, 2, 3, 3)]
     assert whole.drawn == [architecture for step in expected for architecture in step]
     logged = whole.stats("train_inner")
@@ -191,8 +185,7 @@ def test_sandwich_by_command(arguments, tmp_path):
         each = [values[f"{name}_loss"] for name in ("random", "largest", "smallest")]
         assert values["loss"] == pytest.approx(sum(each) / 3, abs=2e-3)
     for stop in (2, 4):
-        done = run("train", *common, "--max-update", stop, "--update-freq", 2, "--save-dir", tmp_path / "parts")
-        assert done.code == 0, done.err
+        passed("train", *common, "--max-update", stop, "--update-freq", 2, "--save-dir", tmp_path / "parts")
     states = [torch.load(tmp_path / name / "checkpoint_last.pt", weights_only=True) for name in ("whole", "parts")]
     torch.testing.assert_close(states[0]["model"], states[1]["model"], rtol=0, atol=0)
     assert states[0]["cfg"]["task"]["supernet_sampling"] == "sandwich"
@@ -201,8 +194,7 @@ def test_sandwich_by_command(arguments, tmp_path):
 
 def test_sandwich_and_validation_with_the_extremes_of_hats_code(arguments, tmp_path):
     options = ["--task", "supernet_translation", "--sampling", "sandwich", "--extremes", "hat", "--valid-random", 0]
-    done = run("train", *arguments, *options, "--max-update", 1, "--save-dir", tmp_path)
-    assert done.code == 0, done.err
+    done = passed("train", *arguments, *options, "--max-update", 1, "--save-dir", tmp_path)
     assert done.drawn == list(sandwich(SPACE, draw(SPACE, 0), "hat").values())
     assert done.drawn[1:] != [SPACE.largest(), SPACE.smallest()]
     assert "sandwich: mean loss of a random subnet, the largest and the smallest (as in HAT's code)" in done.out
@@ -216,8 +208,7 @@ def test_sandwich_and_validation_with_the_extremes_of_hats_code(arguments, tmp_p
 
 def test_one_architecture_is_validated_once(arguments, architecture_file, tmp_path):
     options = ["--task", "supernet_translation", "--sampling", "sandwich", "--subnet", architecture_file]
-    done = run("train", *arguments, *options, "--max-update", 2, "--save-dir", tmp_path)
-    assert done.code == 0, done.err
+    done = passed("train", *arguments, *options, "--max-update", 2, "--save-dir", tmp_path)
     assert len(done.drawn) == 2 and len(set(done.drawn)) == 1
     (values,) = done.stats("valid")
     assert values["valid_loss"] == values["valid_largest_loss"] and "valid_smallest_loss" not in values

@@ -1,4 +1,4 @@
-"""What a teacher said about the sentences of fairseq's training data, on disk.
+"""A cache on disk of a teacher's output for the sentences of fairseq's training data.
 
 Shapes: B batch, T length, N = B * T rows of a padded batch, R rows that are no padding, K words.
 """
@@ -22,23 +22,14 @@ from nas_core.supernet.teacher import CacheSettings, TeacherCache, TopK, weights
 _log = logging.getLogger(__name__)
 
 _LOOKED_AT = 1000
-"""Sentences by whose words data is told from other data."""
-_OTHER = "sentences of a batch have other lengths than the data set says, so --teacher-cache cannot keep them; drop it"
+"""Number of sentences whose words are part of the data's digest."""
+_OTHER = (
+    "sentences of a batch differ in length from those of the data set, so --teacher-cache cannot keep them; drop it"
+)
 
 
 class SampleCache:
-    """The teacher's most probable words of each target token, by the number of its sentence.
-
-    Args:
-        folder: see :class:`nas_core.supernet.teacher.TeacherCache`.
-        task: whose training data it is.
-        teacher: the network.
-        kept: words of each token.
-        temperature: by which the teacher's logits are divided.
-
-    Raises:
-        DataError: the folder is of another teacher or of other data. ConfigError: data that changes while it is read.
-    """
+    """The teacher's most probable words of each target token, by the number of its sentence."""
 
     def __init__(self, folder: Path, task: Any, teacher: torch.nn.Module, kept: int, temperature: float) -> None:
         dataset, words = _training_data(task), len(task.target_dictionary)
@@ -60,42 +51,38 @@ class SampleCache:
         )  # fmt: skip
 
     def rows(self, sample: dict[str, Any], compute: Callable[[], TopK]) -> TopK:
-        """The words (N, K) of a batch; ``compute`` gives those of all its rows if a sentence is not there yet.
+        """Return the words (N, K) of a batch; ``compute`` returns those of all rows if a sentence is missing.
 
-        What was just computed is read back too, so that a training that is continued has the same numbers.
+        New rows are read back from the cache, so that a continued training has the same numbers.
         """
-        ids = [int(one) for one in sample["id"].tolist()]  # the one time that the host waits for these numbers
+        ids = [int(number) for number in sample["id"].tolist()]  # the host waits for the device here
         target: Tensor = sample["target"]
         places = self._places(ids, target)
-        missing = [row for row, one in enumerate(ids) if not self._cache.has([one])]
+        missing = [row for row, number in enumerate(ids) if not self._cache.has([number])]
         if missing:
-            self._check(ids, target)
-            found = compute()
+            expected = np.arange(target.shape[1]) < self._lengths[ids][:, None]
+            if not np.array_equal(target.ne(self._padding).cpu().numpy(), expected):
+                raise DataError(_OTHER)
+            computed = compute()
             chosen = torch.from_numpy(np.concatenate([places[row] for row in missing])).to(target.device)
-            self._cache.put([ids[row] for row in missing], TopK(*(each[chosen] for each in found)))
+            self._cache.put([ids[row] for row in missing], TopK(*(part[chosen] for part in computed)))
         kept = self._cache.get(ids, target.device)
         assert kept is not None
         rows = np.concatenate(places)
-        take = np.zeros(target.numel(), dtype=np.int64)  # padding takes any row, which is not read
+        take = np.zeros(target.numel(), dtype=np.int64)  # padding takes any row, and is not read
         take[rows] = np.arange(len(rows))
         order = torch.from_numpy(take).to(target.device)
-        return TopK(*(each[order] for each in kept))
+        return TopK(*(part[order] for part in kept))
 
     def flush(self) -> None:
-        """Wait until everything is on the disk."""
+        """Wait until all rows are on the disk."""
         self._cache.flush()
 
     def _places(self, ids: list[int], target: Tensor) -> list[np.ndarray]:
-        """Where the rows of each sentence stand among those of a batch, which is padded on the right."""
+        """Return the rows of each sentence in a batch, which is padded on the right."""
         if max(ids) >= len(self._lengths) or self._lengths[ids].max() > target.shape[1]:
             raise DataError(_OTHER)
-        return [row * target.shape[1] + np.arange(self._lengths[one]) for row, one in enumerate(ids)]
-
-    def _check(self, ids: list[int], target: Tensor) -> None:
-        """Whether each sentence has the words that its length says, with padding behind them."""
-        expected = np.arange(target.shape[1]) < self._lengths[ids][:, None]
-        if not np.array_equal(target.ne(self._padding).cpu().numpy(), expected):
-            raise DataError(_OTHER)
+        return [row * target.shape[1] + np.arange(self._lengths[number]) for row, number in enumerate(ids)]
 
 
 def _training_data(task: Any) -> Any:
@@ -107,13 +94,13 @@ def _training_data(task: Any) -> Any:
     dataset = task.datasets[names[0]]
     if not (hasattr(dataset, "sizes") or hasattr(dataset, "tgt_sizes")):
         raise ConfigError(
-            "--teacher-cache keeps what a teacher says about fixed data, and this data may change; drop it"
+            "--teacher-cache keeps the teacher's output for fixed data, and this data may change; drop it"
         )
     return dataset
 
 
 def _data_digest(dataset: Any, lengths: np.ndarray) -> str:
-    """A digest of the lengths of all sentences, and of the words of some of them."""
+    """Return a digest of the lengths of all sentences and the words of some."""
     digest = hashlib.blake2b(lengths.tobytes(), digest_size=16)
     for index in np.unique(np.linspace(0, len(lengths) - 1, _LOOKED_AT).astype(np.int64)):
         item = dataset[int(index)]

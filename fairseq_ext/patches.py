@@ -1,0 +1,109 @@
+"""Corrections of fairseq's batching and of trainings by several workers. Applying one twice changes nothing."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+import torch
+from fairseq.data import data_utils
+from fairseq.distributed import utils
+from fairseq.file_io import PathManager
+from fairseq.tasks import FairseqTask
+from fairseq.trainer import Trainer
+from omegaconf import open_dict
+
+from fairseq_ext.compat import one_line_errors, replace_function
+from nas_core.errors import CheckpointError
+
+
+def keep_all_sentences() -> None:
+    """Keep the last batch of every data set.
+
+    fairseq drops a last batch whose size is no multiple of ``--required-batch-size-multiple`` (8 by default): the
+    longest sentences, or all of a small set. The other batches stay as they are.
+    """
+    replace_function(data_utils, "batch_by_size", _with_last_batch)
+
+
+def _with_last_batch(original: Any) -> Any:
+    def batch_by_size(
+        indices: Any,
+        num_tokens_fn: Any,
+        num_tokens_vec: Any = None,
+        max_tokens: Any = None,
+        max_sentences: Any = None,
+        required_batch_size_multiple: Any = 1,
+        fixed_shapes: Any = None,
+    ) -> Any:
+        limits = (max_tokens, max_sentences, required_batch_size_multiple, fixed_shapes)
+        if fixed_shapes is not None:  # cut by another rule, in another order, and complete
+            return original(indices, num_tokens_fn, num_tokens_vec, *limits)
+        if not isinstance(indices, np.ndarray):
+            indices = np.fromiter(indices, np.int64, -1)
+        if not len(indices):  # fairseq fails on an empty set
+            return []
+        batches = original(indices, num_tokens_fn, num_tokens_vec, *limits)
+        kept = sum(map(len, batches))
+        return [*batches, indices[kept:]] if kept < len(indices) else batches
+
+    return batch_by_size
+
+
+def read_checkpoints_on_every_worker() -> None:
+    """Let each of several workers read the checkpoint, as with ``--load-checkpoint-on-all-dp-ranks``.
+
+    fairseq lets the first worker read it and send it to the others, with settings in objects that torch does not load
+    from untrusted bytes.
+    """
+    replace_function(Trainer, "load_checkpoint", _on_every_worker)
+
+
+def _on_every_worker(original: Any) -> Any:
+    def load_checkpoint(self: Any, filename: Any, *args: Any, **options: Any) -> Any:
+        checkpoint = self.cfg.checkpoint
+        if self.data_parallel_world_size < 2 or self.tpu or checkpoint.load_checkpoint_on_all_dp_ranks:
+            return original(self, filename, *args, **options)
+        with one_line_errors():
+            _check_visible(self, filename)
+        with open_dict(self.cfg):
+            checkpoint.load_checkpoint_on_all_dp_ranks = True
+        try:
+            return original(self, filename, *args, **options)
+        finally:  # checkpoints hold the options as they were given
+            with open_dict(self.cfg):
+                checkpoint.load_checkpoint_on_all_dp_ranks = False
+
+    return load_checkpoint
+
+
+def _check_visible(trainer: Any, filename: Any) -> None:
+    """Check that all workers see the file or none: a worker that does not would start with other weights."""
+    seen = torch.tensor([float(PathManager.isfile(filename))], device=trainer.device)
+    utils.all_reduce(seen, group=trainer.data_parallel_process_group)
+    if 0 < int(seen) < trainer.data_parallel_world_size:
+        raise CheckpointError(
+            f"{filename} is a file for {int(seen)} of {trainer.data_parallel_world_size} workers; put it in a folder"
+            " that all machines share"
+        )
+
+
+def mark_dummy_batches() -> None:
+    """Let every task of fairseq's mark dummy batches for a criterion with a teacher.
+
+    A worker without a batch computes one of the validation data, whose sentence numbers are not those of the training
+    data.
+    """
+    replace_function(FairseqTask, "train_step", _with_dummy_batches)
+
+
+def _with_dummy_batches(original: Any) -> Any:
+    def train_step(
+        self: Any, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, ignore_grad: bool = False
+    ) -> Any:
+        dummy = ignore_grad and hasattr(criterion, "dummy_batch")
+        with criterion.dummy_batch() if dummy else nullcontext():
+            return original(self, sample, model, criterion, optimizer, update_num, ignore_grad)
+
+    return train_step

@@ -1,0 +1,378 @@
+"""Checkpoints of this plug-in as supernets of ``nas_core``: evaluation, extraction and export.
+
+Shapes: B batch, T length, C channels, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from abc import abstractmethod
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from fairseq import utils
+from fairseq.data import data_utils, encoders
+from torch import Tensor
+
+from fairseq_ext.checkpoint import load_network, model_arguments, read_checkpoint, read_state
+from fairseq_ext.criterion import label_smoothing
+from fairseq_ext.data import on_device, options_of, split_of
+from fairseq_ext.extraction import write_plain, write_subnet
+from fairseq_ext.families import family_of
+from fairseq_ext.masked_lm import batch_loss, plain_batch
+from fairseq_ext.supernets import exporting
+from fairseq_ext.supernets.training import TrainingSupernet
+from nas_core.device import usable_device
+from nas_core.errors import DataError
+from nas_core.export import Exportable
+from nas_core.layers.smoothed_loss import projected_smoothed_loss
+from nas_core.models import kind_of
+from nas_core.models.masked_lm import write_bert
+from nas_core.models.masked_lm.export import encoder_part
+from nas_core.optional import require
+from nas_core.precision import check_precision, computing_in
+from nas_core.space import Architecture, SearchSpace
+from nas_core.supernet.host import Report
+
+_log = logging.getLogger(__name__)
+
+_BITS = math.log(2)
+"""Nats of a bit."""
+_TOKENS = 4096
+"""Most tokens of a batch, unless one sequence is longer."""
+_BEAM = 5
+"""Default of ``fairseq-generate``."""
+
+
+class FairseqSupernet(TrainingSupernet):
+    """A checkpoint of this plug-in's models; validation batches are read once, by the first evaluation.
+
+    Args:
+        data: its data folder, where it has moved.
+        valid_sentences: size of a fixed random part of the split; None for all.
+        precision: of the evaluation, one of :data:`nas_core.precision.PRECISIONS`. Extraction and export use float32.
+    """
+
+    counted: ClassVar[str] = "ntokens"
+    """Key of a batch that holds the number of its predictions."""
+    nothing: ClassVar[str]
+    """End of the error for an empty split."""
+
+    def __init__(
+        self,
+        path: Path,
+        data: str | None = None,
+        valid_subset: str = "valid",
+        valid_sentences: int | None = None,
+        device: str = "cpu",
+        precision: str = "fp32",
+    ) -> None:
+        self.path, self._data, self._subset, self._sentences = path, data, valid_subset, valid_sentences
+        self.device = usable_device(device)
+        self.precision = check_precision(precision, self.device)
+        self._state = read_checkpoint(path)
+        self.fairseq_task, model = load_network(path, self._state, data)
+        self.model = model.to(self.device)
+        self._batches: list[dict[str, Any]] | None = None
+        self._smoothing = label_smoothing(self._state)
+        self.space: SearchSpace = self.model.space
+
+    @property
+    @abstractmethod
+    def task(self) -> dict[str, Any]:
+        """The task of the networks as plain data."""
+
+    @property
+    def network(self) -> torch.nn.Module:
+        return self.model.net  # type: ignore[no-any-return]
+
+    # -- validation data -----------------------------------------------------------------------------------------------
+
+    def batches(self) -> list[dict[str, Any]]:
+        """Return the batches of the evaluation."""
+        if self._batches is None:
+            dataset = split_of(self.fairseq_task, self._subset)
+            if dataset is None:
+                where = options_of(self.fairseq_task).data
+                raise DataError(f"no split {self._subset!r} in {where}; give another --valid-subset or --data")
+            with data_utils.numpy_seed(0):  # sequences of equal length come in random order
+                indices = dataset.ordered_indices()
+            indices = self._evaluated(dataset, indices)
+            cut = dataset.batch_by_size(indices, max_tokens=self._most_tokens()) if len(indices) else []
+            collated = (dataset.collater([dataset[int(index)] for index in batch]) for batch in cut)
+            batches = [batch for batch in (self._prepared(batch) for batch in collated if batch) if batch[self.counted]]
+            if not batches:
+                raise DataError(f"split {self._subset!r} {self.nothing}")
+            self._batches = batches
+        return self._batches
+
+    def _evaluated(self, dataset: Any, indices: Any) -> Any:
+        return self._readable(dataset, self._some(indices))
+
+    def _some(self, indices: Any) -> Any:
+        if self._sentences is None or self._sentences >= len(indices):
+            return indices
+        chosen = np.random.default_rng(0).choice(len(indices), self._sentences, replace=False)
+        return np.asarray(indices)[np.sort(chosen)]
+
+    def _readable(self, dataset: Any, indices: Any) -> Any:
+        longest = self.model.max_positions()
+        return self.fairseq_task.filter_indices_by_size(indices, dataset, longest, ignore_invalid_inputs=True)
+
+    def _most_tokens(self) -> int:
+        return max(_TOKENS, int(self.model.max_positions()))
+
+    def _prepared(self, batch: dict[str, Any]) -> dict[str, Any]:
+        return on_device(batch, self.device)  # type: ignore[no-any-return]
+
+    # -- evaluation ----------------------------------------------------------------------------------------------------
+
+    def evaluate(self, architecture: Architecture, report: Report | None = None) -> dict[str, float]:
+        """Return metrics with inherited weights, in ``units``.
+
+        Experts are mixed once for all batches. The host waits for the device at the end, or after each reported batch.
+        """
+        batches = self.batches()
+        sums: list[Tensor] = []
+        count = 0
+        with (
+            torch.no_grad(),
+            computing_in(self.precision, self.device),
+            self.model.using(self.space.validate(architecture), freeze=True),
+        ):
+            for index, batch in enumerate(batches, start=1):
+                sums.append(torch.stack(self._sums(batch)))
+                count += batch[self.counted]
+                if report is not None:
+                    report(index / len(batches), self._means(sums, count))
+        return self._means(sums, count)
+
+    def training_loss(self, architecture: Architecture, batch: dict[str, Any]) -> Tensor:
+        """Return the mean loss of a batch in nats, with its gradient and without dropout."""
+        with (
+            torch.enable_grad(),
+            computing_in(self.precision, self.device),
+            self.model.using(self.space.validate(architecture)),
+        ):
+            return self._sums(batch)[0] / batch[self.counted]
+
+    def _sums(self, batch: dict[str, Any]) -> tuple[Tensor, Tensor]:
+        """Return the sums of a batch's losses with the label smoothing of the training, and without."""
+        features, extra = self.model(**batch["net_input"], features_only=True)
+        return projected_smoothed_loss(
+            features.flatten(0, 1),
+            extra["output"],
+            batch["target"].reshape(-1),
+            self._smoothing,
+            self.fairseq_task.target_dictionary.pad(),
+        )
+
+    def _means(self, sums: list[Tensor], count: int) -> dict[str, float]:
+        return self._metrics(*(sum(column) / count for column in zip(*torch.stack(sums).tolist(), strict=True)))
+
+    def _metrics(self, loss: float, nll_loss: float) -> dict[str, float]:
+        return {"loss": loss / _BITS, "nll_loss": nll_loss / _BITS}
+
+    # -- static networks -----------------------------------------------------------------------------------------------
+
+    def extract(self, architecture: Architecture, path: Path) -> int:
+        """Save the collapsed subnet as a checkpoint of this plug-in; return its number of parameters."""
+        architecture = self.space.validate(architecture)
+        weights = self.model.net.static_state(architecture)
+        write_subnet(self._state, weights, architecture, Path(path))
+        return sum(tensor.numel() for tensor in weights.values() if tensor.is_floating_point())
+
+    def extract_plain(self, architecture: Architecture, path: Path) -> int:
+        """Save the collapsed subnet as a checkpoint of fairseq's own model; return its number of parameters."""
+        return write_plain(self._state, self.model, self.space.validate(architecture), Path(path))
+
+
+class TranslationSupernet(FairseqSupernet):
+    """A ``mos_/hat_transformer`` or ``mformer`` checkpoint.
+
+    ``loss`` (label-smoothed) and ``nll_loss`` are per target token. ``bleu`` is computed on request, as each sentence
+    is translated for it.
+    """
+
+    units: ClassVar = {"loss": "bits per token", "nll_loss": "bits per token"}
+    maximised: ClassVar = ("bleu",)
+    _bleu = False
+    nothing = "is empty; evaluation needs at least one sentence"
+
+    @property
+    def task(self) -> dict[str, Any]:
+        source, target = self.fairseq_task.source_dictionary, self.fairseq_task.target_dictionary
+        return {"kind": "translation", "source_vocab": len(source), "target_vocab": len(target)}
+
+    def also_evaluate(self, metric: str) -> None:
+        """Add ``bleu`` to the metrics; see :func:`bleu`."""
+        self._bleu = self._bleu or metric == "bleu"
+
+    def evaluate(self, architecture: Architecture, report: Report | None = None) -> dict[str, float]:
+        metrics = super().evaluate(architecture, report)
+        if self._bleu:
+            with computing_in(self.precision, self.device), self.model.using(architecture, freeze=True):
+                metrics["bleu"] = bleu(self.fairseq_task, self.model, self.batches())
+        return metrics
+
+    def _opened(self, path: Path) -> Any:
+        trained = super()._opened(path)
+        trained._bleu = self._bleu
+        return trained
+
+    def _readable(self, dataset: Any, indices: Any) -> Any:
+        longest = self.model.max_positions()
+        kept, longer = dataset.filter_indices_by_size(indices, longest)
+        if len(longer):
+            _log.warning(
+                "%d of %d sentences of split %r are longer than this network reads, %s tokens of source and target, and"
+                " are left out",
+                len(longer),
+                len(indices),
+                self._subset,
+                longest,
+            )
+        return kept
+
+    def _most_tokens(self) -> int:
+        return _TOKENS
+
+    def exportable(self, architecture: Architecture) -> Exportable:
+        """Return the subnet's encoder and decoding step, with its dictionaries."""
+        return exporting.translation_exportable(self.model, self.fairseq_task, self.space.validate(architecture))
+
+
+class LanguageSupernet(FairseqSupernet):
+    """A ``mos_/hat_transformer_lm`` or ``mformer_language`` checkpoint.
+
+    ``loss`` (label-smoothed, if the training was) and ``nll_loss`` are per token, ``ppl`` is the perplexity.
+    """
+
+    units: ClassVar = {"loss": "bits per token", "nll_loss": "bits per token", "ppl": ""}
+    nothing = "is empty; evaluation needs at least one sequence"
+
+    @property
+    def task(self) -> dict[str, Any]:
+        return {"kind": "language", "vocab": len(self.fairseq_task.source_dictionary)}
+
+    def _evaluated(self, dataset: Any, indices: Any) -> Any:
+        return self._some(self._readable(dataset, indices))
+
+    def _metrics(self, loss: float, nll_loss: float) -> dict[str, float]:
+        return {**super()._metrics(loss, nll_loss), "ppl": math.exp(min(nll_loss, 700.0))}
+
+    def exportable(self, architecture: Architecture) -> Exportable:
+        """Return the subnet's prompt and decoding step, with its dictionary."""
+        return exporting.language_exportable(self.model, self.fairseq_task, self.space.validate(architecture))
+
+
+class MaskedLMSupernet(FairseqSupernet):
+    """A ``mos_/hat_roberta`` or ``*_bert`` checkpoint, trained by ``masked_lm`` or ``sentence_prediction``.
+
+    All networks predict the same masked tokens, independent of the seed of their training. ``loss`` is per masked
+    token, or per sequence of a classifier, which also has an ``accuracy``.
+    """
+
+    counted = "count"
+    maximised: ClassVar = ("accuracy",)
+    nothing = "has nothing to predict; evaluation needs at least one masked token"
+
+    def __init__(self, path: Path, *args: Any, **options: Any) -> None:
+        super().__init__(path, *args, **options)
+        config = self.fairseq_task.cfg
+        config.seed = 1  # of the masks
+        self.head: str | None = getattr(config, "classification_head_name", None)
+        self._regression = bool(getattr(config, "regression_target", False))
+        bits = f"bits per {'sequence' if self.head else 'masked token'}"
+        self.units = {"loss": "squared error" if self._regression else bits}
+
+    @property
+    def task(self) -> dict[str, Any]:
+        classes = int(self.fairseq_task.cfg.num_classes) if self.head else 0
+        return {"kind": kind_of(self.space).name, "vocab": len(self.fairseq_task.source_dictionary), "classes": classes}
+
+    def _prepared(self, batch: dict[str, Any]) -> dict[str, Any]:
+        return plain_batch(batch, self.fairseq_task.source_dictionary.pad(), self.device)
+
+    def _sums(self, batch: dict[str, Any]) -> tuple[Tensor, Tensor]:
+        return batch_loss(self.model.net, self.model.active_subnet(), batch, self.head)
+
+    def _metrics(self, loss: float, right: float) -> dict[str, float]:
+        if self._regression:
+            return {"loss": loss}
+        return {"loss": loss / _BITS, **({"accuracy": right} if self.head else {})}
+
+    def extract_bert(self, architecture: Architecture, path: Path) -> int:
+        """Save the collapsed subnet in the layout of Hugging Face's BERT, with its dictionary."""
+        words = self.fairseq_task.source_dictionary
+        return write_bert(self.model.net, self.space.validate(architecture), path, words.symbols, self.head)
+
+    def exportable(self, architecture: Architecture) -> Exportable:
+        """Return the subnet with its head, and its dictionary."""
+        architecture = self.space.validate(architecture)
+        part = encoder_part(self.model.net, architecture, self.head, self.model.longest())
+        return exporting.masked_lm_exportable(self.fairseq_task, part, architecture)
+
+
+SUPERNETS: dict[str, type[FairseqSupernet]] = {
+    "mos_transformer": TranslationSupernet,
+    "mos_transformer_lm": LanguageSupernet,
+    "mos_roberta": MaskedLMSupernet,
+}
+"""Classes by fairseq's name of the model."""
+
+
+def open_supernet(path: Path, **options: Any) -> FairseqSupernet:
+    """Open a checkpoint; options as of :class:`nas_core.supernet.host.Host`."""
+    args = model_arguments(read_state(path, mmap=True), str(path))
+    return SUPERNETS[family_of(args).model](path, **options)
+
+
+# -- BLEU --------------------------------------------------------------------------------------------------------------
+
+
+def bleu(task: Any, model: Any, batches: Sequence[dict[str, Any]]) -> float:
+    """Return sacrebleu's BLEU, 0 to 100, of a network's translations by fairseq's beam search.
+
+    Beam and length penalty are 5 and 1, or those of ``--eval-bleu-args`` of the training. Subwords are joined if the
+    dictionary has any (``@@`` or ``▁``), or by ``--eval-bleu-remove-bpe``. BLEU is of sacrebleu's own tokens (13a) if
+    ``--eval-bleu-detok`` or sentencepiece gives plain text, otherwise of the words.
+
+    Args:
+        model: in evaluation mode, with the subnet that translates.
+    """
+    sacrebleu = require("sacrebleu", "the metric bleu", "fairseq")
+    options, words = options_of(task), task.target_dictionary
+    joined = getattr(options, "eval_bleu_remove_bpe", None) or _subwords(words.symbols)
+    detok = getattr(options, "eval_bleu_detok", "space") or "space"
+    arguments = json.loads(getattr(options, "eval_bleu_detok_args", None) or "{}")
+    tokenizer = encoders.build_tokenizer(Namespace(tokenizer=detok, **arguments))
+    tokenised = getattr(options, "eval_tokenized_bleu", False) or (detok == "space" and joined != "sentencepiece")
+    search = {"beam": _BEAM, **json.loads(getattr(options, "eval_bleu_args", None) or "{}")}
+    generator = task.build_generator([model], Namespace(**search))
+
+    def text(tokens: Tensor, unknown: str) -> str:
+        sentence = words.string(tokens.int().cpu(), joined, unk_string=unknown)
+        return str(tokenizer.decode(sentence)) if tokenizer is not None else str(sentence)
+
+    translations, references = [], []
+    with torch.no_grad():
+        for batch in batches:
+            best = [hypotheses[0]["tokens"] for hypotheses in task.inference_step(generator, [model], batch)]
+            translations += [text(tokens, "UNKNOWN") for tokens in best]
+            targets = [utils.strip_pad(target, words.pad()) for target in batch["target"]]
+            references += [text(tokens, "NOREFERENCE") for tokens in targets]  # unknown words never match
+    return float(sacrebleu.corpus_bleu(translations, [references], tokenize="none" if tokenised else "13a").score)
+
+
+def _subwords(symbols: Sequence[str]) -> str | None:
+    """Return fairseq's name of the way in which words are joined; None if they are whole."""
+    if any(symbol.startswith("\u2581") for symbol in symbols):
+        return "sentencepiece"
+    return "subword_nmt" if any(symbol.endswith("@@") for symbol in symbols) else None
