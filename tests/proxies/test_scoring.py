@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nas_core.errors import ConfigError, MissingHostError, UnknownChoiceError
+from nas_core.errors import ConfigError, UnknownChoiceError
 from nas_core.proxies import PROXIES, Proxy, Trial, zero_cost
 
 OWN = ("params", "flops", "synflow", "nwot", "jacov", "grad_norm", "snip")
