@@ -34,15 +34,6 @@ def only_file(folder):
     return path.name
 
 
-@pytest.mark.parametrize("data", [b"\x00\xff", "grüße\n", ""])
-def test_write_atomic_writes_and_replaces(tmp_path, data):
-    path = tmp_path / "a" / "b.txt"
-    write_atomic(path, "old")
-    write_atomic(path, data)
-    assert path.read_bytes() == (data.encode() if isinstance(data, str) else data)
-    assert only_file(path.parent) == "b.txt"
-
-
 def test_rights_are_those_of_a_plain_file_and_are_kept(tmp_path):
     plain, path = tmp_path / "plain", tmp_path / "path"
     plain.write_text("x")
@@ -150,14 +141,6 @@ def test_malformed_json(tmp_path, content):
     assert "\n" not in str(caught.value)
 
 
-def test_journal_round_trip(tmp_path):
-    path = tmp_path / "runs" / "journal.jsonl"
-    records = [{"step": i, "text": "line\nbreak ü"} for i in range(5)]
-    for record in records:
-        append_jsonl(path, record)
-    assert read_jsonl(path) == records
-
-
 def test_every_cut_of_the_last_record_is_survived(tmp_path, caplog):
     """Wherever the writer was killed: reading gives the whole records, and writing goes on after them."""
     path = tmp_path / "journal.jsonl"
@@ -173,27 +156,6 @@ def test_every_cut_of_the_last_record_is_survived(tmp_path, caplog):
         assert ("half written" in caplog.text) == (len(kept) == 1)
         append_jsonl(path, {"step": 3})
         assert read_jsonl(path) == [*kept, {"step": 3}]
-
-
-def test_half_record_longer_than_one_block(tmp_path):
-    path = tmp_path / "journal.jsonl"
-    path.write_bytes(b'{"step": 1}\n{"text": "' + b"x" * 200_000)
-    append_jsonl(path, {"step": 2})
-    assert read_jsonl(path) == [{"step": 1}, {"step": 2}]
-
-
-def test_all_whole_records_before_a_half_one_are_kept(tmp_path, caplog):
-    path = tmp_path / "journal.jsonl"
-    path.write_bytes(b'{"step": 1}\n\n{"step": 2}\n{"ste')
-    append_jsonl(path, {"step": 3})
-    assert caplog.messages == [f"{path}: removed its last line, which was only half written"]
-    assert read_jsonl(path) == [{"step": 1}, {"step": 2}, {"step": 3}]
-
-
-def test_a_journal_is_text_for_people_in_a_folder_of_its_own(tmp_path):
-    path = tmp_path / "not" / "yet" / "journal.jsonl"
-    append_jsonl(path, {"n": np.int64(3), "where": Path("grüße")})
-    assert path.read_text(encoding="utf-8") == '{"n": 3, "where": "grüße"}\n'
 
 
 @pytest.mark.parametrize("middle", [b'{"step": ', b"[1]", b"\xff"])

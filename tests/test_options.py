@@ -171,17 +171,6 @@ def test_settings_as_arguments_are_read_as_equal_settings(settings: Toy) -> None
     assert arguments_of(Toy(data=Path("here"))) == ["--data", "here"]
 
 
-def test_what_no_option_can_be() -> None:
-    @dataclass
-    class Strange:
-        what: set[int] = field(default_factory=set)
-
-    with pytest.raises(ConfigError, match="what of Strange is of type"):
-        options_of(Strange)
-    with pytest.raises(ConfigError, match="int is no dataclass"):
-        options_of(int)
-
-
 def test_a_command_of_typer() -> None:
     told: list[Any] = []
 
@@ -206,15 +195,3 @@ def test_a_command_of_typer() -> None:
     assert "Layers (default: 2)." in shown
     assert settings_help("Parts", Inner) == "\b\nParts:\n  depth: Layers (default: 2)"
     assert run(app, ["x", "--count", "many"]).exit_code == 2
-
-
-def test_a_default_of_zero_is_told_and_of_no_is_not() -> None:
-    @dataclass(frozen=True)
-    class Few:
-        alpha: float = 0.0
-        workers: int = 0
-        quiet: bool = False
-        name: str = ""
-
-    told = {option.name: option.described for option in options_of(Few)}
-    assert told == {"alpha": " (default: 0.0)", "workers": " (default: 0)", "quiet": "", "name": ""}

@@ -16,7 +16,7 @@ from nas_core.jobs import Failure
 from nas_core.search import CheckpointEvaluation
 from nas_core.search import calibration as calibration_parts
 from nas_core.search.calibration import Calibration, load_calibration
-from nas_core.space import Architecture, get_space
+from nas_core.space import Architecture
 from tests.cli.searching import SPACE, Search, score
 from tests.toys import ToySupernet
 
@@ -161,45 +161,6 @@ def test_an_interrupted_calibration_goes_on(
 def refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     error = capsys.readouterr().err.strip()
     assert text in error and error.count("\n") == 0
-
-
-def test_wrong_results_are_one_line(
-    calibrate: Calibrate, supernet: ToySupernet, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    some = drawn(4)
-    path = results(tmp_path / "r.jsonl", some[:2])
-    assert calibrate("--trained", str(path)) == 2
-    refused("2 trained networks; a calibration needs at least 3", capsys)
-    assert calibrate("--trained", str(results(path, [*some, some[1]]))) == 2
-    refused(f"line 5: network {some[1].key} stands in {path}, line 2 too", capsys)
-    assert calibrate("--trained", str(results(path, some)), "--metric", "test_acc") == 2
-    refused("has no test_acc, it has test_bleu; choose one with --metric", capsys)
-    assert calibrate("--trained", str(results(path, some, test_set="2013")), "--test-set", "2014") == 2
-    refused("line 1 is a result of test set '2013', --test-set of '2014'", capsys)
-    path.write_text(path.read_text() + '{"genes": {}, "metrics": ')
-    assert calibrate("--trained", str(path)) == 2
-    refused("line 5 is not a JSON object; complete it", capsys)
-    numbers = [json.dumps({**json.loads(line), "test_set": 2013}) for line in path.read_text().splitlines()[:4]]
-    path.write_text("\n".join(numbers))
-    assert calibrate("--trained", str(path), "--test-set", "2014") == 2
-    refused("line 1 is a result of test set '2013'", capsys)
-    other = results(tmp_path / "s.jsonl", drawn(2, seed=7), test_set="2014")
-    assert calibrate("--trained", str(path), "--trained", str(other)) == 2
-    refused("line 1 is a result of test set '2014'", capsys)
-    foreign = {"genes": get_space("hat_small").smallest().to_dict(), "metrics": {"test_bleu": 30.0}}
-    path.write_text(json.dumps(foreign) + "\n")
-    assert calibrate("--trained", str(path)) == 2
-    refused("line 1 does not belong to the supernet: architecture has", capsys)
-    assert calibrate("--trained", str(results(path, some)), "--inherited", "bleu") == 2
-    refused("unknown metric of the supernet 'bleu'", capsys)
-    assert calibrate("--trained", str(results(path, some)), "--metric", "quality") == 2
-    refused("has no quality, it has test_bleu", capsys)
-    assert calibrate("--trained", str(tmp_path / "no.jsonl")) == 2
-    refused("no.jsonl", capsys)
-    path.write_text(json.dumps({"metrics": {"test_bleu": 1.0}}) + "\n")
-    assert calibrate("--trained", str(path)) == 2
-    refused("line 1 has no 'genes'", capsys)
-    assert len(supernet.evaluated) == 1  # all but the unknown metric was said before
 
 
 def test_a_calibration_of_another_supernet_or_data_is_refused(

@@ -85,36 +85,6 @@ def test_the_subnet_that_was_asked_for(
     assert found.tolist() == [[2.0, 2.0]] * 4
 
 
-@pytest.mark.parametrize(
-    ("more", "files", "said"),
-    [
-        (["--arch", "largest", "--to", "onxn"], {}, "unknown export format 'onxn': expected one of onnx, torch-export"),
-        ([], {}, "is a supernet; say which subnet with --arch"),
-        (["--arch", "a.json"], {}, "a.json"),
-        (["--arch", "largest"], {"checkpoint": "nowhere.pt"}, "no file"),
-        (["--arch", "largest"], {"checkpoint": "other.pt"}, "is not a checkpoint that old, toy can open"),
-        (["--arch", "largest"], {"checkpoint": "old.pt"}, "does not export models"),
-        (["--arch", "largest"], {"out": "other.pt"}, "is a file; expected a folder"),
-        (["--arch", "largest"], {"out": "other.pt/below"}, "other.pt"),
-        (["--arch", "largest"], {"out": "."}, "holds other files than an earlier export"),
-    ],
-)
-def test_wrong_input(
-    more: list[str],
-    files: dict[str, str],
-    said: str,
-    export: Export,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    before = sorted(tmp_path.iterdir())
-    more = more if "--to" in more else [*more, "--to", "torch-export"]
-    assert export(*more, **files) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert said in line
-    assert sorted(tmp_path.iterdir()) == before
-
-
 def test_onnx_needs_its_packages(
     export: Export, host: ExportingHost, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

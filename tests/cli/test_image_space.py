@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from nas_core.cli import main
-from nas_core.latency.by_genes.collect import open_workload
-from nas_core.space import Architecture, image_space, save_space, space_to_dict
+from nas_core.space import Architecture, image_space, save_space
 from nas_core.supernet import Supernet
 
 SPACE = image_space(
@@ -61,13 +60,6 @@ def test_measurements_say_the_workload(measured: Path, capsys: pytest.CaptureFix
     assert "  network" in out and "measured, as in the fit" in out
 
 
-def test_a_job_measures_images_too() -> None:
-    timing = {"warmup": 0, "repeats": 1, "trim": 0.0, "threads": 1, "clock": "wall", "device": "cpu"}
-    measure = open_workload(space_to_dict(SPACE), {"batch": 1, "classes": 3, "channels": 1}, timing)
-    found = measure(SPACE.smallest().to_dict())
-    assert set(found["measurement"]["parts_ms"]) == {"network"} and found["reference_ms"] > 0
-
-
 def test_a_search_by_nn_former_ends_in_measured_finalists(
     measured: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], caplog: Any
 ) -> None:
@@ -111,35 +103,3 @@ def test_the_picture_and_the_table_show_every_layer(measured: Path, capsys: pyte
     assert ["side", "layer", "ffn_dim", "heads", "attention"] in lines
     assert ["network", "3", "64", "4", "softmax"] in lines
     assert (measured / "b.png").read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.parametrize(
-    ("space", "option", "said"),
-    [
-        ("mformer_cifar10_small", ["--workload", "beam=3"], "unknown setting of the workload of image networks 'beam'"),
-        (
-            "mformer_cifar10_small",
-            ["--workload", "vocab=30"],
-            "unknown setting of the workload of image networks 'vocab'",
-        ),
-        ("mformer_cifar10_small", ["--data", "."], "image networks 'data': expected one of batch, classes, channels"),
-        ("hat_small", ["--workload", "batch=3"], "unknown setting of the workload of translation networks 'batch'"),
-        ("hat_small", ["--workload", "beam=0"], "beam is 0"),
-    ],
-)
-def test_options_of_another_kind_are_refused(
-    space: str, option: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "x.jsonl"
-    assert main(["latency", "collect", "--space", space, "--out", str(out), "--samples", "3", *option]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert said in line and not out.exists()
-
-
-def test_a_space_of_no_kind_is_named_with_the_nearest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    plain = {name: value for name, value in SPACE.fixed.items() if name != "patch_size"}
-    save_space(type(SPACE)("half", SPACE.choices, plain), tmp_path / "half.yml")
-    arguments = ["--space", str(tmp_path / "half.yml"), "--out", str(tmp_path / "x.jsonl"), "--samples", "3"]
-    assert main(["latency", "collect", *arguments]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "space 'half' fits no kind of network" in line and "nearest is image" in line and "'patch_size'" in line

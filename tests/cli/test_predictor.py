@@ -13,7 +13,6 @@ import pytest
 from nas_core.cli import main
 from nas_core.cli import predictor as commands
 from nas_core.graph import Graph
-from nas_core.locks import only_process
 from nas_core.models.translation import translation_graph
 from nas_core.predictor import NNFormerPredictor
 from nas_core.predictor import progress as checkpoint_module
@@ -52,15 +51,6 @@ def cells(tmp_path: Path) -> Path:
         tmp_path / "cells.jsonl",
         [{"architecture": row.tolist(), "acc": float(row.sum())} for row in stream.integers(1, 5, (40, 6))],
     )
-
-
-def test_two_do_not_train_one_predictor(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The second would go on with the networks of the first, and the first to end would remove those of the other."""
-    out = tmp_path / "p.safetensors"
-    with only_process(tmp_path / "p.safetensors.lock", "trains", ""):
-        code, _, err = run(capsys, "train", "--data", data, "--out", out, *TINY)
-    assert code == 2 and f"is training {out}; wait for it to end, or give another name" in err
-    assert [path.name for path in tmp_path.iterdir()] == ["d.jsonl"]
 
 
 @pytest.mark.parametrize("killed_in", ["_draw", "save"])
@@ -240,51 +230,3 @@ def test_recipes_with_graph_statistics(data: Path, tmp_path: Path, capsys: pytes
     assert code == 0 and "note" not in out and run(capsys, "predict", "--model", model, "--data", features)[0] == 0
     code, _, err = run(capsys, "predict", "--model", model, "--data", data)
     assert code == 2 and "it learned from graphs: 8 attributes" in err and err.count("\n") == 1
-
-
-def test_wrong_inputs_are_one_line(data: Path, cells: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    model = tmp_path / "p.safetensors"
-    assert run(capsys, "train", "--data", data, "--out", model, *TINY)[0] == 0
-    lines = data.read_text().splitlines(keepends=True)
-    empty, other, nan = (tmp_path / name for name in ("empty.jsonl", "other.jsonl", "nan.jsonl"))
-    empty.write_text("")
-    other.write_text("graph,target\n1,2\n")
-    nan.write_text("".join([*lines[:3], json.dumps({**json.loads(lines[3]), "target": float("nan")})]))
-    predictions = tmp_path / "f.jsonl"
-    predictions.write_text("mine\n")
-    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    new = tmp_path / "new.safetensors"
-    train, new_train = ("train", "--data", data), ("train", "--out", new)
-    predict = ("predict", "--model", model, "--data", data)
-    for arguments, message in [
-        ((*new_train, "--data", tmp_path / "none.jsonl"), "not found"),
-        ((*new_train, "--data", other), "not a JSON object"),
-        ((*new_train, "--data", empty), "no records"),
-        ((*new_train, "--data", data, "--target", "acc"), "no field 'acc'"),
-        ((*new_train, "--data", nan), "record 4: target is nan"),
-        ((*new_train, "--data", cells, "--target", "acc"), "needs a reader"),
-        ((*new_train, "--data", cells, "--target", "acc", "--reader", "nasbench202"), "Did you mean 'nasbench201'"),
-        ((*new_train, "--data", cells, "--target", "acc", "--reader", "transnasbench_micro"), "record 1: unknown"),
-        ((*train, "--out", model), "--force"),
-        ((*train, "--out", tmp_path / "p.bin"), "ends in .safetensors"),
-        ((*train, "--out", new, "--curve", predictions.with_suffix(".txt")), "ends in .json or .png"),
-        ((*train, "--out", new, "--recipe", "statistics", "--curve", tmp_path / "c.json"), "no learning curve"),
-        (("bench", "--recipe", "statistics"), "--model"),
-        ((*train, "--out", new, "--recipe", "papper"), "Did you mean 'paper'"),
-        ((*train, "--out", new, "--set", "dmi=3"), "Did you mean 'dim'"),
-        ((*train, "--out", new, "--epochs", 2, "--set", "epochs=3"), "given twice"),
-        ((*train, "--out", new, "--holdout", 1), "below 1"),
-        ((*train, "--out", new, "--device", "cuba"), "device 'cuba'"),
-        ((*predict, "--out", predictions), "--force"),
-        ((*predict, "--out", data, "--force"), "also an input"),
-        ((*predict, "--out", tmp_path / "f.txt"), "ends in .jsonl or .csv"),
-        (("predict", "--model", data, "--data", data), "safetensors"),
-        (("predict", "--model", model, "--data", cells), "needs a reader"),
-        (("predict", "--model", new, "--data", data), "not found"),
-    ]:
-        code, out, err = run(capsys, *arguments)
-        assert code == 2 and out == "", (arguments, err)
-        assert message in err and err.count("\n") == 1, (arguments, err)
-    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
-    assert run(capsys, *predict, "--out", predictions, "--force")[0] == 0
-    assert run(capsys, *train, "--out", model, *TINY, "--force")[0] == 0

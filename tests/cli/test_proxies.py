@@ -87,29 +87,3 @@ def test_cells_of_nasbench201(space: str, capsys: pytest.CaptureFixture[str]) ->
         == 2
     )
     assert "have no workload" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--out", "a.jsonl"], "either --samples or --data"),
-        (["--out", "a.jsonl", "--samples", "2", "--data", "in.jsonl"], "either --samples or --data"),
-        (["--out", "a.csv", "--samples", "2"], "ends in .jsonl"),
-        (["--out", "in.jsonl", "--data", "in.jsonl"], "also an input"),
-        (["--out", "a.jsonl", "--data", "in.jsonl"], "in.jsonl, record 1: no field 'architecture'; it has 'genes'"),
-        (["--out", "a.jsonl", "--data", "wrong.jsonl"], "wrong.jsonl, record 1: "),
-        (["--out", "a.jsonl", "--data", "list.jsonl"], "list.jsonl, record 1: the architecture cannot be read"),
-        (["--out", "a.jsonl", "--data", "none.jsonl"], "holds no records"),
-        (["--out", "a.jsonl", "--samples", "2", "--proxy", "accuracy"], "unknown zero-cost proxy 'accuracy'"),
-        (["--out", "a.jsonl", "--samples", "2", "--workload", "beam=2"], "unknown setting of the workload of image"),
-        (["--out", "a.jsonl", "--samples", "2", "--device", "gpu"], "device 'gpu' is not usable"),
-    ],
-)
-def test_refused(space: str, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("in.jsonl").write_text('{"genes": {}}\n', encoding="utf-8")
-    Path("wrong.jsonl").write_text('{"architecture": {"layers": 9}}\n', encoding="utf-8")
-    Path("list.jsonl").write_text('{"architecture": 5}\n', encoding="utf-8")
-    Path("none.jsonl").write_text("\n", encoding="utf-8")
-    assert main(["lab", "proxies", "--space", space, *arguments]) == 2
-    error = capsys.readouterr().err
-    assert said in error and error.count("\n") == 1 and not Path("a.jsonl").exists()

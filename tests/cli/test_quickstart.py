@@ -69,26 +69,6 @@ def test_a_folder_is_written_and_the_next_command_told(
     assert main(["quickstart", "toy", "empty"]) == 0
 
 
-def test_nothing_is_written_where_it_cannot_run(tmp_path: Path, capsys: pytest.CaptureFixture[str], toy) -> None:
-    toy(modules=("absent_host",))
-    assert main(["quickstart", "toy", str(tmp_path / "new")]) == 2
-    assert capsys.readouterr().err == (
-        "nas-ext: error: quickstart 'toy' needs the package absent_host, which is not installed:"
-        " run pip install 'nas-ext[toys]'\n"
-    )
-    assert not (tmp_path / "new").exists()
-
-
-def test_wrong_names_and_files_in_the_way(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["quickstart", "predictr", str(tmp_path / "new")]) == 2
-    assert "unknown quickstart 'predictr'" in capsys.readouterr().err.replace("no quickstart", "unknown quickstart")
-    (tmp_path / "file").write_text("mine")
-    for folder in ("file", "file/below"):
-        assert main(["quickstart", "predictor", str(tmp_path / folder)]) == 2
-        assert capsys.readouterr().err.startswith("nas-ext: error: ")
-    assert (tmp_path / "file").read_text() == "mine"
-
-
 def test_no_file_leaves_the_folder(tmp_path: Path, toy) -> None:
     with pytest.raises(DataError, match="names a file outside its folder"):
         toy(outside="../escaped.txt").write(tmp_path / "new")

@@ -61,25 +61,6 @@ def test_a_limit_as_a_share_of_the_largest_network(
     assert limits[1] >= whole  # the largest network is within all of its own latency
 
 
-def test_the_same_command_continues(run: Search, supernet: ToySupernet, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("--no-measure") == 0
-    before = list(supernet.evaluated)
-    assert run("--no-measure") == 0
-    assert supernet.evaluated == before
-    assert f"({len(before)} of them before)" in capsys.readouterr().out
-
-
-def test_limits_on_paper_need_no_latency_model(run: Search, tmp_path: Path) -> None:
-    assert run("--limit", "params_m=0.006", "--limit", "flops_g=0.0004", limits=False) == 0
-    config = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]
-    assert config["objectives"] == ["loss", "params_m", "flops_g"]
-    assert list(config["searches"]) == ["params_m<=0.006 flops_g<=0.0004"]
-    for line in (tmp_path / "run" / "journal.jsonl").read_text().splitlines():
-        metrics = json.loads(line)["metrics"]
-        assert metrics["params_m"] <= 0.006
-        assert metrics["flops_g"] <= 0.0004
-
-
 def test_a_search_without_limits_weighs_costs_on_paper(run: Search, tmp_path: Path) -> None:
     assert run("--set", "iterations=4", limits=False) == 0
     config = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]

@@ -56,23 +56,6 @@ def test_a_second_machine_evaluates_nothing_again_and_has_the_same_run(
     assert "checkpoint_sha256" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--study", "ours"], "study needs storage"),
-        (["--storage", "x.log"], "storage needs study"),
-        (["--storage", "x.log", "--study", "s", "--executor", "submitit"], "instead of executor submitit"),
-        (["--storage", "x.log", "--study", "s", "--device", "cuda:0,cuda:1"], "instead of several devices"),
-        (["--storage", "nosuch://host/x", "--study", "s"], "cannot open storage nosuch://host/x"),
-    ],
-)
-def test_what_does_not_go_together_is_said(
-    run: Search, adapter: None, options: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(*options) == 2
-    assert said in capsys.readouterr().err
-
-
 def test_of_the_data_only_the_last_folder_has_to_be_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Any] = []
     monkeypatch.setattr(shared, "adapter_parts", lambda part: {"optuna": "any:thing"})

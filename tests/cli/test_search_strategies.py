@@ -10,18 +10,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from nas_core.cli import main
 from nas_core.models import kind_of
 from nas_core.models.translation import TranslationWorkloadConfig
 from nas_core.report import write_report
 from nas_core.space import Architecture
 from tests.cli.searching import SPACE, WORKLOAD, Search
 from tests.toys import ToySupernet
-
-
-def test_random_search_with_its_budget(run: Search, tmp_path: Path, supernet: ToySupernet) -> None:
-    assert run("--strategy", "random", "--set", "evaluations=40", limits=False) == 0
-    assert len(supernet.evaluated) == 40
 
 
 def test_ranknas_with_its_budget(run: Search, tmp_path: Path, supernet: ToySupernet) -> None:
@@ -136,19 +130,3 @@ def test_one_search_for_the_whole_front(run: Search, tmp_path: Path, supernet: T
     pairs = sorted((f["metrics"]["latency_ms"], f["metrics"]["loss"]) for f in finalists)
     assert len(pairs) == 4
     assert all(a[1] > b[1] for a, b in itertools.pairwise(pairs))  # slower ones are better: a front
-
-
-def test_the_front_is_one_of_costs_on_paper_without_a_latency_model(run: Search, tmp_path: Path) -> None:
-    assert run("--strategy", "multi-objective", "--limit", "params_m=0.006", limits=False) == 0
-    settings = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]
-    assert settings["objectives"] == ["loss", "params_m", "flops_g"]
-    assert list(settings["searches"]) == ["params_m<=0.006"]
-
-
-def test_the_population_alone_gives_hats_parts(run: Search, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    given = ["search", "--checkpoint", str(tmp_path / "checkpoint.pt"), "--out", str(tmp_path / "run")]
-    assert main([*given, "--set", "iterations=4", "--set", "population=30", "--finalists", "4"]) == 0
-    (settings,) = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]["searches"].values()
-    assert [settings[name] for name in ("population", "parents", "mutations", "crossovers")] == [30, 6, 12, 12]
-    said = capsys.readouterr().err
-    assert "at most 102 architectures to evaluate: population 30 + (iterations 4 - 1) x (mutations 12" in said

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
 from nas_core.cli import main
-from nas_core.space import Choice, SearchSpace, get_space, list_spaces, save_space, space_from_dict
+from nas_core.space import get_space, list_spaces, space_from_dict
 
 PRESETS = ("hat_wmt14_en_de", "hat_wmt14_en_fr", "hat_wmt19_en_de", "hat_iwslt14_de_en")
 
@@ -48,41 +47,3 @@ def test_show_says_what_decoding_keeps(capsys: pytest.CaptureFixture[str]) -> No
 def test_json_is_the_whole_space(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lab", "space", "show", name, "--json"]) == 0
     assert space_from_dict(json.loads(capsys.readouterr().out)) == get_space(name)
-
-
-def test_show_reads_a_file_of_any_kind_of_space(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    depth = Choice.make("layers", [1, 2])
-    save_space(SearchSpace("mine", [depth, Choice.make("width", [[4, 8], [8]], "layers", 2)]), tmp_path / "mine.yml")
-    assert main(["lab", "space", "show", str(tmp_path / "mine.yml")]) == 0
-    out = capsys.readouterr().out
-    assert "mine: 4 architectures" in out
-    assert "[4, 8] / [8]  for each of layers" in out
-    assert "parameters" not in out
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (None, "mine.yml"),
-        ("name: [", "mine.yml"),
-        ("choices: {}\nname: x\n", "choice"),
-        ("- 1\n- 2\n", "mine.yml"),
-    ],
-)
-def test_wrong_files_are_one_line(
-    content: str | None, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "mine.yml"
-    if content is not None:
-        path.write_text(content)
-    assert main(["lab", "space", "show", str(path)]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("nas-ext: error: ")
-    assert said in line
-
-
-def test_an_unknown_space_is_named_with_the_closest(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["lab", "space", "show", "hat_smal"]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "unknown search space 'hat_smal'" in line
-    assert "Did you mean 'hat_small'?" in line

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 import copy
-import csv
 import io
 import json
 import random
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 import yaml
 
@@ -19,12 +17,11 @@ __all__ = ["damaged"]
 
 ODD: tuple[Any, ...] = (
     None, True, "", "x", "a" * 3000, "$\\foo{$", "<script>alert(1)</script>", "../../x", "${env:HOME}", "=1+1",
-    "\ud800",
-    "\x00", "2026-13-45", "nan", -1, 0, 1, 3, 0.5, -1e308, float("nan"), float("inf"), 2**31, 2**62, 10**30, 10**400,
+    "\x00", "2026-13-45", "nan", -1, 0, 1, 3, 0.5, -1e308, float("nan"), float("inf"), 2**31, 2**62, 10**30,
     [], [1], [[1], [1, 2]], [0] * 1000, [[]], ["x", 1], {}, {"a": 1}, {"1": {}}, [{}], [None],
 )  # fmt: skip
 """Values in place of good ones."""
-_TOKENS = (b"9" * 400, b"\xff\xfe", b"\x00" * 64, b"[" * 2000, b'{"a":' * 300, b"NaN", b"-1", b"null", b"1e999", b"*a")
+_TOKENS = (b"\xff\xfe", b"\x00" * 64, b"[" * 2000, b'{"a":' * 300, b"NaN", b"-1", b"null", b"1e999", b"*a")
 
 
 def damaged(path: Path, stream: random.Random) -> bytes:
@@ -98,40 +95,6 @@ def _yaml(content: bytes, stream: random.Random) -> bytes:
     return yaml.safe_dump(_value(yaml.safe_load(content), stream), sort_keys=False).encode()
 
 
-def _csv(content: bytes, stream: random.Random) -> bytes:
-    rows = list(csv.reader(io.StringIO(content.decode())))
-    row = stream.choice(rows)
-    row[stream.randrange(len(row))] = str(stream.choice(ODD))[:200].encode("utf-8", "replace").decode()
-    if stream.random() < 0.2:
-        del row[-1]
-    text = io.StringIO()
-    csv.writer(text).writerows(rows)
-    return text.getvalue().encode()
-
-
-def _npz(content: bytes, stream: random.Random) -> bytes:
-    with np.load(io.BytesIO(content), allow_pickle=False) as file:
-        arrays = {name: file[name] for name in file.files}
-    name = stream.choice(list(arrays))
-    if arrays[name].dtype.kind == "U" and not arrays[name].shape and stream.random() < 0.8:
-        arrays[name] = np.array(_json(str(arrays[name]).encode(), stream).decode())
-    else:
-        arrays[name] = _array(arrays[name], stream)
-    if stream.random() < 0.1:
-        del arrays[name]
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **arrays)
-    return buffer.getvalue()
-
-
-def _array(array: Any, stream: random.Random) -> Any:
-    other = np.zeros(stream.choice(((), (0,), (3,), (2, 2), (1, 0), (7, 1, 1))))
-    same = array.astype(np.float64) if array.dtype.kind in "biuf" else other
-    odd = np.full_like(same, stream.choice((np.nan, np.inf, -1.0, 0.0, 1e300)))
-    choices = [other, same, odd, array[..., None], array.astype(str), array.ravel(), array[:0] if array.ndim else other]
-    return stream.choice(choices)
-
-
 def _checkpoint(content: bytes, stream: random.Random) -> bytes:
     """Values of a checkpoint; tensors are replaced whole."""
     with torch.serialization.safe_globals([argparse.Namespace]):
@@ -164,5 +127,5 @@ def _closed(value: Any) -> Any:
 
 
 _BY_SUFFIX = {
-    ".json": _json, ".jsonl": _jsonl, ".yml": _yaml, ".yaml": _yaml, ".csv": _csv, ".npz": _npz, ".pt": _checkpoint,
+    ".json": _json, ".jsonl": _jsonl, ".yml": _yaml, ".yaml": _yaml, ".pt": _checkpoint,
 }  # fmt: skip

@@ -34,8 +34,8 @@ _SHORT = [
 ]
 
 
-def make_inputs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Fill the folder; what an absent package would have made is left out."""
+def make_inputs(folder: Path, monkeypatch: pytest.MonkeyPatch, hosts: bool = True) -> Path:
+    """Fill the folder with files that installed packages can make, those of hosts on request."""
     save_space(SPACE, folder / "space.yml")
     SPACE.largest().save(folder / "a.json")
     _measurements(folder)
@@ -44,9 +44,9 @@ def make_inputs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     _searches(folder, monkeypatch)
     if find_spec("onnx"):
         _networks(folder)
-    if find_spec("timm"):
+    if hosts and find_spec("timm"):
         _images(folder)
-    if find_spec("fairseq"):
+    if hosts and find_spec("fairseq"):
         _translation(folder)
     return folder
 

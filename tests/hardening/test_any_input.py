@@ -110,21 +110,8 @@ def test_any_input_ends_in_a_result_or_one_line(
     assert set(ends) <= {0, 2} and len(ends) == count
 
 
-@pytest.mark.timeout(120)
-@pytest.mark.parametrize("kind", ["pipe", "link to itself"])
-@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in CASES])
-def test_what_is_no_regular_file_is_one_line(
-    case: Case, kind: str, inputs: Path, tmp_path: Path, toy: None, capfd: pytest.CaptureFixture[str]
-) -> None:
-    if case.needs and find_spec(case.needs) is None:
-        pytest.skip(f"{case.needs} is not installed")
-    one_input(case, 0, inputs, tmp_path, capfd, kind)
-
-
-def one_input(
-    case: Case, number: int, inputs: Path, folder: Path, capfd: pytest.CaptureFixture[str], kind: str = "damaged"
-) -> int:
-    """Return the exit code of the command on one damaged file, or on what is no regular file."""
+def one_input(case: Case, number: int, inputs: Path, folder: Path, capfd: pytest.CaptureFixture[str]) -> int:
+    """Return the exit code of the command on one damaged file."""
     place = folder / str(number)
     place.mkdir()
     *within, name = case.file.split("/")
@@ -132,15 +119,8 @@ def one_input(
     if within:
         shutil.copytree(inputs / within[0], given)
     file = Path(given, *within[1:], name) if within else given
-    file.unlink(missing_ok=True)
-    content = None
-    if kind == "pipe":
-        os.mkfifo(file)
-    elif kind == "link to itself":
-        file.symlink_to(file.name)
-    else:
-        content = damaged(inputs / case.file, random.Random(f"{SEED}-{case.name}-{number}"))
-        file.write_bytes(content)
+    content = damaged(inputs / case.file, random.Random(f"{SEED}-{case.name}-{number}"))
+    file.write_bytes(content)
     words = [word.format(file=given, inputs=inputs, out=place) for word in case.arguments.split()]
     told = f"seed {SEED}, input {number}, kept in {file}"
     try:
@@ -153,7 +133,7 @@ def one_input(
     errors = [line for line in err.splitlines() if line.startswith("nas-ext: error:")]
     assert code in (0, 2) and (code == 0 or len(errors) == 1 or "Usage:" in err), f"{told}: {code} {err[-2000:]}"
     assert "Traceback" not in err, f"{told}: {err[-3000:]}"
-    if content is not None and not within:
+    if not within:
         assert file.read_bytes() == content, told
     assert not [path for path in place.rglob("*.part")], told
     for page in place.rglob("*.html"):

@@ -8,7 +8,6 @@ import sys
 import pytest
 import torch
 
-from nas_core.errors import ConfigError, UnknownChoiceError
 from nas_core.precision import check_precision, computing_in, half_type, tf32
 from tests.devices import PRECISIONS, close_in
 from tests.toys import ROOT
@@ -74,11 +73,3 @@ assert [each.fp32_precision for each in places] == before
 """
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.parametrize("device", ["cpu"])
-def test_what_no_device_has(device: str) -> None:
-    with pytest.raises(UnknownChoiceError, match="precision 'float8'"):
-        check_precision("float8", device)
-    with pytest.raises(ConfigError, match="precision tf32 is of NVIDIA devices, cpu has none; give fp32"):
-        check_precision("tf32", device)

@@ -17,7 +17,7 @@ from nas_core.errors import (
 )
 from nas_core.supernet import host as module
 from nas_core.supernet import open_supernet, open_trained
-from nas_core.supernet.host import host_of, hosts
+from nas_core.supernet.host import hosts
 from tests.toys import ToyHost
 
 

@@ -110,17 +110,6 @@ def test_what_cannot_be_opened_is_one_line(
     assert not left(tmp_path)
 
 
-def test_an_error_of_the_user_ends_all(pool: Callable[..., WorkerPool], tmp_path: Path) -> None:
-    with pytest.raises(NasExtError, match="no such split"):
-        list(pool().map(["refuse", 60.0]))
-    assert not left(tmp_path)
-
-
-def test_as_many_names_as_workers() -> None:
-    with pytest.raises(ConfigError, match="expected as many"):
-        WorkerPool(opened, [{}], NAMES)
-
-
 def test_a_function_that_no_worker_can_import_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match="workers cannot import"):
         WorkerPool(lambda **arguments: None, [{}], ["cpu"])  # type: ignore[arg-type, return-value]

@@ -7,10 +7,8 @@ import pytest
 from nas_core.cli import main
 from nas_core.errors import MissingHostError
 from nas_core.latency import load_latency_model
-from nas_core.latency.by_graph import CountsModel
 from nas_core.space import get_space
 from nas_core.supernet import Host, host
-from tests.latency.by_graph.toy import toy_networks
 
 SHORT = [
     "--workload=vocab=40",
@@ -101,52 +99,3 @@ def test_mlp_model(measured, tmp_path, capsys):
     code, _, _ = run(capsys, "fit", "--data", measured, "--out", tmp_path / "h.npz", "--model", "hat-mlp", *small)
     model = load_latency_model(tmp_path / "h.npz")
     assert code == 0 and (model.name, model.config.lr, model.config.logarithmic) == ("mlp", 1e-5, False)
-
-
-def test_wrong_inputs_are_one_line(measured, tmp_path, capsys):
-    model = tmp_path / "m.json"
-    run(capsys, "fit", "--data", measured, "--out", model)
-    good = model.read_bytes()
-    foreign = tmp_path / "foreign.json"
-    get_space("hat_wmt14_en_de").largest().save(foreign)
-    CountsModel().fit(toy_networks(20)).save(networks := tmp_path / "networks.safetensors")
-    few = tmp_path / "few.jsonl"
-    few.write_text("".join(measured.read_text().splitlines(keepends=True)[:5]))
-    for arguments, message in [
-        (("fit", "--data", tmp_path / "none.jsonl", "--out", model), "not found"),
-        (("fit", "--data", few, "--out", model), "collect more"),
-        (("fit", "--data", measured, "--out", model, "--model", "linera"), "Did you mean 'linear'?"),
-        (("fit", "--data", measured, "--out", model, "--drift", "maybe"), "auto, on, off"),
-        (("check", "--model", model), "either --data or --architecture"),
-        (("check", "--model", measured, "--data", measured), "is not JSON"),
-        (("check", "--model", model, "--architecture", foreign), "qkv_dim"),
-        (("check", "--model", networks, "--data", measured), "'nas-ext latency collect --predicted-by"),
-        (("fit", "--data", measured, "--out", model, "--model", "counts"), "expected one by genes: linear"),
-        (
-            ("fit", "--data", measured, "--out", model, "--set", "steps=3"),
-            "'linear' has no setting steps; it has: none",
-        ),
-        (("fit", "--data", measured, "--out", model, "--model", "mlp", "--set", "steps=0"), "steps is 0"),
-        (("collect", "--space", "hat_smal", "--out", few, "--samples", 3), "Did you mean 'hat_small'?"),
-        (("collect", "--space", "hat_small", "--out", tmp_path / "x.json", "--samples", 3), "ending in .jsonl"),
-        (("collect", "--space", "hat_small", "--out", measured, "--samples", 30, "--workload", "beam=3"), "now it is"),
-    ]:
-        code, out, err = run(capsys, *arguments)
-        assert code == 2 and out == "", arguments
-        assert message in err and err.count("\n") == 1, (arguments, err)
-    assert model.read_bytes() == good
-
-
-@pytest.mark.parametrize("lost", ["reference_ms", "timing", "unknown timing"])
-def test_a_model_that_does_not_say_how_it_was_measured(measured, tmp_path, capsys, lost):
-    run(capsys, "fit", "--data", measured, "--out", tmp_path / "m.json")
-    content = json.loads((tmp_path / "m.json").read_text())
-    if lost == "unknown timing":
-        content["info"]["settings"]["timing"]["hourglass"] = 1
-    else:
-        del (content["info"] if lost == "reference_ms" else content["info"]["settings"])[lost]
-    (tmp_path / "m.json").write_text(json.dumps(content))
-    get_space("hat_small").largest().save(tmp_path / "a.json")
-    code, out, err = run(capsys, "check", "--model", tmp_path / "m.json", "--architecture", tmp_path / "a.json")
-    assert code == 2 and out == "" and err.count("\n") == 1
-    assert "damaged (KeyError: 'reference_ms')" in err if lost == "reference_ms" else "lack or garble" in err

@@ -48,26 +48,3 @@ def test_batches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 2 and "was begun with setting most_batch = 4" in err
     code, out, _ = run(capsys, "--out", tmp_path / "set", "--again", 1)
     assert code == 0 and "1 networks differ by" in out
-
-
-def test_the_list_of_families(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = run(capsys, "--list")
-    assert code == 0 and {"alexnet", "vgg", "squeezenet", "googlenet", "regnet", "nasbench201", "encoder"} <= set(
-        out.split()
-    )
-
-
-def test_wrong_inputs_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "file").write_text("")
-    for arguments, message in [
-        ([], "needs --out FOLDER"),
-        (["--out", tmp_path / "a", "--families", "alexnett"], "Did you mean 'alexnet'?"),
-        (["--out", tmp_path / "a", "--families", ""], "no family"),
-        (["--out", tmp_path / "a", "--set", "runtimes=tvm"], "expected one of onnxruntime, torch"),
-        (["--out", tmp_path / "a", "--set", "clock=cpu", "--set", "threads=2"], "use clock wall"),
-        (["--out", tmp_path / "a", "--device", "cuda:77"], "not usable here"),
-        (["--out", tmp_path / "file" / "a", "--families", "alexnet"], "cannot make the folder"),
-    ]:
-        code, out, err = run(capsys, *arguments)
-        assert code == 2 and out == "", arguments
-        assert message in err and err.count("\n") == 1, (arguments, err)

@@ -13,7 +13,7 @@ from nas_core.cli import main
 from nas_core.graph import Graphs
 from nas_core.graph.onnx import read_onnx
 from nas_core.latency import GraphLatencyModel, load_latency_model
-from nas_core.latency.by_graph import NetworkLatencies, last_of_each, predict, predict_networks
+from nas_core.latency.by_graph import NetworkLatencies, last_of_each, predict_networks, shipped
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed")
 from tests.graph.onnx.models import chain, model, node, residual  # noqa: E402 - needs onnx
@@ -48,7 +48,7 @@ def networks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def trained(networks: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("model") / "m.safetensors"
-    options = ["--data", str(networks), "--model", "counts", "--runtime", "onnxruntime", "--out", str(path)]
+    options = ["--data", str(networks), "--model", "flops", "--runtime", "onnxruntime", "--out", str(path)]
     assert main(["latency", "train", *options]) == 0
     return path
 
@@ -72,7 +72,7 @@ def test_train_tells_each_family_and_what_it_is_fitted_on(networks: Path, tmp_pa
 
 def test_all_networks_are_learned_when_asked_for(networks: Path, trained: Path, tmp_path: Path, capsys: Any) -> None:
     path = tmp_path / "m.safetensors"
-    code, out, _ = run(capsys, "train", "--data", networks, "--model", "counts", "--out", path, "--all")
+    code, out, _ = run(capsys, "train", "--data", networks, "--model", "flops", "--out", path, "--all")
     assert code == 0 and "fitted again on all 60" in out
     part, whole = load_latency_model(trained, "graph"), load_latency_model(path, "graph")
     assert whole.info["networks"] == 60 and whole.info["held_out"] == part.info["held_out"]
@@ -101,7 +101,7 @@ def test_predict(trained: Path, onnx_file: Path, tmp_path: Path, capsys: Any) ->
     expected = predict_networks([onnx_file], model)[0].latency_ms
     code, out, err = run(capsys, "predict", onnx_file, "--model", trained)
     assert code == 0 and float(out.splitlines()[-1].split()[1]) == pytest.approx(expected, rel=0.01)
-    assert "counts model of 48 networks in onnxruntime, held-out MAPE" in err and err.count("\n") == 1
+    assert "flops model of 48 networks in onnxruntime, held-out MAPE" in err and err.count("\n") == 1
     for suffix in ("jsonl", "csv"):
         path = tmp_path / f"p.{suffix}"
         code, out, _ = run(capsys, "predict", onnx_file, onnx_file, "--model", trained, "--batch", 2, "--out", path)
@@ -140,7 +140,7 @@ def test_one_broken_file_does_not_stop_the_others(trained: Path, onnx_file: Path
 def test_the_shipped_model_of_this_runtime_is_used(
     trained: Path, onnx_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    monkeypatch.setattr(predict, "FOLDER", tmp_path)
+    monkeypatch.setattr(shipped, "FOLDER", tmp_path)
     code, _, err = run(capsys, "predict", onnx_file)
     assert code == 2 and "no model is shipped for onnxruntime; give --model" in err and err.count("\n") == 1
     (tmp_path / "cpu.safetensors").write_bytes(trained.read_bytes())
@@ -154,48 +154,3 @@ def test_the_shipped_model_of_this_runtime_is_used(
     assert run(capsys, "predict", onnx_file, "--runtime", "torch")[0] == 0
     code, _, err = run(capsys, "predict", onnx_file, "--device", "gpv")
     assert code == 2 and "Did you mean 'gpu'?" in err and err.count("\n") == 1
-
-
-def test_nothing_is_written_where_no_file_can_be_read(trained: Path, tmp_path: Path, capsys: Any) -> None:
-    out = tmp_path / "p.csv"
-    code, told, _ = run(capsys, "predict", tmp_path / "a.onnx", tmp_path / "b.onnx", "--model", trained, "--out", out)
-    assert code == 2 and not out.exists() and not told
-
-
-def test_a_runtime_that_nobody_named_is_not_made_up(
-    networks: Path, onnx_file: Path, tmp_path: Path, capsys: Any
-) -> None:
-    path = tmp_path / "m.safetensors"
-    assert run(capsys, "train", "--data", networks, "--model", "counts", "--out", path)[0] == 0
-    assert "runtime" not in load_latency_model(path, "graph").info
-    assert "in an unnamed runtime" in run(capsys, "predict", onnx_file, "--model", path)[2]
-
-
-def test_wrong_inputs_are_one_line(networks: Path, trained: Path, onnx_file: Path, tmp_path: Path, capsys: Any) -> None:
-    out = tmp_path / "m.safetensors"
-    text = tmp_path / "text.txt"
-    text.write_text("hello")
-    for arguments, message in [
-        (("train", "--data", networks, "--out", out, "--model", "count"), "Did you mean 'counts'"),
-        (("train", "--data", networks, "--out", out, "--model", "counts", "--set", "epochs=2"), "no setting epochs"),
-        (("train", "--data", networks, "--out", out, "--model", "graphsage", "--set", "dim=x"), "a whole number"),
-        (("train", "--data", networks, "--out", tmp_path / "m.json"), "safetensors"),
-        (("train", "--data", networks, "--out", trained), "exists"),
-        (("train", "--data", networks, "--out", out, "--features", "best"), "corrected or released"),
-        (("train", "--data", tmp_path, "--out", out, "--features", "released"), "is for .npz files"),
-        (("train", "--data", networks, "--out", out, "--model", "counts", "--set", "dim=2"), "it has: shrinkage"),
-        (("predict", onnx_file, "--model", trained, "--runtime", "torch"), "choose among the shipped models"),
-        (("train", "--data", tmp_path / "absent.npz", "--out", out), "file not found"),
-        (("train", "--data", tmp_path, "--out", out), "holds no networks"),
-        (("train", "--data", text, "--out", out), "holds no networks"),
-        (("predict", text, "--model", trained), "text.txt"),
-        (("predict", onnx_file, "--model", onnx_file), "no whole safetensors file"),
-        (("predict", onnx_file, "--model", tmp_path / "absent.safetensors"), "file not found"),
-        (("predict", onnx_file, "--model", trained, "--shapes", "x=a,b"), "expected NAME=SIZES"),
-        (("predict", onnx_file, "--model", trained, "--shapes", "z=1,2"), "z"),
-        (("predict", onnx_file, "--model", trained, "--out", text), "ends in .jsonl or .csv"),
-    ]:
-        code, shown, err = run(capsys, *arguments)
-        assert code == 2 and shown == "", (arguments, shown, err)
-        assert message in err and err.count("\n") == 1, (arguments, err)
-    assert not out.exists()
