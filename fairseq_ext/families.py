@@ -17,13 +17,13 @@ from nas_core.layers import MoSConfig, mixtures
 from nas_core.layers.attention import LinearAttention
 from nas_core.layers.attention.cosformer import FORMS, NORMALIZE
 from nas_core.layers.feed_forward import ACTIVATIONS
+from nas_core.layers.mos import STARTS
 from nas_core.layers.positions import POSITIONS
-from nas_core.layers.starts import STARTS
 from nas_core.models.language import LanguageConfig
 from nas_core.models.masked_lm import MaskedLMConfig
 from nas_core.models.translation.net import TranslationConfig
 from nas_core.space import found_translation
-from nas_core.space.encoding import ENCODINGS
+from nas_core.space.space import ENCODINGS
 from nas_core.supernet.sampling import DRAWS, EXTREMES
 
 SHARED: dict[str, dict[str, Any]] = {

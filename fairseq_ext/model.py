@@ -18,10 +18,8 @@ from torch import Tensor
 from fairseq_ext.families import TRANSLATION
 from fairseq_ext.supernet_model import SupernetModel, register
 from nas_core.errors import ConfigError
-from nas_core.models.translation.attention import length_limits
 from nas_core.models.translation.genes import bounded
-from nas_core.models.translation.net import TranslationNet
-from nas_core.models.translation.subnet import Subnet
+from nas_core.models.translation.net import Subnet, TranslationNet, length_limits
 from nas_core.space import Architecture, SearchSpace
 
 logger = logging.getLogger(__name__)

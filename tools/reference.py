@@ -1,6 +1,6 @@
 """Write the pages of the reference from the public names: ``python -m tools.reference``.
 
-Each page is a table of signatures and first sentences, readable as text, and a directive per name that the site expands.
+Each page is a table of signatures and first sentences, and a directive per name that the site expands.
 Sources are read with griffe; nothing is imported.
 """
 
@@ -45,7 +45,7 @@ def page(name: str, modules: Any) -> str:
         members = {member: modules[package].members[member] for member in names}
         members = {member: m.final_target if m.is_alias else m for member, m in members.items() if not _is_module(m)}
         lines += ["", f"## {package}", "", "| name | |", "|---|---|"]
-        lines += [f"| `{_signature(member, target)}` | {_first_sentence(target)} |" for member, target in members.items()]
+        lines += [f"| `{_signature(member, m)}` | {_first_sentence(m)} |" for member, m in members.items()]
         for member in members:
             lines += ["", f"::: {package}.{member}"]
     return "\n".join(lines) + "\n"

@@ -18,7 +18,7 @@ from nas_core.options import config_from, read_pairs, read_texts
 from nas_core.report import Column, Page, Table
 from nas_core.report.plots import bars, lines, pairs, squares
 from nas_core.studies import STUDIES, Bars, Lines, Measure, Squares, Study, StudyResult, Subject, open_subjects
-from nas_core.studies.result import Picture
+from nas_core.studies.base import Picture
 
 
 def _study(

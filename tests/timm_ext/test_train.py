@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from nas_core.files import read_json
-from nas_core.layers.alike import expert_layers, experts_alike
+from nas_core.layers.mos import expert_layers, experts_alike
 from nas_core.options import options_of
 from nas_core.supernet.sampling import sandwich
 from tests.timm_ext.running import SPACE, config, train

@@ -34,7 +34,7 @@ from nas_core.supernet.teacher import (
     top_k_distillation_loss,
     weights_digest,
 )
-from nas_core.supernet.teacher.cache_files import digest_of
+from nas_core.supernet.teacher.cache import digest_of
 from timm_ext.checkpoint import KEY, load_model, read_file
 from timm_ext.data import ImageSet
 from timm_ext.model import VisionModel

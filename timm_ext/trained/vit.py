@@ -15,8 +15,7 @@ from timm.models.vision_transformer import Block, VisionTransformer
 from torch import Tensor, nn
 
 from nas_core.errors import CheckpointError
-from nas_core.models.image.genes import attention_options
-from nas_core.models.image.subnet import POOLS
+from nas_core.models.image.net import POOLS, attention_options
 from nas_core.space import Architecture, SearchSpace
 
 _OTHERS = {

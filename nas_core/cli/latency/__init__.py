@@ -39,7 +39,7 @@ from nas_core.latency.by_genes import (
 )
 from nas_core.latency.by_genes import collect as collect_latencies
 from nas_core.latency.by_genes.collect import MeasureMany
-from nas_core.latency.by_genes.data import LatencyData
+from nas_core.latency.by_genes.dataset import LatencyData
 from nas_core.latency.by_genes.fit import LEGEND, Quality, doubts
 from nas_core.latency.by_genes.fit import table as quality_table
 from nas_core.latency.machine import describe_machine

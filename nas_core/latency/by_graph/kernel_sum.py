@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from nas_core.checks import Range, check_fields
 from nas_core.errors import ConfigError
 from nas_core.graph import Graphs
-from nas_core.graph.onnx.encoding.attributes import ATTRIBUTES
+from nas_core.graph.onnx.corrected import ATTRIBUTES
 from nas_core.graph.onnx.operators import CORRECTED, KINDS
 from nas_core.latency.by_graph.base import GraphLatencyModel, Progress
 from nas_core.latency.by_graph.counts import check_kinds

@@ -14,9 +14,9 @@ from scipy.special import ndtri
 from nas_core.errors import ConfigError, DataError
 from nas_core.graph.fingerprints import fingerprint, fingerprints, known_among
 from nas_core.latency import GeneLatencyModel, LatencyModel
+from nas_core.latency.by_graph.data import family_quality
 from nas_core.latency.by_graph.dataset import read_dataset
 from nas_core.latency.by_graph.nn_former import check_unpriced
-from nas_core.latency.by_graph.data import family_quality
 from nas_core.predictor import AccuracyModel, Reader, kendall_tau, load_accuracy_model, mape, reader_for
 from nas_core.predictor.files import Records, read_records
 from nas_core.report.measured.collection import Collection, Floats

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from nas_core.differences import check_same_settings
 from nas_core.errors import ConfigError
+from nas_core.options import NoSettings
 from nas_core.search.constraints import Constraint, Limits
 from nas_core.search.journal import plain_metrics
 from nas_core.search.strategies.proposals import Proposals, row_keys
-from nas_core.settings import NoSettings
 from nas_core.space import Architecture, SearchSpace, space_to_dict
 from nas_core.space.slots import ABSENT, Rows
 

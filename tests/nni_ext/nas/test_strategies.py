@@ -16,7 +16,7 @@ from nni.nas.hub.pytorch import AutoFormer, NasBench201
 from nni.nas.profiler.pytorch.flops import FlopsProfiler
 from nni.nas.space import SimplifiedModelSpace
 
-from nas_core.models.translation.costs import params_m
+from nas_core.models import params_m
 from nas_core.space import SearchSpace
 from nni_ext import SearchStrategy, as_model_space
 

@@ -25,7 +25,7 @@ from nas_core.supernet.elastic import take_over
 from nas_core.supernet.elastic.asked import attention_only
 from nas_core.supernet.elastic.attention import FitConfig, Fitted, fit
 from nas_core.supernet.elastic.kinds import attention_choices, with_kinds
-from nas_core.supernet.elastic.recorded import Recorded, attentions_of, computed, record
+from nas_core.supernet.elastic.recording import Recorded, attentions_of, computed, record
 from nas_core.supernet.elastic.signed import signed_pairs
 from nas_core.supernet.elastic.sorting import sort_axes
 from tests.supernet.elastic.reversing import PAD, PLAIN, SEVERAL, VOCAB, Batch, batches, loss, several, trained

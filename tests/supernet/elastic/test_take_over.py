@@ -16,8 +16,7 @@ from nas_core.layers.feed_forward import ElasticFeedForward
 from nas_core.layers.transformer import norm
 from nas_core.space import Choice, SearchSpace
 from nas_core.supernet.elastic import CRITERIA, importance, take_over
-from nas_core.supernet.elastic.absence import mean_loss, recovered_loss
-from nas_core.supernet.elastic.depth import depth_order
+from nas_core.supernet.elastic.ablation import depth_order, mean_loss, recovered_loss
 from nas_core.supernet.elastic.experts import copy_into_experts
 from nas_core.supernet.elastic.sorting import sort_axes
 from nas_core.supernet.teacher.taps import Taps
