@@ -172,34 +172,6 @@ class TestOnnx:
         with pytest.raises(NasExtError, match=message):
             read_onnx(model)
 
-    def test_range(self) -> None:
-        from onnx.helper import make_node
-
-        counted = [make_node("Range", ["a", "b", "c"], ["r"]), make_node("Cast", ["r"], ["f"], to=1)]
-        counted += [make_node("ReduceSum", ["f"], ["s"]), make_node("Add", ["x", "s"], ["y"])]
-        self.refused("", counted, constants={"a": 0, "b": 2 * 10**9, "c": 1})
-
-    def test_doubled_shapes(self) -> None:
-        from onnx.helper import make_node
-
-        doubled = [make_node("Concat", [f"c{n}", f"c{n}"], [f"c{n + 1}"], axis=0) for n in range(40)]
-        last = [make_node("ConstantOfShape", ["c40"], ["r"]), make_node("Add", ["x", "r"], ["y"])]
-        self.refused("shape of tensor", [make_node("Shape", ["x"], ["c0"]), *doubled, *last])
-
-    def test_functions(self) -> None:
-        from onnx.helper import make_function, make_node, make_opsetid
-
-        versions = [make_opsetid("", 17), make_opsetid("f", 1)]
-        names = ["a", *(f"t{number}" for number in range(9)), "b"]
-        functions = [make_function("f", "f0", ["a"], ["b"], [make_node("Relu", ["a"], ["b"])], versions)]
-        for level in range(1, 12):
-            calls = [make_node(f"f{level - 1}", [names[n]], [names[n + 1]], domain="f") for n in range(10)]
-            functions.append(make_function("f", f"f{level}", ["a"], ["b"], calls, versions))
-        for level, message in ((2, ""), (11, "100000000000 operators")):
-            self.refused(message, [make_node(f"f{level}", ["x"], ["y"], domain="f")], functions=functions)
-        own = make_function("f", "f0", ["a"], ["b"], [make_node("f0", ["a"], ["b"], domain="f")], versions)
-        self.refused("calls itself", [make_node("f0", ["x"], ["y"], domain="f")], functions=[own])
-
     def test_sizes_beyond_all_numbers(self) -> None:
         from onnx.helper import make_node
 
