@@ -254,10 +254,10 @@ class TeacherCache:
         maps = []
         for name, (shape, kind) in self._arrays.items():
             try:
-                array = np.load(self.folder / name, mmap_mode="r+")
+                array = np.load(self.folder / name, mmap_mode="r")  # writeable, a short file would be extended
             except (OSError, ValueError):
                 array = None
             if array is None or (array.shape, array.dtype) != (shape, kind):
                 raise DataError(f"{self.folder / name} is missing or damaged; remove the folder, or give a new one")
-            maps.append(array)
+            maps.append(np.load(self.folder / name, mmap_mode="r+"))
         return maps
