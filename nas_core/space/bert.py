@@ -53,11 +53,7 @@ def bert_space(
 
 
 def encoder_layers(architecture: Architecture) -> tuple[TransformerLayer, ...]:
-    """Return the layers of a masked language model, by these genes or by those of :mod:`nas_core.space.masked_lm`.
-
-    Raises:
-        ArchitectureError: a gene is missing, has not one option per layer, or heads do not divide a layer's width.
-    """
+    """Return the layers of a masked language model, by these genes or by those of :mod:`nas_core.space.masked_lm`."""
     if "hidden_dim" not in architecture:
         return transformer_layers(architecture)
     widths = layer_widths(architecture)

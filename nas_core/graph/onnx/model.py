@@ -29,10 +29,6 @@ def open_model(source: Any) -> tuple[Any, str]:
 
     Args:
         source: a path, the bytes of a file, or an ``onnx.ModelProto``.
-
-    Raises:
-        GraphError: no such file, no ONNX model, a damaged one, one of more than 2 GB, or one without operators.
-        MissingHostError: onnx is not installed.
     """
     onnx = require("onnx", "reading ONNX files", "onnx")
     folder: Path | None = None

@@ -100,7 +100,7 @@ def recovered_loss(trained: Any, kept: Mapping[str, Sequence[int]], batches: Seq
             for update in range(RECOVERY):
                 subnet = trained.form.running(net, net.select(trained.space.largest()), kept)
                 optimizer.zero_grad()
-                trained.loss(net, subnet, train[update % len(train)]).backward()  # type: ignore[no-untyped-call]
+                trained.loss(net, subnet, train[update % len(train)]).backward()
                 optimizer.step()  # type: ignore[no-untyped-call]
         return mean_loss(trained, kept, held_out)
     finally:

@@ -75,9 +75,6 @@ def fit(
             :func:`nas_core.supernet.elastic.kinds.with_kinds`.
         batches: calibration data, at least one batch.
         loss: of a subnet on a batch.
-
-    Raises:
-        ConfigError: sequences are longer than an alternative reads.
     """
     config = config or FitConfig()
     training = net.training

@@ -24,9 +24,6 @@ def copy_into_experts(plain: nn.Module, mixed: nn.Module, spread: float = SPREAD
     Args:
         plain: the trained network.
         mixed: the same network with experts, which are overwritten.
-
-    Raises:
-        ConfigError: the two are not the same network.
     """
     state, target = plain.state_dict(), mixed.state_dict()
     routers = [f"{at}.routers." for at, layer in mixed.named_modules() if isinstance(layer, ElasticFeedForward)]
