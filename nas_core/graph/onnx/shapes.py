@@ -218,10 +218,9 @@ def _infer(model: Any, name: str) -> tuple[dict[str, Shape], dict[str, int]]:
 
 
 def _infer_stepwise(model: Any, known: dict[str, Shape], kinds: dict[str, int]) -> None:
-    """Add shapes that follow from computed numbers, operator by operator; nodes are in topological order.
+    """Add shapes that follow from computed numbers, by onnx's reference implementation of small constants.
 
-    Exports with open dimensions compute the shapes of their reshapes with operators that onnx does not follow. Once
-    the dimensions of the inputs are numbers, onnx's reference implementation evaluates these operators.
+    Exports with open dimensions compute shapes of reshapes with operators that onnx's inference does not follow.
     """
     onnx = require("onnx", "reading ONNX files", "onnx")
     for module in ("onnx.shape_inference", "onnx.reference", "onnx.numpy_helper", "onnx.helper", "onnx.defs"):

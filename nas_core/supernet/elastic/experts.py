@@ -17,9 +17,8 @@ from nas_core.layers.starts import SPREAD, near_copies
 def copy_into_experts(plain: nn.Module, mixed: nn.Module, spread: float = SPREAD, seed: int = 0) -> None:
     """Copy the weights of a network into the same network with experts.
 
-    Experts are the trained layer plus differences that sum to zero, and the last linear layer of routers is zero, so
-    that every architecture mixes all experts equally and has the trained weights. As experts differ, routers have a
-    gradient. Experts of low rank are equal, with left factors of zero.
+    Experts are the trained layer plus differences that sum to zero, and routers end in zeros: every architecture
+    has the trained weights and routers have a gradient. Left factors of low-rank experts are zero.
 
     Args:
         plain: the trained network.
