@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from nas_core.graph import GraphError
 from nas_core.graph.onnx import ATTRIBUTES, CORRECTED, onnx_graph, read_onnx
+from nas_core.graph.onnx.model import light
 from tests.contracts.graph_reader import GraphReaderContract
 from tests.graph.onnx.models import chain, model, node, onnx, residual, shuffled
 
@@ -156,6 +157,21 @@ def test_a_model_is_left_as_it_is() -> None:
     before = given.SerializeToString()
     assert onnx_graph(given, batch=2) == onnx_graph(before, batch=2)
     assert given.SerializeToString() == before
+
+
+def test_large_files_are_read_without_their_weights(tmp_path: Path) -> None:
+    nodes = [node("MatMul", ["x", "w"], ["h"]), node("Reshape", ["h", "to"], ["y"])]
+    large = model(nodes, {"x": (1, 700)}, constants={"w": (700, 900), "to": np.array([1, 30, 30])})
+    whole, path = large.SerializeToString(), tmp_path / "large.onnx"
+    path.write_bytes(whole)
+    assert len(whole) > 2_000_000 and onnx_graph(path) == onnx_graph(large)
+    without = onnx.ModelProto.FromString(light(memoryview(whole)))
+    assert without.graph.node == large.graph.node and len(without.SerializeToString()) < 1_000
+    assert [tensor.dims for tensor in without.graph.initializer] == [tensor.dims for tensor in large.graph.initializer]
+    for content in (whole[:-1], whole[: 2**20 + 1], b"\x89PNG\r\n\x1a\n" * 200_000):
+        path.write_bytes(content)
+        with pytest.raises(GraphError, match=r"large\.onnx"):
+            onnx_graph(path)
 
 
 def test_external_data_need_not_exist(tmp_path: Path) -> None:
