@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.parts.published import DATA, absent
 from nas_core.graph import (
     AbsentCellError,
     Graph,
@@ -31,12 +30,10 @@ from nas_core.graph.nasbench201 import CHOICES, STATES
 from nas_core.graph.nasbench201 import OPERATIONS as NB201
 from nas_core.graph.nasbench301 import CHOICES as NB301_CHOICES
 from nas_core.graph.nasbench301 import OPERATIONS as NB301
-from nas_core.graph.pruning import on_paths
 from nas_core.graph.transnasbench import MICRO_CHOICES
 from tests.contracts.graph_reader import GraphReaderContract
 
 CONV1, CONV3, POOL = NB101[1:4]
-NB101_TABLE, NB201_TABLE = DATA / "nasbench101.npz", DATA / "nasbench201.npz"
 Cell = tuple[np.ndarray, list[str]]
 
 
@@ -107,29 +104,6 @@ def test_many_cells_equal_single_cells() -> None:
     cells = [RESNET, DEAD, cell(2, [(0, 1)], [])]
     cells += [cell(3, [(0, 1), (1, 2), *more], [op]) for op, more in itertools.product(NB101[1:4], ([], [(0, 2)]))]
     assert list(nasbench101_graphs(*padded(cells))) == [nasbench101_graph(*one) for one in cells]
-
-
-@pytest.mark.skipif(bool(absent(NB101_TABLE)), reason=absent(NB101_TABLE) or "")
-def test_the_whole_benchmark() -> None:
-    with np.load(NB101_TABLE, allow_pickle=False) as table:
-        sizes, bits, inner = (table[name].astype(np.int64) for name in ("n_vertices", "edge_bits", "ops"))
-    matrices = np.zeros((len(sizes), 7, 7), np.bool_)
-    for y in range(1, 7):
-        for x in range(y):
-            matrices[:, x, y] = bits >> (x + y * (y - 1) // 2) & 1
-    ops = np.zeros((len(sizes), 7), np.int64)
-    ops[:, 1:6] = np.array([2, 1, 3, -1])[inner]
-    ops[np.arange(len(sizes)), sizes - 1] = NB101.index("output")
-    graphs = nasbench101_graphs(matrices, ops, sizes)
-    assert np.bincount(graphs.sizes).tolist() == [0, 0, 1, 6, 84, 2441, 62010, 359082]
-    assert graphs.edge_counts.max() == 9
-    for row in np.random.default_rng(0).integers(0, len(graphs), 100):
-        size = sizes[row]
-        names = [NB101[index] for index in ops[row, :size]]
-        single = nasbench101_graph(matrices[row, :size, :size], names, prune=True)
-        assert single == graphs[int(row)], "the benchmark holds pruned cells"
-    whole = matrices[sizes == 7]
-    assert on_paths(whole).all()
 
 
 ALL = np.array(list(itertools.product(range(5), repeat=6)))
@@ -205,16 +179,6 @@ def test_strings_round_trip(graphs: Graphs) -> None:
         assert nasbench201_ops(text) == tuple(ALL[row])
         assert nasbench201_graph(text) == graphs[row] == nasbench201_graph(ALL[row])
     assert nasbench201_string([3, 3, 3, 1, 3, 2]) == BEST
-
-
-@pytest.mark.skipif(bool(absent(NB201_TABLE)), reason=absent(NB201_TABLE) or "")
-def test_the_published_table(graphs: Graphs) -> None:
-    with np.load(NB201_TABLE, allow_pickle=False) as table:
-        ops, accuracy = table["ops"], table["cifar10_test_acc_200"]
-    assert len(np.unique(ops, axis=0)) == 15625
-    assert nasbench201_string(ops[accuracy.argmax()]) == BEST
-    read = nasbench201_graphs(ops)
-    assert np.array_equal(np.bincount(read.sizes), np.bincount(graphs.sizes))
 
 
 NORMAL = [(0, 3), (1, 3), (0, 2), (1, 3), (2, 5), (0, 2), (3, 6), (4, 0)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import json
 import pickle
 from typing import Any
 
@@ -117,13 +115,6 @@ def test_adjacency_round_trip() -> None:
     parts = {name: getattr(graph, name) for name in FEATURES}
     for same in (matrix, matrix.astype(float), (2 * matrix).tolist()):
         assert Graph.from_adjacency(same, graph.ops, **parts) == graph
-
-
-def test_round_trips() -> None:
-    for graph in (full(), Graph([3], []), full(static=None)):
-        assert Graph.from_dict(json.loads(json.dumps(graph.to_dict()))) == graph
-        assert pickle.loads(pickle.dumps(graph)) == graph == copy.deepcopy(graph)
-    assert set(Graph([3], []).to_dict()) == {"ops", "edges"}
 
 
 def test_permuted_is_the_same_network() -> None:
@@ -336,11 +327,6 @@ def test_graphs_keep_what_their_operations_do() -> None:
     kept = (many[0], many[:1], many.take([1]), graph.permuted([0, 1, 2]), with_static(many, [1.0, 2.0]))
     assert all(each.operations == graph.operations for each in kept)
     assert Graphs.of([graph, CHAIN]).operations == graph.operations
-
-
-def test_ends_that_are_added_are_described() -> None:
-    whole = with_ends(described(Graphs.of([CHAIN]), NAMES), 4, 5)
-    assert whole.operations == (*described(CHAIN, NAMES).operations, *[Operation("end")] * 3)  # type: ignore[misc]
 
 
 def test_readers_of_benchmarks_describe() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from nas_core.graph import Graph, Graphs
+from nas_core.graph import Graphs
 from nas_core.graph.onnx import (
     ATTRIBUTES,
     CORRECTED,
@@ -122,15 +122,6 @@ def test_memory_access_is_what_is_read_and_written() -> None:
     assert one("MatMul", {"x": (2, 3, 4)}, {"w": (4, 5)})[2] == 24 + 20 + 30
     assert one("Reshape", {"x": (2, 3, 4)}, {"to": np.array([6, 4])})[2] == 0
     assert one("Gather", {"x": (100, 4)}, {"i": np.array([1, 2])})[2] == 8 + 2 + 8, "two rows of the table"
-
-
-def test_totals_of_a_network() -> None:
-    read = read_onnx(residual(8, 16, 1))
-    conv = 8 * 64 * (2 * 27 + 1) + 8 * 64 * 2 * 9 + 8 * 64 * (2 * 8 + 1)
-    assert read.flops_g == pytest.approx((conv + 8 * 64 * 3 + 10 * (2 * 8 + 1)) / 1e9)
-    assert read.params_m == pytest.approx((8 * 27 + 8 + 8 * 9 + 64 + 8 + 80 + 10) / 1e6)
-    assert read.graph.static is not None
-    np.testing.assert_allclose(read.graph.static, [1, read.flops_g, read.params_m / 10, read.access_m / 10], rtol=1e-6)
 
 
 def test_shared_parameters_count_once() -> None:
@@ -258,13 +249,3 @@ def test_as_released_inputs_have_no_code() -> None:
     codes = node_features(graph, "released")[:, :32]
     assert codes.sum(1).tolist() == [0, *[1] * 8] and codes[1, 0] == 1
     assert node_features(graph)[:, :32].sum() == 9
-
-
-def test_first_and_last_frequencies() -> None:
-    graph = Graph([3], [], attributes=[[2, 0, 0, 0, 0, 0, 0, 0]], shapes=[[5, 0, 0, 0]], static=[1, 0, 0, 0])
-    features = node_features(graph)[0]
-    assert features[3] == 1 and features[:32].sum() == 1
-    np.testing.assert_allclose(features[32:34], [np.sin(2), np.cos(2)], rtol=1e-6)
-    slowest = 2 * 10000**-0.8
-    np.testing.assert_allclose(features[40:42], [np.sin(slowest), np.cos(slowest)], rtol=1e-5)
-    np.testing.assert_allclose(features[112 + 18], np.sin(5 * 10000**-0.9), rtol=1e-5)

@@ -65,24 +65,6 @@ def test_equals_the_definition(
     assert not any(x.requires_grad for x in found[1:])
 
 
-def test_gradients_by_finite_differences() -> None:
-    """In float32, as the loss is computed: along a random direction."""
-    features, table, target, logits = data()
-    direction = torch.randn(ROWS, WIDTH, generator=torch.Generator().manual_seed(1))
-    for kept in (None, 3):
-        teacher = teacher_of(logits, kept, 2.0)
-
-        def loss(x: Tensor, teacher: Probabilities | TopK = teacher) -> Tensor:
-            return projected_distilled_loss(
-                x, table, target, teacher, weight=0.6, temperature=2.0, smoothing=0.1, padding_idx=PAD
-            ).loss
-
-        (gradient,) = torch.autograd.grad(loss(features), features)
-        with torch.no_grad():
-            change = loss(features + 1e-2 * direction) - loss(features - 1e-2 * direction)
-        assert float((gradient * direction).sum()) == pytest.approx(float(change) / 2e-2, rel=5e-3)
-
-
 @pytest.mark.parametrize("temperature", [1.0, 3.0])
 def test_probabilities_of_features_are_those_of_their_logits(
     temperature: float, monkeypatch: pytest.MonkeyPatch
