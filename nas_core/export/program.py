@@ -33,11 +33,7 @@ Run = Callable[[tuple[Tensor, ...]], Sequence[Any]]
 
 
 def trace(part: Part) -> ExportedProgram:
-    """Trace a part with open dimensions.
-
-    Raises:
-        ExportError: torch cannot trace the model.
-    """
+    """Trace a part with open dimensions."""
     dims = {dim.name: Dim(dim.name, max=dim.largest) for dim in part.dims}
     shapes = [{at: dims[dim] for at, dim in enumerate(v.shape) if isinstance(dim, str)} for v in part.inputs]
     examples = part.examples(_TRACED_SIZE)
@@ -62,11 +58,7 @@ def _packed(part: Part, shapes: list[dict[int, Any]]) -> tuple[Any, ...]:
 
 
 def write_onnx(program: ExportedProgram, part: Part, path: Path) -> None:
-    """Write ``path``, and ``<path>.data`` if the weights are too large for one file.
-
-    Raises:
-        ExportError: an operation has no ONNX form. MissingHostError: onnx or onnxscript is not installed.
-    """
+    """Write ``path``, and ``<path>.data`` if the weights are too large for one file."""
     for module in ("onnx", "onnxscript"):
         require(module, "exporting to ONNX", "onnx")
     names: dict[str, Any] = {"input_names": part.input_names, "output_names": part.output_names}
@@ -118,12 +110,7 @@ def _quiet() -> Iterator[None]:
 
 
 def check_onnx(path: Path, part: Part) -> float:
-    """Run an ONNX file in onnxruntime and return the largest difference to torch on random inputs of several sizes.
-
-    Raises:
-        ExportError: the file is not valid ONNX, does not run, or has another output.
-        MissingHostError: onnx or onnxruntime is not installed.
-    """
+    """Run an ONNX file in onnxruntime and return the largest difference to torch on random inputs of several sizes."""
     onnx = require("onnx", "checking an ONNX file", "onnx")
     runtime = require("onnxruntime", "checking an ONNX file", "onnx")
     try:

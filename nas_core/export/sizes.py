@@ -20,9 +20,6 @@ def usual_sizes(path: Path, shapes: Mapping[str, Sequence[int] | int], batch: in
     Args:
         path: the ONNX file; the result is empty if it is not part of an export.
         shapes, batch: as of :func:`nas_core.graph.onnx.read_onnx`.
-
-    Raises:
-        DataError: ``model.json`` is damaged.
     """
     part = _part(path)
     if part is None:

@@ -24,11 +24,11 @@ class Graph:
     """N operations and the edges between them. Frozen and hashable; graphs with equal arrays are equal.
 
     Attributes:
-        ops: ``(N,)`` operation indices, from 0; their names belong to the reader of the graph.
-        edges: ``(E, 2)`` pairs source, target; sorted, without duplicates or cycles.
+        ops: ``(N,)`` operation indices, from 0; the reader of the graph names them.
+        edges: ``(E, 2)`` pairs source, target; sorted, distinct, acyclic.
         attributes: ``(N, K)`` numbers of each operation (kernel size, heads, width), or None.
         shapes: ``(N, 4)`` output shape of each operation, zero-padded, or None.
-        costs: ``(N, 3)`` FLOPs, parameters and memory access of each operation, in units, none below 0, or None.
+        costs: ``(N, 3)`` FLOPs, parameters and memory access of each operation, or None.
         static: ``(F,)`` numbers of the whole network (batch, FLOPs, parameters), or None.
         operations: description of each operation index, or None; ignored by comparisons.
 

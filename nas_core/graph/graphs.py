@@ -244,11 +244,7 @@ class Graphs(Sequence[Graph]):
 
 
 def shared_operations(tables: Iterable[tuple[Operation, ...] | None]) -> tuple[Operation, ...] | None:
-    """Return the longest description of operation indices among those of some graphs.
-
-    Raises:
-        GraphError: two descriptions of an index differ.
-    """
+    """Return the longest description of operation indices among those of some graphs."""
     by_length = sorted({table for table in tables if table is not None}, key=len)
     for table in by_length[:-1]:
         for index, (operation, other) in enumerate(zip(table, by_length[-1], strict=False)):
@@ -274,16 +270,18 @@ def described(graphs: Graph | Graphs | Iterable[Graph], operations: Sequence[Ope
         return described([graphs], operations)[0]
     if isinstance(operations, str) or not isinstance(operations, Iterable):
         raise GraphError(f"operations are {operations!r}; expected a list, one for each operation index")
-    table = tuple(operation_named(item) if isinstance(item, str) else item for item in operations)
-    for item, operation in zip(operations, table, strict=True):
+    table: list[Operation] = []
+    for item in operations:
+        operation = operation_named(item) if isinstance(item, str) else item
         if not isinstance(operation, Operation):
             raise GraphError(
                 f"operation {item!r} is no Operation and no known name; describe it: Operation('convolution', kernel=3)"
             )
+        table.append(operation)
     joined = Graphs.of(graphs)
     if joined.ops.max(initial=-1) >= len(table):
         raise GraphError(f"operation index {joined.ops.max()} in a graph; {len(table)} operations are described")
-    return replace(joined, operations=table)
+    return replace(joined, operations=tuple(table))
 
 
 def with_static(graphs: Graphs | Iterable[Graph], values: ArrayLike) -> Graphs:

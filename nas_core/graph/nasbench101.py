@@ -1,7 +1,7 @@
 """NAS-Bench-101: cells of at most 7 nodes and 9 edges, with operations on the nodes.
 
-Ying et al., "NAS-Bench-101: Towards Reproducible Neural Architecture Search", ICML 2019. Node 0 is the input, the last
-node the output. Indices of operations are those of NN-Former's code.
+Ying et al., "NAS-Bench-101: Towards Reproducible Neural Architecture Search", ICML 2019. Operation indices are
+NN-Former's.
 """
 
 from __future__ import annotations
@@ -30,13 +30,12 @@ def nasbench101_graph(matrix: ArrayLike, ops: Sequence[str], prune: bool = False
     """Return the graph of a cell, from the arguments of the benchmark's ``ModelSpec``.
 
     Args:
-        matrix: ``(N, N)``, non-zero at ``[i, j]`` for an edge i -> j, in any acyclic order of the inner nodes.
+        matrix: ``(N, N)``, non-zero at ``[i, j]`` for an edge i -> j.
         ops: N official names, ``input`` first and ``output`` last.
-        prune: remove nodes that are on no path from input to output, as for a query of the benchmark. Cells of NASLib
-            are padded to 7 nodes and need it.
+        prune: remove nodes on no path from input to output; padded cells of NASLib need it.
 
     Raises:
-        GraphError: a wrong shape, a cycle, input or output in another place.
+        GraphError: a malformed cell.
         AbsentCellError: more than 7 nodes or 9 edges, or no path from input to output.
         UnknownChoiceError: a name that is no operation of the benchmark.
     """
@@ -51,7 +50,7 @@ def nasbench101_graph(matrix: ArrayLike, ops: Sequence[str], prune: bool = False
     adjacency = graph.adjacency[None]
     keep = on_paths(adjacency)
     if not keep.any():
-        raise AbsentCellError("no path leads from input to output; such a cell is not in NAS-Bench-101: skip it")
+        raise AbsentCellError("no way leads from input to output; such a cell is not in NAS-Bench-101: skip it")
     return _small(compacted(graph.ops[None], adjacency, keep))[0]
 
 
@@ -64,7 +63,7 @@ def nasbench101_graphs(matrices: ArrayLike, ops: ArrayLike, sizes: ArrayLike | N
         sizes: ``(G,)`` nodes of each cell, which come first; default: N.
 
     Raises:
-        GraphError: a wrong shape, a cycle, an edge beyond the cell, input or output in another place.
+        GraphError: a malformed cell.
         AbsentCellError: a cell of more than 7 nodes or 9 edges.
         UnknownChoiceError: an index that is no operation of the benchmark.
     """

@@ -1,12 +1,10 @@
 """NAS-Bench-301: DARTS cells, a normal and a reduction cell in one graph.
 
 Siems et al., "NAS-Bench-301 and the Case for Surrogate Benchmarks", 2020; Liu et al., "DARTS", ICLR 2019. A cell has
-two inputs (the outputs of the cell before last, 0, and of the last one, 1) and four states (2 to 5), each the sum of
-two operations on an earlier state or input; the output joins all states.
+two inputs (0, 1) and four states (2 to 5), each the sum of two operations on an earlier state or input.
 
-Each operation is a node. An operation on a state is fed by the two operations of that state. Differences to NASLib's
-encoding: inputs and outputs have operation indices per cell; the normal cell's output feeds both inputs of the
-reduction cell (unless ``connect=False``); the two operations of a state are sorted, as their order has no effect.
+Each operation is a node. Differences to NASLib's encoding: inputs and outputs have operation indices per cell; the
+normal cell's output feeds the reduction cell; the two operations of a state are sorted.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """BERT encoders: genes, layers and the spaces of Mixture-of-Supernets (section 4).
 
-Genes of the network: ``layers`` and ``sequence_length``, the tokens of cost formulas. Genes of the network or of a
-layer: ``hidden_dim`` (also of queries, keys and values), ``heads``, ``ffn_dim`` or ``ffn_ratio`` in units of
-``hidden_dim``. Where layers differ in width, ``outer_dim`` is the width of the embedding (Ganesan et al. 2021,
-"SuperShaper: Task-Agnostic Super Pre-training of BERT Models with Variable Hidden Dimensions").
+Genes of the network: ``layers``, ``sequence_length`` (tokens of cost formulas). Genes of the network or of a layer:
+``hidden_dim``, ``heads``, ``ffn_dim`` or ``ffn_ratio`` in units of ``hidden_dim``. ``outer_dim`` is the width of the
+embedding where layers differ (Ganesan et al. 2021, "SuperShaper").
 """
 
 from __future__ import annotations
@@ -53,11 +52,7 @@ def bert_space(
 
 
 def encoder_layers(architecture: Architecture) -> tuple[TransformerLayer, ...]:
-    """Return the layers of a masked language model, by these genes or by those of :mod:`nas_core.space.masked_lm`.
-
-    Raises:
-        ArchitectureError: a gene is missing, has not one option per layer, or heads do not divide a layer's width.
-    """
+    """Return the layers of a masked language model, by these genes or by those of :mod:`nas_core.space.masked_lm`."""
     if "hidden_dim" not in architecture:
         return transformer_layers(architecture)
     widths = layer_widths(architecture)

@@ -19,11 +19,7 @@ from nas_core.space.stack import TransformerLayer, attention_choice, per_layer, 
 
 
 def image_layers(architecture: Architecture) -> tuple[TransformerLayer, ...]:
-    """Return the layers of an architecture in order.
-
-    Raises:
-        ArchitectureError: a gene of image networks is missing, or has not one option per layer.
-    """
+    """Return the layers of an architecture in order."""
     if "ffn_dim" in architecture:
         return transformer_layers(architecture)
     depth, width = architecture.number("layers"), architecture.number("embed_dim")
@@ -32,11 +28,7 @@ def image_layers(architecture: Architecture) -> tuple[TransformerLayer, ...]:
 
 
 def token_grid(architecture: Architecture, image_size: int | None = None) -> int:
-    """Return the number of patches along each side of the image.
-
-    Raises:
-        ArchitectureError: the patch size does not divide the image size.
-    """
+    """Return the number of patches along each side of the image."""
     size = architecture.number("image_size") if image_size is None else image_size
     patch = architecture.number("patch_size")
     if size < 1 or patch < 1 or size % patch:

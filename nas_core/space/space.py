@@ -207,7 +207,8 @@ class SearchSpace:
             return np.concatenate(columns, axis=1).astype(np.float32)
         codes = slots.codes(rows)
         if how == "layers":
-            return codes / np.concatenate([np.full(len(c.options), c.unit) for c in self.choices]).astype(np.float32)
+            units = np.concatenate([np.full(len(c.options), c.unit) for c in self.choices]).astype(np.float32)
+            return codes / units
         exists = slots.exists(rows)
         features = np.empty((len(rows), len(self.choices)), np.float32)
         for index, (choice, span) in enumerate(zip(self.choices, slots.columns, strict=True)):

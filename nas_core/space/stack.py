@@ -32,9 +32,6 @@ def transformer_layers(
     Args:
         ffn_dims: hidden units of each layer, in place of a gene ``ffn_dim``.
         qkv_dims: joint width of queries, of keys and of values in each layer, in place of a gene ``head_dim``.
-
-    Raises:
-        ArchitectureError: a gene is missing, or has not one option per layer.
     """
     depth = architecture.number("layers")
     ffn = per_layer(architecture, "ffn_dim", depth) if ffn_dims is None else ffn_dims
@@ -48,11 +45,7 @@ def transformer_layers(
 
 
 def per_layer(architecture: Architecture, gene: str, depth: int) -> list[Any]:
-    """Return the option of each of ``depth`` layers; a fixed gene has one for all.
-
-    Raises:
-        ArchitectureError: the gene is missing, or has not one option per layer.
-    """
+    """Return the option of each of ``depth`` layers; a fixed gene has one for all."""
     value = architecture[gene]
     if not isinstance(value, tuple):
         return [value] * depth

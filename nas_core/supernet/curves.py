@@ -29,11 +29,7 @@ class TrainingCurves:
 
 
 def read_curves(checkpoint: Path, log: Path | None = None) -> TrainingCurves | None:
-    """Read the curves of ``log``, or of a log in the folder of a supernet's checkpoint, or return None.
-
-    Raises:
-        DataError: ``log`` is missing, or no installed host can read it.
-    """
+    """Read the curves of ``log``, or of a log in the folder of a supernet's checkpoint, or return None."""
     with _logging_kept():
         if log is None:
             return _first_readable(checkpoint, None)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import onnxruntime
 import pytest
 import torch
 from torch import Tensor, nn
 
-from nas_core.errors import ConfigError, UnknownChoiceError
-from nas_core.export import Exportable, ExportError, Part, check_out, folder, program, write_export
+from nas_core.errors import ConfigError, NasExtError, UnknownChoiceError
+from nas_core.export import Exportable, ExportError, Part, check_out, program, write_export
 from nas_core.export.parts import OpenDim, Value
 from nas_core.files import read_json, write_json
 from nas_core.locks import only_process
@@ -105,66 +104,12 @@ def test_a_wrong_file_is_not_left_behind(tmp_path: Path, module: nn.Module, said
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_folders_of_others_are_not_touched(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("mine")
-    with pytest.raises(ConfigError, match="is a file; expected a folder"):
-        check_out(tmp_path / "file", "onnx")
-    with pytest.raises(ConfigError, match="holds other files"):
-        check_out(tmp_path, "onnx")
-    for content in ({"format": "other"}, {"format": "nas-ext/export", "files": []}, [1]):
-        write_json(tmp_path / "model.json", content)
-        with pytest.raises(ConfigError, match="holds other files"):
-            write_export(model(), tmp_path)
-    assert (tmp_path / "file").read_text() == "mine"
-    (tmp_path / "empty").mkdir()
-    check_out(tmp_path / "empty", "torch-export")
-    with pytest.raises(UnknownChoiceError, match="'onxx': expected one of onnx, torch-export"):
-        check_out(tmp_path / "empty", "onxx")
-
-
-@pytest.mark.parametrize("name", ["keep.txt", "sub", "link.onnx", "folder.onnx", "notes.json", ".hidden"])
-def test_a_description_that_names_other_files_removes_none(tmp_path: Path, name: str) -> None:
-    out, mine = tmp_path / "out", tmp_path / "mine.onnx"
-    write_export(model(), out)
-    mine.write_text("mine")
-    if name in ("sub", "folder.onnx"):
-        (out / name).mkdir()
-        (out / name / "file").write_text("mine")
-    elif name == "link.onnx":
-        (out / name).symlink_to(mine)
-    else:
-        (out / name).write_text("mine")
-    listed = read_json(out / "model.json")
-    write_json(out / "model.json", {**listed, "files": [*listed["files"], name, "../mine.onnx"]})
-    before = sorted(path.name for path in out.rglob("*"))
-    with pytest.raises(ConfigError, match="holds other files"):
-        write_export(model(), out)
-    assert sorted(path.name for path in out.rglob("*")) == before
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.onnx", "out"]
-    assert mine.read_text() == "mine"
-
-
-@pytest.mark.parametrize("content", ['{"format": "nas-ext/export", "files": 3}', '{"format": "nas-ext/exp', "3"])
-def test_a_damaged_description_is_no_export(tmp_path: Path, content: str) -> None:
-    (tmp_path / "model.json").write_text(content)
-    with pytest.raises(ConfigError, match="holds other files"):
-        check_out(tmp_path, "torch-export")
-
-
-def test_files_that_come_while_it_exports_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out, check = tmp_path / "out", folder.check_program
-    write_export(model(), out, "torch-export")
-
-    def meanwhile(*arguments: Any) -> float:
-        (out / "mine.txt").write_text("mine")
-        return check(*arguments)
-
-    monkeypatch.setattr(folder, "check_program", meanwhile)
-    before = (out / "model.pt2").read_bytes()
-    with pytest.raises(ConfigError, match="has got other files since"):
-        write_export(model(), out, "torch-export")
-    assert (out / "mine.txt").read_text() == "mine" and (out / "model.pt2").read_bytes() == before
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+def test_what_a_killed_export_left_is_removed_and_what_is_of_another_folder_is_not(tmp_path: Path) -> None:
+    left, other = tmp_path / ".model.abcd_123.part", tmp_path / ".model.two.abcd_123.part"
+    for path in (left, other):
+        path.mkdir()
+    write_export(model(), tmp_path / "model", "torch-export")
+    assert not left.exists() and other.exists()
 
 
 def test_two_at_once_into_one_folder(tmp_path: Path) -> None:
@@ -173,17 +118,38 @@ def test_two_at_once_into_one_folder(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("name", ["../dict.txt", "model.json", "words.txt", "a/dict.txt"])
-def test_names_that_a_later_export_would_not_replace_are_not_written(tmp_path: Path, name: str) -> None:
-    made = model()
-    with pytest.raises(ExportError, match="calls a file"):
-        write_export(Exportable(made.parts, made.info, {name: ""}), tmp_path / "out", "torch-export")
-    assert not list(tmp_path.iterdir())
+@pytest.mark.parametrize("name", ["keep.txt", "folder.onnx", "link.onnx"])
+def test_a_description_that_names_other_files_removes_none(tmp_path: Path, name: str) -> None:
+    out, mine = tmp_path / "out", tmp_path / "mine.onnx"
+    write_export(model(), out, "torch-export")
+    mine.write_text("mine")
+    if name == "folder.onnx":
+        (out / name).mkdir()
+    elif name == "link.onnx":
+        (out / name).symlink_to(mine)
+    else:
+        (out / name).write_text("mine")
+    listed = read_json(out / "model.json")
+    write_json(out / "model.json", {**listed, "files": [*listed["files"], name, "../mine.onnx"]})
+    before = sorted(path.name for path in tmp_path.rglob("*"))
+    with pytest.raises(ConfigError, match="holds other files"):
+        write_export(model(), out, "torch-export")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == before and mine.read_text() == "mine"
 
 
-def test_what_a_killed_export_left_is_removed_and_what_is_of_another_folder_is_not(tmp_path: Path) -> None:
-    left, other = tmp_path / ".model.abcd_123.part", tmp_path / ".model.two.abcd_123.part"
-    for path in (left, other):
-        path.mkdir()
-    write_export(model(), tmp_path / "model", "torch-export")
-    assert not left.exists() and other.exists()
+@pytest.mark.parametrize(
+    ("content", "to", "error", "value"),
+    [
+        (None, "onnx", ConfigError, "is a file"),
+        ('{"format": "other"}', "onnx", ConfigError, "holds other files"),
+        ('{"format": "nas-ext/export", "files": 3}', "onnx", ConfigError, "holds other files"),
+        ('{"format": "nas-ext/exp', "torch-export", ConfigError, "holds other files"),
+        ("3", "onxx", UnknownChoiceError, "'onxx'"),
+    ],
+)
+def test_bad_input(content: str | None, to: str, error: type[NasExtError], value: str, tmp_path: Path) -> None:
+    file = tmp_path / "model.json"
+    file.write_text(content or "mine")
+    with pytest.raises(error) as caught:
+        check_out(tmp_path if content else file, to)
+    assert value in str(caught.value) and "\n" not in str(caught.value) and file.exists()

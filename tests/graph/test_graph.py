@@ -1,16 +1,34 @@
-"""The graph as a value."""
+"""Graphs as values, sets of graphs, input and output nodes, and descriptions of operations."""
 
 from __future__ import annotations
 
-import copy
-import json
 import pickle
 from typing import Any
 
 import numpy as np
 import pytest
 
-from nas_core.graph import FEATURES, Graph, GraphError
+from nas_core.graph import (
+    FEATURES,
+    Graph,
+    GraphError,
+    Graphs,
+    Operation,
+    common_ends,
+    described,
+    lacking_ends,
+    nasbench101_graph,
+    nasbench201_graph,
+    nasbench201_graphs,
+    nasbench301_graph,
+    open_ended,
+    operation_named,
+    topological,
+    transnasbench_macro_graph,
+    with_ends,
+    with_static,
+)
+from tests.predictor.graphs import random_graphs
 
 EDGES = [(0, 1), (0, 2), (1, 3), (2, 3)]
 
@@ -57,8 +75,6 @@ def test_nothing_can_be_changed() -> None:
             getattr(graph, name)[0] = 1
         with pytest.raises(AttributeError, match="immutable"):
             setattr(graph, name, None)
-        with pytest.raises(AttributeError, match="immutable"):
-            delattr(graph, name)
     with pytest.raises(AttributeError):
         graph.note = 1  # type: ignore[attr-defined]
 
@@ -101,13 +117,6 @@ def test_adjacency_round_trip() -> None:
         assert Graph.from_adjacency(same, graph.ops, **parts) == graph
 
 
-def test_round_trips() -> None:
-    for graph in (full(), Graph([3], []), full(static=None)):
-        assert Graph.from_dict(json.loads(json.dumps(graph.to_dict()))) == graph
-        assert pickle.loads(pickle.dumps(graph)) == graph == copy.deepcopy(graph)
-    assert set(Graph([3], []).to_dict()) == {"ops", "edges"}
-
-
 def test_permuted_is_the_same_network() -> None:
     graph, order = full(), [2, 0, 3, 1]
     moved = graph.permuted(order)
@@ -126,49 +135,209 @@ def test_long_graphs_in_any_order_are_no_cycle() -> None:
         Graph(np.zeros(500, int), [*chain.tolist(), (order[-1], order[0])])
 
 
+def some(count: int = 30, seed: int = 0, parts: bool = False) -> list[Graph]:
+    """Graphs of 1 to 6 nodes, not in topological order, some of them equal."""
+    rng = np.random.default_rng(seed)
+    made = []
+    for _ in range(count):
+        size = int(rng.integers(1, 7))
+        matrix = np.triu(rng.random((size, size)) < 0.5, 1)
+        more: dict[str, Any] = {}
+        if parts:
+            more = {"attributes": rng.random((size, 3)), "shapes": rng.random((size, 4)), "static": rng.random(2)}
+            more["costs"] = rng.random((size, 3))
+        made.append(Graph.from_adjacency(matrix, rng.integers(0, 3, size), **more).permuted(rng.permutation(size)))
+    return made
+
+
+@pytest.mark.parametrize("parts", [False, True])
+def test_a_sequence_of_equal_values(parts: bool) -> None:
+    single = some(parts=parts)
+    graphs = Graphs.of(single)
+    assert list(graphs) == single and len(graphs) == 30
+    assert graphs[-1] == single[-1] and graphs[np.int64(3)] == single[3]
+    assert list(graphs[2:20:3]) == single[2:20:3] and list(graphs[::-1]) == single[::-1]
+    assert Graphs.of(graphs) is graphs
+    assert list(pickle.loads(pickle.dumps(graphs))) == single
+    with pytest.raises(IndexError):
+        graphs[30]
+
+
+def test_no_graphs() -> None:
+    empty = Graphs.of([])
+    assert len(empty) == 0 and list(empty.take([])) == [] and list(empty[:]) == []
+    assert empty.dense().ops.shape == (0, 1)
+    assert [len(x) for x in empty.distinct()] == [0, 0]
+
+
+def test_dense_and_back() -> None:
+    single = some()
+    graphs = Graphs.of(single)
+    dense = graphs.dense()
+    assert dense.ops.shape == (30, 6) and dense.adjacency.shape == (30, 6, 6)
+    for index, graph in enumerate(single):
+        size = len(graph)
+        assert np.array_equal(dense.ops[index, :size], graph.ops) and not dense.ops[index, size:].any()
+        assert np.array_equal(dense.adjacency[index, :size, :size], graph.adjacency)
+        assert dense.adjacency[index].sum() == len(graph.edges)
+    assert list(Graphs.from_dense(dense.ops, dense.adjacency, dense.sizes)) == single
+    wide = graphs.dense([4, 2], width=9)
+    assert wide.ops.shape == (2, 9) and wide.sizes.tolist() == [len(single[4]), len(single[2])]
+    assert list(Graphs.from_dense(wide.ops, wide.adjacency.astype(float), wide.sizes)) == [single[4], single[2]]
+    square = Graphs.from_dense(np.zeros((2, 3), int), np.triu(np.ones((2, 3, 3)), 1))
+    assert square.sizes.tolist() == [3, 3] and square.edge_counts.tolist() == [3, 3]
+
+
+@pytest.mark.parametrize("parts", [False, True])
+def test_take(parts: bool) -> None:
+    single = some(parts=parts)
+    graphs = Graphs.of(single)
+    for chosen in ([3, 3, 0, 29], [], [-1, -30], np.array([5])):
+        assert list(graphs.take(chosen)) == [single[i] for i in chosen]
+    large = graphs.sizes > 3
+    assert list(graphs.take(large)) == [g for g in single if len(g) > 3]
+
+
+def test_distinct() -> None:
+    single = some(200) + some(200)
+    kept, inverse = Graphs.of(single).distinct()
+    assert list(kept) == list(dict.fromkeys(single))
+    assert [kept[i] for i in inverse] == single
+    with_parts = some(20, parts=True)
+    twice = [
+        *with_parts,
+        *(Graph.from_dict({**g.to_dict(), "static": [0, 1]}) for g in with_parts),
+    ]
+    assert len(Graphs.of(twice).distinct()[0]) == 40
+    assert len(Graphs.of(with_parts + with_parts).distinct()[0]) == 20
+
+
+def test_numbers_are_put_behind_those_that_are_there() -> None:
+    graphs = nasbench201_graphs([[1] * 6, [2] * 6, [3] * 6])
+    one = with_static(graphs, [1.0, 2.0, 3.0])
+    two = with_static(one, np.arange(6).reshape(3, 2))
+    assert graphs.static is None and one.static is not None and two.static is not None
+    assert one.static.tolist() == [[1], [2], [3]] and two.static.tolist() == [[1, 0, 1], [2, 2, 3], [3, 4, 5]]
+    assert two[1].ops.tolist() == graphs[1].ops.tolist() and two.take([2]).static.tolist() == [[3, 4, 5]]  # type: ignore[union-attr]
+    values = np.ones((1, 2), np.float32)
+    with_static([Graph([0], [])], values)
+    values[0, 0] = 5  # the caller's array stays writeable
+
+
+def test_shuffled_nodes_come_into_an_order() -> None:
+    stream = np.random.default_rng(0)
+    graphs = random_graphs((7, 1, 6, 5) * 5, features=True)
+    shuffled = [graph.permuted(stream.permutation(len(graph))) for graph in graphs]
+    back = topological(Graphs.of(shuffled))
+    assert (back.edges[:, 0] < back.edges[:, 1]).all() and (back.sizes == graphs.sizes).all()
+    for mine, given in zip(back, shuffled, strict=True):
+        pairs = [sorted(zip(g.ops[g.edges[:, 0]], g.ops[g.edges[:, 1]], strict=True)) for g in (mine, given)]
+        assert pairs[0] == pairs[1] and sorted(mine.ops) == sorted(given.ops)
+        assert mine.attributes is not None and given.attributes is not None
+        np.testing.assert_array_equal(np.sort(mine.attributes.sum(1)), np.sort(given.attributes.sum(1)))
+    np.testing.assert_array_equal(back.static, graphs.static)
+
+
+def test_graphs_in_order_are_left_as_they_are() -> None:
+    graphs = random_graphs((7, 6, 5))
+    assert topological(graphs) is graphs
+    one = Graphs.of([*graphs, Graph([1, 2, 3], [(2, 0), (0, 1)])])
+    assert [list(graph.ops) for graph in topological(one)][-1] == [3, 1, 2]
+    assert all(mine == given for mine, given in zip(topological(one), graphs, strict=False))
+
+
+def test_the_first_of_several_that_may_come_next_comes_next() -> None:
+    (graph,) = topological(Graphs.of([Graph([0, 1, 2, 3], [(3, 1)])]))
+    assert list(graph.ops) == [0, 2, 3, 1]
+
+
 @pytest.mark.parametrize(
-    ("parts", "said"),
+    ("edges", "open_"),
+    [([(0, 1), (1, 2)], False), ([(0, 2), (1, 2)], True), ([(0, 1), (0, 2)], True), ([], True)],
+)
+def test_which_graphs_are_open(edges: list[tuple[int, int]], open_: bool) -> None:
+    graphs = Graphs.of([Graph([0, 1, 2], edges), Graph([0], [])])
+    assert open_ended(graphs).tolist() == [open_, False]
+    assert open_ended(graphs[:0]).shape == (0,)
+
+
+def test_dead_branches_are_no_lacking_ends() -> None:
+    whole = [Graph([0, 5 + index, 4], [(0, 1), (1, 2)]) for index in range(3)]
+    dead = Graph([0, 5, 6, 4], [(0, 1), (0, 2), (1, 3)])
+    other = Graph([5, 6, 4], [(0, 2), (1, 2)])
+    graphs = Graphs.of([*whole, dead, other])
+    assert common_ends(graphs) == (0, 4)
+    assert open_ended(graphs).tolist() == [False] * 3 + [True] * 2
+    assert lacking_ends(graphs, (0, 4)).tolist() == [False] * 4 + [True]
+    assert lacking_ends(graphs, None).tolist() == open_ended(graphs).tolist()
+    assert common_ends(Graphs.of([*whole, Graph([0, 5], [(0, 1)])])) is None
+    assert common_ends(Graphs.of([dead])) is None and common_ends(graphs[:0]) is None
+
+
+def test_ends_are_put_around() -> None:
+    graphs = Graphs.of([Graph([3, 4, 5], [(0, 2)], attributes=[[1], [2], [3]]), Graph([6], [], attributes=[[7]])])
+    first, second = with_ends(graphs, 8, 9)
+    assert first == Graph(
+        [8, 3, 4, 5, 9], [(0, 1), (0, 2), (1, 3), (2, 4), (3, 4)], attributes=[[0], [1], [2], [3], [0]]
+    )
+    assert second == Graph([8, 6, 9], [(0, 1), (1, 2)], attributes=[[0], [7], [0]])
+    assert not open_ended(with_ends(random_graphs((5, 6, 7) * 9, features=True), 8, 9)).any()
+
+
+CHAIN = Graph([0, 1, 2], [(0, 1), (1, 2)])
+
+
+NAMES = ["input", "conv3x3-bn-relu", "output"]
+
+
+@pytest.mark.parametrize(
+    ("name", "does"),
     [
-        ({"edges": [(0, 0)]}, "cycle through 1 of its 4"),
-        ({"edges": [(1, 2), (2, 1)]}, "cycle through 2 of its 4"),
-        ({"edges": [(0, 4)]}, "node 4"),
-        ({"edges": [(-1, 0)]}, "node 0 or -1"),
-        ({"edges": [(0, 1, 2)]}, "expected pairs"),
-        ({"edges": [(0, 1), (0,)]}, "unequal length"),
-        ({"edges": [(0, 1.5)]}, "whole numbers"),
-        ({"edges": None}, "whole numbers"),
-        ({"edges": 5}, "expected pairs"),
-        ({"ops": []}, "at least one"),
-        ({"ops": 3}, "at least one"),
-        ({"ops": [[0, 1], [2, 3]]}, "shape (2, 2)"),
-        ({"ops": [[0], [1, 2]]}, "unequal length"),
-        ({"ops": [0, -1, 0, 0]}, "from 0 to 32767"),
-        ({"ops": [0, 40000, 0, 0]}, "from 0 to 32767"),
-        ({"ops": [0.0, 1, 2, 3]}, "whole numbers"),
-        ({"attributes": [[1], [2]]}, "expected (4, K)"),
-        ({"attributes": [1, 2, 3, 4]}, "expected (4, K)"),
-        ({"attributes": [[1], [2, 3], [4], [5]]}, "no table"),
-        ({"shapes": [[1], [2], [3], [float("nan")]]}, "no number"),
-        ({"shapes": [[1, 2, 3]] * 4}, "expected (4, 4)"),
-        ({"static": [[1]]}, "expected (F,)"),
-        ({"static": ["large"]}, "no table"),
+        ("nor_conv_3x3", {"kernel": 3}),
+        ("conv1x1-bn-relu", {"kernel": 1}),
+        ("Conv_5x5", {"kernel": 5}),
+        ("conv_7x1_1x7", {"kernel": 7}),
+        ("conv5d2", {"kernel": 5, "dilation": 2}),
+        ("sep_conv_5x5", {"kernel": 5, "groups": 0, "repeats": 2}),
+        ("dil_conv_3x3", {"kernel": 3, "groups": 0, "dilation": 2}),
+        ("k3_e6", {"kernel": 3, "groups": 0, "expansion": 6.0}),
+        ("k5_e1_g2", {"kernel": 5, "groups": 0}),
     ],
 )
-def test_wrong_parts_are_refused_in_one_line(parts: dict[str, Any], said: str) -> None:
-    with pytest.raises(GraphError) as caught:
-        full(**parts)
-    assert said in str(caught.value) and "\n" not in str(caught.value)
+def test_names_of_convolutions(name: str, does: dict[str, Any]) -> None:
+    assert operation_named(name) == Operation("convolution", **does)
 
 
-def test_other_wrong_inputs() -> None:
-    for matrix, ops in (([[0, 1]], [0, 1]), (np.zeros((3, 3)), [0, 1]), ([[0, 1], [0]], [0, 1]), ([[0]], 0)):
-        with pytest.raises(GraphError, match=r"adjacency|unequal length"):
-            Graph.from_adjacency(matrix, ops)
-    with pytest.raises(GraphError, match="expected numbers"):
-        Graph.from_adjacency([["", "x"], ["", ""]], [0, 1])
-    for order in ([0, 1], [0, 1, 2, 2], 3, [[0, 1, 2, 3]], [0.0, 1.0, 2.0, 3.0]):
-        with pytest.raises(GraphError, match=r"no order|whole numbers"):
-            full().permuted(order)  # type: ignore[arg-type]
-    for data in ({"ops": [0]}, {"ops": [0], "edges": [], "colour": 1}, [0]):
-        with pytest.raises(GraphError, match="parts ops and edges"):
-            Graph.from_dict(data)  # type: ignore[arg-type]
+def test_names_of_other_operations() -> None:
+    assert operation_named("max_pool_3x3") == operation_named("maxpool3x3") == Operation("pooling", 3)
+    assert operation_named("avg_pool_5x5") == Operation("pooling", 5, average=True)
+    assert operation_named("skip_connect") == operation_named(" identity ") == Operation("identity")
+    assert operation_named("none") == Operation("none") and operation_named("linear") == Operation("linear")
+    assert {operation_named(name) for name in ("input", "normal_input_0", "output")} == {Operation("end")}
+    assert [operation_named(name) for name in ("", "conv", "normal", "xconv_3x3", "pool", "einput2")] == [None] * 6
+
+
+def test_graphs_keep_what_their_operations_do() -> None:
+    graph = described(CHAIN, NAMES)
+    assert graph.operations == (Operation("end"), Operation("convolution", 3), Operation("end"))
+    assert graph == CHAIN and hash(graph) == hash(CHAIN) and CHAIN.operations is None
+    assert pickle.loads(pickle.dumps(graph)).operations == graph.operations
+    many = described([CHAIN, CHAIN], NAMES)
+    assert many.operations == graph.operations == Graphs.of([graph, graph]).operations
+    kept = (many[0], many[:1], many.take([1]), graph.permuted([0, 1, 2]), with_static(many, [1.0, 2.0]))
+    assert all(each.operations == graph.operations for each in kept)
+    assert Graphs.of([graph, CHAIN]).operations == graph.operations
+
+
+def test_readers_of_benchmarks_describe() -> None:
+    cell = np.triu(np.ones((3, 3)), 1)
+    compact = [[(0, 5), (1, 5)] * 4, [(0, 0), (1, 2)] * 4]
+    graphs = [
+        nasbench101_graph(cell, ["input", "conv3x3-bn-relu", "output"]),
+        nasbench201_graph("|nor_conv_3x3~0|+|none~0|skip_connect~1|+|none~0|none~1|avg_pool_3x3~2|"),
+        nasbench301_graph(compact),
+        transnasbench_macro_graph("1234"),
+    ]
+    for graph in graphs:
+        assert graph.operations is not None and len(graph.operations) > int(graph.ops.max())
+    assert graphs[3].operations[4] == Operation("convolution", 3, stride=2, channels=2.0, repeats=4)  # type: ignore[index]

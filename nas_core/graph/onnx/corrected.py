@@ -97,11 +97,7 @@ def _groups_and_sum(site: Site, name: str) -> tuple[int, int]:
 
 
 def encode_corrected(network: Network) -> Encoded:
-    """Encode the operators that a runtime computes.
-
-    Raises:
-        GraphError: no output depends on an input, a shape is not known, or shapes do not fit.
-    """
+    """Encode the operators that a runtime computes."""
     same: dict[str, str] = {}
     copies: set[str] = set()
     for op in network.operations:

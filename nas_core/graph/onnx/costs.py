@@ -118,7 +118,8 @@ def _recurrent(site: Site) -> int:
 
 
 def _pool(site: Site) -> int:
-    return site.out_size * math.prod(site.settings.get("kernel_shape", ()))
+    kernel: tuple[int, ...] = site.settings.get("kernel_shape", ())
+    return site.out_size * math.prod(kernel)
 
 
 def _whole_input(site: Site) -> int:

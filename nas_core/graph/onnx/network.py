@@ -147,11 +147,7 @@ def parameter_inputs(graph: Any, listed: Iterable[Operation]) -> set[str]:
 
 
 def sort_nodes(graph: Any, listed: list[Operation], name: str) -> list[Operation]:
-    """Return the operators in topological order, and bring the nodes of the ``GraphProto`` into it.
-
-    Raises:
-        GraphError: a cycle, a tensor with two producers, or one without.
-    """
+    """Return the operators in topological order, and bring the nodes of the ``GraphProto`` into it."""
     given = {tensor.name for part in (graph.input, graph.initializer) for tensor in part}
     producers: dict[str, int] = {}
     for place, op in enumerate(listed):
@@ -226,11 +222,7 @@ class Site(NamedTuple):
 
 
 def site_of(op: Operation, network: Network) -> Site:
-    """Return an operator with its shapes.
-
-    Raises:
-        GraphError: a shape is not known.
-    """
+    """Return an operator with its shapes."""
     shapes: list[Shape | None] = []
     weight: list[bool] = []
     for tensor in op.inputs:
@@ -272,9 +264,6 @@ def check_fit(site: Site, name: str) -> None:
 
     Args:
         name: of the network, for the message.
-
-    Raises:
-        GraphError: no runtime could compute the operator.
     """
     shapes = [shape for shape in site.ins if shape]
     if not _fits(site, shapes):

@@ -60,8 +60,8 @@ def read_onnx(
 
     Args:
         source: a path, the bytes of a file, or an ``onnx.ModelProto``, which is not changed.
-        shapes: for inputs with open dimensions: a shape for each, or a number for an open dimension's name
-            (``{"x": (1, 3, 224, 224)}``, ``{"batch": 1}``); also for tensors whose shape onnx cannot infer.
+        shapes: a shape for an input, a number for an open dimension's name (``{"x": (1, 3, 224, 224)}``,
+            ``{"batch": 1}``), or a shape for a tensor whose shape onnx cannot infer.
         batch: first dimension of all inputs without such a shape.
         features: ``corrected`` (:mod:`nas_core.graph.onnx.corrected`) or ``released`` (as published).
         warn: log unknown operators in one line; they count as ``other``, without FLOPs.

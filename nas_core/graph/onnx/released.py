@@ -25,11 +25,7 @@ _HELD = ("Conv", "ConvTranspose", "Gemm", "BatchNormalization")
 
 
 def encode_released(network: Network) -> Encoded:
-    """Encode a network as in the published code.
-
-    Raises:
-        GraphError: nothing is connected, a shape is not known, or shapes do not fit.
-    """
+    """Encode a network as in the published code."""
     made = Encoded(batch_of(network))
     read = {op.outputs: _read(op, network) for op in network.operations}
     consumed = {tensor for tensors in read.values() for tensor in tensors}

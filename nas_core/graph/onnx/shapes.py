@@ -66,10 +66,6 @@ def bind_shapes(
         shapes: a shape for an input (or for any tensor whose shape cannot be inferred), or a number for the name of an
             open dimension.
         batch: first dimension of all inputs without such a shape, whatever the file states.
-
-    Raises:
-        ConfigError: a name that the model does not have, or no shape.
-        GraphError: a dimension stays open.
     """
     graph = model.graph
     inputs = {tensor.name: tensor for tensor in graph.input if tensor.name not in parameters}
@@ -118,7 +114,7 @@ def _open(what: str, tensor: str, dims: Iterable[Dim] = (1, 3, 224, 224), batch:
     )
 
 
-def _checked(shapes: Shapes, batch: int | None) -> tuple[dict[str, Shape], dict[str, int]]:
+def _checked(shapes: Any, batch: int | None) -> tuple[dict[str, Shape], dict[str, int]]:
     """Return the shapes of tensors and the numbers of open dimensions."""
     if not isinstance(shapes, Mapping):
         what = f"shapes are a {type(shapes).__name__}; expected"
@@ -129,7 +125,7 @@ def _checked(shapes: Shapes, batch: int | None) -> tuple[dict[str, Shape], dict[
     symbols: dict[str, int] = {}
     for key, value in shapes.items():
         several = isinstance(value, Iterable) and not isinstance(value, str | bytes)
-        sizes = tuple(value) if several else (value,)  # type: ignore[arg-type]
+        sizes: tuple[Any, ...] = tuple(value) if several else (value,)
         if not all(map(_is_size, sizes)):
             what = f"shape {value!r} of {key!r}; expected whole numbers above 0"
             raise ConfigError(
@@ -146,7 +142,7 @@ def _checked(shapes: Shapes, batch: int | None) -> tuple[dict[str, Shape], dict[
 
 
 def _is_size(value: Any) -> bool:
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) > 0
+    return isinstance(value, numbers.Integral) and value is not True and int(value) > 0
 
 
 def _update_stated(graph: Any, symbols: Mapping[str, int], overridden: bool, extra: Mapping[str, Shape]) -> None:
@@ -222,10 +218,9 @@ def _infer(model: Any, name: str) -> tuple[dict[str, Shape], dict[str, int]]:
 
 
 def _infer_stepwise(model: Any, known: dict[str, Shape], kinds: dict[str, int]) -> None:
-    """Add shapes that follow from computed numbers, operator by operator; nodes are in topological order.
+    """Add shapes that follow from computed numbers, by onnx's reference implementation of small constants.
 
-    Exports with open dimensions compute the shapes of their reshapes with operators that onnx does not follow. Once
-    the dimensions of the inputs are numbers, onnx's reference implementation evaluates these operators.
+    Exports with open dimensions compute shapes of reshapes with operators that onnx's inference does not follow.
     """
     onnx = require("onnx", "reading ONNX files", "onnx")
     for module in ("onnx.shape_inference", "onnx.reference", "onnx.numpy_helper", "onnx.helper", "onnx.defs"):

@@ -38,8 +38,8 @@ def depth_order(
     Args:
         sides: number of layers of each side.
         loss: of the network with these layers of each side.
-        recovered: the same after a few updates; used for the last :data:`MOST_RECOVERED` layers once the loss of every
-            network rises by more than :data:`BROKEN`.
+        recovered: the same after a few updates, for the last :data:`MOST_RECOVERED` layers once every loss rises by
+            more than :data:`BROKEN`.
         shallowest: number of layers of each side that every network has (default: 1). They come first, in their order.
     """
     most = math.inf if recovered is None else loss({}) + BROKEN
@@ -100,7 +100,7 @@ def recovered_loss(trained: Any, kept: Mapping[str, Sequence[int]], batches: Seq
             for update in range(RECOVERY):
                 subnet = trained.form.running(net, net.select(trained.space.largest()), kept)
                 optimizer.zero_grad()
-                trained.loss(net, subnet, train[update % len(train)]).backward()  # type: ignore[no-untyped-call]
+                trained.loss(net, subnet, train[update % len(train)]).backward()
                 optimizer.step()  # type: ignore[no-untyped-call]
         return mean_loss(trained, kept, held_out)
     finally:

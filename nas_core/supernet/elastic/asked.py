@@ -24,9 +24,6 @@ def made(space: str, around: Callable[[], SearchSpace]) -> SearchSpace:
     Args:
         space: ``auto``, ``auto:GENE,GENE`` or ``attention``.
         around: builds the whole space.
-
-    Raises:
-        UnknownChoiceError: no such gene. ConfigError: no gene is named, or no attention is chosen.
     """
     if space == ATTENTION:
         return attention_only(around())
@@ -44,9 +41,6 @@ def varying(space: SearchSpace, genes: Sequence[str]) -> SearchSpace:
 
     Args:
         genes: names, or their last parts: ``layers`` is that of every side.
-
-    Raises:
-        UnknownChoiceError: no such gene.
     """
     several = [choice.name for choice in space.choices if any(len(row) > 1 for row in choice.options)]
     endings = list(dict.fromkeys(name.rpartition(".")[2] for name in several))
@@ -59,11 +53,7 @@ def varying(space: SearchSpace, genes: Sequence[str]) -> SearchSpace:
 
 
 def attention_only(space: SearchSpace) -> SearchSpace:
-    """Return the space with choices of attention only; other genes are those of the largest network.
-
-    Raises:
-        ConfigError: the space chooses no attention.
-    """
+    """Return the space with choices of attention only; other genes are those of the largest network."""
     kinds = {choice.name for choice in attention_choices(space)}
     if not kinds:
         raise ConfigError(
@@ -86,12 +76,7 @@ def _narrowed(space: SearchSpace, kept: Collection[str], name: str) -> SearchSpa
 
 
 def check_kinds(kinds: Sequence[str], space: str = AUTO) -> None:
-    """Check kinds of attention against the specification of a space.
-
-    Raises:
-        UnknownChoiceError: no such kind. ConfigError: fewer than two kinds for a space of attention only, or several
-            for an existing space.
-    """
+    """Check kinds of attention against the specification of a space."""
     for kind in kinds:
         if kind not in KINDS.names():
             raise unknown_choice("kind of attention (--attention)", kind, KINDS.names())

@@ -75,9 +75,6 @@ def fit(
             :func:`nas_core.supernet.elastic.kinds.with_kinds`.
         batches: calibration data, at least one batch.
         loss: of a subnet on a batch.
-
-    Raises:
-        ConfigError: sequences are longer than an alternative reads.
     """
     config = config or FitConfig()
     training = net.training
@@ -134,7 +131,7 @@ def _fit_one(weights: AttentionWeights, recorded: Sequence[Recorded], config: Fi
 
     def rotate_and_solve() -> None:
         _restore(weights, copies)
-        _rotate(weights, fitted)
+        rotate(weights, fitted)
         _solve(weights, fitted, config.ridge)
 
     _kept_if_better(weights, held_out, before, lambda: _solve(weights, fitted, config.ridge))
@@ -217,7 +214,7 @@ def _train(weights: AttentionWeights, recorded: Sequence[Recorded], config: FitC
         tensor.grad = None
 
 
-def _rotate(weights: AttentionWeights, recorded: Sequence[Recorded]) -> None:
+def rotate(weights: AttentionWeights, recorded: Sequence[Recorded]) -> None:
     """Rotate queries and keys of each head so that their positive parts keep the largest positive products.
 
     The first D/2 channels become the directions with the largest trained scores on the data (singular vectors of the

@@ -16,16 +16,12 @@ from nas_core.layers.mos import SPREAD, MoSLinear, near_copies
 def copy_into_experts(plain: nn.Module, mixed: nn.Module, spread: float = SPREAD, seed: int = 0) -> None:
     """Copy the weights of a network into the same network with experts.
 
-    Experts are the trained layer plus differences that sum to zero, and the last linear layer of routers is zero, so
-    that every architecture mixes all experts equally and has the trained weights. As experts differ, routers have a
-    gradient. Experts of low rank are equal, with left factors of zero.
+    Experts are the trained layer plus differences that sum to zero, and routers end in zeros: every architecture
+    has the trained weights and routers have a gradient. Left factors of low-rank experts are zero.
 
     Args:
         plain: the trained network.
         mixed: the same network with experts, which are overwritten.
-
-    Raises:
-        ConfigError: the two are not the same network.
     """
     state, target = plain.state_dict(), mixed.state_dict()
     routers = [f"{at}.routers." for at, layer in mixed.named_modules() if isinstance(layer, ElasticFeedForward)]

@@ -19,11 +19,7 @@ def attention_choices(space: SearchSpace) -> list[Choice]:
 
 
 def kinds_at(kinds: Sequence[str], places: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the kinds allowed at each place; see :data:`nas_core.layers.attention.PLACES`.
-
-    Raises:
-        ConfigError: a kind is allowed nowhere, or softmax, the trained kind, is not among them.
-    """
+    """Return the kinds allowed at each place; see :data:`nas_core.layers.attention.PLACES`."""
     if "softmax" not in kinds:
         raise ConfigError(f"attention {', '.join(kinds)}: softmax must be among them, the trained network has it")
     allowed = [tuple(kind for kind in dict.fromkeys(kinds) if place in KINDS.get(kind).places) for place in places]
@@ -42,9 +38,6 @@ def with_kinds(trained: Mapping[str, Tensor], net: nn.Module) -> dict[str, Tenso
     Args:
         trained: state of the network with one kind of attention in each layer.
         net: the same network over a space with several kinds.
-
-    Raises:
-        ConfigError: a tensor is missing, or has another shape.
     """
     kinds = {
         f"{at}.{kind}.": f"{at}."

@@ -72,9 +72,6 @@ def record(
         at: place of the attention.
         others: kinds that will compute from the recorded inputs and may need more of them.
         loss: of the subnet on a batch; positions with zero gradient are not counted.
-
-    Raises:
-        ConfigError: the loss does not depend on the attention, or uses it more than once.
     """
     path = ".".join(map(str, at))
     weights = dict(attentions_of(subnet))[at]

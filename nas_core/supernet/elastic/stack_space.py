@@ -31,9 +31,6 @@ def language_around(name: str, sizes: StackSizes, attention: Sequence[str] = ("s
 
     Args:
         attention: kinds that each layer may choose from, softmax among them.
-
-    Raises:
-        ConfigError: softmax is not among the kinds, or one is not possible in a decoder.
     """
     kinds = kinds_at(attention, ("decoder",))[0]
     return language_space(name, **_options(sizes), context_length=sizes.length, attention=kinds)

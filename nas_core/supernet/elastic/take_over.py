@@ -83,9 +83,6 @@ def check_settings(importance_by: str, calibrate: int, fit_steps: int = 0) -> No
 
     Args:
         fit_steps: 0 if there is nothing to fit.
-
-    Raises:
-        UnknownChoiceError: no such criterion. ConfigError: missing data, or a negative number.
     """
     if importance_by not in CRITERIA:
         raise unknown_choice("criterion of importance (--importance)", importance_by, CRITERIA)
@@ -102,11 +99,7 @@ def check_settings(importance_by: str, calibrate: int, fit_steps: int = 0) -> No
 
 
 def check_output(path: Path, option: str) -> None:
-    """Make the folder of an output file.
-
-    Raises:
-        ConfigError: the file exists, or its folder cannot be made or written in.
-    """
+    """Make the folder of an output file."""
     if path.exists():
         raise ConfigError(f"{path} exists; give another file with {option}, or remove it")
     try:

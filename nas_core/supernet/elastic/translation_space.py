@@ -31,9 +31,6 @@ def auto_space(
     Args:
         head_dim: width of each head.
         attention: kinds that each layer may choose from if they are possible there, softmax among them.
-
-    Raises:
-        ConfigError: softmax is not among the kinds, or one is possible nowhere.
     """
     fixed = {"qkv_dim": max(encoder.heads, decoder.heads) * head_dim, "head_dim": head_dim}
     shallow = {"encoder": depths(encoder.layers), "decoder": depths(decoder.layers, 1 / decoder.layers)}

@@ -1,7 +1,7 @@
 """On-disk cache of a teacher's output for each training sample: its most probable words, row by row.
 
-The files have their full size from the start, with a place for each sample. A sample's flag is set after its rows are
-on disk, so that a process may be killed at any time. Several processes may write: they write equal numbers.
+The files have their full size from the start. A sample's flag is set after its rows are on disk, so that a process may
+be killed at any time, and several may write.
 
 Shapes: N rows of several samples one after the other, K words.
 """
@@ -254,10 +254,10 @@ class TeacherCache:
         maps = []
         for name, (shape, kind) in self._arrays.items():
             try:
-                array = np.load(self.folder / name, mmap_mode="r+")
+                array = np.load(self.folder / name, mmap_mode="r")  # writeable, a short file would be extended
             except (OSError, ValueError):
                 array = None
             if array is None or (array.shape, array.dtype) != (shape, kind):
                 raise DataError(f"{self.folder / name} is missing or damaged; remove the folder, or give a new one")
-            maps.append(array)
+            maps.append(np.load(self.folder / name, mmap_mode="r+"))
         return maps

@@ -169,9 +169,6 @@ def projected_distilled_loss(
         table: (V, C)
         target: (N,)
         teacher: of each row, at this temperature; ignored for padding.
-
-    Raises:
-        ConfigError: the temperature is not above 0.
     """
     check_temperature(temperature)
     if isinstance(teacher, Projection):

@@ -27,8 +27,7 @@ class Taps(TorchFunctionMode):
     """Recorder of the inputs and outputs of linear layers inside a ``with`` block.
 
     A layer is identified by its weight: a parameter, or a tensor of the subnet in use (:func:`weights_of`). Nothing is
-    detached, and inputs get ``requires_grad``. Layers inside another torch function, as in ``nn.MultiheadAttention``,
-    are not recorded.
+    detached. Layers inside another torch function, as in ``nn.MultiheadAttention``, are not recorded.
 
     Args:
         weights: tensors (out, in) by name; one tensor may have several names.

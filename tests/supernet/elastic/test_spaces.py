@@ -1,11 +1,17 @@
-"""Sizes around a trained one."""
+"""Spaces around trained networks, and their specifications."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
-from nas_core.errors import ConfigError
-from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, around, depths
+from nas_core.errors import ConfigError, NasExtError, UnknownChoiceError
+from nas_core.space import Architecture, SearchSpace
+from nas_core.supernet.elastic.asked import attention_only, check_kinds, is_made, made, varying
+from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, around, depths, rounding
+from nas_core.supernet.elastic.translation_space import SideSizes, auto_space, trained_genes
 
 
 def test_options_begin_with_the_trained_size_and_fall() -> None:
@@ -20,9 +26,82 @@ def test_depths_go_down_to_the_share() -> None:
     assert depths(6, 0.01) == (6, 5, 4, 3, 2, 1)
 
 
+BIG = SideSizes(6, 1024, 4096, 16)
+
+
+def test_its_largest_network_is_the_trained_one() -> None:
+    unequal = SideSizes(12, 512, 2048, 8), SideSizes(2, 256, 1024, 4)
+    for sides in (unequal, (BIG, BIG)):
+        space = auto_space("around", *sides, 64)
+        assert space.largest() == Architecture(trained_genes(*sides, 64))
+
+
+def test_options_are_the_stated_shares() -> None:
+    space = auto_space("around", BIG, BIG, 64)
+    assert space.choice("encoder.embed_dim").options == ((1024, 896, 768, 640),)
+    assert space.choice("decoder.ffn_dim").options == ((4096, 3072, 2048, 1024),) * 6
+    assert space.choice("decoder.cross_heads").options == ((16, 12, 8),) * 6
+    assert space.choice("encoder.layers").options == ((6, 5, 4, 3),)
+    assert space.choice("decoder.layers").options == ((6, 5, 4, 3, 2, 1),)
+    assert space.choice("decoder.arbitrary_cross").options == ((-1,),) * 6
+    assert space.fixed == {"qkv_dim": 1024, "head_dim": 64}
+
+
+def test_layers_may_choose_their_attention_and_the_largest_keeps_softmax() -> None:
+    space = auto_space("around", BIG, BIG, 64, ("linear", "softmax", "local"))
+    for gene, kinds in (("encoder.self", "linear softmax local"), ("decoder.self", "linear softmax local"),
+                        ("decoder.cross", "linear softmax")):  # fmt: skip
+        gene = f"{gene}_attention"
+        assert set(space.choice(gene).options[0]) == set(kinds.split()), "local attention reads its own side alone"
+        assert set(space.largest()[gene]) == {"softmax"}  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("size", "multiple"), [(1024, 16), (512, 16), (128, 16), (96, 8), (64, 8), (16, 2), (7, 1)])
+def test_sizes_are_rounded_as_far_as_they_are_wide(size: int, multiple: int) -> None:
+    assert rounding(size) == multiple
+
+
+SIDE = SideSizes(3, 64, 128, 4)
+
+
+SEVERAL = auto_space("around", SIDE, SIDE, 16, ("softmax", "linear"))
+
+
+def chosen(space: SearchSpace) -> set[str]:
+    return {choice.name for choice in space.choices if any(len(row) > 1 for row in choice.options)}
+
+
+def test_all_of_it_or_these_genes_of_all_sides() -> None:
+    assert made("auto", lambda: SEVERAL) == SEVERAL
+    kinds = {name for name in chosen(SEVERAL) if name.endswith("attention")}
+    narrow = made("auto:layers, decoder.ffn_dim", lambda: SEVERAL)
+    assert kinds and chosen(narrow) == {"encoder.layers", "decoder.layers", "decoder.ffn_dim", *kinds}
+    assert narrow.largest() == SEVERAL.largest() and narrow.name == "around-layers-decoder.ffn_dim"
+    assert chosen(made("attention", lambda: SEVERAL)) == kinds
+
+
 @pytest.mark.parametrize(
-    ("size", "shares", "multiple"), [(0, (1.0,), 1), (8, (1.5,), 1), (8, (0.0,), 1), (8, (1.0,), 0)]
+    ("space", "whether"),
+    [("auto", True), ("auto:layers", True), ("attention", True), ("auto.yml", False), ("a:auto", False)],
 )
-def test_no_size(size: int, shares: tuple[float, ...], multiple: int) -> None:
-    with pytest.raises(ConfigError, match="expected a size above 0"):
-        around(size, shares, multiple)
+def test_what_is_made_and_what_is_read(space: str, whether: bool) -> None:
+    assert is_made(space) is whether
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "value"),
+    [
+        (lambda: auto_space("around", BIG, BIG, 64, ("linear",)), ConfigError, "linear"),
+        (lambda: varying(SEVERAL, ["fnn_dim"]), UnknownChoiceError, "'fnn_dim'"),
+        (lambda: varying(SEVERAL, ["arbitrary_cross"]), UnknownChoiceError, "'arbitrary_cross'"),  # it has one option
+        (lambda: made("auto:", lambda: SEVERAL), ConfigError, "auto:"),
+        (lambda: attention_only(auto_space("plain", SIDE, SIDE, 16)), ConfigError, "'plain'"),
+        (lambda: check_kinds(["magic"]), UnknownChoiceError, "'magic'"),
+        (lambda: check_kinds(["softmax"], "attention"), ConfigError, "softmax"),
+        (lambda: check_kinds(["softmax", "linear"], "mine.yml"), ConfigError, "mine.yml"),
+    ],
+)
+def test_bad_input(call: Callable[[], Any], error: type[NasExtError], value: str) -> None:
+    with pytest.raises(error) as caught:
+        call()
+    assert value in str(caught.value) and "\n" not in str(caught.value)

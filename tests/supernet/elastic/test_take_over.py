@@ -1,15 +1,16 @@
-"""A network is taken over: it stays what it was, and smaller networks are cut from what matters."""
+"""Conversion: the largest subnet is the trained network, and smaller ones keep what matters."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
-from nas_core.errors import CheckpointError, ConfigError, UnknownChoiceError
+from nas_core.errors import CheckpointError, ConfigError, NasExtError, UnknownChoiceError
 from nas_core.layers import MoSConfig
 from nas_core.layers.attention.projections import self_attention
 from nas_core.layers.feed_forward import ElasticFeedForward
@@ -23,7 +24,7 @@ from nas_core.supernet.teacher.taps import Taps
 from tests.supernet.elastic.stack import HEADS, STACK_FORM, C, D, F, Stack, TrainedStack, channels, trained_stack
 
 
-@pytest.mark.parametrize(("criterion", "mos"), zip(CRITERIA, cycle(["none", "layer", "neuron"]), strict=False))
+@pytest.mark.parametrize(("criterion", "mos"), list(zip(CRITERIA, cycle(["none", "layer", "neuron"]), strict=False)))
 def test_the_largest_network_is_the_trained_one(criterion: str, mos: str, tmp_path: Path) -> None:
     trained, path = trained_stack(), tmp_path / "supernet"
     done = take_over(trained, path, importance_by=criterion, calibrate=3, mos=mos)
@@ -150,25 +151,25 @@ def test_the_order_of_layers_is_greedy() -> None:
     assert depth_order({"": 3}, lambda kept: costs[tuple(kept[""])]) == {"": (2, 0, 1)}
 
 
-def test_broken_networks_are_judged_after_updates() -> None:
+def test_broken_networks_are_evaluated_after_updates() -> None:
     """Of two layers the first alone has the lower loss, and the second alone recovers from a higher one."""
     costs = {(): 1.0, (0, 1): 1.5, (0, 2): 3.0, (1, 2): 3.0, (0,): 9.0, (1,): 13.0}
     after: dict[tuple[int, ...], float] = {(0,): 5.0, (1,): 3.0}
-    judged = []
+    evaluated = []
 
     def recovered(kept: Mapping[str, Sequence[int]]) -> float:
-        judged.append(tuple(kept[""]))
-        return after[judged[-1]]
+        evaluated.append(tuple(kept[""]))
+        return after[evaluated[-1]]
 
     def loss(kept: Mapping[str, Sequence[int]]) -> float:
         return costs[tuple(kept.get("", ()))]
 
     assert depth_order({"": 3}, loss) == {"": (0, 1, 2)}
     assert depth_order({"": 3}, loss, recovered) == {"": (1, 0, 2)}
-    assert sorted(judged) == [(0,), (1,)]
+    assert sorted(evaluated) == [(0,), (1,)]
 
 
-def test_what_every_network_keeps_is_not_judged() -> None:
+def test_what_every_network_keeps_is_not_evaluated() -> None:
     asked = []
 
     def loss(kept: Mapping[str, Sequence[int]]) -> float:
@@ -179,7 +180,7 @@ def test_what_every_network_keeps_is_not_judged() -> None:
     assert len(asked) == 4 and all(len(kept) == 3 for kept in asked)
 
 
-def test_updates_by_which_a_layer_is_judged_leave_no_trace() -> None:
+def test_updates_by_which_a_layer_is_evaluated_leave_no_trace() -> None:
     trained = trained_stack()
     batches = trained.calibration(2)
     before = {name: tensor.clone() for name, tensor in trained.net.state_dict().items()}
@@ -190,7 +191,7 @@ def test_updates_by_which_a_layer_is_judged_leave_no_trace() -> None:
     assert all(parameter.grad is None for parameter in trained.net.parameters())
 
 
-def test_of_many_layers_each_is_judged_once() -> None:
+def test_of_many_layers_each_is_evaluated_once() -> None:
     calls = []
 
     def loss(kept: Mapping[str, Sequence[int]]) -> float:
@@ -233,32 +234,30 @@ def test_experts_of_low_rank_begin_alike_and_can_part() -> None:
         optimizer.step()
 
 
-def test_wrong_settings_are_told_before_work_begins(tmp_path: Path) -> None:
-    trained, path = trained_stack(), tmp_path / "supernet"
-    with pytest.raises(ConfigError, match="activation needs calibration data; give --calibrate"):
-        take_over(trained, path, importance_by="activation")
-    with pytest.raises(UnknownChoiceError, match="criterion of importance"):
-        take_over(trained, path, importance_by="magic")
-    path.write_text("mine")
-    with pytest.raises(ConfigError, match="exists; give another file"):
-        take_over(trained, path)
-    assert path.read_text() == "mine" and not trained.saved
-
-
-def test_a_file_below_a_file_is_told_before_work_begins(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match=r"--out .*its folder cannot be made"):
-        take_over(trained_stack(), tmp_path / "file" / "supernet.pt")
-
-
-def test_weights_that_are_no_numbers_are_named(tmp_path: Path) -> None:
+def diverged() -> TrainedStack:
     trained = trained_stack()
     trained.net.layers[1].ffn.fc1.weight.data[0, 0] = float("nan")
-    with pytest.raises(CheckpointError, match=r"no numbers, in layers\.1\.ffn\.fc1\.weight"):
-        take_over(trained, tmp_path / "supernet")
+    return trained
 
 
-def test_a_network_that_differs_is_not_written(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="differs from the trained one by"):
-        take_over(trained_stack(off=0.01), tmp_path / "supernet")
-    assert not list(tmp_path.iterdir())
+@pytest.mark.parametrize(
+    ("trained", "path", "settings", "error", "value"),
+    [
+        (trained_stack, "new", {"importance_by": "activation"}, ConfigError, "activation"),
+        (trained_stack, "new", {"importance_by": "magic"}, UnknownChoiceError, "'magic'"),
+        (trained_stack, "new", {"calibrate": -1}, ConfigError, "-1"),
+        (trained_stack, "new", {"fit_steps": -2}, ConfigError, "-2"),
+        (trained_stack, "file", {}, ConfigError, "exists"),
+        (trained_stack, "file/new", {}, ConfigError, "file/new"),
+        (diverged, "new", {}, CheckpointError, "layers.1.ffn.fc1.weight"),
+        (lambda: trained_stack(off=0.01), "new", {}, CheckpointError, "differs from the trained one"),
+    ],
+)
+def test_bad_input(
+    trained: Any, path: str, settings: dict[str, Any], error: type[NasExtError], value: str, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(error) as caught:
+        take_over(trained(), tmp_path / path, **settings)
+    assert value in str(caught.value) and "\n" not in str(caught.value)
+    assert [file.read_text() for file in tmp_path.iterdir()] == ["mine"]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
 import signal
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -60,126 +61,6 @@ def test_a_check_of_each_row_is_found_beside_it(tmp_path: Path) -> None:
         assert same(again.get([0, 2]), rows_of(0, 2))
 
 
-def test_its_size_on_disk_is_told_and_taken_at_once(tmp_path: Path) -> None:
-    with TeacherCache(tmp_path / "cache", SETTINGS, LENGTHS) as cache:
-        told = cache.size_mb * 1e6
-        assert told == sum(LENGTHS) * KEPT * 4 + len(LENGTHS)
-        written = sum(path.stat().st_size for path in (tmp_path / "cache").glob("*.npy"))
-    assert told < written < told + 3 * 256
-
-
-def test_nothing_but_arrays_and_json(tmp_path: Path) -> None:
-    TeacherCache(tmp_path / "cache", SETTINGS, LENGTHS).close()
-    assert sorted(path.suffix for path in (tmp_path / "cache").iterdir()) == [".json", ".npy", ".npy", ".npy"]
-    for path in (tmp_path / "cache").glob("*.npy"):
-        np.load(path, allow_pickle=False)
-    about = json.loads((tmp_path / "cache" / "teacher.json").read_text(encoding="utf-8"))
-    assert (about["teacher"], about["kept"], about["samples"], about["rows"]) == ("t", KEPT, 6, 17)
-
-
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ({"teacher": "other"}, "another teacher"),
-        ({"data": "other"}, "other data"),
-        ({"words": 31}, "another vocabulary"),
-        ({"kept": 5}, "--teacher-top-k"),
-        ({"temperature": 2.0}, "another temperature"),
-        ({"numbers": "fp32"}, "another precision"),
-    ],
-)
-def test_a_cache_of_something_else(changed: dict[str, object], said: str, tmp_path: Path) -> None:
-    with TeacherCache(tmp_path / "cache", SETTINGS, LENGTHS) as cache:
-        cache.put([1], rows_of(1))
-    before = {path.name: path.read_bytes() for path in (tmp_path / "cache").iterdir()}
-    with pytest.raises(DataError, match=said):
-        TeacherCache(tmp_path / "cache", replace(SETTINGS, **changed), LENGTHS)  # type: ignore[arg-type]
-    assert {path.name: path.read_bytes() for path in (tmp_path / "cache").iterdir()} == before
-
-
-def test_data_of_other_lengths(tmp_path: Path) -> None:
-    TeacherCache(tmp_path / "cache", SETTINGS, LENGTHS).close()
-    with pytest.raises(DataError, match="other lengths"):
-        TeacherCache(tmp_path / "cache", SETTINGS, LENGTHS[::-1])
-    with TeacherCache(tmp_path / "cache", SETTINGS, LENGTHS) as cache:
-        with pytest.raises(DataError, match="samples of 3 rows"):
-            cache.put([0], rows_of(1))
-        with pytest.raises(DataError, match="sample 6 is none of the 6"):
-            cache.get([6])
-
-
-def test_a_folder_of_other_files_and_an_empty_one(tmp_path: Path) -> None:
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "notes.txt").write_text("mine", encoding="utf-8")
-    with pytest.raises(DataError, match="give a new or an empty folder"):
-        TeacherCache(tmp_path / "full", SETTINGS, LENGTHS)
-    assert [path.name for path in tmp_path.iterdir()] == ["full"]
-    (tmp_path / "empty").mkdir()
-    TeacherCache(tmp_path / "empty", SETTINGS, LENGTHS).close()
-    assert (tmp_path / "empty" / "teacher.json").exists()
-
-
-@pytest.mark.parametrize("name", ["probabilities.npy", "words.npy", "samples.npy"])
-def test_a_damaged_cache(name: str, tmp_path: Path) -> None:
-    TeacherCache(tmp_path / "cache", SETTINGS, LENGTHS).close()
-    path = tmp_path / "cache" / name
-    path.write_bytes(path.read_bytes()[:-3])
-    with pytest.raises(DataError, match="missing or damaged"):
-        TeacherCache(tmp_path / "cache", SETTINGS, LENGTHS)
-    (tmp_path / "cache" / "teacher.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(DataError, match="damaged"):
-        TeacherCache(tmp_path / "cache", SETTINGS, LENGTHS)
-
-
-def test_settings_that_cannot_be() -> None:
-    with pytest.raises(ConfigError, match="expected 1 to 30"):
-        replace(SETTINGS, kept=31)
-    with pytest.raises(UnknownChoiceError, match="fp8"):
-        replace(SETTINGS, numbers="fp8")
-
-
-def test_no_sample_and_no_place(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no sample"):
-        TeacherCache(tmp_path / "cache", SETTINGS, [])
-    (tmp_path / "file").write_text("", encoding="utf-8")
-    with pytest.raises(NasExtError, match="cannot"):
-        TeacherCache(tmp_path / "file" / "cache", SETTINGS, LENGTHS)
-
-
-def _killed_while_writing(folder: Path, after: int) -> None:
-    """Die at the ``after``-th write to a file, in the middle of it."""
-    real, writes = os.pwrite, [0]
-
-    def pwrite(descriptor: int, content: bytes, offset: int) -> int:
-        writes[0] += 1
-        if writes[0] == after:
-            real(descriptor, content[: len(content) // 2], offset)
-            os.kill(os.getpid(), signal.SIGKILL)
-        return real(descriptor, content, offset)
-
-    os.pwrite = pwrite
-    with TeacherCache(folder, SETTINGS, LENGTHS) as cache:
-        for sample in range(len(LENGTHS)):
-            cache.put([sample], rows_of(sample))
-            cache.flush()
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-@pytest.mark.parametrize("after", [1, 2, 3, 4, 8, 17])
-def test_killed_at_any_moment(after: int, tmp_path: Path) -> None:
-    """Each sample is two parts and a flag: what is flagged is whole, and the rest is computed again."""
-    process = multiprocessing.get_context("fork").Process(target=_killed_while_writing, args=(tmp_path / "c", after))
-    process.start()
-    process.join(60)
-    assert process.exitcode == -signal.SIGKILL
-    with TeacherCache(tmp_path / "c", SETTINGS, LENGTHS) as cache:
-        kept = [sample for sample in range(len(LENGTHS)) if cache.has([sample])]
-        assert len(kept) == (after - 1) // 3
-        assert all(same(cache.get([sample]), rows_of(sample)) for sample in kept)
-        cache.put([5, 3], rows_of(5, 3))
-        assert same(cache.get([3, 5]), rows_of(3, 5))
-
-
 def _fill(folder: Path, samples: list[int]) -> None:
     with TeacherCache(folder, SETTINGS, LENGTHS) as cache:
         for sample in samples:
@@ -218,3 +99,74 @@ def test_a_digest_tells_weights_apart() -> None:
     assert weights_digest(state) == weights_digest(same_state)
     others = [{**state, "a": torch.zeros(3, 2)}, {**state, "c": torch.zeros(1)}, {**state, "b": torch.zeros(2).half()}]
     assert len({weights_digest(each) for each in [state, *others]}) == 4
+
+
+def _killed_while_writing(folder: Path, after: int) -> None:
+    """Die at a flush, when the rows of that many samples are written."""
+    real, flushes = np.memmap.flush, [0]
+
+    def flush(array: np.memmap) -> None:
+        flushes[0] += 1
+        if flushes[0] == after:
+            os.kill(os.getpid(), signal.SIGKILL)
+        real(array)
+
+    with TeacherCache(folder, SETTINGS, LENGTHS) as cache:
+        np.memmap.flush = flush  # type: ignore[method-assign]
+        for sample in range(len(LENGTHS)):
+            cache.put([sample], rows_of(sample))
+            cache.flush()
+
+
+@pytest.mark.parametrize("after", [1, 2, 5, 12])
+def test_killed_at_any_moment(after: int, tmp_path: Path) -> None:
+    """Each sample is two parts and a flag: flagged ones are whole, and the others are computed again."""
+    process = multiprocessing.get_context("fork").Process(target=_killed_while_writing, args=(tmp_path / "c", after))
+    process.start()
+    process.join(60)
+    assert process.exitcode == -signal.SIGKILL
+    with TeacherCache(tmp_path / "c", SETTINGS, LENGTHS) as cache:
+        kept = [sample for sample in range(len(LENGTHS)) if cache.has([sample])]
+        assert len(kept) == (after - 1) // 2
+        assert all(same(cache.get([sample]), rows_of(sample)) for sample in kept)
+        cache.put([5, 3], rows_of(5, 3))
+        assert same(cache.get([3, 5]), rows_of(3, 5))
+
+
+def damaged(folder: Path) -> TeacherCache:
+    path = folder / "words.npy"
+    path.write_bytes(path.read_bytes()[:-3])
+    return TeacherCache(folder, SETTINGS, LENGTHS)
+
+
+def cache_with(**changed: Any) -> Callable[[Path], Any]:
+    return lambda folder: TeacherCache(folder, replace(SETTINGS, **changed), LENGTHS)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "value"),
+    [
+        (cache_with(teacher="other"), DataError, "another teacher"),
+        (cache_with(data="other"), DataError, "other data"),
+        (cache_with(words=31), DataError, "31"),
+        (cache_with(kept=5), DataError, "5"),
+        (cache_with(temperature=2.0), DataError, "2.0"),
+        (cache_with(numbers="fp32"), DataError, "'fp32'"),
+        (cache_with(numbers="fp8"), UnknownChoiceError, "'fp8'"),
+        (cache_with(kept=31), ConfigError, "31"),
+        (lambda folder: TeacherCache(folder, SETTINGS, LENGTHS[::-1]), DataError, "other lengths"),
+        (lambda folder: TeacherCache(folder, SETTINGS, []), DataError, "no sample"),
+        (lambda folder: TeacherCache(folder, SETTINGS, LENGTHS).put([0], rows_of(1)), DataError, "3 rows"),
+        (lambda folder: TeacherCache(folder, SETTINGS, LENGTHS).get([6]), DataError, "sample 6"),
+        (lambda folder: TeacherCache(folder.parent, SETTINGS, LENGTHS), DataError, "no cache"),
+        (lambda folder: TeacherCache(folder / "words.npy" / "x", SETTINGS, LENGTHS), NasExtError, "words.npy"),
+        (damaged, DataError, "words.npy"),
+    ],
+)
+def test_bad_input(call: Callable[[Path], Any], error: type[NasExtError], value: str, tmp_path: Path) -> None:
+    with TeacherCache(tmp_path / "cache", SETTINGS, LENGTHS) as cache:
+        cache.put([1], rows_of(1))
+    with pytest.raises(error) as caught:
+        call(tmp_path / "cache")
+    assert value in str(caught.value) and "\n" not in str(caught.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["cache"]

@@ -1,6 +1,9 @@
-"""Losses of learning from a teacher against their definitions, finite differences, and each other."""
+"""Distillation losses against their definitions, finite differences, and each other."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -13,6 +16,7 @@ from nas_core.supernet.teacher.losses import (
     naive_distillation_loss,
     naive_top_k_distillation_loss,
 )
+from nas_core.supernet.teacher.projected import probabilities_of
 
 ROWS, WORDS = 9, 13
 
@@ -52,13 +56,6 @@ def test_all_words_equal_the_whole_loss() -> None:
     )
 
 
-def test_fewer_words_tell_less() -> None:
-    """Events that are put together can only come nearer to each other."""
-    student, teacher = logits(0), logits(1)
-    losses = [float(top_k_distillation_loss(student, top_k(teacher, k))) for k in range(1, WORDS + 1)]
-    assert losses == sorted(losses)
-
-
 def test_gradients_by_finite_differences() -> None:
     student, teacher = logits(0).double().requires_grad_(), logits(1).double()
     kept = top_k(teacher, 3, 2.0)
@@ -72,22 +69,6 @@ def test_nothing_reaches_the_teacher() -> None:
     for loss in (distillation_loss(student.requires_grad_(), teacher), hidden_loss(student, teacher)):
         loss.backward()
     assert teacher.grad is None and student.grad is not None
-
-
-def test_a_student_that_is_its_teacher_loses_nothing() -> None:
-    teacher = logits(1)
-    assert float(distillation_loss(teacher, teacher)) == pytest.approx(0, abs=1e-6)
-    assert float(top_k_distillation_loss(teacher, top_k(teacher, 4))) == pytest.approx(0, abs=1e-6)
-
-
-def test_reductions() -> None:
-    student, teacher = logits(0), logits(1)
-    for one in (distillation_loss(student, teacher, reduction="none"),
-                top_k_distillation_loss(student, top_k(teacher, 4), reduction="none")):  # fmt: skip
-        assert one.shape == (ROWS,) and (one >= 0).all()
-    rows = distillation_loss(student, teacher, reduction="none")
-    torch.testing.assert_close(rows.sum(), distillation_loss(student, teacher, reduction="sum"))
-    torch.testing.assert_close(rows.mean(), distillation_loss(student, teacher))
 
 
 def test_probabilities_that_were_rounded() -> None:
@@ -136,19 +117,18 @@ def test_rows_may_have_several_dimensions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "value"),
     [
-        (lambda: distillation_loss(logits(0), logits(1)[:, :5]), r"\(9, 5\); both must be of the same rows and words$"),
-        (lambda: distillation_loss(logits(0), logits(1), 0.0), "temperature of distillation is 0.0"),
-        (lambda: distillation_loss(logits(0), logits(1), reduction="max"), "unknown reduction 'max'"),
-        (lambda: top_k(logits(0), 14), "expected 1 to its 13 words"),
-        (
-            lambda: top_k_distillation_loss(logits(0)[:2], top_k(logits(1), 2)),
-            r"\(9, 2\); both must be of the same rows$",
-        ),
-        (lambda: hidden_loss(logits(0)[:2], logits(1)), r"\(9, 13\); both must be of the same rows$"),
+        (lambda: distillation_loss(logits(0), logits(1)[:, :5]), "(9, 5)"),
+        (lambda: distillation_loss(logits(0), logits(1), 0.0), "0.0"),
+        (lambda: distillation_loss(logits(0), logits(1), reduction="max"), "'max'"),
+        (lambda: top_k(logits(0), 14), "14"),
+        (lambda: top_k_distillation_loss(logits(0)[:2], top_k(logits(1), 2)), "(9, 2)"),
+        (lambda: hidden_loss(logits(0)[:2], logits(1)), "(9, 13)"),
+        (lambda: probabilities_of(logits(0), -1.0), "-1.0"),
     ],
 )
-def test_wrong_input_is_one_line(call, said: str) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(NasExtError, match=said):
+def test_bad_input(call: Callable[[], Any], value: str) -> None:
+    with pytest.raises(NasExtError) as caught:
         call()
+    assert value in str(caught.value) and "\n" not in str(caught.value)

@@ -1,0 +1,258 @@
+"""The subnet in use, draws of updates and validations, and the stability of rankings."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nas_core.errors import ArchitectureError, ConfigError, DataError, NasExtError, UnknownChoiceError
+from nas_core.space import Architecture, Choice, SearchSpace, get_space, hat_draw, hat_extremes
+from nas_core.supernet import SubnetHolder, draw, sandwich, validation_set
+from nas_core.supernet.sampling import DRAWS
+from nas_core.supernet.stability import Stability, StabilityConfig
+from tests.contracts.strategy import TINY
+
+SPACE = get_space("hat_small")
+WIDTHS = SearchSpace("width", [Choice.make("width", list(range(1, 33)))])
+
+
+class Narrow(SubnetHolder[Tensor], nn.Module):
+    """A linear layer of which each architecture takes the first columns."""
+
+    def __init__(self, seed: int = 1, how: str = "gene") -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.arange(32.0)[None])
+        self.selected = 0
+        self.start(WIDTHS, seed, how)
+
+    def select(self, architecture: Architecture) -> Tensor:
+        self.selected += 1
+        return self.weight[:, : architecture.number("width")]
+
+    def forward(self) -> Tensor:
+        return self.active_subnet().sum()
+
+
+def of(width: int) -> Architecture:
+    return Architecture({"width": width})
+
+
+def test_the_architecture_in_use_is_the_draw_in_training_and_the_largest_in_evaluation() -> None:
+    model = Narrow()
+    assert model.architecture == WIDTHS.largest()
+    model.train_architecture = model.draw(7)
+    assert model.train().architecture == model.draw(7) != WIDTHS.largest()
+    assert model.eval().architecture == WIDTHS.largest()
+    model.eval_architecture = of(3)
+    assert model.architecture == of(3) and model().item() == 0 + 1 + 2
+
+
+def test_what_is_held_wins_in_every_mode_and_ends_with_its_block() -> None:
+    model = Narrow()
+    for mode in (True, False):
+        model.train(mode)
+        with model.using(of(4)):
+            assert model.architecture == model.held == of(4)
+            with model.using(of(2), freeze=True):
+                assert model().item() == 1
+            assert model().item() == 6 and model.architecture == of(4)
+        assert model.held is None
+    with pytest.raises(RuntimeError, match="inside"), model.using(of(4), freeze=True):
+        raise RuntimeError("inside")
+    assert model.held is None and model().item() == sum(range(32))
+
+
+def test_frozen_weights_are_taken_once_and_a_block_inside_does_not_run_them() -> None:
+    model = Narrow()
+    with model.using(of(4), freeze=True):
+        before = model.selected
+        assert model.active_subnet() is model.active_subnet() and model.selected == before
+        with torch.no_grad():
+            model.weight += 1
+        assert model().item() == 6 + 4  # a slice of the weight; a mixture of experts would be the old one
+        with model.using(of(1)):
+            assert model().item() == 1 and model.selected == before + 1
+
+
+def test_an_architecture_of_another_space_leaves_what_was_held() -> None:
+    model = Narrow()
+    with model.using(of(4), freeze=True):
+        for freeze in (True, False):
+            with pytest.raises(ArchitectureError), model.using(of(33), freeze=freeze):
+                raise AssertionError("never entered")
+            assert model.architecture == of(4) and model().item() == 6
+
+
+def test_nothing_of_it_is_in_a_checkpoint_and_a_copy_has_its_own() -> None:
+    model = Narrow()
+    with model.using(of(4), freeze=True):
+        assert list(model.state_dict()) == ["weight"]
+    twin = copy.deepcopy(model)
+    with model.using(of(4)):
+        assert twin.held is None and twin().item() == sum(range(32))
+
+
+@pytest.mark.parametrize("how", DRAWS)
+def test_draws_depend_on_seed_and_update_alone(how: str) -> None:
+    expected = [draw(SPACE, update, seed=3, how=how) for update in range(20)]
+    draw(SPACE, 99, how=how)
+    random.seed(1)
+    np.random.seed(1)
+    torch.manual_seed(1)
+    assert [draw(SPACE, update, seed=3, how=how) for update in reversed(range(20))] == expected[::-1]
+    assert all(architecture in SPACE for architecture in expected)
+    assert len(set(expected)) > 15
+
+
+@pytest.mark.parametrize("how", ["gene", "architecture"])
+def test_another_seed_draws_others(how: str) -> None:
+    first, second = ([draw(SPACE, update, seed, how) for update in range(30)] for seed in (1, 2))
+    assert sum(a == b for a, b in zip(first, second, strict=True)) < 3
+    assert draw(SPACE, 2, 1, how) != draw(SPACE, 1, 2, how)
+
+
+def test_hats_stream_ignores_the_seed() -> None:
+    for update in (0, 1, 40_000):
+        assert draw(SPACE, update, seed=7, how="hat") == draw(SPACE, update, seed=8, how="hat")
+        assert draw(SPACE, update, how="hat") == hat_draw(SPACE, update)
+
+
+def test_depths_are_uniform_by_gene_and_proportional_to_their_number_by_architecture() -> None:
+    shares = {
+        how: Counter(draw(SPACE, update, how=how).number("decoder.layers") for update in range(600))
+        for how in ("gene", "architecture")
+    }
+    assert all(150 < shares["gene"][depth] < 250 for depth in (1, 2, 3))
+    assert shares["architecture"][3] > 560  # 36^3 of 36 + 36^2 + 36^3
+
+
+def test_sandwich_holds_the_random_one_and_both_ends() -> None:
+    drawn = draw(SPACE, 5)
+    assert sandwich(SPACE, drawn) == {"random": drawn, "largest": SPACE.largest(), "smallest": SPACE.smallest()}
+    assert list(sandwich(SPACE, drawn)) == ["random", "largest", "smallest"]
+
+
+def test_validation_set_is_fixed() -> None:
+    found = validation_set(SPACE, 3)
+    assert list(found) == ["smallest", "largest", "random1", "random2", "random3"]
+    assert found == validation_set(SPACE, 3)
+    assert (found["smallest"], found["largest"]) == (SPACE.smallest(), SPACE.largest())
+    assert len(set(found.values())) == 5
+    assert list(validation_set(SPACE, 2).items()) == list(found.items())[:4]
+    assert validation_set(SPACE, 3, seed=1)["random1"] != found["random1"]
+    assert list(validation_set(SPACE, 0)) == ["smallest", "largest"]
+
+
+def test_the_ends_of_hats_code_read_two_encoder_layers_in_every_decoder_layer() -> None:
+    drawn, cross = draw(SPACE, 5), "decoder.arbitrary_cross"
+    for found in (sandwich(SPACE, drawn, "hat"), validation_set(SPACE, 2, extremes="hat")):
+        for name, own in (("smallest", SPACE.smallest()), ("largest", SPACE.largest())):
+            one = SPACE.validate(found[name])
+            assert one[cross] == (1,) * one.number("decoder.layers") != own[cross]
+            assert {**one.to_dict(), cross: None} == {**own.to_dict(), cross: None}
+    assert sandwich(SPACE, drawn, "hat")["random"] == drawn
+    assert list(validation_set(SPACE, 2, extremes="hat").items())[2:] == list(validation_set(SPACE, 2).items())[2:]
+
+
+def test_layers_that_cannot_read_two_keep_their_own() -> None:
+    choices = [
+        Choice.make("layers", (2, 1)),
+        Choice("decoder.arbitrary_cross", ((-1, 2), (-1, 1, 2)), "layers"),
+    ]
+    smallest, largest = hat_extremes(SearchSpace("some", choices))
+    assert (smallest["decoder.arbitrary_cross"], largest["decoder.arbitrary_cross"]) == ((-1,), (2, 1))
+    plain = SearchSpace("none", choices[:1])
+    assert hat_extremes(plain) == (plain.smallest(), plain.largest())
+
+
+def test_a_static_network_is_validated_once() -> None:
+    architecture = draw(SPACE, 5)
+    assert validation_set(SearchSpace.of(architecture, like=SPACE), 3) == {"largest": architecture}
+
+
+def stability(count: int = 40, **settings: Any) -> Stability:
+    return Stability(SPACE, StabilityConfig(architectures=count, **settings))
+
+
+def test_the_list_is_fixed_and_distinct() -> None:
+    first = stability().architectures
+    assert len(set(first)) == 40 and all(architecture in SPACE for architecture in first)
+    assert stability().architectures == first
+    assert stability(seed=1).architectures != first
+    assert len(Stability(TINY, StabilityConfig(architectures=100)).architectures) == TINY.cardinality()
+
+
+def test_it_stops_when_the_ranking_settles() -> None:
+    """Losses fall, and the noise between subnets with them: tau grows, and stops training above the threshold."""
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=40)
+    stop = stability(tau=0.9, patience=100)
+    taus = []
+    for epoch in range(30):
+        tau = stop.update(10 / (epoch + 1) + truth + rng.normal(size=40) * 2.0**-epoch)
+        assert (tau is None) == (epoch == 0)
+        taus.append(tau)
+        if stop.stable:
+            break
+    assert 3 < epoch < 29 and stop.taus == taus[1:]
+    assert stop.taus[-1] > 0.9 >= max(stop.taus[:-1])
+
+
+def test_it_stops_when_tau_has_risen_often_enough_in_a_row() -> None:
+    stop = stability(tau=1.0, patience=2)
+    for taus, rises, stable in (
+        ([], 0, False),
+        ([0.1], 0, False),
+        ([0.1, 0.2, 0.3], 2, False),
+        ([0.1, 0.2, 0.3, 0.3], 0, False),
+        ([0.5, 0.1, 0.2, 0.3, 0.4], 3, True),
+    ):
+        stop.taus = taus
+        assert (stop.rises, stop.stable) == (rises, stable)
+
+
+def test_equal_and_reversed_losses() -> None:
+    stop = stability(3)
+    assert stop.update([1, 2, 3]) is None
+    assert stop.update([3, 2, 1]) == -1
+    assert stop.update([1, 1, 1]) == 0
+    assert not stop.stable
+
+
+def test_the_state_is_plain_and_continues() -> None:
+    rng = np.random.default_rng(1)
+    one, other = stability(5), stability(5)
+    for _ in range(3):
+        one.update(rng.normal(size=5))
+    other.load_state_dict(json.loads(json.dumps(one.state_dict())))
+    losses = rng.normal(size=5)
+    assert other.update(losses) == one.update(losses)
+    assert other.taus == one.taus
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "value"),
+    [
+        (lambda: draw(SPACE, 0, how="genes"), UnknownChoiceError, "'genes'"),
+        (lambda: sandwich(SPACE, SPACE.largest(), "hats"), UnknownChoiceError, "'hats'"),
+        (lambda: Stability(SearchSpace.of(SPACE.smallest(), SPACE)), ConfigError, "one architecture"),
+        (lambda: StabilityConfig(tau=1.5), ConfigError, "1.5"),
+        (lambda: stability(3).update([1.0, 2.0]), DataError, "2 losses"),
+        (lambda: stability(3).update([1.0, 2.0, np.nan]), DataError, "2 of them finite"),
+        (lambda: stability(6).load_state_dict({"losses": [1.0], "taus": []}), DataError, "1 losses"),
+        (lambda: stability(6).load_state_dict({"losses": 1, "taus": []}), DataError, "not iterable"),
+    ],
+)
+def test_bad_input(call: Callable[[], Any], error: type[NasExtError], value: str) -> None:
+    with pytest.raises(error) as caught:
+        call()
+    assert value in str(caught.value) and "\n" not in str(caught.value)
