@@ -81,12 +81,12 @@ def nasbench201_ops(architecture: str) -> tuple[int, ...]:
     Raises:
         GraphError: another form. UnknownChoiceError: an operation that the benchmark does not have.
     """
-    found = _PATTERN.fullmatch(architecture.strip())
-    if found is None:
+    match = _PATTERN.fullmatch(architecture.strip())
+    if match is None:
         raise GraphError(f"got architecture {architecture!r}; expected {_STRING.format(*['operation'] * 6)}")
-    if wrong := [name for name in found.groups() if name not in CHOICES]:
+    if wrong := [name for name in match.groups() if name not in CHOICES]:
         raise unknown_choice("operation of NAS-Bench-201", wrong[0], CHOICES)
-    return tuple(CHOICES.index(name) for name in found.groups())
+    return tuple(CHOICES.index(name) for name in match.groups())
 
 
 def nasbench201_string(ops: Sequence[int] | NDArray[np.integer]) -> str:

@@ -53,8 +53,8 @@ class Operation:
         check_fields(self, "an operation", _RANGES)
 
 
-def _kernel(found: re.Match[str]) -> int:
-    return max(int(edge) for edge in re.findall(r"\d+", found["kernel"]))
+def _kernel(match: re.Match[str]) -> int:
+    return max(int(edge) for edge in re.findall(r"\d+", match["kernel"]))
 
 
 _WORDS = {
@@ -85,14 +85,14 @@ def operation_named(name: str) -> Operation | None:
         return _WORDS[word]
     if _END.fullmatch(word):
         return Operation("end")
-    if found := _POOLING.fullmatch(word):
-        kernel = _kernel(found) if found["kernel"] else 3
-        return Operation("pooling", kernel, average=found["how"] != "max")
-    if found := _SEPARABLE.fullmatch(word):
-        dilation, repeats = (2 if "dil" in found["how"] else 1), (2 if found["how"] == "sep" else 1)
-        return Operation("convolution", _kernel(found), dilation=dilation, groups=0, repeats=repeats)
-    if found := _PLAIN.fullmatch(word):
-        return Operation("convolution", _kernel(found), dilation=int(found["dilation"] or 1))
-    if found := _INVERTED.fullmatch(word):
-        return Operation("convolution", _kernel(found), groups=0, expansion=float(found["expansion"]))
+    if match := _POOLING.fullmatch(word):
+        kernel = _kernel(match) if match["kernel"] else 3
+        return Operation("pooling", kernel, average=match["how"] != "max")
+    if match := _SEPARABLE.fullmatch(word):
+        dilation, repeats = (2 if "dil" in match["how"] else 1), (2 if match["how"] == "sep" else 1)
+        return Operation("convolution", _kernel(match), dilation=dilation, groups=0, repeats=repeats)
+    if match := _PLAIN.fullmatch(word):
+        return Operation("convolution", _kernel(match), dilation=int(match["dilation"] or 1))
+    if match := _INVERTED.fullmatch(word):
+        return Operation("convolution", _kernel(match), groups=0, expansion=float(match["expansion"]))
     return None

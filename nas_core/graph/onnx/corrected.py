@@ -106,23 +106,23 @@ def encode_corrected(network: Network) -> Encoded:
         elif op.kind in PASSED:
             same[op.outputs[0]] = same.get(op.inputs[0], op.inputs[0])
     kept, needed = _needed(network, same)
-    made = Encoded(batch_of(network))
+    encoded = Encoded(batch_of(network))
     for tensor in network.inputs:
         if tensor in needed:
-            made.add(tensor, "Input", INPUT, (0,) * len(ATTRIBUTES), four_dims(network.shape(tensor)))
+            encoded.add(tensor, "Input", INPUT, (0,) * len(ATTRIBUTES), four_dims(network.shape(tensor)))
     unknown: Counter[str] = Counter()
     alike: Alike = {}
     for op in kept:
-        _add(op, network, same, needed, made, alike)
+        _add(op, network, same, needed, encoded, alike)
         if operator_kind(op.kind) is None:
             unknown[op.kind] += 1
-    if not made.edges:
+    if not encoded.edges:
         raise GraphError(f"{network.name}: no operator turns an input into an output; expected a network")
     weights = network.weights & (network.stored | copies) & needed
     params = sum(math.prod(shape) for shape in (network.shapes.get(tensor, ()) for tensor in weights) if shape)
-    made.total = Cost(sum(c.flops for c in made.costs), params, sum(c.access for c in made.costs))
-    made.unknown = dict(unknown)
-    return made
+    encoded.total = Cost(sum(c.flops for c in encoded.costs), params, sum(c.access for c in encoded.costs))
+    encoded.unknown = dict(unknown)
+    return encoded
 
 
 def _needed(network: Network, same: dict[str, str]) -> tuple[list[Operation], set[str]]:
@@ -145,19 +145,21 @@ Alike = dict[Hashable, tuple[tuple[int, ...], Cost]]
 """Attributes and costs by operator: networks repeat themselves."""
 
 
-def _add(op: Operation, network: Network, same: dict[str, str], needed: set[str], made: Encoded, alike: Alike) -> None:
+def _add(
+    op: Operation, network: Network, same: dict[str, str], needed: set[str], encoded: Encoded, alike: Alike
+) -> None:
     site = site_of(op, network)
     kind = operator_kind(op.kind)
     if (key := site.key) not in alike:
         check_fit(site, network.name)
         alike[key] = tuple(int(value) for value in attributes_of(site, kind)), cost_of(site)
     attributes, cost = alike[key]
-    sources = {made.nodes[tensor] for tensor in [same.get(t, t) for t in op.inputs] if tensor in made.nodes}
+    sources = {encoded.nodes[tensor] for tensor in [same.get(t, t) for t in op.inputs] if tensor in encoded.nodes}
     for tensor in op.outputs:
         if tensor in needed:
-            made.add(
+            encoded.add(
                 tensor, op.kind, OTHER if kind is None else kind, attributes,
                 four_dims(network.shape(tensor, op.kind)), cost,
             )  # fmt: skip
-            made.edges.extend((source, made.nodes[tensor]) for source in sources)
+            encoded.edges.extend((source, encoded.nodes[tensor]) for source in sources)
             cost = FREE

@@ -148,20 +148,20 @@ def parameter_inputs(graph: Any, listed: Iterable[Operation]) -> set[str]:
 
 def sort_nodes(graph: Any, listed: list[Operation], name: str) -> list[Operation]:
     """Return the operators in topological order, and bring the nodes of the ``GraphProto`` into it."""
-    given = {tensor.name for part in (graph.input, graph.initializer) for tensor in part}
+    fed = {tensor.name for part in (graph.input, graph.initializer) for tensor in part}
     producers: dict[str, int] = {}
     for place, op in enumerate(listed):
         for output in filter(None, op.outputs):
-            if output in producers or output in given:
+            if output in producers or output in fed:
                 raise GraphError(f"{name}: tensor {output!r} is made twice; expected one operator for each tensor")
             producers[output] = place
     for op in listed:
-        if missing := [tensor for tensor in op.inputs if tensor and tensor not in producers and tensor not in given]:
+        if missing := [tensor for tensor in op.inputs if tensor and tensor not in producers and tensor not in fed]:
             raise GraphError(
                 f"{name}: {op.kind} reads tensor {missing[0]!r}, which nothing makes; the file is damaged or a part of "
                 "a model"
             )
-    sources = [{producers[tensor] for tensor in op.inputs if tensor and tensor not in given} for op in listed]
+    sources = [{producers[tensor] for tensor in op.inputs if tensor and tensor not in fed} for op in listed]
     if all(source < place for place, group in enumerate(sources) for source in group):
         return listed
     try:

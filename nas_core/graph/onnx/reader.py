@@ -78,45 +78,45 @@ def read_onnx(
         raise unknown_choice("encoding of ONNX operators", features, FEATURES)
     network = read_network(source, shapes, batch)
     try:
-        made = encode_corrected(network) if features == "corrected" else encode_released(network)
-        read = _ordered(network.name, made)
+        encoded = encode_corrected(network) if features == "corrected" else encode_released(network)
+        read = _ordered(network.name, encoded)
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise GraphError(
             f"{network.name}: attributes or sizes do not fit their operators ({error}); the file is damaged, export it "
             "again"
         ) from error
-    if warn and made.unknown:
-        _log.warning("%s", describe_unknown(network.name, made.unknown))
+    if warn and encoded.unknown:
+        _log.warning("%s", describe_unknown(network.name, encoded.unknown))
     return read
 
 
-def _ordered(name: str, made: Encoded) -> OnnxNetwork:
-    names = list(made.nodes)
-    keys = list(zip(made.ops, made.attributes, made.shapes, strict=True))
-    order = canonical_order(keys, names, made.edges)
+def _ordered(name: str, encoded: Encoded) -> OnnxNetwork:
+    names = list(encoded.nodes)
+    keys = list(zip(encoded.ops, encoded.attributes, encoded.shapes, strict=True))
+    order = canonical_order(keys, names, encoded.edges)
     place = np.argsort(order)
-    total = made.total
-    costs = np.array(made.costs, np.int64)[order]
+    total = encoded.total
+    costs = np.array(encoded.costs, np.int64)[order]
     graph = Graph(
-        np.array(made.ops)[order],
-        place[np.array(made.edges)],
-        attributes=np.array(made.attributes, np.float32)[order],
-        shapes=np.array(made.shapes, np.float32)[order],
+        np.array(encoded.ops)[order],
+        place[np.array(encoded.edges)],
+        attributes=np.array(encoded.attributes, np.float32)[order],
+        shapes=np.array(encoded.shapes, np.float32)[order],
         costs=costs,
-        static=(made.batch, total.flops / 1e9, total.params / 1e7, total.access / 1e7),
+        static=(encoded.batch, total.flops / 1e9, total.params / 1e7, total.access / 1e7),
     )
     return OnnxNetwork(
         name,
         graph,
         tuple(names[node] for node in order),
-        tuple(made.operations[node] for node in order),
+        tuple(encoded.operations[node] for node in order),
         costs[:, 0],
         costs[:, 1],
         costs[:, 2],
         total.flops / 1e9,
         total.params / 1e6,
         total.access / 1e6,
-        made.unknown,
+        encoded.unknown,
     )
 
 

@@ -26,12 +26,12 @@ _HELD = ("Conv", "ConvTranspose", "Gemm", "BatchNormalization")
 
 def encode_released(network: Network) -> Encoded:
     """Encode a network as in the published code."""
-    made = Encoded(batch_of(network))
+    encoded = Encoded(batch_of(network))
     read = {op.outputs: _read(op, network) for op in network.operations}
     consumed = {tensor for tensors in read.values() for tensor in tensors}
     for tensor in (*network.inputs, *sorted(network.stored)):
         if tensor in consumed:
-            made.add(tensor, "Input", _NONE, (0,) * 8, _first_four(network.shapes.get(tensor, ())))
+            encoded.add(tensor, "Input", _NONE, (0,) * 8, _first_four(network.shapes.get(tensor, ())))
     unknown: Counter[str] = Counter()
     total = FREE
     for op in network.operations:
@@ -43,16 +43,16 @@ def encode_released(network: Network) -> Encoded:
         total = Cost(*(a + b for a, b in zip(total, cost, strict=True)))
         if op.kind not in _CODES:
             unknown[op.kind] += 1
-        sources = {made.nodes[tensor] for tensor in read[op.outputs] if tensor in made.nodes}
+        sources = {encoded.nodes[tensor] for tensor in read[op.outputs] if tensor in encoded.nodes}
         for tensor in filter(None, op.outputs):
             shape = _first_four(network.shape(tensor, op.kind))
-            made.add(tensor, op.kind, _CODES.get(op.kind, _NONE), _attributes(site), shape, cost)
-            made.edges.extend((source, made.nodes[tensor]) for source in sources)
+            encoded.add(tensor, op.kind, _CODES.get(op.kind, _NONE), _attributes(site), shape, cost)
+            encoded.edges.extend((source, encoded.nodes[tensor]) for source in sources)
             cost = FREE
-    if not made.edges:
+    if not encoded.edges:
         raise GraphError(f"{network.name}: no operator reads an input; expected a network")
-    made.total, made.unknown = total, dict(unknown)
-    return made
+    encoded.total, encoded.unknown = total, dict(unknown)
+    return encoded
 
 
 def _read(op: Operation, network: Network) -> list[str]:

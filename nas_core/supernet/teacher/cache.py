@@ -172,10 +172,10 @@ class TeacherCache:
         Raises:
             DataError: the number of rows is not that of the samples. NasExtError: they cannot be written.
         """
-        wanted = int(self._lengths[self._checked(samples)].sum())
-        if tuple(rows.probabilities.shape) != (wanted, self.settings.kept):
+        count = int(self._lengths[self._checked(samples)].sum())
+        if tuple(rows.probabilities.shape) != (count, self.settings.kept):
             raise DataError(
-                f"the teacher gave {tuple(rows.probabilities.shape)} probabilities for samples of {wanted} rows, of"
+                f"the teacher gave {tuple(rows.probabilities.shape)} probabilities for samples of {count} rows, of"
                 f" which {self.settings.kept} words are kept; the data is not that of which {self.folder} is a cache"
             )
         assert (checks is not None) == self.settings.checked, "checks are kept where the settings say so"
