@@ -111,7 +111,7 @@ def live_numbers(architecture: Architecture, config: TranslationWorkloadConfig) 
         for at in decoder_layers(architecture)
     ]
     making = sum(keys_values for keys_values, _ in held) + max(temporaries for _, temporaries in held)
-    starting = cross_attention // config.beam + max(cross_attention, making)  # states, and their copies for the hypotheses
+    starting = cross_attention // config.beam + max(cross_attention, making)
     # reordering holds the states of self-attention twice
     stepping = cross_attention + 2 * self_attention + config.beam * config.target_vocab
     return max(encoding, memory + starting, memory + stepping)

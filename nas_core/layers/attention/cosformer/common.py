@@ -91,7 +91,7 @@ def check(
         or not q.dtype == k.dtype == v.dtype
     ):
         inputs = ", ".join(f"{name} {x.dtype} {tuple(x.shape)}" for name, x in zip("qkv", (q, k, v), strict=True))
-        raise ConfigError(f"linear attention got {inputs}; expected (B, H, T, D), (B, H, S, D), (B, H, S, Dv) of a type")
+        raise ConfigError(f"linear attention got {inputs}; expected (B, H, T, D), (B, H, S, D), (B, H, S, Dv)")
     if normalize not in NORMALIZE:
         raise unknown_choice("normalisation of linear attention", normalize, NORMALIZE)
     if max_length is None and (causal or any(table is not None for table in positions)):
