@@ -13,7 +13,7 @@ from nas_core.layers import MoSConfig
 from nas_core.layers.attention import KINDS
 from nas_core.layers.transformer import Dropouts
 from nas_core.models.image.net import VisionConfig, VisionNet
-from nas_core.space import Architecture, image_space, static_image_space
+from nas_core.space import Architecture, image_space
 
 SPACE = image_space(
     "tiny",
@@ -54,12 +54,6 @@ def build(**config: Any) -> VisionNet:
         for parameter in net.parameters():
             parameter.add_(torch.randn_like(parameter), alpha=0.2)
     return net
-
-
-def extract(net: VisionNet, architecture: Architecture, **config: Any) -> VisionNet:
-    static = VisionNet(static_image_space(architecture), VisionConfig(classes=5, **config))
-    static.load_state_dict(net.static_state(architecture), strict=True)
-    return static
 
 
 def images(height: int = 16, width: int = 16, count: int = 3) -> Tensor:
