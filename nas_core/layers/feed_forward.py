@@ -84,8 +84,8 @@ class ElasticFeedForward(nn.Module):
         """Return the weights of these sizes, with experts mixed for an encoding (F,)."""
         if embed_dim not in range(1, self.embed_dim + 1) or ffn_dim not in range(1, self.ffn_dim + 1):
             raise ConfigError(
-                f"a feed-forward layer is used with embed_dim {embed_dim} and ffn_dim {ffn_dim}; expected 1 to"
-                f" {self.embed_dim} and 1 to {self.ffn_dim}, the sizes that it was built with"
+                f"embed_dim {embed_dim} and ffn_dim {ffn_dim} of a feed-forward layer; expected 1 to {self.embed_dim}"
+                f" and 1 to {self.ffn_dim}, the sizes that it was built with"
             )
         if mixtures := self.routing(embed_dim, ffn_dim, encoding):
             fc1 = self.fc1.select(embed_dim, ffn_dim, mixtures[0])

@@ -52,8 +52,10 @@ def state_values(name: str, layer: int, weights: Weights, length: str = "past") 
 
 def next_values(past: Sequence[Value]) -> list[Value]:
     """Describe states after one more position."""
-    grown = {"past": "past + 1"}
-    return [replace(v, name=f"next_{v.name}", shape=tuple(grown.get(d, d) for d in v.shape)) for v in past]  # type: ignore[call-overload]
+    return [
+        replace(v, name=f"next_{v.name}", shape=tuple("past + 1" if dim == "past" else dim for dim in v.shape))
+        for v in past
+    ]
 
 
 def cache_info(past: Sequence[Value]) -> list[dict[str, Any]]:

@@ -140,7 +140,7 @@ class ModelKind(ABC):
             ConfigError: the kind defines no such pass (default).
             ArchitectureError: it lies outside the space.
         """
-        raise ConfigError(f"{self.name} networks have no training pass; proxies need training_pass of their kind")
+        raise ConfigError(f"{self.name} networks tell of no pass of training; proxies need training_pass of their kind")
 
     def layers(self, architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
         """Return side of the network -> gene -> a value per layer, for reports.

@@ -84,7 +84,7 @@ def check_bert_layout(net: MaskedLMNet, architecture: Architecture, head: str | 
         f"queries are {layers[0].qkv_dim} wide, channels {width}": layers[0].qkv_dim != width,
         f"attention is {layers[0].attention}": layers[0].attention != "softmax",
         f"positions are {config.positions}": config.positions != "learned" or config.first_position != 0,
-        "layer norms stand before sublayers": config.norm_first,
+        "layer norms precede sublayers": config.norm_first,
         "no layer norm follows the embedding": not config.embedding_norm,
         "embeddings are scaled": net.embedding_scale(net.embedding.weight[:, :width]) != 1.0,
         f"its classifier has {inner} hidden units, channels {width}": head is not None and inner != width,

@@ -87,19 +87,19 @@ def weight_numbers(architecture: Architecture, config: TranslationWorkloadConfig
 
 def cache_numbers(architecture: Architecture, config: TranslationWorkloadConfig) -> tuple[int, int]:
     """Count the states of self-attention and of cross-attention after T steps of ``beam`` hypotheses."""
-    own = across = 0
+    self_attention = cross_attention = 0
     for at in decoder_layers(architecture):
         kind, cross = KINDS.get(at.attention), KINDS.get(at.cross_attention)
-        own += state_numbers(kind, at.heads, at.qkv_dim // at.heads, config.target_length, config.beam)
+        self_attention += state_numbers(kind, at.heads, at.qkv_dim // at.heads, config.target_length, config.beam)
         dim, source = at.cross_qkv_dim // at.cross_heads, config.source_length * at.reads
-        across += state_numbers(cross, at.cross_heads, dim, source, config.beam)
-    return own, across
+        cross_attention += state_numbers(cross, at.cross_heads, dim, source, config.beam)
+    return self_attention, cross_attention
 
 
 def live_numbers(architecture: Architecture, config: TranslationWorkloadConfig) -> int:
     """Count the peak besides the weights, in the encoder, at the start of decoding, or while decoding."""
     s, e = config.source_length, architecture.number("encoder.embed_dim")
-    own, across = cache_numbers(architecture, config)
+    self_attention, cross_attention = cache_numbers(architecture, config)
     layers = [
         layer_numbers(KINDS.get(layer.attention), 1, s, e, layer.qkv_dim, layer.ffn_dim, layer.heads)
         for layer in encoder_layers(architecture)
@@ -111,7 +111,7 @@ def live_numbers(architecture: Architecture, config: TranslationWorkloadConfig) 
         for at in decoder_layers(architecture)
     ]
     making = sum(keys_values for keys_values, _ in held) + max(temporaries for _, temporaries in held)
-    starting = across // config.beam + max(across, making)  # states, and their copies for the hypotheses
+    starting = cross_attention // config.beam + max(cross_attention, making)
     # reordering holds the states of self-attention twice
-    stepping = across + 2 * own + config.beam * config.target_vocab
+    stepping = cross_attention + 2 * self_attention + config.beam * config.target_vocab
     return max(encoding, memory + starting, memory + stepping)

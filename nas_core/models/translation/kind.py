@@ -49,9 +49,13 @@ encoder layers that a cross-attention reads."""
 SCALES = (512.0, 8.0, 512.0, 2048.0, 3.0)
 
 
+def _kinds() -> tuple[str, ...]:
+    return tuple(name for name, _ in KINDS.items())
+
+
 def operations() -> tuple[str, ...]:
     """Return the names of the operation indices: the first eight, then every other kind of attention."""
-    return _named(tuple(name for name, _ in KINDS.items()))
+    return _named(_kinds())
 
 
 def operations_of(space: SearchSpace) -> int:
@@ -68,24 +72,29 @@ def operations_of(space: SearchSpace) -> int:
 
 @lru_cache
 def _named(kinds: tuple[str, ...]) -> tuple[str, ...]:
-    named = [
-        kind.operation(place) for kind in map(KINDS.get, kinds) for place in PLACES.values() if place in kind.places
-    ]
+    by_place = _by_place(kinds)
+    named = [by_place[place][kind] for kind in kinds for place in by_place if kind in by_place[place]]
     return tuple(dict.fromkeys((*_FIRST, *named)))
 
 
-def _operation(kind: str, place: str) -> str:
-    if kind not in KINDS.names() or place not in KINDS.get(kind).places:
-        known = [name for name, known in KINDS.items() if place in known.places]
-        raise ArchitectureError(f"an attention is {kind!r}; expected one of {known}")
-    return KINDS.get(kind).operation(place)
+@lru_cache
+def _by_place(kinds: tuple[str, ...]) -> dict[str, dict[str, str]]:
+    """Return place -> name of a kind -> operation."""
+    members = [KINDS.get(name) for name in kinds]
+    return {p: {kind.name: kind.operation(p) for kind in members if p in kind.places} for p in PLACES.values()}
 
 
 def translation_graph(architecture: Architecture) -> Graph:
     """Return the graph of 3 + 2 (encoder layers) + 3 (decoder layers) nodes, with ``attributes`` (N, 5)."""
-    names, ops = operations(), list[int]()
+    kinds, ops = _kinds(), list[int]()
+    names, by_place = _named(kinds), _by_place(kinds)
     numbers: list[tuple[int, ...]] = []
     edges: list[tuple[int, int]] = []
+
+    def operation_of(kind: str, place: str) -> str:
+        if kind not in by_place[place]:
+            raise ArchitectureError(f"an attention is {kind!r}; expected one of {list(by_place[place])}")
+        return by_place[place][kind]
 
     def add(operation: str, width: int, *sizes: int, after: int | None = None) -> int:
         node = len(ops)
@@ -98,14 +107,14 @@ def translation_graph(architecture: Architecture) -> Graph:
     node = add("source_embedding", width)
     encoder: list[int] = []
     for layer in encoder_layers(architecture):
-        node = add(_operation(layer.attention, "encoder"), width, layer.heads, layer.qkv_dim, after=node)
+        node = add(operation_of(layer.attention, "encoder"), width, layer.heads, layer.qkv_dim, after=node)
         node = add("encoder_feed_forward", width, 0, 0, layer.ffn_dim, after=node)
         encoder.append(node)
     width = architecture.number("decoder.embed_dim")
     node = add("target_embedding", width)
     for at in decoder_layers(architecture):
-        node = add(_operation(at.attention, "decoder"), width, at.heads, at.qkv_dim, after=node)
-        cross = _operation(at.cross_attention, "cross")
+        node = add(operation_of(at.attention, "decoder"), width, at.heads, at.qkv_dim, after=node)
+        cross = operation_of(at.cross_attention, "cross")
         node = add(cross, width, at.cross_heads, at.cross_qkv_dim, 0, at.reads, after=node)
         edges.extend((memory, node) for memory in encoder[-at.reads :])
         node = add("decoder_feed_forward", width, 0, 0, at.ffn_dim, after=node)

@@ -314,18 +314,18 @@ class TranslationNet(nn.Module):
         """Return the weights of ``architecture``."""
         encoding = router_encoding(self.space, architecture, self.config.mos, self.reference_widths.device)
         source, target = architecture.number("encoder.embed_dim"), architecture.number("decoder.embed_dim")
-        kept = zip(self.kept_layers("encoder", architecture), encoder_layers(architecture), strict=True)
         encoder = tuple(
             layer.select(source, genes.ffn_dim, genes.heads, encoding, genes.attention, genes.qkv_dim)
-            for layer, genes in kept
+            for layer, genes in zip(
+                self.kept_layers("encoder", architecture), encoder_layers(architecture), strict=True
+            )
         )
-        kept = zip(self.kept_layers("decoder", architecture), decoder_layers(architecture), strict=True)
         decoder = tuple(
             layer.select(
-                target, source, genes.ffn_dim, genes.heads, genes.cross_heads, encoding, genes.attention,
-                genes.cross_attention, (genes.qkv_dim, genes.cross_qkv_dim),
+                target, source, at.ffn_dim, at.heads, at.cross_heads, encoding, at.attention, at.cross_attention,
+                (at.qkv_dim, at.cross_qkv_dim),
             )
-            for layer, genes in kept
+            for layer, at in zip(self.kept_layers("decoder", architecture), decoder_layers(architecture), strict=True)
         )  # fmt: skip
         return Subnet(
             *self._select_embeddings(source, target),

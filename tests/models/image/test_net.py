@@ -12,9 +12,8 @@ from torch import Tensor
 from nas_core.layers import MoSConfig
 from nas_core.layers.attention import KINDS
 from nas_core.layers.transformer import Dropouts
-from nas_core.layers.weights import named_tensors
 from nas_core.models.image.net import VisionConfig, VisionNet
-from nas_core.space import Architecture, image_space, static_image_space
+from nas_core.space import Architecture, image_space
 
 SPACE = image_space(
     "tiny",
@@ -57,41 +56,12 @@ def build(**config: Any) -> VisionNet:
     return net
 
 
-def extract(net: VisionNet, architecture: Architecture, **config: Any) -> VisionNet:
-    static = VisionNet(static_image_space(architecture), VisionConfig(classes=5, **config))
-    static.load_state_dict(net.static_state(architecture), strict=True)
-    return static
-
-
 def images(height: int = 16, width: int = 16, count: int = 3) -> Tensor:
     return torch.randn(count, 3, height, width, generator=torch.Generator().manual_seed(2))
 
 
 def close(got: Tensor, expected: Tensor, what: str = "") -> None:
     torch.testing.assert_close(got, expected, atol=2e-5, rtol=2e-5, msg=lambda m: f"{what} {m}")
-
-
-@pytest.mark.parametrize("mos", MIXTURES)
-@pytest.mark.parametrize("name", ARCHITECTURES)
-@pytest.mark.parametrize("options", [{}, {"class_token": False}, {"pool": "token", "normalize": "rms"}])
-def test_extracted_equals_the_active_subnet(mos: str, name: str, options: dict[str, Any]) -> None:
-    net, architecture = build(mos=MIXTURES[mos], **options).eval(), ARCHITECTURES[name]
-    static = extract(net, architecture, **options).eval()
-    subnet = net.select(architecture)
-    selected = dict(named_tensors(subnet))
-    for tensor in selected.values():
-        tensor.retain_grad()
-    output, expected = net(subnet, images()), static(static.select(architecture), images())
-    close(output, expected)
-    weighting = torch.randn(output.shape)
-    (output * weighting).sum().backward()
-    (expected * weighting).sum().backward()
-    for parameter, value in static.named_parameters():
-        assert value.grad is not None, parameter
-        got = selected[parameter].grad
-        assert got is not None, parameter
-        close(got, value.grad, f"gradient of {parameter}")
-    assert set(selected) == {parameter for parameter, _ in static.named_parameters()}
 
 
 def test_what_the_classifier_reads() -> None:

@@ -12,17 +12,15 @@ from torch.utils._python_dispatch import TorchDispatchMode  # private: the one w
 
 from nas_core.errors import CheckpointError, ConfigError
 from nas_core.layers.attention import LinearAttention
-from nas_core.models.language import LanguageConfig, LanguageNet, parameters
+from nas_core.models.language import LanguageConfig, LanguageNet
 from nas_core.models.language.export import static_net
 from nas_core.models.language.net import length_limit
 from nas_core.space import Architecture, SearchSpace, get_space
 from tests.models.language.tiny import (
     KINDS,
-    MIXTURES,
     SPACE,
     VOCAB,
     architecture,
-    architectures,
     build,
     close,
     network_for,
@@ -77,37 +75,6 @@ def test_a_long_sequence_makes_no_table_of_all_pairs() -> None:
     with Watch():
         net(net.select(chosen), sentences(1, 8192)).sum().backward()
     assert largest < 8192 * 8192 / 16
-
-
-@pytest.mark.parametrize("name", architectures())
-@pytest.mark.parametrize(("config", "mos"), zip(CONFIGS, MIXTURES, strict=True))
-def test_extracted_networks_are_the_subnets(name: str, config: str, mos: str) -> None:
-    """Outputs and gradients, and the numbers that the formula counts."""
-    chosen, net = architectures()[name], build(mos, **CONFIGS[config]).eval()
-    static = LanguageNet(SearchSpace.of(chosen, like=SPACE), VOCAB, net.config.static())
-    static.load_state_dict(net.static_state(chosen), strict=True)
-    static.eval()
-    tokens, weighting = sentences(2, 30), torch.randn(2, 30, VOCAB)
-    first, second = net(net.select(chosen), tokens), static(static.select(chosen), tokens)
-    close(second, first)
-    for each in (first, second):
-        (each * weighting).sum().backward()
-    own = dict(static.named_parameters())
-    rows = (net.config.positions == "learned") * (net.config.first_position + 60)
-    counted = parameters(chosen, VOCAB, net.config.tied_output, net.config.has_final_norm)
-    assert sum(p.numel() for p in own.values()) == counted + rows * chosen.number("embed_dim")
-    width = chosen.number("embed_dim")
-    assert net.embedding.weight.grad is not None and own["embedding.weight"].grad is not None
-    close(own["embedding.weight"].grad, net.embedding.weight.grad[:, :width], 1e-4)
-    if mos == "none":
-        mine, theirs = (dict(each.layers.named_parameters()) for each in (static, net))
-        compared = [name for name in mine if "norm" in name or "fc" in name]
-        for name in compared:
-            whole = next(p for n, p in theirs.items() if n == name)
-            assert whole.grad is not None and mine[name].grad is not None
-            cut = whole.grad[tuple(slice(size) for size in mine[name].shape)]
-            close(mine[name].grad, cut, 1e-4)  # type: ignore[arg-type]
-        assert len(compared) == 8 * chosen.number("layers")
 
 
 def test_a_layer_is_torchs_own() -> None:

@@ -127,7 +127,7 @@ def test_what_is_no_bert_is_told(tmp_path: Path) -> None:
         (build(), uneven, None, "ffn_dim is 24, 24, 16, there all layers are equal"),
         (build(), narrow, None, "queries are 8 wide, channels 16"),
         (build("sinusoids"), SPACE.largest(), None, "positions are sinusoidal"),
-        (build("prenorm"), SPACE.largest(), None, "layer norms stand before sublayers"),
+        (build("prenorm"), SPACE.largest(), None, "layer norms precede sublayers"),
         (build(embedding_norm=False), SPACE.largest(), None, "no layer norm follows the embedding"),
         (build(embedding_scale=None), SPACE.largest(), None, "embeddings are scaled"),
         (build(space=EQUAL, **classes), SMALL, "narrow", "its classifier has 5 hidden units, channels 12"),

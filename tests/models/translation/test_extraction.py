@@ -12,65 +12,14 @@ from nas_core.models.translation import TranslationNet
 from nas_core.space import SearchSpace
 from tests.models.translation.tiny import (
     ARCHITECTURES,
-    MIXTURES,
     SOURCE_VOCAB,
     SPACE,
     VOCAB,
     build,
     close,
-    every_architecture,
     extract,
     sentences,
 )
-
-
-def parameter_name(name: str, shared: bool) -> str:
-    """The static network's parameter behind a tensor of a ``Subnet``."""
-    if name == "output" or name.endswith("embedding"):
-        return "embedding.weight" if shared else f"{name}.weight"
-    return name
-
-
-@pytest.mark.parametrize("mos", MIXTURES)
-@pytest.mark.parametrize(("embeddings", "norm_first"), [("separate", False), ("decoder", True), ("all", False)])
-@every_architecture
-def test_extracted_equals_the_active_subnet(mos: str, embeddings: str, norm_first: bool, name: str) -> None:
-    net, architecture = build(mos, embeddings, norm_first=norm_first), ARCHITECTURES[name]
-    static = extract(net, architecture)
-    assert net.training
-    net.eval()
-    static.eval()
-    source, target = sentences(5, 7, 2), sentences(6, 4, 3, seed=1)
-    subnet = net.select(architecture)
-    selected = dict(named_tensors(subnet))
-    for tensor in selected.values():
-        tensor.retain_grad()
-    (fixed,) = [static.space.largest()]
-    output, expected = net(subnet, source, target), static(static.select(fixed), source, target)
-    assert fixed == architecture
-    close(output, expected)
-    weighting = torch.randn(output.shape)
-    (output * weighting).sum().backward()
-    (expected * weighting).sum().backward()
-    statics = {n: p.grad for n, p in static.named_parameters()}
-    assert {parameter_name(n, embeddings == "all") for n in selected} >= set(statics)
-    supernet = dict(net.named_parameters())
-    for parameter, gradient in statics.items():
-        assert gradient is not None, parameter
-        if parameter in supernet and supernet[parameter].dim() == gradient.dim():
-            placed = torch.zeros_like(supernet[parameter])
-            placed[tuple(slice(size) for size in gradient.shape)] = gradient
-            got = supernet[parameter].grad
-            assert got is not None, parameter
-            close(got, placed, what=f"gradient of {parameter}")
-        else:  # mixed from experts: the mixture has the gradient of the static weight
-            got = selected[parameter].grad
-            assert got is not None, parameter
-            close(got, gradient, what=f"gradient of {parameter}")
-    with_gradient = [n for n, p in net.named_parameters() if "routers" not in n and p.grad is not None]
-    factors = (".left", ".right")  # of experts of low rank, which are used where their layer is
-    weights = [f"{n.rpartition('.')[0]}.weight" if n.endswith(factors) else n for n in with_gradient]
-    assert [n for n in weights if n not in statics] == []
 
 
 @pytest.mark.parametrize("mos", ["layer", "own", "neuron"])

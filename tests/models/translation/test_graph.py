@@ -53,7 +53,6 @@ class TestReader(GraphReaderContract):
             "encoder.ffn_dim is [256] and encoder.layers 2": (small(encoder__ffn_dim=(256,)),),
             "decoder.layers 0": (small(decoder__layers=0),),
             "expected one integer per layer": (small(decoder__self_heads=4),),
-            "got dict": (SMALL,),
         }
 
 

@@ -90,8 +90,8 @@ def check(
         or v.shape[:3] != k.shape[:3]
         or not q.dtype == k.dtype == v.dtype
     ):
-        given = ", ".join(f"{name} {x.dtype} {tuple(x.shape)}" for name, x in zip("qkv", (q, k, v), strict=True))
-        raise ConfigError(f"linear attention got {given}; expected (B, H, T, D), (B, H, S, D), (B, H, S, Dv) of a type")
+        inputs = ", ".join(f"{name} {x.dtype} {tuple(x.shape)}" for name, x in zip("qkv", (q, k, v), strict=True))
+        raise ConfigError(f"linear attention got {inputs}; expected (B, H, T, D), (B, H, S, D), (B, H, S, Dv)")
     if normalize not in NORMALIZE:
         raise unknown_choice("normalisation of linear attention", normalize, NORMALIZE)
     if max_length is None and (causal or any(table is not None for table in positions)):

@@ -99,7 +99,8 @@ def cosformer_attention(
         form = chosen_form(q.device.type, q.dtype, *lengths, causal, q.shape[3], fla, exporting)
     if form == "streaming" and (exporting or torch.compiler.is_compiling()):
         form = "chunked"  # neither supports a custom autograd function
-    if exporting and causal and isinstance(q.shape[2], torch.SymInt):
+    length_is_symbolic = isinstance(q.shape[2], torch.SymInt)
+    if exporting and causal and length_is_symbolic:
         form = "dense"  # exporters cannot prove a number of blocks for every length
     dtype = working_dtype(q)
     if max_length is None:
@@ -368,7 +369,7 @@ def multiply_for(x: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
     """
     if x.dtype != torch.float16 or not x.is_cuda or torch.compiler.is_compiling():
         return torch.matmul
-    return _TF32Product.apply  # type: ignore[no-any-return]
+    return _TF32Product.apply
 
 
 class _TF32Product(torch.autograd.Function):
