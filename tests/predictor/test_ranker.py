@@ -52,7 +52,7 @@ def test_kinds_of_attention_are_seen(name: str) -> None:
     space = get_space(name)
     rows = space.sample_rows(np.random.default_rng(0), 40)
     linear = np.array([str(architecture.to_dict()).count("linear") for architecture in space.architectures(rows)])
-    ranker = NNFormerRanker(space, recipe=SHORT)
+    ranker = NNFormerRanker(space)
     ranker.fit(rows, linear.astype(float))
     assert kendall_tau(ranker.score(rows), linear) > 0.6
 
