@@ -204,11 +204,7 @@ class AccuracyModel(Configured, ABC):
         self._info = dict(info)
 
     def require_spread(self) -> None:
-        """Check that predictions have a standard deviation.
-
-        Raises:
-            ConfigError: they have none.
-        """
+        """Check that predictions have a standard deviation."""
         if not self.has_spread:
             self._with_spread(None)
 
@@ -217,9 +213,6 @@ class AccuracyModel(Configured, ABC):
 
         Args:
             use: verb for the message.
-
-        Raises:
-            ConfigError: it was not.
         """
         if not self.fitted:
             raise ConfigError(f"this predictor was not fitted; there is nothing to {use}: call fit, or load one")

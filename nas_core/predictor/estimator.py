@@ -308,11 +308,7 @@ class NNFormerPredictor(AccuracyModel):
 
     @property
     def network_share(self) -> float:
-        """Return NN-Former's share of each prediction; graph statistics have the rest.
-
-        Raises:
-            ConfigError: it was not fitted.
-        """
+        """Return NN-Former's share of each prediction; graph statistics have the rest."""
         return 1.0 - self._state("look at").share
 
     def _start(self) -> Prior | None:

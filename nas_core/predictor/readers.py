@@ -38,9 +38,6 @@ class Reader:
 
         Args:
             value: argument of ``read``, its arguments by name (``{"matrix": .., "ops": ..}``), or genes.
-
-        Raises:
-            GraphError: arguments that ``read`` does not have, and errors of ``read``.
         """
         if self.genes and isinstance(value, Mapping):
             whole = isinstance(value.get("genes"), Mapping)

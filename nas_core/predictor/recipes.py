@@ -71,11 +71,7 @@ class Recipe:
         return replace(self.replaced(changes), kept=tuple(sorted(kept)))
 
     def replaced(self, changes: Mapping[str, Any]) -> Recipe:
-        """Change settings as :meth:`changed` does, without fixing those that adapt to the data.
-
-        Raises:
-            ConfigError: an unknown name, or an invalid value.
-        """
+        """Change settings as :meth:`changed` does, without fixing those that adapt to the data."""
         recipe, model, train = (
             {f.name: changes[f.name] for f in fields(config) if f.name in changes}
             for config in (self, self.model, self.train)

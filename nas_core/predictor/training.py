@@ -290,11 +290,7 @@ class Trainer:
         return config.final_lr + (1 - config.final_lr) * falling
 
     def state(self) -> dict[str, Tensor]:
-        """Return all that changes during training, by name; a trainer with equal arguments resumes from it identically.
-
-        Raises:
-            ConfigError: a weight is no finite number.
-        """
+        """Return all that changes during training, by name; an equal trainer resumes from it identically."""
         self.check()
         named = {"done": torch.tensor(self.done)}
         named |= {f"model.{name}": value for name, value in self.model.state_dict().items()}
@@ -305,11 +301,7 @@ class Trainer:
         return named | {f"scaler.{name}": torch.tensor(scale[name]) for name in _SCALED if name in scale}
 
     def restore(self, named: dict[str, Tensor]) -> None:
-        """Invert :meth:`state`.
-
-        Raises:
-            KeyError, RuntimeError, ValueError: the state is of another training.
-        """
+        """Invert :meth:`state`."""
         self.model.load_state_dict(below("model.", named))
         self.averaged = [named[f"averaged.{i}"].to(x.device) for i, x in enumerate(self.averaged)]
         moments: dict[int, dict[str, Tensor]] = {}
@@ -327,11 +319,7 @@ class Trainer:
         self.done = done
 
     def settle(self) -> None:
-        """Load the averaged weights into the model.
-
-        Raises:
-            ConfigError: a weight is no finite number.
-        """
+        """Load the averaged weights into the model."""
         self.check()
         if self.averaged:
             with torch.no_grad():

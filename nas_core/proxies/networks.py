@@ -56,11 +56,7 @@ class NetworkProxies(ABC):
 
     @abstractmethod
     def build(self, architecture: Any) -> tuple[nn.Module, tuple[Tensor, ...]]:
-        """Build the network and draw its inputs from torch's streams.
-
-        Raises:
-            NasExtError: an architecture of other networks.
-        """
+        """Build the network and draw its inputs from torch's streams."""
 
     def __call__(self, architecture: Any) -> dict[str, float]:
         """Return each proxy's score by its name; errors as of :func:`nas_core.proxies.zero_cost`."""

@@ -101,11 +101,7 @@ class Trial:
         return logits
 
     def loss(self, logits: Tensor) -> Tensor:
-        """Return the loss of the batch, one number.
-
-        Raises:
-            ConfigError: the targets do not fit the logits.
-        """
+        """Return the loss of the batch, one number."""
         stream = torch.Generator().manual_seed(self._seed)
         targets = self.targets
         if targets is None:

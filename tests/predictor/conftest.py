@@ -32,7 +32,8 @@ def fitted(graphs: Graphs, targets: np.ndarray) -> NNFormerPredictor:
 
 @pytest.fixture(scope="module")
 def few_steps() -> Iterator[None]:
-    """Gaussian processes that are fitted in a fifth of the steps."""
+    """Gaussian processes of a fifth of the steps, and boosted trees of a quarter of the rounds."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(regressions, "STEPS", 30)
+        patch.setattr(regressions, "ROUNDS", 50)
         yield

@@ -18,8 +18,6 @@ from nas_core.predictor import progress as progress_module
 from nas_core.predictor.artifact import read_artifact, write_artifact
 from tests.predictor.graphs import TINY, random_graphs, sizes_of_operations
 
-pytestmark = pytest.mark.usefixtures("few_steps")
-
 
 def test_with_graph_statistics(
     tmp_path: Path, graphs: Graphs, targets: np.ndarray, caplog: pytest.LogCaptureFixture

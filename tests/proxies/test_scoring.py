@@ -85,7 +85,8 @@ def failing() -> nn.Sequential:
     return made
 
 
-IMAGES = image_space("images", layers=(1, 2), embed_dims=(8, 12), ffn_dims=(8, 16), heads=(1, 2), head_dim=4)
+SIZES: dict[str, Any] = {"layers": (1,), "embed_dims": (8,), "ffn_dims": (8,), "heads": (2,), "head_dim": 4}
+IMAGES = image_space("images", **SIZES, image_size=16, patch_size=4)
 LINEAR, ONE_HOT = nn.Sequential(nn.Linear(2, 2)), nn.Sequential(OneHot(), nn.Linear(9, 3))
 
 

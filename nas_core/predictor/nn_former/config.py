@@ -93,11 +93,7 @@ class NNFormerConfig:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> NNFormerConfig:
-        """Read a configuration from plain data.
-
-        Raises:
-            ConfigError: an unknown field.
-        """
+        """Read a configuration from plain data."""
         names = [known.name for known in fields(cls)]
         if unknown := set(data) - set(names):
             raise ConfigError(f"NN-Former has no setting {', '.join(sorted(unknown))}; it has: {', '.join(names)}")

@@ -193,9 +193,6 @@ class NNFormer(nn.Module):
 
         Args:
             topology: of the batch; default: computed.
-
-        Raises:
-            GraphError: a graph has more nodes, or another operation, than the model was built for.
         """
         return self.read(self.encode(batch, topology), batch)
 
