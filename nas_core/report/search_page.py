@@ -49,8 +49,7 @@ _WATCH_SHARE = 4
 
 
 def write_report(folder: str | Path, train_log: str | Path | None = None, reload_s: float = 10.0) -> Path:
-    """Write ``report.html``, ``evaluations.csv``, ``evaluations.jsonl``, a picture of each front and, for a finished
-    search, ``finalists.csv`` into the folder of a search; return the page's path.
+    """Write ``report.html``, tables and pictures into the folder of a search; return the page's path.
 
     Args:
         train_log: log of the supernet's training; default: a log next to its checkpoint.
