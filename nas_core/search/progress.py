@@ -33,9 +33,8 @@ clock = time.monotonic
 class Progress:
     """Counts of results and estimates of the remaining time.
 
-    A round is a generation of the strategy: proposals, evaluations, learning. Estimates follow the last whole round;
-    before the first one ends, they follow the evaluations alone. Results that are replayed take no time. The log begins
-    with the first evaluation. Without a terminal, its lines are printed too.
+    Estimates follow the last whole round (proposals, evaluations and learning of a generation), before its end the
+    evaluations. The log begins with the first evaluation; without a terminal, its lines are printed too.
 
     Args:
         log: log file, which is appended to.

@@ -44,10 +44,9 @@ def next_to_train(
 ) -> list[Following]:
     """Choose the networks of largest expected hypervolume improvement one after the other.
 
-    Costs are known, so that it is the expected improvement over the best trained network that costs no more, integrated
-    over costs (Emmerich, Giannakoglou and Naujoks 2006). A chosen network counts as trained with its estimate
-    (Ginsbourger, Le Riche and Carraro 2010). Without a cost it is the expected improvement over the best. Without a
-    fit, networks are spread evenly along the front of estimates.
+    With known costs, it is the expected improvement over the best network that costs no more, integrated over costs
+    (Emmerich, Giannakoglou and Naujoks 2006). A chosen network counts as trained with its estimate (Ginsbourger, Le
+    Riche and Carraro 2010). Without a fit, networks are spread along the front of estimates.
 
     Args:
         evaluated: candidates with the metrics of :func:`~nas_core.search.calibration.calibrated_metrics`.

@@ -65,10 +65,8 @@ class Calibration:
     """Estimate of the standalone quality of networks from inherited metrics and sizes.
 
     It averages a straight line through the inherited metric, ridge regression on sizes, and ridge regression on both.
-    Weights are inverse to the squared leave-one-out errors (Bates and Granger 1969; shrunk towards equal weights as if
-    three more networks had equal errors) and refined as those of :class:`nas_core.predictor.NNFormerPredictor`. The
-    standard deviation follows from the same errors and grows where the parts disagree. Without trained networks the
-    estimate is the mean inherited metric, without a standard deviation.
+    Weights are inverse to the squared leave-one-out errors (Bates and Granger 1969), shrunk towards equal weights. The
+    standard deviation follows from the same errors. Without trained networks the estimate is the inherited metric.
 
     Example:
         >>> calibration = Calibration(space, "test_bleu").fit(architectures, inherited_losses, bleu)

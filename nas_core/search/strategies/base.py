@@ -30,14 +30,9 @@ PATIENCE = 3
 class Strategy(ABC):
     """Search strategy: proposes architectures and learns from their metrics; it never evaluates.
 
-    ``ask`` returns each architecture once; ``tell`` takes results in any order, at any time. A generation is proposed
-    after all results of the previous one (a barrier), so that a search does not depend on the order of results.
-    Meanwhile ``ask`` returns fewer architectures than requested, or none. A strategy whose proposals do not depend on
-    results may set ``barrier = False``.
-
-    A missing, NaN or infinite result is a failure: the architecture is the worst member of the population and no
-    parent. Only the first result of an architecture counts. Results for other architectures are kept and save their
-    evaluation.
+    ``ask`` returns each architecture once; ``tell`` takes results in any order. A generation is proposed after all
+    results of the previous one, unless ``barrier`` is False. A missing, NaN or infinite result is a failure. Only the
+    first result of an architecture counts.
 
     A subclass sets the class attributes and defines :attr:`budget` and :meth:`_propose`; it overrides :meth:`_learn`,
     :meth:`_state` and :meth:`_restore` if it keeps more than one score of a result.
@@ -221,9 +216,7 @@ class Strategy(ABC):
             self._refill()
 
     def spare(self, rng: np.random.Generator, taken: Iterable[Architecture] = ()) -> Architecture | None:
-        """Return a new feasible architecture for an idle worker: a child of one of the best, or a random one.
-
-        It is no member of the search and does not change its course.
+        """Return a new feasible architecture for an idle worker, which does not change the course of the search.
 
         Args:
             rng: random generator other than the strategy's.

@@ -3,12 +3,9 @@
 Wang et al., "HAT: Hardware-Aware Transformers for Efficient Natural Language Processing", ACL 2020, Algorithm 2; used
 unchanged by Jawahar et al., "Mixture-of-Supernets" (2023), A.4.4. Differences:
 
-- Scores are kept instead of being evaluated anew in each generation (at most 3,025 evaluations instead of 3,750 for the
-  same populations).
-- A population holds no architecture twice.
-- The last generation is scored; the authors drop it.
-- Results within the limits that precede the first population may be parents.
-- Rejection sampling is capped. Failed evaluations are the worst members and no parents.
+- Scores are kept: at most 3,025 evaluations instead of 3,750 for the same populations.
+- A population holds no architecture twice, and the last generation is scored.
+- Feasible results that precede the first population may be parents; failed evaluations may not.
 
 As in the authors' code, mutation and crossover draw from the parents (the paper's listing: from the population).
 """

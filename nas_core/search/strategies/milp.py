@@ -1,16 +1,13 @@
 """Search by integer programs: single changes are scored, a program combines them, the supernet re-ranks.
 
 After Molchanov et al., "LANA: Latency Aware Network Acceleration", ECCV 2022, and Bercovich et al., "Puzzle:
-Distillation-Based NAS for Inference-Optimized LLMs", 2024: the loss of a network is approximated by the sum of the
-effects of its choices, so that the best network under limits is an integer program. Differences:
+Distillation-Based NAS for Inference-Optimized LLMs", 2024: the loss of a network is the sum of the effects of its
+choices. Differences:
 
-- Costs are linearised around the best architecture, by each metric's own model of whole networks. The error of the
-  linear costs at a solution corrects the budget, and the program is solved again, at most ``solves`` times.
-- Every proposal is evaluated, and after each round the effects are fitted to all results by ridge regression. A share
-  of the proposals is best for effects drawn from the posterior, as in Baptista and Poloczek, "Bayesian Optimization of
-  Combinatorial Structures", ICML 2018.
-- Single changes start from the largest network if it meets the limits, else from the largest feasible one of networks
-  whose genes have shrunk by about the same share of their options.
+- Costs are linearised around the best architecture. Their error at a solution corrects the budget of the next program.
+- Effects are fitted to all results after each round. A share of the proposals is best for effects drawn from the
+  posterior (Baptista and Poloczek, "Bayesian Optimization of Combinatorial Structures", ICML 2018).
+- The reference of single changes is the largest feasible network whose genes have shrunk by about the same share.
 """
 
 from __future__ import annotations

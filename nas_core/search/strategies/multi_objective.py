@@ -1,13 +1,9 @@
 """NSGA-II: evolution of a whole Pareto front.
 
-Deb et al., "A Fast and Elitist Multiobjective Genetic Algorithm: NSGA-II", IEEE TEC 6(2), 2002. Parents and children
-are sorted into fronts; the first fronts survive, and of the last one that fits only in part its loneliest members.
-Differences:
+Deb et al., "A Fast and Elitist Multiobjective Genetic Algorithm: NSGA-II", IEEE TEC 6(2), 2002. Differences:
 
 - Children come from mutation or crossover of genes as in HAT's evolution, and no architecture is proposed twice.
-- Architectures with a predicted violation of a limit are not proposed. Violations of evaluated metrics follow the
-  paper's constrained domination.
-- Results that precede the first population compete with its members.
+- Architectures with a predicted violation of a limit are not proposed; evaluated violations follow the paper.
 - Failed evaluations leave the population.
 """
 

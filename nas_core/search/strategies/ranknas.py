@@ -3,12 +3,10 @@
 Hu et al., "RankNAS: Efficient Neural Architecture Search by Pairwise Ranking", EMNLP 2021, and Liu et al., "Neural
 Architecture Search on Efficient Transformers and Beyond", 2022, 3.1.2. Differences and choices:
 
-- Importance of a gene is |Kendall's tau|, as in the released code: with the metric over evaluations, and with each
-  limited metric over predictions for random architectures. The most important genes for either stay free; the papers
-  list five for accuracy and five for efficiency. The others get the most frequent options of the best-ranked random
-  architectures.
+- Importance of a gene is |Kendall's tau|, as in the released code, with the metric over evaluations and with each
+  limited metric over predictions. The most important genes stay free; the others get the most frequent options of the
+  best-ranked random architectures.
 - The ranking is learned ``rankings`` times, each time from all evaluations.
-- Rejection sampling is capped.
 """
 
 from __future__ import annotations
