@@ -109,8 +109,8 @@ def search(
 
     Args:
         strategies: one strategy, several over one space by name, or a list, named by their limits.
-        evaluate: architecture -> metrics, or the one minimised number; deterministic. Exceptions are failed evaluations,
-            except `NasExtError`, which ends the search.
+        evaluate: architecture -> metrics, or the one minimised number. Exceptions are failed evaluations, except
+            `NasExtError`, which ends the search.
         evaluate_many: replacement for ``evaluate``: architectures -> outcomes, in order.
         together: largest number of architectures for ``evaluate_many``.
         at_once: number of simultaneous evaluations, for estimates of time; default: all.
