@@ -117,15 +117,6 @@ def test_a_log_is_read_as_it_was_written(tmp_path: Path, monkeypatch) -> None:
     assert again is not None and (again.before, again.total, again.told) == (0, 3000, 0)
 
 
-def test_files_that_tell_nothing(tmp_path: Path) -> None:
-    file = tmp_path / "search.log"
-    assert read_log(file) is None
-    file.write_bytes(b"\xff\xfe")
-    assert read_log(file) is None
-    file.write_text("yesterday at most 5 evaluations to come\n2026-01-01 10:00:00 at most 5 evaluations to come\n\n")
-    assert read_log(file) is None
-
-
 class Interrupted(BaseException):
     """As Ctrl-C."""
 
