@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from nas_core.report.plots import COLOURS, pareto_front
+from nas_core.report.plots import COLOURS, Mark, pareto_front
 
 Figure = dict[str, Any]
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "star")
@@ -18,17 +18,6 @@ DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 _GREY = "#8b939c"
 _NEAR = 1.15
 """Limits above this multiple of the largest cost are not drawn."""
-
-
-@dataclass(frozen=True)
-class Label:
-    """Labelled point of a figure."""
-
-    name: str
-    x: float
-    y: float
-    number: int | None = None
-    """Row behind it."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +29,7 @@ class Cloud:
     y: Sequence[float]
     numbers: Sequence[int]
     """Rows behind the points."""
-    labels: Sequence[Label] = field(default_factory=tuple)
+    labels: Sequence[Mark] = field(default_factory=tuple)
     """Finalists among them."""
 
 

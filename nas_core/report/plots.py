@@ -41,11 +41,13 @@ _BAR, _AROUND = 0.17, 1.0
 
 @dataclass(frozen=True)
 class Mark:
-    """Labelled point of a picture."""
+    """Labelled point of a figure."""
 
     name: str
     x: float
     y: float
+    number: int | None = None
+    """Row of the page behind it."""
 
 
 def pareto(

@@ -20,7 +20,7 @@ from nas_core.locks import held
 from nas_core.progress import duration
 from nas_core.report import figures, plots
 from nas_core.report.architecture import architecture_picture, kinds_among
-from nas_core.report.figures import Cloud, Label
+from nas_core.report.figures import Cloud
 from nas_core.report.page import ARCHITECTURE_FILE, Field, Page, Points, Row
 from nas_core.report.run import (
     SearchRun,
@@ -37,15 +37,13 @@ from nas_core.report.run import (
 from nas_core.report.tables import Column, Table
 from nas_core.search.engine import GIVEN
 from nas_core.search.progress import read_log
-from nas_core.search.strategies.ranker import tau_importance
+from nas_core.search.strategies.ranknas import importance_of
 from nas_core.space import Architecture
 
 LONGEST_S = 86_400
 """Largest interval between two pages."""
 _FEWEST = 10
 """Fewest evaluations for a rank correlation."""
-_WATCH_SHARE = 4
-"""Smallest interval between two pages, as a multiple of the time that one takes."""
 
 
 def write_report(folder: str | Path, train_log: str | Path | None = None, reload_s: float = 10.0) -> Path:
@@ -100,7 +98,6 @@ def watch_report(
     if not 0 < every_s <= LONGEST_S:
         raise ConfigError(f"a page every {every_s:g} seconds; expected a number above 0, at most {LONGEST_S}")
     seen: object = None
-    free_at = 0.0
     while True:
         if not folder.is_dir():
             raise DataError(f"{folder} is no folder: expected the --out folder of 'nas-ext search'")
@@ -111,11 +108,9 @@ def watch_report(
         state = progress_of(read_run(folder))
         over = state.state in ("ended", "stopped")
         now = ([(file.st_mtime, file.st_size) for file in files], over)
-        if now != seen and (over or time.monotonic() >= free_at):
-            began, seen = time.monotonic(), now
-            path = write_report(folder, train_log, every_s)
-            free_at = time.monotonic() + _WATCH_SHARE * (time.monotonic() - began)
-            tell(f"wrote {path}: {state.state}, {state.counted}")
+        if now != seen:
+            seen = now
+            tell(f"wrote {write_report(folder, train_log, every_s)}: {state.state}, {state.counted}")
         if over:
             return folder / "report.html"
         sleep(every_s)
@@ -241,7 +236,7 @@ def cloud_of(
     return Cloud(name, [x for x, _, _ in known], [y for _, y, _ in known], [number for _, _, number in known])
 
 
-def finalist_labels(run: SearchRun, points: Evaluations, cost: str, place: int = 0) -> list[Label]:
+def finalist_labels(run: SearchRun, points: Evaluations, cost: str, place: int = 0) -> list[plots.Mark]:
     """Return the finalists with the searches whose best they are, or whose limits they were measured above."""
     labels = []
     for finalist in run.finalists:
@@ -249,7 +244,7 @@ def finalist_labels(run: SearchRun, points: Evaluations, cost: str, place: int =
         best = [f"best {limit_label(s)}" if s == "unlimited" else limit_label(s) for s in finalist["best_of"]]
         name = ", ".join([*best, *(f"measured above {limit_label(search)}" for search in finalist["over_limit"])])
         if x is not None and y is not None:
-            labels.append(Label(name, x, y, points.numbers.get((place, finalist["key"]))))
+            labels.append(plots.Mark(name, x, y, points.numbers.get((place, finalist["key"]))))
     return labels
 
 
@@ -265,8 +260,7 @@ def _add_fronts(page: Page, run: SearchRun, points: Evaluations) -> None:
         x, y, limits = run.described(cost).title, run.described(run.metric).title, run.limits(cost)
         if clouds:
             clouds[-1] = replace(clouds[-1], labels=labels)
-        marks = [plots.Mark(label.name, label.x, label.y) for label in labels]
-        picture = plots.pareto(run.points(cost), marks, limits, x, y, run.maximised)
+        picture = plots.pareto(run.points(cost), labels, limits, x, y, run.maximised)
         write_atomic(run.folder / f"front-{re.sub(r'[^A-Za-z0-9_.-]', '_', cost)}.png", picture)
         page.plot(
             figures.fronts(clouds, x, y, limits, run.maximised),
@@ -300,15 +294,13 @@ def _add_course(page: Page, run: SearchRun, points: Evaluations) -> None:
 
 def importance(run: SearchRun) -> dict[str, dict[str, float]]:
     """Return metric -> gene -> |Kendall's tau| over all evaluations; genes of layers by their mean."""
-    space = run.space
-    found: dict[str, dict[str, float]] = {}
+    space, result = run.space, {}
     for metric in (run.metric, *run.costs) if space else ():
         known = [e for e in run.evaluations if run.value(e["metrics"], metric) is not None]
         if space is not None and len(known) >= _FEWEST:
-            features = space.encode([Architecture(e["genes"]) for e in known]).astype(np.float64)
-            taus = tau_importance(features, np.array([run.value(e["metrics"], metric) for e in known], np.float64))
-            found[metric] = dict(zip((choice.name for choice in space.choices), taus.tolist(), strict=True))
-    return found
+            rows = space.rows([Architecture(e["genes"]) for e in known])
+            result[metric] = importance_of(space, rows, np.array([run.value(e["metrics"], metric) for e in known]))
+    return result
 
 
 def _add_genes(page: Page, run: SearchRun) -> None:

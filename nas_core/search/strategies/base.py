@@ -269,6 +269,14 @@ class Strategy(ABC):
     def _values(self, keys: Iterable[bytes]) -> list[Architecture]:
         return self.space.architectures(self._rows(keys))
 
+    def _mutated(self, parents: Rows, k: int, probability: float) -> Rows:
+        return self.space.mutate_rows(parents[self.rng.integers(len(parents), size=k)], probability, self.rng)
+
+    def _crossed(self, parents: Rows, k: int) -> Rows:
+        first = self.rng.integers(len(parents), size=k)
+        second = (first + self.rng.integers(1, len(parents), size=k)) % len(parents)
+        return self.space.crossover_rows(parents[first], parents[second], self.rng)
+
     # -- for strategies that fit a model to all results --------------------------------------------------------------
 
     def _evaluated(self) -> tuple[Rows, NDArray[np.float64]]:
@@ -289,11 +297,7 @@ class Strategy(ABC):
             parents: number of the best evaluated architectures that have children.
         """
         best = self._rows(self._best_first()[:parents])
-
-        def mutated(k: int) -> Rows:
-            return self.space.mutate_rows(best[self.rng.integers(len(best), size=k)], mutation_prob, self.rng)
-
-        children = self.proposals.take(mutated, count - len(chosen), taken)
+        children = self.proposals.take(lambda k: self._mutated(best, k, mutation_prob), count - len(chosen), taken)
         missing = count - len(chosen) - len(children)
         others = self.proposals.take(lambda k: self.space.sample_rows(self.rng, k), missing, taken)
         return np.concatenate([chosen, children, others])

@@ -254,18 +254,16 @@ class RankNAS(Strategy):
         ranked(self._rows(self._best_first()[:1]))
         for _ in range(config.generations):
             parents = self._rows(sorted(seen, key=lambda key: (seen[key], key))[: config.parents])
-            count, taken = len(parents), set(seen)
+            taken = set(seen)
 
-            def mutated(k: int, parents: Rows = parents, count: int = count) -> Rows:
-                return pruned(space.mutate_rows(parents[rng.integers(count, size=k)], config.mutation_prob, rng))
+            def mutated(k: int, parents: Rows = parents) -> Rows:
+                return pruned(self._mutated(parents, k, config.mutation_prob))
 
-            def crossed(k: int, parents: Rows = parents, count: int = count) -> Rows:
-                first = rng.integers(count, size=k)
-                second = (first + rng.integers(1, count, size=k)) % count
-                return pruned(space.crossover_rows(parents[first], parents[second], rng))
+            def crossed(k: int, parents: Rows = parents) -> Rows:
+                return pruned(self._crossed(parents, k))
 
             new = [ranked(rough.take(mutated, config.children, taken))]
-            if count > 1:
+            if len(parents) > 1:
                 new.append(ranked(rough.take(crossed, config.children, taken)))
             if not sum(map(len, new)):
                 break
