@@ -226,14 +226,14 @@ def cloud_of(
     run: SearchRun, points: Evaluations, cost: str, name: str, place: int = 0, search: str | None = None
 ) -> Cloud:
     """Return the evaluations of a run, or of one of its searches, that have the cost and the objective."""
-    known = [
+    triples = [
         (x, y, points.numbers[place, str(evaluation.get("key"))])
         for evaluation in run.evaluations
         if search in (None, str(evaluation["search"]))
         and (x := run.value(evaluation["metrics"], cost)) is not None
         and (y := run.value(evaluation["metrics"])) is not None
     ]
-    return Cloud(name, [x for x, _, _ in known], [y for _, y, _ in known], [number for _, _, number in known])
+    return Cloud(name, [x for x, _, _ in triples], [y for _, y, _ in triples], [number for _, _, number in triples])
 
 
 def finalist_labels(run: SearchRun, points: Evaluations, cost: str, place: int = 0) -> list[plots.Mark]:
@@ -296,19 +296,21 @@ def importance(run: SearchRun) -> dict[str, dict[str, float]]:
     """Return metric -> gene -> |Kendall's tau| over all evaluations; genes of layers by their mean."""
     space, result = run.space, {}
     for metric in (run.metric, *run.costs) if space else ():
-        known = [e for e in run.evaluations if run.value(e["metrics"], metric) is not None]
-        if space is not None and len(known) >= _FEWEST:
-            rows = space.rows([Architecture(e["genes"]) for e in known])
-            result[metric] = importance_of(space, rows, np.array([run.value(e["metrics"], metric) for e in known]))
+        evaluations = [e for e in run.evaluations if run.value(e["metrics"], metric) is not None]
+        if space is not None and len(evaluations) >= _FEWEST:
+            rows = space.rows([Architecture(e["genes"]) for e in evaluations])
+            result[metric] = importance_of(
+                space, rows, np.array([run.value(e["metrics"], metric) for e in evaluations])
+            )
     return result
 
 
 def _add_genes(page: Page, run: SearchRun) -> None:
-    if found := importance(run):
+    if taus_by_metric := importance(run):
         genes = searched_genes(run)
         series = {
             run.described(name).title: {gene: tau for gene, tau in taus.items() if gene in genes}
-            for name, taus in found.items()
+            for name, taus in taus_by_metric.items()
         }
         page.heading("Genes that matter")
         page.plot(
@@ -340,10 +342,10 @@ def _add_genes(page: Page, run: SearchRun) -> None:
 
 def given_table(run: SearchRun) -> Table:
     """Return a row for each baseline, the cheapest first, with the best evaluation at no more cost."""
-    known = {str(evaluation.get("key")): evaluation["metrics"] for evaluation in reversed(run.evaluations)}
+    metrics_by_key = {str(evaluation.get("key")): evaluation["metrics"] for evaluation in reversed(run.evaluations)}
     costs, rows = run.costs, []
     for name, key in run.given.items():
-        metrics = known.get(key, {})
+        metrics = metrics_by_key.get(key, {})
         row: dict[str, Any] = {"given": name, run.metric: run.value(metrics)}
         row |= {cost: run.value(metrics, cost) for cost in costs}
         best = _best_within(run, costs[0], row[costs[0]]) if costs else None
@@ -380,9 +382,9 @@ def _add_given(page: Page, run: SearchRun) -> None:
     genes = {str(evaluation.get("key")): evaluation["genes"] for evaluation in run.evaluations}
     beaten = [row for row in table.rows if row["found"] not in (None, row[run.metric])]
     for row in beaten if len(beaten) < 4 else (beaten[0], beaten[len(beaten) // 2], beaten[-1]):
-        found, key = _best_within(run, run.costs[0], row[run.costs[0]]), run.given[row["given"]]
-        if found is not None and genes.get(key):
-            pair = {row["given"]: Architecture(genes[key]), "found": Architecture(found["genes"])}
+        best, key = _best_within(run, run.costs[0], row[run.costs[0]]), run.given[row["given"]]
+        if best is not None and genes.get(key):
+            pair = {row["given"]: Architecture(genes[key]), "found": Architecture(best["genes"])}
             page.image(architecture_picture(pair), f"layers of {row['given']} and of the best at no more cost")
 
 
@@ -392,13 +394,13 @@ def _add_training(page: Page, run: SearchRun, log: Path | None) -> None:
         return
     from nas_core.supernet.curves import read_curves  # imports torch and hosts
 
-    found = read_curves(checkpoint, log)
-    if found is None:
+    curves = read_curves(checkpoint, log)
+    if curves is None:
         return
     page.heading("Training of the supernet")
-    for title, series in found.panels.items():
-        figure = figures.curves(series, found.over, title)
-        page.plot(figure, f"{title} over the {found.over} of the supernet's training", f"From {found.source}.")
+    for title, series in curves.panels.items():
+        figure = figures.curves(series, curves.over, title)
+        page.plot(figure, f"{title} over the {curves.over} of the supernet's training", f"From {curves.source}.")
 
 
 def _add_finalists(page: Page, run: SearchRun, state: RunProgress) -> None:

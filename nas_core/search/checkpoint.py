@@ -347,8 +347,8 @@ class _CheckpointSearch:
             return None
         kind, model = kind_of(self.space), self.evaluation.latency
         measured = workload_of((model.info.get("settings") or {}).get("workload") or {}) if model else None
-        known = {**(asdict(measured[1]) if measured else {}), **kind.of_task(self.evaluation.supernet.task)}
-        workload = {**known, **read_texts(kind.workload_config, self.settings.workload)}
+        defaults = {**(asdict(measured[1]) if measured else {}), **kind.of_task(self.evaluation.supernet.task)}
+        workload = {**defaults, **read_texts(kind.workload_config, self.settings.workload)}
         kind.config(workload)
         return workload
 

@@ -80,8 +80,8 @@ class Progress:
         self._estimate()
         if not self._began:
             self._began = self._logged = self._mark = clock()
-            known = f", {self._told} results were known" if self._told else ""
-            self._line(f"at most {self._total - self._told:,} evaluations to come{known}")
+            replayed = f", {self._told} results were known" if self._told else ""
+            self._line(f"at most {self._total - self._told:,} evaluations to come{replayed}")
         if self._reported_s and self._round_s > REPORT_AGAIN * self._reported_s:
             self._reported_s = self._round_s
             self._report(f"{self._each()} with the search's own work: {self._left()}")
@@ -180,10 +180,10 @@ def read_log(path: Path) -> Logged | None:
     logged: Logged | None = None
     for day, hour, text in (line.split(" ", 2) for line in lines if line.count(" ") > 1):
         if began := _BEGAN.match(text):
-            known = int(began[2] or 0)
+            before = int(began[2] or 0)
             with contextlib.suppress(ValueError):
                 when = datetime.fromisoformat(f"{day} {hour}").astimezone()
-                logged = Logged(when, known, known + int(began[1].replace(",", "")), known)
+                logged = Logged(when, before, before + int(began[1].replace(",", "")), before)
         elif logged is not None and (state := _STATE.search(text)):
             logged = replace(logged, told=int(state[1]), total=int(state[2].replace(",", "")))
     return logged

@@ -294,17 +294,17 @@ class _Gap(Study):
                 name: metric_of(subject.supernet.evaluate(run.architecture), config.metric, str(subject.path))
                 for name, run in named.items()
             }
-            found = agreement(list(inherited.values()), list(alone.values()))
+            figures = agreement(list(inherited.values()), list(alone.values()))
             series[subject.name] = (list(alone.values()), list(inherited.values()))
-            first = summary[0]["error"] if summary else found.error
+            first = summary[0]["error"] if summary else figures.error
             summary.append(
                 {
                     "supernet": subject.name,
                     "architectures": len(named),
-                    "error": found.error,
-                    "better": 1 - found.error / first if summary and first else None,
-                    "tau": found.tau,
-                    "bias": found.bias,
+                    "error": figures.error,
+                    "better": 1 - figures.error / first if summary and first else None,
+                    "tau": figures.tau,
+                    "bias": figures.bias,
                 }
             )
             rows += [

@@ -177,10 +177,10 @@ def _architecture(record: Mapping[str, Any], space: SearchSpace, line: str) -> A
 
 def _result(record: Mapping[str, Any], metric: str, line: str) -> float:
     metrics = record.get("metrics")
-    known = metrics if isinstance(metrics, Mapping) else {}
-    if metric not in known and any(value is not None for value in known.values()):
-        raise DataError(f"{line} has no {metric}, it has {', '.join(map(str, known))}; choose one with --metric")
-    value = known.get(metric)
+    results = metrics if isinstance(metrics, Mapping) else {}
+    if metric not in results and any(value is not None for value in results.values()):
+        raise DataError(f"{line} has no {metric}, it has {', '.join(map(str, results))}; choose one with --metric")
+    value = results.get(metric)
     if value is None:
         why = f", its training failed ({record['error']})" if record.get("error") else ""
         raise DataError(f"{line} has no {metric} yet{why}; fill its result in, or remove the line")
@@ -214,10 +214,10 @@ def inherited_metrics(
     path = Path(journal)
     values = np.empty((len(architectures), len(supernets)))
     with only_process(path.with_suffix(".lock"), f"evaluates for {path}", "wait for it"):
-        known = _known(path, settings)
+        journaled = _known(path, settings)
         for column, (fingerprint, supernet) in enumerate(supernets.items()):
             for row, architecture in enumerate(architectures):
-                metrics = known.get((fingerprint, architecture.key))
+                metrics = journaled.get((fingerprint, architecture.key))
                 if metrics is None or metric not in metrics:
                     metrics = supernet.evaluate(architecture)
                     if not math.isfinite(value := inherited_value(metrics, metric)):

@@ -222,7 +222,7 @@ class Strategy(ABC):
             rng: random generator other than the strategy's.
             taken: architectures that are not returned.
         """
-        known = {*self._members, *self._scores, *(self.space.row(architecture).tobytes() for architecture in taken)}
+        excluded = {*self._members, *self._scores, *(self.space.row(architecture).tobytes() for architecture in taken)}
         best = sorted((score, key) for key, score in self._scores.items() if math.isfinite(score))[:SPARE_PARENTS]
         parents = self._rows(key for _, key in best)
 
@@ -232,7 +232,7 @@ class Strategy(ABC):
             half = self.space.mutate_rows(parents[rng.integers(len(parents), size=k // 2)], SPARE_MUTATION, rng)
             return np.concatenate([half, self.space.sample_rows(rng, k - k // 2)])
 
-        rows = self.proposals.take(draw, 1, known)
+        rows = self.proposals.take(draw, 1, excluded)
         return self.space.architecture(rows[0]) if len(rows) else None
 
     def requeue(self) -> None:

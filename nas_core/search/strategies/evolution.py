@@ -128,8 +128,10 @@ class HATEvolution(Strategy):
             rows = np.concatenate([parents, mutants, crossed])
         else:  # the first generation, or all evaluations failed
             rows = self.proposals.initial(self.rng, self.config.population, set(self._members))
-        known = self._rows(() if self.generation else self._scores)
-        self._population = list(dict.fromkeys(row_keys(np.concatenate([rows, known[self.proposals.feasible(known)]]))))
+        earlier = self._rows(() if self.generation else self._scores)
+        self._population = list(
+            dict.fromkeys(row_keys(np.concatenate([rows, earlier[self.proposals.feasible(earlier)]])))
+        )
         return rows
 
     def _parents(self) -> list[bytes]:

@@ -102,8 +102,8 @@ class Program:
     def _structure(self) -> tuple[Numbers, Numbers]:
         """Return coefficients ``(slots, V)`` and right sides ``(slots,)``: one option in each existing slot."""
         variables, slots = self.variables, self.variables.slots
-        one = np.zeros((slots.count, variables.count))
-        one[variables.slot_of, np.arange(variables.count)] = 1.0
+        coefficients = np.zeros((slots.count, variables.count))
+        coefficients[variables.slot_of, np.arange(variables.count)] = 1.0
         sums = np.ones(slots.count)
         for choice, columns in zip(slots.choices, slots.columns, strict=True):
             if choice.per is None:
@@ -112,8 +112,8 @@ class Program:
             for layer, slot in enumerate(range(columns.start, columns.stop)):
                 sums[slot] = 0.0
                 for index, depth in enumerate(variables.space.choice(choice.per).options[0]):
-                    one[slot, start + index] -= float(int(depth) > layer)
-        return one, sums
+                    coefficients[slot, start + index] -= float(int(depth) > layer)
+        return coefficients, sums
 
     def solve(self, parts: Numbers, costs: Numbers, budgets: Numbers, without: Sequence[Numbers]) -> Rows | None:
         """Return the row ``(1, slots)`` with the smallest sum of ``parts`` (V,); None if none is within the budgets.
@@ -254,13 +254,13 @@ class MILP(Strategy):
         known = self._rows(sorted({*self._members, *self._scores}))
         taken = set(row_keys(known))
         drawn = round(self.config.explore * count)
-        found, budgets = list[Rows](), limits.copy()
+        solutions, budgets = list[Rows](), limits.copy()
         for place in range(count):
             parts = fit.parts if place < count - drawn else fit.drawn(self.rng)
             row, budgets = self._proposal(parts, costs, limits, budgets, taken)
             if row is not None:
-                found.append(row)
-        chosen = np.concatenate([self.space.slots.empty(), *found])
+                solutions.append(row)
+        chosen = np.concatenate([self.space.slots.empty(), *solutions])
         return self._with_children(chosen, count, taken, self.config.per_round, MUTATED)
 
     def _best_of(self, rows: Rows) -> Rows:

@@ -149,16 +149,16 @@ class MultiObjectiveEvolution(Strategy):
         return list(zip(self._values(first), map(self._vectors.__getitem__, first), strict=True))
 
     def _learn(self, key: bytes, metrics: Mapping[str, Any]) -> float:
-        known, row = plain_metrics(metrics), self._rows([key])
+        numbers, row = plain_metrics(metrics), self._rows([key])
         limits = self.proposals.constraints
         for constraint in limits:
-            if known.get(constraint.name) is None:
-                known[constraint.name] = float(constraint.values(row)[0])
-        vector = tuple(math.nan if (value := known.get(name)) is None else value for name in self._objectives)
+            if numbers.get(constraint.name) is None:
+                numbers[constraint.name] = float(constraint.values(row)[0])
+        vector = tuple(math.nan if (value := numbers.get(name)) is None else value for name in self._objectives)
         if not np.isfinite(vector).all():
             return math.inf
         self._vectors[key] = vector
-        values = [np.array([known[constraint.name]], np.float64) for constraint in limits]
+        values = [np.array([numbers[constraint.name]], np.float64) for constraint in limits]
         self._outside[key] = float(violation(limits, values)[0]) if limits else 0.0
         return vector[0]
 

@@ -267,11 +267,11 @@ class RankNAS(Strategy):
                 new.append(ranked(rough.take(crossed, config.children, taken)))
             if not sum(map(len, new)):
                 break
-        known = set(self._members) | set(self._scores)
-        order = self._rows(key for key in sorted(seen, key=lambda key: (seen[key], key)) if key not in known)
+        evaluated = set(self._members) | set(self._scores)
+        order = self._rows(key for key in sorted(seen, key=lambda key: (seen[key], key)) if key not in evaluated)
         count = config.per_ranking
-        chosen = self.proposals.take(lambda k: order[:k], count - round(config.explore * count), known)
-        return self._with_children(chosen, count, known, count, config.mutation_prob)
+        chosen = self.proposals.take(lambda k: order[:k], count - round(config.explore * count), evaluated)
+        return self._with_children(chosen, count, evaluated, count, config.mutation_prob)
 
     def _state(self) -> dict[str, Any]:
         return {"importance": self.importance}
@@ -303,9 +303,9 @@ def limit_importance(space: SearchSpace, constraints: Sequence[Constraint], seed
     for constraint in constraints:
         rows = space.sample_rows(np.random.default_rng([seed, PREDICTED]), PREDICTED)
         values = constraint.values(rows)
-        known = np.isfinite(values)
-        if known.any():
-            importance[constraint.name] = importance_of(space, rows[known], values[known])
+        finite = np.isfinite(values)
+        if finite.any():
+            importance[constraint.name] = importance_of(space, rows[finite], values[finite])
     return importance
 
 
