@@ -62,10 +62,8 @@ def pareto(
     with figure_of(_WIDE) as figure:
         axes = figure.subplots()
         if evaluated:
-            axes.scatter(
-                *zip(*evaluated, strict=True), s=16, color=_DOTS, linewidths=0, alpha=0.75,
-                label=f"evaluated ({len(evaluated)})",
-            )  # fmt: skip
+            x, y = zip(*evaluated, strict=True)
+            axes.scatter(x, y, s=16, color=_DOTS, linewidths=0, alpha=0.75, label=f"evaluated ({len(evaluated)})")
             front = pareto_front(evaluated, maximised)
             x, y = zip(*front, strict=True)
             axes.step(x, y, where="post", color=COLOURS[0], linewidth=1.6, label=f"Pareto front ({len(front)})")

@@ -268,10 +268,13 @@ def require_made_with(
     expected, digests = calibration.info.get("supernets") or [], [file_digest(path) for path in checkpoints]
     if len(digests) != len(expected):
         raise ConfigError(f"{path} was made with {len(expected)} supernets, here {len(digests)} are given; {others}")
+    if digests != expected and sorted(digests) == sorted(expected):
+        raise ConfigError(f"{path} was made with these supernets in another order; give them as it was made")
     for checkpoint, digest, other in zip(checkpoints, digests, expected, strict=True):
         if digest != other:
-            order = "in another order" if sorted(digests) == sorted(expected) else f"with another one than {checkpoint}"
-            raise ConfigError(f"{path} was made with these supernets {order}; give them as for the calibration")
+            raise ConfigError(
+                f"{path} was made with another supernet than {checkpoint}; calibrate on the one that is searched"
+            )
     for name, value in (calibration.info.get("settings") or {}).items():
         if options.get(name) != value:
             raise ConfigError(
