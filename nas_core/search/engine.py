@@ -262,7 +262,7 @@ class _Engine:
         for first in range(0, len(self.given), self.together):
             with closing(self._results(GIVEN, self.given[first : first + self.together])) as results:
                 for _ in results:
-                    self.progress.told()
+                    self.progress.advance()
         self._flush_failures()
 
     def _drive(self, name: str) -> None:
@@ -273,7 +273,7 @@ class _Engine:
             with closing(self._results(name, architectures)) as results:
                 for architecture, metrics in zip(architectures, results, strict=True):
                     strategy.tell(architecture, metrics)
-                    self.progress.told()
+                    self.progress.advance()
                     left -= 1
             if strategy.generation != generation or strategy.finished:
                 generation = strategy.generation

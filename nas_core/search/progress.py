@@ -47,7 +47,7 @@ class Progress:
     def __init__(self, log: Path, total: int, together: int, show: bool, kept: bool = True) -> None:
         self._log, self._total, self._together, self._show = log, total, together, show
         self._how = "Ctrl-C stops, the same command continues" if kept else "Ctrl-C ends it, without a result"
-        self._told = self._evaluated = 0
+        self._results = self._evaluated = 0
         self._began = self._logged = 0.0
         self._seconds = 0.0  # of one evaluation
         self._round_s = 0.0  # of one evaluation in the last whole round
@@ -80,8 +80,8 @@ class Progress:
         self._estimate()
         if not self._began:
             self._began = self._logged = self._mark = clock()
-            replayed = f", {self._told} results were known" if self._told else ""
-            self._line(f"at most {self._total - self._told:,} evaluations to come{replayed}")
+            replayed = f", {self._results} results were known" if self._results else ""
+            self._line(f"at most {self._total - self._results:,} evaluations to come{replayed}")
         if self._reported_s and self._round_s > REPORT_AGAIN * self._reported_s:
             self._reported_s = self._round_s
             self._report(f"{self._each()} with the search's own work: {self._left()}")
@@ -103,9 +103,9 @@ class Progress:
             self._seconds = self._round_s = (clock() - self._mark) / count
             self._mark, self._evaluated_before = clock(), self._evaluated
 
-    def told(self) -> None:
+    def advance(self) -> None:
         """Count a result, evaluated or replayed."""
-        self._told += 1
+        self._results += 1
         self._bar.update()
         times = (self._best, self._each(), self._left()) if self._seconds else (self._best,)
         text = ", ".join(filter(None, times))
@@ -113,7 +113,7 @@ class Progress:
             self._bar.set_postfix_str(text, refresh=False)
         if self._began and clock() - self._logged >= LOG_EVERY_S:
             self._logged = clock()
-            counts = f"{self._told} of at most {self._total:,} known, {self._evaluated} of them evaluated now"
+            counts = f"{self._results} of at most {self._total:,} known, {self._evaluated} of them evaluated now"
             self._line(", ".join(filter(None, (f"{self._where or 'search'}: {counts}", text))))
 
     def best(self, metric: str, value: float) -> None:
@@ -137,7 +137,7 @@ class Progress:
         return (f"{self._seconds:.2g} s" if self._seconds < 10 else duration(self._seconds)) + " each"
 
     def _left(self) -> str:
-        count = self._total - max(self._told, self._evaluated)
+        count = self._total - max(self._results, self._evaluated)
         return f"about {duration(self._seconds * count)} for at most {count:,} more"
 
     def _report(self, text: str) -> None:
@@ -167,7 +167,7 @@ class Logged:
     """Number of results at that time."""
     total: int
     """Largest number of results, those included."""
-    told: int
+    results: int
     """Number of results at the last line."""
 
 
@@ -185,5 +185,5 @@ def read_log(path: Path) -> Logged | None:
                 when = datetime.fromisoformat(f"{day} {hour}").astimezone()
                 logged = Logged(when, before, before + int(began[1].replace(",", "")), before)
         elif logged is not None and (state := _STATE.search(text)):
-            logged = replace(logged, told=int(state[1]), total=int(state[2].replace(",", "")))
+            logged = replace(logged, results=int(state[1]), total=int(state[2].replace(",", "")))
     return logged
