@@ -133,12 +133,10 @@ class RunProgress:
 
     @property
     def counted(self) -> str:
-        """Number of evaluations in words."""
         return f"{self.evaluations} evaluations" if self.most is None else f"{self.evaluations} of at most {self.most}"
 
     @property
     def text(self) -> str:
-        """State of an unfinished search, as a sentence."""
         if self.state == "stopped":
             return f"Not running: the search stopped after {self.counted}. The same command continues it."
         rest = f", at most about {duration(self.left_s)} left" if self.left_s else ""

@@ -283,7 +283,6 @@ class _CheckpointSearch:
         return replace(result, to_train=self._to_train(result)) if evaluation.calibration else result
 
     def _calibration(self, supernet: Supernet, options: Mapping[str, Any]) -> tuple[Calibration, list[Supernet]]:
-        """Return the calibration and the further supernets."""
         from nas_core.search.calibration import load_calibration, require_made_with
         from nas_core.supernet.host import open_supernet
 

@@ -124,7 +124,6 @@ class Goal:
 
 
 def goals_of(strategies: Mapping[str, Strategy]) -> dict[str, Goal]:
-    """Return the goal of each search."""
     return {
         name: Goal(strategy.metric, {limit.name: float(limit.limit) for limit in strategy.proposals.constraints})
         for name, strategy in strategies.items()

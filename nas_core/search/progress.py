@@ -71,7 +71,6 @@ class Progress:
                 self._write(f"stopped ({kind.__name__}), {self._evaluated} evaluated; the same command continues")
 
     def searching(self, name: str) -> None:
-        """Set the current search."""
         self._where = name
         self._bar.set_description(name)
 
@@ -87,7 +86,6 @@ class Progress:
             self._report(f"{self._each()} with the search's own work: {self._left()}")
 
     def evaluated(self) -> None:
-        """Count an evaluation, and report the first estimate."""
         self._evaluated += 1
         if self._evaluated % self._together == 0:
             self._estimate()
@@ -97,14 +95,12 @@ class Progress:
             self._report(f"{self._each()}: {self._left()}{more}; {self._how}")
 
     def round_ended(self) -> None:
-        """Measure a whole round."""
         count = self._evaluated - self._evaluated_before
         if count:
             self._seconds = self._round_s = (clock() - self._mark) / count
             self._mark, self._evaluated_before = clock(), self._evaluated
 
     def advance(self) -> None:
-        """Count a result, evaluated or replayed."""
         self._results += 1
         self._bar.update()
         times = (self._best, self._each(), self._left()) if self._seconds else (self._best,)
@@ -117,7 +113,6 @@ class Progress:
             self._line(", ".join(filter(None, (f"{self._where or 'search'}: {counts}", text))))
 
     def best(self, metric: str, value: float) -> None:
-        """Set the best value of the current search."""
         self._best = f"best {metric} {value:.4g}"
 
     def drop(self, count: int) -> None:

@@ -106,7 +106,6 @@ class _Conflict(Study):
     config = ConflictConfig
 
     def run(self, subjects: Sequence[Subject], config: ConflictConfig, folder: Path) -> StudyResult:
-        """Differentiate each supernet on the same batches."""
         space = one_space(subjects)
         same_examples(subjects)
         architectures = chosen(space, config)

@@ -204,21 +204,18 @@ def check_examples(subjects: Sequence[Subject], runs: Sequence[StandaloneRun], w
 
 
 def ask_for(metric: str, subjects: Sequence[Subject], architecture: Architecture) -> None:
-    """Check that all supernets evaluate a metric."""
     for subject in subjects:
         subject.supernet.also_evaluate(metric)
         metric_of(subject.supernet.evaluate(architecture), metric, str(subject.path))
 
 
 def metric_of(metrics: Mapping[str, float], name: str, whose: str) -> float:
-    """Return a metric."""
     if name not in metrics:
         raise DataError(f"{whose}: no metric {name!r}, there are {', '.join(metrics)}; give one of them with --metric")
     return float(metrics[name])
 
 
 def named_with_unit(subject: Subject, metric: str) -> str:
-    """Return a metric with its unit."""
     unit = subject.supernet.units.get(metric, "")
     return f"{metric} ({unit})" if unit else metric
 
@@ -274,7 +271,6 @@ class _Gap(Study):
     config = GapConfig
 
     def run(self, subjects: Sequence[Subject], config: GapConfig, folder: Path) -> StudyResult:
-        """Train missing networks and compare."""
         space = one_space(subjects)
         same_examples(subjects)
         ask_for(config.metric, subjects, space.smallest())

@@ -300,7 +300,6 @@ def calibrated_metrics(
 
 
 def inherited_value(metrics: Mapping[str, float], metric: str) -> float:
-    """Return a metric of an evaluation."""
     if metric not in metrics:
         raise unknown_choice("metric of the supernet", metric, list(metrics))
     return float(metrics[metric])

@@ -36,7 +36,6 @@ class SteadySearch:
 
     @property
     def running(self) -> list[Architecture]:
-        """Architectures without a result, oldest first."""
         return list(self._out)
 
     def next(self) -> Architecture | None:
