@@ -26,8 +26,6 @@ from nas_core.studies.gap import (
 )
 from nas_core.studies.trainings import LOG, Training, check_settings, train_all
 
-__all__ = ["Curve", "Schedule", "train_further"]
-
 _CURVE, _ENDED = "curve.jsonl", "ended.json"
 """Files in a network's folder: its evaluations, and the end of its training."""
 

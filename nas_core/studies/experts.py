@@ -44,8 +44,6 @@ from nas_core.studies.gap import (
 from nas_core.studies.trainings import LOG, Training, check_settings, train_all
 from nas_core.supernet.host import Supernet
 
-__all__ = ["train_supernets"]
-
 _TRAINED, _SETTINGS = "trained.json", "settings.json"
 """Files of the end of a training, and of the settings of all trainings of a folder."""
 

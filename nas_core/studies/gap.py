@@ -31,8 +31,6 @@ from nas_core.studies.base import (
 from nas_core.studies.trainings import LOG, Training, check_settings, train_all
 from nas_core.supernet.host import Supernet
 
-__all__ = ["Agreement", "StandaloneRun", "agreement", "read_runs", "train_standalone"]
-
 FEWEST = 3
 """Smallest number of architectures of a rank correlation."""
 RESULTS = "standalone.jsonl"

@@ -32,7 +32,7 @@ PAGES = {
     "report": ("nas_core.report",),
     "search": ("nas_core.search",),
     "space": ("nas_core.space",),
-    "studies": ("nas_core.studies", "nas_core.studies.gap"),
+    "studies": ("nas_core.studies",),
     "supernet": ("nas_core.supernet", "nas_core.supernet.elastic", "nas_core.supernet.teacher"),
     "timm": ("timm_ext",),
 }  # fmt: skip
