@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import kendalltau
 
-from nas_core.errors import ArchitectureError, ConfigError, DataError, NasExtError
+from nas_core.errors import ConfigError, DataError, NasExtError
 from nas_core.files import append_jsonl, file_digest, make_folder, read_jsonl, real_path, write_json
 from nas_core.locks import only_process
+from nas_core.search.calibration.files import architecture_of
 from nas_core.space import Architecture, SearchSpace
 from nas_core.studies.base import (
     ArchitecturesConfig,
@@ -61,14 +62,7 @@ def read_runs(path: Path, space: SearchSpace) -> list[StandaloneRun]:
     runs = []
     for number, record in enumerate(read_jsonl(path), start=1):
         where = f"{path}, record {number}"
-        genes, metrics = record.get("architecture", record.get("genes")), record.get("metrics")
-        if not isinstance(genes, dict):
-            raise DataError(f"{where}: no field 'architecture' with genes; it has {', '.join(map(repr, record))}")
-        try:
-            nested = isinstance(genes.get("genes"), dict)
-            architecture = space.validate(Architecture.from_json(genes) if nested else Architecture(genes))
-        except (ArchitectureError, TypeError, ValueError) as error:
-            raise DataError(f"{where} does not belong to the supernet: {error}") from None
+        architecture, metrics = architecture_of(record, space, where), record.get("metrics")
         if not isinstance(metrics, dict) or not metrics or any(value is None for value in metrics.values()):
             raise DataError(f"{where} has no metrics: its training has not ended; finish it, or take the record out")
         if bad := diverged(metrics):

@@ -140,7 +140,7 @@ def read_trained(
             raise DataError(f"{path} holds no trained networks; expected one JSON object per line")
         for number, record in zip(_lines(path, len(records)), records, strict=True):
             line = f"{path}, line {number}"
-            architecture = _architecture(record, space, line)
+            architecture = architecture_of(record, space, line)
             if architecture in results:
                 raise DataError(f"{line}: network {architecture.key} is in {lines[architecture]} too; keep one")
             if record.get("test_set") is not None:
@@ -162,7 +162,12 @@ def _lines(path: str | Path, records: int) -> list[int]:
     return numbers
 
 
-def _architecture(record: Mapping[str, Any], space: SearchSpace, line: str) -> Architecture:
+def architecture_of(record: Mapping[str, Any], space: SearchSpace, line: str) -> Architecture:
+    """Return the architecture of a record.
+
+    Args:
+        line: place of the record, for messages.
+    """
     genes = record.get("genes", record.get("architecture"))
     if isinstance(genes, dict) and isinstance(genes.get("genes"), dict):
         genes = genes["genes"]
