@@ -38,7 +38,7 @@ class StabilityStudyConfig:
     seeds: int = 3
     """Searches, with seeds from 1 on (paper: 3)"""
     strategy: str = "evolution"
-    """What searches, by a name of 'nas-ext search --help'"""
+    """Search strategy, by a name of 'nas-ext search --help'"""
     set: dict[str, str] = field(default_factory=dict)
     """Option of the strategy, such as iterations=10; repeatable"""
     max_params_m: float | None = None
@@ -46,7 +46,7 @@ class StabilityStudyConfig:
     max_flops_g: float | None = None
     """Limit in billions of FLOPs"""
     latency_model: Path | None = None
-    """A model of 'nas-ext latency fit', for a limit in milliseconds"""
+    """Model of 'nas-ext latency fit', for a limit in milliseconds"""
     limit_ms: float | None = None
     """Latency limit"""
 

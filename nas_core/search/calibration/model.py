@@ -82,11 +82,11 @@ class Calibration:
     metric: str
     """Standalone metric that is estimated"""
     larger: bool | None = None
-    """Whether larger values are better; None: by :func:`larger_is_better`"""
+    """True if larger values are better; None: by :func:`larger_is_better`"""
     inherited_metric: str = "loss"
     """Metric of the supernets"""
     inherited_larger: bool | None = None
-    """The same of the inherited metric"""
+    """True if larger values of the inherited metric are better; None: by its name"""
     info: Mapping[str, Any] = field(default_factory=dict)
     """Provenance as plain data: fingerprints of the supernets, data of their evaluation"""
     trained: Mapping[Architecture, float] = field(default_factory=dict, init=False)
