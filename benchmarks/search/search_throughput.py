@@ -2,7 +2,7 @@
 
 Also how fast the Pareto archive takes entries that are all on the front.
 
-``vectorised`` is the way of :class:`~nas_core.search.strategies.Proposals`: integer rows, many at a time.
+``vectorised`` is the way of :class:`~nas_core.search.strategies.proposals.Proposals`: integer rows, many at a time.
 ``one_by_one`` is the way of HAT's released code: one architecture value at a time, encoded and predicted alone. Both
 use a linear latency model on HAT's features in the space of WMT'14 En-De and run in turns, so the ratio holds on a
 busy machine.

@@ -1,4 +1,4 @@
-"""One network layer by layer, as the mFormer paper's Figures 5 and 6 show theirs: sizes as bars, kinds as colours."""
+"""Layers of an architecture as a table and a picture, as in Figures 5 and 6 of the mFormer paper."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from nas_core.errors import ArchitectureError
 from nas_core.layers.attention import KINDS
-from nas_core.report.plots import COLOURS, figure_of, png, whole_numbers
+from nas_core.report.plots import COLOURS, figure_of, png
 from nas_core.report.tables import Column, Table
 from nas_core.space import Architecture
 
@@ -20,32 +20,23 @@ _ROW, _STRIP = 1.55, 0.42
 _LAYER, _NARROWEST = 0.46, 1.6
 """Inches of a layer and of the narrowest column."""
 _LONGEST, _AREA = 200.0, 3000.0
-"""Inches of a picture's longer side at most, and square inches of all of it."""
-_LARGEST = 1e30
+"""Largest length in inches and area in square inches of a picture."""
 
 
 def _layers(architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
-    """Side -> gene -> a value per layer, as its kind of network shows them."""
-    from nas_core.models.kind import fitting_kind, layered_genes  # torch, which takes seconds to import
+    """Return side -> gene -> a value per layer, by the kind of network."""
+    from nas_core.models.kind import fitting_kind, layered_genes  # imports torch
 
     kind = fitting_kind(architecture)
     sides = layered_genes(architecture) if kind is None else kind.layers(architecture)
-    for genes in sides.values():
-        for name, values in genes.items():
-            _check(name, values)
+    for name, values in (item for genes in sides.values() for item in genes.items()):
+        if len({isinstance(value, str) for value in values}) != 1:
+            raise ArchitectureError(f"gene {name!r} mixes numbers and names, or has none; expected one of both")
     return sides
 
 
-def _check(name: str, values: Sequence[Any]) -> None:
-    numbers = [value for value in values if not isinstance(value, str)]
-    if not values or 0 < len(numbers) < len(values):
-        raise ArchitectureError(f"gene {name!r} mixes numbers and names, or has none; expected one of both")
-    if not all(abs(value) <= _LARGEST for value in numbers):
-        raise ArchitectureError(f"gene {name!r} has a number beyond {_LARGEST:g}, which cannot be shown; correct it")
-
-
 def kinds_among(networks: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, str]]:
-    """Colour and letter of each kind of attention that these networks' genes name."""
+    """Return colour and letter of each kind of attention among genes."""
     values = (value for genes in networks for value in genes.values())
     words = {word for value in values for word in (value if isinstance(value, list | tuple) else [value])
              if isinstance(word, str)}  # fmt: skip
@@ -53,7 +44,7 @@ def kinds_among(networks: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, s
 
 
 def layers_table(architecture: Architecture) -> Table:
-    """A row for each layer of each side."""
+    """Return a row for each layer of each side."""
     sides = _layers(architecture)
     names = list(dict.fromkeys(name for genes in sides.values() for name in genes))
     rows = [
@@ -71,8 +62,7 @@ def layers_table(architecture: Architecture) -> Table:
 
 
 def architecture_picture(networks: Mapping[str, Architecture]) -> bytes:
-    """PNG of one network, or of several beside each other: a row of bars for each gene that is a number, a strip of
-    colours for each that is a name.
+    """Draw networks as PNG: bars for each numeric gene, a strip of colours for each named one.
 
     Args:
         networks: title -> architecture.
@@ -131,7 +121,7 @@ def _named(columns: Sequence[_Column], name: str) -> bool:
 
 
 def _draw(panels: Sequence[Any], column: _Column, rows: Sequence[str]) -> None:
-    """One side from top to bottom; a gene that it lacks leaves its place empty."""
+    """Draw one side from top to bottom; missing genes leave empty panels."""
     panels[0].set_title(column.title, fontsize=10)
     filled = [axes for axes, name in zip(panels, rows, strict=True) if name in column.genes]
     for axes, name in zip(panels, rows, strict=True):
@@ -150,12 +140,11 @@ def _draw(panels: Sequence[Any], column: _Column, rows: Sequence[str]) -> None:
 
 
 def _bars(axes: Any, values: Sequence[float]) -> None:
-    for place, value in enumerate(map(float, values), 1):  # matplotlib takes no whole number of 20 digits
+    for place, value in enumerate(map(float, values), 1):
         axes.bar(place, value, color=COLOURS[2], width=0.72)
         axes.annotate(f"{value:g}", (place, value), (0, 2), textcoords="offset points", ha="center", fontsize=7)
     axes.margins(y=0.16)
-    if all(float(value).is_integer() for value in values):
-        whole_numbers(axes.yaxis)
+    axes.yaxis.get_major_locator().set_params(integer=all(float(value).is_integer() for value in values))
     axes.grid(axis="x", visible=False)
 
 
@@ -169,7 +158,7 @@ def _letter(name: str) -> str:
 
 
 def _strip(axes: Any, values: Sequence[str]) -> None:
-    """A coloured cell for each layer; also told apart by a letter, for readers who see no colours."""
+    """Draw a coloured cell with a letter for each layer."""
     for place, value in enumerate(values, 1):
         axes.bar(place, 1, color=_colour(value), width=0.92)
         axes.text(place, 0.5, _letter(value), ha="center", va="center", color="white", fontsize=8)

@@ -1,4 +1,4 @@
-"""Figures of pages, as plain plotly JSON; ``customdata`` holds the numbers of the rows behind points."""
+"""Plotly figures as JSON; ``customdata`` holds the rows behind points."""
 
 from __future__ import annotations
 
@@ -10,25 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from nas_core.report.plots import COLOURS, pareto_front
+from nas_core.report.plots import COLOURS, Mark, pareto_front
 
 Figure = dict[str, Any]
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "star")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 _GREY = "#8b939c"
 _NEAR = 1.15
-"""Limits are drawn up to this multiple of the largest cost."""
-
-
-@dataclass(frozen=True)
-class Label:
-    """A named point of a figure."""
-
-    name: str
-    x: float
-    y: float
-    number: int | None = None
-    """Number of the row behind it."""
+"""Limits above this multiple of the largest cost are not drawn."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +28,8 @@ class Cloud:
     x: Sequence[float]
     y: Sequence[float]
     numbers: Sequence[int]
-    """Numbers of the rows, in the order of the points."""
-    labels: Sequence[Label] = field(default_factory=tuple)
+    """Rows behind the points."""
+    labels: Sequence[Mark] = field(default_factory=tuple)
     """Finalists among them."""
 
 
@@ -80,10 +69,7 @@ def fronts(
     maximised: bool = False,
     each: bool = False,
 ) -> Figure:
-    """Return evaluated architectures with their Pareto front, or with one front for ``each`` cloud.
-
-    Limits are dashed lines; labels are circles with names.
-    """
+    """Return clouds with their Pareto front, or a front for ``each``, with limits and labels."""
     data: list[dict[str, Any]] = [cloud(one.name, one.x, one.y, one.numbers, i) for i, one in enumerate(clouds)]
     for index, group in enumerate([[one] for one in clouds] if each else [list(clouds)]):
         numbers = {(a, b): n for one in group for a, b, n in zip(one.x, one.y, one.numbers, strict=True)}
@@ -118,7 +104,7 @@ def fronts(
 
 
 def progress(series: Mapping[str, Sequence[float]], y: str, maximised: bool = False) -> Figure:
-    """Return the best value so far over the evaluations of each search; NaN, a failed evaluation, changes nothing."""
+    """Return the best value so far over the evaluations of each search."""
     better = np.fmax if maximised else np.fmin
     data = []
     for index, (name, values) in enumerate(series.items()):
@@ -128,7 +114,7 @@ def progress(series: Mapping[str, Sequence[float]], y: str, maximised: bool = Fa
 
 
 def bars(series: Mapping[str, Mapping[str, float]], x: str) -> Figure:
-    """Return horizontal bars from 0, one row for each name, the longest of the first series on top."""
+    """Return horizontal bars, the longest of the first series on top."""
     first: Mapping[str, float] = next(iter(series.values()), {})
     names = sorted(first, key=lambda name: (first[name], name))
     data = [

@@ -1,4 +1,4 @@
-"""What a folder of measured networks holds, as a table, and how well a second measurement agrees."""
+"""Summaries of a folder of measured networks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nas_core.report.tables import Column, Table
 
 
 def summary(found: NetworkSet) -> str:
-    """A line for each family: networks, skipped ones, and milliseconds in each runtime; then networks per hour."""
+    """Return a row for each family with its milliseconds in each runtime, then networks per hour."""
     columns = [Column("family", "family"), Column("networks", "networks", "d"), Column("skipped", "skipped", "d")]
     for runtime in found.reference_ms:
         columns += [
@@ -30,7 +30,7 @@ def summary(found: NetworkSet) -> str:
 
 
 def agreement(again: Mapping[str, NDArray[np.float64]]) -> str:
-    """A line for each runtime about :func:`nas_core.latency.by_graph.dataset.measured_again`."""
+    """Return a line for each runtime about second measurements."""
     lines = []
     for runtime, ratio in again.items():
         middle = float(np.median(ratio))

@@ -1,4 +1,4 @@
-"""The pictures of a search, as PNG bytes; matplotlib is imported when the first one is drawn."""
+"""Pictures as PNG bytes, drawn by matplotlib."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 COLOURS = ("#1f6fb4", "#d1662b", "#3a8f5a", "#8a5fb0", "#b3892c", "#c04b6b", "#4a9aa8", "#6d6d6d")
@@ -36,16 +36,18 @@ _STYLE = {
 }
 _WIDE, _HALF = (7.6, 4.4), (5.2, 4.4)
 _BAR, _AROUND = 0.17, 1.0
-"""Inches of a bar, and of all that is above and below the bars."""
+"""Inches of a bar, and of the margins."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A point of a picture; without a name it is a circle alone."""
+    """Labelled point of a figure."""
 
     name: str
     x: float
     y: float
+    number: int | None = None
+    """Row of the page behind it."""
 
 
 def pareto(
@@ -56,22 +58,25 @@ def pareto(
     y_label: str = "validation loss",
     maximised: bool = False,
 ) -> bytes:
-    """Every evaluated architecture, the front of those no other one beats, the limits, and named architectures.
-
-    The cost is better towards zero, the other axis too unless it is ``maximised``.
-    """
-    with _picture(_WIDE) as (figure, axes):
+    """Draw evaluated architectures, their Pareto front, limits and labelled points."""
+    with figure_of(_WIDE) as figure:
+        axes = figure.subplots()
         if evaluated:
-            _cloud(axes, evaluated, _DOTS, f"evaluated ({len(evaluated)})")
+            x, y = zip(*evaluated, strict=True)
+            axes.scatter(x, y, s=16, color=_DOTS, linewidths=0, alpha=0.75, label=f"evaluated ({len(evaluated)})")
             front = pareto_front(evaluated, maximised)
-            _steps(axes, front, COLOURS[0], f"Pareto front ({len(front)})")
+            x, y = zip(*front, strict=True)
+            axes.step(x, y, where="post", color=COLOURS[0], linewidth=1.6, label=f"Pareto front ({len(front)})")
+            axes.scatter(x, y, s=20, color=COLOURS[0], zorder=3)
         for limit in limits:
             axes.axvline(limit, color=COLOURS[1], linestyle=(0, (4, 3)), linewidth=1)
             axes.annotate(f"{limit:g}", (limit, 1), (3, -10), xycoords=("data", "axes fraction"),
                           textcoords="offset points", color=COLOURS[1], fontsize=8)  # fmt: skip
         if marks:
-            x, y = [mark.x for mark in marks], [mark.y for mark in marks]
-            axes.scatter(x, y, s=60, facecolor="none", edgecolor=COLOURS[1], linewidth=1.8, zorder=5, label="finalists")
+            axes.scatter(
+                [mark.x for mark in marks], [mark.y for mark in marks], s=60, facecolor="none", edgecolor=COLOURS[1],
+                linewidth=1.8, zorder=5, label="finalists",
+            )  # fmt: skip
         for mark in marks:
             axes.annotate(mark.name, (mark.x, mark.y), (6, 6), textcoords="offset points", fontsize=9, zorder=6)
         axes.set(xlabel=x_label, ylabel=y_label)
@@ -81,28 +86,14 @@ def pareto(
         return png(figure)
 
 
-def _cloud(axes: Axes, points: Sequence[tuple[float, float]], colour: str, label: str | None) -> None:
-    x, y = zip(*points, strict=True)
-    axes.scatter(x, y, s=16, color=colour, linewidths=0, alpha=0.75 if label else 0.4, label=label)
-
-
-def _steps(axes: Axes, front: Sequence[tuple[float, float]], colour: str, label: str) -> None:
-    x, y = zip(*front, strict=True)
-    axes.step(x, y, where="post", color=colour, linewidth=1.6, label=label)
-    axes.scatter(x, y, s=20, color=colour, zorder=3)
-
-
 def bars(series: Mapping[str, Mapping[str, float]], x_label: str) -> bytes:
-    """Horizontal bars from 0 with their numbers, one row for each name, the longest of the first series on top.
-
-    Args:
-        series: legend -> name -> value; the names of the first series are drawn.
-    """
+    """Draw horizontal bars of ``legend -> name -> value``, the longest of the first series on top."""
     first: Mapping[str, float] = next(iter(series.values()), {})
     names = sorted(first, key=lambda name: (-first[name], name))
     thick = 0.8 / max(1, len(series))
-    with _picture((_WIDE[0], _AROUND + _BAR * (0.5 + len(series)) * max(1, len(names)))) as (figure, axes):
-        for index, ((legend, values), colour) in enumerate(zip(series.items(), _cycle(), strict=False)):
+    with figure_of((_WIDE[0], _AROUND + _BAR * (0.5 + len(series)) * max(1, len(names)))) as figure:
+        axes = figure.subplots()
+        for index, ((legend, values), colour) in enumerate(zip(series.items(), cycle(COLOURS), strict=False)):
             places = np.arange(len(names)) + (index - (len(series) - 1) / 2) * thick
             lengths = [values.get(name, 0.0) for name in names]
             drawn = axes.barh(places, lengths, height=0.9 * thick, color=colour, label=legend)
@@ -120,13 +111,14 @@ def bars(series: Mapping[str, Mapping[str, float]], x_label: str) -> bytes:
 def curves(
     series: Mapping[str, tuple[Sequence[float], Sequence[float]]], x_label: str, y_label: str, log: bool = False
 ) -> bytes:
-    """Lines ``name -> (x, y)``; ``log`` for values above 0 that span orders of magnitude."""
-    with _picture(_HALF) as (figure, axes):
-        for (name, (x, y)), colour in zip(series.items(), _cycle(), strict=False):
+    """Draw lines ``name -> (x, y)``, with a logarithmic axis if ``log``."""
+    with figure_of(_HALF) as figure:
+        axes = figure.subplots()
+        for (name, (x, y)), colour in zip(series.items(), cycle(COLOURS), strict=False):
             if len(x):
                 axes.plot(x, y, color=colour, linewidth=1.6, marker="o", markersize=3.5, label=name)
         axes.set(xlabel=x_label, ylabel=y_label, yscale="log" if log else "linear")
-        if log:  # without formulas, which names of a user may look like
+        if log:  # the default formatter writes formulas
             from matplotlib.ticker import LogFormatter
 
             axes.yaxis.set_major_formatter(LogFormatter())
@@ -137,9 +129,7 @@ def curves(
 
 
 def pareto_front(points: Sequence[tuple[float, float]], maximised: bool = False) -> list[tuple[float, float]]:
-    """The points (cost, value) that no other one beats in both, by their costs; lower values are better unless
-    ``maximised``.
-    """
+    """Return the Pareto front of (cost, value) by cost; lower values are better unless ``maximised``."""
     sign = -1.0 if maximised else 1.0
     kept: list[tuple[float, float]] = []
     for x, y in sorted(points, key=lambda point: (point[0], sign * point[1])):
@@ -148,27 +138,9 @@ def pareto_front(points: Sequence[tuple[float, float]], maximised: bool = False)
     return kept
 
 
-def whole_numbers(axis: Any) -> None:
-    """Ticks of an axis at whole numbers alone: there is no half a head."""
-    from matplotlib.ticker import MaxNLocator
-
-    axis.set_major_locator(MaxNLocator(integer=True))
-
-
-def _cycle() -> Iterator[str]:
-    while True:
-        yield from COLOURS
-
-
-@contextmanager
-def _picture(size: tuple[float, float]) -> Iterator[tuple[Figure, Axes]]:
-    with figure_of(size) as figure:
-        yield figure, figure.subplots()
-
-
 @contextmanager
 def figure_of(size: tuple[float, float]) -> Iterator[Figure]:
-    """A figure of its own, outside pyplot: nothing global is kept, no display is needed."""
+    """Yield a figure without pyplot, which needs no display."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -180,28 +152,24 @@ def figure_of(size: tuple[float, float]) -> Iterator[Figure]:
 
 
 def png(figure: Figure) -> bytes:
-    """Render a figure as PNG, with equal bytes for equal figures."""
+    """Return a figure as PNG, with equal bytes for equal figures."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", metadata={"Software": None})
     return buffer.getvalue()
 
 
 _SIDE, _SQUARE = 0.42, 1.5
-"""Inches of a cell, and of what is beside the cells of a square."""
+"""Inches of a cell, and of the margins of a square."""
 _SMALL = 0.1
-"""Numbers that are all below this are written with three places."""
+"""Numbers that are all below this have three decimals."""
 _ABREAST = 4
-"""Panels of curves in a row, at most."""
+"""Largest number of panels in a row."""
 _WRITTEN = 12
-"""Squares of more names have no numbers in their cells."""
+"""Largest number of names with numbers in the cells."""
 
 
 def squares(names: Sequence[str], panels: Mapping[str, Sequence[Sequence[float]]], label: str) -> bytes:
-    """A square of colours for each panel, on one scale from 0, with the numbers in the cells where there is room.
-
-    Args:
-        panels: title -> a row for each name, with a value for each name.
-    """
+    """Draw a heat map for each panel ``title -> rows``, on one scale from 0."""
     grids = {title: np.array(values, dtype=float) for title, values in panels.items()}
     highest = max(float(grid.max()) for grid in grids.values()) or 1.0
     places = 2 if highest >= _SMALL else 3
@@ -224,12 +192,7 @@ def squares(names: Sequence[str], panels: Mapping[str, Sequence[Sequence[float]]
 def pairs(
     series: Mapping[str, tuple[Sequence[float], Sequence[float]]], x_label: str, y_label: str, equal: bool = True
 ) -> bytes:
-    """Points of two values, one colour for each series.
-
-    Args:
-        series: legend -> (x, y), of equal lengths.
-        equal: whether the two would be equal at best; the line on which they are is drawn then.
-    """
+    """Draw points ``legend -> (x, y)``, with the line of equal values if ``equal``."""
     with figure_of((5.6, 4.8)) as figure:
         axes = figure.subplots()
         if equal:
@@ -253,12 +216,7 @@ def lines(
     y_label: str,
     level_label: str = "",
 ) -> bytes:
-    """Curves on the same axes, a panel for each thing, one colour for each series, with a level as a dashed line.
-
-    Args:
-        panels: title -> legend -> (x, y), of equal lengths.
-        levels: title -> the value of its level; a title without one has none.
-    """
+    """Draw curves in panels ``title -> legend -> (x, y)``, with a dashed line at ``levels[title]``."""
     across = min(_ABREAST, len(panels))
     down = -(-len(panels) // across)
     names = dict.fromkeys(name for curves in panels.values() for name in curves)

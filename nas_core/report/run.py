@@ -325,7 +325,6 @@ _SETTINGS = {"data": "data", "valid_subset": "validation split", "valid_sentence
 
 
 def facts_of(run: SearchRun) -> dict[str, Any]:
-    """Return when, where and how a search ran."""
     failed = sum(run.value(evaluation["metrics"]) is None for evaluation in run.evaluations)
     facts: dict[str, Any] = {
         "run folder": str(real_path(run.folder)),
@@ -371,7 +370,6 @@ def took(run: SearchRun) -> str:
 
 
 def machine_of(run: SearchRun) -> str:
-    """Return the distinct machines of all sessions."""
     machines = []
     for machine in (session["machine"] for session in run.sessions):
         parts = [machine.get("host"), machine.get("cpu"), f"{machine['cores']} cores" if machine.get("cores") else None]

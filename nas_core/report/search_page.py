@@ -20,7 +20,7 @@ from nas_core.locks import held
 from nas_core.progress import duration
 from nas_core.report import figures, plots
 from nas_core.report.architecture import architecture_picture, kinds_among
-from nas_core.report.figures import Cloud, Label
+from nas_core.report.figures import Cloud
 from nas_core.report.page import ARCHITECTURE_FILE, Field, Page, Points, Row
 from nas_core.report.run import (
     SearchRun,
@@ -37,20 +37,17 @@ from nas_core.report.run import (
 from nas_core.report.tables import Column, Table
 from nas_core.search.engine import GIVEN
 from nas_core.search.progress import read_log
-from nas_core.search.strategies.ranker import tau_importance
+from nas_core.search.strategies.ranknas import importance_of
 from nas_core.space import Architecture
 
 LONGEST_S = 86_400
 """Largest interval between two pages."""
 _FEWEST = 10
 """Fewest evaluations for a rank correlation."""
-_WATCH_SHARE = 4
-"""Smallest interval between two pages, as a multiple of the time that one takes."""
 
 
 def write_report(folder: str | Path, train_log: str | Path | None = None, reload_s: float = 10.0) -> Path:
-    """Write ``report.html``, ``evaluations.csv``, ``evaluations.jsonl``, a picture of each front and, for a finished
-    search, ``finalists.csv`` into the folder of a search; return the page's path.
+    """Write ``report.html``, tables and pictures into the folder of a search; return the page's path.
 
     Args:
         train_log: log of the supernet's training; default: a log next to its checkpoint.
@@ -101,7 +98,6 @@ def watch_report(
     if not 0 < every_s <= LONGEST_S:
         raise ConfigError(f"a page every {every_s:g} seconds; expected a number above 0, at most {LONGEST_S}")
     seen: object = None
-    free_at = 0.0
     while True:
         if not folder.is_dir():
             raise DataError(f"{folder} is no folder: expected the --out folder of 'nas-ext search'")
@@ -112,11 +108,9 @@ def watch_report(
         state = progress_of(read_run(folder))
         over = state.state in ("ended", "stopped")
         now = ([(file.st_mtime, file.st_size) for file in files], over)
-        if now != seen and (over or time.monotonic() >= free_at):
-            began, seen = time.monotonic(), now
-            path = write_report(folder, train_log, every_s)
-            free_at = time.monotonic() + _WATCH_SHARE * (time.monotonic() - began)
-            tell(f"wrote {path}: {state.state}, {state.counted}")
+        if now != seen:
+            seen = now
+            tell(f"wrote {write_report(folder, train_log, every_s)}: {state.state}, {state.counted}")
         if over:
             return folder / "report.html"
         sleep(every_s)
@@ -139,12 +133,10 @@ class RunProgress:
 
     @property
     def counted(self) -> str:
-        """Number of evaluations in words."""
         return f"{self.evaluations} evaluations" if self.most is None else f"{self.evaluations} of at most {self.most}"
 
     @property
     def text(self) -> str:
-        """State of an unfinished search, as a sentence."""
         if self.state == "stopped":
             return f"Not running: the search stopped after {self.counted}. The same command continues it."
         rest = f", at most about {duration(self.left_s)} left" if self.left_s else ""
@@ -232,17 +224,17 @@ def cloud_of(
     run: SearchRun, points: Evaluations, cost: str, name: str, place: int = 0, search: str | None = None
 ) -> Cloud:
     """Return the evaluations of a run, or of one of its searches, that have the cost and the objective."""
-    known = [
+    triples = [
         (x, y, points.numbers[place, str(evaluation.get("key"))])
         for evaluation in run.evaluations
         if search in (None, str(evaluation["search"]))
         and (x := run.value(evaluation["metrics"], cost)) is not None
         and (y := run.value(evaluation["metrics"])) is not None
     ]
-    return Cloud(name, [x for x, _, _ in known], [y for _, y, _ in known], [number for _, _, number in known])
+    return Cloud(name, [x for x, _, _ in triples], [y for _, y, _ in triples], [number for _, _, number in triples])
 
 
-def finalist_labels(run: SearchRun, points: Evaluations, cost: str, place: int = 0) -> list[Label]:
+def finalist_labels(run: SearchRun, points: Evaluations, cost: str, place: int = 0) -> list[plots.Mark]:
     """Return the finalists with the searches whose best they are, or whose limits they were measured above."""
     labels = []
     for finalist in run.finalists:
@@ -250,7 +242,7 @@ def finalist_labels(run: SearchRun, points: Evaluations, cost: str, place: int =
         best = [f"best {limit_label(s)}" if s == "unlimited" else limit_label(s) for s in finalist["best_of"]]
         name = ", ".join([*best, *(f"measured above {limit_label(search)}" for search in finalist["over_limit"])])
         if x is not None and y is not None:
-            labels.append(Label(name, x, y, points.numbers.get((place, finalist["key"]))))
+            labels.append(plots.Mark(name, x, y, points.numbers.get((place, finalist["key"]))))
     return labels
 
 
@@ -266,8 +258,7 @@ def _add_fronts(page: Page, run: SearchRun, points: Evaluations) -> None:
         x, y, limits = run.described(cost).title, run.described(run.metric).title, run.limits(cost)
         if clouds:
             clouds[-1] = replace(clouds[-1], labels=labels)
-        marks = [plots.Mark(label.name, label.x, label.y) for label in labels]
-        picture = plots.pareto(run.points(cost), marks, limits, x, y, run.maximised)
+        picture = plots.pareto(run.points(cost), labels, limits, x, y, run.maximised)
         write_atomic(run.folder / f"front-{re.sub(r'[^A-Za-z0-9_.-]', '_', cost)}.png", picture)
         page.plot(
             figures.fronts(clouds, x, y, limits, run.maximised),
@@ -301,23 +292,23 @@ def _add_course(page: Page, run: SearchRun, points: Evaluations) -> None:
 
 def importance(run: SearchRun) -> dict[str, dict[str, float]]:
     """Return metric -> gene -> |Kendall's tau| over all evaluations; genes of layers by their mean."""
-    space = run.space
-    found: dict[str, dict[str, float]] = {}
+    space, result = run.space, {}
     for metric in (run.metric, *run.costs) if space else ():
-        known = [e for e in run.evaluations if run.value(e["metrics"], metric) is not None]
-        if space is not None and len(known) >= _FEWEST:
-            features = space.encode([Architecture(e["genes"]) for e in known]).astype(np.float64)
-            taus = tau_importance(features, np.array([run.value(e["metrics"], metric) for e in known], np.float64))
-            found[metric] = dict(zip((choice.name for choice in space.choices), taus.tolist(), strict=True))
-    return found
+        evaluations = [e for e in run.evaluations if run.value(e["metrics"], metric) is not None]
+        if space is not None and len(evaluations) >= _FEWEST:
+            rows = space.rows([Architecture(e["genes"]) for e in evaluations])
+            result[metric] = importance_of(
+                space, rows, np.array([run.value(e["metrics"], metric) for e in evaluations])
+            )
+    return result
 
 
 def _add_genes(page: Page, run: SearchRun) -> None:
-    if found := importance(run):
+    if taus_by_metric := importance(run):
         genes = searched_genes(run)
         series = {
             run.described(name).title: {gene: tau for gene, tau in taus.items() if gene in genes}
-            for name, taus in found.items()
+            for name, taus in taus_by_metric.items()
         }
         page.heading("Genes that matter")
         page.plot(
@@ -349,10 +340,10 @@ def _add_genes(page: Page, run: SearchRun) -> None:
 
 def given_table(run: SearchRun) -> Table:
     """Return a row for each baseline, the cheapest first, with the best evaluation at no more cost."""
-    known = {str(evaluation.get("key")): evaluation["metrics"] for evaluation in reversed(run.evaluations)}
+    metrics_by_key = {str(evaluation.get("key")): evaluation["metrics"] for evaluation in reversed(run.evaluations)}
     costs, rows = run.costs, []
     for name, key in run.given.items():
-        metrics = known.get(key, {})
+        metrics = metrics_by_key.get(key, {})
         row: dict[str, Any] = {"given": name, run.metric: run.value(metrics)}
         row |= {cost: run.value(metrics, cost) for cost in costs}
         best = _best_within(run, costs[0], row[costs[0]]) if costs else None
@@ -389,9 +380,9 @@ def _add_given(page: Page, run: SearchRun) -> None:
     genes = {str(evaluation.get("key")): evaluation["genes"] for evaluation in run.evaluations}
     beaten = [row for row in table.rows if row["found"] not in (None, row[run.metric])]
     for row in beaten if len(beaten) < 4 else (beaten[0], beaten[len(beaten) // 2], beaten[-1]):
-        found, key = _best_within(run, run.costs[0], row[run.costs[0]]), run.given[row["given"]]
-        if found is not None and genes.get(key):
-            pair = {row["given"]: Architecture(genes[key]), "found": Architecture(found["genes"])}
+        best, key = _best_within(run, run.costs[0], row[run.costs[0]]), run.given[row["given"]]
+        if best is not None and genes.get(key):
+            pair = {row["given"]: Architecture(genes[key]), "found": Architecture(best["genes"])}
             page.image(architecture_picture(pair), f"layers of {row['given']} and of the best at no more cost")
 
 
@@ -401,13 +392,13 @@ def _add_training(page: Page, run: SearchRun, log: Path | None) -> None:
         return
     from nas_core.supernet.curves import read_curves  # imports torch and hosts
 
-    found = read_curves(checkpoint, log)
-    if found is None:
+    curves = read_curves(checkpoint, log)
+    if curves is None:
         return
     page.heading("Training of the supernet")
-    for title, series in found.panels.items():
-        figure = figures.curves(series, found.over, title)
-        page.plot(figure, f"{title} over the {found.over} of the supernet's training", f"From {found.source}.")
+    for title, series in curves.panels.items():
+        figure = figures.curves(series, curves.over, title)
+        page.plot(figure, f"{title} over the {curves.over} of the supernet's training", f"From {curves.source}.")
 
 
 def _add_finalists(page: Page, run: SearchRun, state: RunProgress) -> None:

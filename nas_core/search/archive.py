@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -51,29 +52,21 @@ class ParetoArchive:
             raise ConfigError(f"objectives are {list(objectives)}; expected at least one name, none twice")
         self.objectives = tuple(objectives)
         self._entries: dict[Architecture, Entry] = {}
-        self._order: list[Architecture] = []
-        self._values = np.empty((len(self.objectives), 64))
-        """The objectives of ``_order`` in the first columns; the others are spare."""
+        self._values = np.empty((0, len(self.objectives)))
+        """Objectives of the entries, in their order."""
 
     def add(self, architecture: Architecture, metrics: Mapping[str, float]) -> bool:
         """Add an architecture; return False if it is dominated, present, or lacks a finite objective."""
         vector = np.array(self.vector(metrics))
         if architecture in self._entries or not np.isfinite(vector).all():
             return False
-        kept = self._values[:, : len(self._order)]
-        at_most, at_least = (kept <= vector[:, None]).all(0), (kept >= vector[:, None]).all(0)
+        at_most, at_least = (self._values <= vector).all(1), (self._values >= vector).all(1)
         if bool((at_most & ~at_least).any()):
             return False
-        for place in np.flatnonzero(at_least & ~at_most)[::-1].tolist():
-            del self._entries[self._order[place]]
-            last = self._order.pop()
-            if place < len(self._order):  # the last one takes its column
-                self._order[place], self._values[:, place] = last, self._values[:, len(self._order)]
-        count = len(self._order)
-        if count == self._values.shape[1]:
-            self._values = np.concatenate([self._values, np.empty_like(self._values)], 1)
-        self._values[:, count] = vector
-        self._order.append(architecture)
+        kept = at_most | ~at_least
+        if not kept.all():
+            self._entries = dict(compress(self._entries.items(), kept))
+        self._values = np.concatenate([self._values[kept], vector[None]])
         self._entries[architecture] = Entry(architecture, dict(metrics))
         return True
 

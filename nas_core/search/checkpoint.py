@@ -1,12 +1,13 @@
-"""A search in a trained supernet: the service behind ``nas-ext search`` and other programs."""
+"""Search of a trained supernet, the service behind ``nas-ext search``."""
 
 from __future__ import annotations
 
 import logging
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,76 +37,77 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 LIMITS = ("latency_ms", "latency_share", "params_m", "flops_g", *MEMORY)
-"""What is limited. Several latencies are several searches, all others hold for each of them."""
+"""Names of limits. Several latencies are several searches, the other limits apply to all of them."""
 _LATENCY = LIMITS[:2]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SearchSettings:
-    """Settings of :func:`search_checkpoint`, which are the options of ``nas-ext search``.
+    """Settings of :func:`search_checkpoint` and options of ``nas-ext search``.
 
     Raises:
-        ConfigError, UnknownChoiceError: a value out of range, or settings that contradict each other.
+        ConfigError, UnknownChoiceError: a value is out of range, or settings contradict each other.
     """
 
     checkpoint: Path
     """Checkpoint of a trained supernet."""
     out: Path
-    """Run folder; a search that was interrupted there is continued."""
+    """Run folder; an interrupted search in it is continued."""
     latency_model: Path | None = None
-    """A model of 'nas-ext latency fit'."""
+    """Model of 'nas-ext latency fit'."""
     limit: Mapping[str, Any] = field(default_factory=dict)
     """Largest value allowed, by name: latency_ms, latency_share (of the largest network's latency, such as 0.5),
     params_m (millions), flops_g (billions), memory_mb (weights and activations) and cache_mb (of decoding, both in
     10^6 bytes); repeatable; several latencies are several searches."""
     workload: Mapping[str, Any] = field(default_factory=dict)
-    """What memory and cache are counted at, as source_length, target_length, beam, batch; repeatable; default: as the
-    latency model was measured."""
+    """Setting at which memory and cache are counted: source_length, target_length, beam, batch; repeatable; default:
+    that of the latency model."""
     data: Path | None = None
     """Data folder; default: the one the supernet was trained on."""
     valid_subset: str = "valid"
     """Split whose loss is minimised."""
     valid_sentences: int | None = None
-    """Use only so many of its sentences."""
+    """Number of its sentences that are evaluated; default: all."""
     strategy: str = "evolution"
-    """What searches, by a name of the list above."""
+    """Search strategy, by a name of the list above."""
     set: Mapping[str, Any] = field(default_factory=dict)
-    """A setting of the strategy, by a name of the lists above; repeatable."""
+    """Setting of the strategy, by a name of the lists above; repeatable."""
     seed: int = 0
     """Seed of the search."""
     finalists: int = 8
-    """Architectures to pick at the end."""
+    """Number of architectures chosen at the end."""
     placements: bool = False
-    """Compare with placements of attention that need no search: every second layer, the first, the last."""
+    """Compare with baseline placements of attention: every layer, every second one, the first, the last."""
     calibration: Path | None = None
-    """A file of 'nas-ext lab calibrate', whose estimate is searched by."""
+    """File of 'nas-ext lab calibrate', whose estimate is optimised."""
     further_supernet: tuple[Path, ...] = ()
-    """Of a calibration with several, all but the first; repeatable."""
+    """Further supernet of a calibration with several, all but the first; repeatable."""
     train_next: int = 4
-    """Networks to train next that a calibration names."""
+    """Number of networks to train next that a calibration chooses."""
     measure: bool = True
     """Measure the finalists' latency on this machine."""
     device: str = "cpu"
-    """Where subnets are evaluated: cpu, cuda, cuda:1; or cuda:0,cuda:1, a process for each."""
+    """Device of the evaluations: cpu, cuda, cuda:1; or cuda:0,cuda:1, a process for each."""
     precision: str = field(default=PRECISIONS[0], metadata={"choices": PRECISIONS})
-    """Numbers they are evaluated with."""
+    """Precision of the evaluations."""
     executor: str = field(default=EXECUTORS[0], metadata={"choices": EXECUTORS})
-    """local: in this process; submitit: in jobs, each of which opens the model anew."""
+    """local: this process; submitit: jobs, each of which opens the model."""
     job: Mapping[str, Any] = field(default_factory=dict)
-    """A setting of submitit's jobs, by a name of the list above; repeatable."""
+    """Setting of submitit's jobs, by a name of the list above; repeatable."""
     storage: str | None = None
-    """Share the search with everybody who gives the same command: URL of a storage of Optuna, such as
-    sqlite:///search.db or postgresql://user@host/name, or a journal file."""
+    """Storage of Optuna for a search by several workers with the same command: a URL such as sqlite:///search.db or
+    postgresql://user@host/name, or a journal file."""
     study: str | None = None
     """Name of the search in the storage."""
     lost_after_s: float = 120.0
-    """With a storage: a worker without a sign of life for so long is lost."""
+    """With a storage: seconds without a heartbeat after which a worker is lost."""
 
     def __post_init__(self) -> None:
-        one = Range(1)
-        check_fields(self, ranges={"seed": Range(0), "finalists": one, "train_next": one, "lost_after_s": one})
+        positive = Range(1)
+        ranges = dict.fromkeys(("finalists", "train_next", "lost_after_s"), positive)
+        check_fields(self, ranges={"seed": Range(0), **ranges})
         if self.valid_sentences is not None:
-            checked_value(self.valid_sentences, int, "valid_sentences", one)
+            checked_value(self.valid_sentences, int, "valid_sentences", positive)
         object.__setattr__(self, "limit", {name: _limit(name, value) for name, value in self.limit.items()})
         if (latency := next(filter(self.limit.__contains__, _LATENCY), None)) and self.latency_model is None:
             raise ConfigError(f"limit {latency} needs a latency model; 'nas-ext latency collect' and 'fit' make one")
@@ -119,7 +121,7 @@ class SearchSettings:
 
     @property
     def evaluated_on(self) -> dict[str, Any]:
-        """On what subnets are evaluated, as :func:`nas_core.supernet.open_supernet` takes it."""
+        """Options of :func:`nas_core.supernet.open_supernet` for the data of the evaluations."""
         from nas_core.search.calibration import evaluation_settings
 
         return evaluation_settings(self.data, self.valid_subset, self.valid_sentences)
@@ -128,28 +130,25 @@ class SearchSettings:
 def _limit(name: str, value: Any) -> tuple[float, ...]:
     if name not in LIMITS:
         raise unknown_choice("limit", name, LIMITS)
-    several = value if isinstance(value, list | tuple) else [value]
-    if len(several) != 1 and name not in _LATENCY:
-        raise ConfigError(f"limit {name} is {list(several)}; expected one number, which holds for all searches")
+    values = value if isinstance(value, list | tuple) else [value]
+    if len(values) != 1 and name not in _LATENCY:
+        raise ConfigError(f"limit {name} is {list(values)}; expected one number, which holds for all searches")
     allowed = Range(0, 1 if name == "latency_share" else math.inf, (0,))
-    return tuple(_number(one, f"limit {name}", allowed) for one in several)
-
-
-def _number(value: Any, what: str, allowed: Range) -> float:
-    try:
-        number: Any = float(value) if isinstance(value, str) else value
-    except ValueError:
-        number = value
-    return float(checked_value(number, float, what, allowed))
+    numbers = []
+    for number in values:
+        with suppress(ValueError):
+            number = float(number) if isinstance(number, str) else number
+        numbers.append(float(checked_value(number, float, f"limit {name}", allowed)))
+    return tuple(numbers)
 
 
 class CheckpointEvaluation:
-    """Metrics of a supernet's architectures: evaluated, computed on paper, predicted, and estimated by a calibration.
+    """Evaluated, computed, predicted and estimated metrics of a supernet's architectures.
 
     Args:
-        latency: a latency model of the supernet's space.
-        calibration: adds its estimate.
-        further: other supernets that the calibration reads.
+        latency: latency model of the supernet's space.
+        calibration: calibration whose estimate is added.
+        further: other supernets of the calibration.
     """
 
     def __init__(
@@ -165,12 +164,12 @@ class CheckpointEvaluation:
     def __call__(
         self, architecture: Architecture, report: Callable[[float, Mapping[str, float]], None] | None = None
     ) -> dict[str, float]:
-        """Return all metrics of an architecture; ``report`` takes those of a share of the data."""
-        found = self.supernet.evaluate(architecture, *([report] if report else []))
-        return self.calibrated(architecture, {**self.on_paper(architecture), **found})
+        """Return all metrics of an architecture; ``report`` receives those of a share of the data."""
+        evaluated = self.supernet.evaluate(architecture, *([report] if report else []))
+        return self.calibrated(architecture, {**self.on_paper(architecture), **evaluated})
 
     def on_paper(self, architecture: Architecture) -> dict[str, float]:
-        """Return what needs no evaluation."""
+        """Return the metrics that need no evaluation."""
         metrics = {name: cost(architecture) for name, cost in self.costs.items()}
         if self.latency is not None:
             metrics["latency_ms"] = float(self.latency.predict(architecture)[0])
@@ -194,15 +193,15 @@ class CheckpointEvaluation:
 
 
 def search_checkpoint(settings: SearchSettings, log: Callable[[str], None] = _log.info) -> SearchResult:
-    """Search a trained supernet, measure the finalists and choose networks to train next, as the settings say.
+    """Search a trained supernet, measure the finalists and choose networks to train next.
 
     The run folder is that of :func:`nas_core.search.search`; the same settings continue an interrupted search.
 
     Args:
-        log: takes lines for people: what will be evaluated, and what shares of a latency come to.
+        log: function of messages for users.
 
     Raises:
-        NasExtError: what is given does not fit together, nothing is within the limits, or evaluations keep failing.
+        NasExtError: settings contradict each other, no architecture meets the limits, or evaluations keep failing.
     """
     return _CheckpointSearch(settings, log).run()
 
@@ -221,7 +220,7 @@ class _CheckpointSearch:
         self.jobs = jobs_config(settings.executor, settings.device, settings.job)
         self.devices = [settings.device] if self.jobs else usable_devices(settings.device)
         self.here = self.jobs is None and len(self.devices) == 1
-        if self.here:  # elsewhere it is asked of the device itself
+        if self.here:
             check_precision(settings.precision, settings.device)
         kind = STRATEGIES.get(settings.strategy)
         self.config = config_of(settings.strategy, read_texts(kind.config_class, settings.set))
@@ -236,7 +235,7 @@ class _CheckpointSearch:
         self.opened = settings.evaluated_on | (
             {} if settings.precision == "fp32" else {"precision": settings.precision}
         )
-        # Where others evaluate, this process only looks up the space; its machine may have no such device.
+        # with executors, this process needs only the space, and may lack the device
         options = {**self.opened, "device": settings.device} if self.here else settings.evaluated_on | {"device": "cpu"}
         supernet = open_supernet(settings.checkpoint, **options)
         calibration, further = self._calibration(supernet, options) if settings.calibration else (None, [])
@@ -252,7 +251,7 @@ class _CheckpointSearch:
 
         settings, evaluation = self.settings, self.evaluation
         for strategy in self.strategies.values():
-            strategy.start()  # an impossible limit is said first
+            strategy.start()  # raises the error of an infeasible limit
         elsewhere, context = self._elsewhere()
         self.log(f"{how_many(list(self.strategies.values()))}; how long it takes is said after the first ones")
         if (model := evaluation.latency) is not None:
@@ -284,7 +283,6 @@ class _CheckpointSearch:
         return replace(result, to_train=self._to_train(result)) if evaluation.calibration else result
 
     def _calibration(self, supernet: Supernet, options: Mapping[str, Any]) -> tuple[Calibration, list[Supernet]]:
-        """Return the calibration, if it belongs to the supernets and their data, and the further supernets."""
         from nas_core.search.calibration import load_calibration, require_made_with
         from nas_core.supernet.host import open_supernet
 
@@ -294,7 +292,7 @@ class _CheckpointSearch:
         require_made_with(calibration, path, [self.settings.checkpoint, *further], options)
         if further and not self.here:
             raise ConfigError("several supernets are evaluated in one process; leave out executor and further devices")
-        return calibration, [open_supernet(each, **options) for each in further]
+        return calibration, [open_supernet(path, **options) for path in further]
 
     def _strategies(self) -> tuple[list[Constraint], dict[str, Strategy]]:
         """Return the limits of all searches, and a strategy for each limit of latency."""
@@ -331,32 +329,30 @@ class _CheckpointSearch:
         return list(dict.fromkeys(weighed if len(weighed) > 1 else [*weighed, *self.costs]))
 
     def _limits_ms(self, model: GeneLatencyModel) -> list[float]:
-        """Return all limits in ms. The largest network is within a share of 1."""
+        """Return all limits in ms; a share of 1 allows the largest network."""
         limit = self.settings.limit
-        found = list(limit.get("latency_ms", ()))
+        limits = list(limit.get("latency_ms", ()))
         for share in limit.get("latency_share", ()):
             whole = float(model.predict([self.space.largest()])[0])
-            found.append(math.ceil(share * whole * 1e4) / 1e4)
-            self.log(f"limit latency_share={share:g}: {found[-1]:.4g} ms, of {whole:.4g} for the largest network")
-        return list(dict.fromkeys(found))
+            limits.append(math.ceil(share * whole * 1e4) / 1e4)
+            self.log(f"limit latency_share={share:g}: {limits[-1]:.4g} ms, of {whole:.4g} for the largest network")
+        return list(dict.fromkeys(limits))
 
     def _workload(self) -> dict[str, Any] | None:
-        """Return the workload at which memory is counted: what the supernet is for, such as the sizes of its
-        vocabularies, else as the latency model was measured, but for what is given.
-        """
+        """Return the workload of memory limits: given settings, task of the supernet, latency model."""
         from nas_core.models.kind import kind_of, workload_of
 
         if not any(name in self.settings.limit for name in MEMORY):
             return None
         kind, model = kind_of(self.space), self.evaluation.latency
         measured = workload_of((model.info.get("settings") or {}).get("workload") or {}) if model else None
-        known = {**(asdict(measured[1]) if measured else {}), **kind.of_task(self.evaluation.supernet.task)}
-        workload = {**known, **read_texts(kind.workload_config, self.settings.workload)}
+        defaults = {**(asdict(measured[1]) if measured else {}), **kind.of_task(self.evaluation.supernet.task)}
+        workload = {**defaults, **read_texts(kind.workload_config, self.settings.workload)}
         kind.config(workload)
         return workload
 
     def _elsewhere(self) -> tuple[Any, AbstractContextManager[Any]]:
-        """Return what evaluates outside this process, None where nothing does, and what ends it."""
+        """Return the executor, or None, and its context manager."""
         from nas_core.search.executor import DeviceExecutor, SubmititExecutor
 
         settings, on_paper = self.settings, self.evaluation.on_paper
@@ -401,9 +397,9 @@ class _CheckpointSearch:
         on_paper = self.evaluation.on_paper
         paid = on_paper(self.space.smallest())
         cost = next((name for name in (*result.archive.objectives[1:], *paid) if name in paid), None)
-        some = list(result.evaluated)  # of which those that a person gave may be outside all limits
-        within = np.any([each.proposals.feasible(self.space.rows(some)) for each in self.strategies.values()], axis=0)
-        evaluated = {one: result.evaluated[one] for one, good in zip(some, within, strict=True) if good}
+        rows = self.space.rows(list(result.evaluated))  # baselines may be outside all limits
+        within = np.any([strategy.proposals.feasible(rows) for strategy in self.strategies.values()], axis=0)
+        evaluated = {key: result.evaluated[key] for key in compress(result.evaluated, within)}
         return write_next(
             self.settings.out, self.evaluation.calibration, evaluated, cost, on_paper, self.settings.train_next
         )

@@ -103,33 +103,30 @@ def search(
         >>> strategy = HATEvolution(space, {"params_m": (params_m, 5.0)})
         >>> search(strategy, error).winner.architecture
 
-    The run folder holds ``config.yaml`` (settings), ``journal.jsonl`` (one line per evaluation, see
-    :class:`~nas_core.search.journal.Journal`), ``state.json`` (progress), ``pareto.csv``, ``finalists.json`` and
-    ``finalists/*.json`` (architecture files). The same settings continue an interrupted run, with identical files in
-    the end. Only ``search.log`` (progress with times) and ``sessions.json`` (when and where it ran) differ.
+    The run folder holds ``config.yaml``, ``journal.jsonl`` (one line per evaluation), ``state.json`` (progress),
+    ``pareto.csv``, ``finalists.json`` and ``finalists/*.json`` (architecture files). The same settings continue an
+    interrupted run, with identical files except ``search.log`` and ``sessions.json``, which hold times.
 
     Args:
         strategies: one strategy, several over one space by name, or a list, named by their limits.
-        evaluate: architecture -> metrics, or the one number that is minimised; must be deterministic for an identical
-            resumed search. Exceptions are failed evaluations, except `NasExtError`, which ends the search.
-        evaluate_many: instead of ``evaluate``: architectures -> the outcome of each, in order. The journal does not
-            depend on the number of architectures.
+        evaluate: architecture -> metrics, or the one minimised number. Exceptions are failed evaluations, except
+            `NasExtError`, which ends the search.
+        evaluate_many: replacement for ``evaluate``: architectures -> outcomes, in order.
         together: largest number of architectures for ``evaluate_many``.
-        at_once: how many of them are evaluated at the same time, for estimates of time; default: all.
+        at_once: number of simultaneous evaluations, for estimates of time; default: all.
         out_dir: run folder; None: nothing is kept.
-        objectives: metrics of the Pareto archive, all minimised; default: those of the strategies and the limited ones.
+        objectives: metrics of the Pareto archive; default: those of the strategies and the limits.
         finalists: number of finalists, at least the best of each search.
-        given: name -> baseline architecture that is evaluated before the searches.
-        settings: other settings that decide the result (checkpoint, data), compared when a run is continued.
-        notes: other content of ``config.yaml``, not compared.
+        given: name -> baseline that is evaluated before the searches.
+        settings: other settings that decide the result, compared when a run is continued.
+        notes: other content of ``config.yaml``.
         progress: report the progress on stderr.
 
     Raises:
-        ConstraintError: no architecture meets the limits of one of the strategies.
+        ConstraintError: no architecture meets the limits.
         ArchitectureError: a baseline is outside the space.
-        ConfigError: the folder holds a run with other settings or is in use; not exactly one of ``evaluate`` and
-            ``evaluate_many`` is given; one number is returned for several metrics.
-        DataError: the content of the folder cannot be continued.
+        ConfigError: the folder holds a run with other settings or is in use; the arguments contradict each other.
+        DataError: the content of the folder is damaged.
         NasExtError: evaluations keep failing, or the folder cannot be written.
     """
     named = _named(strategies)
@@ -265,7 +262,7 @@ class _Engine:
         for first in range(0, len(self.given), self.together):
             with closing(self._results(GIVEN, self.given[first : first + self.together])) as results:
                 for _ in results:
-                    self.progress.told()
+                    self.progress.advance()
         self._flush_failures()
 
     def _drive(self, name: str) -> None:
@@ -276,7 +273,7 @@ class _Engine:
             with closing(self._results(name, architectures)) as results:
                 for architecture, metrics in zip(architectures, results, strict=True):
                     strategy.tell(architecture, metrics)
-                    self.progress.told()
+                    self.progress.advance()
                     left -= 1
             if strategy.generation != generation or strategy.finished:
                 generation = strategy.generation

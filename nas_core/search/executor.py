@@ -51,8 +51,8 @@ class SubmititExecutor:
 class DeviceExecutor:
     """Evaluation on several devices: ``evaluate_many`` of :func:`nas_core.search.search`.
 
-    One process for each device opens the supernet once and computes with one thread. A process that dies is replaced
-    once; an architecture that ends two processes has failed. The context manager ends all processes.
+    One process for each device opens the supernet once. An architecture that ends two processes has failed. The context
+    manager ends all processes.
 
     Example:
         >>> with DeviceExecutor("best.pt", "cuda:0,cuda:1") as evaluations:

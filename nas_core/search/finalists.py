@@ -124,7 +124,6 @@ class Goal:
 
 
 def goals_of(strategies: Mapping[str, Strategy]) -> dict[str, Goal]:
-    """Return the goal of each search."""
     return {
         name: Goal(strategy.metric, {limit.name: float(limit.limit) for limit in strategy.proposals.constraints})
         for name, strategy in strategies.items()
@@ -168,8 +167,8 @@ def measure_finalists(
     if not missing:
         return select_best(finalists, searches)
     records = dict(zip(missing, measure(missing), strict=True))
-    known = [replace(one, measured=dict(records.get(one.architecture, one.measured))) for one in finalists]
-    selected = select_best(known, searches)
+    measured = [replace(one, measured=dict(records.get(one.architecture, one.measured))) for one in finalists]
+    selected = select_best(measured, searches)
     for name, goal in searches.items():
         first = sum(name in one.over_limit for one in selected)
         while (above := [one for one in selected if name in one.over_limit]) and len(above) - first < TRIES:

@@ -63,9 +63,8 @@ def settle_config(path: Path, settings: Mapping[str, Any], notes: Mapping[str, A
 class Journal:
     """One JSON line per evaluation, in order, first replayed and then appended to.
 
-    A search is deterministic given the results of its evaluations, so the journal is its whole state: a resumed search
-    runs from the start and takes its results from here. A half-written line is dropped. The context manager locks the
-    run.
+    The journal is the whole state of a search: a resumed search runs from the start with these results. The context
+    manager locks the run.
     """
 
     def __init__(self, path: Path) -> None:

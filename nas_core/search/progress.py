@@ -33,9 +33,8 @@ clock = time.monotonic
 class Progress:
     """Counts of results and estimates of the remaining time.
 
-    A round is a generation of the strategy: proposals, evaluations, learning. Estimates follow the last whole round;
-    before the first one ends, they follow the evaluations alone. Results that are replayed take no time. The log begins
-    with the first evaluation. Without a terminal, its lines are printed too.
+    Estimates follow the last whole round (proposals, evaluations and learning of a generation), before its end the
+    evaluations. The log begins with the first evaluation; without a terminal, its lines are printed too.
 
     Args:
         log: log file, which is appended to.
@@ -48,7 +47,7 @@ class Progress:
     def __init__(self, log: Path, total: int, together: int, show: bool, kept: bool = True) -> None:
         self._log, self._total, self._together, self._show = log, total, together, show
         self._how = "Ctrl-C stops, the same command continues" if kept else "Ctrl-C ends it, without a result"
-        self._told = self._evaluated = 0
+        self._results = self._evaluated = 0
         self._began = self._logged = 0.0
         self._seconds = 0.0  # of one evaluation
         self._round_s = 0.0  # of one evaluation in the last whole round
@@ -72,7 +71,6 @@ class Progress:
                 self._write(f"stopped ({kind.__name__}), {self._evaluated} evaluated; the same command continues")
 
     def searching(self, name: str) -> None:
-        """Set the current search."""
         self._where = name
         self._bar.set_description(name)
 
@@ -81,14 +79,13 @@ class Progress:
         self._estimate()
         if not self._began:
             self._began = self._logged = self._mark = clock()
-            known = f", {self._told} results were known" if self._told else ""
-            self._line(f"at most {self._total - self._told:,} evaluations to come{known}")
+            replayed = f", {self._results} results were known" if self._results else ""
+            self._line(f"at most {self._total - self._results:,} evaluations to come{replayed}")
         if self._reported_s and self._round_s > REPORT_AGAIN * self._reported_s:
             self._reported_s = self._round_s
             self._report(f"{self._each()} with the search's own work: {self._left()}")
 
     def evaluated(self) -> None:
-        """Count an evaluation, and report the first estimate."""
         self._evaluated += 1
         if self._evaluated % self._together == 0:
             self._estimate()
@@ -98,15 +95,13 @@ class Progress:
             self._report(f"{self._each()}: {self._left()}{more}; {self._how}")
 
     def round_ended(self) -> None:
-        """Measure a whole round."""
         count = self._evaluated - self._evaluated_before
         if count:
             self._seconds = self._round_s = (clock() - self._mark) / count
             self._mark, self._evaluated_before = clock(), self._evaluated
 
-    def told(self) -> None:
-        """Count a result, evaluated or replayed."""
-        self._told += 1
+    def advance(self) -> None:
+        self._results += 1
         self._bar.update()
         times = (self._best, self._each(), self._left()) if self._seconds else (self._best,)
         text = ", ".join(filter(None, times))
@@ -114,11 +109,10 @@ class Progress:
             self._bar.set_postfix_str(text, refresh=False)
         if self._began and clock() - self._logged >= LOG_EVERY_S:
             self._logged = clock()
-            counts = f"{self._told} of at most {self._total:,} known, {self._evaluated} of them evaluated now"
+            counts = f"{self._results} of at most {self._total:,} known, {self._evaluated} of them evaluated now"
             self._line(", ".join(filter(None, (f"{self._where or 'search'}: {counts}", text))))
 
     def best(self, metric: str, value: float) -> None:
-        """Set the best value of the current search."""
         self._best = f"best {metric} {value:.4g}"
 
     def drop(self, count: int) -> None:
@@ -138,7 +132,7 @@ class Progress:
         return (f"{self._seconds:.2g} s" if self._seconds < 10 else duration(self._seconds)) + " each"
 
     def _left(self) -> str:
-        count = self._total - max(self._told, self._evaluated)
+        count = self._total - max(self._results, self._evaluated)
         return f"about {duration(self._seconds * count)} for at most {count:,} more"
 
     def _report(self, text: str) -> None:
@@ -168,7 +162,7 @@ class Logged:
     """Number of results at that time."""
     total: int
     """Largest number of results, those included."""
-    told: int
+    results: int
     """Number of results at the last line."""
 
 
@@ -181,10 +175,10 @@ def read_log(path: Path) -> Logged | None:
     logged: Logged | None = None
     for day, hour, text in (line.split(" ", 2) for line in lines if line.count(" ") > 1):
         if began := _BEGAN.match(text):
-            known = int(began[2] or 0)
+            before = int(began[2] or 0)
             with contextlib.suppress(ValueError):
                 when = datetime.fromisoformat(f"{day} {hour}").astimezone()
-                logged = Logged(when, known, known + int(began[1].replace(",", "")), known)
+                logged = Logged(when, before, before + int(began[1].replace(",", "")), before)
         elif logged is not None and (state := _STATE.search(text)):
-            logged = replace(logged, told=int(state[1]), total=int(state[2].replace(",", "")))
+            logged = replace(logged, results=int(state[1]), total=int(state[2].replace(",", "")))
     return logged

@@ -23,8 +23,7 @@ def remeasure(
 ) -> list[dict[str, Any]]:
     """Measure architectures as the latency model's own data were measured.
 
-    On the machine of the model, ``latency_ms`` is corrected for drift and comparable with the prediction; on other
-    machines it is ``raw_ms``, the measured time. ``std_ms`` and ``mad_ms`` are deviations of ``raw_ms``.
+    On the machine of the model, ``latency_ms`` is corrected for drift; on other machines it is the measured ``raw_ms``.
 
     Args:
         task: task of the supernet (vocabulary sizes, classes), compared with that of the measurements.

@@ -38,7 +38,6 @@ class Session:
         }
 
     def save(self) -> None:
-        """Write the duration until now."""
         self._session["seconds"] = round(time.monotonic() - self._since, 1)
         sessions = [*self._before, self._session]
         write_json(self._path, {"format": FORMAT, "version": VERSION, "sessions": sessions})

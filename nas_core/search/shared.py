@@ -27,7 +27,6 @@ class Shared(Protocol):
 
 
 def check_shared(storage: str | None, study: str | None, executor: str, device: str) -> None:
-    """Check the settings of shared evaluations."""
     if storage is None and study is None:
         return
     if storage is None or study is None:

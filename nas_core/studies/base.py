@@ -149,12 +149,10 @@ def open_subjects(checkpoints: Sequence[Path], **options: Any) -> list[Subject]:
 
 
 def learned_weights(network: Any) -> list[Any]:
-    """Return the trained parameters of a network."""
     return [parameter for parameter in network.parameters() if parameter.requires_grad]
 
 
 def one_space(subjects: Sequence[Subject]) -> SearchSpace:
-    """Return the space of all supernets."""
     first = subjects[0]
     for other in subjects[1:]:
         if other.supernet.space != first.supernet.space:

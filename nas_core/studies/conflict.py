@@ -57,8 +57,8 @@ def gradient_of(supernet: Supernet, architecture: Architecture, batch: Any) -> G
     """Return the gradient of a subnet's training loss by all weights of the supernet, zeros for unused ones."""
     parameters = learned_weights(supernet.network)
     loss = supernet.training_loss(architecture, batch)
-    found = torch.autograd.grad(loss, parameters, allow_unused=True)
-    return [torch.zeros_like(own) if one is None else one for own, one in zip(parameters, found, strict=True)]
+    gradients = torch.autograd.grad(loss, parameters, allow_unused=True)
+    return [torch.zeros_like(own) if one is None else one for own, one in zip(parameters, gradients, strict=True)]
 
 
 def used_weights(network: Any, architecture: Architecture) -> Gradient:
@@ -71,22 +71,26 @@ def used_weights(network: Any, architecture: Architecture) -> Gradient:
     with torch.enable_grad():
         selected = [tensor for _, tensor in named_tensors(network.select(architecture)) if tensor.requires_grad]
         probes = [torch.randn(tensor.shape, generator=stream).to(tensor) for tensor in selected]
-        found = torch.autograd.grad(selected, parameters, probes, allow_unused=True)
+        gradients = torch.autograd.grad(selected, parameters, probes, allow_unused=True)
     return [
         torch.zeros_like(own, dtype=torch.bool) if one is None else one != 0
-        for own, one in zip(parameters, found, strict=True)
+        for own, one in zip(parameters, gradients, strict=True)
     ]
 
 
 def gradient_cosine(first: Gradient, second: Gradient, masks: Gradient | None = None) -> float:
     """Return the cosine of two gradients over all elements, or over the masks; 0 if one of them vanishes."""
-    dot = one = other = 0.0
+    dot = first_square = second_square = 0.0
     for index, (a, b) in enumerate(zip(first, second, strict=True)):
         if masks is not None:
             a, b = a * masks[index], b * masks[index]
         a, b = a.double(), b.double()
-        dot, one, other = dot + float((a * b).sum()), one + float((a * a).sum()), other + float((b * b).sum())
-    return dot / (one * other) ** 0.5 if one and other else 0.0
+        dot, first_square, second_square = (
+            dot + float((a * b).sum()),
+            first_square + float((a * a).sum()),
+            second_square + float((b * b).sum()),
+        )
+    return dot / (first_square * second_square) ** 0.5 if first_square and second_square else 0.0
 
 
 class _Conflict(Study):
@@ -102,7 +106,6 @@ class _Conflict(Study):
     config = ConflictConfig
 
     def run(self, subjects: Sequence[Subject], config: ConflictConfig, folder: Path) -> StudyResult:
-        """Differentiate each supernet on the same batches."""
         space = one_space(subjects)
         same_examples(subjects)
         architectures = chosen(space, config)
@@ -166,13 +169,13 @@ def _measured(
         parts = [gradient_of(supernet, architecture, batch) for architecture in reference]
         of_supernet = [torch.stack(tensors).mean(0) for tensors in zip(*parts, strict=True)]
         for name, architecture in architectures.items():
-            own = gradient_of(supernet, architecture, batch)
-            if not all(bool(torch.isfinite(tensor).all()) for tensor in own):
+            gradients = gradient_of(supernet, architecture, batch)
+            if not all(bool(torch.isfinite(tensor).all()) for tensor in gradients):
                 raise DataError(f"{subject.path}: the gradient of {name} is not finite; the supernet has diverged")
             # the loss may read parameters that are no selected weights
-            used = [mask | (gradient != 0) for mask, gradient in zip(masks[name], own, strict=True)]
-            shared[name].append(gradient_cosine(of_supernet, own, used))
-            whole[name].append(gradient_cosine(of_supernet, own))
+            used = [mask | (gradient != 0) for mask, gradient in zip(masks[name], gradients, strict=True)]
+            shared[name].append(gradient_cosine(of_supernet, gradients, used))
+            whole[name].append(gradient_cosine(of_supernet, gradients))
     total = sum(parameter.numel() for parameter in learned_weights(network))
     return {
         name: {

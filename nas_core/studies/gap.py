@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import kendalltau
 
-from nas_core.errors import ArchitectureError, ConfigError, DataError, NasExtError
+from nas_core.errors import ConfigError, DataError, NasExtError
 from nas_core.files import append_jsonl, file_digest, make_folder, read_jsonl, real_path, write_json
 from nas_core.locks import only_process
+from nas_core.search.calibration.files import architecture_of
 from nas_core.space import Architecture, SearchSpace
 from nas_core.studies.base import (
     ArchitecturesConfig,
@@ -61,14 +62,7 @@ def read_runs(path: Path, space: SearchSpace) -> list[StandaloneRun]:
     runs = []
     for number, record in enumerate(read_jsonl(path), start=1):
         where = f"{path}, record {number}"
-        genes, metrics = record.get("architecture", record.get("genes")), record.get("metrics")
-        if not isinstance(genes, dict):
-            raise DataError(f"{where}: no field 'architecture' with genes; it has {', '.join(map(repr, record))}")
-        try:
-            nested = isinstance(genes.get("genes"), dict)
-            architecture = space.validate(Architecture.from_json(genes) if nested else Architecture(genes))
-        except (ArchitectureError, TypeError, ValueError) as error:
-            raise DataError(f"{where} does not belong to the supernet: {error}") from None
+        architecture, metrics = architecture_of(record, space, where), record.get("metrics")
         if not isinstance(metrics, dict) or not metrics or any(value is None for value in metrics.values()):
             raise DataError(f"{where} has no metrics: its training has not ended; finish it, or take the record out")
         if bad := diverged(metrics):
@@ -202,21 +196,18 @@ def check_examples(subjects: Sequence[Subject], runs: Sequence[StandaloneRun], w
 
 
 def ask_for(metric: str, subjects: Sequence[Subject], architecture: Architecture) -> None:
-    """Check that all supernets evaluate a metric."""
     for subject in subjects:
         subject.supernet.also_evaluate(metric)
         metric_of(subject.supernet.evaluate(architecture), metric, str(subject.path))
 
 
 def metric_of(metrics: Mapping[str, float], name: str, whose: str) -> float:
-    """Return a metric."""
     if name not in metrics:
         raise DataError(f"{whose}: no metric {name!r}, there are {', '.join(metrics)}; give one of them with --metric")
     return float(metrics[name])
 
 
 def named_with_unit(subject: Subject, metric: str) -> str:
-    """Return a metric with its unit."""
     unit = subject.supernet.units.get(metric, "")
     return f"{metric} ({unit})" if unit else metric
 
@@ -272,7 +263,6 @@ class _Gap(Study):
     config = GapConfig
 
     def run(self, subjects: Sequence[Subject], config: GapConfig, folder: Path) -> StudyResult:
-        """Train missing networks and compare."""
         space = one_space(subjects)
         same_examples(subjects)
         ask_for(config.metric, subjects, space.smallest())
@@ -294,17 +284,17 @@ class _Gap(Study):
                 name: metric_of(subject.supernet.evaluate(run.architecture), config.metric, str(subject.path))
                 for name, run in named.items()
             }
-            found = agreement(list(inherited.values()), list(alone.values()))
+            figures = agreement(list(inherited.values()), list(alone.values()))
             series[subject.name] = (list(alone.values()), list(inherited.values()))
-            first = summary[0]["error"] if summary else found.error
+            first = summary[0]["error"] if summary else figures.error
             summary.append(
                 {
                     "supernet": subject.name,
                     "architectures": len(named),
-                    "error": found.error,
-                    "better": 1 - found.error / first if summary and first else None,
-                    "tau": found.tau,
-                    "bias": found.bias,
+                    "error": figures.error,
+                    "better": 1 - figures.error / first if summary and first else None,
+                    "tau": figures.tau,
+                    "bias": figures.bias,
                 }
             )
             rows += [

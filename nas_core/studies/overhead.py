@@ -89,12 +89,12 @@ def _first(linear: ElasticLinear | MoSLinear) -> ElasticLinear:
 
 def held_bytes(network: nn.Module, loss: Callable[[], Tensor]) -> int:
     """Return bytes that a forward pass keeps for its backward pass: activations and mixed weights."""
-    own = {parameter.untyped_storage().data_ptr() for parameter in network.parameters()}
+    parameters = {parameter.untyped_storage().data_ptr() for parameter in network.parameters()}
     held: dict[int, int] = {}
 
     def keep(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
-        if storage.data_ptr() not in own:
+        if storage.data_ptr() not in parameters:
             held[storage.data_ptr()] = storage.nbytes()
         return tensor
 
@@ -128,15 +128,15 @@ class _Overhead(Study):
         series: dict[str, dict[str, float]] = {}
         summary = []
         for subject in subjects:
-            own = [row for row in rows if row["supernet"] == subject.name]
-            series[subject.name] = {row["architecture"]: row["step_ms"] / row["plain_step_ms"] for row in own}
+            of_subject = [row for row in rows if row["supernet"] == subject.name]
+            series[subject.name] = {row["architecture"]: row["step_ms"] / row["plain_step_ms"] for row in of_subject}
             summary.append(
                 {
                     "supernet": subject.name,
-                    "parameters_m": own[0]["parameters_m"],
-                    "plain_parameters_m": own[0]["plain_parameters_m"],
+                    "parameters_m": of_subject[0]["parameters_m"],
+                    "plain_parameters_m": of_subject[0]["plain_parameters_m"],
                     **{
-                        f"{what}_more": float(np.mean([row[what] / row[f"plain_{what}"] for row in own])) - 1
+                        f"{what}_more": float(np.mean([row[what] / row[f"plain_{what}"] for row in of_subject])) - 1
                         for what in ("step_ms", "pass_ms", "memory_mb")
                     },
                 }
@@ -187,7 +187,7 @@ def _with_and_without(
 ) -> dict[str, float]:
     kinds: dict[str, Callable[[], Any]] = {"": lambda: nullcontext(0), "plain_": lambda: without_experts(network)}
     device = next(iter(network.parameters())).device
-    found: dict[str, dict[str, list[float]]] = {prefix: {"step_ms": [], "pass_ms": []} for prefix in kinds}
+    samples: dict[str, dict[str, list[float]]] = {prefix: {"step_ms": [], "pass_ms": []} for prefix in kinds}
     figures: dict[str, float] = {}
     for turn in range(config.warmup + config.repeats):
         for prefix, kind in kinds.items():
@@ -196,11 +196,11 @@ def _with_and_without(
                 times = step.times()
                 if turn >= config.warmup:
                     for what, value in times.items():
-                        found[prefix][what].append(value)
+                        samples[prefix][what].append(value)
                 if not turn:
                     figures |= {f"{prefix}{what}": value for what, value in step.sizes(aside).items()}
     medians = {
-        f"{prefix}{what}": float(np.median(values)) for prefix, each in found.items() for what, values in each.items()
+        f"{prefix}{what}": float(np.median(values)) for prefix, each in samples.items() for what, values in each.items()
     }
     return {**figures, **medians}
 
@@ -242,16 +242,16 @@ class _Step:
         """Return parameters and memory in 10^6 bytes, without ``aside`` bytes on the device."""
         count = sum(parameter.numel() for parameter in self.parameters)
         kept = _ADAM * sum(parameter.nbytes for parameter in self.parameters)
-        found = {
+        figures = {
             "parameters_m": count / 1e6,
             "memory_mb": (kept + held_bytes(self.network, self.loss)) / 1e6,
         }
         if self.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(self.device)
             torch.autograd.backward(self.loss())
-            found["peak_mb"] = (torch.cuda.max_memory_allocated(self.device) - aside) / 1e6
+            figures["peak_mb"] = (torch.cuda.max_memory_allocated(self.device) - aside) / 1e6
             self.optimizer.zero_grad()
-        return found
+        return figures
 
     def _now(self) -> float:
         if self.device.type == "cuda":

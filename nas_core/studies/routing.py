@@ -95,7 +95,6 @@ class _Routing(Study):
     config = ArchitecturesConfig
 
     def run(self, subjects: Sequence[Subject], config: ArchitecturesConfig, folder: Path) -> StudyResult:
-        """Compare the routers, without data."""
         networks = {subject.name: _routed(subject) for subject in subjects}
         space = one_space(subjects)
         architectures = chosen(space, config, at_least=2)

@@ -38,7 +38,7 @@ class StabilityStudyConfig:
     seeds: int = 3
     """Searches, with seeds from 1 on (paper: 3)"""
     strategy: str = "evolution"
-    """What searches, by a name of 'nas-ext search --help'"""
+    """Search strategy, by a name of 'nas-ext search --help'"""
     set: dict[str, str] = field(default_factory=dict)
     """Option of the strategy, such as iterations=10; repeatable"""
     max_params_m: float | None = None
@@ -46,7 +46,7 @@ class StabilityStudyConfig:
     max_flops_g: float | None = None
     """Limit in billions of FLOPs"""
     latency_model: Path | None = None
-    """A model of 'nas-ext latency fit', for a limit in milliseconds"""
+    """Model of 'nas-ext latency fit', for a limit in milliseconds"""
     limit_ms: float | None = None
     """Latency limit"""
 
@@ -84,17 +84,17 @@ class _Stability(Study):
         for number, subject in enumerate(subjects, start=1):
             best = _searched(subject, space, config, limits, folder / f"search-{number}")
             losses = list(best.values())
-            found = {
+            figures_by_seed = {
                 seed: {"loss": loss, **{name: cost(architecture) for name, cost in costs.items()}}
                 for seed, (architecture, loss) in best.items()
             }
             rows += [
                 {"supernet": subject.name, "seed": seed, "key": best[seed][0].key, **figures}
-                for seed, figures in found.items()
+                for seed, figures in figures_by_seed.items()
             ]
             values = np.array([loss for _, loss in losses])
-            x = [figures.get(axis, float(seed)) for seed, figures in found.items()]
-            series[subject.name] = (x, [figures["loss"] for figures in found.values()])
+            x = [figures.get(axis, float(seed)) for seed, figures in figures_by_seed.items()]
+            series[subject.name] = (x, [figures["loss"] for figures in figures_by_seed.values()])
             summary.append(
                 {
                     "supernet": subject.name,
@@ -140,8 +140,8 @@ def _searched(
     kind = STRATEGIES.get(config.strategy)
     if kind.weighs_several:
         raise ConfigError(f"strategy {config.strategy} finds a front, not a network; give another, such as evolution")
-    known = {option.name: option for option in strategy_options(config.strategy)}
-    read = {name: known[name].read(text) if name in known else text for name, text in config.set.items()}
+    options = {option.name: option for option in strategy_options(config.strategy)}
+    read = {name: options[name].read(text) if name in options else text for name, text in config.set.items()}
     settings = config_of(config.strategy, read)
     strategies: dict[str, Strategy] = {
         f"seed {seed}": kind.made(space, list(limits), settings, objectives=["loss"], seed=seed)
@@ -155,15 +155,15 @@ def _searched(
         settings={"checkpoint_sha256": file_digest(subject.path), "evaluated_on": subject.supernet.examples_key()},
         progress=False,
     )
-    found = {}
+    best_by_seed = {}
     for seed, strategy in enumerate(strategies.values(), start=1):
         best = strategy.best()
         if best is None:
             raise NasExtError(
                 f"{subject.path}: the search with seed {seed} found no network that could be evaluated; see {folder}"
             )
-        found[seed] = best
-    return found
+        best_by_seed[seed] = best
+    return best_by_seed
 
 
 STABILITY = _Stability()

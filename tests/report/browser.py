@@ -11,50 +11,11 @@ from typing import Any
 
 import pytest
 
-__all__ = ["CONTRAST", "WAIT_MS", "opened_browser", "point_of", "unnamed", "visited"]
+__all__ = ["opened_browser", "point_of", "visited"]
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 WAIT_MS = 30_000
 """For what a page does at once on a machine that has nothing else to do."""
-CONTRAST = """() => {
-  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
-  const parse = (text) => {
-    canvas.clearRect(0, 0, 1, 1);
-    canvas.fillStyle = text;
-    canvas.fillRect(0, 0, 1, 1);
-    return canvas.getImageData(0, 0, 1, 1).data;
-  };
-  const light = (colour) => {
-    const [r, g, b] = [0, 1, 2].map((at) => colour[at] / 255)
-      .map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  };
-  const ground = (element) => {
-    for (let at = element; at; at = at.parentElement) {
-      const colour = parse(getComputedStyle(at).backgroundColor);
-      if (colour[3] > 250) return colour;
-    }
-    return parse("Canvas");
-  };
-  const found = [];
-  document.querySelectorAll("body *").forEach((one) => {
-    const own = [...one.childNodes].filter((node) => node.nodeType === 3 && node.data.trim()).map((node) => node.data);
-    const box = one.getBoundingClientRect();
-    if (!own.length || !box.width || !box.height || one.closest("script, noscript, style, title, desc")) return;
-    if (one.closest(":disabled, .unseen")) return;
-    const style = getComputedStyle(one);
-    if (style.visibility === "hidden" || (one instanceof SVGElement && style.fillOpacity === "0")) return;
-    const drawn = one instanceof SVGElement;
-    const colour = parse(drawn ? style.fill : style.color);
-    const cell = drawn && one.style.fill && one.previousElementSibling;
-    const below = cell && cell.tagName === "rect" ? parse(cell.getAttribute("fill")) : ground(one);
-    if (colour[3] < 250) return;
-    const [a, b] = [light(colour), light(below)].sort((x, y) => y - x);
-    found.push([own[0].trim().slice(0, 40), Number(((a + 0.05) / (b + 0.05)).toFixed(2))]);
-  });
-  return found;
-}"""
-"""Text of every element of a page with the contrast to what is below it; what is switched off is left out."""
 
 
 @contextmanager
@@ -113,10 +74,3 @@ def point_of(page: Any, plot: str, trace: int, number: int) -> tuple[float, floa
         [plot, trace, number],
     )
     return float(x), float(y)
-
-
-def unnamed(page: Any) -> list[str]:
-    """What a screen reader could use but not name."""
-    lines = page.locator("body").aria_snapshot().splitlines()
-    roles = ("button", "textbox", "searchbox", "combobox", "spinbutton", "img", "link", "region", "grid", "group")
-    return [line for line in lines if line.strip(" -:") in roles]

@@ -35,12 +35,6 @@ def test_genes_that_matter_stand_out(tmp_path):
     assert "Genes that matter" in page and "random (seed 0)" in page and "<dt>finalists</dt><dd>4</dd>" in page
 
 
-def test_few_evaluations_show_no_importance(tmp_path):
-    run = searched(tmp_path, RandomSearch(get_space("hat_small"), config=RandomConfig(evaluations=9)), ["loss"])
-    assert importance(run) == {}
-    assert "Genes that matter" not in write_report(tmp_path).read_text(encoding="utf-8")
-
-
 def test_a_front_has_a_picture_for_each_cost(tmp_path, monkeypatch):
     drawn = []
     original = plots.pareto

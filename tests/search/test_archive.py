@@ -48,8 +48,8 @@ class NaiveArchive:
         return True
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("count", [1, 3])
 def test_it_is_its_plain_twin(count: int, seed: int, tmp_path: Path) -> None:
     """With ties, architectures that come twice, and values that are missing or not finite; on fronts of many points."""
     rng = np.random.default_rng(seed)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from nas_core.search import Constraint, InfeasibleError
 from nas_core.search.constraints import constraints_of, violation
-from nas_core.search.strategies.proposals import BATCH, Proposals, row_keys
+from nas_core.search.strategies.proposals import Proposals, row_keys
 from nas_core.space import get_space
 from nas_core.space.slots import Rows
 from tests.contracts.strategy import SPACE, limit, size
@@ -67,19 +67,6 @@ def test_taken_rows_are_distinct_feasible_and_remembered() -> None:
     assert taken == set(keys)
     assert (bound.values(np.concatenate([first, again])) <= 2500.0).all()
     assert 0 < proposals.accepted < proposals.tried
-
-
-def test_drawing_stops_at_the_cap() -> None:
-    drawn = []
-
-    def draw(count: int) -> Rows:
-        drawn.append(count)
-        return np.repeat(SPACE.rows([SPACE.smallest()]), count, axis=0)
-
-    rows = Proposals(SPACE, [], 5000).take(draw, 3, set())
-    assert len(rows) == 1
-    assert 5000 <= sum(drawn) < 5000 + BATCH
-    assert len(Proposals(SPACE, [], 5000).take(draw, 0, set())) == 0
 
 
 def test_several_constraints_hold_together_and_are_all_named_when_they_cannot() -> None:

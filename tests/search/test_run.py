@@ -59,14 +59,6 @@ def test_best_is_the_best_of_everything_within_the_limit(tmp_path: Path) -> None
         assert result.best[f"latency_ms<={value:g}"].metrics["loss"] == min(within)
 
 
-def test_limits_share_the_evaluations(tmp_path: Path) -> None:
-    both = run(tmp_path / "both")
-    alone = sum(run(tmp_path / str(value), limits=(value,)).evaluations for value in LIMITS)
-    assert both.evaluations < alone
-    keys = [record["key"] for record in journal(tmp_path / "both")]
-    assert len(set(keys)) == len(keys)
-
-
 def test_a_finished_run_is_read_and_not_repeated(tmp_path: Path) -> None:
     first = run(tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}

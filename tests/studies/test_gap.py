@@ -189,7 +189,7 @@ def trained_again(checkpoint: Path, out: Path) -> bool:
 
 
 def wait_for(happened: Callable[[], bool]) -> None:
-    until = time.monotonic() + 30
+    until = time.monotonic() + 120
     while not happened():
         assert time.monotonic() < until
         time.sleep(0.02)

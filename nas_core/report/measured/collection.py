@@ -75,7 +75,6 @@ class Collection:
 
     @property
     def families(self) -> list[str]:
-        """Distinct families, those without a measured network last."""
         names = [*(network.family for network in self.networks), *(family for _, family, _ in self.skipped)]
         return list(dict.fromkeys(names))
 
@@ -254,7 +253,6 @@ def _present(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return nested settings by dotted names."""
     result: dict[str, Any] = {}
     for name, value in values.items():
         result |= flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}

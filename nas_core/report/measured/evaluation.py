@@ -131,7 +131,7 @@ def evaluate_latency_model(collection: Collection, model: LatencyModel, path: Pa
         data = read_dataset(collection.path, collection.runtime)
         place = {network.name: index for index, network in enumerate(collection.networks)}
         places = [place[name] for name in data.names.tolist()]
-        predicted, deviation = model.predict_with_spread(data.graphs)  # type: ignore[arg-type]
+        predicted, deviation = model.predict_with_spread(data.graphs)
         learned = known_among(model.info, fingerprints(data.graphs))
     families = np.array([collection.networks[index].family for index in places])
     measured = collection.values("latency_ms")[places]
@@ -163,7 +163,7 @@ class RecordEvaluation:
 
     def best(self, count: int) -> list[int]:
         """Return the places of the best predictions, the best first."""
-        return self._order(self.evaluation.predicted)[:count].tolist()
+        return list(map(int, self._order(self.evaluation.predicted)[:count]))
 
     def rank(self) -> NDArray[np.int64]:
         """Return the rank of each measurement, 1 for the best."""

@@ -59,12 +59,14 @@ def agreement(evaluation: Evaluation, numbers: Sequence[int], unit: str, relativ
     )  # fmt: skip
     rows = np.asarray(numbers)
     for index, family in enumerate(dict.fromkeys(evaluation.families.tolist())):
-        own = np.flatnonzero(evaluation.families == family)
-        trace = cloud(family, evaluation.measured[own], evaluation.predicted[own], rows[own].tolist(), index)
+        members = np.flatnonzero(evaluation.families == family)
+        trace = cloud(
+            family, evaluation.measured[members], evaluation.predicted[members], rows[members].tolist(), index
+        )
         if evaluation.held_out and evaluation.learned is not None:
-            trace["marker"]["opacity"] = np.where(evaluation.learned[own], 0.22, 0.9).tolist()
+            trace["marker"]["opacity"] = np.where(evaluation.learned[members], 0.22, 0.9).tolist()
         if evaluation.has_deviation and len(rows) <= _MOST_BARS:
-            trace["error_y"] = {"type": "data", "array": evaluation.deviation[own].tolist(), "thickness": 0.8,
+            trace["error_y"] = {"type": "data", "array": evaluation.deviation[members].tolist(), "thickness": 0.8,
                                 "width": 0, "color": "rgba(68,80,92,0.35)"}  # fmt: skip
         data.append(trace)
     made = figure(data, f"measured ({unit})", f"predicted ({unit})", 560, log_x=log, log_y=log)
@@ -80,10 +82,10 @@ def drift(collection: Collection) -> Figure:
     reference = collection.values("reference_ms")[order]
     state = 100 * (reference / np.median(reference) - 1)
     raw = 100 * (collection.values("raw_ms") / collection.values("latency_ms") - 1)[order]
-    known = np.isfinite(raw)
+    finite = np.isfinite(raw)
     data = [
         {"type": "scatter", "mode": "markers", "name": f"{collection.noun}: measured over corrected latency",
-         "customdata": order[known].tolist(), "x": x[known].tolist(), "y": raw[known].tolist(),
+         "customdata": order[finite].tolist(), "x": x[finite].tolist(), "y": raw[finite].tolist(),
          "marker": {"size": 6, "color": "#d1662b", "opacity": 0.7}},
         {"type": "scatter", "mode": "lines", "name": "reference", "hoverinfo": "skip", "x": x.tolist(),
          "y": state.tolist(), "line": {"width": 1.8, "color": "#1f6fb4"}},

@@ -224,9 +224,9 @@ def _points(collection: Collection, evaluation: Evaluation | None, places: Seque
         predictions = {"predicted": evaluation.predicted, "off by": evaluation.percent}
         predictions |= {"standard deviation": evaluation.deviation} if evaluation.has_deviation else {}
         for title, values in predictions.items():
-            known = dict(zip(places, values.tolist(), strict=True))
+            by_place = dict(zip(places, values.tolist(), strict=True))
             field = Field(title, "%", 1) if title == "off by" else Field(title, "ms", 3)
-            columns[field] = [known.get(place) for place in range(len(networks))]
+            columns[field] = [by_place.get(place) for place in range(len(networks))]
         learned = zip(places, evaluation.learned.tolist() if evaluation.learned is not None else (), strict=False)
         about = {place: f"The model has {'' if was else 'not '}learned it." for place, was in learned}
     columns[Field("FLOPs", "G", 3)] = [network.flops_g for network in networks]

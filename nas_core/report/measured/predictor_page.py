@@ -97,7 +97,7 @@ def _quality_table(result: RecordEvaluation) -> Table:
 
 def _points(result: RecordEvaluation) -> Points:
     evaluation, ranks = result.evaluation, result.rank()
-    columns = {Field(result.by): evaluation.families} if result.by else {}
+    columns: dict[Field, Any] = {Field(result.by): evaluation.families} if result.by else {}
     columns |= {Field(result.target): evaluation.measured, Field("predicted"): evaluation.predicted}
     columns |= {Field("standard deviation"): evaluation.deviation} if evaluation.has_deviation else {}
     columns |= {Field("error"): result.error, Field("rank by value", "", 0): ranks}

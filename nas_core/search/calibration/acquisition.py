@@ -44,10 +44,9 @@ def next_to_train(
 ) -> list[Following]:
     """Choose the networks of largest expected hypervolume improvement one after the other.
 
-    Costs are known, so that it is the expected improvement over the best trained network that costs no more, integrated
-    over costs (Emmerich, Giannakoglou and Naujoks 2006). A chosen network counts as trained with its estimate
-    (Ginsbourger, Le Riche and Carraro 2010). Without a cost it is the expected improvement over the best. Without a
-    fit, networks are spread evenly along the front of estimates.
+    With known costs, it is the expected improvement over the best network that costs no more, integrated over costs
+    (Emmerich, Giannakoglou and Naujoks 2006). A chosen network counts as trained with its estimate (Ginsbourger, Le
+    Riche and Carraro 2010). Without a fit, networks are spread along the front of estimates.
 
     Args:
         evaluated: candidates with the metrics of :func:`~nas_core.search.calibration.calibrated_metrics`.
@@ -98,15 +97,15 @@ def expected_gain(mean: Array, spread: Array, costs: Array, front: Array, least:
         least: lower end of the volume; default: the worst quality of the front.
     """
     order = np.argsort(front[:, 0], kind="stable")
-    known, best = front[order, 0], np.maximum.accumulate(front[order, 1])
-    if np.ptp(np.concatenate([known, costs])) == 0:
+    front_costs, best = front[order, 0], np.maximum.accumulate(front[order, 1])
+    if np.ptp(np.concatenate([front_costs, costs])) == 0:
         return expected_improvement(mean, spread, float(best[-1]))
-    most = max(float(known.max()), float(costs.max()))
+    most = max(float(front_costs.max()), float(costs.max()))
     reach = most + 0.1 * (
-        most - min(float(known.min()), float(costs.min()))
+        most - min(float(front_costs.min()), float(costs.min()))
     )  # so that the most expensive ones gain something
-    starts = np.concatenate([[-np.inf], known])
-    ends = np.concatenate([known, [reach]])
+    starts = np.concatenate([[-np.inf], front_costs])
+    ends = np.concatenate([front_costs, [reach]])
     levels = np.concatenate([[front[:, 1].min() if least is None else least], best])
     gain = np.zeros(len(mean))
     for start, end, level in zip(starts, ends, levels, strict=True):

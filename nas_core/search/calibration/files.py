@@ -140,7 +140,7 @@ def read_trained(
             raise DataError(f"{path} holds no trained networks; expected one JSON object per line")
         for number, record in zip(_lines(path, len(records)), records, strict=True):
             line = f"{path}, line {number}"
-            architecture = _architecture(record, space, line)
+            architecture = architecture_of(record, space, line)
             if architecture in results:
                 raise DataError(f"{line}: network {architecture.key} is in {lines[architecture]} too; keep one")
             if record.get("test_set") is not None:
@@ -162,7 +162,12 @@ def _lines(path: str | Path, records: int) -> list[int]:
     return numbers
 
 
-def _architecture(record: Mapping[str, Any], space: SearchSpace, line: str) -> Architecture:
+def architecture_of(record: Mapping[str, Any], space: SearchSpace, line: str) -> Architecture:
+    """Return the architecture of a record.
+
+    Args:
+        line: place of the record, for messages.
+    """
     genes = record.get("genes", record.get("architecture"))
     if isinstance(genes, dict) and isinstance(genes.get("genes"), dict):
         genes = genes["genes"]
@@ -177,10 +182,10 @@ def _architecture(record: Mapping[str, Any], space: SearchSpace, line: str) -> A
 
 def _result(record: Mapping[str, Any], metric: str, line: str) -> float:
     metrics = record.get("metrics")
-    known = metrics if isinstance(metrics, Mapping) else {}
-    if metric not in known and any(value is not None for value in known.values()):
-        raise DataError(f"{line} has no {metric}, it has {', '.join(map(str, known))}; choose one with --metric")
-    value = known.get(metric)
+    results = metrics if isinstance(metrics, Mapping) else {}
+    if metric not in results and any(value is not None for value in results.values()):
+        raise DataError(f"{line} has no {metric}, it has {', '.join(map(str, results))}; choose one with --metric")
+    value = results.get(metric)
     if value is None:
         why = f", its training failed ({record['error']})" if record.get("error") else ""
         raise DataError(f"{line} has no {metric} yet{why}; fill its result in, or remove the line")
@@ -214,10 +219,10 @@ def inherited_metrics(
     path = Path(journal)
     values = np.empty((len(architectures), len(supernets)))
     with only_process(path.with_suffix(".lock"), f"evaluates for {path}", "wait for it"):
-        known = _known(path, settings)
+        journaled = _known(path, settings)
         for column, (fingerprint, supernet) in enumerate(supernets.items()):
             for row, architecture in enumerate(architectures):
-                metrics = known.get((fingerprint, architecture.key))
+                metrics = journaled.get((fingerprint, architecture.key))
                 if metrics is None or metric not in metrics:
                     metrics = supernet.evaluate(architecture)
                     if not math.isfinite(value := inherited_value(metrics, metric)):
@@ -268,10 +273,13 @@ def require_made_with(
     expected, digests = calibration.info.get("supernets") or [], [file_digest(path) for path in checkpoints]
     if len(digests) != len(expected):
         raise ConfigError(f"{path} was made with {len(expected)} supernets, here {len(digests)} are given; {others}")
+    if digests != expected and sorted(digests) == sorted(expected):
+        raise ConfigError(f"{path} was made with these supernets in another order; give them as it was made")
     for checkpoint, digest, other in zip(checkpoints, digests, expected, strict=True):
         if digest != other:
-            order = "in another order" if sorted(digests) == sorted(expected) else f"with another one than {checkpoint}"
-            raise ConfigError(f"{path} was made with these supernets {order}; give them as for the calibration")
+            raise ConfigError(
+                f"{path} was made with another supernet than {checkpoint}; calibrate on the one that is searched"
+            )
     for name, value in (calibration.info.get("settings") or {}).items():
         if options.get(name) != value:
             raise ConfigError(

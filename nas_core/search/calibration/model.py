@@ -33,8 +33,8 @@ def larger_is_better(metric: str, option: str = "larger-is-better") -> bool:
     Raises:
         ConfigError: the name is unknown.
     """
-    if (known := metric_named(metric).larger_is_better) is not None:
-        return known
+    if (rises_by_name := metric_named(metric).larger_is_better) is not None:
+        return rises_by_name
     words = set(metric.casefold().replace("-", "_").replace(".", "_").split("_"))
     rises, falls = bool(words & set(RISING)), bool(words & set(FALLING))
     if rises == falls:
@@ -65,10 +65,8 @@ class Calibration:
     """Estimate of the standalone quality of networks from inherited metrics and sizes.
 
     It averages a straight line through the inherited metric, ridge regression on sizes, and ridge regression on both.
-    Weights are inverse to the squared leave-one-out errors (Bates and Granger 1969; shrunk towards equal weights as if
-    three more networks had equal errors) and refined as those of :class:`nas_core.predictor.NNFormerPredictor`. The
-    standard deviation follows from the same errors and grows where the parts disagree. Without trained networks the
-    estimate is the mean inherited metric, without a standard deviation.
+    Weights are inverse to the squared leave-one-out errors (Bates and Granger 1969), shrunk towards equal weights. The
+    standard deviation follows from the same errors. Without trained networks the estimate is the inherited metric.
 
     Example:
         >>> calibration = Calibration(space, "test_bleu").fit(architectures, inherited_losses, bleu)
@@ -84,11 +82,11 @@ class Calibration:
     metric: str
     """Standalone metric that is estimated"""
     larger: bool | None = None
-    """Whether larger values are better; None: by :func:`larger_is_better`"""
+    """True if larger values are better; None: by :func:`larger_is_better`"""
     inherited_metric: str = "loss"
     """Metric of the supernets"""
     inherited_larger: bool | None = None
-    """The same of the inherited metric"""
+    """True if larger values of the inherited metric are better; None: by its name"""
     info: Mapping[str, Any] = field(default_factory=dict)
     """Provenance as plain data: fingerprints of the supernets, data of their evaluation"""
     trained: Mapping[Architecture, float] = field(default_factory=dict, init=False)
@@ -119,7 +117,7 @@ class Calibration:
         if not networks:
             self.trained, self.learned = {}, None
             return self
-        known = _columns(inherited, len(networks), self.inherited_metric)
+        columns = _columns(inherited, len(networks), self.inherited_metric)
         self.require_enough(len(networks))
         if len(set(networks)) < len(networks):
             twice = next(network for place, network in enumerate(networks) if network in networks[:place])
@@ -127,7 +125,7 @@ class Calibration:
         if np.ptp(targets) <= 1e-12 * max(1.0, float(np.abs(targets).max())):
             raise DataError(f"all {len(networks)} networks have {self.metric} {targets[0]:g}; nothing can be learned")
         self.trained = dict(zip(networks, targets.tolist(), strict=True))
-        self.learned = Learned.of(self._oriented(known), self.sizes_of(networks), self._sign * targets)
+        self.learned = Learned.of(self._oriented(columns), self.sizes_of(networks), self._sign * targets)
         return self
 
     @staticmethod
@@ -178,8 +176,8 @@ class Calibration:
         Raises:
             ConfigError: it was fitted to no network.
         """
-        learned, known = self._checked(inherited, len(architectures))
-        mean, spread = learned.estimate(known, self.sizes_of(architectures))
+        learned, columns = self._checked(inherited, len(architectures))
+        mean, spread = learned.estimate(columns, self.sizes_of(architectures))
         return self._sign * mean, spread
 
     def predict_quantiles(
@@ -187,26 +185,26 @@ class Calibration:
     ) -> Array:
         """Return quantiles ``(L, B)`` of the standalone metric, for normally distributed errors."""
         wanted = checked_levels(levels)
-        learned, known = self._checked(inherited, len(architectures))
-        rows = learned.rows(known, self.sizes_of(architectures))
+        learned, columns = self._checked(inherited, len(architectures))
+        rows = learned.rows(columns, self.sizes_of(architectures))
         oriented = wanted if self.larger else 1 - wanted
         return self._sign * learned.mixture.quantiles(rows, learned.scale, oriented.tolist())
 
     def predict_parts(self, architectures: Sequence[Architecture], inherited: ArrayLike) -> dict[str, Array]:
         """Return the estimates ``(B,)`` of each part."""
-        learned, known = self._checked(inherited, len(architectures))
-        rows = learned.parts.predict(known, self.sizes_of(architectures))
+        learned, columns = self._checked(inherited, len(architectures))
+        rows = learned.parts.predict(columns, self.sizes_of(architectures))
         return dict(zip(PARTS, self._sign * rows, strict=True))
 
     def _checked(self, inherited: ArrayLike, count: int) -> tuple[Learned, Array]:
         if self.learned is None:
             raise ConfigError("the calibration was fitted to no trained network and has no spread; fit it first")
-        known = _columns(inherited, count, self.inherited_metric)
-        if known.shape[1] != self.supernets:
+        columns = _columns(inherited, count, self.inherited_metric)
+        if columns.shape[1] != self.supernets:
             raise DataError(
-                f"inherited metrics of {known.shape[1]} supernets; the calibration was fitted to {self.supernets}"
+                f"inherited metrics of {columns.shape[1]} supernets; the calibration was fitted to {self.supernets}"
             )
-        return self.learned, self._oriented(known)
+        return self.learned, self._oriented(columns)
 
     def quality(self) -> Quality:
         """Return the leave-one-out quality, with weights and standard deviations of the other networks.
@@ -219,15 +217,15 @@ class Calibration:
             raise ConfigError(
                 f"too few networks for an evaluation; fit it to at least {FEWEST + 1} trained networks first"
             )
-        known, sizes = self.learned.inherited, self.learned.sizes
+        columns, sizes = self.learned.inherited, self.learned.sizes
         wanted = self._sign * np.array(list(self.trained.values()))
         mean, spread = np.empty(count), np.empty(count)
         for place in range(count):
             kept = np.arange(count) != place
-            without = Learned.of(known[kept], sizes[kept], wanted[kept])
-            mean[place], spread[place] = (values[0] for values in without.estimate(known[[place]], sizes[[place]]))
+            without = Learned.of(columns[kept], sizes[kept], wanted[kept])
+            mean[place], spread[place] = (values[0] for values in without.estimate(columns[[place]], sizes[[place]]))
         off = np.abs(mean - wanted)
-        alone = self.learned.parts.inherited.columns(known)[0][:, 0]
+        alone = self.learned.parts.inherited.columns(columns)[0][:, 0]
         return Quality(
             float(kendall_tau(mean, wanted)), float(off.mean()), float(kendall_tau(alone, wanted)),
             float((off <= spread).mean()), float((off <= 2 * spread).mean()),
@@ -302,7 +300,6 @@ def calibrated_metrics(
 
 
 def inherited_value(metrics: Mapping[str, float], metric: str) -> float:
-    """Return a metric of an evaluation."""
     if metric not in metrics:
         raise unknown_choice("metric of the supernet", metric, list(metrics))
     return float(metrics[metric])

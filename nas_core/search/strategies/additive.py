@@ -111,8 +111,8 @@ def estimated(constraint: Constraint, space: SearchSpace, rows: Rows) -> Constra
     If they are equal, the constraint accepts everything.
     """
     values = constraint.values(rows)
-    known = np.isfinite(values)
-    rows, values = rows[known], values[known]
+    finite = np.isfinite(values)
+    rows, values = rows[finite], values[finite]
     variables = Variables(space)
     parts, constant = np.zeros(variables.count), 0.0
     if len(np.unique(values)) > 1:

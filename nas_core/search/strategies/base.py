@@ -30,14 +30,9 @@ PATIENCE = 3
 class Strategy(ABC):
     """Search strategy: proposes architectures and learns from their metrics; it never evaluates.
 
-    ``ask`` returns each architecture once; ``tell`` takes results in any order, at any time. A generation is proposed
-    after all results of the previous one (a barrier), so that a search does not depend on the order of results.
-    Meanwhile ``ask`` returns fewer architectures than requested, or none. A strategy whose proposals do not depend on
-    results may set ``barrier = False``.
-
-    A missing, NaN or infinite result is a failure: the architecture is the worst member of the population and no
-    parent. Only the first result of an architecture counts. Results for other architectures are kept and save their
-    evaluation.
+    ``ask`` returns each architecture once; ``tell`` takes results in any order. A generation is proposed after all
+    results of the previous one, unless ``barrier`` is False. A missing, NaN or infinite result is a failure. Only the
+    first result of an architecture counts.
 
     A subclass sets the class attributes and defines :attr:`budget` and :meth:`_propose`; it overrides :meth:`_learn`,
     :meth:`_state` and :meth:`_restore` if it keeps more than one score of a result.
@@ -221,15 +216,13 @@ class Strategy(ABC):
             self._refill()
 
     def spare(self, rng: np.random.Generator, taken: Iterable[Architecture] = ()) -> Architecture | None:
-        """Return a new feasible architecture for an idle worker: a child of one of the best, or a random one.
-
-        It is no member of the search and does not change its course.
+        """Return a new feasible architecture for an idle worker, which does not change the course of the search.
 
         Args:
             rng: random generator other than the strategy's.
             taken: architectures that are not returned.
         """
-        known = {*self._members, *self._scores, *(self.space.row(architecture).tobytes() for architecture in taken)}
+        excluded = {*self._members, *self._scores, *(self.space.row(architecture).tobytes() for architecture in taken)}
         best = sorted((score, key) for key, score in self._scores.items() if math.isfinite(score))[:SPARE_PARENTS]
         parents = self._rows(key for _, key in best)
 
@@ -239,7 +232,7 @@ class Strategy(ABC):
             half = self.space.mutate_rows(parents[rng.integers(len(parents), size=k // 2)], SPARE_MUTATION, rng)
             return np.concatenate([half, self.space.sample_rows(rng, k - k // 2)])
 
-        rows = self.proposals.take(draw, 1, known)
+        rows = self.proposals.take(draw, 1, excluded)
         return self.space.architecture(rows[0]) if len(rows) else None
 
     def requeue(self) -> None:
@@ -276,6 +269,14 @@ class Strategy(ABC):
     def _values(self, keys: Iterable[bytes]) -> list[Architecture]:
         return self.space.architectures(self._rows(keys))
 
+    def _mutated(self, parents: Rows, k: int, probability: float) -> Rows:
+        return self.space.mutate_rows(parents[self.rng.integers(len(parents), size=k)], probability, self.rng)
+
+    def _crossed(self, parents: Rows, k: int) -> Rows:
+        first = self.rng.integers(len(parents), size=k)
+        second = (first + self.rng.integers(1, len(parents), size=k)) % len(parents)
+        return self.space.crossover_rows(parents[first], parents[second], self.rng)
+
     # -- for strategies that fit a model to all results --------------------------------------------------------------
 
     def _evaluated(self) -> tuple[Rows, NDArray[np.float64]]:
@@ -296,11 +297,7 @@ class Strategy(ABC):
             parents: number of the best evaluated architectures that have children.
         """
         best = self._rows(self._best_first()[:parents])
-
-        def mutated(k: int) -> Rows:
-            return self.space.mutate_rows(best[self.rng.integers(len(best), size=k)], mutation_prob, self.rng)
-
-        children = self.proposals.take(mutated, count - len(chosen), taken)
+        children = self.proposals.take(lambda k: self._mutated(best, k, mutation_prob), count - len(chosen), taken)
         missing = count - len(chosen) - len(children)
         others = self.proposals.take(lambda k: self.space.sample_rows(self.rng, k), missing, taken)
         return np.concatenate([chosen, children, others])

@@ -3,12 +3,9 @@
 Wang et al., "HAT: Hardware-Aware Transformers for Efficient Natural Language Processing", ACL 2020, Algorithm 2; used
 unchanged by Jawahar et al., "Mixture-of-Supernets" (2023), A.4.4. Differences:
 
-- Scores are kept instead of being evaluated anew in each generation (at most 3,025 evaluations instead of 3,750 for the
-  same populations).
-- A population holds no architecture twice.
-- The last generation is scored; the authors drop it.
-- Results within the limits that precede the first population may be parents.
-- Rejection sampling is capped. Failed evaluations are the worst members and no parents.
+- Scores are kept: at most 3,025 evaluations instead of 3,750 for the same populations.
+- A population holds no architecture twice, and the last generation is scored.
+- Feasible results that precede the first population may be parents; failed evaluations may not.
 
 As in the authors' code, mutation and crossover draw from the parents (the paper's listing: from the population).
 """
@@ -124,34 +121,23 @@ class HATEvolution(Strategy):
             return None
         parents = self._rows(self._parents())
         if len(parents):
-            rows = np.concatenate([parents, *self._children(parents)])
+            taken, prob = set(row_keys(parents)), self.config.mutation_prob
+            crossovers = self.config.crossovers if len(parents) > 1 else 0
+            mutants = self.proposals.take(lambda k: self._mutated(parents, k, prob), self.config.mutations, taken)
+            crossed = self.proposals.take(lambda k: self._crossed(parents, k), crossovers, taken)
+            rows = np.concatenate([parents, mutants, crossed])
         else:  # the first generation, or all evaluations failed
             rows = self.proposals.initial(self.rng, self.config.population, set(self._members))
-        known = self._rows(() if self.generation else self._scores)
-        self._population = list(dict.fromkeys(row_keys(np.concatenate([rows, known[self.proposals.feasible(known)]]))))
+        earlier = self._rows(() if self.generation else self._scores)
+        self._population = list(
+            dict.fromkeys(row_keys(np.concatenate([rows, earlier[self.proposals.feasible(earlier)]])))
+        )
         return rows
 
     def _parents(self) -> list[bytes]:
         """Return the best members of the population, the earlier one among equals."""
         scored = [key for key in self._population if math.isfinite(self._scores[key])]
         return sorted(scored, key=self._scores.__getitem__)[: self.config.parents]
-
-    def _children(self, parents: Rows) -> tuple[Rows, Rows]:
-        taken = set(row_keys(parents))
-        count = len(parents)
-
-        def mutated(k: int) -> Rows:
-            chosen = parents[self.rng.integers(count, size=k)]
-            return self.space.mutate_rows(chosen, self.config.mutation_prob, self.rng)
-
-        def crossed(k: int) -> Rows:
-            first = self.rng.integers(count, size=k)
-            second = (first + self.rng.integers(1, count, size=k)) % count
-            return self.space.crossover_rows(parents[first], parents[second], self.rng)
-
-        mutations = self.proposals.take(mutated, self.config.mutations, taken)
-        crossovers = self.proposals.take(crossed, self.config.crossovers if count > 1 else 0, taken)
-        return mutations, crossovers
 
     def _state(self) -> dict[str, Any]:
         return {"population": self._rows(self._population).tolist()}

@@ -1,16 +1,13 @@
 """Search by integer programs: single changes are scored, a program combines them, the supernet re-ranks.
 
 After Molchanov et al., "LANA: Latency Aware Network Acceleration", ECCV 2022, and Bercovich et al., "Puzzle:
-Distillation-Based NAS for Inference-Optimized LLMs", 2024: the loss of a network is approximated by the sum of the
-effects of its choices, so that the best network under limits is an integer program. Differences:
+Distillation-Based NAS for Inference-Optimized LLMs", 2024: the loss of a network is the sum of the effects of its
+choices. Differences:
 
-- Costs are linearised around the best architecture, by each metric's own model of whole networks. The error of the
-  linear costs at a solution corrects the budget, and the program is solved again, at most ``solves`` times.
-- Every proposal is evaluated, and after each round the effects are fitted to all results by ridge regression. A share
-  of the proposals is best for effects drawn from the posterior, as in Baptista and Poloczek, "Bayesian Optimization of
-  Combinatorial Structures", ICML 2018.
-- Single changes start from the largest network if it meets the limits, else from the largest feasible one of networks
-  whose genes have shrunk by about the same share of their options.
+- Costs are linearised around the best architecture. Their error at a solution corrects the budget of the next program.
+- Effects are fitted to all results after each round. A share of the proposals is best for effects drawn from the
+  posterior (Baptista and Poloczek, "Bayesian Optimization of Combinatorial Structures", ICML 2018).
+- The reference of single changes is the largest feasible network whose genes have shrunk by about the same share.
 """
 
 from __future__ import annotations
@@ -105,8 +102,8 @@ class Program:
     def _structure(self) -> tuple[Numbers, Numbers]:
         """Return coefficients ``(slots, V)`` and right sides ``(slots,)``: one option in each existing slot."""
         variables, slots = self.variables, self.variables.slots
-        one = np.zeros((slots.count, variables.count))
-        one[variables.slot_of, np.arange(variables.count)] = 1.0
+        coefficients = np.zeros((slots.count, variables.count))
+        coefficients[variables.slot_of, np.arange(variables.count)] = 1.0
         sums = np.ones(slots.count)
         for choice, columns in zip(slots.choices, slots.columns, strict=True):
             if choice.per is None:
@@ -115,8 +112,8 @@ class Program:
             for layer, slot in enumerate(range(columns.start, columns.stop)):
                 sums[slot] = 0.0
                 for index, depth in enumerate(variables.space.choice(choice.per).options[0]):
-                    one[slot, start + index] -= float(int(depth) > layer)
-        return one, sums
+                    coefficients[slot, start + index] -= float(int(depth) > layer)
+        return coefficients, sums
 
     def solve(self, parts: Numbers, costs: Numbers, budgets: Numbers, without: Sequence[Numbers]) -> Rows | None:
         """Return the row ``(1, slots)`` with the smallest sum of ``parts`` (V,); None if none is within the budgets.
@@ -257,13 +254,13 @@ class MILP(Strategy):
         known = self._rows(sorted({*self._members, *self._scores}))
         taken = set(row_keys(known))
         drawn = round(self.config.explore * count)
-        found, budgets = list[Rows](), limits.copy()
+        solutions, budgets = list[Rows](), limits.copy()
         for place in range(count):
             parts = fit.parts if place < count - drawn else fit.drawn(self.rng)
             row, budgets = self._proposal(parts, costs, limits, budgets, taken)
             if row is not None:
-                found.append(row)
-        chosen = np.concatenate([self.space.slots.empty(), *found])
+                solutions.append(row)
+        chosen = np.concatenate([self.space.slots.empty(), *solutions])
         return self._with_children(chosen, count, taken, self.config.per_round, MUTATED)
 
     def _best_of(self, rows: Rows) -> Rows:

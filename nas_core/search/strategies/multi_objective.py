@@ -1,13 +1,9 @@
 """NSGA-II: evolution of a whole Pareto front.
 
-Deb et al., "A Fast and Elitist Multiobjective Genetic Algorithm: NSGA-II", IEEE TEC 6(2), 2002. Parents and children
-are sorted into fronts; the first fronts survive, and of the last one that fits only in part its loneliest members.
-Differences:
+Deb et al., "A Fast and Elitist Multiobjective Genetic Algorithm: NSGA-II", IEEE TEC 6(2), 2002. Differences:
 
 - Children come from mutation or crossover of genes as in HAT's evolution, and no architecture is proposed twice.
-- Architectures with a predicted violation of a limit are not proposed. Violations of evaluated metrics follow the
-  paper's constrained domination.
-- Results that precede the first population compete with its members.
+- Architectures with a predicted violation of a limit are not proposed; evaluated violations follow the paper.
 - Failed evaluations leave the population.
 """
 
@@ -153,16 +149,16 @@ class MultiObjectiveEvolution(Strategy):
         return list(zip(self._values(first), map(self._vectors.__getitem__, first), strict=True))
 
     def _learn(self, key: bytes, metrics: Mapping[str, Any]) -> float:
-        known, row = plain_metrics(metrics), self._rows([key])
+        numbers, row = plain_metrics(metrics), self._rows([key])
         limits = self.proposals.constraints
         for constraint in limits:
-            if known.get(constraint.name) is None:
-                known[constraint.name] = float(constraint.values(row)[0])
-        vector = tuple(math.nan if (value := known.get(name)) is None else value for name in self._objectives)
+            if numbers.get(constraint.name) is None:
+                numbers[constraint.name] = float(constraint.values(row)[0])
+        vector = tuple(math.nan if (value := numbers.get(name)) is None else value for name in self._objectives)
         if not np.isfinite(vector).all():
             return math.inf
         self._vectors[key] = vector
-        values = [np.array([known[constraint.name]], np.float64) for constraint in limits]
+        values = [np.array([numbers[constraint.name]], np.float64) for constraint in limits]
         self._outside[key] = float(violation(limits, values)[0]) if limits else 0.0
         return vector[0]
 

@@ -24,7 +24,6 @@ NEAR = 32
 
 
 def row_keys(rows: Rows) -> list[bytes]:
-    """Return each canonical row as bytes."""
     whole, width = np.ascontiguousarray(rows, np.int16).tobytes(), rows.shape[1] * 2
     return [whole[start : start + width] for start in range(0, len(whole), width)]
 

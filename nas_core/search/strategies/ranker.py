@@ -94,7 +94,7 @@ class BoostedRanker:
     def score(self, rows: Rows) -> Array:
         return self.score_features(self.space.encode_rows(rows, self.config.encoding))
 
-    def fit_features(self, features: Array, values: Array) -> None:
+    def fit_features(self, features: NDArray[np.floating], values: Array) -> None:
         """Fit encodings ``(n, F)``, as of HAT's latency tables, and values ``(n,)``."""
         import lightgbm
 
@@ -124,7 +124,7 @@ class BoostedRanker:
             for member in range(config.members)
         ]
 
-    def score_features(self, features: Array) -> Array:
+    def score_features(self, features: NDArray[np.floating]) -> Array:
         """Return scores ``(n,)`` of encodings ``(n, F)``."""
         if not self._boosters:
             raise ConfigError("this ranker was not fitted; call fit first")

@@ -3,12 +3,10 @@
 Hu et al., "RankNAS: Efficient Neural Architecture Search by Pairwise Ranking", EMNLP 2021, and Liu et al., "Neural
 Architecture Search on Efficient Transformers and Beyond", 2022, 3.1.2. Differences and choices:
 
-- Importance of a gene is |Kendall's tau|, as in the released code: with the metric over evaluations, and with each
-  limited metric over predictions for random architectures. The most important genes for either stay free; the papers
-  list five for accuracy and five for efficiency. The others get the most frequent options of the best-ranked random
-  architectures.
+- Importance of a gene is |Kendall's tau|, as in the released code, with the metric over evaluations and with each
+  limited metric over predictions. The most important genes stay free; the others get the most frequent options of the
+  best-ranked random architectures.
 - The ranking is learned ``rankings`` times, each time from all evaluations.
-- Rejection sampling is capped.
 """
 
 from __future__ import annotations
@@ -256,26 +254,24 @@ class RankNAS(Strategy):
         ranked(self._rows(self._best_first()[:1]))
         for _ in range(config.generations):
             parents = self._rows(sorted(seen, key=lambda key: (seen[key], key))[: config.parents])
-            count, taken = len(parents), set(seen)
+            taken = set(seen)
 
-            def mutated(k: int, parents: Rows = parents, count: int = count) -> Rows:
-                return pruned(space.mutate_rows(parents[rng.integers(count, size=k)], config.mutation_prob, rng))
+            def mutated(k: int, parents: Rows = parents) -> Rows:
+                return pruned(self._mutated(parents, k, config.mutation_prob))
 
-            def crossed(k: int, parents: Rows = parents, count: int = count) -> Rows:
-                first = rng.integers(count, size=k)
-                second = (first + rng.integers(1, count, size=k)) % count
-                return pruned(space.crossover_rows(parents[first], parents[second], rng))
+            def crossed(k: int, parents: Rows = parents) -> Rows:
+                return pruned(self._crossed(parents, k))
 
             new = [ranked(rough.take(mutated, config.children, taken))]
-            if count > 1:
+            if len(parents) > 1:
                 new.append(ranked(rough.take(crossed, config.children, taken)))
             if not sum(map(len, new)):
                 break
-        known = set(self._members) | set(self._scores)
-        order = self._rows(key for key in sorted(seen, key=lambda key: (seen[key], key)) if key not in known)
+        evaluated = set(self._members) | set(self._scores)
+        order = self._rows(key for key in sorted(seen, key=lambda key: (seen[key], key)) if key not in evaluated)
         count = config.per_ranking
-        chosen = self.proposals.take(lambda k: order[:k], count - round(config.explore * count), known)
-        return self._with_children(chosen, count, known, count, config.mutation_prob)
+        chosen = self.proposals.take(lambda k: order[:k], count - round(config.explore * count), evaluated)
+        return self._with_children(chosen, count, evaluated, count, config.mutation_prob)
 
     def _state(self) -> dict[str, Any]:
         return {"importance": self.importance}
@@ -307,9 +303,9 @@ def limit_importance(space: SearchSpace, constraints: Sequence[Constraint], seed
     for constraint in constraints:
         rows = space.sample_rows(np.random.default_rng([seed, PREDICTED]), PREDICTED)
         values = constraint.values(rows)
-        known = np.isfinite(values)
-        if known.any():
-            importance[constraint.name] = importance_of(space, rows[known], values[known])
+        finite = np.isfinite(values)
+        if finite.any():
+            importance[constraint.name] = importance_of(space, rows[finite], values[finite])
     return importance
 
 

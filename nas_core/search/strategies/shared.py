@@ -31,8 +31,7 @@ class SharedSearch:
     """Search whose course depends only on shared results, so that workers may join, be killed and be replaced.
 
     Shared are the results and, for each generation, the other results that existed when it was proposed
-    (``openings``). Any number of workers asks for the architectures that one worker would ask for. Idle workers get
-    spare architectures (:meth:`Strategy.spare`).
+    (``openings``). Idle workers get spare architectures (:meth:`Strategy.spare`).
 
     Args:
         made: function that returns the same fresh strategy each time.

@@ -36,7 +36,6 @@ class SteadySearch:
 
     @property
     def running(self) -> list[Architecture]:
-        """Architectures without a result, oldest first."""
         return list(self._out)
 
     def next(self) -> Architecture | None:
@@ -79,14 +78,14 @@ class SteadySearch:
         The strategy replays its own results in its order, so that an interrupted search continues identically. Other
         results follow.
         """
-        known = {self.strategy.space.validate(architecture): metrics for architecture, metrics in results}
+        told = {self.strategy.space.validate(architecture): metrics for architecture, metrics in results}
         if not self._out:
             while (architecture := self._ask()) is not None:
-                if architecture not in known:
+                if architecture not in told:
                     self._ready.appendleft(architecture)
                     break
-                self.tell(architecture, known[architecture])
-        for architecture, metrics in known.items():
+                self.tell(architecture, told[architecture])
+        for architecture, metrics in told.items():
             self.tell(architecture, metrics)
             if architecture in self._ready:
                 self._ready.remove(architecture)

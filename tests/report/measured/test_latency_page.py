@@ -44,7 +44,8 @@ def test_measurements_and_the_networks_behind_points(folder: Path, capsys: Captu
     assert f"wrote {folder / 'report.html'}" in out
     page, data = read(folder / "report.html"), read_dataset(folder)
     table = rows_of(page, "family", "networks", "skipped")
-    assert [row[:3] for row in table] == [["one", "6", "0"], ["two", "6", "0"], ["failing", "0", "6"], ["all", "12", "6"]]
+    rows = [row[:3] for row in table]
+    assert rows == [["one", "6", "0"], ["two", "6", "0"], ["failing", "0", "6"], ["all", "12", "6"]]
     latencies = data.latency_ms[data.families == "one"]
     assert table[0][3:6] == [f"{value:.2f}" for value in (latencies.min(), np.median(latencies), latencies.max())]
     assert [line.split()[:3] for line in out.splitlines()[2:6]] == [row[:3] for row in table]

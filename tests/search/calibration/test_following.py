@@ -53,15 +53,6 @@ def test_what_is_trained_next_is_not_known_and_not_twice_the_same() -> None:
     assert best.metrics["calibrated_test_bleu"] > np.median(standalone(candidates))
 
 
-def test_a_small_network_makes_its_twin_less_worth_training() -> None:
-    """Though it is believed to be worse than all that were trained."""
-    front, least = np.array([[1.0, 10.0], [2.0, 11.0]]), 9.0
-    mean, spread, costs = np.array([9.6, 9.6]), np.array([0.6, 0.6]), np.array([0.1, 0.101])
-    before = expected_gain(mean, spread, costs, front, least)
-    after = expected_gain(mean, spread, costs, np.vstack([front, [0.1, 9.6]]), least)
-    assert after[1] < 0.7 * before[1]
-
-
 def test_the_objective_is_smaller_for_better_networks() -> None:
     some = drawn(5)
     up = Calibration(SPACE, "test_bleu").fit(some, inherited_loss(some), standalone(some))

@@ -16,8 +16,7 @@ import pytest
 import yaml
 
 from nas_core.cli import main
-from nas_core.errors import ConfigError
-from nas_core.search import DeviceExecutor, search
+from nas_core.search import search
 from tests.search.small import evaluate, on_devices, one_limit, same_files
 from tests.search.toy_host import HOST, make_visible
 from tests.toys import ROOT
@@ -122,17 +121,3 @@ def test_the_command(tmp_path: Path, checkpoint: Callable[..., Path], capsys: py
     assert config["notes"]["device"] == "cpu,cpu" and config["settings"]["precision"] == "fp32"
     assert len(pids(tmp_path)) == 1 + 1 + 2  # each command looks up the space
     assert HOST.options["device"] == "cpu" and "precision" not in HOST.options
-
-
-def test_devices_of_an_executor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert DeviceExecutor(tmp_path / "any", "cpu, cpu,cpu").at_once == 3
-    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
-    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
-    assert DeviceExecutor(tmp_path / "any", "cuda,cuda:1").at_once == 2
-    for mixed in ("cuda,cuda:1,cpu", "cpu,cuda:1"):
-        with pytest.raises(ConfigError, match="mixes CPU and CUDA, whose losses differ a little"):
-            DeviceExecutor(tmp_path / "any", mixed)
-    with pytest.raises(ConfigError, match="holds cuda:0 twice"):
-        DeviceExecutor(tmp_path / "any", "cuda,cuda:0")
-    with pytest.raises(ConfigError, match=r"device 'cuda:2' is not there \(2 CUDA devices are\)"):
-        DeviceExecutor(tmp_path / "any", "cuda:0,cuda:2")

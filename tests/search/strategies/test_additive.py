@@ -38,7 +38,7 @@ def test_drawn_parts_differ_less_where_more_is_known() -> None:
     assert spread[1] < 0.6 * spread[0]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1])
 def test_costs_that_add_up_are_linearised_exactly(seed: int) -> None:
     rng = np.random.default_rng(seed)
     anchor = SPACE.sample_rows(rng, 1)

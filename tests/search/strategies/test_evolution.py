@@ -39,18 +39,6 @@ def test_every_generation_is_scored_and_known_scores_are_not_asked_for() -> None
     assert strategy.best() == min(((a, quality(a)) for a in asked), key=lambda pair: pair[1])
 
 
-def test_the_next_generation_waits_for_the_whole_one_before() -> None:
-    strategy = HATEvolution(SPACE, [], SMALL, seed=0)
-    asked = strategy.ask(1000)
-    assert len(asked) == 50
-    for architecture in asked[1:]:
-        strategy.tell(architecture, {"loss": quality(architecture)})
-        assert strategy.ask(1) == []
-        assert not strategy.finished
-    strategy.tell(asked[0], {"loss": quality(asked[0])})
-    assert len(strategy.ask(1000)) > 30
-
-
 def test_failed_members_have_no_children() -> None:
     config = EvolutionConfig(iterations=2, population=45, parents=5, mutations=0, crossovers=40)
     strategy = HATEvolution(SPACE, [], config, seed=0)

@@ -22,7 +22,6 @@ from nas_core.search import (
     RankNASConfig,
 )
 from nas_core.search.strategies.ranker import OBJECTIVES, pairwise_gradients, tau_importance
-from nas_core.search.strategies.ranknas import limit_importance, most_important
 from nas_core.space import Architecture
 from tests.contracts.strategy import SPACE, drive, limit, quality
 
@@ -156,18 +155,6 @@ def test_genes_that_matter_to_a_limit_stay_free() -> None:
     assert len({a["encoder.embed_dim"] for a in both.ask(12)}) == 2
     assert len({a["encoder.embed_dim"] for a in loss.ask(3)}) == 1  # then what fills up the few that depth alone makes
     assert both.insight() == {"importance": both.importance, "free_genes": both.free_genes}
-
-
-def test_predictions_that_refuse_some_tell_importance_of_the_others() -> None:
-    def refusing(rows: np.ndarray) -> np.ndarray:
-        return np.where(rows[:, 0] == 0, np.nan, width_alone(rows) + SPACE.encode_rows(rows).sum(1) / 10)
-
-    def broken(rows: np.ndarray) -> np.ndarray:
-        return np.full(len(rows), np.nan)
-
-    found = limit_importance(SPACE, [Constraint("a", 1.0, refusing), Constraint("b", 1.0, broken)], 0)
-    assert list(found) == ["a"] and max(found["a"].values()) > 0.2
-    assert most_important({"a": {"x": 0.5, "y": 0.2, "z": 0.0}, "b": {"z": 0.0, "x": 0.0}}, 2, ["a", "b"]) == {"x", "y"}
 
 
 def test_a_slow_predictor_is_asked_for_what_is_evaluated_alone() -> None:

@@ -98,18 +98,6 @@ def test_what_a_lost_worker_had_comes_next() -> None:
     assert storage.ask(search) == first != second
 
 
-def test_idle_workers_get_spares_that_change_nothing() -> None:
-    storage, search = Storage(), SharedSearch(MADE["evolution"])
-    asked = [storage.ask(search) for _ in range(14)]
-    assert len(set(asked)) == 14 and search.strategy.generation == 1  # four more than the generation has
-    for one in [*asked[10:], *asked[:9]]:
-        storage.end(one)
-    storage.ask(search)
-    storage.end(asked[9])
-    expected = drive(MADE["evolution"](), 25)
-    assert storage.ask(search) == next(one for one in expected if one not in storage.asked[:-1])
-
-
 def test_of_two_that_propose_a_generation_the_one_on_record_counts() -> None:
     storage = Storage()
     extra = SPACE.smallest()
