@@ -112,7 +112,6 @@ def load_latency_model(path: str | Path, by: By | None = None, space: SearchSpac
     """Read the file of any latency model.
 
     Args:
-        path: the file.
         by: the inputs it must have; None: any.
         space: the space that a model by genes must be fitted for.
 
