@@ -28,6 +28,7 @@ LATENCY_MODELS: Registry[type[LatencyModel]] = Registry(
         "hat-mlp": "nas_core.latency.by_genes.mlp:HATModel",
         "counts": "nas_core.latency.by_graph.counts:CountsModel",
         "ensemble": "nas_core.latency.by_graph.ensemble:EnsembleModel",
+        "flops": "nas_core.latency.by_graph.counts:FlopsModel",
         "graphsage": "nas_core.latency.by_graph.graphsage:GraphSageModel",
         "kernel-sum": "nas_core.latency.by_graph.kernel_sum:KernelSumModel",
         "nn-former": "nas_core.latency.by_graph.nn_former:NNFormerModel",

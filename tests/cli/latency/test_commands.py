@@ -7,7 +7,7 @@ import pytest
 from nas_core.cli import main
 from nas_core.errors import MissingHostError
 from nas_core.latency import load_latency_model
-from nas_core.latency.by_graph import CountsModel
+from nas_core.latency.by_graph import FlopsModel
 from nas_core.space import get_space
 from nas_core.supernet import Host, host
 from tests.latency.by_graph.toy import toy_networks
@@ -109,7 +109,7 @@ def test_wrong_inputs_are_one_line(measured, tmp_path, capsys):
     good = model.read_bytes()
     foreign = tmp_path / "foreign.json"
     get_space("hat_wmt14_en_de").largest().save(foreign)
-    CountsModel().fit(toy_networks(20)).save(networks := tmp_path / "networks.safetensors")
+    FlopsModel().fit(toy_networks(20)).save(networks := tmp_path / "networks.safetensors")
     few = tmp_path / "few.jsonl"
     few.write_text("".join(measured.read_text().splitlines(keepends=True)[:5]))
     for arguments, message in [
@@ -121,7 +121,7 @@ def test_wrong_inputs_are_one_line(measured, tmp_path, capsys):
         (("check", "--model", measured, "--data", measured), "is not JSON"),
         (("check", "--model", model, "--architecture", foreign), "qkv_dim"),
         (("check", "--model", networks, "--data", measured), "'nas-ext latency collect --predicted-by"),
-        (("fit", "--data", measured, "--out", model, "--model", "counts"), "expected one by genes: linear"),
+        (("fit", "--data", measured, "--out", model, "--model", "flops"), "expected one by genes: linear"),
         (
             ("fit", "--data", measured, "--out", model, "--set", "steps=3"),
             "'linear' has no setting steps; it has: none",
