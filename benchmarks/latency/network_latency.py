@@ -25,9 +25,9 @@ from nas_core.latency.by_graph.load import load_networks, measured_on
 from nas_core.latency.machine import describe_machine
 
 RESULT = Path(__file__).parents[1] / "results" / "network_latency.json"
-MODELS = ("counts", "kernel-sum", "graphsage", "nn-former", "nn-former-released", "ensemble")
+MODELS = ("flops", "counts", "kernel-sum", "graphsage", "nn-former", "nn-former-released", "ensemble")
 OURS = ("nn-former", "ensemble")
-SEEDLESS = ("counts",)
+SEEDLESS = ("flops", "counts")
 FIGURES = ("mape_percent", "acc10_percent")
 
 

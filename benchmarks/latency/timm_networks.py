@@ -30,7 +30,7 @@ from nas_core.latency.machine import describe_machine
 
 RESULT = Path(__file__).parents[1] / "results" / "timm_networks.json"
 QUADRATIC = "quadratic"
-MODELS = (QUADRATIC, "counts", "graphsage", "kernel-sum")
+MODELS = (QUADRATIC, "flops", "counts", "graphsage", "kernel-sum")
 SPLITS = ("modules", "networks")
 
 

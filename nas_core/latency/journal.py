@@ -26,7 +26,6 @@ def read_journal(
     """Return the header, with its settings and machine checked, and the other lines; or raise a DataError.
 
     Args:
-        path: the file.
         format_name: format in the header.
         version: newest version that can be read.
         content: what the journal holds, for messages.
@@ -51,9 +50,6 @@ def check_conditions(journal: Journal, settings: Mapping[str, Any], machine: Map
     """Raise a ConfigError with the first difference if measurements may not be added under these settings.
 
     Args:
-        journal: the file or folder.
-        settings: of the new measurements.
-        machine: of the new measurements.
         instead: "file" or "folder", for the message.
     """
     for part, old, new in (("setting", journal.settings, settings), ("machine", journal.machine, machine)):

@@ -45,24 +45,22 @@ class TimingConfig:
     """Conditions and number of the timed passes of a workload."""
 
     warmup: int = 2
-    """Untimed passes of a workload before its first timed one."""
+    """Untimed passes before the first timed one."""
     repeats: int = 10
-    """Timed passes of each architecture; the reference runs once more."""
+    """Timed passes of each architecture."""
     trim: float = 0.1
     """Share of the passes dropped at each end before averaging."""
     threads: int = 1
-    """Threads torch computes with while timing; the former number is restored."""
+    """Threads of torch while timing."""
     clock: str = "wall"
-    """``wall``, or ``cpu``: only the time this thread was running. On a processor shared with other jobs the latter has
-    far less noise; with an idle core both are the same. Only for one thread on the CPU. ``device``: between CUDA events
-    on the device, without the host's share; see :mod:`nas_core.latency.protocol`."""
+    """``wall``; ``cpu``: the time that this thread was running, with less noise on a shared processor; ``device``: the
+    time between CUDA events on the device."""
     device: str = "cpu"
-    """Where the workload runs, as torch writes it: cpu, cuda, cuda:1, mps."""
+    """Device of the workload: cpu, cuda, cuda:1, mps."""
     precision: str = field(default="fp32", metadata={"choices": PRECISIONS})
-    """Numbers that the networks compute with; for bf16 and fp16 weights and inputs are converted, as of a deployed
-    network."""
+    """Precision of the networks; bf16 and fp16 convert weights and inputs."""
     cuda_graphs: bool = False
-    """Record each part of a pass as a CUDA graph, and time its replays."""
+    """Record each part of a pass as a CUDA graph and time its replays."""
 
     def __post_init__(self) -> None:
         check_fields(self, ranges=_RANGES)

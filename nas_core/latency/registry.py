@@ -28,6 +28,7 @@ LATENCY_MODELS: Registry[type[LatencyModel]] = Registry(
         "hat-mlp": "nas_core.latency.by_genes.mlp:HATModel",
         "counts": "nas_core.latency.by_graph.counts:CountsModel",
         "ensemble": "nas_core.latency.by_graph.ensemble:EnsembleModel",
+        "flops": "nas_core.latency.by_graph.counts:FlopsModel",
         "graphsage": "nas_core.latency.by_graph.graphsage:GraphSageModel",
         "kernel-sum": "nas_core.latency.by_graph.kernel_sum:KernelSumModel",
         "nn-former": "nas_core.latency.by_graph.nn_former:NNFormerModel",
@@ -112,7 +113,6 @@ def load_latency_model(path: str | Path, by: By | None = None, space: SearchSpac
     """Read the file of any latency model.
 
     Args:
-        path: the file.
         by: the inputs it must have; None: any.
         space: the space that a model by genes must be fitted for.
 

@@ -302,7 +302,7 @@ def test_network_data(tmp_path: Path) -> None:
     for changes, value in (
         ({"costs": -arrays["costs"]}, "below 0"),
         ({"names": np.zeros(12)}, "set.npz"),
-        ({"ops": np.zeros(3)}, "set.npz"),
+        ({"ops": np.zeros(3)}, "ops are of type"),
     ):
         np.savez(path, **{**arrays, **changes})
         check(lambda: NetworkLatencies.load(path), DataError, value)

@@ -43,9 +43,7 @@ class GeneLatencyModel(LatencyModel):
     """Architectures of one space -> milliseconds.
 
     Args:
-        space: the space it predicts for.
         source: its inputs: ``rows`` (genes of each layer) or ``summary`` (averages).
-        config: an object of its ``config_class``; None: the default.
     """
 
     by = "genes"

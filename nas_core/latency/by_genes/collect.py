@@ -57,13 +57,8 @@ def collect(
     The architectures are the smallest, the largest, and then random ones in an order that depends on the seed alone.
 
     Args:
-        path: the file.
-        space: the space of the architectures.
         build: makes the workload of an architecture.
-        samples: number of architectures.
-        timing: conditions of the passes.
         workload: description of the workload, kept in the file.
-        seed: seed of the order.
         progress: report on stderr; None: a bar on a terminal, else a line a minute.
         measure_many: measures architectures elsewhere instead of ``build``.
 

@@ -200,7 +200,6 @@ def load_latency_data(path: str | Path, space: SearchSpace | None = None, table:
     """Read measurements from a file of ``nas-ext latency collect`` (.jsonl) or a table of HAT's (.csv, .npz).
 
     Args:
-        path: the file.
         space: of HAT's tables, which do not name it (default ``hat_wmt14_en_de``).
         table: name of the table in an .npz file.
     """
@@ -227,7 +226,6 @@ def read_hat_table(path: str | Path, table: str | None = None, space: SearchSpac
     measurement order. The tables are of a superset of the space that HAT searches.
 
     Args:
-        path: the file.
         table: name of the table in an .npz file.
         space: the space of the averages; default ``hat_wmt14_en_de``.
 

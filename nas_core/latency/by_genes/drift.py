@@ -68,7 +68,6 @@ def estimate_drift(
     Args:
         make: makes a new, fast model, which is fitted a dozen times.
         inputs: training rows, as for :meth:`GeneLatencyModel.fit`.
-        latency_ms: ``(n,)`` latencies of these rows.
         order: ``(n,)`` place of each row in the measurement order.
     """
     ascending = np.argsort(order, kind="stable")

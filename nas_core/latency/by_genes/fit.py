@@ -84,10 +84,8 @@ def fit(data: LatencyData, make: MakeModel, holdout: float = 0.2, seed: int = 0,
     """Fit to a random part of ``data``, evaluate on the rest, then fit to everything.
 
     Args:
-        data: the measurements.
         make: makes a new model for ``data.space`` and ``data.source``.
         holdout: share of the rows that is held out.
-        seed: seed of the split.
         drift: one of :data:`DRIFT_MODES`.
 
     Raises:
@@ -173,7 +171,6 @@ def doubts(quality: Quality, fitted: bool = True) -> list[str]:
     """Return the weaknesses of a model, each with what to do.
 
     Args:
-        quality: of the model.
         fitted: on held-out measurements of a fit; otherwise on another collection.
     """
     warnings = []

@@ -179,7 +179,6 @@ def ridge(design: Floats, target: Floats, weights: Floats) -> tuple[float, Float
 
     Args:
         design: ``(n, P)``, standardised here.
-        target: ``(n,)``.
         weights: ``(n,)`` of the squared errors.
 
     Returns:

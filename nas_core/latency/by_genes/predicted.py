@@ -25,9 +25,7 @@ class PredictedMeasurements:
     """``measure_many`` of :func:`nas_core.latency.by_genes.collect` that predicts each architecture's ONNX export.
 
     Args:
-        space: the space of the architectures.
         config: settings of the workload of the space's network kind.
-        path: file of a latency model by graph.
     """
 
     def __init__(self, space: SearchSpace, config: Any, path: str | Path) -> None:

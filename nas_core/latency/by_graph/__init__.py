@@ -1,7 +1,7 @@
 """Latency models of whole networks by their graphs, data sets for them, and predictions."""
 
 from nas_core.latency.by_graph.base import GraphLatencyModel
-from nas_core.latency.by_graph.counts import CountsModel
+from nas_core.latency.by_graph.counts import CountsModel, FlopsModel
 from nas_core.latency.by_graph.data import NetworkLatencies, last_of_each
 from nas_core.latency.by_graph.ensemble import EnsembleModel
 from nas_core.latency.by_graph.graphsage import GraphSageModel
@@ -13,6 +13,7 @@ from nas_core.latency.by_graph.predict import predict_module_latency, predict_ne
 __all__ = [
     "CountsModel",
     "EnsembleModel",
+    "FlopsModel",
     "GraphLatencyModel",
     "GraphSageModel",
     "KernelSumConfig",

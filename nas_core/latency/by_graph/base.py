@@ -38,11 +38,7 @@ _log = logging.getLogger(__name__)
 
 
 class GraphLatencyModel(LatencyModel):
-    """Graphs of whole networks -> milliseconds on the machine and in the runtime that was measured.
-
-    Args:
-        settings: fields of the model's ``config_class``.
-    """
+    """Graphs of whole networks -> milliseconds on the machine and in the runtime that was measured."""
 
     by = "graph"
     artifact: ClassVar[str] = OF_NETWORKS

@@ -1,10 +1,10 @@
-"""Latency as a sum of prices of operators by their kinds."""
+"""Latency as a sum of costs with weights that are not negative: FLOPs, or prices of operators by their kinds."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -19,6 +19,39 @@ from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.model import Floats
 
 
+class FlopsModel(GraphLatencyModel):
+    """Milliseconds per GFLOP and a constant."""
+
+    name = "flops"
+    reads: ClassVar[tuple[str, ...]] = ("static",)
+
+    def __init__(self, **settings: object) -> None:
+        super().__init__(**settings)
+        self.weights = np.zeros(0)
+        """``(F,)`` ms per unit of each cost, the constant last."""
+
+    def _costs(self, graphs: Graphs) -> Floats:
+        """``(G, F - 1)``."""
+        assert graphs.static is not None
+        return graphs.static[:, [1]].astype(np.float64)
+
+    def _weights_of(self, costs: Floats, latency_ms: Floats) -> Floats:
+        inputs = np.hstack([costs, np.ones((len(costs), 1))])
+        return _nnls(inputs / latency_ms[:, None], np.ones(len(latency_ms)))
+
+    def learn(self, data: NetworkLatencies, seed: int, progress: Progress | None) -> None:
+        self.weights = self._weights_of(self._costs(data.graphs), data.latency_ms)
+
+    def estimate(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
+        return np.hstack([self._costs(graphs), np.ones((len(graphs), 1))]) @ self.weights, None
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {"weights": torch.from_numpy(self.weights)}
+
+    def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+        self.weights = tensors["weights"].numpy().astype(np.float64)
+
+
 @dataclass(frozen=True)
 class CountsConfig:
     """Settings of the prices of operators."""
@@ -31,7 +64,7 @@ class CountsConfig:
         check_fields(self, "prices of operators", {"shrinkage": Range(0)})
 
 
-class CountsModel(GraphLatencyModel):
+class CountsModel(FlopsModel):
     """A network as the sum of its operators, each kind with prices per operator, GFLOP and memory access.
 
     It adds up kernels as nn-Meter does (Zhang et al., MobiSys 2021), without measuring any. A rare kind costs about the
@@ -43,22 +76,11 @@ class CountsModel(GraphLatencyModel):
     config_class = CountsConfig
     config: CountsConfig
 
-    def __init__(self, **settings: object) -> None:
-        super().__init__(**settings)
-        self.weights = np.zeros(0)
-        """``(3 KINDS + 1,)`` ms per unit of each column of :func:`costs_by_kind`, the constant last."""
+    def _costs(self, graphs: Graphs) -> Floats:
+        return costs_by_kind(graphs)
 
-    def learn(self, data: NetworkLatencies, seed: int, progress: Progress | None) -> None:
-        self.weights = shrunk_prices(costs_by_kind(data.graphs), data.latency_ms, self.config.shrinkage)
-
-    def estimate(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
-        return np.hstack([costs_by_kind(graphs), np.ones((len(graphs), 1))]) @ self.weights, None
-
-    def tensors(self) -> dict[str, Tensor]:
-        return {"weights": torch.from_numpy(self.weights)}
-
-    def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-        self.weights = tensors["weights"].numpy().astype(np.float64)
+    def _weights_of(self, costs: Floats, latency_ms: Floats) -> Floats:
+        return shrunk_prices(costs, latency_ms, self.config.shrinkage)
 
 
 def check_kinds(graphs: Graphs) -> None:

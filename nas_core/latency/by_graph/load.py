@@ -114,7 +114,6 @@ def read_nnlqp(
     """Read all networks of a folder of NNLQP as graphs, which takes minutes; unreadable ones are skipped and recorded.
 
     Args:
-        folder: the unpacked release.
         table: path of the table; default: the folder's ``gt_stage.txt`` or ``gt.txt``.
         features: encoding of the nodes, see :func:`nas_core.graph.onnx.read_onnx`.
         progress: called with the files read and the number of files.

@@ -90,8 +90,6 @@ def predict_networks(
     Args:
         sources: as for :func:`nas_core.graph.onnx.read_onnx`.
         model: a model or the path of its file; default: the shipped one.
-        shapes: of inputs, as for ``read_onnx``.
-        batch: of all networks, as for ``read_onnx``.
     """
     model = opened(model)
     read = [read_onnx(source, shapes=shapes, batch=batch, features=model.features, warn=False) for source in sources]
@@ -118,8 +116,6 @@ def predict_module_latency(
     """Predict the latency of a torch module, such as one of ``timm.create_model``.
 
     Args:
-        module: the network.
-        example_inputs: inputs of one pass.
         model: a model or the path of its file; default: the shipped one.
 
     Raises:

@@ -29,6 +29,10 @@ from tests.latency.by_graph.toy import toy_networks
 BARELY: dict[str, Any] = {"dim": 16, "depth": 1, "epochs": 2}
 
 
+class TestFlops(NetworkModelContract):
+    name = "flops"
+
+
 class TestCounts(NetworkModelContract):
     name = "counts"
 

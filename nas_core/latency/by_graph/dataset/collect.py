@@ -68,17 +68,15 @@ class NetworkSetConfig:
     seed: int = 0
     """Seed of the list of networks."""
     visits: int = 4
-    """How often a network is measured, each time with the warm-up and the repeats of the timing. What other jobs do to
-    a processor lasts longer than a few passes: visits some seconds apart halve the noise."""
+    """Measurements of each network, some seconds apart, which halves the noise."""
     together: int = 8
-    """Networks that are visited in turn; a killed run loses as many."""
+    """Networks that are measured in turn; a killed run loses as many."""
     least_ms: float = 5.0
-    """A network whose pass is shorter runs several times between two passes of the reference, which otherwise would
-    leave it with cold caches; how much that costs depends on what else the machine does."""
+    """Least time between two passes of the reference; faster networks run several times."""
     most_ms: float = 250.0
-    """A network whose pass takes longer in any runtime is skipped."""
+    """Longest pass in any runtime; slower networks are skipped."""
     most_batch: int = 1
-    """Networks compute batches of 1 to so many, drawn by chance."""
+    """Largest batch; each network has a random one."""
 
     def __post_init__(self) -> None:
         check_fields(self, ranges=_RANGES)
@@ -220,9 +218,7 @@ def measured_again(
     """Measure ``count`` networks from all over the folder a second time, with the folder's settings.
 
     Args:
-        path: the folder.
         families: at least those of the networks.
-        count: number of networks.
         progress: report on stderr; None: a bar on a terminal, else a line a minute.
         keep: append the second measurements to ``again.jsonl`` in the folder.
 
@@ -367,8 +363,8 @@ def _visited(
                     ready.visit(references)
             except Exception as error:  # torch, the exporter and onnxruntime raise whatever a network makes them raise
                 text = " ".join(str(error).split())[:300]
-                own = isinstance(error, BrokenNetwork | NasExtError)
-                outcomes[network.name] = text if own else f"{type(error).__name__}: {text}"
+                expected = isinstance(error, BrokenNetwork | NasExtError)
+                outcomes[network.name] = text if expected else f"{type(error).__name__}: {text}"
     return ((network, outcomes[network.name]) for network in planned)
 
 

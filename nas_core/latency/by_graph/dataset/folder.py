@@ -165,8 +165,6 @@ def read_dataset(folder: str | Path, runtime: str = "onnxruntime", cache: bool =
     Latencies have drift divided out, in the machine's median state. The last tenth of each family is held out.
 
     Args:
-        folder: its path.
-        runtime: the runtime of the latencies.
         cache: keep the graphs as ``graphs-RUNTIME-*.npz`` in the folder until a row is added.
 
     Raises:

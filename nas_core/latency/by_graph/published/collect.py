@@ -57,14 +57,13 @@ class PublishedConfig:
     """Selection of networks of a table, and the limits of each one's export."""
 
     seed: int = 0
-    """Seed of the order, which is a random one: the last of each family are held out, and tables are often sorted. It
-    is the same on all devices, so that the first networks of one are nearly those of another."""
+    """Seed of the random order, which is nearly the same on all devices."""
     most_seconds: float = 300.0
-    """Seconds after which the export of a network is given up."""
+    """Limit of the export of one network."""
     most_memory_gb: float = 8.0
-    """Memory that the exporting process may take."""
+    """Limit of the exporting process."""
     max_nodes: int = 5000
-    """Nodes of a graph; a network with more is skipped."""
+    """Limit of a graph; larger networks are skipped."""
 
     def __post_init__(self) -> None:
         least = {"seed": 0, "most_seconds": 1, "most_memory_gb": 1, "max_nodes": 1}
@@ -87,12 +86,6 @@ def collect_published(
     (costs in the table) and ``source``.
 
     Args:
-        path: the folder.
-        table: the published latencies.
-        source: builder of the networks.
-        device: a device of the table; None: the only one.
-        count: number of networks; None: all.
-        config: further settings.
         progress: report on stderr; None: a bar on a terminal, else a line a minute.
         graphs: folder of another device by the same release of the source, whose graphs are used again.
 

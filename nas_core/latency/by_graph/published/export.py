@@ -6,14 +6,12 @@ On torch's meta device positions and shapes, which are ordinary tensors, could n
 from __future__ import annotations
 
 import contextlib
-import io
 import itertools
 import os
 import resource
 import signal
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,7 +25,7 @@ from nas_core.errors import ConfigError, NasExtError
 from nas_core.files import write_atomic
 from nas_core.graph import GraphError
 from nas_core.graph.onnx import OnnxNetwork, read_onnx
-from nas_core.latency.by_graph.dataset.export import ABSENT, OPSET, input_names, without_weights
+from nas_core.latency.by_graph.dataset.export import ABSENT, exported, input_names, without_weights
 from nas_core.optional import require
 
 ABSENT_FAMILY = "absent"
@@ -52,8 +50,8 @@ class NamedNetwork(NamedTuple):
     family: str
     """Module of its code."""
     make: Callable[[float | None], tuple[nn.Module, tuple[Tensor, ...]]]
-    """Builds it in evaluation mode with inputs of batch 1; of several forms, the one with about so many million
-    parameters."""
+    """Builds it in evaluation mode with inputs of batch 1; of several forms, the one with about that many
+    million parameters."""
 
 
 def exporting(
@@ -225,7 +223,6 @@ def exported_without_weights(
     Nodes, shapes and costs are those of ``without_weights(exported(network, inputs))``.
 
     Args:
-        network: in evaluation mode.
         inputs: of batch 1.
         batch: first dimension of each input in the file.
         folding: compute constants, and fuse normalisations into convolutions.
@@ -238,7 +235,9 @@ def exported_without_weights(
         raise ConfigError(f"batch {batch} without any_batch: one pass of one is traced; leave any_batch on")
     onnx = require("onnx", "exporting networks", "onnx")
     names = input_names(len(inputs))
-    model = onnx.ModelProto.FromString(without_weights(_traced(network, inputs, names, folding, any_batch)))
+    open_axes = {"dynamic_axes": {name: {0: _BATCH} for name in (*names, _OUTPUT)}} if any_batch else {}
+    options = {"export_params": False, "do_constant_folding": folding, **open_axes}
+    model = onnx.ModelProto.FromString(without_weights(exported(_OnlyInputs(network), tuple(inputs), **options)))
     _weights_elsewhere(model.graph, set(names), onnx)
     if any_batch:
         model.metadata_props.add(key=_BATCH, value=_ANY)
@@ -256,26 +255,6 @@ def of_batch(content: bytes, batch: int) -> bytes | None:
     _set_batch(model.graph, batch)
     changed: bytes = model.SerializeToString()
     return changed
-
-
-def _traced(network: nn.Module, inputs: Sequence[Tensor], names: list[str], folding: bool, any_batch: bool) -> bytes:
-    file = io.BytesIO()
-    open_axes = {"dynamic_axes": {name: {0: _BATCH} for name in (*names, _OUTPUT)}} if any_batch else {}
-    with warnings.catch_warnings(), torch.no_grad():
-        warnings.simplefilter("ignore")  # that the exporter is the older one, and that sizes become constants
-        torch.onnx.export(
-            _OnlyInputs(network),
-            tuple(inputs),
-            file,  # type: ignore[arg-type]  # unknown to the signature
-            dynamo=False,
-            export_params=False,
-            do_constant_folding=folding,
-            opset_version=OPSET,
-            input_names=names,
-            output_names=[_OUTPUT],
-            **open_axes,  # type: ignore[arg-type]
-        )
-    return file.getvalue()
 
 
 class _OnlyInputs(nn.Module):

@@ -98,7 +98,6 @@ def read_published(path: str | Path, device: str | None = None) -> PublishedTabl
     """Read a CSV file, plain or gzipped, with a column ``device`` or, as timm publishes it, of one device.
 
     Args:
-        path: the file.
         device: name of the device of a file without that column; None: after the file.
 
     Raises:
