@@ -113,7 +113,6 @@ def evaluate(
 
 
 def _one_by_one(evaluator: Any, labelled: bool, api: dict[str, Any]) -> float:
-    """Return the median milliseconds of a query of one new architecture."""
     took = []
     for _ in range(SINGLE_QUERIES):
         architecture = evaluator.search_space.clone()

@@ -164,7 +164,6 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         raise _optuna.TrialPruned(f"nothing new is left of space {self.space.name!r} within the limits")
 
     def _wait_for_turn(self, study: Any, number: int) -> None:
-        """Wait until all earlier trials have an architecture, or were seen here without one for long enough."""
         key = study._storage, study._study_id
         while True:
             now = time.monotonic()
@@ -179,7 +178,6 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         return self._history.read(study.get_trials(deepcopy=False), metric_names(study, self._metrics), signs)
 
     def _search_of(self, study: Any) -> SharedSearch:
-        """Return the search of a study; a sampler may serve several."""
         key = study._storage, study._study_id
         if self._search is None or self._study != key:
             self._history, self._stale = History(self.space), StaleTrials()

@@ -32,11 +32,6 @@ _DECAY_EPOCHS, _MILESTONES = 90, (90, 180, 270)
 
 
 def build_model(config: TrainConfig, classes: int) -> VisionModel:
-    """Build the model of a training.
-
-    Raises:
-        NasExtError: no such model, space or subnet, or one that timm_ext does not train.
-    """
     rates = {"drop_rate": config.drop, "attn_drop_rate": config.attn_drop, "drop_path_rate": config.drop_path}
     rates["architecture_seed"] = config.seed
     if not config.model:  # the weights are loaded with those of any other --init

@@ -105,7 +105,6 @@ def settings_in(buffer: Tensor, path: Path | str) -> dict[str, Any]:
 
 
 def settings_buffer(settings: dict[str, Any]) -> Tensor:
-    """Encode settings as a tensor of JSON bytes."""
     return torch.tensor(list(json.dumps({"version": VERSION, **settings}).encode()), dtype=torch.uint8)
 
 
@@ -141,7 +140,6 @@ def _decoded(settings: str, path: Path) -> Any:
 
 
 def _settings_of_timm(state: dict[str, Any], path: Path) -> dict[str, Any]:
-    """Build the settings from the options that timm's trainer stores."""
     args = vars(state["args"]) if isinstance(state.get("args"), argparse.Namespace) else {}
     name: Any = args.get("model") or state.get("arch")
     stated = {"img_size": args.get("img_size"), "in_chans": args.get("in_chans"), "global_pool": args.get("gp")}

@@ -140,7 +140,6 @@ def open_images(path: str | Path, split: str = "train") -> Source:
 
 
 def has_training_images(path: Path) -> bool:
-    """Return whether it is a folder with a training split."""
     return path.is_dir() and _own_folder(path, "train") is not None
 
 

@@ -46,7 +46,6 @@ class TimmHost(Host):
 
     @property
     def networks(self) -> Any:
-        """The builder of timm's networks by name."""
         from timm_ext.published import NETWORKS
 
         return NETWORKS
@@ -57,14 +56,12 @@ class TimmHost(Host):
         return _is_ours(content) or all(name in content for name in _OF_TIMM)
 
     def open(self, checkpoint: Path, **options: Any) -> Supernet:
-        """Open a supernet; see :class:`nas_core.supernet.host.Host`."""
         supernet = self.open_exportable(checkpoint, **options)
         if not supernet.space.cardinality() > 1:
             raise CheckpointError(f"{checkpoint} is a static network; expected the checkpoint of a supernet")
         return supernet
 
     def open_exportable(self, checkpoint: Path, **options: Any) -> ImageSupernet:
-        """Open a supernet or a static network; see :class:`nas_core.supernet.host.Host`."""
         if not _is_ours(_content(Path(checkpoint))) and self.recognises(Path(checkpoint)):
             raise CheckpointError(
                 f"{checkpoint} is a model that timm has trained; make a supernet of it with 'nas-ext elastic'"

@@ -63,7 +63,6 @@ def wrapping_subnets() -> Iterator[None]:
 
 
 def main() -> int:
-    """Run the command; return its exit code."""
     if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
         print("usage: python -m timm_ext.launch PATH/train.py [options of that script]")
         return 0 if len(sys.argv) > 1 else 2

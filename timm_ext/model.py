@@ -290,7 +290,6 @@ def _count_loaded(model: VisionModel, _: Any) -> None:
 
 
 def image_pair(size: int | Sequence[int] | None) -> tuple[int, int] | None:
-    """Return height and width, also of a square given by its side."""
     if size is None:
         return None
     pair = (size, size) if isinstance(size, int) else tuple(size)

@@ -139,7 +139,6 @@ def _changed(
 
 
 def _placed(origin: Origin, config: TrainConfig, folder: Path) -> TrainConfig:
-    """Return the settings with a run folder, into which the space is written, and the present places of images."""
     save_space(origin.space, folder / "space.yml")
     training, validation = _images(config, origin.data)
     places = {"data": training, "val_data": validation, "output": str(folder), "subnet": ""}
@@ -162,7 +161,6 @@ def data_of(origin: Origin) -> dict[str, str]:
 
 
 def _images(config: TrainConfig, data: str | None) -> tuple[str, str]:
-    """Return the training and the validation data; ``data`` is the present place of the latter."""
     trained_on = Path(config.data)
     if not config.val_data:
         if data and not is_training_data(Path(data), trained_on, config.val_count):

@@ -111,7 +111,6 @@ def _of_norms(*norms: nn.Module) -> Iterator[str]:
 
 
 def _of_sizes(model: Any) -> Iterator[str]:
-    """Yield the settings that differ between layers and that an elastic network has once."""
     blocks = model.blocks
     if len({(block.attn.num_heads, block.attn.head_dim, activation_of(block.mlp.act)) for block in blocks}) > 1:
         yield "layers of different heads or activations"
@@ -120,7 +119,6 @@ def _of_sizes(model: Any) -> Iterator[str]:
 
 
 def norms_of(model: Any) -> list[Any]:
-    """Return every layer norm of a supported model."""
     every = [model.norm_pre, model.norm, model.fc_norm, *(norm for b in model.blocks for norm in (b.norm1, b.norm2))]
     return [norm for norm in every if not isinstance(norm, nn.Identity)]
 
