@@ -99,11 +99,7 @@ class AccuracyPredictor:
         return {}
 
     def set_ss_type(self, ss_type: str) -> None:
-        """Set the search space.
-
-        Raises:
-            ConfigError, UnknownChoiceError: a search space that is not supported.
-        """
+        """Set the search space."""
         space_of(ss_type)
         self.ss_type = ss_type
 
@@ -144,11 +140,7 @@ class AccuracyPredictor:
         self.hyperparams = None
 
     def set_hyperparams(self, hyperparams: Mapping[str, Any] | None) -> None:
-        """Set hyperparameters; None: the default.
-
-        Raises:
-            ConfigError, UnknownChoiceError: a setting or recipe that does not exist.
-        """
+        """Set hyperparameters; None: the default."""
         if hyperparams is not None:
             self._create(hyperparams, self.seed)
         self.hyperparams = None if hyperparams is None else dict(hyperparams)

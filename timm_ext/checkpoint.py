@@ -90,11 +90,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
 
 
 def settings_in(buffer: Tensor, path: Path | str) -> dict[str, Any]:
-    """Read the settings of :func:`settings_buffer`.
-
-    Raises:
-        CheckpointError: the buffer is damaged.
-    """
+    """Read the settings of :func:`settings_buffer`."""
     settings = None
     if isinstance(buffer, Tensor):
         text = bytes(buffer.to("cpu", torch.uint8).flatten().tolist()).decode(errors="replace")
@@ -109,11 +105,7 @@ def settings_buffer(settings: dict[str, Any]) -> Tensor:
 
 
 def read_file(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    """Read a file of torch or safetensors; return its content and the metadata of the latter.
-
-    Raises:
-        CheckpointError: it is damaged, holds forbidden objects, or no dictionary.
-    """
+    """Read a file of torch or safetensors; return its content and the metadata of the latter."""
     try:
         if path.suffix == ".safetensors":
             with safe_open(path, "pt") as file:
@@ -185,11 +177,7 @@ def create(name: str, arguments: Mapping[str, Any], path: Path) -> nn.Module:
 
 
 def check_fits(state: dict[str, Any], path: Path, ema: bool = False) -> None:
-    """Compare a checkpoint's settings with its weights on the meta device, before a network takes memory.
-
-    Raises:
-        CheckpointError: they differ, or are of another version.
-    """
+    """Compare a checkpoint's settings with its weights on the meta device, before a network takes memory."""
     settings = state[KEY]
     if not isinstance(settings, dict) or settings.get("version") != VERSION:
         raise CheckpointError(f"{path} has settings of another version; this release reads {VERSION}, upgrade nas-ext")
@@ -198,11 +186,7 @@ def check_fits(state: dict[str, Any], path: Path, ema: bool = False) -> None:
 
 
 def build(state: dict[str, Any], path: Path, ema: bool = False) -> VisionModel:
-    """Build the model of a checkpoint; ``ema`` prefers moving averages of the weights.
-
-    Raises:
-        CheckpointError: the weights do not fit the settings.
-    """
+    """Build the model of a checkpoint; ``ema`` prefers moving averages of the weights."""
     check_fits(state, path, ema)
     model = VisionModel.from_settings(state[KEY])
     load_weights(model, state, path, ema)
@@ -210,11 +194,7 @@ def build(state: dict[str, Any], path: Path, ema: bool = False) -> VisionModel:
 
 
 def load_weights(model: VisionModel, state: dict[str, Any], path: Path, ema: bool = False) -> None:
-    """Load a checkpoint's weights into a model; ``ema`` prefers their moving averages.
-
-    Raises:
-        CheckpointError: they are of another network, or hold NaN.
-    """
+    """Load a checkpoint's weights into a model; ``ema`` prefers their moving averages."""
     weights: dict[str, Tensor] = (state.get("state_dict_ema") if ema else None) or state["state_dict"]
     try:
         check_finite(weights, path)

@@ -78,11 +78,7 @@ class TimmHost(Host):
         calibrate: int = 0,
         device: str = "cpu",
     ) -> TrainedViT:
-        """Open a model that timm has trained, for conversion.
-
-        Raises:
-            NasExtError: it has no elastic form, the space does not fit, or there is no data for calibration.
-        """
+        """Open a model that timm has trained, for conversion."""
         trained = TrainedViT(read_source(Path(checkpoint)), space, attention, data, device)
         if calibrate:
             trained.calibration(1)

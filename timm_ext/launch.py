@@ -20,11 +20,7 @@ from nas_core.files import real_path
 
 
 def launch(script: str, arguments: Sequence[str]) -> None:
-    """Run a script as ``__main__``, with its folder first in the search path.
-
-    Raises:
-        DataError: no such script.
-    """
+    """Run a script as ``__main__``, with its folder first in the search path."""
     path = Path(script)
     if not path.is_file():
         raise DataError(f"no file {script}; give train.py or validate.py of a timm checkout")

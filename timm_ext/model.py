@@ -306,11 +306,7 @@ def _reject_arguments(given: Mapping[str, Any], arguments: Collection[str]) -> N
 
 
 def check_feature_class(feature_class: Any) -> None:
-    """Reject a ``feature_cls=`` that needs another structure of the model.
-
-    Raises:
-        ConfigError: it neither calls ``forward_intermediates`` nor sets hooks.
-    """
+    """Reject a ``feature_cls=`` that needs another structure of the model."""
     name = str(getattr(feature_class, "__name__", feature_class)).lower()
     if not any(part in name for part in ("getter", "hook")):
         raise ConfigError(f"feature_cls={name!r} cannot take an image model of timm_ext apart; {_FEATURES}")

@@ -77,11 +77,7 @@ def further_settings(
 
 
 def supernet_settings(origin: Origin, experts: MoSConfig, folder: Path, changes: Mapping[str, str]) -> list[str]:
-    """Return the options of the supernet's training with other experts.
-
-    Raises:
-        CheckpointError, ConfigError: as in :func:`settings`; or the supernet started with weights of a file.
-    """
+    """Return the options of the supernet's training with other experts."""
     trained = _from_scratch(origin)
     if trained.get("init"):
         raise ConfigError(
@@ -151,11 +147,7 @@ def _static(origin: Origin, config: TrainConfig, architecture: Architecture, fol
 
 
 def data_of(origin: Origin) -> dict[str, str]:
-    """Return the folders of images in :func:`settings`.
-
-    Raises:
-        CheckpointError, ConfigError: as in :func:`settings`.
-    """
+    """Return the folders of images in :func:`settings`."""
     training, validation = _images(_changed(origin, _trained(origin), {}), origin.data)
     return {"data": training, "val_data": validation}
 

@@ -109,11 +109,7 @@ class TrainedViT:
         return float((output - expected).abs().max() / expected.abs().max().clamp(min=1e-30))
 
     def calibration(self, count: int) -> list[tuple[Tensor, Tensor]]:
-        """Return batches of 64 training images from a fixed random draw, preprocessed as for evaluation.
-
-        Raises:
-            DataError: no data, or other classes. ConfigError: the model has no classifier.
-        """
+        """Return batches of 64 training images from a fixed random draw, preprocessed as for evaluation."""
         if not self.net.config.classes:
             raise ConfigError(f"{self.source.where} has no classifier, so no loss to calibrate by; take weight or none")
         if not self.data:

@@ -44,11 +44,7 @@ class Source:
 
 
 def source_of(model: nn.Module, name: str = "") -> Source:
-    """Return the source of a copy of a model.
-
-    Raises:
-        CheckpointError: it has no elastic form.
-    """
+    """Return the source of a copy of a model."""
     configuration = getattr(model, "pretrained_cfg", None) or {}
     name = name or str(configuration.get("architecture") or type(model).__name__)
     check_supported(model, name)

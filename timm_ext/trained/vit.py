@@ -32,11 +32,7 @@ _ACTIVATIONS = {nn.ReLU: "relu", nn.SiLU: "silu", nn.Tanh: "tanh", Tanh: "tanh",
 
 
 def check_supported(model: Any, name: str) -> None:
-    """Raise unless an elastic network can compute the model's function.
-
-    Raises:
-        CheckpointError: it cannot; the message names the parts that have no elastic form.
-    """
+    """Raise unless an elastic network can compute the model's function."""
     if reasons := unsupported(model):
         raise CheckpointError(
             f"{name} has no elastic form: {'; '.join(reasons)}. A VisionTransformer of timm with layer norms, softmax"
