@@ -37,7 +37,6 @@ _log = logging.getLogger(__name__)
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the command; return 0, or 2 for wrong input."""
     arguments = parser().parse_args(argv)
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     logging.getLogger("naslib").setLevel(logging.WARNING)  # it logs all targets and predictions
@@ -153,7 +152,6 @@ def table(result: dict[str, Any]) -> str:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Build the parser of the command line."""
     result = argparse.ArgumentParser(
         prog="python -m naslib_ext.benchmark",
         description=__doc__,

@@ -52,11 +52,7 @@ _done: list[str] = []
 
 
 def use(folder: str | Path) -> None:
-    """Put a source tree of NASLib on the search path.
-
-    Raises:
-        DataError: the folder holds no NASLib.
-    """
+    """Put a source tree of NASLib on the search path."""
     path = real_path(folder)
     if not (path / "naslib" / "predictors").is_dir():
         raise DataError(f"{folder} holds no NASLib; give the folder of a checkout, with a folder naslib in it")
@@ -65,22 +61,14 @@ def use(folder: str | Path) -> None:
 
 
 def load(*names: str) -> list[ModuleType]:
-    """Import modules of NASLib.
-
-    Raises:
-        MissingHostError: there is no NASLib, or it does not import.
-    """
+    """Import modules of NASLib."""
     with importable():
         return [require(name, "comparing and searching with NASLib", "naslib") for name in names]
 
 
 @contextmanager
 def importable() -> Iterator[None]:
-    """Make modules of NASLib importable inside the block.
-
-    Raises:
-        MissingHostError: there is no NASLib, or a package that it needs.
-    """
+    """Make modules of NASLib importable inside the block."""
     if sys.modules.get("naslib") is None and importlib.util.find_spec("naslib") is None:
         raise MissingHostError(
             f"NASLib was not found: it is no package to install but a source tree; run {install_line('naslib')}"

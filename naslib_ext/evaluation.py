@@ -32,11 +32,7 @@ class Settings(dict[str, Any]):
 
 
 def make_predictor(name: str, space: str, **settings: Any) -> Any:
-    """Create ``nnformer`` with these settings, another accuracy model, or a predictor of NASLib's with its defaults.
-
-    Raises:
-        UnknownChoiceError: there is none of that name.
-    """
+    """Create ``nnformer`` with these settings, another accuracy model, or a predictor of NASLib's with its defaults."""
     if name == OURS:
         return create_predictor(ss_type=space, **settings)
     if name in ACCURACY_MODELS.names():
@@ -113,7 +109,6 @@ def evaluate(
 
 
 def _one_by_one(evaluator: Any, labelled: bool, api: dict[str, Any]) -> float:
-    """Return the median milliseconds of a query of one new architecture."""
     took = []
     for _ in range(SINGLE_QUERIES):
         architecture = evaluator.search_space.clone()

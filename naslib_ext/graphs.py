@@ -94,7 +94,6 @@ def _read(ss_type: str, description: Hashable) -> Graph | None:
 
 
 def _numbers(description: Any) -> Hashable:
-    """Convert nested lists or arrays of numbers to nested tuples."""
     if isinstance(description, np.ndarray):
         description = description.tolist()
     if isinstance(description, list | tuple):

@@ -74,6 +74,5 @@ def _raw(recipe: Recipe) -> bool:
 
 
 def _flat(recipe: Recipe) -> dict[str, Any]:
-    """Return all settings by name."""
     settings = recipe.to_dict()
     return {**settings, **settings["model"], **settings["train"]}

@@ -139,11 +139,7 @@ class EnsembleMember:
 
 
 def members_of(predictor: AccuracyPredictor, count: int) -> list[EnsembleMember]:
-    """Return the members of one predictor.
-
-    Raises:
-        ConfigError: fewer than two, which have no deviation.
-    """
+    """Return the members of one predictor."""
     if count < 2:
         raise ConfigError(f"num_ensemble is {count}, and spread=True shows the spread between members; give 2 or more")
     quantiles = ndtri((np.arange(count) + 0.5) / count)

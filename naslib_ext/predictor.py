@@ -86,14 +86,12 @@ class AccuracyPredictor:
         self._zero_cost: dict[str, list[Mapping[str, float]]] = {}
 
     def _defaults(self, changed: Mapping[str, Any]) -> dict[str, Any]:
-        """Return all hyperparameters with these changes."""
         return asdict(self._create(changed, 0).config)
 
     def _create(self, hyperparams: Mapping[str, Any], seed: int, units: str = "any") -> AccuracyModel:
         return ACCURACY_MODELS.get(self.model)(seed=seed, device=str(self.device), unseen="ignore", **hyperparams)
 
     def _units_of(self, hyperparams: Mapping[str, Any], units: str) -> float:
-        """Return the divisor of targets in these units."""
         return 1.0
 
     def _random(self) -> dict[str, Any]:
@@ -101,11 +99,7 @@ class AccuracyPredictor:
         return {}
 
     def set_ss_type(self, ss_type: str) -> None:
-        """Set the search space.
-
-        Raises:
-            ConfigError, UnknownChoiceError: a search space that is not supported.
-        """
+        """Set the search space."""
         space_of(ss_type)
         self.ss_type = ss_type
 
@@ -116,7 +110,6 @@ class AccuracyPredictor:
         """Do nothing."""
 
     def get_data_reqs(self) -> dict[str, Any]:
-        """Return NASLib's data requirements: none."""
         return {
             "requires_partial_lc": False,
             "metric": None,
@@ -147,17 +140,12 @@ class AccuracyPredictor:
         self.hyperparams = None
 
     def set_hyperparams(self, hyperparams: Mapping[str, Any] | None) -> None:
-        """Set hyperparameters; None: the default.
-
-        Raises:
-            ConfigError, UnknownChoiceError: a setting or recipe that does not exist.
-        """
+        """Set hyperparameters; None: the default."""
         if hyperparams is not None:
             self._create(hyperparams, self.seed)
         self.hyperparams = None if hyperparams is None else dict(hyperparams)
 
     def get_hyperparams(self) -> dict[str, Any] | None:
-        """Return the hyperparameters; None before they are set and before the first fit."""
         return self.hyperparams
 
     def set_random_hyperparams(self) -> dict[str, Any]:

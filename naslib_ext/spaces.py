@@ -20,11 +20,7 @@ SPACES = ("nasbench101", "nasbench201", "nasbench301")
 
 
 def make_space(name: str) -> Any:
-    """Create a search space of NASLib that does not build networks.
-
-    Raises:
-        UnknownChoiceError: another space than :data:`SPACES`.
-    """
+    """Create a search space of NASLib that does not build networks."""
     if name not in SPACES:
         raise unknown_choice("search space of NASLib's evaluator", name, SPACES)
     if name == "nasbench201":
@@ -106,11 +102,7 @@ def nasbench201_table(path: str | Path, column: str | None = None) -> tuple[dict
 
 
 def pickled_table(space: str, dataset: str) -> dict[str, Any]:
-    """Load NASLib's own ``dataset_api`` from its folder ``naslib/data``.
-
-    Raises:
-        DataError: a file is missing; NASLib's message has its address.
-    """
+    """Load NASLib's own ``dataset_api`` from its folder ``naslib/data``."""
     (utils,) = load("naslib.utils")
     try:
         with contextlib.redirect_stdout(io.StringIO()):

@@ -36,11 +36,7 @@ class Heartbeat:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> Heartbeat:
-        """Beat once now, then regularly.
-
-        Raises:
-            ConfigError: the storage is not reachable.
-        """
+        """Beat once now, then regularly."""
         patiently(self._beat, 1)
         self._thread.start()
         return self

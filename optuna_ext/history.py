@@ -113,11 +113,7 @@ class History:
 
 
 def metric_names(study: Any, given: Sequence[str] | None = None) -> tuple[str, ...]:
-    """Return the names of a study's values; by default the study's, else ``loss``, ``objective_1``, ..
-
-    Raises:
-        ValueError: the study has another number of values.
-    """
+    """Return the names of a study's values; by default the study's, else ``loss``, ``objective_1``, .."""
     count = len(study.directions)
     if given is None:
         return tuple(study.metric_names or ("loss", *(f"objective_{place}" for place in range(1, count))))

@@ -87,7 +87,6 @@ def as_objective(
 
 
 def _evaluated(supernet: Supernet, architecture: Architecture) -> tuple[dict[str, Any], str]:
-    """Return metrics and the reason of a failure; errors of the user end the study."""
     try:
         return dict(plain_metrics(supernet.evaluate(architecture))), ""
     except NasExtError:

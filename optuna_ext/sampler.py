@@ -101,12 +101,7 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         return dict(self._distributions) if self._fits(study) else {}
 
     def sample_relative(self, study: Any, trial: Any, search_space: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the genes of the next architecture, and other parameters independently.
-
-        Raises:
-            ValueError: the study has several values, and the strategy minimises one. TrialPruned: nothing new is left.
-            ConstraintError: nothing meets the limits.
-        """
+        """Return the genes of the next architecture, and other parameters independently."""
         self._check_directions(study)
         parameters: dict[str, Any] = {}
         if search_space.keys() & self._distributions.keys():
@@ -117,11 +112,7 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         return parameters
 
     def sample_independent(self, study: Any, trial: Any, param_name: str, param_distribution: Any) -> Any:
-        """Return a parameter that is no gene, or a gene of an absent layer.
-
-        Raises:
-            ValueError: the numbers of values of the study and of the strategy differ.
-        """
+        """Return a parameter that is no gene, or a gene of an absent layer."""
         self._check_directions(study)
         if param_name in self._distributions and not self._fits(study):
             raise ValueError(f"{type(self).__name__} weighs several values, but the study has one; give directions")
@@ -164,7 +155,6 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         raise _optuna.TrialPruned(f"nothing new is left of space {self.space.name!r} within the limits")
 
     def _wait_for_turn(self, study: Any, number: int) -> None:
-        """Wait until all earlier trials have an architecture, or were seen here without one for long enough."""
         key = study._storage, study._study_id
         while True:
             now = time.monotonic()
@@ -179,7 +169,6 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         return self._history.read(study.get_trials(deepcopy=False), metric_names(study, self._metrics), signs)
 
     def _search_of(self, study: Any) -> SharedSearch:
-        """Return the search of a study; a sampler may serve several."""
         key = study._storage, study._study_id
         if self._search is None or self._study != key:
             self._history, self._stale = History(self.space), StaleTrials()

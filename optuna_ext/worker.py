@@ -162,7 +162,6 @@ class SharedEvaluations:
             raise
 
     def _write(self, trial: Any, outcome: Mapping[str, float] | Failure) -> None:
-        """End a trial with its result, after its attributes."""
         attributes = {ERROR: outcome.reason} if isinstance(outcome, Failure) else outcome
         for name, value in attributes.items():
             patiently(self.study._storage.set_trial_user_attr, trial._trial_id, name, value)
@@ -212,7 +211,6 @@ class SharedEvaluations:
         return True
 
     def _withdraw_failed(self) -> None:
-        """Leave the failed architectures to other workers."""
         self._in_a_row = 0
         while self._failed:
             failed = self._failed.pop()

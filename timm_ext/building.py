@@ -32,11 +32,6 @@ _DECAY_EPOCHS, _MILESTONES = 90, (90, 180, 270)
 
 
 def build_model(config: TrainConfig, classes: int) -> VisionModel:
-    """Build the model of a training.
-
-    Raises:
-        NasExtError: no such model, space or subnet, or one that timm_ext does not train.
-    """
     rates = {"drop_rate": config.drop, "attn_drop_rate": config.attn_drop, "drop_path_rate": config.drop_path}
     rates["architecture_seed"] = config.seed
     if not config.model:  # the weights are loaded with those of any other --init
@@ -63,11 +58,7 @@ def build_model(config: TrainConfig, classes: int) -> VisionModel:
 
 
 def compile_static(backend: str, models: Sequence[VisionModel]) -> None:
-    """Compile static networks in place, at their first run; the names of weights stay.
-
-    Raises:
-        ConfigError: it is a supernet. UnknownChoiceError: torch has no such backend.
-    """
+    """Compile static networks in place, at their first run; the names of weights stay."""
     if any(model.is_supernet for model in models):
         raise ConfigError(
             "--torchcompile with a supernet: each update trains another network, and each would be compiled; compile"
@@ -124,11 +115,7 @@ def make_loader(config: TrainConfig, model: VisionModel, images: ImageSet, train
 
 
 def make_optimizer(config: TrainConfig, model: VisionModel) -> torch.optim.Optimizer:
-    """Build timm's optimizer.
-
-    Raises:
-        ConfigError: timm has no such optimizer, or it has no betas.
-    """
+    """Build timm's optimizer."""
     betas = {"betas": config.opt_betas} if config.opt_betas else {}
     try:
         if betas and not get_optimizer_info(config.opt).has_betas:
@@ -145,11 +132,7 @@ def make_optimizer(config: TrainConfig, model: VisionModel) -> torch.optim.Optim
 
 
 def make_schedule(config: TrainConfig, optimizer: torch.optim.Optimizer, per_epoch: int) -> Any:
-    """Build timm's schedule per update; with ``--updates`` the rate rises before the schedule, as in fairseq.
-
-    Raises:
-        ConfigError: timm has no such schedule, or none that follows updates.
-    """
+    """Build timm's schedule per update; with ``--updates`` the rate rises before the schedule, as in fairseq."""
     if config.updates:
         rising = config.warmup_updates or min(config.warmup_epochs * per_epoch, config.updates - 1)
         falling = 0.2 if config.sched in ("wsd", "rsqrt") else _DECAY_EPOCHS * per_epoch
@@ -213,11 +196,7 @@ class Pass(NamedTuple):
 
 
 class Passes:
-    """Batches of one worker, on its device; incomplete ones are dropped, as in timm's trainer.
-
-    Raises:
-        DataError: there is no complete batch.
-    """
+    """Batches of one worker, on its device; incomplete ones are dropped, as in timm's trainer."""
 
     def __init__(self, config: TrainConfig, model: VisionModel, images: ImageSet, workers: Workers) -> None:
         self.config, self.model, self.images, self.workers = config, model, images, workers

@@ -90,11 +90,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
 
 
 def settings_in(buffer: Tensor, path: Path | str) -> dict[str, Any]:
-    """Read the settings of :func:`settings_buffer`.
-
-    Raises:
-        CheckpointError: the buffer is damaged.
-    """
+    """Read the settings of :func:`settings_buffer`."""
     settings = None
     if isinstance(buffer, Tensor):
         text = bytes(buffer.to("cpu", torch.uint8).flatten().tolist()).decode(errors="replace")
@@ -105,16 +101,11 @@ def settings_in(buffer: Tensor, path: Path | str) -> dict[str, Any]:
 
 
 def settings_buffer(settings: dict[str, Any]) -> Tensor:
-    """Encode settings as a tensor of JSON bytes."""
     return torch.tensor(list(json.dumps({"version": VERSION, **settings}).encode()), dtype=torch.uint8)
 
 
 def read_file(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    """Read a file of torch or safetensors; return its content and the metadata of the latter.
-
-    Raises:
-        CheckpointError: it is damaged, holds forbidden objects, or no dictionary.
-    """
+    """Read a file of torch or safetensors; return its content and the metadata of the latter."""
     try:
         if path.suffix == ".safetensors":
             with safe_open(path, "pt") as file:
@@ -141,7 +132,6 @@ def _decoded(settings: str, path: Path) -> Any:
 
 
 def _settings_of_timm(state: dict[str, Any], path: Path) -> dict[str, Any]:
-    """Build the settings from the options that timm's trainer stores."""
     args = vars(state["args"]) if isinstance(state.get("args"), argparse.Namespace) else {}
     name: Any = args.get("model") or state.get("arch")
     stated = {"img_size": args.get("img_size"), "in_chans": args.get("in_chans"), "global_pool": args.get("gp")}
@@ -187,11 +177,7 @@ def create(name: str, arguments: Mapping[str, Any], path: Path) -> nn.Module:
 
 
 def check_fits(state: dict[str, Any], path: Path, ema: bool = False) -> None:
-    """Compare a checkpoint's settings with its weights on the meta device, before a network takes memory.
-
-    Raises:
-        CheckpointError: they differ, or are of another version.
-    """
+    """Compare a checkpoint's settings with its weights on the meta device, before a network takes memory."""
     settings = state[KEY]
     if not isinstance(settings, dict) or settings.get("version") != VERSION:
         raise CheckpointError(f"{path} has settings of another version; this release reads {VERSION}, upgrade nas-ext")
@@ -200,11 +186,7 @@ def check_fits(state: dict[str, Any], path: Path, ema: bool = False) -> None:
 
 
 def build(state: dict[str, Any], path: Path, ema: bool = False) -> VisionModel:
-    """Build the model of a checkpoint; ``ema`` prefers moving averages of the weights.
-
-    Raises:
-        CheckpointError: the weights do not fit the settings.
-    """
+    """Build the model of a checkpoint; ``ema`` prefers moving averages of the weights."""
     check_fits(state, path, ema)
     model = VisionModel.from_settings(state[KEY])
     load_weights(model, state, path, ema)
@@ -212,11 +194,7 @@ def build(state: dict[str, Any], path: Path, ema: bool = False) -> VisionModel:
 
 
 def load_weights(model: VisionModel, state: dict[str, Any], path: Path, ema: bool = False) -> None:
-    """Load a checkpoint's weights into a model; ``ema`` prefers their moving averages.
-
-    Raises:
-        CheckpointError: they are of another network, or hold NaN.
-    """
+    """Load a checkpoint's weights into a model; ``ema`` prefers their moving averages."""
     weights: dict[str, Tensor] = (state.get("state_dict_ema") if ema else None) or state["state_dict"]
     try:
         check_finite(weights, path)

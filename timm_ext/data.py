@@ -40,11 +40,7 @@ class Source(Protocol):
 
 
 class JpegFile:
-    """Images of an npz file.
-
-    Raises:
-        DataError: the file is missing, no npz, or lacks one of its arrays.
-    """
+    """Images of an npz file."""
 
     def __init__(self, path: Path) -> None:
         if not Path(path).exists():
@@ -130,17 +126,12 @@ def _split_folder(path: Path, split: str) -> Path:
 
 
 def open_images(path: str | Path, split: str = "train") -> Source:
-    """Open an npz file, or a folder or the sub-folder of its split.
-
-    Raises:
-        DataError: no such file or folder, or no images in it.
-    """
+    """Open an npz file, or a folder or the sub-folder of its split."""
     path = Path(path)
     return _Folder(path, split) if path.is_dir() else JpegFile(path)
 
 
 def has_training_images(path: Path) -> bool:
-    """Return whether it is a folder with a training split."""
     return path.is_dir() and _own_folder(path, "train") is not None
 
 
@@ -155,11 +146,7 @@ def is_training_data(data: Path, trained_on: Path, held_out: int) -> bool:
 
 
 def open_subset(places: Sequence[Path], name: str) -> Source:
-    """Open a split (``train``, ``val``, ``test``, or another folder) in the first place that has it.
-
-    Raises:
-        DataError: no place has a folder of that name.
-    """
+    """Open a split (``train``, ``val``, ``test``, or another folder) in the first place that has it."""
     split = next((split for split, names in _SPLITS.items() if name in names), name)
     for place in places:
         if place.is_dir() and (own := _own_folder(place, split)):

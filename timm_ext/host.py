@@ -46,7 +46,6 @@ class TimmHost(Host):
 
     @property
     def networks(self) -> Any:
-        """The builder of timm's networks by name."""
         from timm_ext.published import NETWORKS
 
         return NETWORKS
@@ -57,14 +56,12 @@ class TimmHost(Host):
         return _is_ours(content) or all(name in content for name in _OF_TIMM)
 
     def open(self, checkpoint: Path, **options: Any) -> Supernet:
-        """Open a supernet; see :class:`nas_core.supernet.host.Host`."""
         supernet = self.open_exportable(checkpoint, **options)
         if not supernet.space.cardinality() > 1:
             raise CheckpointError(f"{checkpoint} is a static network; expected the checkpoint of a supernet")
         return supernet
 
     def open_exportable(self, checkpoint: Path, **options: Any) -> ImageSupernet:
-        """Open a supernet or a static network; see :class:`nas_core.supernet.host.Host`."""
         if not _is_ours(_content(Path(checkpoint))) and self.recognises(Path(checkpoint)):
             raise CheckpointError(
                 f"{checkpoint} is a model that timm has trained; make a supernet of it with 'nas-ext elastic'"
@@ -81,11 +78,7 @@ class TimmHost(Host):
         calibrate: int = 0,
         device: str = "cpu",
     ) -> TrainedViT:
-        """Open a model that timm has trained, for conversion.
-
-        Raises:
-            NasExtError: it has no elastic form, the space does not fit, or there is no data for calibration.
-        """
+        """Open a model that timm has trained, for conversion."""
         trained = TrainedViT(read_source(Path(checkpoint)), space, attention, data, device)
         if calibrate:
             trained.calibration(1)

@@ -20,11 +20,7 @@ from nas_core.files import real_path
 
 
 def launch(script: str, arguments: Sequence[str]) -> None:
-    """Run a script as ``__main__``, with its folder first in the search path.
-
-    Raises:
-        DataError: no such script.
-    """
+    """Run a script as ``__main__``, with its folder first in the search path."""
     path = Path(script)
     if not path.is_file():
         raise DataError(f"no file {script}; give train.py or validate.py of a timm checkout")
@@ -63,7 +59,6 @@ def wrapping_subnets() -> Iterator[None]:
 
 
 def main() -> int:
-    """Run the command; return its exit code."""
     if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
         print("usage: python -m timm_ext.launch PATH/train.py [options of that script]")
         return 0 if len(sys.argv) > 1 else 2

@@ -289,7 +289,6 @@ def _count_loaded(model: VisionModel, _: Any) -> None:
 
 
 def image_pair(size: int | Sequence[int] | None) -> tuple[int, int] | None:
-    """Return height and width, also of a square given by its side."""
     if size is None:
         return None
     pair = (size, size) if isinstance(size, int) else tuple(size)
@@ -306,11 +305,7 @@ def _reject_arguments(given: Mapping[str, Any], arguments: Collection[str]) -> N
 
 
 def check_feature_class(feature_class: Any) -> None:
-    """Reject a ``feature_cls=`` that needs another structure of the model.
-
-    Raises:
-        ConfigError: it neither calls ``forward_intermediates`` nor sets hooks.
-    """
+    """Reject a ``feature_cls=`` that needs another structure of the model."""
     name = str(getattr(feature_class, "__name__", feature_class)).lower()
     if not any(part in name for part in ("getter", "hook")):
         raise ConfigError(f"feature_cls={name!r} cannot take an image model of timm_ext apart; {_FEATURES}")

@@ -64,7 +64,6 @@ MODELS = list(_VARIANTS)
 
 
 def image_cfg(size: int, classes: int = 10) -> dict[str, Any]:
-    """Return timm's configuration of a model for square images of this size."""
     small = size < 64
     return {
         "url": "",

@@ -200,8 +200,6 @@ class TrainConfig:
         return [name for name in defaults if name in names and getattr(self, name) != defaults[name]]
 
     def _conflicts(self) -> Iterator[tuple[object, str]]:
-        """Yield pairs of a condition and the message of the conflict."""
-
         def flag(names: list[str]) -> str:
             return f"--{names[0].replace('_', '-')}" if names else ""
 
@@ -252,7 +250,6 @@ def parse(arguments: Sequence[str] | None = None) -> TrainConfig:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Build the parser of the command line."""
     result = argparse.ArgumentParser("python -m timm_ext.train", description="Train an image model or a supernet.")
     add_options(result, TrainConfig)
     return result

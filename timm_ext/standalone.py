@@ -77,11 +77,7 @@ def further_settings(
 
 
 def supernet_settings(origin: Origin, experts: MoSConfig, folder: Path, changes: Mapping[str, str]) -> list[str]:
-    """Return the options of the supernet's training with other experts.
-
-    Raises:
-        CheckpointError, ConfigError: as in :func:`settings`; or the supernet started with weights of a file.
-    """
+    """Return the options of the supernet's training with other experts."""
     trained = _from_scratch(origin)
     if trained.get("init"):
         raise ConfigError(
@@ -139,7 +135,6 @@ def _changed(
 
 
 def _placed(origin: Origin, config: TrainConfig, folder: Path) -> TrainConfig:
-    """Return the settings with a run folder, into which the space is written, and the present places of images."""
     save_space(origin.space, folder / "space.yml")
     training, validation = _images(config, origin.data)
     places = {"data": training, "val_data": validation, "output": str(folder), "subnet": ""}
@@ -152,17 +147,12 @@ def _static(origin: Origin, config: TrainConfig, architecture: Architecture, fol
 
 
 def data_of(origin: Origin) -> dict[str, str]:
-    """Return the folders of images in :func:`settings`.
-
-    Raises:
-        CheckpointError, ConfigError: as in :func:`settings`.
-    """
+    """Return the folders of images in :func:`settings`."""
     training, validation = _images(_changed(origin, _trained(origin), {}), origin.data)
     return {"data": training, "val_data": validation}
 
 
 def _images(config: TrainConfig, data: str | None) -> tuple[str, str]:
-    """Return the training and the validation data; ``data`` is the present place of the latter."""
     trained_on = Path(config.data)
     if not config.val_data:
         if data and not is_training_data(Path(data), trained_on, config.val_count):

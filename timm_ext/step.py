@@ -26,11 +26,8 @@ class Step:
 
     Args:
         clip: largest norm of the gradient; 0: no limit.
-        apart: weight of :func:`nas_core.layers.mos.experts_alike` in the loss.
-
-    Raises:
-        ConfigError: ``apart`` without experts.
-    """
+            apart: weight of :func:`nas_core.layers.mos.experts_alike` in the loss.
+        """
 
     def __init__(
         self,
@@ -70,11 +67,7 @@ class Step:
         self.scaler.update()
 
     def check_scale(self, update: int) -> None:
-        """Raise if an fp16 training has diverged.
-
-        Raises:
-            NasExtError: gradients were not finite for many updates in a row.
-        """
+        """Raise if an fp16 training has diverged."""
         if self.precision == "fp16" and (scale := self.scaler.get_scale()) < _LEAST_SCALE:
             error = NasExtError(
                 f"no finite gradient in fp16 by update {update}, though the loss was scaled by {scale:.1e}; lower --lr,"
@@ -96,11 +89,7 @@ class Losses:
         self._waiting.setdefault(update, []).extend(losses)
 
     def read(self) -> float:
-        """Wait for the device; return the mean over the updates since the last call and over all workers.
-
-        Raises:
-            NasExtError: a loss is not finite (in fp16 that is allowed).
-        """
+        """Wait for the device; return the mean over the updates since the last call and over all workers."""
         if not self._waiting:
             return math.nan
         flat = torch.stack([loss for losses in self._waiting.values() for loss in losses])
@@ -120,11 +109,7 @@ class Losses:
 
     @property
     def mean(self) -> float:
-        """The mean over the epoch's updates so far.
-
-        Raises:
-            NasExtError: no loss was finite.
-        """
+        """The mean over the epoch's updates so far."""
         if not self.count:
             error = NasExtError("no loss of this epoch is finite; lower --lr, or take --precision bf16 or fp32")
             raise self.step.workers.agreed(error)

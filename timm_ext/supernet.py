@@ -149,20 +149,13 @@ class ImageSupernet(Supernet):
         return evaluate(self._model, batches, {"it": architecture}, self.device, self.precision, progress)["it"]
 
     def extract(self, architecture: Architecture, path: Path) -> int:
-        """Save the collapsed subnet, as safetensors by the name's suffix; return its number of parameters."""
         arch = str(self._state.get("arch") or "")
         return write_subnet(self._model, self.space.validate(architecture), Path(path), arch)
 
     def extract_plain(self, architecture: Architecture, path: Path) -> int:
-        """Save the subnet as a model of timm's; return its number of parameters.
-
-        Raises:
-            ConfigError: timm's class has no such network; the message names the differences.
-        """
         return write_plain(self._model.net, self.space.validate(architecture), self._statistics(), Path(path))
 
     def exportable(self, architecture: Architecture) -> Exportable:
-        """Return the subnet for images of the size it was trained on."""
         architecture = self.space.validate(architecture)
         part = image_part(self._model.net, architecture, self.task["height"], self.task["width"])
         prepared = {name: list(self._statistics()[name]) for name in ("mean", "std")}
@@ -173,12 +166,10 @@ class ImageSupernet(Supernet):
 
     @property
     def network(self) -> Any:
-        """The module with the weights."""
         return self._model.net
 
     @property
     def experts(self) -> MoSConfig:
-        """The configuration of experts and routers."""
         experts: MoSConfig = self._model.net.config.mos
         return experts
 
@@ -204,43 +195,35 @@ class ImageSupernet(Supernet):
         return standalone.Origin(self._state, self.path, self._data, self.space)
 
     def training_data(self) -> dict[str, str]:
-        """Return the folders of images."""
         return standalone.data_of(self._origin())
 
     def standalone_command(self, architecture: Architecture, folder: Path, changes: Mapping[str, str]) -> list[str]:
-        """Return a command of ``timm_ext.train`` with the settings of the supernet's training."""
         return _train(standalone.settings(self._origin(), architecture, folder, changes))
 
     def evaluate_standalone(self, folder: Path) -> tuple[dict[str, float], str]:
-        """Return ``loss`` and ``top1`` after the last update, on the images of the same split."""
         network = self._open(folder / _LAST)
         return network.evaluate(network.space.largest()), network.examples_key()
 
     def standalone_updates(self, folder: Path) -> int | None:
-        """Return the number of updates in the last checkpoint."""
         updates = read_checkpoint(folder / _LAST).get("updates")
         return None if updates is None else int(updates)
 
     def further_command(
         self, architecture: Architecture, folder: Path, changes: Mapping[str, str], every: int, most: int
     ) -> list[str]:
-        """Return a command of ``timm_ext.train`` that starts with the inherited weights of the subnet."""
         architecture, inherited = self.space.validate(architecture), folder / "inherited.pt"
         arguments = standalone.further_settings(self._origin(), architecture, folder, changes, inherited, every, most)
         self.extract(architecture, inherited)
         return _train(arguments)
 
     def kept_networks(self, folder: Path) -> dict[int, Path]:
-        """Return the checkpoints of ``--keep-every`` by their number of updates."""
         return {int(path.stem): path for path in (folder / KEPT).glob("*.pt") if path.stem.isdecimal()}
 
     def evaluate_network(self, path: Path) -> dict[str, float]:
-        """Return ``loss`` and ``top1`` on the images of this supernet."""
         network = self._open(path, same_images=True)
         return network.evaluate(network.space.largest())
 
     def supernet_command(self, folder: Path, experts: MoSConfig, changes: Mapping[str, str]) -> list[str]:
-        """Return a command of ``timm_ext.train`` for a supernet with these experts."""
         return _train(standalone.supernet_settings(self._origin(), experts, folder, changes))
 
     def trained_supernet(self, folder: Path) -> ImageSupernet:

@@ -253,11 +253,7 @@ class Trainer:
         )
 
     def resume(self) -> None:
-        """Continue from ``last.pt`` of the run folder, if there is one.
-
-        Raises:
-            ConfigError: it has other settings, or not all workers see it. CheckpointError: it is damaged.
-        """
+        """Continue from ``last.pt`` of the run folder, if there is one."""
         with self.workers.together():
             self._read(self.folder / "last.pt")
         folder = f"the last epoch in {self.folder}"

@@ -17,7 +17,6 @@ _SUMMARY = {"train_loss": (LOSS, "training"), "eval_loss": (LOSS, "validation"),
 
 
 def training_logs(checkpoint: Path) -> list[Path]:
-    """Return the logs in the folder of a checkpoint."""
     return [checkpoint.parent / "metrics.json", checkpoint.parent / "summary.csv"]
 
 
@@ -49,7 +48,6 @@ def training_curves(log: Path) -> TrainingCurves | None:
 
 
 def line(record: Mapping[str, Any]) -> str:
-    """Format the metrics of an epoch."""
     parts = [f"train loss {record['train_loss']:.3f}, loss {record['loss']:.3f}, top-1 {record['top1']:.2f} %"]
     parts += [f"{name} {metrics['top1']:.2f} %" for name, metrics in record.get("subnets", {}).items()]
     parts += [f"tau of ranking {record['stability_tau']:.3f}"] if "stability_tau" in record else []

@@ -73,7 +73,7 @@ def space(**distributions: Any) -> Any:
 
 DEEP = {"layers": 9, "attention": "linear", **{f"width.{layer}": 8 for layer in range(9)}}
 CASES: list[tuple[Any, type[Exception], str]] = [
-    (lambda _: architecture_of({"layers": 2, "width.0": 8}, SPACE), ArchitectureError, "width.1"),
+    (lambda _: architecture_of({"layers": 2, "width.0": 8}, SPACE), ArchitectureError, "attention"),
     (lambda _: architecture_of(DEEP, SPACE), ArchitectureError, "9"),
     (space(x=FloatDistribution(0, 1)), SpaceError, "FloatDistribution"),
     (space(x=IntDistribution(0, 20_000)), SpaceError, "20001"),

@@ -97,7 +97,6 @@ class TrainedViT:
         self.net.load_state_dict(state_of(model, self.space))
 
     def difference(self, net: nn.Module) -> float:
-        """Return the relative difference between logits, or pooled features, of two random images."""
         config = self.net.config
         height, width = config.image_size or (0, 0)
         images = torch.randn(2, config.channels, height, width, generator=torch.Generator().manual_seed(0))
@@ -110,11 +109,7 @@ class TrainedViT:
         return float((output - expected).abs().max() / expected.abs().max().clamp(min=1e-30))
 
     def calibration(self, count: int) -> list[tuple[Tensor, Tensor]]:
-        """Return batches of 64 training images from a fixed random draw, preprocessed as for evaluation.
-
-        Raises:
-            DataError: no data, or other classes. ConfigError: the model has no classifier.
-        """
+        """Return batches of 64 training images from a fixed random draw, preprocessed as for evaluation."""
         if not self.net.config.classes:
             raise ConfigError(f"{self.source.where} has no classifier, so no loss to calibrate by; take weight or none")
         if not self.data:
@@ -138,18 +133,15 @@ class TrainedViT:
         return [(batch.to(self.device), labels.to(self.device)) for batch, labels in loader]
 
     def loss(self, net: Any, subnet: VisionSubnet, batch: tuple[Tensor, Tensor]) -> Tensor:
-        """Return the cross-entropy."""
         images, labels = batch
         return F.cross_entropy(net(subnet, images), labels)
 
     def with_experts(self, mos: str) -> nn.Module:
-        """Return a network of the same space and layer order, with experts."""
         order = self.net.config.layer_order
         self.supernet = VisionModel(self.space, **self.arguments, layer_order=order, mos=mos).to(self.device).eval()
         return self.supernet.net
 
     def save(self, path: Path, net: nn.Module) -> None:
-        """Write a checkpoint of the latest network, as ``timm_ext.train`` does."""
         assert net is self.supernet.net
         save_checkpoint(path, self.supernet, arch=ELASTIC, epoch=0, trained={"arch": self.source.name})
 

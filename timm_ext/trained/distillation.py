@@ -95,11 +95,7 @@ def layer_pairs(
 
 
 class Teacher:
-    """A frozen network: of a checkpoint of timm_ext (the largest subnet) or of timm's trainer.
-
-    Raises:
-        DataError, CheckpointError: no such file, or a damaged one. ConfigError: it does not fit the student.
-    """
+    """A frozen network: of a checkpoint of timm_ext (the largest subnet) or of timm's trainer."""
 
     def __init__(self, path: Path, student: VisionModel, device: torch.device, precision: str) -> None:
         self.path, self.device, self.precision = path, device, precision
@@ -198,11 +194,7 @@ class Distillation:
             )
 
     def batch(self, images: Tensor, epoch: int, index: int) -> TeacherBatch:
-        """Return the teacher's outputs for a pass; empty if the largest subnet is the teacher.
-
-        Raises:
-            DataError: the cache is of other images; on CUDA this is found with a delay.
-        """
+        """Return the teacher's outputs for a pass; empty if the largest subnet is the teacher."""
         if self.teacher is None:
             return TeacherBatch()
         if self._settings is None:
@@ -239,11 +231,7 @@ class Distillation:
         return self._cache[1]
 
     def close(self) -> None:
-        """Write the cache to disk.
-
-        Raises:
-            DataError: it holds outputs for other images.
-        """
+        """Write the cache to disk."""
         if self._cache is not None:
             self._cache[1].close()
             self._cache = None

@@ -32,9 +32,6 @@ def write_plain(net: VisionNet, architecture: Architecture, prepared: Mapping[st
 
     Args:
         prepared: preprocessing of images, kept as ``pretrained_cfg``.
-
-    Raises:
-        ConfigError: timm's class has no such network.
     """
     name, arguments = plain_arguments(net, architecture)
     state = plain_state(net, architecture)
@@ -50,11 +47,7 @@ def write_plain(net: VisionNet, architecture: Architecture, prepared: Mapping[st
 
 
 def plain_arguments(net: VisionNet, architecture: Architecture) -> tuple[str, dict[str, Any]]:
-    """Return the name and the JSON-able arguments of ``timm.create_model`` for a subnet.
-
-    Raises:
-        ConfigError: timm's class has no such network; the message names the differences.
-    """
+    """Return the name and the JSON-able arguments of ``timm.create_model`` for a subnet."""
     if differences := list(_differences(net, architecture)):
         raise ConfigError(f"this subnet is no VisionTransformer of timm's: {'; '.join(differences)}; leave out --plain")
     config, layer = net.config, image_layers(architecture)[0]

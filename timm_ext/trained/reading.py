@@ -44,11 +44,7 @@ class Source:
 
 
 def source_of(model: nn.Module, name: str = "") -> Source:
-    """Return the source of a copy of a model.
-
-    Raises:
-        CheckpointError: it has no elastic form.
-    """
+    """Return the source of a copy of a model."""
     configuration = getattr(model, "pretrained_cfg", None) or {}
     name = name or str(configuration.get("architecture") or type(model).__name__)
     check_supported(model, name)
@@ -57,7 +53,6 @@ def source_of(model: nn.Module, name: str = "") -> Source:
 
 
 def _prepared_by(model: nn.Module, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the preprocessing of a model; ``options`` of its training take precedence."""
     config = resolve_data_config(dict(options or {}), model=model)
     return {name: list(value) if isinstance(value := config[name], tuple) else value for name in PREPARED}
 
@@ -139,7 +134,6 @@ def _weights(content: Mapping[str, Any], path: Path) -> dict[str, Tensor]:
 def _description(
     content: Mapping[str, Any], metadata: Mapping[str, str], path: Path
 ) -> tuple[str, dict[str, Any], dict[str, Any]]:
-    """Return the model's name, its arguments, and the options of its training."""
     args = content.get("args")
     if isinstance(args, argparse.Namespace) or isinstance(content.get("arch"), str):
         options = vars(args) if isinstance(args, argparse.Namespace) else {}

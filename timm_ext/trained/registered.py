@@ -98,11 +98,7 @@ def configure(model: VisionModel, name: str, overlay: Mapping[str, Any] | None =
 
 
 def network_of_file(path: Path, classes: int, **changes: Any) -> VisionModel:
-    """Build the network of a checkpoint without its weights.
-
-    Raises:
-        ConfigError: it has another number of classes.
-    """
+    """Build the network of a checkpoint without its weights."""
     state = read_checkpoint(path)
     check_fits(state, path)
     model = VisionModel.from_settings(_with_arguments(state[KEY], **changes))

@@ -31,11 +31,7 @@ _ACTIVATIONS = {nn.ReLU: "relu", nn.SiLU: "silu", nn.Tanh: "tanh", Tanh: "tanh",
 
 
 def check_supported(model: Any, name: str) -> None:
-    """Raise unless an elastic network can compute the model's function.
-
-    Raises:
-        CheckpointError: it cannot; the message names the parts that have no elastic form.
-    """
+    """Raise unless an elastic network can compute the model's function."""
     if reasons := unsupported(model):
         raise CheckpointError(
             f"{name} has no elastic form: {'; '.join(reasons)}. A VisionTransformer of timm with layer norms, softmax"
@@ -110,7 +106,6 @@ def _of_norms(*norms: nn.Module) -> Iterator[str]:
 
 
 def _of_sizes(model: Any) -> Iterator[str]:
-    """Yield the settings that differ between layers and that an elastic network has once."""
     blocks = model.blocks
     if len({(block.attn.num_heads, block.attn.head_dim, activation_of(block.mlp.act)) for block in blocks}) > 1:
         yield "layers of different heads or activations"
@@ -119,7 +114,6 @@ def _of_sizes(model: Any) -> Iterator[str]:
 
 
 def norms_of(model: Any) -> list[Any]:
-    """Return every layer norm of a supported model."""
     every = [model.norm_pre, model.norm, model.fc_norm, *(norm for b in model.blocks for norm in (b.norm1, b.norm2))]
     return [norm for norm in every if not isinstance(norm, nn.Identity)]
 

@@ -18,8 +18,7 @@ from nas_core.layers.attention.kinds import KINDS
 from nas_core.layers.attention.projections import SelfAttentionWeights, split_heads
 from nas_core.layers.weights import Affine
 from nas_core.models.elastic import layer_axes
-from nas_core.models.image.net import VisionNet
-from nas_core.models.image.subnet import VisionConfig
+from nas_core.models.image.net import VisionConfig, VisionNet
 from nas_core.models.translation import TranslationConfig, TranslationNet
 from nas_core.space import Architecture, SearchSpace, image_space
 from nas_core.supernet.elastic import take_over
