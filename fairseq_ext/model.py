@@ -20,7 +20,6 @@ from fairseq_ext.supernet_model import SupernetModel, register
 from nas_core.errors import ConfigError
 from nas_core.models.translation.attention import length_limits
 from nas_core.models.translation.genes import bounded
-from nas_core.models.translation.net import TranslationNet
 from nas_core.models.translation.subnet import Subnet
 from nas_core.space import Architecture, SearchSpace
 
@@ -114,7 +113,7 @@ class TranslationModel(SupernetModel[Subnet], FairseqEncoderDecoderModel):  # ty
     trained_by = "mos_transformer*, hat_transformer*, mformer_wmt14*, mformer_translation* or cosformer*"
     family = TRANSLATION
 
-    def __init__(self, args: Namespace, net: TranslationNet, source_dictionary: Any, target_dictionary: Any) -> None:
+    def __init__(self, args: Namespace, net: Any, source_dictionary: Any, target_dictionary: Any) -> None:
         super().__init__(Encoder(self, source_dictionary), Decoder(self, target_dictionary))
         self.hold(args, net)
 
@@ -131,6 +130,8 @@ class TranslationModel(SupernetModel[Subnet], FairseqEncoderDecoderModel):  # ty
     def of_space(
         cls, args: Namespace, task: Any, space: SearchSpace, largest: Architecture, static: bool
     ) -> TranslationModel:
+        from nas_core.models.translation.net import TranslationNet  # a command needs the networks of one family
+
         resolve_linear_lengths(args, space, task)
         source, target = task.source_dictionary, task.target_dictionary
         config = TRANSLATION.network_config(args, source.pad(), static)
