@@ -59,8 +59,7 @@ class Encoder(FairseqEncoder):  # type: ignore[misc]
 class MaskedLMModel(SupernetModel[Subnet], FairseqEncoderModel):  # type: ignore[misc]
     """A supernet of masked language models, or (with ``--subnet``) one static network, in place of ``roberta``.
 
-    It works with the tasks ``masked_lm`` and ``sentence_prediction``. See
-    :class:`fairseq_ext.supernet_model.SupernetModel`.
+    See :class:`fairseq_ext.supernet_model.SupernetModel`.
     """
 
     trained_by = (
@@ -148,8 +147,7 @@ def stored_heads(state: dict[str, Tensor], prefix: str = _HEADS) -> dict[str, tu
 def fit_heads(net: Any, state: dict[str, Any], load_all: bool) -> dict[str, Any]:
     """Return the state with the heads of the network, as fairseq's RoBERTa does.
 
-    A head that the state lacks, or has in another size, keeps the network's weights. A head that the network lacks is
-    dropped, or added to the network if ``load_all``.
+    A head that the network lacks is dropped, or added to it if ``load_all``.
     """
     state, heads = dict(state), dict(net.classification_heads.items())
     for name, (classes, inner) in stored_heads(state).items():
@@ -185,11 +183,7 @@ def plain_batch(batch: dict[str, Any], padding: int, device: str | torch.device)
 
 
 def batch_loss(net: Any, subnet: Subnet, batch: Mapping[str, Any], head: str | None) -> tuple[Tensor, Tensor]:
-    """Return the sum of a batch's losses in nats, and the number of correct predictions.
-
-    Args:
-        head: name of a classification head; None for the head that predicts tokens.
-    """
+    """Return the sum of a batch's losses in nats, and the number of correct predictions."""
     features = net.encode(subnet, batch["tokens"])
     if head is None:
         logits = net.predict(subnet, features.flatten(0, 1).index_select(0, batch["at"]))

@@ -165,10 +165,7 @@ def resolve_linear_lengths(args: Namespace, space: SearchSpace, task: Any) -> No
     """Write the scale of linear attention in the decoder into ``args``, and so into the checkpoint.
 
     It is ``--linear-max-length``, by default the longest target (and source, where cross attention may be linear) of
-    the training and validation data. Far above the lengths of most sentences, the cosine has no effect.
-
-    Raises:
-        ConfigError: no scale is given, and there is no data.
+    the data. Far above the lengths of most sentences, the cosine has no effect.
     """
     longest = max(args.max_source_positions, args.max_target_positions)
     if args.linear_max_length is not None:
@@ -201,11 +198,7 @@ def resolve_linear_lengths(args: Namespace, space: SearchSpace, task: Any) -> No
 
 
 def sentence_lengths(config: Any, splits: Sequence[str], languages: Sequence[str]) -> NDArray[np.int64]:
-    """Return the tokens of each sentence, with its end, of a translation task's data.
-
-    Args:
-        splits: names of splits; each may have several parts (``train``, ``train1``, ...).
-    """
+    """Return the tokens of each sentence, with its end, of splits and their parts (``train``, ``train1``, ...)."""
     return np.concatenate([np.empty(0, np.int64), *_sizes(config, splits, languages)])
 
 

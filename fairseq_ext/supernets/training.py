@@ -104,11 +104,7 @@ class TrainingSupernet(Supernet, ABC):
         return self.model.net.config.mos  # type: ignore[no-any-return]
 
     def supernet_command(self, folder: Path, experts: MoSConfig, changes: Mapping[str, str]) -> list[str]:
-        """Return the command that trains a supernet with these experts from scratch.
-
-        Raises:
-            ConfigError: this supernet started with trained weights, so that both would differ in more than experts.
-        """
+        """Return the command that trains a supernet with these experts from scratch."""
         settings = copy.deepcopy(self._state["cfg"])
         model = vars(settings["model"])
         options = {**options_in(settings.get("checkpoint")), **model}
