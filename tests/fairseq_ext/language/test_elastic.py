@@ -21,7 +21,7 @@ from nas_core.supernet import open_supernet, open_trained
 from nas_core.supernet.elastic import Trained, take_over
 from nas_core.supernet.elastic.stack_space import language_around, language_genes
 from tests.contracts.elastic_source import ElasticSourceContract
-from tests.fairseq_ext.distillation.teachers import as_taught, left_of_teacher
+from tests.fairseq_ext.distillation.teachers import as_distilled, left_of_teacher
 from tests.fairseq_ext.running import USER_DIR, fairseq_alone, mapped_gradients, passed, randomised
 
 SIZES = ["--decoder-layers", 2, "--decoder-embed-dim", 16, "--decoder-input-dim", 16, "--decoder-output-dim", 16,
@@ -94,7 +94,7 @@ def test_fairseq_alone_computes_the_same(transformer_lm: Callable[[str], Path], 
     for form in FORMS:
         take_over(open_trained(transformer_lm(form), data=str(text), calibrate=1), tmp_path / f"{form}.super",
                   importance_by="activation", calibrate=1)  # fmt: skip
-        as_taught(tmp_path / f"{form}.super", "distilled_cross_entropy")
+        as_distilled(tmp_path / f"{form}.super", "distilled_cross_entropy")
         supernet: Any = open_supernet(tmp_path / f"{form}.super")
         supernet.extract(narrow(supernet.space), tmp_path / "subnet.pt")
         assert left_of_teacher(tmp_path / "subnet.pt") == ("cross_entropy", set())

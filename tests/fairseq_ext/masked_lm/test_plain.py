@@ -14,7 +14,7 @@ from nas_core.errors import ConfigError
 from nas_core.space import Architecture
 from nas_core.supernet import open_supernet, open_trained
 from nas_core.supernet.elastic import take_over
-from tests.fairseq_ext.distillation.teachers import as_taught, left_of_teacher
+from tests.fairseq_ext.distillation.teachers import as_distilled, left_of_teacher
 from tests.fairseq_ext.masked_lm.training import FORMS, MASKED, PLAIN
 from tests.fairseq_ext.running import fairseq_alone, passed
 
@@ -42,7 +42,7 @@ def supernets(
         trained = open_trained(path, data=str(data), calibrate=1)
         take_over(trained, folder / f"{name}.pt", importance_by="activation", calibrate=1)
         if not head:
-            as_taught(folder / f"{name}.pt", "distilled_masked_lm")
+            as_distilled(folder / f"{name}.pt", "distilled_masked_lm")
         made[name] = folder / f"{name}.pt", head, data
     return made
 
