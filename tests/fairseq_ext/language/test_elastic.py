@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -39,19 +40,17 @@ TOKENS = torch.tensor([[2, 7, 5, 9, 8, 4], [2, 4, 6, 10, 11, 12]])
 @pytest.fixture(scope="module")
 def transformer_lm(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """``transformer_lm(form)``: the checkpoint of such a network after one update, all its weights random."""
-    made: dict[str, Path] = {}
 
+    @cache
     def checkpoint(form: str) -> Path:
-        if form not in made:
-            folder = tmp_path_factory.mktemp("transformer-lm")
-            passed(
-                "train", text, "--task", "language_modeling", "--arch", "transformer_lm", *SIZES, *FORMS[form],
-                "--tokens-per-sample", 24, "--optimizer", "adam", "--batch-size", 8, "--criterion", "cross_entropy",
-                "--max-update", 1, "--cpu", "--num-workers", 0, "--disable-validation",
-                "--distributed-world-size", 1, "--save-dir", folder,
-            )  # fmt: skip
-            made[form] = randomised(folder / "checkpoint_last.pt")
-        return made[form]
+        folder = tmp_path_factory.mktemp("transformer-lm")
+        passed(
+            "train", text, "--task", "language_modeling", "--arch", "transformer_lm", *SIZES, *FORMS[form],
+            "--tokens-per-sample", 24, "--optimizer", "adam", "--batch-size", 8, "--criterion", "cross_entropy",
+            "--max-update", 1, "--cpu", "--num-workers", 0, "--disable-validation",
+            "--distributed-world-size", 1, "--save-dir", folder,
+        )  # fmt: skip
+        return randomised(folder / "checkpoint_last.pt")
 
     return checkpoint
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -39,19 +40,17 @@ Supernet = Callable[[str, str], Path]
 @pytest.fixture(scope="module")
 def bert(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Supernet:
     """``bert(space, experts)``: the checkpoint of a supernet that was trained a little."""
-    made: dict[tuple[str, str], Path] = {}
     how = {(space, mos): sampling for space, mos, sampling in TRAINED}
 
+    @cache
     def checkpoint(space: str, mos: str) -> Path:
-        if (space, mos) not in made:
-            folder = tmp_path_factory.mktemp(f"{space}-{mos}")
-            save_space(SPACES[space], folder / "space.yml")
-            arch = "mos_bert" if space == "equal" else "supershaper_bert"
-            passed("train", text, *COMMON, *MASKED, "--task", "supernet_masked_lm", "--arch", arch, "--mos", mos,
-                       "--search-space", folder / "space.yml", "--sampling", how[space, mos], "--max-update", 40,
-                       "--save-dir", folder)  # fmt: skip
-            made[space, mos] = folder / "checkpoint_last.pt"
-        return made[space, mos]
+        folder = tmp_path_factory.mktemp(f"{space}-{mos}")
+        save_space(SPACES[space], folder / "space.yml")
+        arch = "mos_bert" if space == "equal" else "supershaper_bert"
+        passed("train", text, *COMMON, *MASKED, "--task", "supernet_masked_lm", "--arch", arch, "--mos", mos,
+                   "--search-space", folder / "space.yml", "--sampling", how[space, mos], "--max-update", 40,
+                   "--save-dir", folder)  # fmt: skip
+        return folder / "checkpoint_last.pt"
 
     return checkpoint
 
