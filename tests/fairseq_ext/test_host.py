@@ -88,7 +88,7 @@ def test_wrong_input(trained, supernet, tmp_path):
         (lambda: supernet.extract(foreign, tmp_path / "a.pt"), ArchitectureError, "20"),
         (lambda: opened(valid_subset="dev"), DataError, "no split 'dev'"),
         (lambda: opened(data=str(tmp_path / "none")), DataError, "no data folder"),
-        (lambda: opened(data=str(tmp_path / "empty")), DataError, "empty"),
+        (lambda: opened(data=str(tmp_path / "empty")), DataError, "no languages found"),
         (lambda: opened(tmp_path / "none.pt"), DataError, "no file"),
         (lambda: opened(precision="fp8"), UnknownChoiceError, "unknown precision 'fp8'"),
         (lambda: opened(tmp_path / "contradiction.pt"), CheckpointError, "does not fit"),
