@@ -31,10 +31,10 @@ def read_state(path: Path, mmap: bool = False) -> dict[str, Any]:
     """Read a checkpoint of fairseq-train, plain data and tensors only.
 
     Args:
-        mmap: read a tensor when it is used; checksums are then checked by :func:`load_network` alone.
+        mmap: read tensors when they are used; their checksums are then checked by :func:`load_network`.
 
     Raises:
-        CheckpointError: the file is truncated, no checkpoint, or holds objects or settings that are not allowed.
+        CheckpointError: the file is damaged, or holds objects or settings that are not allowed.
     """
     prepare_fairseq()
     try:
@@ -57,10 +57,7 @@ def damaged(path: str | Path, error: Exception) -> CheckpointError:
 
 
 def _count(value: Any, path: Path, counts: dict[int, int], depth: int) -> int:
-    """Count nested settings, and reject interpolations such as ``${oc.env:HOME}``, which would leak the environment.
-
-    A part that occurs several times is read once and counted each time.
-    """
+    """Count nested settings, and reject interpolations such as ``${oc.env:HOME}``."""
     if isinstance(value, str) and "${" in value:
         raise CheckpointError(f"{path} has a setting {value[:60]!r}; expected plain values, as fairseq-train writes")
     if not isinstance(value, Namespace | dict | list | tuple):
@@ -129,14 +126,11 @@ def settings_errors(path: Path) -> Iterator[None]:
 
 
 def load_network(path: Path, state: dict[str, Any], data: str | None) -> tuple[Any, Any]:
-    """Return the task and the model of a checkpoint's content, in evaluation mode.
-
-    Args:
-        data: its data folder, where it has moved.
+    """Return the task and the model of a checkpoint, in evaluation mode.
 
     Raises:
-        DataError: the folder or a file in it is missing. CheckpointError: weights and settings differ, or the weights
-            are damaged.
+        DataError: the data folder or a file in it is missing. CheckpointError: weights are damaged, or do not fit the
+            settings.
     """
     try:
         check_archive(path)
@@ -179,11 +173,7 @@ def config_of(groups: dict[str, Any]) -> Any:
 def write_network(
     state: dict[str, Any], settings: dict[str, Any], weights: dict[str, torch.Tensor], path: Path
 ) -> None:
-    """Write a checkpoint without optimizer state, for a new training.
-
-    Args:
-        state: content of the checkpoint that the network comes from.
-    """
+    """Write a checkpoint without optimizer state, for a new training."""
     content = {
         "args": None,
         "cfg": settings,

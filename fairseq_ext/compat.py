@@ -113,9 +113,7 @@ def options_in(group: Any) -> dict[str, Any]:
 def check_training(args: Any) -> None:
     """Check the precision and the distributed backend of a training.
 
-    Raises:
-        ConfigError: the device has no such number format, or torch's own DDP would wait for gradients of parameters
-            that the subnet does not use.
+    torch's own DDP waits for gradients of all parameters, and a subnet uses some.
     """
     on_cpu = getattr(args, "cpu", False) or not torch.cuda.is_available()
     for option in (*_HALF_PRECISION, "tf32"):
@@ -165,10 +163,7 @@ def in_fairseq_command() -> bool:
 
 
 def is_named() -> bool:
-    """Return whether the user named this plug-in, by an import or by ``--user-dir``.
-
-    :mod:`nas_core.startup` also registers it in programs of fairseq whose user did not.
-    """
+    """Return whether the user named this plug-in, which :mod:`nas_core.startup` registers in any case."""
     if not getattr(sys.modules.get("_nas_ext_start"), "registering", False):
         return True
     words = [word for argument in sys.argv for word in argument.split("=", 1)]

@@ -18,8 +18,7 @@ NAME = "fused_label_smoothed_cross_entropy"
 class FusedLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):  # type: ignore[misc]
     """``label_smoothed_cross_entropy`` computed together with the output projection.
 
-    Value, gradient, options and metrics are the same, for ``mos_/hat_transformer*``
-    models. It is faster for large vocabularies, as logits are never held for the whole batch.
+    It is faster for large vocabularies, as logits are never held for the whole batch.
     """
 
     def forward(self, model, sample, reduce=True):  # type: ignore[no-untyped-def]

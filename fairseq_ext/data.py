@@ -19,10 +19,7 @@ _SENTENCES, _TOKENS = 64, 4096
 
 
 def vocabulary_sizes(folder: Path) -> tuple[int, int] | None:
-    """Return the entries of the source and the target dictionary, special symbols included.
-
-    A folder with one dictionary (``--only-source``) gives its size twice, a folder without any None.
-    """
+    """Return the entries of both dictionaries, twice those of a single one; None without any."""
     paths = {path.name.split(".")[1]: path for path in sorted(folder.glob("dict.*.txt"))}
     if not paths:
         return (_size(single),) * 2 if (single := folder / "dict.txt").exists() else None
@@ -71,12 +68,7 @@ def on_device(batch: Any, device: str | torch.device) -> Any:
 
 
 def calibration_batches(task: Any, splits: tuple[str, ...], longest: Any, count: int, device: str) -> list[Any]:
-    """Collate up to ``count`` batches of random samples of the first split that exists, the same each time.
-
-    Args:
-        splits: names of data sets, the preferred one first.
-        longest: ``max_positions`` of the network; longer samples are skipped.
-    """
+    """Collate up to ``count`` batches of random samples of the first split that exists, the same each time."""
     dataset = next((data for split in splits if (data := split_of(task, split)) is not None), None)
     where = f"split {' or '.join(map(repr, dict.fromkeys(splits)))} in {options_of(task).data}"
     if dataset is None:

@@ -228,7 +228,7 @@ def write_subnet(state: dict[str, Any], weights: dict[str, Tensor], architecture
 def write_plain(state: dict[str, Any], model: Any, architecture: Architecture, path: Path) -> int:
     """Write a subnet as a checkpoint of fairseq's own model, and return the number of its parameters.
 
-    Positions become tables. Embeddings are multiplied by their scale where it is not the root of their width.
+    Positions become tables. Embeddings are scaled where their scale is not the root of their width.
     """
     family, plain, net = model.family, PLAIN_MODELS[model.family.model], model.net
     check_plain(family, architecture, net.config)
@@ -268,11 +268,7 @@ def plain_weights(family: Family, net: Any, subnet: Any) -> dict[str, Tensor]:
 
 
 def check_plain(family: Family, architecture: Architecture, config: Any) -> None:
-    """Check that fairseq's own model has such a network.
-
-    Raises:
-        ConfigError: a size differs between layers, heads do not fill the width, or fairseq lacks a part.
-    """
+    """Check that fairseq's own model has such a network."""
     plain = PLAIN_MODELS[family.model]
     reasons = list(plain.mismatches(architecture, config))
     for name in (config.activation, getattr(config, "pooler_activation", "tanh")):
@@ -283,12 +279,7 @@ def check_plain(family: Family, architecture: Architecture, config: Any) -> None
 
 
 def _plain_groups(groups: dict[str, Any], family: Family, plain: bool) -> str:
-    """Remove options of the training of a supernet or with a teacher, in place, and return the name of the task.
-
-    Args:
-        groups: of settings, as under ``cfg`` of a checkpoint.
-        plain: whether fairseq reads them without this plug-in.
-    """
+    """Remove options of the training of a supernet or with a teacher, in place, and return the name of the task."""
     task = groups.get("task")
     name = str((task.get("_name") if isinstance(task, Mapping) else None) or family.task)
     name = family.task if name == f"supernet_{family.task}" else name

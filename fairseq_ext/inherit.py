@@ -43,13 +43,9 @@ _LAST = "checkpoint_last.pt"
 
 
 def inherit(args: Namespace, inherited: Sequence[str]) -> None:
-    """Fill in options that the command does not give, before the defaults of ``--arch``.
+    """Fill in options that the command does not give, in place, before the defaults of ``--arch``.
 
-    A checkpoint that cannot be read, or is of another model, is left to fairseq, which loads it later. Nothing changes
-    for a model that is read from a file.
-
-    Args:
-        args: options of the model; changed in place.
+    A checkpoint that cannot be read, or is of another model, is left to fairseq, which loads it later.
     """
     vars(args).pop("begun_from", None)
     if hasattr(args, "search_space_json") or (path := _first_checkpoint(args)) is None:
@@ -83,11 +79,7 @@ def inherit(args: Namespace, inherited: Sequence[str]) -> None:
 
 
 def differing_options(args: Namespace, inherited: Sequence[str]) -> str:
-    """Return the options whose values differ from those of the checkpoint that the training starts from.
-
-    Args:
-        inherited: options that are compared, besides those of experts.
-    """
+    """Return the options whose values differ from those of the checkpoint that the training starts from."""
     begun_from = getattr(args, "begun_from", None)
     stored = _stored_options(Path(begun_from)) if begun_from else None
     if stored is None:

@@ -13,8 +13,13 @@ from fairseq_ext.families import LANGUAGE
 from fairseq_ext.model import output_of
 from fairseq_ext.supernet_model import SupernetModel, register, resolve_space
 from nas_core.errors import ConfigError
+<<<<<<< HEAD
 from nas_core.models.language import LanguageNet, LanguageSubnet
 from nas_core.models.language.net import check_language_space
+=======
+from nas_core.models.language import LanguageSubnet
+from nas_core.models.language.genes import check_language_space
+>>>>>>> p-fairseq
 from nas_core.space import Architecture, SearchSpace, space_to_dict
 from nas_core.space.language import with_context
 
@@ -101,7 +106,7 @@ class LanguageModel(SupernetModel[LanguageSubnet], FairseqLanguageModel):  # typ
     family = LANGUAGE
     resolve_space = staticmethod(resolve_language)
 
-    def __init__(self, args: Namespace, net: LanguageNet, dictionary: Any) -> None:
+    def __init__(self, args: Namespace, net: Any, dictionary: Any) -> None:
         super().__init__(Decoder(self, dictionary))
         self.hold(args, net)
 
@@ -114,6 +119,8 @@ class LanguageModel(SupernetModel[LanguageSubnet], FairseqLanguageModel):  # typ
     def of_space(
         cls, args: Namespace, task: Any, space: SearchSpace, largest: Architecture, static: bool
     ) -> LanguageModel:
+        from nas_core.models.language import LanguageNet  # a command needs the networks of one family
+
         words = task.source_dictionary
         config = LANGUAGE.network_config(args, words.pad(), static)
         return cls(args, LanguageNet(space, len(words), config, largest.number("embed_dim")), words)

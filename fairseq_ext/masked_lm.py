@@ -18,8 +18,13 @@ from torch import Tensor
 from fairseq_ext.compat import one_line_errors
 from fairseq_ext.families import MASKED_LM
 from fairseq_ext.supernet_model import SupernetModel, register
+<<<<<<< HEAD
 from nas_core.models.masked_lm import MaskedLMNet, Subnet
 from nas_core.models.masked_lm.net import length_limit
+=======
+from nas_core.models.masked_lm import Subnet
+from nas_core.models.masked_lm.genes import length_limit
+>>>>>>> p-fairseq
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.bert import network_width
 
@@ -59,8 +64,7 @@ class Encoder(FairseqEncoder):  # type: ignore[misc]
 class MaskedLMModel(SupernetModel[Subnet], FairseqEncoderModel):  # type: ignore[misc]
     """A supernet of masked language models, or (with ``--subnet``) one static network, in place of ``roberta``.
 
-    It works with the tasks ``masked_lm`` and ``sentence_prediction``. See
-    :class:`fairseq_ext.supernet_model.SupernetModel`.
+    See :class:`fairseq_ext.supernet_model.SupernetModel`.
     """
 
     trained_by = (
@@ -69,7 +73,7 @@ class MaskedLMModel(SupernetModel[Subnet], FairseqEncoderModel):  # type: ignore
     )
     family = MASKED_LM
 
-    def __init__(self, args: Namespace, net: MaskedLMNet, dictionary: Any) -> None:
+    def __init__(self, args: Namespace, net: Any, dictionary: Any) -> None:
         super().__init__(Encoder(self, dictionary))
         self.hold(args, net)
 
@@ -83,6 +87,8 @@ class MaskedLMModel(SupernetModel[Subnet], FairseqEncoderModel):  # type: ignore
     def of_space(
         cls, args: Namespace, task: Any, space: SearchSpace, largest: Architecture, static: bool
     ) -> MaskedLMModel:
+        from nas_core.models.masked_lm import MaskedLMNet  # a command needs the networks of one family
+
         words = task.source_dictionary
         config = MASKED_LM.network_config(args, words.pad(), static)
         return cls(args, MaskedLMNet(space, len(words), config, network_width(largest)), words)
@@ -143,11 +149,10 @@ def stored_heads(state: dict[str, Tensor], prefix: str = _HEADS) -> dict[str, tu
     return {name: (len(weight), weight.shape[1]) for name, weight in shapes.items() if weight is not None}
 
 
-def fit_heads(net: MaskedLMNet, state: dict[str, Any], load_all: bool) -> dict[str, Any]:
+def fit_heads(net: Any, state: dict[str, Any], load_all: bool) -> dict[str, Any]:
     """Return the state with the heads of the network, as fairseq's RoBERTa does.
 
-    A head that the state lacks, or has in another size, keeps the network's weights. A head that the network lacks is
-    dropped, or added to the network if ``load_all``.
+    A head that the network lacks is dropped, or added to it if ``load_all``.
     """
     state, heads = dict(state), dict(net.classification_heads.items())
     for name, (classes, inner) in stored_heads(state).items():
@@ -182,12 +187,8 @@ def plain_batch(batch: dict[str, Any], padding: int, device: str | torch.device)
     return {name: tensor.to(device) for name, tensor in tensors.items()} | {"count": target.shape[0]}
 
 
-def batch_loss(net: MaskedLMNet, subnet: Subnet, batch: Mapping[str, Any], head: str | None) -> tuple[Tensor, Tensor]:
-    """Return the sum of a batch's losses in nats, and the number of correct predictions.
-
-    Args:
-        head: name of a classification head; None for the head that predicts tokens.
-    """
+def batch_loss(net: Any, subnet: Subnet, batch: Mapping[str, Any], head: str | None) -> tuple[Tensor, Tensor]:
+    """Return the sum of a batch's losses in nats, and the number of correct predictions."""
     features = net.encode(subnet, batch["tokens"])
     if head is None:
         logits = net.predict(subnet, features.flatten(0, 1).index_select(0, batch["at"]))

@@ -19,7 +19,11 @@ from fairseq_ext.families import TRANSLATION
 from fairseq_ext.supernet_model import SupernetModel, register
 from nas_core.errors import ConfigError
 from nas_core.models.translation.genes import bounded
+<<<<<<< HEAD
 from nas_core.models.translation.net import Subnet, TranslationNet, length_limits
+=======
+from nas_core.models.translation.subnet import Subnet
+>>>>>>> p-fairseq
 from nas_core.space import Architecture, SearchSpace
 
 logger = logging.getLogger(__name__)
@@ -112,7 +116,7 @@ class TranslationModel(SupernetModel[Subnet], FairseqEncoderDecoderModel):  # ty
     trained_by = "mos_transformer*, hat_transformer*, mformer_wmt14*, mformer_translation* or cosformer*"
     family = TRANSLATION
 
-    def __init__(self, args: Namespace, net: TranslationNet, source_dictionary: Any, target_dictionary: Any) -> None:
+    def __init__(self, args: Namespace, net: Any, source_dictionary: Any, target_dictionary: Any) -> None:
         super().__init__(Encoder(self, source_dictionary), Decoder(self, target_dictionary))
         self.hold(args, net)
 
@@ -129,6 +133,8 @@ class TranslationModel(SupernetModel[Subnet], FairseqEncoderDecoderModel):  # ty
     def of_space(
         cls, args: Namespace, task: Any, space: SearchSpace, largest: Architecture, static: bool
     ) -> TranslationModel:
+        from nas_core.models.translation.net import TranslationNet  # a command needs the networks of one family
+
         resolve_linear_lengths(args, space, task)
         source, target = task.source_dictionary, task.target_dictionary
         config = TRANSLATION.network_config(args, source.pad(), static)
@@ -162,10 +168,7 @@ def resolve_linear_lengths(args: Namespace, space: SearchSpace, task: Any) -> No
     """Write the scale of linear attention in the decoder into ``args``, and so into the checkpoint.
 
     It is ``--linear-max-length``, by default the longest target (and source, where cross attention may be linear) of
-    the training and validation data. Far above the lengths of most sentences, the cosine has no effect.
-
-    Raises:
-        ConfigError: no scale is given, and there is no data.
+    the data. Far above the lengths of most sentences, the cosine has no effect.
     """
     longest = max(args.max_source_positions, args.max_target_positions)
     if args.linear_max_length is not None:
@@ -198,11 +201,7 @@ def resolve_linear_lengths(args: Namespace, space: SearchSpace, task: Any) -> No
 
 
 def sentence_lengths(config: Any, splits: Sequence[str], languages: Sequence[str]) -> NDArray[np.int64]:
-    """Return the tokens of each sentence, with its end, of a translation task's data.
-
-    Args:
-        splits: names of splits; each may have several parts (``train``, ``train1``, ...).
-    """
+    """Return the tokens of each sentence, with its end, of splits and their parts (``train``, ``train1``, ...)."""
     return np.concatenate([np.empty(0, np.int64), *_sizes(config, splits, languages)])
 
 

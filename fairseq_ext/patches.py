@@ -21,8 +21,7 @@ from nas_core.errors import CheckpointError
 def keep_all_sentences() -> None:
     """Keep the last batch of every data set.
 
-    fairseq drops a last batch whose size is no multiple of ``--required-batch-size-multiple`` (8 by default): the
-    longest sentences, or all of a small set. The other batches stay as they are.
+    fairseq drops it if its size is no multiple of ``--required-batch-size-multiple`` (8 by default).
     """
     replace_function(data_utils, "batch_by_size", _with_last_batch)
 
@@ -54,8 +53,7 @@ def _with_last_batch(original: Any) -> Any:
 def read_checkpoints_on_every_worker() -> None:
     """Let each of several workers read the checkpoint, as with ``--load-checkpoint-on-all-dp-ranks``.
 
-    fairseq lets the first worker read it and send it to the others, with settings in objects that torch does not load
-    from untrusted bytes.
+    fairseq sends it to them with settings in objects that torch does not load from untrusted bytes.
     """
     replace_function(Trainer, "load_checkpoint", _on_every_worker)
 
@@ -90,11 +88,7 @@ def _check_visible(trainer: Any, filename: Any) -> None:
 
 
 def mark_dummy_batches() -> None:
-    """Let every task of fairseq's mark dummy batches for a criterion with a teacher.
-
-    A worker without a batch computes one of the validation data, whose sentence numbers are not those of the training
-    data.
-    """
+    """Let every task mark dummy batches, which are of the validation data, for a criterion with a teacher."""
     replace_function(FairseqTask, "train_step", _with_dummy_batches)
 
 

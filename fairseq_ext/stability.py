@@ -54,7 +54,7 @@ class Ranking:
     def finish(self, folder: Path, writes: bool) -> bool:
         """Return whether training may stop, after an update or a validation.
 
-        The state is kept in a file next to the checkpoints: fairseq stores a task's state, but does not restore it.
+        The state is kept in a file: fairseq stores a task's state, but does not restore it.
         """
         path = folder / FILE
         if not self._loaded:
@@ -76,10 +76,7 @@ class Ranking:
 
 
 def stop_when_stable(ranking: Ranking) -> None:
-    """Let fairseq's loop also stop by the ranking, which it asks after each validation, before saving.
-
-    The loop's function is replaced in the module that runs, as a task cannot stop the loop.
-    """
+    """Let fairseq's loop also stop by the ranking, which is asked after each validation."""
 
     def replacement(original: Any) -> Any:
         def should_stop_early(cfg: Any, valid_loss: float | None) -> bool:

@@ -50,13 +50,9 @@ def resolve_subnet(args: Namespace, space: SearchSpace) -> Architecture | None:
 class SupernetModel(SubnetHolder[Weights]):
     """A supernet over a search space, or (with ``--subnet``) the static network of one architecture.
 
-    A model inherits it before fairseq's own base class. The architecture in use is :attr:`architecture`. In training,
-    ``set_num_updates``, which fairseq calls before each forward, draws one at random from the seed and the update
-    number. All workers, all micro-batches of an update and a resumed run draw the same. In evaluation it is the
-    largest, or that of the file ``eval_subnet``.
-
-    A subclass implements :meth:`of_space`, and may extend :meth:`check_new`, :meth:`fill_in` and
-    :attr:`resolve_space`.
+    A model inherits it before fairseq's own base class. In training, ``set_num_updates``, which fairseq calls before
+    each forward, draws an architecture from the seed and the update number: all workers, all micro-batches and a
+    resumed run draw the same. In evaluation it is the largest, or that of the file ``eval_subnet``.
     """
 
     args: Namespace
@@ -125,7 +121,7 @@ class SupernetModel(SubnetHolder[Weights]):
 
         Args:
             space: its search space; that of a ``static`` network holds one architecture.
-            largest: architecture of the space that a static network comes from.
+            largest: of the space that a static network comes from.
         """
         raise NotImplementedError
 

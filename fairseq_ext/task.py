@@ -99,11 +99,10 @@ class SupernetTask:
     """Training and validation of a supernet; a task inherits it before fairseq's own task.
 
     Training: ``spos`` (Mixture-of-Supernets, equation 1) draws one architecture per update. ``sandwich`` (equation 2)
-    trains a random one, the largest and the smallest (``--extremes``) on the same batch. Its gradient is the mean over
-    the three, as in the authors' code for translation; the equation, and their code for BERT, use the sum.
+    trains a random one, the largest and the smallest on the same batch. Its gradient is the mean over the three, as in
+    the authors' code for translation; the equation, and their code for BERT, use the sum.
 
-    Validation: the smallest, the largest and a fixed random set, each under its own name. ``--select-checkpoint``
-    chooses what ``loss`` is. With ``--stability-architectures`` training stops when the subnets keep their order.
+    Validation: the smallest, the largest and a fixed random set, each under its own name.
     """
 
     cfg: Any
@@ -122,11 +121,7 @@ class SupernetTask:
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
-        """Add ``--sampling`` with another destination, and log every 10 updates.
-
-        fairseq writes an option into all groups of settings that have its name, and its generation settings have a
-        flag ``sampling``, which also owns the option in fairseq-generate.
-        """
+        """Add ``--sampling`` with another destination than fairseq's flag of generation, and log every 10 updates."""
         super().add_args(parser)  # type: ignore[misc]
         parser.set_defaults(log_interval=10)
         with suppress(ArgumentError):
@@ -297,11 +292,14 @@ def check_options(weight: float, sampling: str, model: Any) -> None:
 def keeping_apart(criterion: Any, model: Any, weight: float, passes: int) -> Any:
     """Return the criterion of one batch with the term of ``--mos-apart`` in its first loss.
 
-    The term is multiplied by the size of the batch, as fairseq divides gradients by the sizes of an update's batches.
-    The logged loss is the criterion's own.
+    The term is multiplied by the size of the batch, by which fairseq divides gradients. The logged loss is the
+    criterion's own.
 
     Args:
+<<<<<<< HEAD
         weight: of :func:`nas_core.layers.mos.experts_alike` in the loss of an example; 0 gives the criterion itself.
+=======
+>>>>>>> p-fairseq
         passes: number of losses whose mean is the loss of the batch.
     """
     return _KeptApart(criterion, model, weight * passes) if weight else criterion
@@ -326,8 +324,7 @@ class _KeptApart:
 class KeptSubnets:
     """Weights of the architectures of a validation, kept until :meth:`forget`.
 
-    Mixed experts take memory, unlike slices. They are kept up to the memory of the supernet's own weights; those of
-    later architectures are mixed again for each batch.
+    Mixed experts take memory, unlike slices; they are kept up to that of the supernet's own weights.
     """
 
     def __init__(self) -> None:

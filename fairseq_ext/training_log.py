@@ -20,11 +20,7 @@ _OTHER = ("nll_loss", "best_loss")
 
 
 def training_logs(checkpoint: Path) -> list[Path]:
-    """Return the logs of a checkpoint's training.
-
-    These are logs in its folder, in the parent folder or in the parent's folder ``logs`` that name the checkpoint's
-    folder as ``--save-dir``.
-    """
+    """Return the logs near a checkpoint that name its folder as ``--save-dir``."""
     folder = real_path(checkpoint).parent
     places = sorted(folder.glob("*.log"))
     for parent in (folder.parent / "logs", folder.parent):

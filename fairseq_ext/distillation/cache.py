@@ -51,9 +51,9 @@ class SampleCache:
         )  # fmt: skip
 
     def rows(self, sample: dict[str, Any], compute: Callable[[], TopK]) -> TopK:
-        """Return the words (N, K) of a batch; ``compute`` returns those of all rows if a sentence is missing.
+        """Return the words (N, K) of a batch; ``compute`` returns all rows if a sentence is missing.
 
-        New rows are read back from the cache, so that a continued training has the same numbers.
+        New rows are read back, so that a continued training has the same numbers.
         """
         ids = [int(number) for number in sample["id"].tolist()]  # the host waits for the device here
         target: Tensor = sample["target"]

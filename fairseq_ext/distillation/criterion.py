@@ -102,12 +102,10 @@ class Distilled:
     """A criterion with a teacher; a class inherits it before fairseq's own criterion.
 
     In training the loss is ``(1 - w)`` times the own loss plus ``w`` times ``KL(teacher || student) * T^2``, plus
-    optional differences between the layers of both. In validation it is the own loss, comparable with trainings
-    without a teacher.
+    optional differences between layers. In validation it is the own loss.
 
-    A teacher of a file computes once for a batch, for all its subnets. With ``--teacher largest`` the largest subnet
-    runs first with its own loss, and the others learn from its output, which is not differentiated (Yu et al. 2020,
-    BigNAS, section 3.1, "inplace distillation").
+    The output of a teacher from a file is shared by all subnets of a batch. With ``--teacher largest`` the largest
+    subnet runs first with its own loss, and is the teacher of the others (Yu et al. 2020, BigNAS, section 3.1).
     """
 
     training: bool
@@ -167,7 +165,7 @@ class Distilled:
             self._dummy = False
 
     def train(self, mode: bool = True) -> Any:
-        """Change the mode; the teacher's cache is on the disk before a validation, and so before a checkpoint."""
+        """Change the mode; the teacher's cache is on the disk before a validation."""
         teacher = getattr(self, "teacher", None)
         if not mode and teacher is not None:
             teacher.flush()
@@ -188,18 +186,13 @@ class Distilled:
         return super().forward(model, sample, reduce)  # type: ignore[misc,no-any-return]
 
     def predicted(self, sample: dict[str, Any]) -> tuple[Tensor, Any, Callable[[Any], Outputs]]:
-        """Return the targets (N,) of a batch, their number without padding, and a function that runs a network."""
+        """Return the targets (N,), their number without padding, and a function that runs a network."""
         return sample["target"].view(-1), sample["ntokens"], lambda net: projected_outputs(net, sample)
 
     def distilled(
         self, model: Any, sample: dict[str, Any], target: Tensor, tokens: Any, run: Callable[[Any], Outputs]
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Return the training loss of a batch and its parts for the log, all sums over tokens.
-
-        Args:
-            target: (N,)
-            run: function of a network that returns its outputs.
-        """
+        """Return the training loss of a batch and its parts for the log, all sums over tokens."""
         student, options = model, self.options
         while isinstance(getattr(student, "module", None), nn.Module):
             student = student.module

@@ -1,8 +1,4 @@
-"""Inputs and outputs of a subnet's layers, by their numbers in the whole network.
-
-Teacher and student are compared layer by layer where both come from one network: their channels have one order, and the
-student has the first ones.
-"""
+"""Inputs and outputs of a subnet's layers, by their numbers in the whole network."""
 
 from __future__ import annotations
 

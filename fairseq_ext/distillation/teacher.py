@@ -49,9 +49,8 @@ def teacher_output(
     """Return a network's output as that of a teacher.
 
     Args:
-        outputs: features (N, C) and their table (V, C), or logits (N, V) and None.
         kept: number of most probable words to keep; 0 keeps all.
-        once: compute probabilities only together with the student's, which has a table too.
+        once: compute probabilities only together with the student's.
     """
     x, table = outputs
     if table is None:
@@ -64,10 +63,7 @@ def teacher_output(
 
 
 class FileTeacher:
-    """The network of a checkpoint.
-
-    It is no module of the criterion, and so in no checkpoint of the student and in no optimizer.
-    """
+    """The network of a checkpoint, which is no module of the criterion."""
 
     def __init__(self, path: Path, task: Any, options: Any) -> None:
         self.path, self._task, self._options = path, task, options
@@ -100,11 +96,7 @@ class FileTeacher:
         self._ready = True
 
     def answer(self, sample: dict[str, Any], run: Any, once: bool, cached: bool = True) -> TeacherOutput:
-        """Return the output for a batch.
-
-        Args:
-            run: function of a network that returns features and table, or logits.
-        """
+        """Return the output for a batch; ``run`` returns the outputs of a network."""
         temperature = self._options.distill_temperature
         words = min(self._options.teacher_top_k, len(self._task.target_dictionary))
         if self._cache is not None and cached:
@@ -136,11 +128,10 @@ def _tuple(positions: Any) -> tuple[int, ...]:
 
 
 def open_teacher(path: Path, task: Any) -> nn.Module:
-    """Open the network of a checkpoint, the largest subnet of a supernet, in evaluation mode and without gradients.
+    """Open the network of a checkpoint, or the largest subnet of a supernet, without gradients.
 
     Raises:
-        ConfigError: there is no such file, or it is of another task or vocabulary. CheckpointError: it is damaged.
-        DataError: a file of its own data folder is missing.
+        ConfigError: it is no file, or of another task or vocabulary. CheckpointError: it is damaged.
     """
     if not path.is_file():
         raise ConfigError(f"--teacher {path} is no file; give a checkpoint of fairseq-train, or 'largest'")

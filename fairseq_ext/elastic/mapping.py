@@ -132,7 +132,7 @@ def masked_lm_state(model: Any, net: Any) -> dict[str, Tensor]:
 def translation_weights(net: Any, subnet: Any) -> dict[str, Tensor]:
     """Return the weights of a subnet under the names of fairseq's ``transformer``.
 
-    A table that is shared with the output is scaled, and the last layer norm before it is divided by that factor.
+    Where a scaled table is shared with the output, the last layer norm is divided by its factor.
     """
     state: dict[str, Tensor] = {}
     factors = []
@@ -163,8 +163,7 @@ def translation_weights(net: Any, subnet: Any) -> dict[str, Tensor]:
 def language_weights(net: Any, subnet: Any) -> dict[str, Tensor]:
     """Return the weights of a subnet under the names of fairseq's ``transformer_lm``.
 
-    There is no output projection where it is the embedding. Input and output have a table each where the scale of the
-    embedding is not the root of its width.
+    A scaled embedding is not shared with the output.
     """
     state: dict[str, Tensor] = {"decoder.version": torch.tensor([3.0])}
     for index, layer in enumerate(subnet.layers):

@@ -92,11 +92,7 @@ _MASKED_LM_TASKS = {
 def translation_settings(
     settings: Mapping[str, Any], groups: Mapping[str, Any], path: Path
 ) -> tuple[Namespace, SideSizes, SideSizes]:
-    """Return the options of a ``transformer``, and the sizes of its encoder and decoder.
-
-    Args:
-        groups: all groups of settings, ``cfg`` of the checkpoint.
-    """
+    """Return the options of a ``transformer``, and the sizes of its encoder and decoder."""
     name, task = _task_in(groups)
     if not issubclass(TASK_REGISTRY.get(name, object), TranslationTask):
         raise ConfigError(f"{path} was trained with --task {name}; expected translation")

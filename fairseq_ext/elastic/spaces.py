@@ -18,7 +18,6 @@ def space_around(wanted: str, trained: Mapping[str, Any], auto: Callable[[], Sea
     Args:
         wanted: argument of :func:`nas_core.supernet.elastic.asked.made`, or a name or file of a space.
         trained: genes of the trained network, whose attention is softmax.
-        auto: function that returns the space around the network.
     """
     if is_made(wanted):
         return made(wanted, auto)

@@ -87,13 +87,11 @@ class Request:
 
 
 class FairseqTrained(ABC):
-    """A trained network with its weights in an elastic network.
+    """A trained network with its weights in an elastic network; see :class:`nas_core.supernet.elastic.Trained`.
 
-    See :class:`nas_core.supernet.elastic.take_over.Trained`. A subclass names the classes of its kind of network.
     Outputs and losses are by default those of networks that predict a next token.
 
     Args:
-        space: its largest network is the trained one.
         options: of a supernet around the network, as its checkpoint will hold them.
     """
 

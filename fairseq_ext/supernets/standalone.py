@@ -1,9 +1,7 @@
-"""``python -m fairseq_ext.supernets.standalone FOLDER DATA [OPTIONS] [NAME=VALUE ..]``: fairseq's trainer for one
-architecture of a supernet, or for a supernet with other experts, with the settings of the supernet's training.
+"""``python -m fairseq_ext.supernets.standalone FOLDER DATA [OPTIONS] [NAME=VALUE ..]``: fairseq's trainer for a study.
 
-The folder holds a checkpoint without weights, whose settings are those of the network. The training starts from
-scratch, from ``--inherited`` weights, or from ``checkpoint_last.pt`` of an interrupted run. One process trains: it adds
-up the gradients of the batches of all processes that trained the supernet.
+It trains one architecture of a supernet, or a supernet with other experts. The folder holds a checkpoint of settings.
+The training starts from scratch, from ``--inherited`` weights, or from ``checkpoint_last.pt`` of an interrupted run.
 """
 
 from __future__ import annotations
@@ -103,11 +101,10 @@ def run_settings(folder: Path, data: str, changes: Mapping[str, str], run: Run =
 
     Args:
         changes: settings that differ from the supernet's, by fairseq's names; values as YAML. ``max_update`` also sets
-            the length of the learning rate's decay, unless ``total_num_update`` is given.
+            the length of the learning rate's decay.
 
     Raises:
-        ConfigError, UnknownChoiceError: the study sets the setting itself, it chooses a class of fairseq's, it does
-            not exist, or its value is of another kind than the supernet's.
+        ConfigError, UnknownChoiceError: a setting cannot be changed, does not exist, or has a value of another kind.
     """
     groups: dict[str, Any] = read_state(folder / SETTINGS)["cfg"]
     options = [options_in(group) for group in groups.values()]

@@ -54,9 +54,8 @@ class FairseqSupernet(TrainingSupernet):
     """A checkpoint of this plug-in's models; validation batches are read once, by the first evaluation.
 
     Args:
-        data: its data folder, where it has moved.
         valid_sentences: size of a fixed random part of the split; None for all.
-        precision: of the evaluation, one of :data:`nas_core.precision.PRECISIONS`. Extraction and export use float32.
+        precision: of the evaluation. Extraction and export use float32.
     """
 
     counted: ClassVar[str] = "ntokens"
@@ -134,10 +133,7 @@ class FairseqSupernet(TrainingSupernet):
     # -- evaluation ----------------------------------------------------------------------------------------------------
 
     def evaluate(self, architecture: Architecture, report: Report | None = None) -> dict[str, float]:
-        """Return metrics with inherited weights, in ``units``.
-
-        Experts are mixed once for all batches. The host waits for the device at the end, or after each reported batch.
-        """
+        """Return metrics with inherited weights, in ``units``; experts are mixed once for all batches."""
         batches = self.batches()
         sums: list[Tensor] = []
         count = 0
@@ -196,8 +192,7 @@ class FairseqSupernet(TrainingSupernet):
 class TranslationSupernet(FairseqSupernet):
     """A ``mos_/hat_transformer`` or ``mformer`` checkpoint.
 
-    ``loss`` (label-smoothed) and ``nll_loss`` are per target token. ``bleu`` is computed on request, as each sentence
-    is translated for it.
+    ``loss`` (label-smoothed) and ``nll_loss`` are per target token; ``bleu`` is computed on request.
     """
 
     units: ClassVar = {"loss": "bits per token", "nll_loss": "bits per token"}
@@ -275,8 +270,7 @@ class LanguageSupernet(FairseqSupernet):
 class MaskedLMSupernet(FairseqSupernet):
     """A ``mos_/hat_roberta`` or ``*_bert`` checkpoint, trained by ``masked_lm`` or ``sentence_prediction``.
 
-    All networks predict the same masked tokens, independent of the seed of their training. ``loss`` is per masked
-    token, or per sequence of a classifier, which also has an ``accuracy``.
+    All networks predict the same masked tokens. ``loss`` is per masked token, or per sequence of a classifier.
     """
 
     counted = "count"
@@ -340,12 +334,9 @@ def open_supernet(path: Path, **options: Any) -> FairseqSupernet:
 def bleu(task: Any, model: Any, batches: Sequence[dict[str, Any]]) -> float:
     """Return sacrebleu's BLEU, 0 to 100, of a network's translations by fairseq's beam search.
 
-    Beam and length penalty are 5 and 1, or those of ``--eval-bleu-args`` of the training. Subwords are joined if the
-    dictionary has any (``@@`` or ``▁``), or by ``--eval-bleu-remove-bpe``. BLEU is of sacrebleu's own tokens (13a) if
-    ``--eval-bleu-detok`` or sentencepiece gives plain text, otherwise of the words.
-
-    Args:
-        model: in evaluation mode, with the subnet that translates.
+    Beam and length penalty are 5 and 1, or those of ``--eval-bleu-args``. Subwords are joined by the dictionary
+    (``@@`` or ``▁``), or by ``--eval-bleu-remove-bpe``. BLEU is of sacrebleu's own tokens (13a) if the text is plain,
+    otherwise of the words.
     """
     sacrebleu = require("sacrebleu", "the metric bleu", "fairseq")
     options, words = options_of(task), task.target_dictionary

@@ -28,18 +28,7 @@ _KEPT = re.compile(r"checkpoint(?:_\d+_(?P<updates>\d+)|\d+)\.pt")
 
 
 class TrainingSupernet(Supernet, ABC):
-    """A checkpoint whose subnets are trained from scratch or further, and whose supernet with other experts."""
-
-    path: Path
-    fairseq_task: Any
-    model: Any
-    device: Any
-    _state: dict[str, Any]
-    _smoothing: float
-    _data: str | None
-    _subset: str
-    _sentences: int | None
-    _batches: list[dict[str, Any]] | None
+    """The trainings of :class:`fairseq_ext.supernets.supernet.FairseqSupernet`: subnets, and other experts."""
 
     def _opened(self, path: Path) -> Any:
         """Open another checkpoint, evaluated with the settings and the loss of this one."""
@@ -115,11 +104,7 @@ class TrainingSupernet(Supernet, ABC):
         return self.model.net.config.mos  # type: ignore[no-any-return]
 
     def supernet_command(self, folder: Path, experts: MoSConfig, changes: Mapping[str, str]) -> list[str]:
-        """Return the command that trains a supernet with these experts from scratch.
-
-        Raises:
-            ConfigError: this supernet started with trained weights, so that both would differ in more than experts.
-        """
+        """Return the command that trains a supernet with these experts from scratch."""
         settings = copy.deepcopy(self._state["cfg"])
         model = vars(settings["model"])
         options = {**options_in(settings.get("checkpoint")), **model}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -93,16 +94,14 @@ def arguments(corpus: Path, space_file: Path) -> list[object]:
 @pytest.fixture(scope="session")
 def trained(arguments: list[object], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """``trained(mos)``: the checkpoint of a supernet trained with these experts for ``UPDATES``."""
-    made: dict[str, Path] = {}
 
+    @cache
     def checkpoint(mos: str) -> Path:
-        if mos not in made:
-            folder = tmp_path_factory.mktemp(f"supernet-{mos}")
-            options = ["--lr", 0.02, "--lr-scheduler", "inverse_sqrt", "--warmup-updates", 20, "--dropout", 0.0]
-            options += ["--max-update", UPDATES, "--validate-interval", 5, "--log-interval", 40]
-            passed("train", *arguments, *options, "--mos", mos, "--save-dir", folder)
-            made[mos] = folder / "checkpoint_last.pt"
-        return made[mos]
+        folder = tmp_path_factory.mktemp(f"supernet-{mos}")
+        options = ["--lr", 0.02, "--lr-scheduler", "inverse_sqrt", "--warmup-updates", 20, "--dropout", 0.0]
+        options += ["--max-update", UPDATES, "--validate-interval", 5, "--log-interval", 40]
+        passed("train", *arguments, *options, "--mos", mos, "--save-dir", folder)
+        return folder / "checkpoint_last.pt"
 
     return checkpoint
 

@@ -30,7 +30,7 @@ import fairseq_ext
 from fairseq_ext import compat
 from fairseq_ext.model import TranslationModel
 from nas_core.space import Architecture, SearchSpace, space_to_dict, translation_space
-from tests.warm import warm
+from tests.warm import python, warm
 
 ROOT = Path(__file__).parents[2]
 USER_DIR = str(Path(fairseq_ext.__file__).parent)
@@ -150,8 +150,9 @@ def fairseq_alone(folder: Path, cases: list[dict[str, Any]]) -> list[torch.Tenso
     class, which is checked.
     """
     torch.save(cases, folder / "cases.pt")
-    environment = {name: value for name, value in quiet_environment().items() if name != "PYTHONPATH"}
-    done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, env=environment, cwd=folder)
+    program, environment = python()
+    environment = {name: value for name, value in environment.items() if name != "PYTHONPATH"}
+    done = subprocess.run([program, "-c", ALONE], capture_output=True, text=True, env=environment, cwd=folder)
     assert done.returncode == 0, done.stderr
     found = torch.load(folder / "found.pt", weights_only=True)
     assert set(found["ours"]) <= {"nas_core", "nas_core.torchvision_fix"}, "more than what every python starts with"

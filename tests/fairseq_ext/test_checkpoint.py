@@ -14,8 +14,7 @@ from nas_core.cli import main
 from nas_core.errors import CheckpointError
 from nas_core.layers.weights import named_tensors
 from nas_core.models import params_m
-from nas_core.supernet import draw
-from tests.fairseq_ext.running import DECODING, SPACE, UPDATES, build, run, subnet
+from tests.fairseq_ext.running import DECODING, SPACE, build, run, subnet
 
 MIXTURES = ["none", "neuron"]
 
@@ -169,18 +168,6 @@ def test_training_goes_on_from_the_extracted_subnet(arguments, extracted, corpus
     assert run("generate", corpus, "--path", path, *DECODING).code == 0
     again = run("train", *static, "--max-update", 5, "--save-dir", tmp_path / "tuned")
     assert again.code == 0 and "@ 3 updates" in again.out
-
-
-def test_smallest_and_largest_by_name(trained, tmp_path, capsys):
-    for name, architecture in (("smallest", SPACE.smallest()), ("largest", SPACE.largest())):
-        assert extract(trained("layer"), name, tmp_path / f"{name}.pt") == 0
-        assert load(tmp_path / f"{name}.pt").architecture == architecture
-        assert architecture.key in capsys.readouterr().out
-
-
-def test_the_draw_of_a_loaded_checkpoint_is_that_of_its_update(trained):
-    model = load(trained("none"))
-    assert model.train_architecture == draw(SPACE, UPDATES) and model.architecture == SPACE.largest()
 
 
 def test_other_files_are_rejected_and_objects_in_them_are_not_run(tmp_path):

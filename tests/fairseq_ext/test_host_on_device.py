@@ -1,5 +1,7 @@
 """Evaluation of a fairseq supernet on any device, in every precision that it has."""
 
+from functools import cache
+
 import pytest
 import torch
 
@@ -18,15 +20,13 @@ ALLOWED = {"fp32": 1e-4, "tf32": 2e-3, "bf16": 2e-2, "fp16": 4e-3}
 @pytest.fixture(scope="module")
 def checkpoint(arguments, tmp_path_factory):
     """``checkpoint(mos)``: a supernet after two updates on the CPU."""
-    made = {}
 
+    @cache
     def path(mos):
-        if mos not in made:
-            folder = tmp_path_factory.mktemp(mos)
-            options = ["--mos", mos, "--max-update", 2, "--disable-validation", "--save-dir", folder]
-            passed("train", *arguments, *options)
-            made[mos] = folder / "checkpoint_last.pt"
-        return made[mos]
+        folder = tmp_path_factory.mktemp(mos)
+        options = ["--mos", mos, "--max-update", 2, "--disable-validation", "--save-dir", folder]
+        passed("train", *arguments, *options)
+        return folder / "checkpoint_last.pt"
 
     return path
 

@@ -53,12 +53,6 @@ def test_fairseqs_translation_task_trains_one_subnet_per_update(arguments, tmp_p
     assert done.drawn == expected
 
 
-def test_micro_batches_of_an_update_share_its_architecture(arguments, tmp_path):
-    options = ["--update-freq", 2, "--max-update", 3, "--save-dir", tmp_path, "--disable-validation"]
-    done = run("train", *arguments, *options)
-    assert done.drawn == [draw(SPACE, update) for update in (0, 0, 1, 1, 2, 2)]
-
-
 def test_resuming_continues_the_same_training(arguments, tmp_path):
     """The checkpoint is read by fairseq-train itself, dropout and all."""
     common = [*arguments, "--dropout", 0.1, "--clip-norm", 1.0]

@@ -132,29 +132,6 @@ def test_the_examples_search_space_is_what_the_command_writes() -> None:
         assert content["tuner"]["classArgs"]["space"] == "hat_small"
 
 
-def test_check_says_what_would_be_tried(
-    experiment: Callable[[str], tuple[Path, int]], environment: dict[str, str]
-) -> None:
-    path, _ = experiment("evolution")
-    command = ["bash", "-c", 'nas-ext nni check "$1"', "bash", str(path)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "encoder.embed_dim: " in done.stdout
-    text = path.read_text(encoding="utf-8")
-    for wrong, message in [
-        (text.replace("seed:", "sed:"), "seed"),
-        (text.replace("max_params_m: 1.0", "max_params_m: 0.00001"), "closest candidate"),
-        (text.replace("trialConcurrency", "trialConcurency"), "no experiment NNI takes"),
-        (text.replace("name: nas-ext", "name: nas-exd"), "nni register"),
-    ]:
-        assert wrong != text
-        path.write_text(wrong, encoding="utf-8")
-        done = subprocess.run(command, env=environment, capture_output=True, text=True)
-        assert done.returncode == 2
-        assert message in done.stderr
-        assert len(done.stderr.strip().splitlines()) == 1
-
-
 def test_an_experiment_that_is_killed_and_resumed(
     experiment: Callable[[str], tuple[Path, int]], environment: dict[str, str], tmp_path: Path
 ) -> None:

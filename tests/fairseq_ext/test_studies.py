@@ -31,22 +31,6 @@ def test_routing_needs_the_checkpoint_alone(trained, tmp_path, capsys):
     assert "smallest" in capsys.readouterr().out
 
 
-def test_a_supernet_without_experts_has_no_routing(trained, tmp_path, capsys):
-    assert study("routing", tmp_path, "--checkpoint", trained("none")) == 2
-    assert "has no experts" in capsys.readouterr().err
-
-
-def test_conflict_of_several_supernets(trained, tmp_path):
-    both = ["--checkpoint", trained("none"), "--checkpoint", trained("neuron")]
-    assert study("conflict", tmp_path, *both, "--set", "random=1", "--set", "batches=1", "--valid-sentences", 20) == 0
-    found = read_json(tmp_path / "conflict.json")
-    cosines = {(row["supernet"], row["architecture"]): row["cosine"] for row in found["rows"]}
-    assert len(cosines) == 8 and len(found["summary"]) == 2
-    assert all(-1 <= cosine <= 1 for cosine in cosines.values())
-    largest = [cosine for (_, architecture), cosine in cosines.items() if architecture == "largest"]
-    assert largest == pytest.approx([1.0, 1.0])
-
-
 def test_the_gradient_is_that_of_the_loss_which_training_minimises(supernet):
     largest, (batch, *_) = SPACE.largest(), supernet.batches()
     model, task = supernet.model, supernet.fairseq_task
@@ -162,40 +146,3 @@ def test_supernets_with_other_experts(trained, tmp_path):
     weights = torch.load(trained("layer"), weights_only=False)["model"]
     one = sum(tensor[0].numel() for name, tensor in weights.items() if ".ffn.fc" in name)
     assert three["parameters_m"] - two["parameters_m"] > one / 1e6  # routers have an output for it, too
-
-
-def test_settings_of_standalone_training_that_there_are_not(trained, tmp_path, capsys):
-    given = ["--checkpoint", trained("none"), "--set"]
-    assert study("gap", tmp_path, *given, "train.max_updates=4") == 2
-    assert "Did you mean 'max_update'" in capsys.readouterr().err
-    assert study("gap", tmp_path / "b", *given, "train.save_dir=elsewhere") == 2
-    assert "is set by the study" in capsys.readouterr().err
-
-
-def test_overhead_and_stability(trained, tmp_path):
-    given = ["--checkpoint", trained("layer"), "--valid-sentences", 10]
-    before = torch.load(trained("layer"), weights_only=False)["model"]
-    assert study("overhead", tmp_path, *given, "--set", "random=0", "--set", "repeats=1", "--set", "warmup=0") == 0
-    (cost,) = read_json(tmp_path / "overhead.json")["summary"]
-    experts = sum(tensor[1:].numel() for name, tensor in before.items() if ".ffn.fc" in name)
-    routers = sum(tensor.numel() for name, tensor in before.items() if ".routers." in name)
-    assert cost["parameters_m"] - cost["plain_parameters_m"] == pytest.approx((experts + routers) / 1e6)
-    assert cost["memory_mb_more"] > 0
-    small = ["--set", "set.iterations=1", "--set", "set.population=4", "--set", "set.parents=2"]
-    assert (
-        study(
-            "stability",
-            tmp_path,
-            *given,
-            "--set",
-            "seeds=2",
-            *small,
-            "--set",
-            "set.mutations=1",
-            "--set",
-            "set.crossovers=1",
-        )
-        == 0
-    )
-    rows = read_json(tmp_path / "stability.json")["rows"]
-    assert [row["seed"] for row in rows] == [1, 2]

@@ -51,7 +51,7 @@ GONE: dict[str, object] = {
 """Settings of a teacher whose file is no longer there."""
 
 
-def as_taught(path: Path, name: str) -> None:
+def as_distilled(path: Path, name: str) -> None:
     """A supernet's checkpoint as if it had been trained with that criterion and a teacher that is gone."""
     content = torch.load(path, weights_only=True)
     content["cfg"]["criterion"] = {**(content["cfg"]["criterion"] or {}), "_name": name, **GONE}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -27,19 +28,15 @@ def transformer(joined: Path, tmp_path_factory: pytest.TempPathFactory) -> Calla
     """``transformer(options)``: the checkpoint of such a network after one update, all its weights random."""
     from tests.fairseq_ext.running import passed, randomised  # not above: a plain machine reads this file too
 
-    made: dict[tuple[str, ...], Path] = {}
-
+    @cache
     def checkpoint(*options: object, arch: str = "transformer") -> Path:
-        key = (arch, *map(str, options))
-        if key not in made:
-            folder = tmp_path_factory.mktemp("transformer")
-            passed(
-                "train", joined, "--arch", arch, *SIZES, *options, "--optimizer", "adam", "--batch-size", 64,
-                "--criterion", "label_smoothed_cross_entropy", "--label-smoothing", 0.1, "--max-update", 1,
-                "--cpu", "--num-workers", 0, "--disable-validation", "--distributed-world-size", 1,
-                "--save-dir", folder, "--dropout", 0.1,
-            )  # fmt: skip
-            made[key] = randomised(folder / "checkpoint_last.pt")
-        return made[key]
+        folder = tmp_path_factory.mktemp("transformer")
+        passed(
+            "train", joined, "--arch", arch, *SIZES, *options, "--optimizer", "adam", "--batch-size", 64,
+            "--criterion", "label_smoothed_cross_entropy", "--label-smoothing", 0.1, "--max-update", 1,
+            "--cpu", "--num-workers", 0, "--disable-validation", "--distributed-world-size", 1,
+            "--save-dir", folder, "--dropout", 0.1,
+        )  # fmt: skip
+        return randomised(folder / "checkpoint_last.pt")
 
     return checkpoint

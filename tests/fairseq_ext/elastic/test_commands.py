@@ -30,7 +30,7 @@ def nas_ext(*arguments: object) -> None:
 @pytest.fixture(scope="module")
 def folder(transformer: Callable[..., Path], joined: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """``supernet.pt`` with experts, made of a network with learned positions, and ``subnet.pt``, its smallest."""
-    folder = tmp_path_factory.mktemp("taken-over")
+    folder = tmp_path_factory.mktemp("converted")
     given = ["--checkpoint", transformer(*FORMS["learned"]), "--data", joined, "--calibrate", 2]
     nas_ext("elastic", *given, "--mos", "layer", "--out", folder / "supernet.pt")
     supernet = ["--checkpoint", folder / "supernet.pt", "--arch", "smallest"]

@@ -52,17 +52,3 @@ def test_greedy_translations_of_the_test_set_are_fairseqs(extracted, folder, pai
     assert len(set(map(tuple, wanted.values()))) > 3
     assert translator.text_of(wanted[0]) == pair.target_dictionary.string(wanted[0])
     assert translator.numbers_of(pair.source_dictionary.string(given[0][:-1])) == given[0]
-
-
-def test_a_subnet_of_a_supernet_is_the_extracted_one(trained, architecture_file, folder, tmp_path):
-    given = ["--checkpoint", str(trained("neuron")), "--arch", str(architecture_file), "--to", "torch-export"]
-    assert main(["export", *given, "--out", str(tmp_path / "out")]) == 0
-    one, other = (read_json(where / "model.json") for where in (folder, tmp_path / "out"))
-    assert {key: one[key] for key in ("caches", "memory", "limits", "architecture")} == {
-        key: other[key] for key in ("caches", "memory", "limits", "architecture")
-    }
-    encoder = torch.export.load(tmp_path / "out" / "encoder.pt2").module()
-    tokens = torch.tensor([[4, 5, 6, 2], [1, 1, 7, 2]])
-    translator = Translator(folder)
-    for theirs, ours in zip(encoder(tokens), translator.encoder.run(None, {"tokens": tokens.numpy()}), strict=True):
-        torch.testing.assert_close(torch.from_numpy(ours), theirs, atol=1e-5, rtol=1e-4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,15 +29,13 @@ def command(text: Path, tmp_path_factory: pytest.TempPathFactory) -> list[object
 @pytest.fixture(scope="session")
 def supernet_of(command: list[object], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """``supernet_of(arch)``: the checkpoint of a supernet trained with that ``--arch``."""
-    made: dict[str, Path] = {}
 
+    @cache
     def checkpoint(arch: str) -> Path:
-        if arch not in made:
-            folder = tmp_path_factory.mktemp(arch)
-            options = ["--max-update", 40, "--sampling", "sandwich", "--validate-interval", 100, "--log-interval", 20]
-            passed("train", *command, "--arch", arch, *options, "--save-dir", folder)
-            made[arch] = folder / "checkpoint_last.pt"
-        return made[arch]
+        folder = tmp_path_factory.mktemp(arch)
+        options = ["--max-update", 40, "--sampling", "sandwich", "--validate-interval", 100, "--log-interval", 20]
+        passed("train", *command, "--arch", arch, *options, "--save-dir", folder)
+        return folder / "checkpoint_last.pt"
 
     return checkpoint
 

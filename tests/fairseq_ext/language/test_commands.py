@@ -11,7 +11,7 @@ from nas_core.cli import main
 from nas_core.files import read_json
 from nas_core.models.language import LanguageWorkloadConfig
 from nas_core.models.language.kind import LANGUAGE
-from nas_core.space import Architecture, save_space
+from nas_core.space import Architecture
 from nas_core.supernet import open_supernet
 from nas_core.supernet.host import Supernet, vocabularies
 from tests.contracts.host import HostContract
@@ -39,15 +39,6 @@ def test_it_is_a_supernet_of_language_models(supernet_of, text):
     reports = []
     metrics = supernet.evaluate(SPACE.smallest(), lambda share, values: reports.append((share, dict(values))))
     assert reports[-1] == (1.0, metrics)
-
-
-def test_latency_is_collected(text, tmp_path):
-    save_space(SPACE, tmp_path / "space.yml")
-    collect = ["latency", "collect", "--space", tmp_path / "space.yml", "--data", text, *SHORT, "--samples", 2]
-    assert main([*map(str, collect), "--out", str(tmp_path / "lat.jsonl")]) == 0
-    first = json.loads((tmp_path / "lat.jsonl").read_text().splitlines()[0])
-    workload = {"kind": "language", "vocab": 16, "prompt_length": 12, "new_tokens": 3, "batch": 1}
-    assert first["settings"]["workload"] == workload
 
 
 def test_a_search_ends_in_a_report_and_files(supernet_of, tmp_path):

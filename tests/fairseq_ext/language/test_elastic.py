@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from nas_core.supernet import open_supernet, open_trained
 from nas_core.supernet.elastic import Trained, take_over
 from nas_core.supernet.elastic.stack_space import language_around, language_genes
 from tests.contracts.elastic_source import ElasticSourceContract
-from tests.fairseq_ext.distillation.teachers import as_taught, left_of_teacher
+from tests.fairseq_ext.distillation.teachers import as_distilled, left_of_teacher
 from tests.fairseq_ext.running import USER_DIR, fairseq_alone, mapped_gradients, passed, randomised
 
 SIZES = ["--decoder-layers", 2, "--decoder-embed-dim", 16, "--decoder-input-dim", 16, "--decoder-output-dim", 16,
@@ -39,19 +40,17 @@ TOKENS = torch.tensor([[2, 7, 5, 9, 8, 4], [2, 4, 6, 10, 11, 12]])
 @pytest.fixture(scope="module")
 def transformer_lm(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """``transformer_lm(form)``: the checkpoint of such a network after one update, all its weights random."""
-    made: dict[str, Path] = {}
 
+    @cache
     def checkpoint(form: str) -> Path:
-        if form not in made:
-            folder = tmp_path_factory.mktemp("transformer-lm")
-            passed(
-                "train", text, "--task", "language_modeling", "--arch", "transformer_lm", *SIZES, *FORMS[form],
-                "--tokens-per-sample", 24, "--optimizer", "adam", "--batch-size", 8, "--criterion", "cross_entropy",
-                "--max-update", 1, "--cpu", "--num-workers", 0, "--disable-validation",
-                "--distributed-world-size", 1, "--save-dir", folder,
-            )  # fmt: skip
-            made[form] = randomised(folder / "checkpoint_last.pt")
-        return made[form]
+        folder = tmp_path_factory.mktemp("transformer-lm")
+        passed(
+            "train", text, "--task", "language_modeling", "--arch", "transformer_lm", *SIZES, *FORMS[form],
+            "--tokens-per-sample", 24, "--optimizer", "adam", "--batch-size", 8, "--criterion", "cross_entropy",
+            "--max-update", 1, "--cpu", "--num-workers", 0, "--disable-validation",
+            "--distributed-world-size", 1, "--save-dir", folder,
+        )  # fmt: skip
+        return randomised(folder / "checkpoint_last.pt")
 
     return checkpoint
 
@@ -94,7 +93,7 @@ def test_fairseq_alone_computes_the_same(transformer_lm: Callable[[str], Path], 
     for form in FORMS:
         take_over(open_trained(transformer_lm(form), data=str(text), calibrate=1), tmp_path / f"{form}.super",
                   importance_by="activation", calibrate=1)  # fmt: skip
-        as_taught(tmp_path / f"{form}.super", "distilled_cross_entropy")
+        as_distilled(tmp_path / f"{form}.super", "distilled_cross_entropy")
         supernet: Any = open_supernet(tmp_path / f"{form}.super")
         supernet.extract(narrow(supernet.space), tmp_path / "subnet.pt")
         assert left_of_teacher(tmp_path / "subnet.pt") == ("cross_entropy", set())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -42,15 +43,13 @@ def space_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def trained(text: Path, space_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """``trained(mos)``: the checkpoint of a supernet trained with these experts."""
-    made: dict[str, Path] = {}
 
+    @cache
     def checkpoint(mos: str) -> Path:
-        if mos not in made:
-            folder = tmp_path_factory.mktemp(f"masked-{mos}")
-            options = [*MASKED, "--task", "masked_lm", "--arch", "mos_roberta_small", "--search-space", space_file]
-            passed("train", text, *COMMON, *options, "--mos", mos, "--max-update", 120, "--save-dir", folder)
-            made[mos] = folder / "checkpoint_last.pt"
-        return made[mos]
+        folder = tmp_path_factory.mktemp(f"masked-{mos}")
+        options = [*MASKED, "--task", "masked_lm", "--arch", "mos_roberta_small", "--search-space", space_file]
+        passed("train", text, *COMMON, *options, "--mos", mos, "--max-update", 120, "--save-dir", folder)
+        return folder / "checkpoint_last.pt"
 
     return checkpoint
 
@@ -59,16 +58,13 @@ def trained(text: Path, space_file: Path, tmp_path_factory: pytest.TempPathFacto
 def roberta(text: Path, labelled: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """``roberta(options)``: the checkpoint of such a network of fairseq's own after one update, its biases and norms
     random, which as constants would hide mistakes."""
-    made: dict[tuple[object, ...], Path] = {}
 
+    @cache
     def checkpoint(*options: object, task: str = "masked_lm") -> Path:
-        key = (task, *options)
-        if key not in made:
-            folder = tmp_path_factory.mktemp("roberta")
-            data, own = (text, MASKED) if task == "masked_lm" else (labelled, CLASSES)
-            passed("train", data, "--arch", "roberta_base", *SIZES, "--task", task, *own, *PLAIN, *options,
-                       "--save-dir", folder)  # fmt: skip
-            made[key] = randomised(folder / "checkpoint_last.pt", 4)
-        return made[key]
+        folder = tmp_path_factory.mktemp("roberta")
+        data, own = (text, MASKED) if task == "masked_lm" else (labelled, CLASSES)
+        passed("train", data, "--arch", "roberta_base", *SIZES, "--task", task, *own, *PLAIN, *options,
+                   "--save-dir", folder)  # fmt: skip
+        return randomised(folder / "checkpoint_last.pt", 4)
 
     return checkpoint

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
-from fairseq_ext.checkpoint import read_state
 from fairseq_ext.host import HOST
 from nas_core.cli import main
 from nas_core.errors import ConfigError
 from nas_core.files import read_json
-from nas_core.models import kind_of
 from nas_core.space import SearchSpace, bert_space, save_space
-from nas_core.supernet import open_supernet
 from tests.contracts.host import HostContract
 from tests.fairseq_ext.masked_lm.training import COMMON, MASKED
 from tests.fairseq_ext.running import passed
@@ -42,19 +40,17 @@ Supernet = Callable[[str, str], Path]
 @pytest.fixture(scope="module")
 def bert(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Supernet:
     """``bert(space, experts)``: the checkpoint of a supernet that was trained a little."""
-    made: dict[tuple[str, str], Path] = {}
     how = {(space, mos): sampling for space, mos, sampling in TRAINED}
 
+    @cache
     def checkpoint(space: str, mos: str) -> Path:
-        if (space, mos) not in made:
-            folder = tmp_path_factory.mktemp(f"{space}-{mos}")
-            save_space(SPACES[space], folder / "space.yml")
-            arch = "mos_bert" if space == "equal" else "supershaper_bert"
-            passed("train", text, *COMMON, *MASKED, "--task", "supernet_masked_lm", "--arch", arch, "--mos", mos,
-                       "--search-space", folder / "space.yml", "--sampling", how[space, mos], "--max-update", 40,
-                       "--save-dir", folder)  # fmt: skip
-            made[space, mos] = folder / "checkpoint_last.pt"
-        return made[space, mos]
+        folder = tmp_path_factory.mktemp(f"{space}-{mos}")
+        save_space(SPACES[space], folder / "space.yml")
+        arch = "mos_bert" if space == "equal" else "supershaper_bert"
+        passed("train", text, *COMMON, *MASKED, "--task", "supernet_masked_lm", "--arch", arch, "--mos", mos,
+                   "--search-space", folder / "space.yml", "--sampling", how[space, mos], "--max-update", 40,
+                   "--save-dir", folder)  # fmt: skip
+        return folder / "checkpoint_last.pt"
 
     return checkpoint
 
@@ -87,46 +83,6 @@ def test_a_supernet_learns_and_its_static_networks_are_its_subnets(
         assert static.space.cardinality() == 1 and static.space.largest() == architecture
         assert static.evaluate(static.space.largest())["loss"] == pytest.approx(expected["loss"], abs=1e-5)
         assert count == sum(parameter.numel() for parameter in static.model.parameters())  # type: ignore[attr-defined]
-
-
-def test_routers_read_each_layer(bert: Supernet) -> None:
-    state = read_state(bert("shaped", "neuron"))["model"]
-    assert state["net.layers.0.ffn.routers.0.hidden.0.weight"].shape == (8, 3), "the depth and two widths"
-    state = read_state(bert("equal", "layer"))["model"]
-    assert state["net.layers.0.ffn.routers.0.hidden.0.weight"].shape == (8, 4)
-
-
-def test_search_under_limits_on_parameters_and_milliseconds(bert: Supernet, tmp_path: Path) -> None:
-    checkpoint, space = bert("shaped", "neuron"), SPACES["shaped"]
-    save_space(space, tmp_path / "space.yml")
-    data, model = tmp_path / "l.jsonl", tmp_path / "l.json"
-    timed = ["latency", "collect", "--space", tmp_path / "space.yml", "--out", data, "--samples", 16, "--repeats", 2]
-    assert main([*map(str, timed), "--workload", "vocab=40", "--workload", "length=6"]) == 0
-    assert main(["latency", "fit", "--data", str(data), "--out", str(model), "--model", "linear"]) == 0
-    kind = kind_of(space)
-    most = (kind.params_m(space.smallest()) + kind.params_m(space.largest())) / 2
-    search = ["search", "--checkpoint", checkpoint, "--strategy", "random", "--set", "evaluations=4", "--finalists", 1]
-    for name, limit in (
-        ("params", ["--limit", f"params_m={most}"]),
-        ("ms", ["--limit", "latency_ms=1000", "--latency-model", model]),
-    ):
-        assert main([*map(str, [*search, "--out", tmp_path / name, *limit])]) == 0
-        (found,) = (tmp_path / name / "finalists").glob("*.json")
-        architecture = type(space.largest()).load(found)
-        assert architecture in space
-        assert name == "ms" or kind.params_m(architecture) <= most
-
-
-def test_a_static_encoder_learns_to_tell_sentences_apart(bert: Supernet, labelled: Path, tmp_path: Path) -> None:
-    static = tmp_path / "static.pt"
-    assert main(["extract", "--checkpoint", str(bert("shaped", "neuron")), "--arch", "smallest", "--out",
-                 str(static)]) == 0  # fmt: skip
-    options = [*COMMON, "--task", "sentence_prediction", "--criterion", "sentence_prediction", "--num-classes", 2]
-    options += ["--init-token", 0, "--max-positions", 12, "--arch", "hat_bert", "--finetune-from-model", static]
-    passed("train", labelled, *options, "--max-update", 60, "--save-dir", tmp_path / "a")
-    classifier = open_supernet(tmp_path / "a" / "checkpoint_last.pt", valid_subset="valid")
-    assert classifier.space.cardinality() == 1 and classifier.space.largest() == SPACES["shaped"].smallest()
-    assert classifier.evaluate(classifier.space.largest())["accuracy"] > 0.8
 
 
 def test_fairseqs_roberta_and_hugging_faces_bert(bert: Supernet, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,13 +9,12 @@ from typing import Any
 import pytest
 import torch
 
-from fairseq_ext.checkpoint import read_state
 from nas_core.cli import main
 from nas_core.errors import ConfigError
 from nas_core.space import Architecture
 from nas_core.supernet import open_supernet, open_trained
 from nas_core.supernet.elastic import take_over
-from tests.fairseq_ext.distillation.teachers import as_taught, left_of_teacher
+from tests.fairseq_ext.distillation.teachers import as_distilled, left_of_teacher
 from tests.fairseq_ext.masked_lm.training import FORMS, MASKED, PLAIN
 from tests.fairseq_ext.running import fairseq_alone, passed
 
@@ -44,7 +42,7 @@ def supernets(
         trained = open_trained(path, data=str(data), calibrate=1)
         take_over(trained, folder / f"{name}.pt", importance_by="activation", calibrate=1)
         if not head:
-            as_taught(folder / f"{name}.pt", "distilled_masked_lm")
+            as_distilled(folder / f"{name}.pt", "distilled_masked_lm")
         made[name] = folder / f"{name}.pt", head, data
     return made
 
@@ -107,27 +105,3 @@ def test_a_network_of_several_languages_is_converted(roberta: Roberta, tmp_path:
     torch.save(content, tmp_path / "changed.pt")
     trained = open_trained(tmp_path / "changed.pt", data=str(text))
     assert trained.difference(trained.net) <= 1e-5
-
-
-def test_linear_attention_may_be_chosen_and_softmax_must_be(roberta: Roberta, tmp_path: Path, text: Path) -> None:
-    trained = open_trained(roberta(), data=str(text), attention=("softmax", "linear", "local"))
-    assert trained.difference(trained.net) <= 1e-5
-    take_over(trained, tmp_path / "out.pt", importance_by="weight", calibrate=1, fit_steps=3)
-    supernet: Any = open_supernet(tmp_path / "out.pt")
-    linear = Architecture({**supernet.space.largest().to_dict(), "attention": ["linear", "local"]})
-    assert supernet.evaluate(linear)["loss"] != supernet.evaluate(supernet.space.largest())["loss"]
-
-
-def test_the_command_tells_what_it_made(
-    roberta: Roberta, text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = ["elastic", "--checkpoint", roberta(), "--out", tmp_path / "s.pt", "--data", text, "--calibrate", 2]
-    assert main([*map(str, command), "--mos", "neuron"]) == 0
-    output = capsys.readouterr().out
-    assert (
-        "architectures" in output
-        and "axes sorted by activation" in output
-        and "layers, the first to be left out" in output
-    )
-    args = read_state(tmp_path / "s.pt")["cfg"]["model"]
-    assert isinstance(args, Namespace) and sorted(args.layer_order) == [0, 1] and args.mos == "neuron"

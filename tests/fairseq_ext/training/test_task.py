@@ -57,13 +57,6 @@ def test_sandwich_accumulates_over_micro_batches(task, criterion, pair, batches)
     assert model.train_architecture == draw(SPACE, 5)
 
 
-def test_dummy_batches_leave_no_gradient(task, criterion, pair, batches):
-    """fairseq fills up uneven workers with batches whose gradient is ignored."""
-    model = build(pair)
-    task.train_step(batches[0], model, criterion, Backward(), 5, ignore_grad=True)
-    assert all(not gradient.any() for gradient in gradients(model).values())
-
-
 def test_spos_equals_fairseqs_own_step(task, criterion, pair, batches):
     model = build(pair)
     task.cfg.supernet_sampling = "spos"
@@ -72,20 +65,6 @@ def test_spos_equals_fairseqs_own_step(task, criterion, pair, batches):
     second = pair.train_step(batches[0], model, criterion, Backward(), 5)
     torch.testing.assert_close(gradients(model), expected)
     assert float(first[0]) == float(second[0]) and model.train_architecture == draw(SPACE, 5)
-
-
-def test_validation_leaves_the_model_as_it_was(task, criterion, pair, batches):
-    model = build(pair)
-    model.set_num_updates(3)
-    _, _, log = task.valid_step(batches[0], model, criterion)
-    each = {}
-    for name, architecture in validation_set(SPACE, 2).items():
-        with torch.no_grad(), model.eval().using(architecture):
-            each[name] = float(criterion(model, batches[0])[0])
-    assert {name: float(log[f"subnet:{name}"]) for name in each} == pytest.approx(each)
-    assert float(log["loss"]) == pytest.approx(sum(each.values()) / 4)
-    assert model.train_architecture == draw(SPACE, 3) and model.held is None
-    assert all(parameter.grad is None for parameter in model.parameters())
 
 
 @pytest.fixture

@@ -44,11 +44,6 @@ def test_losses_over_updates(lines: list[str], tmp_path: Path) -> None:
     }
 
 
-def test_other_files_are_none(tmp_path: Path) -> None:
-    (tmp_path / "other.log").write_bytes(b"\xff\x00 | INFO | valid | nothing\n")
-    assert training_curves(tmp_path / "other.log") is None
-
-
 PLACES = ("supernet/a.log", "logs/supernet.log", "logs/train.log", "supernet.log", "train.log")
 """In the --save-dir, or where the demo and shell scripts put them."""
 
@@ -79,13 +74,6 @@ def test_the_log_of_another_training_is_left_out(settings: str, tmp_path: Path) 
     (tmp_path / "supernet").mkdir()
     (tmp_path / "supernet" / "folder.log").mkdir()
     assert _logs(tmp_path, settings) == []
-
-
-def test_a_folder_with_a_dot_has_a_log_of_its_own(tmp_path: Path) -> None:
-    (tmp_path / "supernet-0.3").mkdir()
-    log = tmp_path / "supernet-0.3.log"
-    log.write_text(f"{HEAD}fairseq_cli.train | {{'save_dir': 'supernet-0.3'}}\n{HEAD}{SIMPLE[1]}\n", encoding="utf-8")
-    assert training_logs(tmp_path / "supernet-0.3" / "checkpoint_best.pt") == [log]
 
 
 def test_a_log_that_lies_where_two_rules_look_is_named_once(tmp_path: Path) -> None:
