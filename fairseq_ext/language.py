@@ -13,13 +13,8 @@ from fairseq_ext.families import LANGUAGE
 from fairseq_ext.model import output_of
 from fairseq_ext.supernet_model import SupernetModel, register, resolve_space
 from nas_core.errors import ConfigError
-<<<<<<< HEAD
-from nas_core.models.language import LanguageNet, LanguageSubnet
-from nas_core.models.language.net import check_language_space
-=======
 from nas_core.models.language import LanguageSubnet
-from nas_core.models.language.genes import check_language_space
->>>>>>> p-fairseq
+from nas_core.models.language.net import check_language_space
 from nas_core.space import Architecture, SearchSpace, space_to_dict
 from nas_core.space.language import with_context
 

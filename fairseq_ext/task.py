@@ -296,10 +296,6 @@ def keeping_apart(criterion: Any, model: Any, weight: float, passes: int) -> Any
     criterion's own.
 
     Args:
-<<<<<<< HEAD
-        weight: of :func:`nas_core.layers.mos.experts_alike` in the loss of an example; 0 gives the criterion itself.
-=======
->>>>>>> p-fairseq
         passes: number of losses whose mean is the loss of the batch.
     """
     return _KeptApart(criterion, model, weight * passes) if weight else criterion
