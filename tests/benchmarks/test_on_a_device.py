@@ -13,8 +13,8 @@ from benchmarks.parts.resumable import OutOfTimeError, results, stopping
 from benchmarks.predictor import predictor_quality, predictor_speed
 from benchmarks.predictor.predictor_quality import Split, Task, run
 from nas_core.files import read_json, write_json
-from nas_core.predictor.speed import random_graphs
 from nas_core.predictor import progress as checkpoint
+from nas_core.predictor.speed import random_graphs
 
 CHANGES = (("dim", 16), ("depth", 1), ("epochs", 6), ("batch_size", 4))
 TASK = Task("nasbench201", 12, 0, "paper", CHANGES, False)
