@@ -1,4 +1,4 @@
-"""A corpus of a made-up language and supernets trained on it, shared by all tests of the plug-in."""
+"""Corpora of made-up languages and supernets trained on them, shared by all tests of the plug-in."""
 
 from __future__ import annotations
 

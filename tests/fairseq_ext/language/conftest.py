@@ -1,4 +1,4 @@
-"""A text of a made-up language and supernets of language models trained on it."""
+"""Supernets of language models, trained on sentences of a made-up language."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A corpus of sentences with a pattern, a task of sentences with labels, and a supernet trained on the first."""
+"""A task of sentences with labels, supernets of masked language models, and networks of fairseq's own."""
 
 from __future__ import annotations
 
