@@ -61,13 +61,6 @@ def test_a_limit_as_a_share_of_the_largest_network(
     assert limits[1] >= whole  # the largest network is within all of its own latency
 
 
-def test_a_search_without_limits_weighs_costs_on_paper(run: Search, tmp_path: Path) -> None:
-    assert run("--set", "iterations=4", limits=False) == 0
-    config = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]
-    assert config["objectives"] == ["loss", "params_m", "flops_g"]
-    assert len(json.loads((tmp_path / "run" / "finalists.json").read_text())["finalists"]) == 4
-
-
 def test_a_prediction_that_is_too_low_is_no_best_of_its_limit(
     run: Search, supernet: ToySupernet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

@@ -14,10 +14,8 @@ pytest.importorskip("nni.nas.strategy", reason="needs NNI: pip install 'nas-ext[
 
 from nni.mutable import CategoricalMultiple, SampleValidationError
 from nni.nas.hub.pytorch import NasBench101, NasBench201
-from nni.nas.oneshot.pytorch.profiler import ExpectationProfilerPenalty, RangeProfilerFilter, SampleProfilerPenalty
+from nni.nas.oneshot.pytorch.profiler import ExpectationProfilerPenalty, SampleProfilerPenalty
 from nni.nas.profiler import Profiler
-from nni.nas.strategy import Random
-from nni.nas.strategy.middleware import Chain, Filter
 
 from nas_core.errors import ConfigError
 from nas_core.graph import nasbench101_graph
@@ -25,7 +23,6 @@ from nas_core.models.translation import translation_graph
 from nas_core.predictor import NNFormerPredictor
 from nas_core.space import SearchSpace
 from nni_ext import (
-    PredictorEvaluator,
     PredictorProfiler,
     as_model_space,
     nasbench101_sample,
@@ -119,16 +116,6 @@ def test_latency_is_read_with_all_operations(nasbench201: Any, predictor201: NNF
     assert PredictorProfiler(nasbench201, latency).profile(sample) == pytest.approx(whole)
     with pytest.raises(ConfigError, match=r"'translation'.*nasbench201 or nasbench201_unpruned"):
         PredictorProfiler(nasbench201, latency, reader="translation")
-
-
-def test_filter_in_an_experiment(search: Any, nasbench201: Any, predictor201: NNFormerPredictor) -> None:
-    profiler = PredictorProfiler(nasbench201, predictor201)
-    bound = float(np.median([profiler.profile(sample) for sample in draw(nasbench201, 10)]))
-    accepts = RangeProfilerFilter(profiler, min=bound)
-    strategy = Chain(Random(seed=1), Filter(lambda model: accepts(model.sample)))
-    search(nasbench201, PredictorEvaluator(predictor201), strategy)
-    metrics = [model.metric for model in strategy.list_models()]
-    assert metrics and min(metrics) >= bound
 
 
 def test_penalty(nasbench201: Any, predictor201: NNFormerPredictor) -> None:

@@ -89,18 +89,6 @@ def test_spaces_of_the_hub(make: Any, shares: tuple[float, float]) -> None:
     assert space.freeze(flat.sample_of_row(valid[0])).status == "frozen"
 
 
-def test_too_many_subsets_become_flags() -> None:
-    class Wide(ModelSpace):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.inputs = InputChoice(14, 7, label="inputs")
-
-    flat = flatten(space := SimplifiedModelSpace.from_model(Wide(), None))
-    assert len(flat.labels) == 14 and flat.checked
-    valid = [space.contains(flat.sample_of_row(row)) for row in flat.space.sample_rows(np.random.default_rng(0), 100)]
-    assert 5 < sum(valid) < 60
-
-
 @pytest.mark.parametrize("kind", [RawFormatModelSpace, SimplifiedModelSpace])
 def test_own_spaces_are_themselves(kind: Any, space: SearchSpace) -> None:
     executable = kind.from_model(as_model_space(space), FunctionalEvaluator(print, lr=nni.choice("lr", [0.1, 0.2])))

@@ -67,21 +67,6 @@ def test_failing_models_are_survived(fails: Callable[[int], bool]) -> None:
     assert (strategy.best() is None) == all(failed)
 
 
-def test_what_is_no_metric(experiments: Any) -> None:
-    def metric(sample: dict[str, Any]) -> Any:
-        values = {1: {"default": sample["width"], "latency": 1.0}, 3: float("nan"), 5: None}
-        if sample["act0"]:
-            raise RuntimeError("out of memory")
-        return values[sample["kernel"]]
-
-    strategy = SearchStrategy("random", evaluations=30)
-    experiments(strategy, Formula(metric), 30, failing=True).run()
-    assert len(strategy.archive) == 30
-    for one in strategy.archive:
-        good = one.sample["kernel"] == 1 and not one.sample["act0"]
-        assert one.metric == (one.sample["width"] if good else None)
-
-
 def test_invalid_models_of_a_filter(experiments: Any) -> None:
     strategy = SearchStrategy("evolution", **SMALL)
     chain = Chain(strategy, Filter(lambda model: model.sample["width"] < 16))
