@@ -12,7 +12,6 @@ from torch import nn
 pytest.importorskip("nni.nas.strategy", reason="needs NNI: pip install 'nas-ext[nni]'")
 
 import nni
-import pytest
 from nni.mutable import MutableAnnotation
 from nni.nas.evaluator import FunctionalEvaluator
 from nni.nas.hub.pytorch import DARTS, AutoFormer, NasBench101, NasBench201
