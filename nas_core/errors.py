@@ -1,7 +1,6 @@
-"""Errors that wrong input raises, with one base class.
+"""Errors that wrong input raises, with one base class and messages of one line.
 
-Every message is one line: the value, what was expected, what to do. The command line prints it without a traceback. Any
-other exception is a defect and keeps its traceback.
+The command line prints them without a traceback. Any other exception is a defect and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class CheckpointError(NasExtError):
 
 
 class ConstraintError(NasExtError):
-    """A limit on latency, parameters or FLOPs that no or hardly any architecture meets."""
+    """A limit that no or hardly any architecture meets."""
 
 
 class DataError(NasExtError):
@@ -66,10 +65,10 @@ class UnsupportedError(ConfigError):
 
 
 def unknown_choice(kind: str, got: object, choices: Iterable[object]) -> UnknownChoiceError:
-    """Return the error for ``got`` where one of ``choices`` was expected, with the closest choice as a suggestion.
+    """Return the error for an unknown name or value, with all choices and the closest one.
 
     Args:
-        kind: noun of the choice in the user's words ("search space").
+        kind: noun of the choice ("search space").
         got: value of the user.
         choices: allowed values, in the order of the message.
     """

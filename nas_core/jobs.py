@@ -54,11 +54,7 @@ class Failure:
 
 @dataclass(frozen=True, kw_only=True)
 class JobsConfig:
-    """Settings of jobs.
-
-    Raises:
-        ConfigError: a value out of range. UnknownChoiceError: another cluster.
-    """
+    """Settings of jobs; raises ConfigError or UnknownChoiceError."""
 
     cluster: str = field(default="local", metadata={"choices": CLUSTERS})
     """``local``: processes of this machine; ``slurm``: jobs of the Slurm cluster this machine belongs to."""
@@ -100,8 +96,8 @@ def jobs_config(executor: str, device: str, given: Mapping[str, Any]) -> JobsCon
         given: settings by name, also as texts; a job on a CUDA device has one GPU by default.
 
     Raises:
-        UnknownChoiceError: an unknown executor or setting. ConfigError: settings that are out of range or contradict
-            each other. MissingHostError: submitit is not installed.
+        UnknownChoiceError: an unknown executor or setting. ConfigError: invalid settings. MissingHostError: submitit is
+            absent.
     """
     if executor not in EXECUTORS:
         raise unknown_choice("executor", executor, EXECUTORS)
@@ -121,11 +117,7 @@ def jobs_config(executor: str, device: str, given: Mapping[str, Any]) -> JobsCon
 
 
 class JobPool:
-    """Jobs that share a folder with this process.
-
-    Raises:
-        MissingHostError: submitit is not installed.
-    """
+    """Jobs that share a folder with this process; raises MissingHostError without submitit."""
 
     def __init__(self, config: JobsConfig, folder: str | Path) -> None:
         self._submitit = require("submitit", "sharing work out to jobs", "submitit")
@@ -153,14 +145,13 @@ class JobPool:
     def map(
         self, opener: Opener, arguments: Mapping[str, Any], items: Sequence[Any]
     ) -> Iterator[dict[str, Any] | Failure]:
-        """Yield the result of each item in order, when its job has ended.
+        """Yield the result of each item in order, when its job has ended. No job outlives the iteration.
 
-        A job that is lost (killed, out of time, its node lost) is followed by another for the missing items. An item
-        fails if two jobs are lost over it or its work raises an exception. No job outlives the iteration.
+        A lost job (killed, out of time) is followed by another for the missing items. An item fails if two jobs are
+        lost over it or its work raises an exception.
 
         Raises:
-            ConfigError: the cluster cannot be reached from here.
-            NasExtError: a job raised one or cannot be submitted; the others are cancelled.
+            ConfigError: the cluster cannot be reached. NasExtError: a job raised one or cannot be submitted.
         """
         make_folder(self.folder)
         for file in self.folder.glob("*.jsonl"):  # of a process that was killed: without them its jobs end
@@ -202,8 +193,7 @@ class JobPool:
 def _silent() -> Iterator[None]:
     """Start processes without stderr and with SIGINT enabled inside the block.
 
-    submitit's watcher of a local job prints a traceback when it is cancelled, which is done by SIGINT; a process that
-    was started in the background ignores it.
+    SIGINT cancels submitit's watcher of a local job, which then prints a traceback.
     """
     main = threading.current_thread() is threading.main_thread()
     ignored = main and signal.getsignal(signal.SIGINT) == signal.SIG_IGN
@@ -248,9 +238,9 @@ class _Share:
         log = f"{self.pool.folder.name}/{job.paths.stderr.name}"
         before, reason = len(self.outcomes), f"job {job.job_id} ended early ({job.state}), see {log}"
         for record in records:
-            if "refused" in record:
+            if "rejected" in record:
                 self._tidy_up(job)
-                raise NasExtError(record["refused"])
+                raise NasExtError(record["rejected"])
             if "broken" in record:
                 reason = f"job {job.job_id} could not begin: {record['broken']}"
             else:
@@ -279,24 +269,21 @@ class _Share:
 
 
 def work(opener: Opener, arguments: Mapping[str, Any], items: Sequence[Any], out: str) -> None:
-    """Run a job: append the outcome of each item to the file ``out`` until it is gone.
-
-    A job that Slurm has requeued continues after the outcomes in the file.
-    """
+    """Run a job: append the outcome of each item to the file ``out`` until it is gone; a requeued job continues."""
     from submitit.core.utils import UncompletedJobError
 
     path = Path(out)
     try:
         compute = opener(**arguments)
     except NasExtError as error:
-        return append_jsonl(path, {"refused": str(error)})
+        return append_jsonl(path, {"rejected": str(error)})
     except Exception as error:
         return append_jsonl(path, {"broken": Failure.of(error).reason})
     for item in items[len(read_jsonl(path)) :]:
         try:
             outcome: dict[str, Any] = {"result": dict(compute(item))}
         except NasExtError as error:
-            outcome = {"refused": str(error)}
+            outcome = {"rejected": str(error)}
         except UncompletedJobError:  # submitit's signal handler raises it when the time is up
             raise
         except Exception as error:
@@ -304,6 +291,6 @@ def work(opener: Opener, arguments: Mapping[str, Any], items: Sequence[Any], out
         if not path.exists():
             return None
         append_jsonl(path, outcome)
-        if "refused" in outcome:
+        if "rejected" in outcome:
             return None
     return None

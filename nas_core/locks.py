@@ -15,7 +15,7 @@ from nas_core.errors import ConfigError
 from nas_core.files import make_folder, os_errors
 
 _CLOCKS_S = 60.0
-"""By how much the clocks of processes and of files may differ."""
+"""Tolerance between the clocks of processes and files"""
 _HOLDER = re.compile(r"process (\d+) on (\S+)")
 
 
@@ -34,7 +34,7 @@ def only_process(lock: str | Path, doing: str, instead: str) -> Iterator[int]:
         ConfigError: another process holds the lock. NasExtError: the file cannot be written.
     """
     path = Path(lock)
-    descriptor = _taken(path, doing, instead)
+    descriptor = _acquire(path, doing, instead)
     try:
         with contextlib.suppress(OSError):
             os.ftruncate(descriptor, 0)
@@ -42,7 +42,7 @@ def only_process(lock: str | Path, doing: str, instead: str) -> Iterator[int]:
         yield descriptor
     finally:
         with contextlib.suppress(OSError):
-            path.unlink()  # before it is given back: whoever waits for this very file sees that it is gone
+            path.unlink()  # before the release, so that waiting processes see that the file is gone
         os.close(descriptor)
 
 
@@ -51,15 +51,15 @@ def held(lock: str | Path) -> bool | None:
     if os.path.exists(lock) and not os.path.isfile(lock):  # reading a pipe would wait
         return None
     try:
-        said = _HOLDER.match(Path(lock).read_text(encoding="utf-8", errors="replace"))
+        holder = _HOLDER.match(Path(lock).read_text(encoding="utf-8", errors="replace"))
         written = Path(lock).stat().st_mtime
     except FileNotFoundError:
         return False
     except OSError:
         return None
-    if said is None or said[2] != socket.gethostname():
+    if holder is None or holder[2] != socket.gethostname():
         return None
-    return _lives(int(said[1]), written)
+    return _lives(int(holder[1]), written)
 
 
 def _lives(process: int, since: float) -> bool:
@@ -69,24 +69,24 @@ def _lives(process: int, since: float) -> bool:
         return False
     except PermissionError:  # somebody else's
         return True
-    with contextlib.suppress(OSError, IndexError, ValueError):  # without /proc, a dead child counts until it is reaped
-        told = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-        if told[0] == "Z":
+    with contextlib.suppress(OSError, IndexError, ValueError):  # without /proc, an unreaped child counts as alive
+        fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        if fields[0] == "Z":
             return False
         up_s = float(Path("/proc/uptime").read_text(encoding="utf-8").split()[0])
-        began = time.time() - up_s + int(told[19]) / os.sysconf("SC_CLK_TCK")
-        return began <= since + _CLOCKS_S
+        started = time.time() - up_s + int(fields[19]) / os.sysconf("SC_CLK_TCK")
+        return started <= since + _CLOCKS_S
     return True
 
 
-def _taken(path: Path, doing: str, instead: str) -> int:
+def _acquire(path: Path, doing: str, instead: str) -> int:
     make_folder(path.parent)
     with os_errors("write", path):
         while True:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if _is(descriptor, path):
+                if _same_file(descriptor, path):
                     return descriptor
             except BlockingIOError:
                 holder = os.pread(descriptor, 200, 0).decode("utf-8", "replace").strip() or "another process"
@@ -95,10 +95,10 @@ def _taken(path: Path, doing: str, instead: str) -> int:
             except BaseException:
                 os.close(descriptor)
                 raise
-            os.close(descriptor)  # its holder has removed it since: the next one is the lock
+            os.close(descriptor)  # the file was removed meanwhile: try the next one
 
 
-def _is(descriptor: int, path: Path) -> bool:
+def _same_file(descriptor: int, path: Path) -> bool:
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except FileNotFoundError:

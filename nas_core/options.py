@@ -69,11 +69,7 @@ class Option:
         return self.help.rstrip(".") + choices + (f" (default: {self.default})" if shown else required)
 
     def checked(self, value: Any) -> Any:
-        """Return a value of YAML or Python as a plain one of the option's kind.
-
-        Raises:
-            ConfigError, UnknownChoiceError: it is of another kind.
-        """
+        """Return a value of YAML or Python as a plain one of the option's kind."""
         if self.grouped:
             if self.kind is not dict and isinstance(value, self.kind):
                 return value
@@ -87,11 +83,7 @@ class Option:
         return checked_value(value, self.kind, self.name, choices=self.choices)
 
     def read(self, text: Any) -> Any:
-        """Convert a typed text, a list of texts, or the value of a parser; :meth:`checked` rejects what does not fit.
-
-        Raises:
-            ConfigError: a group is not ``NAME=VALUE``.
-        """
+        """Convert a typed text, a list of texts, or the value of a parser; :meth:`checked` validates it."""
         texts = [text] if isinstance(text, str) else text
         if self.grouped:
             given = text if isinstance(text, Mapping) else read_pairs(self.name, texts)
@@ -111,11 +103,7 @@ def _convert(text: Any, kind: Any) -> Any:
 
 
 def read_texts(config_class: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert typed settings to the kinds of their fields; unknown names are left as they are.
-
-    Raises:
-        ConfigError: a group is not ``NAME=VALUE``.
-    """
+    """Convert typed settings to the kinds of their fields; unknown names are left as they are."""
     options = {option.name: option for option in options_of(config_class)}
     return {name: options[name].read(value) if name in options else value for name, value in given.items()}
 
@@ -141,7 +129,7 @@ def read_pairs(what: str, texts: Sequence[Any]) -> dict[str, Any]:
         for group in groups:
             place = place.setdefault(group, {})
             if not isinstance(place, dict):
-                raise ConfigError(f"{what} is {text!r}, but {group} is a value by itself; give one of the two")
+                raise ConfigError(f"{what} is {text!r}, but {group} is a value; give one of the two")
         before = place.get(last)
         place[last] = value if before is None else [*(before if isinstance(before, list) else [before]), value]
     return pairs
@@ -153,10 +141,10 @@ def flag_of(name: str) -> str:
 
 
 def check_ranges(options: Any, ranges: Mapping[str, Range]) -> None:
-    """Check numbers among the attributes of parsed options; None and absent attributes are skipped.
+    """Check numbers among the attributes of parsed options; None and absent ones are skipped.
 
     Raises:
-        ConfigError: a number is not finite or out of range; the message names the option.
+        ConfigError: a number is not finite or out of range.
     """
     for name, allowed in ranges.items():
         if (value := getattr(options, name, None)) is not None:
@@ -167,7 +155,7 @@ def options_of(config_class: type[Any]) -> tuple[Option, ...]:
     """Return the options of a dataclass in the order of its fields.
 
     Raises:
-        ConfigError: it is not a dataclass, or a field has a type that no option has.
+        ConfigError: it is not a dataclass, or a field has an unsupported type.
     """
     if not is_dataclass(config_class):
         raise ConfigError(f"{config_class.__name__} is no dataclass; expected one with a field for each setting")
@@ -180,13 +168,13 @@ def options_of(config_class: type[Any]) -> tuple[Option, ...]:
 def config_from(config_class: type[Config], given: Mapping[str, Any], what: str) -> Config:
     """Return settings of which some are given by name; None means the default.
 
-    A method ``of`` of the class, if there is one, computes the rest from what is given.
+    A method ``of`` of the class computes the rest from what is given.
 
     Args:
         what: noun of a setting in messages ("option of evolution").
 
     Raises:
-        UnknownChoiceError: an unknown name. ConfigError: a value of another type, out of range, or missing.
+        UnknownChoiceError: an unknown name. ConfigError: a value that is invalid or missing.
     """
     options = {option.name: option for option in options_of(config_class)}
     for name in given:
@@ -223,11 +211,7 @@ class Configured:
 
     @classmethod
     def check_settings(cls, names: Iterable[str]) -> None:
-        """Reject unknown settings.
-
-        Raises:
-            ConfigError: there is one; the message lists the known ones.
-        """
+        """Reject unknown settings by a ConfigError."""
         settings = cls.setting_types()
         if unknown := set(names) - settings.keys():
             raise ConfigError(
@@ -244,8 +228,7 @@ def parsed_settings(texts: Iterable[str], types: Mapping[str, type], what: str =
         what: owner of the settings in messages.
 
     Raises:
-        ConfigError: not ``NAME=VALUE``, a repeated name, or a value of another type.
-        UnknownChoiceError: an unknown setting.
+        ConfigError: not ``NAME=VALUE``, a repeated name, or another type. UnknownChoiceError: an unknown setting.
     """
     values: dict[str, Any] = {}
     for text in texts:

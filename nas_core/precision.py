@@ -61,7 +61,7 @@ def tf32(enabled: bool) -> Iterator[None]:
     """Enable or disable TF32 for matrix products and convolutions of float32 inside the block."""
     try:
         before = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
-    except RuntimeError:  # from 2.9 on torch refuses to read them where somebody has used those that follow them
+    except RuntimeError:  # torch >= 2.9, if the newer settings were used
         with _tf32_by_operation(enabled):
             yield
         return

@@ -45,7 +45,7 @@ class Registry(Generic[Member]):
         self._loaded: dict[str, Member] = {}
 
     def register(self, name: str, member: Member) -> Member:
-        """Add a member for this process and return it; the same object again changes nothing.
+        """Add a member for this process and return it.
 
         Raises:
             ConfigError: another member has the name.
@@ -68,8 +68,8 @@ class Registry(Generic[Member]):
         """Return a member by name.
 
         Raises:
-            UnknownChoiceError: there is no such name; the message lists all. ConfigError: another distribution offers
-            the name of a member of the project. MissingHostError: two distributions offer it, or it does not import.
+            UnknownChoiceError: an unknown name. ConfigError, MissingHostError: it does not import, or two distributions
+                offer it.
         """
         if name in self._registered:
             return self._registered[name]

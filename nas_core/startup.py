@@ -1,13 +1,12 @@
 """Hooks that run when a host is imported, in every Python of an environment.
 
-``setup.py`` copies this file into ``site-packages``, with ``nas_ext.pth`` that calls :func:`install` when Python
-starts. The hooks act on the import of
+``setup.py`` copies this file into ``site-packages``, with ``nas_ext.pth`` that calls :func:`install`. The hooks act on
 
 - ``fairseq_cli``: OpenMP threads wait without spinning, see :func:`wait_passively`;
 - ``fairseq``, in its commands: ``fairseq_ext`` is imported, so that ``--arch mos_transformer`` needs no ``--user-dir``;
-- ``torchvision``: a CUDA build next to a CPU build of torch is repaired, see :mod:`nas_core.torchvision_fix`.
+- ``torchvision``: a CUDA build next to a CPU torch is repaired, see :mod:`nas_core.torchvision_fix`.
 
-A hook that fails leaves the host as it is and prints one line on stderr.
+A hook that fails prints one line on stderr.
 """
 
 from __future__ import annotations
@@ -22,10 +21,7 @@ if TYPE_CHECKING:
 
 
 def wait_passively() -> None:
-    """Let waiting OpenMP threads sleep, unless the environment sets their policy.
-
-    A spinning thread takes the processor from the thread that it waits for. torch reads the policy when it is imported.
-    """
+    """Let waiting OpenMP threads sleep, unless the environment sets their policy; call it before torch is imported."""
     import os
 
     if "GOMP_SPINCOUNT" not in os.environ:
@@ -58,7 +54,7 @@ _AFTER = {"fairseq": _register_with_fairseq}
 
 
 class _OnImport:
-    """A finder that asks the other finders and adds the hooks to the execution of these modules."""
+    """A finder that adds the hooks to the modules of the other finders."""
 
     of_nas_ext = True
     asks = False

@@ -25,7 +25,7 @@ from nas_core.jobs import Failure, Opener
 from nas_core.machine import python_environment
 
 LOOK_S = 1.0
-"""Seconds between checks of silent workers: the pipe of one that ended may be held open by its children"""
+"""Seconds between checks of silent workers, whose pipes their children may hold open"""
 END_S = 10.0
 """Seconds until a worker that does not end is killed"""
 _PROGRAM = "from nas_core.workers import work; work()"
@@ -33,8 +33,6 @@ _PROGRAM = "from nas_core.workers import work; work()"
 
 class WorkerPool:
     """Workers, one for each mapping of arguments, that start with the first items and stay until the pool is closed.
-
-    Workers end with this process at the latest.
 
     Args:
         opener: importable function, called once in each worker; it returns the function from an item to its result.
@@ -68,8 +66,8 @@ class WorkerPool:
     def map(self, items: Sequence[Any]) -> Iterator[Mapping[str, Any] | Failure]:
         """Yield the result of each item in order, as soon as it is known.
 
-        A worker that dies is replaced and its item repeated; the item fails if the second worker dies too, or if its
-        work raises an exception.
+        A worker that dies is replaced and its item repeated. An item fails if two workers die over it or its work
+        raises.
 
         Raises:
             NasExtError: a worker raised one or could not start; all workers are ended.
@@ -110,10 +108,10 @@ class WorkerPool:
 
 
 def _module_of(opener: Opener) -> str:
-    """Return the module by which a worker imports the opener, also of a program started by ``python -m``.
+    """Return the importable module of the opener, also in a program started by ``python -m``.
 
     Raises:
-        ConfigError: the opener is of a program started by its file, or defined inside a function or a class.
+        ConfigError: there is none, or the opener is defined inside a function or class.
     """
     name = str(opener.__module__)
     if name == "__main__":
@@ -164,8 +162,8 @@ class _Place:
         *lines, self._unread = (self._unread + content).split(b"\n")
         outcome: Mapping[str, Any] | Failure | None = None
         for answer in map(json.loads, lines):
-            if "refused" in answer:
-                raise NasExtError(answer["refused"])
+            if "rejected" in answer:
+                raise NasExtError(answer["rejected"])
             if "broken" in answer:
                 raise NasExtError(f"the worker on {self.name} could not begin: {answer['broken']}")
             if "began" in answer:
@@ -235,7 +233,7 @@ def _start() -> subprocess.Popen[bytes]:
 def work() -> None:
     """Run a worker: call the opener of the first line of stdin, then answer each item.
 
-    Output of the work goes to stderr. The process ends at once when its input ends, which is when its parent ends.
+    Output goes to stderr. The process ends at once when its input ends.
     """
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
@@ -249,7 +247,7 @@ def work() -> None:
         opener = getattr(importlib.import_module(opening["module"]), opening["function"])
         compute = opener(**opening["arguments"])
     except NasExtError as error:
-        return _end(answers, {"refused": str(error)})
+        return _end(answers, {"rejected": str(error)})
     except Exception as error:
         return _end(answers, {"broken": Failure.of(error).reason})
     _answer(answers, {"began": True})
@@ -258,7 +256,7 @@ def work() -> None:
         try:
             _answer(answers, {"result": dict(compute(item))})
         except NasExtError as error:
-            return _end(answers, {"refused": str(error)})
+            return _end(answers, {"rejected": str(error)})
         except BrokenPipeError:
             os._exit(1)
         except Exception as error:

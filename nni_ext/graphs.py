@@ -25,14 +25,11 @@ assert len(_HUB_201) == len(CHOICES)
 
 
 def nasbench101_sample(sample: Sample) -> Graph:
-    """Return the pruned cell of a sample of ``nni.nas.hub.pytorch.NasBench101``.
-
-    Reads ``cell/num_nodes``, ``cell/op1``.. and ``cell/input1``.. (or ``cell/input1/0``.. with a flag for each
-    candidate). ``cell/final`` is ignored, since it is outdated in mutated samples.
+    """Return the pruned cell of a sample of ``nni.nas.hub.pytorch.NasBench101``; ``cell/final`` is ignored.
 
     Raises:
-        GraphError: a label is missing or has an invalid value, no path leads from input to output, or more than 7 nodes
-            or 9 edges are left. UnknownChoiceError: an unknown operation.
+        GraphError: a label is missing or invalid, or the cell is not one of the benchmark.
+        UnknownChoiceError: an unknown operation.
     """
     nodes = _value(sample, "cell/num_nodes")
     if isinstance(nodes, bool) or not isinstance(nodes, int) or nodes < 2:
@@ -46,9 +43,7 @@ def nasbench101_sample(sample: Sample) -> Graph:
 
 
 def nasbench201_sample(sample: Sample) -> Graph:
-    """Return the cell of a sample of ``nni.nas.hub.pytorch.NasBench201``, with the labels ``cell/0_1`` to ``cell/2_3``.
-
-    Operations on no path from input to output are removed, as predictors of accuracy need it.
+    """Return the pruned cell of a sample of ``nni.nas.hub.pytorch.NasBench201``, for predictors of accuracy.
 
     Raises:
         GraphError: a label is missing. UnknownChoiceError: an unknown operation.

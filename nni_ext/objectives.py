@@ -19,14 +19,12 @@ def further_objectives(
     """Return the minimised metrics after the first of ``objectives``.
 
     Args:
-        objectives: None: ``metric`` and ``limited``. A larger-is-better metric has a minus unless its name is known
-            (accuracy, BLEU).
+        objectives: None: ``metric`` and ``limited``. A minus marks a larger-is-better metric unless its name is known.
         metric: first objective.
-        limited: metrics with a limit, which are predicted for each architecture.
+        limited: metrics with a limit.
 
     Raises:
-        ConfigError: invalid objectives, objectives of a strategy with one metric, or fewer than two of another
-            strategy.
+        ConfigError: invalid objectives, or the wrong number for the strategy.
     """
     if not strategy.weighs_several:
         if objectives is not None:

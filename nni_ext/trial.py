@@ -77,7 +77,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--checkpoint", required=True, help="of a trained supernet")
     made.add_argument("--data", help="default: what the supernet was trained on")
     made.add_argument("--valid-subset", default="valid", help="split that it is evaluated on")
-    made.add_argument("--valid-sentences", type=int, help="evaluate on so many only")
+    made.add_argument("--valid-sentences", type=int, help="evaluate on this number only")
     made.add_argument("--metric", default="loss", help="what NNI's page shows: loss (default), top1 of images")
     made.add_argument(
         "--calibration", type=Path, help="of 'nas-ext lab calibrate': its estimate is what NNI's page shows"

@@ -17,7 +17,6 @@ from nas_core import files
 from nas_core.errors import DataError, NasExtError
 from nas_core.files import (
     append_jsonl,
-    atomic_output,
     file_digest,
     read_bytes,
     read_json,
@@ -50,16 +49,6 @@ def test_link_keeps_pointing_at_its_file(tmp_path):
     write_atomic(tmp_path / "link", "new")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "real").read_text() == "new"
-
-
-def test_failed_block_leaves_the_old_file(tmp_path):
-    path = tmp_path / "model.pt"
-    path.write_text("good")
-    with pytest.raises(ZeroDivisionError), atomic_output(path) as beside:
-        beside.write_text("half")
-        raise ZeroDivisionError
-    assert path.read_text() == "good"
-    assert only_file(tmp_path) == "model.pt"
 
 
 def test_full_disk_is_one_line_and_leaves_the_old_file(tmp_path, monkeypatch):

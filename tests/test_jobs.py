@@ -67,11 +67,6 @@ def test_results_come_in_order_and_single_failures_stay_single(tmp_path: Path) -
     assert not (tmp_path / "jobs").exists()
 
 
-def test_a_lost_job_is_followed_by_one_that_does_the_rest(tmp_path: Path) -> None:
-    assert halves(run(tmp_path, [1, "die once", 3], jobs=1))[::2] == [0.5, 1.5]
-    assert len(list(tmp_path.glob("opened-*"))) == 2
-
-
 def test_what_two_jobs_were_lost_over_has_failed_alone(tmp_path: Path) -> None:
     first, lost, last = halves(run(tmp_path, [1, "die", 3], jobs=1))
     assert (first, last) == (0.5, 1.5)

@@ -50,13 +50,6 @@ def test_registration_is_idempotent_and_loud(colours: Registry[object]):
     assert "path" not in colours.names()
 
 
-def test_another_distribution_offers_a_member(
-    colours: Registry[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    plug_in(tmp_path, monkeypatch, GROUP, "tau", "math:tau")
-    assert colours.names() == ["pi", "broken", "tau"] and colours.get("tau") == pytest.approx(6.28318, abs=1e-5)
-
-
 def test_two_distributions_with_one_name(colours: Registry[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     plug_in(tmp_path, monkeypatch, GROUP, "pi", "math:e")
     with pytest.raises(ConfigError, match="colour 'pi' is math:pi and math:e; uninstall one of them"):

@@ -27,7 +27,7 @@ class Step:
     Args:
         clip: largest norm of the gradient; 0: no limit.
             apart: weight of :func:`nas_core.layers.mos.experts_alike` in the loss.
-        """
+    """
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""``nas-ext lab calibrate``: from a supernet and a few trained networks to an estimate of standalone quality."""
+"""``nas-ext lab calibrate``: an estimate of standalone quality from a supernet and a few trained networks."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ def command(
         str, typer.Option(help="Name of the standalone metric in these results, such as test_bleu.")
     ] = "loss",
     larger_is_better: Annotated[
-        bool | None, typer.Option(help="Whether larger values of that metric are better; default: as its name says.")
+        bool | None, typer.Option(help="Larger values of that metric are better; default: by its name.")
     ] = None,
-    inherited: Annotated[str, typer.Option(help="Metric that the supernet is asked for.")] = "loss",
+    inherited: Annotated[str, typer.Option(help="Metric of the supernet.")] = "loss",
     inherited_larger_is_better: Annotated[
-        bool | None, typer.Option(help="The same of the metric that the supernet is asked for.")
+        bool | None, typer.Option(help="Larger values of the metric of the supernet are better.")
     ] = None,
-    test_set: Annotated[str | None, typer.Option(help="Of which test set all results have to be.")] = None,
+    test_set: Annotated[str | None, typer.Option(help="Test set of all results.")] = None,
     data: Annotated[
         Path | None, typer.Option(help="Data folder; default: the one the supernet was trained on.")
     ] = None,
     valid_subset: Annotated[str, typer.Option(help="Split the supernet is evaluated on.")] = "valid",
-    valid_sentences: Annotated[int | None, typer.Option(min=1, help="Use only so many of its sentences.")] = None,
+    valid_sentences: Annotated[int | None, typer.Option(min=1, help="Use only this number of its sentences.")] = None,
     device: Annotated[str, typer.Option(help="Where subnets are evaluated: cpu, cuda, cuda:1.")] = "cpu",
     force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
 ) -> None:
-    """Fit an estimate of what networks reach when trained on their own, for 'nas-ext search --calibration'.
+    """Fit an estimate of standalone quality for 'nas-ext search --calibration'.
 
-    Inherited metrics are evaluated once and kept beside the file; the same command goes on after an interruption.
+    Inherited metrics are evaluated once and kept next to the file; the same command continues after an interruption.
     """
     from nas_core.search.calibration import (
         Calibration,
@@ -80,7 +80,7 @@ def command(
     with only_process(out.with_name(f"{out.name}.lock"), f"is calibrating into {out}", "give another file"):
         new_file(out, force)  # another process may have written it since
         if results is not None:
-            known = inherited_metrics(
+            metrics = inherited_metrics(
                 dict(zip(fingerprints, opened, strict=True)),
                 results.architectures,
                 inherited,
@@ -88,21 +88,21 @@ def command(
                 settings,
                 lambda line: typer.echo(line, err=True),
             )
-            calibration.fit(results.architectures, known, results.standalone)
+            calibration.fit(results.architectures, metrics, results.standalone)
         save_calibration(calibration, out)
-    typer.echo("\n".join([*_told(calibration), str(out)]))
+    typer.echo("\n".join([*_summary(calibration), str(out)]))
 
 
-def _told(calibration: Calibration) -> list[str]:
+def _summary(calibration: Calibration) -> list[str]:
     if not calibration.fitted:
         return [f"no trained network: the estimate is the inherited {calibration.inherited_metric}"]
     direction = "larger" if calibration.larger else "smaller"
     lines = [f"{len(calibration.trained)} trained networks, {direction} {calibration.metric} is better"]
     if len(calibration.trained) > calibration.fewest:
-        judged = calibration.quality()
+        quality = calibration.quality()
         lines.append(
-            f"left out one by one: mean error {judged.error:.4g}, Kendall's tau {judged.tau:.2f} (inherited"
-            f" {calibration.inherited_metric} alone {judged.inherited_tau:.2f}), {judged.within_one:.0%} within one"
-            f" deviation (68% should be), {judged.within_two:.0%} within two"
+            f"left out one by one: mean error {quality.error:.4g}, Kendall's tau {quality.tau:.2f} (inherited"
+            f" {calibration.inherited_metric} alone {quality.inherited_tau:.2f}), {quality.within_one:.0%} within one"
+            f" deviation (68% should be), {quality.within_two:.0%} within two"
         )
     return [*lines, "shares: " + ", ".join(f"{name} {share:.2f}" for name, share in calibration.shares.items())]

@@ -1,7 +1,6 @@
 """``nas-ext doctor``: which hosts, accelerators and plug-ins are usable, and how to install what is not.
 
-By default the metadata and version files of installed packages are read, which takes a second. ``--import`` imports
-each package in a process of its own, so that an import that raises, hangs or ends the interpreter is one finding.
+Metadata and version files are read, which takes a second. ``--import`` imports each package in a process of its own.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _NOT_STARTED = (
     "no nas_ext.pth in site-packages: fairseq needs --user-dir, torchvision is repaired only after our packages"
     " are imported; install nas-ext with pip"
 )
-_REPAIRED = "torchvision is a CUDA build beside a CPU torch: repaired on import"
+_REPAIRED = "torchvision is a CUDA build next to a CPU torch: repaired on import"
 _USES_TORCHVISION = ("timm", "nni", "naslib")
 _NOT_NEEDED = "torchaudio"
 """Dependency of fairseq that only its speech tasks import; ``tools/setup.sh`` may remove it"""
@@ -105,12 +104,10 @@ def diagnose(imports: bool = False) -> dict[str, Any]:
     """Return the findings as plain types.
 
     ``torch``, ``torchaudio`` and each host have ``installed``, ``importable`` (None: not tried), ``version``,
-    ``problems`` (lines) and ``install`` (shell line; None without a problem). Hosts that import torchvision have
-    ``torchvision_fix``: its import has to be repaired. ``startup``: Python starts with :mod:`nas_core.startup`.
+    ``problems`` (lines) and ``install`` (shell line; None without a problem), some ``torchvision_fix``.
 
     Args:
-        imports: import each host and plug-in. Otherwise only a torch that was not built for the CPU is imported, since
-            it knows the accelerators.
+        imports: import each host and plug-in; otherwise only a torch that may have accelerators is imported.
     """
     core = unmet_requirements("nas-ext")
     for_cpu = (installed_version("torch") or "").endswith("+cpu")
@@ -172,7 +169,7 @@ def _is_present(module: str) -> bool:
 
 
 def installed_version(*distributions: str) -> str | None:
-    """Return the version of the first of these distributions that is installed; None if none is."""
+    """Return the version of the first installed distribution; None if none is."""
     for name in distributions:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             return importlib.metadata.version(name)
@@ -180,10 +177,7 @@ def installed_version(*distributions: str) -> str | None:
 
 
 def unmet_requirements(package: str) -> list[str]:
-    """Return a line for each unmet requirement of a package (``nas-ext[timm]``) and of its direct dependencies.
-
-    Only metadata is read.
-    """
+    """Return a line for each unmet requirement of a package (``nas-ext[timm]``) and of its direct dependencies."""
     outer = Requirement(package)
     direct = list(_requirements(outer))
     unmet = []
@@ -213,7 +207,7 @@ def _requirements(package: Requirement) -> Iterator[Requirement]:
 
 
 def installed_plug_ins() -> list[PlugIn]:
-    """Return the ``nas_ext.*`` entry points of other distributions, by group and name; import nothing."""
+    """Return the ``nas_ext.*`` entry points of other distributions; import nothing."""
     return sorted(
         {
             PlugIn(entry.group, entry.name, entry.value, distribution.metadata["Name"], distribution.version)
@@ -241,10 +235,7 @@ def found_plug_ins(imports: bool = True) -> list[dict[str, Any]]:
 
 
 def probe(function: str, items: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
-    """Call a function of this module on each item in a fresh interpreter; return its answers, or ``error`` in a line.
-
-    After an item that hangs or ends the interpreter, another interpreter continues.
-    """
+    """Call a function of this module on each item in fresh interpreters; return answers, or ``error`` in a line."""
     answers: list[dict[str, Any]] = []
     while len(answers) < len(items):
         code = f"from nas_core.cli.doctor import answer; answer({function!r}, {list(items[len(answers) :])!r})"
@@ -306,7 +297,7 @@ def check_plug_in(group: str, name: str, target: str) -> None:
 
 
 def _accelerators() -> list[dict[str, Any]]:
-    """Return the devices beside the CPU on which a first addition succeeds."""
+    """Return the accelerators on which a first addition succeeds."""
     import torch
 
     from nas_core.precision import PRECISIONS, check_precision

@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from nas_core.errors import ConfigError
 from nas_core.files import real_path
-
-if TYPE_CHECKING:
-    from nas_core.supernet.elastic.attention import Fitted
 
 
 def command(
@@ -42,8 +39,7 @@ def command(
         int | None,
         typer.Option(
             min=0,
-            help="Updates by which each other kind of attention is fitted to the trained one on data of --calibrate; 0:"
-            " it begins as a copy.",
+            help="Updates that fit each other kind of attention to the trained one on data of --calibrate; 0: a copy.",
         ),
     ] = None,
     space_out: Annotated[
@@ -77,35 +73,27 @@ def command(
     check_output(out, "--out")
     if space_out:
         check_output(space_out, "--space-out")
-    begun = time.perf_counter()
-    trained = open_trained(
-        checkpoint, data=data, space=space, attention=kinds, calibrate=calibrate, device=device
-    )  # fmt: skip
+    start = time.perf_counter()
+    trained = open_trained(checkpoint, data=data, space=space, attention=kinds, calibrate=calibrate, device=device)
     done = take_over(trained, out, importance_by=by, calibrate=calibrate, mos=mos, fit_steps=fit_steps)
-    seconds = time.perf_counter() - begun
+    seconds = time.perf_counter() - start
     if space_out:
         save_space(trained.space, space_out)
-    found, kind = trained.space, kind_of(trained.space)
-    smallest, largest = (kind.params_m(each) for each in (found.smallest(), found.largest()))
-    typer.echo(f"{out}: {_about(found.cardinality())} architectures, {smallest:.2f} to {largest:.2f} M {kind.counted}")
+    result, kind = trained.space, kind_of(trained.space)
+    smallest, largest = (kind.params_m(end) for end in (result.smallest(), result.largest()))
+    count = result.cardinality()
+    size = str(count) if count < 10**6 else f"10^{math.log10(count):.1f}"
+    typer.echo(f"{out}: {size} architectures, {smallest:.2f} to {largest:.2f} M {kind.counted}")
     if done.sorted_axes:
         typer.echo(f"{done.sorted_axes} axes sorted by {by}" + (f" on {done.batches} batches" * bool(done.batches)))
-    for each in done.fitted:
-        typer.echo(_nearness(each))
+    for fitted in done.fitted:
+        typer.echo(
+            f"{fitted.gene} of layer {fitted.layer + 1}: {fitted.kind} differs from the trained attention by"
+            f" {fitted.after:.1%} of the mean square, as a copy by {fitted.before:.1%}"
+        )
     for side, order in done.layer_order.items():
-        fewest = min(found.choice(f"{side}.layers" if side else "layers").options[0])
+        fewest = min(result.choice(f"{side}.layers" if side else "layers").options[0])
         left_out = ", ".join(str(layer + 1) for layer in reversed(order[int(fewest) :]))
         typer.echo(f"{f'{side} ' if side else ''}layers, the first to be left out first: {left_out}")
     typer.echo(f"largest network: at most {done.difference:.1e} from the trained one, of the largest output")
     typer.echo(f"{seconds:.1f} s")
-
-
-def _nearness(fitted: Fitted) -> str:
-    return (
-        f"{fitted.gene} of layer {fitted.layer + 1}: {fitted.kind} differs from the trained attention by"
-        f" {fitted.after:.1%} of the mean square, as a copy by {fitted.before:.1%}"
-    )
-
-
-def _about(number: int) -> str:
-    return str(number) if number < 10**6 else f"10^{math.log10(number):.1f}"

@@ -1,4 +1,4 @@
-"""``nas-ext lab predictor``: train a predictor on graphs with known values, predict with it, see how fast it is."""
+"""``nas-ext lab predictor``: train a predictor on graphs with known values, predict with it, time it."""
 
 from __future__ import annotations
 
@@ -54,16 +54,15 @@ from nas_core.report.tables import Column, Table
 
 app = typer.Typer(no_args_is_help=True, help="Train and use predictors that read architectures as graphs.")
 
-_READER = f"What the architectures are: one of {', '.join(reader_names())}."
-_MODEL = f"What predicts: one of {', '.join(ACCURACY_MODELS.names())}."
+_READER = f"Reader of the architectures: one of {', '.join(reader_names())}."
+_MODEL = f"Model: one of {', '.join(ACCURACY_MODELS.names())}."
 _RECIPE = (
-    f"Recipe of nn-former: one of {', '.join(list_recipes())}; default: paper. Paper: NN-Former alone; statistics: none"
-    " of it; best: a mixture of both, in shares that records left out decide; prior: statistics that know public"
-    " benchmarks."
+    f"Recipe of nn-former: one of {', '.join(list_recipes())}; default: paper. Paper: NN-Former; statistics: graph"
+    " statistics; best: a mixture of both by out-of-fold records; prior: statistics fitted on public benchmarks."
 )
 _SET = "NAME=VALUE of the model or recipe; repeatable."
-_PROXY = "Zero-cost proxy of the records' field 'proxies' that is read beside the graph; repeatable."
-_QUANTILE = "Probability, such as 0.9: the value below which that of a record lies with it; repeatable."
+_PROXY = "Zero-cost proxy in the records' field 'proxies' as a further input; repeatable."
+_QUANTILE = "Probability of a quantile, such as 0.9; repeatable."
 _DEVICE = "cpu, cuda, cuda:1, mps."
 _UNSEEN = f"Operations that no training record has: one of {', '.join(UNSEEN)}; default: as trained (error)."
 _CURVES = (".json", ".png")
@@ -78,22 +77,24 @@ def train(
     target: Annotated[str, typer.Option(help="Field with the number to learn.")] = "target",
     model: Annotated[str, typer.Option(help=_MODEL)] = NNFormerPredictor.name,
     recipe: Annotated[str | None, typer.Option(help=_RECIPE)] = None,
-    holdout: Annotated[float, typer.Option(help="Share of the records that judge and are not learned.")] = 0.1,
+    holdout: Annotated[float, typer.Option(help="Share of held-out records.")] = 0.1,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the split, the weights and the batches.")] = 0,
     members: Annotated[int | None, typer.Option(min=1, help="Models whose predictions are averaged.")] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Passes over the records.")] = None,
     settings: Annotated[list[str] | None, typer.Option("--set", help=_SET)] = None,
     proxy: Annotated[list[str] | None, typer.Option(help=_PROXY)] = None,
     device: Annotated[str, typer.Option(help=_DEVICE)] = "cpu",
-    curve: Annotated[Path | None, typer.Option(help="Learning curve: .json, or .png with a .json beside it.")] = None,
+    curve: Annotated[Path | None, typer.Option(help="Learning curve: .json, or .png with a .json.")] = None,
     force: Annotated[bool, typer.Option("--force", help=_FORCE)] = False,
 ) -> None:
-    """Train on all records but the held-out ones and judge by these. Interrupted, the same command goes on."""
+    """Train on all records but the held-out ones and evaluate on these; the same command continues after a kill."""
     new_file(out, force, [data], [".safetensors"])
     unfinished = out.with_name(f"{out.name}.unfinished")
     losses = LearningCurve(unfinished.with_name(f"{unfinished.name}.json"), unfinished)
-    ours = force or losses.kept.exists()  # this very training may have drawn the curve before it was killed
-    drawn = [] if curve is None else [new_file(path, ours, [data], _CURVES) for path in _curve_files(curve)]
+    resumed = force or losses.kept.exists()  # this training may have drawn the curve before a kill
+    curves_ = [] if curve is None else [curve, curve.with_suffix(".json")] if curve.suffix == ".png" else [curve]
+    for path in curves_:
+        new_file(path, resumed, [data], _CURVES)
     named = {"recipe": recipe, "members": members, "epochs": epochs}
     settable = ACCURACY_MODELS.get(model).setting_types()
     for name, value in named.items():
@@ -106,20 +107,19 @@ def train(
     predictor = ACCURACY_MODELS.get(model)(seed=seed, device=device, **changes)
     if curve is not None and not predictor.networks:
         raise ConfigError(f"{predictor.title!r} has no networks and so no learning curve; leave --curve out")
-    known_as = None if reader is None else reader_for(reader)
-    records = read_records(data, known_as, target, proxy or ())
-    needed = predictor.prepare(records.graphs)  # all records: the held-out ones have to fit the model too
+    records = read_records(data, None if reader is None else reader_for(reader), target, proxy or ())
+    needed = predictor.prepare(records.graphs)  # held-out records have to fit the model too
     learned, held_out = holdout_split(records.graphs, holdout, seed)
     with only_training(out):
         seconds = _fitted(predictor, records.take(learned), losses, unfinished)
         quality = _quality(predictor, records.take(held_out))
-        known = fingerprints(records.graphs.take(learned))
-        predictor.info |= {"reader": reader, "target": target, "held_out": quality, "learned": known}
-        for path in drawn:
+        prints = fingerprints(records.graphs.take(learned))
+        predictor.info |= {"reader": reader, "target": target, "held_out": quality, "learned": prints}
+        for path in curves_:
             _draw(losses, path, predictor.networks)
-        predictor.save(out)  # last: what is there is whole, and the curve with it
+        predictor.save(out)  # last, so that the curve is complete when it exists
         losses.remove()
-    _tell(quality, len(learned), seconds)
+    _print_quality(quality, len(learned), seconds)
     if needed:
         typer.echo("set by the data: " + ", ".join(f"{name}={value}" for name, value in needed.items()))
     for remark in predictor.remarks(records.graphs.take(learned)):
@@ -132,25 +132,25 @@ def predict(
     model: Annotated[Path, typer.Option(help="A predictor of 'train'; prior: the recipe of that name, before a fit.")],
     data: Annotated[Path, typer.Option(help="JSON Lines with a graph or architecture in each record.")],
     out: Annotated[Path | None, typer.Option(help="Predictions (.jsonl or .csv); default: print them.")] = None,
-    reader: Annotated[str | None, typer.Option(help="What the architectures are; default: as in the training.")] = None,
+    reader: Annotated[str | None, typer.Option(help="Reader of the architectures; default: of the training.")] = None,
     quantile: Annotated[list[float] | None, typer.Option(help=_QUANTILE)] = None,
     unseen: Annotated[str | None, typer.Option(help=_UNSEEN)] = None,
     device: Annotated[str, typer.Option(help=_DEVICE)] = "cpu",
     force: Annotated[bool, typer.Option("--force", help=_FORCE)] = False,
 ) -> None:
-    """One prediction for each record, and its standard deviation where the predictor has one."""
+    """Predict the value of each record, with its standard deviation if the predictor has one."""
     levels = checked_levels(quantile).tolist() if quantile else []
     if out is not None:
         new_file(out, force, [model, data], OUTPUTS)
     predictor = _opened(model, device, unseen)
-    known_as = _reader_of(predictor, model, reader)
-    records = read_records(data, known_as, None, predictor.proxies)
-    _require_seen(predictor, records.graphs, data, known_as)
+    graph_reader = _reader_of(predictor, model, reader)
+    records = read_records(data, graph_reader, None, predictor.proxies)
+    _require_seen(predictor, records.graphs, data, graph_reader)
     predicted, spread = predictor.predictions(records.graphs, proxies=records.proxies)
     more = {} if spread is None else {"spread": spread}
     if levels:
-        found = predictor.predict_quantiles(records.graphs, levels, proxies=records.proxies)
-        more |= {f"quantile_{level:g}": row for level, row in zip(levels, found, strict=True)}
+        quantiles = predictor.predict_quantiles(records.graphs, levels, proxies=records.proxies)
+        more |= {f"quantile_{level:g}": row for level, row in zip(levels, quantiles, strict=True)}
     rows = prediction_rows(records, predicted, more)
     if out is not None:
         write_predictions(out, rows)
@@ -170,7 +170,7 @@ def bench(
     repeats: Annotated[int, typer.Option(min=1, help="Timed runs; the best one counts.")] = 3,
     device: Annotated[str, typer.Option(help=_DEVICE)] = "cpu",
 ) -> None:
-    """Graphs per second on this machine, for random graphs, beside the naive reference on the CPU."""
+    """Time predictions of random graphs and of the naive reference on the CPU."""
     predictor = NNFormerPredictor(recipe, device=device) if model is None else load_accuracy_model(model, device)
     title, statistics, config, networks = predictor.title, "", NNFormerConfig(), list[NNFormer]()
     predict: Callable[[Graphs], NDArray[np.float64]] = predictor.predict
@@ -198,13 +198,17 @@ def bench(
 
 
 def _fitted(predictor: AccuracyModel, records: Records, losses: LearningCurve, unfinished: Path) -> float:
-    """Fit, with a checkpoint under that name, and keep the loss of each step; return the seconds that it took."""
+    """Fit with a checkpoint, keep the loss of each step, and return the duration in seconds."""
     start = time.perf_counter()
     try:
-        with training_bar() as drawn:
-            told = _kept(losses, drawn)
+        with training_bar() as show:
+
+            def progress(step: int, steps: int, loss: float) -> None:
+                losses.add(step, loss)
+                show(step, steps, loss)
+
             predictor.fit(
-                records.graphs, records.targets, proxies=records.proxies, progress=told, checkpoint=unfinished
+                records.graphs, records.targets, proxies=records.proxies, progress=progress, checkpoint=unfinished
             )
     except BaseException as error:
         losses.keep()
@@ -217,18 +221,6 @@ def _fitted(predictor: AccuracyModel, records: Records, losses: LearningCurve, u
     return time.perf_counter() - start
 
 
-def _kept(losses: LearningCurve, drawn: Progress) -> Progress:
-    def progress(step: int, steps: int, loss: float) -> None:
-        losses.add(step, loss)
-        drawn(step, steps, loss)
-
-    return progress
-
-
-def _curve_files(curve: Path) -> list[Path]:
-    return [curve, curve.with_suffix(".json")] if curve.suffix == ".png" else [curve]
-
-
 def _draw(losses: LearningCurve, path: Path, members: int) -> None:
     if path.suffix == ".json":
         write_json(path, {"members": members, **losses.to_dict()})
@@ -239,10 +231,10 @@ def _draw(losses: LearningCurve, path: Path, members: int) -> None:
 
 
 def _quality(predictor: AccuracyModel, records: Records) -> dict[str, Any]:
-    """How good the predictor is on records it has not seen; empty without any."""
+    """Return the quality on held-out records; empty without any."""
     if not len(records.graphs):
         return {}
-    strict, predictor.unseen = predictor.unseen, "warn"  # a rare operation may stand in held-out graphs alone
+    strict, predictor.unseen = predictor.unseen, "warn"  # only held-out graphs may have a rare operation
     predicted = predictor.predict(records.graphs, proxies=records.proxies)
     predictor.unseen = strict
     quality: dict[str, Any] = {"graphs": len(predicted), "kendall_tau": kendall_tau(predicted, records.targets)}
@@ -251,7 +243,7 @@ def _quality(predictor: AccuracyModel, records: Records) -> dict[str, Any]:
     return quality
 
 
-def _tell(quality: dict[str, Any], learned: int, seconds: float) -> None:
+def _print_quality(quality: dict[str, Any], learned: int, seconds: float) -> None:
     if quality:
         error = f", MAPE {quality['mape_percent']:.2f} %" if "mape_percent" in quality else ""
         typer.echo(f"held out: {quality['graphs']} graphs, Kendall tau {quality['kendall_tau']:.3f}{error}")
@@ -262,7 +254,7 @@ def _tell(quality: dict[str, Any], learned: int, seconds: float) -> None:
 
 
 def _require_seen(predictor: AccuracyModel, graphs: Graphs, path: Path, reader: Reader | None) -> None:
-    """A DataError that names the first record with an operation that the predictor does not know, if that is one."""
+    """Raise a DataError that names the first record with an unseen operation."""
     if not predictor.fitted or predictor.unseen != "error" or not (new := predictor.unseen_in(graphs)):
         return
     op, record = min(new.items(), key=lambda item: item[1])
@@ -274,15 +266,15 @@ def _require_seen(predictor: AccuracyModel, graphs: Graphs, path: Path, reader: 
 
 
 def _opened(model: Path, device: str, unseen: str | None) -> AccuracyModel:
-    """A predictor of a file, or the one that knows something before it is fitted."""
+    """Return the predictor of a file, or the prior, which predicts before it is fitted."""
     if str(model) == "prior" and not model.exists():
         return NNFormerPredictor("prior", device=device, unseen=unseen or "error")
     return check_unpriced(load_accuracy_model(model, device, unseen), model)
 
 
 def _reader_of(predictor: AccuracyModel, path: Path, given: str | None) -> Reader | None:
-    kept = predictor.info.get("reader")
-    if kept and given and given != kept:
-        raise ConfigError(f"{path} was trained with reader {kept!r}, which it keeps; leave --reader {given} out")
-    name = kept or given
+    trained = predictor.info.get("reader")
+    if trained and given and given != trained:
+        raise ConfigError(f"{path} was trained with reader {trained!r}, which it keeps; leave --reader {given} out")
+    name = trained or given
     return None if name is None else reader_for(name)

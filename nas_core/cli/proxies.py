@@ -22,10 +22,10 @@ from nas_core.proxies import PROXIES, NasBench201Proxies, NetworkProxies, SpaceP
 from nas_core.space import Architecture, SearchSpace, get_space
 
 BENCHMARK = "nasbench201"
-"""What ``--space`` calls the cells of NAS-Bench-201, which are no search space of genes."""
+"""Name of the cells of NAS-Bench-201, which are not a search space of genes"""
 
 Read = Callable[[Any], tuple[Any, Any]]
-"""An architecture as JSON holds it to its one form there, and to what is scored."""
+"""Function from an architecture in JSON to its canonical JSON and its value"""
 
 
 def command(
@@ -35,8 +35,8 @@ def command(
     data: Annotated[
         Path | None,
         typer.Option(
-            help="JSON Lines with an architecture in each record, instead of --samples; texts and numbers beside it are"
-            " kept."
+            help="JSON Lines with an architecture in each record, instead of --samples; other texts and numbers"
+            " are kept."
         ),
     ] = None,
     proxy: Annotated[
@@ -47,7 +47,7 @@ def command(
     workload: Workload = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1, mps.")] = "cpu",
 ) -> None:
-    """Build architectures with random weights and score them on a batch of random inputs. Run it again to go on."""
+    """Score architectures with random weights on a batch of random inputs. Run it again to continue."""
     if out.suffix != ".jsonl":
         raise ConfigError(f"output {out}: expected a name that ends in .jsonl")
     if (samples is None) == (data is None):
@@ -67,15 +67,15 @@ def command(
         typed = read_texts(kind_of(searched).workload_config, read_pairs("workload", workload or []))
         workload_config(kind_of(searched), workload or [])
         scores, read = SpaceProxies(searched, proxy, typed, **more), _reader(searched)
-        drawn = [] if samples is None else [each.to_dict() for each in planned_architectures(searched, samples, seed)]
-    planned = [(*read(each), {}) for each in drawn] if data is None else _given(data, read)
+        drawn = [] if samples is None else [one.to_dict() for one in planned_architectures(searched, samples, seed)]
+    planned = [(*read(value), {}) for value in drawn] if data is None else _from_file(data, read)
     with only_process(out.with_name(f"{out.name}.lock"), f"is scoring into {out}", "give another file"):
         before = _scored_before(out, scores)
-        rest = [one for one in planned if _key(one[0]) not in before]
+        rest = [network for network in planned if _key(network[0]) not in before]
         with counted("scoring", len(rest), "network") as advance:
-            for shown, each, beside in rest:
-                own = {"architecture": shown, "proxies": scores(each), "settings": scores.settings}
-                append_jsonl(out, {**beside, **own})
+            for shown, network, fields in rest:
+                score = {"architecture": shown, "proxies": scores(network), "settings": scores.settings}
+                append_jsonl(out, {**fields, **score})
                 advance(1)
     typer.echo(f"{len(planned)} networks of {space}, {len(planned) - len(rest)} of them scored before: {out}")
 
@@ -94,36 +94,36 @@ def _reader(space: SearchSpace) -> Read:
     return read
 
 
-def _given(path: Path, read: Read) -> list[tuple[Any, Any, dict[str, Any]]]:
-    """Architectures of a file, each once, with the texts and numbers beside it, such as a target."""
-    found: dict[str, tuple[Any, Any, dict[str, Any]]] = {}
+def _from_file(path: Path, read: Read) -> list[tuple[Any, Any, dict[str, Any]]]:
+    """Return the distinct architectures of a file with other texts and numbers of their records."""
+    networks: dict[str, tuple[Any, Any, dict[str, Any]]] = {}
     for number, record in enumerate(read_jsonl(path), 1):
         if "architecture" not in record:
             raise DataError(f"{path}, record {number}: no field 'architecture'; it has {', '.join(map(repr, record))}")
         try:
-            shown, each = read(record["architecture"])
+            shown, network = read(record["architecture"])
         except NasExtError as error:
             raise DataError(f"{path}, record {number}: {error}") from error
         except (TypeError, ValueError, AttributeError) as error:
             raise DataError(f"{path}, record {number}: the architecture cannot be read ({error})") from error
-        beside = {name: value for name, value in record.items() if isinstance(value, str | int | float)}
-        found.setdefault(_key(shown), (shown, each, beside))
-    if not found:
+        fields = {name: value for name, value in record.items() if isinstance(value, str | int | float)}
+        networks.setdefault(_key(shown), (shown, network, fields))
+    if not networks:
         raise DataError(f"{path} holds no records; expected one JSON object per line with an architecture")
-    return list(found.values())
+    return list(networks.values())
 
 
 def _scored_before(out: Path, scores: NetworkProxies) -> set[str]:
-    """What the file holds.
+    """Return the keys of the scored architectures.
 
     Raises:
-        ConfigError: scores of other settings. DataError: something else.
+        ConfigError: scores of other settings. DataError: other records.
     """
     if not out.exists():
         return set()
-    found = read_jsonl(out)
+    records = read_jsonl(out)
     wanted = json.loads(json.dumps(scores.settings))
-    for number, record in enumerate(found, 1):
+    for number, record in enumerate(records, 1):
         if not {"architecture", "proxies", "settings"} <= record.keys() or not isinstance(record["proxies"], dict):
             raise DataError(f"{out}, record {number} holds no scores of proxies; give another file")
         if record["settings"] != wanted or list(record["proxies"]) != scores.proxies:
@@ -131,7 +131,7 @@ def _scored_before(out: Path, scores: NetworkProxies) -> set[str]:
                 f"{out} holds scores of {', '.join(record['proxies'])} with {json.dumps(record['settings'])}; give the"
                 " same settings to go on, or another file"
             )
-    return {_key(record["architecture"]) for record in found}
+    return {_key(record["architecture"]) for record in records}
 
 
 def _key(shown: Any) -> str:

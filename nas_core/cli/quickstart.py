@@ -1,4 +1,4 @@
-"""``nas-ext quickstart``: a folder with a small real example and a script that runs it."""
+"""``nas-ext quickstart``: write a folder with a small example and a script that runs it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from nas_core.quickstart import QUICKSTARTS, Quickstart
 
 
 def command(
-    name: Annotated[str, typer.Argument(metavar="[NAME]", help="Which one; without it, all are listed.")] = "",
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="Its name; without it, all are listed.")] = "",
     folder: Annotated[
         Path | None, typer.Argument(metavar="[FOLDER]", help="New or empty folder; default: quickstart-NAME.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write into a folder that holds something.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Write into a folder that is not empty.")] = False,
 ) -> None:
     """Write a folder with a small example: data, a README and a script that runs it and ends in minutes."""
     if not name:
         typer.echo("nas-ext quickstart NAME [FOLDER] writes one of these, each with a script that runs it:")
-        for known in QUICKSTARTS.names():
-            first, *rest = _described(known)
-            typer.echo("\n".join([f"\n  {known:<12} {first}", *(f"  {'':<12} {line}" for line in rest)]))
+        for listed in QUICKSTARTS.names():
+            first, *rest = _described(listed)
+            typer.echo("\n".join([f"\n  {listed:<12} {first}", *(f"  {'':<12} {line}" for line in rest)]))
         return
     quickstart = QUICKSTARTS.get(name)
     target = folder or Path(f"quickstart-{name}")
@@ -33,14 +33,11 @@ def command(
 
 
 def _described(name: str) -> list[str]:
-    """What a quickstart is for, what it needs, and why it cannot be used here."""
+    lines = []
     try:
         quickstart = QUICKSTARTS.get(name)
-    except NasExtError as error:
-        return [f"not usable here: {error}"]
-    needs = f", needs {quickstart.extra}" if quickstart.extra else ""
-    lines = [quickstart.purpose, f"{_minutes(quickstart)}{needs}"]
-    try:
+        needs = f", needs {quickstart.extra}" if quickstart.extra else ""
+        lines = [quickstart.purpose, f"{_minutes(quickstart)}{needs}"]
         quickstart.check()
     except NasExtError as error:
         lines.append(f"not usable here: {error}")
@@ -52,7 +49,7 @@ def _minutes(quickstart: Quickstart) -> str:
 
 
 def _shown(written: list[Path], target: Path) -> list[str]:
-    """The files at the top, and folders with how many they hold."""
+    """Return the files at the top, and folders with their numbers of files."""
     tops = [path.relative_to(target).parts for path in written]
     folders = dict.fromkeys(parts[0] for parts in tops if len(parts) > 1)
     counted = [f"{name}/ ({sum(parts[0] == name for parts in tops)} files)" for name in folders]

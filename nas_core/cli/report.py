@@ -54,7 +54,7 @@ def searches(
         Path | None,
         typer.Option(
             help="Of one search: log of the supernet's training (fairseq's with --log-format simple or json,"
-            " metrics.json of timm_ext.train, timm's summary.csv); default: what lies beside its checkpoint."
+            " metrics.json of timm_ext.train, timm's summary.csv); default: the logs next to its checkpoint."
         ),
     ] = None,
     watch: Annotated[
@@ -114,8 +114,8 @@ def _comparison(folders: list[Path], out: Path | None, force: bool) -> None:
 
 @app.command("architecture", short_help="The layers of architectures, and a picture of them.")
 def architecture(
-    files: Annotated[list[Path], typer.Argument(help="Architectures (A.json ..), drawn beside each other.")],
-    out: Annotated[Path | None, typer.Option(help="The picture (.png), default A.png beside A.json.")] = None,
+    files: Annotated[list[Path], typer.Argument(help="Architectures (A.json ..), drawn side by side.")],
+    out: Annotated[Path | None, typer.Option(help="The picture (.png), default: A.png next to A.json.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing picture.")] = False,
 ) -> None:
     """Print the layers of architectures and draw them."""
@@ -154,7 +154,7 @@ def latency(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="The page (.html); default: report.html in the folder, or FILE.report.html beside the file."),
+        typer.Option(help="The page (.html); default: report.html in the folder, or FILE.report.html."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file that --out names.")] = False,
 ) -> None:

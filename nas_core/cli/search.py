@@ -63,16 +63,15 @@ def _report(settings: SearchSettings, result: SearchResult) -> None:
                    f" {settings.out / 'train_next.jsonl'}")  # fmt: skip
     elif settings.calibration:
         typer.echo("to train next: none, all evaluated networks are trained")
-    everything = result.evaluations + result.saved
+    total = result.evaluations + result.saved
     typer.echo(
         f"{result.evaluations} architectures evaluated ({result.replayed} of them before), {result.saved} evaluations"
-        f" saved by the cache ({result.saved / everything:.0%}), {len(result.archive)} on the Pareto front:"
+        f" saved by the cache ({result.saved / total:.0%}), {len(result.archive)} on the Pareto front:"
         f" {settings.out}"
     )
 
 
 def _shown(name: str) -> tuple[str, str]:
-    """Return title and format of a column of networks to train next."""
     if name.startswith("calibrated_"):
         estimate = name.removeprefix("calibrated_")
         return ("give or take", ".2g") if name.endswith("_spread") else (f"estimated {estimate}", ".4g")
@@ -80,7 +79,7 @@ def _shown(name: str) -> tuple[str, str]:
 
 
 def make_command() -> Callable[..., None]:
-    """Return the command, whose help has the settings of all strategies there are now."""
+    """Return the command, whose help lists the settings of all strategies."""
     doc = "Search architectures under hard limits; the same command again continues an interrupted search."
     listed = [
         settings_help(f"Strategy {name}, {strategy.purpose}; --set NAME=VALUE", strategy.config_class)

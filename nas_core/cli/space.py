@@ -49,7 +49,7 @@ MODELS = {
     "supershaper_bert_small": ("supershaper_bert_small",),
     "vit_cifar10_small": ("mos_vit_cifar10_small_supernet", "vit_cifar10_small"),
 }  # fmt: skip
-"""Space -> the models that have it where none is given: of timm for images, else names of fairseq's ``--arch``."""
+"""Space -> models that have it by default: of timm for images, else names of fairseq's ``--arch``"""
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 
@@ -75,7 +75,7 @@ def export_command(
     format: Annotated[str, typer.Option("--format", help="yaml, or a format that an adapter offers: nni.")] = "yaml",
     out: Annotated[Path | None, typer.Option(help="File to write; default: print it.")] = None,
 ) -> None:
-    """Write a space in the format of another program."""
+    """Write a space as YAML or in the format of another program."""
     formats = {} if format == "yaml" else adapter_parts("space_format")
     if format != "yaml" and format not in formats:
         raise unknown_choice("format of a search space", format, ["yaml", *sorted(formats)])

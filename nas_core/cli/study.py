@@ -1,4 +1,4 @@
-"""``nas-ext lab study``: whether trained supernets can be trusted."""
+"""``nas-ext lab study``: studies of trained supernets, each written as a page, a picture and JSON."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _study(
         Path | None, typer.Option(help="Data folder; default: the one the supernet was trained on.")
     ] = None,
     valid_subset: Annotated[str, typer.Option(help="Split whose examples are taken.")] = "valid",
-    valid_sentences: Annotated[int | None, typer.Option(min=1, help="Use only so many of its examples.")] = None,
+    valid_sentences: Annotated[int | None, typer.Option(min=1, help="Use only this number of its examples.")] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1.")] = "cpu",
     settings: Annotated[
         list[str] | None,
@@ -58,7 +58,7 @@ def _study(
 
 
 def make_command() -> Callable[..., None]:
-    """Return the command, whose help has all studies there are now, with their settings."""
+    """Return the command, whose help lists all studies with their settings."""
     listed = [
         part
         for name, study in STUDIES.items()

@@ -10,7 +10,7 @@ from nas_core.errors import MissingHostError
 
 
 def user_dir() -> str:
-    """The installed `fairseq_ext` folder, found without importing it (and with it fairseq).
+    """Return the installed ``fairseq_ext`` folder without importing it.
 
     Raises:
         MissingHostError: the installation has no such folder.
@@ -27,7 +27,7 @@ def user_dir() -> str:
 def command() -> None:
     """Print the folder for fairseq's --user-dir.
 
-    It is needed where nas-ext was not installed by pip, or so that fairseq's own models see every sentence:
+    fairseq needs it if nas-ext was not installed by pip, or for its own models to see every sentence:
     fairseq-train DATA --user-dir "$(nas-ext lab user-dir)" --arch mos_transformer ...
     """
     typer.echo(user_dir())

@@ -23,6 +23,7 @@ DAMAGED_ARCHIVE: tuple[type[Exception], ...] = (
 )  # fmt: skip
 """Exceptions that reading a damaged archive raises"""
 
+_NO_PICKLE: tuple[type[Exception], ...] = (NasExtError, StopIteration, *DAMAGED_ARCHIVE)
 MOST_ARRAYS = 2**30
 """Bytes of all arrays of an .npz file, unpacked"""
 _PICKLE = 2**26
@@ -63,7 +64,7 @@ def archive_pickle(path: str | Path) -> bytes:
         with zipfile.ZipFile(check_regular(path)) as archive:
             record = next(record for record in archive.infolist() if _is_pickle(record))
             return archive.read(record) if record.file_size <= _PICKLE else b""
-    except (NasExtError, StopIteration, *DAMAGED_ARCHIVE):
+    except _NO_PICKLE:
         return b""
 
 

@@ -19,50 +19,47 @@ if TYPE_CHECKING:
     from nas_core.layers import MoSConfig
 
 Report = Callable[[float, Mapping[str, float]], None]
-"""Called after each batch of an evaluation: the share of the data that was seen, and the metrics on it."""
+"""Callback after each batch of an evaluation: share of the data so far, metrics on it"""
 
 
 class Supernet:
     """A trained supernet, which evaluates architectures with inherited weights and extracts them as static models.
 
-    A host implements :meth:`evaluate` and :meth:`extract`. Each other method is one more capability: what a host leaves
-    out raises :class:`~nas_core.errors.UnsupportedError` when a command or a study needs it.
+    A host implements :meth:`evaluate` and :meth:`extract`. Every other method is a further capability, which raises
+    :class:`~nas_core.errors.UnsupportedError` by default.
     """
 
     space: SearchSpace
-    """The search space that it was trained on."""
+    """Search space of the training"""
     task: Mapping[str, Any]
-    """The task of the networks as plain data (e.g. vocabulary sizes); latency is measured with it."""
+    """Task of the networks as plain data, such as vocabulary sizes; latency is measured with it"""
     units: Mapping[str, str] = {}
-    """Units of metrics by their names, for reports."""
+    """Units of metrics by name, for reports"""
     maximised: Sequence[str] = ()
-    """Names of the metrics that are better the larger they are."""
+    """Names of larger-is-better metrics"""
     precision = "fp32"
-    """One of :data:`nas_core.precision.PRECISIONS`, in which it evaluates."""
+    """Precision of evaluations, of :data:`nas_core.precision.PRECISIONS`"""
 
     def _unsupported(self, capability: str) -> UnsupportedError:
         host = type(self).__module__.partition(".")[0]
         return UnsupportedError(f"{type(self).__name__} of {host} does not {capability}; use a host that does")
 
     def evaluate(self, architecture: Architecture, report: Report | None = None) -> dict[str, float]:
-        """Return metrics of a subnet with inherited weights on a fixed part of the validation data, with ``loss``."""
+        """Return metrics of a subnet on a fixed part of the validation data, with ``loss``."""
         raise self._unsupported("evaluate subnets")
 
     def also_evaluate(self, metric: str) -> None:
-        """Add a metric that is too expensive to be computed by default to the results of :meth:`evaluate`.
-
-        A name that the host does not know changes nothing.
-        """
+        """Add an expensive metric to the results of :meth:`evaluate`; an unknown name is ignored."""
 
     def extract(self, architecture: Architecture, path: Path) -> int:
-        """Save a subnet as a static model in the host's checkpoint format; return its number of parameters."""
+        """Save a subnet as a static model of the host; return its number of parameters."""
         raise self._unsupported("extract subnets")
 
     def extract_plain(self, architecture: Architecture, path: Path) -> int:
         """Save a subnet as a checkpoint of the host's own model class; return its number of parameters.
 
         Raises:
-            ConfigError: the host's own models have no such network; the message says what differs.
+            ConfigError: the host's own models have no such network.
         """
         raise self._unsupported("have model classes of its own for such networks")
 
@@ -70,7 +67,7 @@ class Supernet:
         """Save a subnet as a folder that ``transformers`` loads as BERT; return its number of parameters.
 
         Raises:
-            ConfigError: BERT has no such network; the message says what differs.
+            ConfigError: BERT has no such network.
         """
         raise self._unsupported("hold encoders of text that Hugging Face's BERT could be")
 
@@ -80,49 +77,45 @@ class Supernet:
 
     @property
     def network(self) -> Any:
-        """The module with the weights of all subnets; ``network.select(architecture)`` returns those of one."""
+        """Module with the weights of all subnets; ``network.select(architecture)`` returns those of one."""
         raise self._unsupported("give access to its weights")
 
     def batches(self) -> Iterable[Any]:
-        """Return the examples of :meth:`evaluate` in batches, the same each time.
-
-        A list may be in any order; an iterator gives the examples in a random order.
+        """Return the batches of :meth:`evaluate`, the same each time; an iterator is in random order.
 
         Raises:
-            DataError: there is no such split, or nothing in it.
+            DataError: the split is missing or empty.
         """
         raise self._unsupported("give access to its batches")
 
     def training_loss(self, architecture: Architecture, batch: Any) -> Tensor:
-        """Return the differentiable training loss of a subnet, the mean over a batch of :meth:`batches`, in nats.
+        """Return the differentiable training loss of a subnet on a batch of :meth:`batches`, a mean in nats.
 
         Label smoothing is included; dropout and augmentation are off.
         """
         raise self._unsupported("compute gradients")
 
     def examples_key(self) -> str:
-        """Return a key that is equal for supernets and standalone networks evaluated on equal examples, or ''."""
+        """Return a key that is equal for equal examples of supernets and standalone networks, or ''."""
         return ""
 
     def training_data(self) -> Mapping[str, str]:
-        """Return the resolved paths of the training and validation data by their roles.
+        """Return the resolved paths of the training and validation data by role.
 
         Raises:
-            ConfigError: the checkpoint does not say what it was trained on.
+            ConfigError: the checkpoint does not have them.
         """
         raise self._unsupported("train networks")
 
     def standalone_command(self, architecture: Architecture, folder: Path, changes: Mapping[str, str]) -> Sequence[str]:
-        """Return the command that trains an architecture from scratch with the settings of the supernet's training.
-
-        Run again, the command continues an interrupted training.
+        """Return the command that trains an architecture from scratch, or continues that training.
 
         Args:
             folder: an existing folder for the run.
-            changes: settings that differ from the supernet's, by the host's names.
+            changes: settings that differ from the supernet's training, by the host's names.
 
         Raises:
-            ConfigError: the checkpoint does not say how it was trained, or there is no such setting.
+            ConfigError: the checkpoint does not have the settings of its training, or a setting is unknown.
         """
         raise self._unsupported("train standalone networks")
 
@@ -144,39 +137,31 @@ class Supernet:
         """Return the command that continues the training of a subnet from its inherited weights.
 
         Args:
-            folder: an existing folder for the run.
-            changes: settings that differ from the supernet's, by the host's names.
-            every: interval of saved checkpoints in updates.
+            folder, changes: as of :meth:`standalone_command`.
+            every: interval of checkpoints in updates.
             most: number of updates.
-
-        Raises:
-            ConfigError: the checkpoint does not say how it was trained, or there is no such setting.
         """
         raise self._unsupported("train subnets further")
 
     def kept_networks(self, folder: Path) -> Mapping[int, Path]:
-        """Return the complete checkpoints of a further training by their number of updates."""
+        """Return the complete checkpoints of a further training by number of updates."""
         raise self._unsupported("train subnets further")
 
     def evaluate_network(self, path: Path) -> dict[str, float]:
-        """Return metrics of a checkpoint of a further training, on the examples of :meth:`evaluate`."""
+        """Return metrics of a checkpoint of a further training on the examples of :meth:`evaluate`."""
         raise self._unsupported("train subnets further")
 
     @property
     def experts(self) -> MoSConfig:
-        """The configuration of experts and routers."""
+        """Configuration of experts and routers."""
         raise self._unsupported("train supernets with other experts")
 
     def supernet_command(self, folder: Path, experts: MoSConfig, changes: Mapping[str, str]) -> Sequence[str]:
-        """Return the command that trains a supernet with other experts and otherwise equal settings.
-
-        Raises:
-            ConfigError: the checkpoint does not say how it was trained, or there is no such setting.
-        """
+        """Return the command that trains a supernet with other experts and otherwise equal settings."""
         raise self._unsupported("train supernets with other experts")
 
     def trained_supernet(self, folder: Path) -> Supernet:
-        """Open the supernet that :meth:`supernet_command` has trained, with the examples of this one.
+        """Open the supernet of :meth:`supernet_command` with the examples of this one.
 
         Raises:
             CheckpointError, DataError: the run has left none.
@@ -187,15 +172,14 @@ class Supernet:
 class Host(Adapter):
     """A framework that trains supernets. A host implements :meth:`recognises` and :meth:`open`.
 
-    A distribution offers an object of a subclass in the entry-point group ``nas_ext.hosts``, or an
-    :class:`~nas_core.adapters.Adapter` that names it.
+    Offer an object in the entry-point group ``nas_ext.hosts``, or name it in an :class:`~nas_core.adapters.Adapter`.
     """
 
     precisions: Sequence[str] = ("fp32",)
-    """The names of :data:`nas_core.precision.PRECISIONS` that :meth:`open` takes as ``precision``."""
+    """Values of ``precision`` for :meth:`open`, of :data:`nas_core.precision.PRECISIONS`"""
 
     def recognises(self, checkpoint: Path) -> bool:
-        """Return whether the file looks like a checkpoint of this host. Cheap; never raises."""
+        """Return whether the file looks like a checkpoint of this host; cheap, never raises."""
         raise NotImplementedError
 
     def open(self, checkpoint: Path, **options: Any) -> Supernet:
@@ -210,39 +194,36 @@ class Host(Adapter):
         raise NotImplementedError
 
     def open_exportable(self, checkpoint: Path, **options: Any) -> Supernet:
-        """Open a supernet or a static network for export; a static network's space holds one architecture."""
+        """Open a supernet or a static network for export; the space of a static network has one architecture."""
         return self.open(checkpoint, **options)
 
     def open_trained(self, checkpoint: Path, **options: Any) -> Any:
-        """Open a trained network of the host's own for conversion.
+        """Open a trained network of the host for conversion as :class:`nas_core.supernet.elastic.Trained`.
 
         Args:
-            options: ``data`` (None: the folder of the training), ``space`` (``auto``, a name or a file), ``attention``
-                (kinds that each layer may choose from), ``calibrate`` (number of batches) and ``device``.
-
-        Returns:
-            An object of :class:`nas_core.supernet.elastic.Trained`.
+            options: ``data``, ``space`` (``auto``, a name or a file), ``attention`` (kinds of each layer),
+                ``calibrate`` (number of batches) and ``device``.
 
         Raises:
-            CheckpointError: the file is damaged, or its network has no elastic form. ConfigError: a part of it has
-            none. SpaceError: the space does not contain it.
+            CheckpointError, ConfigError: the file is damaged, or its network has no elastic form. SpaceError: the space
+                does not contain the network.
         """
         raise UnsupportedError(f"{checkpoint} is a checkpoint of host {self.name!r}, which converts no networks")
 
     def vocabularies(self, data: Path) -> tuple[int, int] | None:
-        """Return the rows of the source and the target embedding for a data folder; None: another host's folder.
+        """Return the sizes of the source and target vocabularies of a data folder; None: another host's folder.
 
         Raises:
-            DataError: the folder is of this host, but damaged.
+            DataError: the folder is damaged.
         """
         return None
 
     def training_logs(self, checkpoint: Path) -> Sequence[Path]:
-        """Return the files in which the training of a checkpoint may have logged its losses."""
+        """Return possible logs of a checkpoint's training."""
         return ()
 
     def training_curves(self, log: Path) -> Any:
-        """Read the :class:`nas_core.supernet.curves.TrainingCurves` of a log; None if another program wrote it."""
+        """Read the :class:`nas_core.supernet.curves.TrainingCurves` of a log; None: another program's log."""
         return None
 
     @property
@@ -252,12 +233,12 @@ class Host(Adapter):
 
 
 def hosts() -> dict[str, Host | MissingHostError]:
-    """Return every registered host by name, or the reason why it cannot be used."""
+    """Return every registered host, or the reason why it cannot be used, by name."""
     return dict(each_host())
 
 
 def each_host() -> Iterator[tuple[str, Host | MissingHostError]]:
-    """Yield hosts one by one, so that a host that is not needed is not imported."""
+    """Yield hosts by name; only those that are used are imported."""
     for name in ADAPTERS.names():
         try:
             adapter: Any = ADAPTERS.get(name)
@@ -270,7 +251,7 @@ def each_host() -> Iterator[tuple[str, Host | MissingHostError]]:
 
 
 def host_of(path: Path, wanted: str = "the checkpoint of a trained network") -> Host:
-    """Return the host that recognises a file; errors as of :func:`open_supernet`."""
+    """Return the host that recognises a file; raise as :func:`open_supernet`."""
     if not path.is_file():
         raise DataError(f"no file {path}; give {wanted}")
     names = []
@@ -290,8 +271,8 @@ def open_supernet(checkpoint: str | Path, **options: Any) -> Supernet:
         options: as of :meth:`Host.open`.
 
     Raises:
-        DataError: no such file. CheckpointError: no installed host knows it. MissingHostError: no host is usable.
-        ConfigError: the device or the host does not compute in this precision.
+        DataError: no such file. CheckpointError: no host recognises it. MissingHostError: no host is usable.
+        ConfigError: the device or the host does not have the precision.
     """
     path, precision = Path(checkpoint), options.pop("precision", "fp32")
     host = host_of(path, "the checkpoint of a trained supernet")
@@ -306,20 +287,20 @@ def open_supernet(checkpoint: str | Path, **options: Any) -> Supernet:
 
 
 def open_exportable(checkpoint: str | Path, **options: Any) -> Supernet:
-    """Open a checkpoint for export with the host that recognises it; errors as of :func:`open_supernet`."""
+    """Open a checkpoint for export; raise as :func:`open_supernet`."""
     return host_of(Path(checkpoint)).open_exportable(Path(checkpoint), **options)
 
 
 def open_trained(checkpoint: str | Path, **options: Any) -> Any:
-    """Open a trained network with the host that recognises it; see :meth:`Host.open_trained`."""
+    """Open a trained network for conversion, see :meth:`Host.open_trained`."""
     return host_of(Path(checkpoint)).open_trained(Path(checkpoint), **options)
 
 
 def vocabularies(data: str | Path) -> tuple[int, int]:
-    """Return the source and target vocabulary sizes of a data folder, from the first host that knows it.
+    """Return the source and target vocabulary sizes of a data folder from the first host that recognises it.
 
     Raises:
-        DataError: there is no such folder, or no installed host knows it. MissingHostError: no host is usable.
+        DataError: no such folder, or no host recognises it. MissingHostError: no host is usable.
     """
     folder = Path(data)
     if not folder.is_dir():
@@ -331,11 +312,7 @@ def vocabularies(data: str | Path) -> tuple[int, int]:
 
 
 def _usable() -> Iterator[Host]:
-    """Yield the hosts that can be imported.
-
-    Raises:
-        MissingHostError: there is none, raised after the last one.
-    """
+    """Yield the usable hosts; raise a MissingHostError at the end if there is none."""
     usable, failures = 0, []
     for _, host in each_host():
         if isinstance(host, MissingHostError):

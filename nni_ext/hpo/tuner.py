@@ -40,10 +40,7 @@ _COMMON = (
 
 
 def report_errors(method: Method) -> Method:
-    """Decorate a tuner's method so that its errors end the experiment.
-
-    NNI's dispatcher ends at an error of its tuner without a report, and the experiment would stay ``RUNNING``.
-    """
+    """Decorate a tuner's method so that its errors end the experiment, which NNI 3.0 would leave ``RUNNING``."""
 
     @functools.wraps(method)
     def reporting(*args: Any, **kwargs: Any) -> Any:
@@ -59,7 +56,7 @@ def report_errors(method: Method) -> Method:
 
 
 def _calling_dispatcher() -> Any:
-    """Return the dispatcher among the callers; None outside an experiment. NNI gives tuners no other access."""
+    """Return the dispatcher among the callers; None outside an experiment."""
     dispatcher = nni_module("nni.runtime.msg_dispatcher_base", _FEATURE).MsgDispatcherBase
     frame = sys._getframe(1)
     while frame is not None and not isinstance(frame.f_locals.get("self"), dispatcher):
@@ -84,21 +81,19 @@ class SearchTuner(_Tuner):
 
     - ``strategy``: as in ``nas-ext search --strategy``.
     - ``space``: a name of ``nas-ext lab space list`` or a YAML file, for the search space of ``nas-ext lab space export
-      NAME --format nni``. Without it, each entry of the search space is a gene.
+    NAME
+      --format nni``. Without it, each entry of the search space is a gene.
     - ``metric``: metric of the trials' results (``default``); ``unit``: its unit for reports.
-    - ``objectives``: metrics of a strategy that weighs several, ``metric`` first; a minus marks a larger-is-better
-    metric
-      unless its name is known. Default: ``metric`` and the limited costs.
-    - ``optimize_mode``: ``minimize`` (default) or ``maximize``. Always give it: NNI's page reads it and maximises by
-      default.
+    - ``objectives``: metrics of a strategy that weighs several, as of :class:`nni_ext.SearchStrategy`.
+    - ``optimize_mode``: ``minimize`` (default) or ``maximize``; always give it, since NNI's page maximises by default.
     - ``latency_model`` and ``max_latency_ms``, ``max_params_m``, ``max_flops_g``, ``max_memory_mb``, ``max_cache_mb``:
-      hard limits, which need ``space``. ``workload``: settings by name at which memory and cache are counted.
+    hard
+      limits, which need ``space``. ``workload``: settings by name at which memory and cache are counted.
     - ``seed``, ``max_tries``: see :class:`~nas_core.search.Strategy`.
 
-    NNI starts tuners in a folder of its own: give whole paths; ``~`` and ``$PWD`` (where ``nnictl`` was started) are
-    expanded. A trial that fails, or reports nothing or no number, counts as failed. Idle workers get spare
-    architectures at the end of a generation (:class:`~nas_core.search.strategies.steady.SteadySearch`). The record lies
-    next to the experiment's log: ``nnictl resume`` continues from it, and ``nas-ext report`` reads it.
+    Give whole paths, since NNI starts tuners in a folder of its own; ``~`` and ``$PWD`` are expanded. A trial that
+    fails, or reports nothing or no number, counts as failed. The record lies next to the experiment's log: ``nnictl
+    resume`` continues from it, and ``nas-ext report`` reads it.
 
     Raises:
         ConfigError, UnknownChoiceError, SpaceError: unknown or invalid arguments.
@@ -154,7 +149,7 @@ class SearchTuner(_Tuner):
 
     @report_errors
     def update_search_space(self, search_space: Mapping[str, Any]) -> None:
-        """Start the search; ``nnictl update searchspace`` must not change it.
+        """Start the search; a later call must not change the space.
 
         Raises:
             SpaceError: it differs from ``space``, or has other entries than choices. ConfigError: it has changed.
@@ -209,8 +204,9 @@ class SearchTuner(_Tuner):
 
     @report_errors
     def trial_end(self, parameter_id: int, success: bool, **kwargs: Any) -> None:
-        """Note the end of a trial. Its result may come later: NNI sends ends from another thread, and local trials that
-        start together may swap their parameters, for which results are right and ends are not."""
+        """Note the end of a trial. Its result may come later from another thread, also because local trials that start
+        together may swap their parameters.
+        """
         with self._lock:
             self._running.discard(parameter_id)
             self._any_result = True
@@ -220,7 +216,7 @@ class SearchTuner(_Tuner):
 
     @report_errors
     def import_data(self, data: Sequence[Mapping[str, Any]]) -> None:
-        """Add results of earlier trials, of this search before a resume or of another one over the same space."""
+        """Add results of earlier trials over the same space."""
         with self._lock:
             search = self._started()
             results = {}
@@ -247,9 +243,8 @@ class SearchTuner(_Tuner):
         return self._search
 
     def _recall(self) -> None:
-        """Repeat architectures without a result once all workers are idle, or the only one is.
-
-        They were lost with a killed experiment. A search one by one then continues as it would have.
+        """Repeat architectures without a result, which were lost with a killed experiment, once all workers are idle or
+        there is only one.
         """
         if self._running and self._workers > 1:
             return

@@ -18,10 +18,7 @@ _log = logging.getLogger("nni.nas_ext")
 
 
 def stopping() -> bool:
-    """Return whether NNI is ending an experiment, according to the call stack.
-
-    NNI then saves the state of a strategy even if it never ran, over the state of an earlier run.
-    """
+    """Return whether NNI is ending an experiment, when it saves the state even of a strategy that never ran."""
     stop = nni_module("nni.nas.experiment.experiment", _FEATURE).NasExperiment.stop.__code__
     frame = sys._getframe(1)
     while frame is not None and frame.f_code is not stop:
@@ -32,8 +29,7 @@ def stopping() -> bool:
 def finished_trials(engine: Any) -> list[tuple[dict[str, Any], Any]]:
     """Return sample and final metric of each trial of a training-service engine; nothing for other engines.
 
-    Metrics belong to parameters, not to trials as in NNI's ``list_models``: trials that start together may swap their
-    parameters.
+    Unlike in NNI's ``list_models``, metrics belong to parameters, which concurrent trials may swap.
     """
     manager = getattr(_innermost(engine), "nodejs_binding", None)
     if manager is None:
@@ -49,8 +45,7 @@ def finished_trials(engine: Any) -> list[tuple[dict[str, Any], Any]]:
 def keep_listening(engine: Any) -> bool:
     """Restart the listening thread of a training-service engine; return whether it had ended.
 
-    It ends at commands about old trials (``ImportData``, ``AddCustomizedTrialJob``) of a resumed experiment, after
-    which no worker is reported.
+    It ends at commands about old trials of a resumed experiment.
     """
     engine = _innermost(engine)
     thread = getattr(engine, "_channel_listen_thread", None)
@@ -84,11 +79,9 @@ class _Job:
 class Submitted:
     """Submitted models, whose events of any thread become results in the thread of the search.
 
-    Trials of NNI's local training service that start together may swap their parameters: a metric belongs to the
-    parameters, an end to the trial. A model that ended without a metric has therefore failed only when all models that
-    ran at the same time have ended.
-
-    Models are referenced as long as this object, since the engine has weak references.
+    Trials of NNI's local training service that start together may swap their parameters: a metric belongs to
+    parameters, an end to a trial. A model without a metric has therefore failed only when all concurrent models have
+    ended.
     """
 
     def __init__(self) -> None:

@@ -18,25 +18,22 @@ _Evaluator: Any = host_class("nni.nas.evaluator", "Evaluator", _FEATURE)
 class PredictorEvaluator(_Evaluator):
     """An evaluator that reports a predictor's value of each model, without building or training it.
 
-    NNI's strategies maximise the metric, so the predictor should be one of accuracy. The training-service engine starts
-    a process for each model and needs the path of the predictor and an importable ``read``.
+    NNI's strategies maximise it. The training-service engine needs the path of the predictor and an importable
+    ``read``. The standard deviation is reported as ``spread``, the prediction as ``prediction`` if it is not the
+    metric.
 
     Example:
         >>> evaluator = PredictorEvaluator("accuracy.safetensors")
         >>> NasExperiment(NasBench201(), evaluator, RegularizedEvolution(), config)
 
-    The standard deviation of a prediction is reported as ``spread`` next to ``default``, and the prediction as
-    ``prediction`` if it is not the metric.
-
     Args:
         predictor: fitted, or its file.
-        best: best value measured so far; the metric is then the expected improvement over it, which favours uncertain
-            models too.
+        best: best measured value; the metric is then the expected improvement over it.
         reader, read: see :class:`~nni_ext.PredictorProfiler`.
 
     Raises:
-        DataError: the file is missing or not a predictor. ConfigError: the predictor is not fitted, or has no standard
-            deviation for ``best``. MissingHostError: NNI is absent.
+        DataError, ConfigError: an invalid predictor, or one without standard deviation for ``best``.
+        MissingHostError: NNI is absent.
     """
 
     def __init__(
@@ -57,14 +54,9 @@ class PredictorEvaluator(_Evaluator):
     def evaluate(self, model: Any) -> float:
         """Return the prediction for a frozen model, or its expected improvement; a trial also reports it to NNI.
 
-        Args:
-            model: executable model with its sample, not the network built from it.
-
         Raises:
-            SpaceError: a space of another class without ``read``. ConfigError: the model is not frozen, or its space
-                does not have the reader. GraphError: a label is missing, or the predictor was not fitted for such
-                graphs.
-            ArchitectureError, UnknownChoiceError: a value is outside the space.
+            SpaceError, ConfigError: a space of another class without ``read``, or a model that is not frozen.
+            GraphError, ArchitectureError, UnknownChoiceError: the predictor or the space does not have such a sample.
         """
         read = self.read or reader_for(model, reader_name(self.predictor, self.reader))
         sample = getattr(model, "sample", None)

@@ -23,10 +23,7 @@ _Profiler: Any = host_class("nni.nas.profiler", "Profiler", _FEATURE)
 
 
 class PredictorProfiler(_Profiler):
-    """Predictions for samples (accuracy, latency), for filters and penalties of NNI.
-
-    ``RangeProfilerFilter`` and ``SampleProfilerPenalty`` take it. ``ExpectationProfilerPenalty`` needs a symbolic
-    ``ExpressionProfiler`` and does not.
+    """Predictions for samples (accuracy, latency), for ``RangeProfilerFilter`` and ``SampleProfilerPenalty`` of NNI.
 
     Example:
         >>> profiler = PredictorProfiler(NasBench201(), "accuracy.safetensors")
@@ -35,16 +32,14 @@ class PredictorProfiler(_Profiler):
     Args:
         model_space: NasBench101 or NasBench201 of NNI's hub, or of ``as_model_space``.
         predictor: fitted, or its file.
-        reader: ``nas_core``'s name of a graph reader; default: the one of ``nas-ext lab predictor train --reader``,
-            else that of accuracy. Latency on NAS-Bench-201 needs ``nasbench201_unpruned``, since devices also compute
-            operations that reach no output.
+        reader: ``nas_core``'s name of a graph reader; default: that of the predictor's training, else that of accuracy.
+            Latency on NAS-Bench-201 needs ``nasbench201_unpruned``.
         read: function from a sample to a graph, for model spaces of other classes.
         quantile: probability with which a value is below the returned one: 0.9 for a filter with ``max=``, 0.1 for one
             with ``min=``; default: the prediction.
 
     Raises:
-        DataError: the file is missing or not a predictor. ConfigError: the predictor is not fitted or has no standard
-            deviation, the reader is of another model space, or the quantile is not a probability.
+        DataError: the file is missing or not a predictor. ConfigError: an invalid predictor, reader or quantile.
         SpaceError: a model space of another class without ``read``. MissingHostError: NNI is absent.
     """
 
@@ -86,16 +81,16 @@ class PredictorProfiler(_Profiler):
 class NetworkLatencyProfiler(_Profiler):
     """Predicted milliseconds of samples of any model space that torch can export.
 
-    Builds the network of a sample, exports it to ONNX in memory and predicts it, once, in 0.1 to 1 s. Searches of
-    ``nas_core`` with this limit profile few more samples than they evaluate.
+    Exports the network of a sample to ONNX in memory and predicts it, once, in 0.1 to 1 s. Searches of ``nas_core``
+    with this limit profile few more samples than they evaluate.
 
     Example:
         >>> profiler = NetworkLatencyProfiler(MobileNetV3Space(), torch.zeros(1, 3, 224, 224), "cpu.safetensors")
         >>> strategy = nni_ext.SearchStrategy("evolution", constraints={"latency_ms": (profiler, 20.0)})
 
     Args:
-        model_space: of NNI, also as in a strategy.
-        example_input: input of a network of the space, for the shapes.
+        model_space: of NNI.
+        example_input: input of a network of the space.
         model: of ``nas-ext latency train``, or its file; default: the shipped model of onnxruntime.
 
     Raises:
@@ -122,7 +117,6 @@ class NetworkLatencyProfiler(_Profiler):
 
         Raises:
             GraphError: torch cannot export the network, or it is too far from the model's training networks.
-            nni.mutable.SampleValidationError: the sample is outside the space.
         """
         return self.profile_many([sample])[0]
 

@@ -84,8 +84,8 @@ def flat_space(
 ) -> FlatSpace:
     """Return a space with one gene per label, named after it.
 
-    Numbers and names are options as they are. Options of other values (tuples, flags, None, modules) are named after
-    the values in their order, equally in every process.
+    Numbers and names are options as they are; other values (tuples, flags, None, modules) are named, equally in every
+    process.
 
     Args:
         options: label -> values of any type.
@@ -109,10 +109,9 @@ def flat_space(
 
 
 def flatten(model_space: Any) -> FlatSpace:
-    """Return the search space of a model space, also of one in a strategy.
+    """Return the search space of a model space, with genes of an evaluator's parameters.
 
-    For ``nni_ext.as_model_space`` it is the original space. Genes of an evaluator's parameters are added. Choices of
-    several values become subsets, ranges of numbers a grid; weights of choices are dropped.
+    Choices of several values become subsets, ranges of numbers a grid; weights of choices are dropped.
 
     Raises:
         SpaceError: nothing to choose, or an unknown kind of choice. MissingHostError: NNI is absent.
@@ -215,9 +214,6 @@ class ArchitectureModule(nn.Module):
 
 class ArchitectureSpace(_ModelSpace):
     """A model space with one mutable per gene and layer, labelled as in ``architecture_of``.
-
-    A frozen model is an :class:`ArchitectureModule`: a function of a ``FunctionalEvaluator`` reads
-    ``model.architecture``.
 
     Args:
         space: ``space_to_dict(search_space)``, since NNI sends it to other processes.

@@ -36,32 +36,26 @@ _COMMON = ("constraints", "objectives", "maximize", "seed", "max_tries", "record
 class SearchStrategy(_Strategy):
     """A strategy of ``nas-ext search`` over any model space of NNI: ``SearchStrategy("evolution", population=30)``.
 
-    A model is submitted when a worker is idle; a generation that needs all results waits. A model that fails or reports
-    no number counts as failed. (The sequential engine stops at a failure unless ``continue_on_failure`` is set.)
-
-    ``NasExperiment.resume`` reads the state, and the resumed search continues without evaluating models again.
-    :attr:`archive` then has all models, while NNI's own list lacks the old ones. NNI saves the state only at the start
-    and the end of an experiment; ``record`` keeps every result.
+    A model that fails or reports no number counts as failed; the sequential engine then needs ``continue_on_failure``.
+    ``NasExperiment.resume`` continues a search; :attr:`archive` then has all models. NNI saves the state only at the
+    start and the end of an experiment; ``record`` keeps every result.
 
     Args:
         strategy: as in ``nas-ext search --strategy``.
-        constraints: hard limits, ``{name: (profiler, limit)}`` or a list of :class:`ProfilerLimit`. Profilers other
-            than ``ExpressionProfiler`` are called for up to 1,024 samples at once.
-        objectives: metrics of a strategy that weighs several, as evaluators report them, ``default`` first; a minus
-            marks a larger-is-better metric unless its name is known. Default: ``default`` and the limited costs.
-        maximize: larger metrics are better, as in NNI.
+        constraints: hard limits, ``{name: (profiler, limit)}`` or a list of :class:`ProfilerLimit`.
+        objectives: metrics of a strategy that weighs several, ``default`` first; a minus marks a larger-is-better
+            metric unless its name is known. Default: ``default`` and the limited costs.
+        maximize: larger metrics are better.
         seed: of the search.
         max_tries: limit of each rejection sampling, in candidates.
-        record: folder for results, the front and the finalists, which ``nas-ext report`` reads; a killed search
-            continues from it.
+        record: folder for results, front and finalists, which ``nas-ext report`` reads; a killed search continues from
+            it.
         options: settings of the strategy by the names of ``nas-ext search --help``; defaults fit the model space.
 
     Raises:
-        UnknownChoiceError: an unknown strategy or option. ConfigError, ConstraintError: invalid options or constraints.
-        MissingHostError: NNI is absent.
+        UnknownChoiceError, ConfigError, ConstraintError: unknown or invalid arguments. MissingHostError: NNI is absent.
 
     Example:
-        >>> space = AutoFormer()
         >>> flops = FlopsProfiler(space, torch.randn(1, 3, 224, 224))
         >>> strategy = SearchStrategy("evolution", constraints={"flops": (flops, 1.5e9)}, seed=1)
         >>> NasExperiment(space, evaluator, strategy, config).run()
@@ -149,8 +143,7 @@ class SearchStrategy(_Strategy):
         """Search until the strategy is done.
 
         Raises:
-            ConstraintError: nothing meets the limits. ConfigError: the state of an earlier run could not be loaded, or
-                the record is of another search.
+            ConstraintError: nothing meets the limits. ConfigError: the earlier state or record is of another search.
         """
         search, _ = self._parts()
         if self._rejected is not None:
@@ -172,7 +165,7 @@ class SearchStrategy(_Strategy):
             self._take()
 
     def wait_for_resource(self) -> bool:
-        """Wait like NNI for an idle worker, but wake at each result and never wait for an engine without a listener."""
+        """Wait for an idle worker, but wake at each result and restart an engine's ended listener."""
         while not self.engine.idle_worker_available():
             if not self.engine.budget_available():
                 return False
@@ -210,7 +203,7 @@ class SearchStrategy(_Strategy):
             evaluations.tell(architecture, reported)
 
     def _continue(self) -> None:
-        """Replay results that the state lacks: of the record, and of trials that a training service has finished."""
+        """Replay results of the record and of trials that a training service has finished since the state was saved."""
         search, evaluations = self._parts()
         if self._folder is not None:
             evaluations.keep_in(Record(self._folder, search))
@@ -239,10 +232,10 @@ class SearchStrategy(_Strategy):
     # -- state -------------------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state in plain types; a state that could not be loaded is returned as it was.
+        """Return the state in plain types, or the state that could not be loaded.
 
         Raises:
-            ConfigError: the search has not started. NNI logs the error and keeps the file of an earlier state.
+            ConfigError: the search has not started; NNI then keeps the file of an earlier state.
         """
         if self._rejected is not None:
             return dict(self._rejected)

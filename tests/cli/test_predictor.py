@@ -12,9 +12,9 @@ import pytest
 
 from nas_core.cli import main
 from nas_core.cli import predictor as commands
-from nas_core.graph import Graph
+from nas_core.graph import Graph, nasbench201_string
 from nas_core.models.translation import translation_graph
-from nas_core.predictor import NNFormerPredictor
+from nas_core.predictor import NNFormerPredictor, load_accuracy_model
 from nas_core.predictor import progress as checkpoint_module
 from nas_core.predictor.progress import LearningCurve
 from nas_core.space import get_space
@@ -230,3 +230,58 @@ def test_recipes_with_graph_statistics(data: Path, tmp_path: Path, capsys: pytes
     assert code == 0 and "note" not in out and run(capsys, "predict", "--model", model, "--data", features)[0] == 0
     code, _, err = run(capsys, "predict", "--model", model, "--data", data)
     assert code == 2 and "it learned from graphs: 8 attributes" in err and err.count("\n") == 1
+
+
+Records = list[dict[str, Any]]
+
+
+@pytest.fixture
+def records() -> Records:
+    graphs = random_graphs((5, 6, 7) * 16, seed=1)
+    values = 0.5 + sizes_of_operations(graphs)
+    return [{"graph": g.to_dict(), "target": float(v)} for g, v in zip(graphs, values, strict=True)]
+
+
+def test_proxies_are_read_beside_graphs(
+    records: list[dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, scored, data = tmp_path / "p.safetensors", tmp_path / "scored.jsonl", write(tmp_path / "d.jsonl", records)
+    write(scored, [{**record, "proxies": {"nwot": i, "params": 1e6}} for i, record in enumerate(records)])
+    small = ("--model", "boosted-trees", "--set", "trees=1", "--out", model)
+    code, _, err = run(capsys, "train", "--data", data, *small, "--proxy", "nwot")
+    assert (
+        code == 2 and "record 1: no score of proxy 'nwot', which the predictor reads; it has no field 'proxies'" in err
+    )
+    code, _, err = run(capsys, "train", "--data", scored, *small, "--proxy", "snip")
+    assert code == 2 and "it has proxies nwot, params" in err
+    assert run(capsys, "train", "--data", scored, *small, "--proxy", "nwot")[0] == 0
+    assert load_accuracy_model(model).proxies == ("nwot",)
+    assert run(capsys, "predict", "--model", model, "--data", scored)[0] == 0
+    code, _, err = run(capsys, "predict", "--model", model, "--data", data)
+    assert code == 2 and "no score of proxy 'nwot'" in err
+    code, out, err = run(capsys, "bench", "--model", model, "--batch", 8, "--repeats", 1)
+    assert (code, err) == (0, "") and out.splitlines()[-1].split()[0] == "8"
+
+
+def predict(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    code = main(["lab", "predictor", "predict", "--model", "prior", *map(str, arguments)])
+    return code, *capsys.readouterr()
+
+
+@pytest.fixture
+def prior_cells(tmp_path: Path) -> Path:
+    """A cell of average pooling, and one of convolutions."""
+    path = tmp_path / "cells.jsonl"
+    path.write_text("".join(json.dumps({"architecture": nasbench201_string([op] * 6)}) + "\n" for op in (4, 3)))
+    return path
+
+
+def test_networks_that_nobody_trained_are_ordered(
+    prior_cells: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "f.csv"
+    code, shown, _ = predict(capsys, "--reader", "nasbench201", "--data", prior_cells, "--out", out)
+    with open(out, newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert code == 0 and "2 predictions" in shown and "spread" not in rows[0]
+    assert float(rows[1]["prediction"]) > float(rows[0]["prediction"])

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
+from nas_core.errors import NasExtError
 from nas_core.latency import load_latency_model
 from nas_core.report import write_report
-from nas_core.space import Architecture
+from nas_core.space import Architecture, get_space
 from tests.cli.searching import SPACE, Search, latency_model
 from tests.toys import ToySupernet
 
@@ -59,13 +60,6 @@ def test_a_limit_as_a_share_of_the_largest_network(
     first, *limits = (float(name.removeprefix("latency_ms<=")) for name in config["searches"])
     assert first == 2.6 and limits == pytest.approx([0.95 * whole, whole], abs=1e-4)
     assert limits[1] >= whole  # the largest network is within all of its own latency
-
-
-def test_a_search_without_limits_weighs_costs_on_paper(run: Search, tmp_path: Path) -> None:
-    assert run("--set", "iterations=4", limits=False) == 0
-    config = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]
-    assert config["objectives"] == ["loss", "params_m", "flops_g"]
-    assert len(json.loads((tmp_path / "run" / "finalists.json").read_text())["finalists"]) == 4
 
 
 def test_a_prediction_that_is_too_low_is_no_best_of_its_limit(
@@ -122,3 +116,26 @@ def test_ctrl_c_says_that_the_same_command_continues(
     assert "(7 of them before)" in capsys.readouterr().out
     log = (tmp_path / "run" / "search.log").read_text()
     assert "stopped (KeyboardInterrupt), 7 evaluated" in log and "7 results were known" in log
+
+
+def test_other_inputs_do_not_continue_a_run(run: Search, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--no-measure") == 0
+    assert run("--no-measure", "--seed", "1") == 2
+    assert "seed = 0, now it is 1" in capsys.readouterr().err
+    (tmp_path / "checkpoint.pt").write_bytes(b"other weights")
+    assert run("--no-measure") == 2
+    assert "checkpoint_sha256" in capsys.readouterr().err
+    other = latency_model(tmp_path / "other.json", get_space("hat_small"))
+    assert run("--latency-model", str(other), "--limit", "latency_ms=5", limits=False, out="new") == 2
+    assert "hat_small" in capsys.readouterr().err
+
+
+def test_errors_of_the_host_end_the_search(
+    run: Search, supernet: ToySupernet, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def evaluate(architecture: Architecture) -> dict[str, float]:
+        raise NasExtError("no split 'valid'; give another")
+
+    monkeypatch.setattr(supernet, "evaluate", evaluate)
+    assert run() == 2
+    assert "no split 'valid'" in capsys.readouterr().err

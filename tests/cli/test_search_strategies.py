@@ -30,27 +30,6 @@ def test_ranknas_with_its_budget(run: Search, tmp_path: Path, supernet: ToySuper
     assert len(supernet.evaluated) == again  # all were read from the journal
 
 
-def test_integer_programs_with_their_budget(run: Search, tmp_path: Path, supernet: ToySupernet) -> None:
-    small = [
-        "--strategy",
-        "milp",
-        "--set",
-        "evaluations=24",
-        "--set",
-        "single_changes=8",
-        "--set",
-        "per_round=4",
-        "--no-measure",
-    ]
-    assert run(*small) == 0
-    before = len(supernet.evaluated)
-    assert 24 <= before <= 2 * 24  # two limits
-    state = json.loads((tmp_path / "run" / "state.json").read_text())["searches"]
-    assert all(search["single_changes"] <= 8 and search["programs"] > 0 for search in state.values())
-    assert run(*small) == 0
-    assert len(supernet.evaluated) == before  # all were read from the journal
-
-
 def test_memory_and_cache_are_limits_like_others(
     run: Search, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -102,21 +81,6 @@ def test_what_genes_matter_to_is_chosen_and_shown(
     assert "prune_by = 'metric', now it is 'metric-and-limits'" in capsys.readouterr().err
     assert run(*small, "--set", "prune_by=metric", "--no-measure", out="loss") == 0
     assert before == {name: (tmp_path / "loss" / name).read_bytes() for name in files}
-
-
-@pytest.mark.parametrize(
-    ("ranker", "objective"), [("regression", "regression"), ("nn-former", "pairwise"), ("improvement", "pairwise")]
-)
-def test_ranknas_with_other_rankers(
-    run: Search, tmp_path: Path, supernet: ToySupernet, ranker: str, objective: str
-) -> None:
-    small = ["--strategy", "ranknas", "--set", "samples=12", "--set", "rankings=1", "--set", "per_ranking=4"]
-    assert run(*small, "--set", f"ranker={ranker}", limits=False) == 0
-    assert len(supernet.evaluated) == 12 + 4
-    searches = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]["searches"]
-    (settings,) = searches.values()
-    assert (settings["ranker"], settings["trees"]["objective"]) == (ranker, objective)
-    assert run(*small, limits=False) == 2  # another ranker does not continue it
 
 
 def test_one_search_for_the_whole_front(run: Search, tmp_path: Path, supernet: ToySupernet) -> None:

@@ -89,3 +89,11 @@ def experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of a tuner's run, with the variables that NNI's manager sets for its dispatcher."""
     monkeypatch.setenv("NNI_LOG_DIRECTORY", str(tmp_path / "abc" / "log"))
     return tmp_path / "abc" / "nas-ext"
+
+
+@pytest.fixture(scope="session")
+def nasbench201() -> Any:
+    """The smallest NAS-Bench-201 of NNI's hub."""
+    from nni.nas.hub.pytorch import NasBench201
+
+    return NasBench201(stem_out_channels=4, num_modules_per_stack=1)

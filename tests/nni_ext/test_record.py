@@ -64,17 +64,3 @@ def test_a_report_names_the_metric_and_the_experiment(experiment: Path, monkeypa
     assert "<h1>Architecture search: wide &lt;or&gt; deep (abc)</h1>" in text
     assert "default" not in ReadPage(text).text and "minimise loss" in text
     assert found.sessions and "default" not in (experiment / "evaluations.csv").read_text(encoding="utf-8")
-
-
-def test_a_named_metric_and_its_unit(experiment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a list of experiments the folder that NNI made names the experiment; a number alone is the metric."""
-    monkeypatch.setattr("nni_ext.record.nni_module", lambda *_: None)
-    manager = Manager(evolution(metric="top1", optimize_mode="maximize", unit="%"))
-    for number in range(3):
-        assert manager.start() is not None
-        manager.end(number, 30.0 + number)
-    found = read_run(experiment)
-    assert (found.name, found.metric, found.maximised) == ("abc", "top1", True)
-    assert found.described("top1").title == "top-1 (%)"
-    assert found.history() == {"unlimited": [30.0, 31.0, 32.0]}
-    assert found.finalists[0]["metrics"]["top1"] == 32.0

@@ -1,4 +1,4 @@
-"""``nas-ext latency dataset``: build and measure whole networks of many families on this machine."""
+"""``nas-ext latency dataset``: measured or published latencies of whole networks."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def _dataset(
     from_timm: Annotated[
         Path | None,
         typer.Option(
-            metavar="CSV", help="Measure nothing: take latencies that timm published, with graphs of its networks."
+            metavar="CSV", help="Measure nothing: take published latencies of timm, with graphs of its networks."
         ),
     ] = None,
     graphs: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Of a table: a data set of another device, whose graphs are taken."),
+        typer.Option(metavar="FOLDER", help="Of a table: a data set of another device with the graphs."),
     ] = None,
     families: Annotated[str, typer.Option(help="Names with commas, or all; see --list.")] = "all",
     device: Annotated[
@@ -55,7 +55,7 @@ def _dataset(
     ] = None,
     again: Annotated[
         int,
-        typer.Option(min=0, help="Measure so many of its networks once more, and compare; kept for its report."),
+        typer.Option(min=0, help="Measure this number of its networks once more and compare; kept for its report."),
     ] = 0,
     list_: Annotated[bool, typer.Option("--list", help="Show the families and end.")] = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""``nas-ext latency train`` and ``predict``: latency models of whole networks, from their ONNX files."""
+"""``nas-ext latency train`` and ``predict``: latency models of whole networks in ONNX."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def train(
     device: Annotated[str, typer.Option(help="Where the model is trained: cpu, cuda, cuda:1.")] = "cpu",
     force: Annotated[bool, typer.Option("--force", help="Replace an existing output file.")] = False,
 ) -> None:
-    """Train on the networks that are not held out, judge by the others: MAPE and Acc(10 %) of each family."""
+    """Train on networks that are not held out and evaluate on the others: MAPE and Acc(10 %) of each family."""
     new_file(out, force, [data], [".safetensors"])
     chosen = latency_model(model, "graph")
     changes = parsed_model_settings(model, settings or [])
@@ -111,7 +111,7 @@ def predict(
     out: Annotated[Path | None, typer.Option(help="Predictions (.jsonl or .csv); default: print them.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing output file.")] = False,
 ) -> None:
-    """Milliseconds of each network, with their spread, FLOPs and parameters."""
+    """Predict the milliseconds of each network, with standard deviation, FLOPs and parameters."""
     if out is not None:
         new_file(out, force, [*files, *([model] if model else [])], OUTPUTS)
     chosen = {"--model": model, "--device": device, "--runtime": runtime}
@@ -126,7 +126,7 @@ def predict(
         used = shipped_for(device) if device is not None else shipped_model(runtime or RUNTIMES[0], here)
     read, broken = _read(files, used, sizes, batch)
     predictions = predict_read(read, used)
-    rows = [_row(one) for one in predictions]
+    rows = [_row(prediction) for prediction in predictions]
     for network, prediction in zip(read, predictions, strict=True):
         if network.unknown:
             typer.echo(f"note: {describe_unknown(network.name, network.unknown)}", err=True)
@@ -145,8 +145,8 @@ def predict(
 
 def _fitted(model: GraphLatencyModel, networks: NetworkLatencies, seed: int, features: str) -> GraphLatencyModel:
     start = time.perf_counter()
-    with training_bar(f"training {model.name}") as told:
-        model.fit(networks, seed=seed, progress=told)
+    with training_bar(f"training {model.name}") as progress:
+        model.fit(networks, seed=seed, progress=progress)
     model.info |= {"features": features, "ranges": ranges_of(networks.graphs, features)}
     model.info["learned"] = fingerprints(networks.graphs)
     model.info["fit_s"] = round(time.perf_counter() - start, 1)
@@ -154,24 +154,24 @@ def _fitted(model: GraphLatencyModel, networks: NetworkLatencies, seed: int, fea
 
 
 def _shapes(given: Sequence[str]) -> dict[str, tuple[int, ...] | int]:
-    """``["x=1,3,224,224", "batch=1"]``: shapes have several numbers or a comma, dimensions one."""
-    found: dict[str, tuple[int, ...] | int] = {}
+    """Return ``["x=1,3,224,224", "batch=1"]`` by name: shapes have several numbers or a comma, dimensions one."""
+    sizes: dict[str, tuple[int, ...] | int] = {}
     for text in given:
         name, equals, value = (part.strip() for part in text.rpartition("="))
         try:
             numbers = tuple(int(part) for part in value.rstrip(",").split(","))
         except ValueError:
             numbers = ()
-        if not equals or not name or not numbers or min(numbers) < 1 or name in found:
+        if not equals or not name or not numbers or min(numbers) < 1 or name in sizes:
             raise ConfigError(f"--shapes {text}: expected NAME=SIZES once for each name, such as x=1,3,224,224")
-        found[name] = numbers if "," in value else numbers[0]
-    return found
+        sizes[name] = numbers if "," in value else numbers[0]
+    return sizes
 
 
 def _read(
     files: Sequence[Path], model: GraphLatencyModel, shapes: Mapping[str, Any], batch: int | None
 ) -> tuple[list[OnnxNetwork], int]:
-    """Networks, and how many of several could not be read, each told in one line."""
+    """Return networks and the number of files that could not be read; of several, each error is printed."""
     read: list[OnnxNetwork] = []
     for path in files:
         try:
@@ -196,13 +196,12 @@ def _row(prediction: NetworkPrediction) -> dict[str, Any]:
 
 
 def _provenance(model: GraphLatencyModel, here: str) -> str:
-    """One line: which model, of what, how good."""
+    """Return a line about the model: training networks, device, quality."""
     device, info = device_of(model), model.info
     where = f" on {device}" if device else ""
-    judged = info.get("held_out")
-    error = judged.get("mape_percent") if isinstance(judged, Mapping) else None
-    known = isinstance(error, int | float)
-    quality = f"held-out MAPE {error:.2f} %" if known else "spread of its training's residuals"
+    held_out = info.get("held_out")
+    error = held_out.get("mape_percent") if isinstance(held_out, Mapping) else None
+    quality = f"held-out MAPE {error:.2f} %" if isinstance(error, int | float) else "spread of its training's residuals"
     other = f"; this machine is {here}, where times differ" if device and not is_here(device) else ""
     return (
         f"{model.name} model of {info.get('networks', 'unknown')} networks in"

@@ -78,14 +78,6 @@ def test_all_networks_are_learned_when_asked_for(networks: Path, trained: Path, 
     assert whole.info["networks"] == 60 and whole.info["held_out"] == part.info["held_out"]
 
 
-def test_settings_reach_the_model(networks: Path, tmp_path: Path, capsys: Any) -> None:
-    path = tmp_path / "m.safetensors"
-    settings = ("--set", "epochs=2", "--set", "dim=16", "--set", "depth=1")
-    code, _, err = run(capsys, "train", "--data", networks, "--model", "nn-former", "--out", path, *settings)
-    assert code == 0, err
-    assert load_latency_model(path, "graph").described()["model"]["dim"] == 16
-
-
 def test_the_ensemble_is_the_default(networks: Path, tmp_path: Path, capsys: Any) -> None:
     path = tmp_path / "m.safetensors"
     code, out, err = run(capsys, "train", "--data", networks, "--out", path, "--set", "epochs=1")

@@ -129,15 +129,6 @@ def test_a_failed_trial_that_ran_beside_others() -> None:
     assert architecture_of(SPACE, failed) in manager.search.told
 
 
-@pytest.mark.parametrize("value", [float("nan"), "text", {"other": 1.0}, {"default": None}, [1.0]])
-def test_results_that_are_no_numbers(value: Any) -> None:
-    manager = Manager(evolution())
-    for number in range(14):
-        assert manager.start() is not None
-        manager.end(number, value)
-    assert len(manager.run(20)) == 20
-
-
 def test_trials_added_by_hand() -> None:
     manager = Manager(evolution())
     other = {label: entry["_value"][0] for label, entry in FILE.items()}

@@ -10,7 +10,6 @@ import pytest
 
 pytest.importorskip("nni.nas.strategy", reason="needs NNI: pip install 'nas-ext[nni]'")
 
-import pytest
 from nni.nas.execution import ExecutionEngine, SequentialExecutionEngine
 from nni.nas.execution.event import FinalMetricEvent, TrainingEndEvent
 from nni.nas.space import ExecutableModelSpace, ModelStatus

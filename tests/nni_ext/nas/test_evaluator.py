@@ -24,7 +24,6 @@ from nas_core.models.translation import translation_graph
 from nas_core.predictor import NNFormerPredictor, expected_improvement
 from nas_core.space import SearchSpace
 from nni_ext import PredictorEvaluator, PredictorProfiler, as_model_space, nasbench201_sample
-from nni_ext import nasbench201_unpruned_sample as unpruned
 
 SAMPLE = {"cell/0_1": "conv_3x3", "cell/0_2": "none", "cell/1_2": "skip_connect", "cell/0_3": "conv_1x1",
           "cell/1_3": "avg_pool_3x3", "cell/2_3": "conv_3x3"}  # fmt: skip
@@ -91,28 +90,6 @@ def test_what_a_trial_of_the_other_engine_receives(
     with Evaluator.mock_runtime(received):
         received.execute()
     assert received.metric == pytest.approx(PredictorEvaluator(file201).evaluate(received))
-
-
-def test_the_reader_of_the_training_is_honoured(file201: Path, tmp_path: Path) -> None:
-    model = SimplifiedModelSpace.from_model(small201(), None).freeze({**SAMPLE, "cell/1_3": "none", "cell/2_3": "none"})
-    predictor = NNFormerPredictor.load(file201)
-    pruned, whole = (predictor.predict([read(model.sample)])[0] for read in (nasbench201_sample, unpruned))
-    assert pruned != pytest.approx(whole)
-    assert PredictorEvaluator(predictor).evaluate(model) == pytest.approx(pruned)
-    assert PredictorEvaluator(predictor, reader="nasbench201_unpruned").evaluate(model) == pytest.approx(whole)
-    predictor.info |= {"reader": "nasbench201_unpruned"}
-    predictor.save(tmp_path / "latency.safetensors")
-    evaluator = PredictorEvaluator(tmp_path / "latency.safetensors")
-    assert evaluator.evaluate(model) == pytest.approx(whole)
-    assert nni.load(nni.dump(evaluator)).evaluate(model) == pytest.approx(whole)
-    chosen = PredictorEvaluator(tmp_path / "latency.safetensors", reader="nasbench201")
-    assert nni.load(nni.dump(chosen)).evaluate(model) == pytest.approx(pruned)
-    predictor.info |= {"reader": "nasbench101"}
-    with pytest.raises(
-        ConfigError, match=r"'nasbench101'.*NasBench201 are read by nasbench201 or nasbench201_unpruned"
-    ):
-        PredictorEvaluator(predictor).evaluate(model)
-    assert PredictorEvaluator(predictor, read=nasbench201_sample).evaluate(model) == pytest.approx(pruned)
 
 
 def test_a_spread_is_reported_beside_the_prediction(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

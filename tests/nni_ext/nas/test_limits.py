@@ -11,7 +11,7 @@ import torch
 
 pytest.importorskip("nni.nas.strategy", reason="needs NNI: pip install 'nas-ext[nni]'")
 
-from nni.nas.hub.pytorch import AutoFormer, NasBench101, NasBench201
+from nni.nas.hub.pytorch import AutoFormer, NasBench101
 from nni.nas.profiler import Profiler
 from nni.nas.profiler.pytorch.flops import FlopsProfiler, NumParamsProfiler
 from nni.nas.space import SimplifiedModelSpace
@@ -36,11 +36,6 @@ class Counting(Profiler):  # type: ignore[misc]
         if self.refused in sample.values():
             raise NasExtError("no such operation")
         return float(sum(op == "conv_3x3" for op in sample.values()))
-
-
-@pytest.fixture(scope="module")
-def nasbench201() -> Any:
-    return NasBench201(stem_out_channels=4, num_modules_per_stack=1)
 
 
 def drawn(flat: FlatSpace, count: int) -> Any:

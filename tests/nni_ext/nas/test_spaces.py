@@ -12,7 +12,6 @@ from torch import nn
 pytest.importorskip("nni.nas.strategy", reason="needs NNI: pip install 'nas-ext[nni]'")
 
 import nni
-import pytest
 from nni.mutable import MutableAnnotation
 from nni.nas.evaluator import FunctionalEvaluator
 from nni.nas.hub.pytorch import DARTS, AutoFormer, NasBench101, NasBench201
@@ -87,18 +86,6 @@ def test_spaces_of_the_hub(make: Any, shares: tuple[float, float]) -> None:
     valid = [row for row in rows if space.contains(flat.sample_of_row(row))]
     assert shares[0] <= len(valid) / len(rows) <= shares[1]
     assert space.freeze(flat.sample_of_row(valid[0])).status == "frozen"
-
-
-def test_too_many_subsets_become_flags() -> None:
-    class Wide(ModelSpace):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.inputs = InputChoice(14, 7, label="inputs")
-
-    flat = flatten(space := SimplifiedModelSpace.from_model(Wide(), None))
-    assert len(flat.labels) == 14 and flat.checked
-    valid = [space.contains(flat.sample_of_row(row)) for row in flat.space.sample_rows(np.random.default_rng(0), 100)]
-    assert 5 < sum(valid) < 60
 
 
 @pytest.mark.parametrize("kind", [RawFormatModelSpace, SimplifiedModelSpace])

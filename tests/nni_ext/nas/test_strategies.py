@@ -12,7 +12,7 @@ pytest.importorskip("nni.nas.strategy", reason="needs NNI: pip install 'nas-ext[
 import nni
 from nni.nas.evaluator import FunctionalEvaluator
 from nni.nas.execution import SequentialExecutionEngine
-from nni.nas.hub.pytorch import AutoFormer, NasBench201
+from nni.nas.hub.pytorch import AutoFormer
 from nni.nas.profiler.pytorch.flops import FlopsProfiler
 from nni.nas.space import SimplifiedModelSpace
 
@@ -42,11 +42,6 @@ def worth(model: Any) -> float:
 def searched(strategy: Any, model_space: Any, metric: Any, models: int = 100, kind: Any = SimplifiedModelSpace) -> Any:
     strategy(kind.from_model(model_space, Formula(metric)), SequentialExecutionEngine(models))
     return strategy
-
-
-@pytest.fixture(scope="module")
-def nasbench201() -> Any:
-    return NasBench201(stem_out_channels=4, num_modules_per_stack=1)
 
 
 def test_autoformer_under_a_limit() -> None:

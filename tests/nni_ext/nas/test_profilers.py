@@ -12,33 +12,34 @@ import torch
 
 pytest.importorskip("nni.nas.strategy", reason="needs NNI: pip install 'nas-ext[nni]'")
 
+import nni
 from nni.mutable import CategoricalMultiple, SampleValidationError
-from nni.nas.hub.pytorch import NasBench101, NasBench201
-from nni.nas.oneshot.pytorch.profiler import ExpectationProfilerPenalty, RangeProfilerFilter, SampleProfilerPenalty
+from nni.nas.evaluator import FunctionalEvaluator
+from nni.nas.execution import SequentialExecutionEngine
+from nni.nas.hub.pytorch import AutoFormer, NasBench101
+from nni.nas.oneshot.pytorch.profiler import ExpectationProfilerPenalty, SampleProfilerPenalty
 from nni.nas.profiler import Profiler
-from nni.nas.strategy import Random
-from nni.nas.strategy.middleware import Chain, Filter
+from nni.nas.space import SimplifiedModelSpace
 
 from nas_core.errors import ConfigError
-from nas_core.graph import nasbench101_graph
+from nas_core.graph import GraphError, nasbench101_graph
+from nas_core.latency.by_graph import CountsModel, GraphLatencyModel
+from nas_core.latency.by_graph.predict import predict_module_latency
 from nas_core.models.translation import translation_graph
 from nas_core.predictor import NNFormerPredictor
 from nas_core.space import SearchSpace
 from nni_ext import (
-    PredictorEvaluator,
+    NetworkLatencyProfiler,
     PredictorProfiler,
+    SearchStrategy,
     as_model_space,
     nasbench101_sample,
     nasbench201_sample,
     nasbench201_unpruned_sample,
 )
+from tests.latency.by_graph.toy import toy_networks
 
 EDGES = ("0_1", "0_2", "1_2", "0_3", "1_3", "2_3")
-
-
-@pytest.fixture(scope="module")
-def nasbench201() -> Any:
-    return NasBench201(stem_out_channels=4, num_modules_per_stack=1)
 
 
 @pytest.fixture(scope="module")
@@ -121,16 +122,6 @@ def test_latency_is_read_with_all_operations(nasbench201: Any, predictor201: NNF
         PredictorProfiler(nasbench201, latency, reader="translation")
 
 
-def test_filter_in_an_experiment(search: Any, nasbench201: Any, predictor201: NNFormerPredictor) -> None:
-    profiler = PredictorProfiler(nasbench201, predictor201)
-    bound = float(np.median([profiler.profile(sample) for sample in draw(nasbench201, 10)]))
-    accepts = RangeProfilerFilter(profiler, min=bound)
-    strategy = Chain(Random(seed=1), Filter(lambda model: accepts(model.sample)))
-    search(nasbench201, PredictorEvaluator(predictor201), strategy)
-    metrics = [model.metric for model in strategy.list_models()]
-    assert metrics and min(metrics) >= bound
-
-
 def test_penalty(nasbench201: Any, predictor201: NNFormerPredictor) -> None:
     profiler = PredictorProfiler(nasbench201, predictor201)
     sample = draw(nasbench201, 1)[0]
@@ -140,3 +131,75 @@ def test_penalty(nasbench201: Any, predictor201: NNFormerPredictor) -> None:
     assert loss.item() == pytest.approx(4.0)
     with pytest.raises(TypeError, match="only supports ExpressionProfiler"):  # NNI's own answer, as documented
         ExpectationProfilerPenalty(profiler, baseline=1.0)(torch.tensor(1.0), sample)
+
+
+IMAGE = torch.zeros(1, 3, 16, 16)
+EDGES = ("0_1", "0_2", "1_2", "0_3", "1_3", "2_3")
+
+
+@pytest.fixture(scope="module")
+def model() -> GraphLatencyModel:
+    pytest.importorskip("onnx", reason="onnx is not installed")
+    return CountsModel().fit(toy_networks())
+
+
+class Convolutions(FunctionalEvaluator):  # type: ignore[misc]
+    """How many there are, without building the model."""
+
+    def _execute(self, model: Any) -> None:
+        nni.report_final_result(float(sum(op == "conv_3x3" for op in model.sample.values())))
+
+
+def test_a_profile_is_what_the_frozen_network_costs(nasbench201: Any, model: GraphLatencyModel, tmp_path: Path) -> None:
+    model.save(tmp_path / "m.safetensors")
+    profiler = NetworkLatencyProfiler(nasbench201, IMAGE, tmp_path / "m.safetensors")
+    assert isinstance(profiler, Profiler)
+    cheap, dear = ({f"cell/{edge}": op for edge in EDGES} for op in ("skip_connect", "conv_3x3"))
+    assert profiler.profile(dear) > 1.2 * profiler.profile(cheap)
+    assert profiler.profile(dear) == predict_module_latency(nasbench201.freeze(dear), IMAGE, model).latency_ms
+
+
+def test_transformers_are_exported_too(model: GraphLatencyModel) -> None:
+    space = AutoFormer(search_depth=(1, 2), img_size=32, search_embed_dim=(64,), search_num_heads=(2,))
+    profiler = NetworkLatencyProfiler(space, torch.zeros(1, 3, 32, 32), model)
+    assert all(value > 0 for value in profiler.profile_many(draw(space, 2)))
+
+
+def test_each_sample_is_exported_once(
+    nasbench201: Any, model: GraphLatencyModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profiler = NetworkLatencyProfiler(nasbench201, IMAGE, model)
+    samples = draw(nasbench201, 3)
+    values = profiler.profile_many([*samples, samples[0]])
+    assert values[0] == values[3]
+    monkeypatch.setattr(profiler, "space", None)
+    assert [profiler.profile(dict(reversed(sample.items()))) for sample in samples] == values[:3]
+
+
+def test_a_search_within_a_limit(nasbench201: Any, model: GraphLatencyModel) -> None:
+    profiler = NetworkLatencyProfiler(nasbench201, IMAGE, model)
+    limit = float(np.median(profiler.profile_many(draw(nasbench201, 8))))
+    strategy = SearchStrategy(
+        "evolution",
+        iterations=2,
+        population=6,
+        parents=2,
+        mutations=2,
+        crossovers=2,
+        constraints={"latency_ms": (profiler, limit)},
+    )
+    space = SimplifiedModelSpace.from_model(nasbench201, Convolutions(lambda model: None))
+    strategy(space, SequentialExecutionEngine(8))
+    assert len(strategy.archive) >= 6
+    assert all(one.costs["latency_ms"] == profiler.profile(one.sample) <= limit for one in strategy.archive)
+
+
+def test_a_prediction_far_beyond_the_training_is_no_limit(nasbench201: Any, model: GraphLatencyModel) -> None:
+    batch = torch.zeros(128, 3, 16, 16)
+    profiler = NetworkLatencyProfiler(nasbench201, batch, model)
+    with pytest.raises(GraphError, match=r"batch 128 where training networks have 1.*too far to hold a limit"):
+        profiler.profile(draw(nasbench201, 1)[0])
+    strategy = SearchStrategy("random", evaluations=2, constraints={"latency_ms": (profiler, 0.0015)})
+    space = SimplifiedModelSpace.from_model(nasbench201, Convolutions(lambda model: None))
+    with pytest.raises(ConfigError, match="the profiler of 'latency_ms' judges no sample of this model space"):
+        strategy(space, SequentialExecutionEngine(2))
