@@ -46,7 +46,7 @@ from nas_core.predictor.files import (
     read_records,
     write_predictions,
 )
-from nas_core.predictor.progress import LearningCurve, Progress, training_bar
+from nas_core.predictor.progress import LearningCurve, training_bar
 from nas_core.predictor.speed import mean_of, random_graphs, rates
 from nas_core.predictor.targets import checked_levels
 from nas_core.report.plots import curves
