@@ -19,7 +19,7 @@ from fairseq_ext.families import TRANSLATION
 from fairseq_ext.supernet_model import SupernetModel, register
 from nas_core.errors import ConfigError
 from nas_core.models.translation.genes import bounded
-from nas_core.models.translation.net import Subnet
+from nas_core.models.translation.net import Subnet, length_limits
 from nas_core.space import Architecture, SearchSpace
 
 logger = logging.getLogger(__name__)

@@ -65,7 +65,7 @@ class ParetoArchive:
             return False
         kept = at_most | ~at_least
         if not kept.all():
-            self._entries = dict(compress(self._entries.items(), kept))
+            self._entries = dict(compress(self._entries.items(), kept.tolist()))
         self._values = np.concatenate([self._values[kept], vector[None]])
         self._entries[architecture] = Entry(architecture, dict(metrics))
         return True
