@@ -51,7 +51,7 @@ def _checksum(header: str, tensors: Mapping[str, Tensor]) -> str:
 
 
 def read_artifact(path: str | Path, kind: str | Collection[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Return header and tensors of a file of that kind, or of one of those kinds."""
+    """Return header and tensors of a file of that kind, or of one of those kinds; a DataError for any other file."""
     if not Path(path).is_file():
         raise DataError(f"file not found: {path}; 'nas-ext lab predictor train' makes a predictor")
     try:

@@ -98,8 +98,7 @@ class AccuracyModel(Configured, ABC):
 
     @abstractmethod
     def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-        """Invert :meth:`tensors` and :meth:`header`. Altered contents may raise any error, and must raise one where
-        predictions would be wrong."""
+        """Invert :meth:`tensors` and :meth:`header`; altered contents must raise an error."""
 
     @classmethod
     def from_header(cls, header: Mapping[str, Any], device: str) -> Self:
@@ -374,11 +373,7 @@ class AccuracyModel(Configured, ABC):
 
 
 def _missing_ends(graphs: Graphs, common: tuple[int, int] | None) -> tuple[int, int] | None:
-    """Return new operation indices of an input and an output, where most graphs have not one of either.
-
-    Args:
-        common: operations at the ends of graphs that have them.
-    """
+    """Return operations of an input and an output to add, where most graphs have not one of either."""
     lacking = lacking_ends(graphs, common)
     if lacking.mean() <= MOST:
         if lacking.any():

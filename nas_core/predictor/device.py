@@ -19,10 +19,7 @@ HOSTS = ("cpu",)
 
 
 def on_host(device: torch.device) -> bool:
-    """Return whether the device is the host, where reading a value does not synchronise.
-
-    Code for other devices reads no result before the end and uses no sums whose order depends on threads.
-    """
+    """Return whether the device is the host, where reading a value does not synchronise."""
     return device.type in HOSTS
 
 

@@ -64,8 +64,7 @@ class FittedState:
         return [Scorer(model, usable_precision(precision, next(model.parameters()).device)) for model in self.models]
 
     def predict_with_spread(self, graphs: Graphs) -> tuple[Array, Array | None]:
-        """Return predictions ``(B,)`` in the units of the targets, and their standard deviation: the learned one, or
-        that between networks and parts of the statistics."""
+        """Return predictions ``(B,)`` and their standard deviation, learned or between the parts."""
         share = self.share
         if self.mixture is not None:
             return self.mixture.combine(self._parts(graphs), self.scale)

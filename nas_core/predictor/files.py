@@ -28,11 +28,7 @@ OURS = ("record", "prediction", "spread")
 
 
 def holdout_split(graphs: Graphs, share: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return ascending indices of training and held-out graphs; equal graphs are on one side.
-
-    Args:
-        share: share of the held-out graphs; 0: none.
-    """
+    """Return ascending indices of training and held-out graphs; equal graphs are on one side."""
     if not 0 <= share < 1:
         raise ConfigError(f"holdout is {share}; expected a share from 0 to below 1, such as 0.1")
     if not share:
@@ -162,10 +158,7 @@ def only_training(out: Path) -> AbstractContextManager[int]:
 def prediction_rows(
     records: Records, predicted: NDArray[np.float64], more: Mapping[str, NDArray[np.float64]]
 ) -> list[dict[str, Any]]:
-    """Return a row for each record: its number from 1, its notes, its prediction, and further columns by name.
-
-    A note with the name of a column is renamed to ``input_record`` and so on.
-    """
+    """Return a row for each record: its number, notes, prediction and further columns."""
     names = {*OURS, *more}
     columns = {"prediction": predicted.tolist(), **{name: values.tolist() for name, values in more.items()}}
     rows = []

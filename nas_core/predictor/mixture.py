@@ -29,11 +29,7 @@ GRID = np.linspace(0.0, 4.0, 41)
 
 
 def fold_of(graphs: Graphs, seed: int, folds: int | None = None) -> NDArray[np.int64]:
-    """Draw the fold of each graph ``(G,)``; equal graphs share one.
-
-    Args:
-        folds: number of folds; default: :data:`FOLDS`, of few graphs more.
-    """
+    """Draw the fold of each graph ``(G,)``; equal graphs share one."""
     inverse = graphs.distinct()[1]
     distinct = int(inverse.max()) + 1
     count = folds or (MORE_FOLDS if distinct <= FEW else FOLDS)
@@ -74,8 +70,7 @@ class Mixture:
         return cls(mixture.shares, noise, disagreement, _factor(np.abs(targets - predicted) / deviation))
 
     def combine(self, rows: Array, scale: TargetScale) -> tuple[Array, Array]:
-        """Return predictions ``(B,)`` and standard deviations ``(B,)`` in units of the targets, from those of the parts
-        ``(P, B)`` in scaled units."""
+        """Return predictions and standard deviations ``(B,)`` in units of the targets, from parts ``(P, B)``."""
         mean, deviation = self._scaled(rows)
         width = scale.restore(mean + deviation) - scale.restore(mean - deviation)
         return scale.restore(mean), self.factor * width / 2
@@ -102,8 +97,7 @@ class Mixture:
 
 
 def _learned_shares(held_out: Array, learned: Array, prior: Array) -> Array:
-    """Return shares ``(P,)``, at least 0 and of sum 1, of least squared out-of-fold error, with the prior as
-    :data:`PRIOR_GRAPHS` further graphs."""
+    """Return shares ``(P,)`` of least squared error, with the prior as :data:`PRIOR_GRAPHS` further graphs."""
     from scipy.optimize import nnls
 
     if len(held_out) == 1:
@@ -137,8 +131,7 @@ def _likeliest(errors: Array, between: Array) -> tuple[float, float]:
 
 
 def _factor(errors: Array) -> float:
-    """Return the factor of standard deviations with which errors, in these, have the coverage of a normal
-    distribution."""
+    """Return the factor of standard deviations that gives errors the coverage of a normal distribution."""
     count = len(errors)
     single = np.quantile(errors, min(COVERAGE * (count + 1) / count, 1.0))
     double = np.quantile(errors, min(0.955 * (count + 1) / count, 1.0)) / 2

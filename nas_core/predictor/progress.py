@@ -31,11 +31,7 @@ KIND = "training"
 
 @contextmanager
 def training_bar(what: str = "training") -> Iterator[Progress]:
-    """Draw a bar on standard error, where that is a terminal.
-
-    Args:
-        what: word before the bar.
-    """
+    """Draw a bar on standard error, where that is a terminal, after the word ``what``."""
     with tqdm(desc=what, unit="step", disable=None) as bar:
 
         def progress(step: int, steps: int, loss: float) -> None:
@@ -174,7 +170,7 @@ class LearningCurve:
         return {"step": self.steps, "loss": self.losses}
 
     def thinned(self, members: int = 1, points: int = 60) -> list[tuple[list[float], list[float]]]:
-        """Return steps and losses of each network for a plot, as means over at most ``points`` equal parts."""
+        """Return steps and losses of each network as means over at most ``points`` equal parts."""
         length = max(1, -(-max(self.steps, default=0) // members))
         steps, losses = np.array(self.steps, float), np.array(self.losses, float)
         curves = []

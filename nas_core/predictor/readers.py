@@ -51,7 +51,7 @@ class Reader:
         return self.read(*bound.args, **bound.kwargs)
 
     def described(self, graph: Graph) -> Graph:
-        """Add descriptions of operations to a graph with the indices of this reader, where all names have one."""
+        """Add descriptions of operations to a graph, where the names of all have one."""
         if graph.operations is not None or any(operation_named(name) is None for name in self.operations):
             return graph
         return described(graph, self.operations)

@@ -177,17 +177,13 @@ def get_recipe(name: str) -> Recipe:
 
 
 def recipe_types() -> dict[str, type]:
-    """Return the settings of a recipe, its model and its training that may be changed, and their types."""
+    """Return the settings that may be changed, and their types."""
     types = {k: v for c in (Recipe, NNFormerConfig, TrainConfig) for k, v in get_type_hints(c).items()}
     return {name: kind for name, kind in types.items() if name not in {"name", "model", "train", "seed", "kept"}}
 
 
 def needed_by(graphs: Graphs, recipe: Recipe, room: int = 0) -> dict[str, Any]:
-    """Return changes of the recipe with which its model reads all features, operations and nodes of the graphs.
-
-    Args:
-        room: operations and nodes to add to settings that were given, for ends that were added to the graphs.
-    """
+    """Return changes of the recipe for all features and operations of the graphs, and ``room`` for added ends."""
     model = recipe.model
     widths = {name: getattr(graphs, name) for name in ("attributes", "shapes", "static")}
     wanted = {name: 0 if values is None else int(values.shape[1]) for name, values in widths.items()}

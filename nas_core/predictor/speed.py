@@ -25,13 +25,7 @@ _NAIVE = ("siblings", "bidirectional", 4)
 def random_graphs(
     sizes: Sequence[int], config: NNFormerConfig, seed: int = 0, density: float = 0.4, operations: Sequence[int] = ()
 ) -> Graphs:
-    """Draw graphs with the features that the model reads.
-
-    Args:
-        sizes: nodes of each graph.
-        density: probability of an edge.
-        operations: indices to draw from; default: all of the model's.
-    """
+    """Draw graphs with the features that the model reads, and operations of these indices."""
     stream = np.random.default_rng(seed)
     graphs = []
     for size in sizes:

@@ -123,8 +123,7 @@ class Topology:
 
 
 def _masks(centre: Tensor, present: Tensor, config: NNFormerConfig, tokens: int, full: bool) -> Tensor | None:
-    """Return the masks of equations 7 to 10 in the order A, Aᵀ, AᵀA, AAᵀ, where A[i, j] = 1 for i -> j and AᵀA joins
-    nodes with a common parent. Padding sees itself only."""
+    """Return the masks of equations 7 to 10: A, Aᵀ, AᵀA, AAᵀ with A[i, j] = 1 for i -> j. Padding sees itself only."""
     both = present[:, :, None] & present[:, None, :]
     itself = torch.eye(centre.shape[1], dtype=torch.bool, device=centre.device)
     if config.attention == "global":

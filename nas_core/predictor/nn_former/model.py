@@ -135,10 +135,7 @@ def scale_of(values: Tensor) -> Tensor:
 
 
 def standardised(values: Tensor, scale: Tensor) -> Tensor:
-    """Standardise ``(B, F)`` by a scale ``(F, 2)``.
-
-    Features that are equal in all training networks become 0: no weight of them was learned.
-    """
+    """Standardise ``(B, F)`` by a scale ``(F, 2)``; features that are equal in all training networks become 0."""
     mean, deviation = scale.unbind(1)
     return torch.where(deviation > _CONSTANT, (values - mean) / deviation, 0.0)
 
@@ -178,7 +175,7 @@ class NNFormer(nn.Module):
         self.reset()
 
     def reset(self) -> None:
-        """Draw new weights: normal with 0.02 (accuracy), or 1 / sqrt(fan-in) where a sum is read (latency)."""
+        """Draw weights: normal with 0.02 (accuracy), or 1 / sqrt(fan-in) (latency)."""
         summed = self.config.readout != "class_token"
         for module in self.modules():
             if isinstance(module, nn.Linear):
@@ -197,7 +194,7 @@ class NNFormer(nn.Module):
         return self.read(self.encode(batch, topology), batch)
 
     def encode(self, batch: Batch | PackedBatch, topology: Topology | PackedTopology | None = None) -> Tensor:
-        """Return the normed output of the last block: ``(B, C)`` of the class token, or ``(B, N, C)`` of the nodes."""
+        """Return the normed output of the last block, ``(B, C)`` of the class token or ``(B, N, C)``."""
         self.check(batch)
         if topology is None and isinstance(batch, PackedBatch):
             assert batch.edges is not None
@@ -230,7 +227,7 @@ class NNFormer(nn.Module):
         return functional.softplus(self.head(hidden).squeeze(-1).float())
 
     def embedded(self, batch: Batch | PackedBatch) -> Tensor:
-        """Embed the graphs by equation 4: ``(B, L, C)``, after class token and depth token where the model has them."""
+        """Embed the graphs by equation 4: ``(B, L, C)``, tokens first."""
         config = self.config
         parts = [one_hot(batch.ops, config.operations)]
         if batch.attributes is not None and config.attributes:
@@ -253,8 +250,7 @@ class NNFormer(nn.Module):
         return normed
 
     def _position(self, batch: Batch) -> Tensor:
-        """Return a position code of Table 8: sinusoids of the place in the node order, or the Laplacian's rows,
-        projected."""
+        """Return a position code of Table 8: sinusoids, or projected rows of the Laplacian."""
         nodes = batch.ops.shape[1]
         if self.config.position == "nar":
             place = torch.arange(nodes, device=batch.ops.device, dtype=torch.float32)

@@ -339,8 +339,7 @@ class StaticForward:
         self._finished = None if self._graph is None else torch.cuda.Event()  # type: ignore[no-untyped-call]
 
     def _recorded(self) -> torch.cuda.CUDAGraph | None:
-        """Record one pass. The passes before it use another stream, so that memory of the recorded one belongs to the
-        graph. Other threads may go on meanwhile."""
+        """Record one pass, after some on another stream, so that its memory belongs to the graph."""
         graph = torch.cuda.CUDAGraph()
         try:
             with _RECORDING, uncollected(), torch.cuda.device(self._device):  # a graph that is freed ends a recording

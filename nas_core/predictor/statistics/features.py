@@ -24,12 +24,7 @@ MOST_KINDS = 6
 
 
 def sets_of(inner: NDArray[np.int64], kinds: int) -> NDArray[np.bool_]:
-    """Return sets ``(S, kinds)`` of the kinds of inner nodes.
-
-    Args:
-        inner: kinds of nodes other than the first and last, ascending.
-        kinds: number of all kinds.
-    """
+    """Return sets ``(S, kinds)`` of the ascending kinds of inner nodes."""
     if len(inner) <= MOST_KINDS:
         chosen = [set(subset) for size in range(1, len(inner) + 1) for subset in combinations(inner.tolist(), size)]
     else:
@@ -48,11 +43,7 @@ MOST_COUNTS = 4096
 
 
 def levels_of(attributes: NDArray[np.float32], kinds: int) -> list[NDArray[np.float32]]:
-    """Return the values ``(V,)`` of each attribute ``(nodes, A)`` that are counted one by one, none of many.
-
-    Args:
-        kinds: number of kinds of operations.
-    """
+    """Return the values ``(V,)`` of each attribute ``(nodes, A)`` that are counted one by one."""
     levels = [np.unique(column) for column in attributes.T]
     counted = [values if 1 < len(values) <= MOST_LEVELS else values[:0] for values in levels]
     while sum(map(len, counted)) * kinds > MOST_COUNTS:
@@ -69,15 +60,14 @@ def level_counts(column: Array, kinds: Array, levels: NDArray[np.float32]) -> Ar
 
 
 def sums_per_kind(values: Array, kinds: Array) -> Array:
-    """Return sum and mean ``(G, 2 A K)`` of values ``(G, N, A)`` over the operations of each kind."""
+    """Return sum and mean ``(G, 2 A K)`` of values ``(G, N, A)`` by kind."""
     sums = np.einsum("gna,gnk->gak", values, kinds)
     means = sums / np.maximum(kinds.sum(1), 1)[:, None]
     return np.concatenate([sums.reshape(len(values), -1), means.reshape(len(values), -1)], 1)
 
 
 def place_statistics(edges: Array, kinds: Array, present: NDArray[np.bool_]) -> Array:
-    """Return sum and mean ``(G, 4 K)`` over the operations of each kind of the longest paths that end and that start
-    there."""
+    """Return sum and mean ``(G, 4 K)`` by kind of the longest paths to and from a node."""
     count, width = present.shape
     before, after = np.zeros((count, width)), np.zeros((count, width))
     for node in range(1, width):
@@ -314,8 +304,7 @@ class Description:
 
     @property
     def groups(self) -> tuple[range, ...]:
-        """Return the groups of columns that a process draws from: by descriptions of operations, where there are such,
-        and all."""
+        """Return the groups of columns of processes: by descriptions of operations, and all."""
         whole = range(self.of_prior, LAST)
         return (whole,) if self.operations is None else (range(self.of_prior, self.of_prior + len(FEATURES)), whole)
 

@@ -215,7 +215,7 @@ class StatisticsModel:
 
 
 def _group_of(process: int, processes: int, description: Description) -> int:
-    """Return the group of columns of a process: the first half reads descriptions of operations, if there are such."""
+    """Return the group of columns of a process; the first half reads descriptions of operations."""
     return int(len(description.groups) > 1 and process >= processes // 2)
 
 
@@ -227,8 +227,7 @@ def _columns(
     processes: int,
     stream: np.random.Generator,
 ) -> NDArray[np.int64]:
-    """Draw the statistics of a process: a random half of its group, the prior's and the static features; a single
-    process reads all."""
+    """Draw the statistics of a process: the prior's, the static ones, and half of its group or all for a single one."""
     group = description.groups[_group_of(process, processes, description) if processes > 1 else -1]
     always = (varying < description.of_prior) | (varying >= columns - description.vocabulary.static)
     drawn = varying[(varying >= group.start) & (varying < group.stop) & ~always]

@@ -243,8 +243,7 @@ def _shares(ways: Ways, values: Array) -> Iterator[Array]:
 
 
 def _costs(ways: Ways, values: Array) -> Array:
-    """Return logarithms of :data:`COSTS` relative to those of one layer; each node reads the most channels and the
-    smallest resolution of its parents."""
+    """Return logarithms of :data:`COSTS`; nodes read the most channels and smallest resolution of their parents."""
     channels, edge = np.ones(values.shape[:2]), np.ones(values.shape[:2])
     layers, weights, halvings, doublings = (
         values[..., QUANTITIES.index(q)] for q in ("convolutions", "weights", "halvings", "doublings")

@@ -128,8 +128,7 @@ def _likeliest(points: Tensor, targets: Tensor, varying: int) -> tuple[Tensor, T
 
 
 def _gradient(points: Tensor, targets: Tensor, values: Tensor) -> Tensor:
-    """Return derivatives ``(F + 3,)`` of the negative log marginal likelihood by the logarithms of rates and variances
-    (Rasmussen and Williams, equation 5.9)."""
+    """Return derivatives ``(F + 3,)`` of the negative log likelihood (Rasmussen and Williams, equation 5.9)."""
     rates, (smooth, linear, noise) = values[:-3], values[-3:]
     scaled = points * rates
     inner = scaled @ scaled.T
