@@ -63,7 +63,7 @@ class ParetoArchive:
         at_most, at_least = (self._values <= vector).all(1), (self._values >= vector).all(1)
         if bool((at_most & ~at_least).any()):
             return False
-        kept = at_most | ~at_least
+        kept = np.asarray(at_most | ~at_least)
         if not kept.all():
             self._entries = dict(compress(self._entries.items(), kept.tolist()))
         self._values = np.concatenate([self._values[kept], vector[None]])
