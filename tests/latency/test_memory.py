@@ -120,7 +120,9 @@ def test_long_sequences(kind: str, length: int) -> None:
     masked = masked_lm_space("long", **sizes, sequence_length=length, attention=(kind,))
     language = language_space("long", **sizes, context_length=length + 5, attention=(kind,))
     side = 4 * round(length**0.5)
-    image = image_space("long", **sizes, image_size=side, patch_size=4, attention=(kind,), relative_clip=0)
+    image = image_space(
+        "long", **{**sizes, "heads": (2,)}, image_size=side, patch_size=4, attention=(kind,), relative_clip=0
+    )
     words = {"source_vocab": 60, "target_vocab": 60, "source_length": length, "target_length": 5}
     for space, settings in (
         (translation, {**words, "beam": 1}),

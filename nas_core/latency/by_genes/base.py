@@ -205,7 +205,7 @@ def read_model_file(path: str | Path) -> tuple[dict[str, Any], dict[str, NDArray
             header = read_json(path)
             arrays = {name: np.asarray(values) for name, values in dict(header).pop("arrays", {}).items()}
     except DAMAGED_ARCHIVE as error:
-        raise DataError(f"{path} is no latency model or is damaged ({error}); fit it anew") from None
+        raise DataError(f"{path} is no latency model, or the latency model is damaged ({error}); fit it anew") from None
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise DataError(f"{path} is no latency model (no format {FORMAT!r}); 'nas-ext latency fit' makes one")
     if not isinstance(header.get("version"), int) or header["version"] > VERSION:
