@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nas_core.errors import DataError, NasExtError
-from nas_core.files import atomic_output, read_json, write_atomic
+from nas_core.files.reading import read_json
+from nas_core.files.writing import atomic_output, write_atomic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

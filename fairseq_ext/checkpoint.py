@@ -16,9 +16,12 @@ from omegaconf.errors import OmegaConfBaseException
 
 from fairseq_ext.compat import prepare_fairseq, wrong_input
 from nas_core.errors import CheckpointError, DataError, NasExtError
-from nas_core.files import DAMAGED_ARCHIVE, atomic_output, check_archive, parse_json
+from nas_core.files.archives import DAMAGED_ARCHIVE, check_archive
+from nas_core.files.reading import parse_json
+from nas_core.files.writing import atomic_output
 from nas_core.layers.weights import check_finite
-from nas_core.space import Architecture, SearchSpace, space_from_dict
+from nas_core.space import Architecture, SearchSpace
+from nas_core.space.files import space_from_dict
 
 MOST_SETTINGS, DEEPEST_SETTINGS = 100_000, 20
 """Limits of a checkpoint's settings; fairseq writes some hundreds, in few levels."""

@@ -20,7 +20,7 @@ from torch.multiprocessing import ProcessExitedException
 
 from nas_core import precision
 from nas_core.errors import ConfigError, NasExtError
-from nas_core.files import check_archive
+from nas_core.files.archives import check_archive
 from nas_core.layers.weights import check_finite
 from nas_core.optional import require
 

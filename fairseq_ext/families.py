@@ -13,16 +13,17 @@ from fairseq.models import ARCH_MODEL_NAME_REGISTRY
 from fairseq_ext.inherit import inherit
 from nas_core.checks import Range
 from nas_core.errors import ConfigError
-from nas_core.layers import MoSConfig, mixtures
+from nas_core.layers import MoSConfig
 from nas_core.layers.attention import LinearAttention
-from nas_core.layers.attention.cosformer import FORMS, NORMALIZE
+from nas_core.layers.attention.cosformer.common import NORMALIZE
+from nas_core.layers.attention.cosformer.forms import FORMS
 from nas_core.layers.feed_forward import ACTIVATIONS
-from nas_core.layers.mos import STARTS
+from nas_core.layers.mos import EXPERT_INITS, mixtures
 from nas_core.layers.positions import POSITIONS
 from nas_core.models.language import LanguageConfig
 from nas_core.models.masked_lm import MaskedLMConfig
 from nas_core.models.translation.net import TranslationConfig
-from nas_core.space import found_translation
+from nas_core.space.mformer import found_translation
 from nas_core.space.space import ENCODINGS
 from nas_core.supernet.sampling import DRAWS, EXTREMES
 
@@ -43,7 +44,7 @@ SHARED: dict[str, dict[str, Any]] = {
         "choices": ENCODINGS,
         "help": "what routers read of an architecture: layers averaged, each layer, or an indicator for each option",
     },
-    "mos-start": {"choices": STARTS, "help": "experts begin independent, as equal copies, or as copies that are near"},
+    "mos-start": {"choices": EXPERT_INITS, "help": "initialise experts independently, as equal or as near copies"},
     "mos-rank": {
         "type": int,
         "metavar": "R",

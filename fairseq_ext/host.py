@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from fairseq_ext.compat import prepare_fairseq
 from fairseq_ext.training_log import training_curves, training_logs
-from nas_core.files import archive_pickle
+from nas_core.files.archives import archive_pickle
 from nas_core.precision import PRECISIONS
 from nas_core.supernet.host import Host, Supernet
 
 if TYPE_CHECKING:
-    from nas_core.supernet.elastic import Trained
+    from nas_core.supernet.elastic.conversion import Trained
 
 
 class FairseqHost(Host):

@@ -13,9 +13,9 @@ from fairseq_ext.families import LANGUAGE
 from fairseq_ext.model import output_of
 from fairseq_ext.supernet_model import SupernetModel, register, resolve_space
 from nas_core.errors import ConfigError
-from nas_core.models.language import LanguageSubnet
-from nas_core.models.language.net import check_language_space
-from nas_core.space import Architecture, SearchSpace, space_to_dict
+from nas_core.models.language.net import LanguageSubnet, check_language_space
+from nas_core.space import Architecture, SearchSpace
+from nas_core.space.files import space_to_dict
 from nas_core.space.language import with_context
 
 _CACHE = "nas_ext_cache"

@@ -18,8 +18,7 @@ from torch import Tensor
 from fairseq_ext.compat import one_line_errors
 from fairseq_ext.families import MASKED_LM
 from fairseq_ext.supernet_model import SupernetModel, register
-from nas_core.models.masked_lm import Subnet
-from nas_core.models.masked_lm.net import length_limit
+from nas_core.models.masked_lm.net import Subnet, length_limit
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.bert import network_width
 

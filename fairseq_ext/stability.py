@@ -10,7 +10,8 @@ from typing import Any
 import torch
 
 from fairseq_ext.compat import one_line_errors, replace_function
-from nas_core.files import read_json, write_json
+from nas_core.files.reading import read_json
+from nas_core.files.writing import write_json
 from nas_core.space import Architecture
 from nas_core.supernet.stability import Stability
 

@@ -19,8 +19,9 @@ from fairseq_ext.inherit import differing_options
 from fairseq_ext.patches import keep_all_sentences
 from nas_core.errors import CheckpointError
 from nas_core.options import check_ranges
-from nas_core.space import Architecture, SearchSpace, get_space, space_to_dict
-from nas_core.supernet.active import SubnetHolder
+from nas_core.space import Architecture, SearchSpace, get_space
+from nas_core.space.files import space_to_dict
+from nas_core.supernet.holder import SubnetHolder
 
 Weights = TypeVar("Weights")
 Model = TypeVar("Model", bound="SupernetModel[Any]")

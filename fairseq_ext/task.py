@@ -30,11 +30,11 @@ from fairseq_ext.stability import Ranking, exact, stop_when_stable
 from fairseq_ext.supernet_model import SupernetModel
 from nas_core.checks import Range
 from nas_core.errors import ConfigError
-from nas_core.layers.mos import check_apart, experts_alike
+from nas_core.layers.mos import check_diversity_weight, experts_alike
 from nas_core.layers.weights import named_tensors
 from nas_core.options import check_ranges
 from nas_core.space import Architecture
-from nas_core.supernet.active import SubnetHolder
+from nas_core.supernet.holder import SubnetHolder
 from nas_core.supernet.sampling import sandwich, validation_set
 from nas_core.supernet.stability import Stability, StabilityConfig
 
@@ -281,7 +281,7 @@ def _unwrap(model: Any) -> SubnetHolder[Any]:
 
 def check_options(weight: float, sampling: str, model: Any) -> None:
     """Check ``--mos-apart`` before training."""
-    check_apart(weight, model)
+    check_diversity_weight(weight, model)
     if weight and sampling == "spos" and with_torch_ddp(model.args):
         raise ConfigError(
             "--mos-apart with torch's own DDP, which expects that each weight has its gradient from one forward pass;"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from nas_core.files import parse_json, real_path
+from nas_core.files.reading import parse_json, real_path
 from nas_core.supernet.curves import TrainingCurves
 
 _LINE = re.compile(r" \| INFO \| (train_inner|valid\w*) \| (.*)$")

@@ -23,7 +23,7 @@ class Adapter:
     quickstarts: ClassVar[Mapping[str, str]] = {}
     """:class:`nas_core.quickstart.Quickstart` objects by their names"""
     network_families: ClassVar[str] = ""
-    """Sequence of :class:`nas_core.latency.by_graph.families.Family`"""
+    """Sequence of :class:`nas_core.latency.by_graph.families.family.Family`"""
     space_format: ClassVar[str] = ""
     """Function that writes a search space as text: ``nas-ext lab space export --format NAME``"""
     shared_search: ClassVar[str] = ""

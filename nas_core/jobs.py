@@ -22,7 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from nas_core.errors import ConfigError, NasExtError, unknown_choice
-from nas_core.files import append_jsonl, make_folder, read_jsonl, real_path, write_atomic
+from nas_core.files.journal import append_jsonl, read_jsonl
+from nas_core.files.reading import real_path
+from nas_core.files.writing import make_folder, write_atomic
 from nas_core.optional import require
 from nas_core.options import config_from, read_texts
 

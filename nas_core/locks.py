@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nas_core.errors import ConfigError
-from nas_core.files import make_folder, os_errors
+from nas_core.files.writing import make_folder, os_errors
 
 _CLOCKS_S = 60.0
 """Tolerance between the clocks of processes and files"""

@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING
 from nas_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from naslib_ext.graphs import SPACES, graph_of
     from naslib_ext.nn_former import NNFormerPredictor
     from naslib_ext.plugin import register, unregister
     from naslib_ext.predictor import AccuracyPredictor
 
-__all__ = ["SPACES", "AccuracyPredictor", "NNFormerPredictor", "graph_of", "register", "unregister"]
+__all__ = [
+    "AccuracyPredictor",
+    "NNFormerPredictor",
+    "register",
+    "unregister",
+]
 
 __getattr__, __dir__ = lazy_names(__name__)

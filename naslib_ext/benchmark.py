@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from nas_core.errors import ConfigError, NasExtError
-from nas_core.files import write_json
+from nas_core.files.writing import write_json
 from nas_core.latency.machine import describe_machine
 from nas_core.options import parsed_settings
 from nas_core.predictor.recipes import recipe_types

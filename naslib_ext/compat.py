@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any
 
 from nas_core.errors import DataError, MissingHostError
-from nas_core.files import real_path
+from nas_core.files.reading import real_path
 from nas_core.optional import install_line, require
 from nas_core.torchvision_fix import repair
 

@@ -15,17 +15,16 @@ import numpy as np
 
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.graph import (
-    AbsentCellError,
     Graph,
     GraphError,
     nasbench101_graph,
     nasbench201_graph,
-    nasbench201_ops,
     nasbench301_graph,
     transnasbench_macro_graph,
     transnasbench_micro_graph,
 )
-from nas_core.graph.nasbench201 import CHOICES, STATES
+from nas_core.graph.nasbench101 import AbsentCellError
+from nas_core.graph.nasbench201 import CHOICES, STATES, nasbench201_ops
 
 NASBENCH101_OPS = ("input", "output", "maxpool3x3", "conv1x1-bn-relu", "conv3x3-bn-relu")
 """Operations by their index in NASLib's tuples of NAS-Bench-101."""

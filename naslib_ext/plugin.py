@@ -58,7 +58,7 @@ def register(name: str = "nnformer", *, spread: bool = False, **hyperparameters:
         raise ConfigError(f"{name!r} is a predictor of NASLib's own; give another name, such as 'nnformer'")
     member, table = create_predictor(**hyperparameters), _table()
     if spread:
-        member.require_spread()
+        member.require_std()
     settings = {**hyperparameters, **({"spread": True} if spread else {})}
     if name in table and table[name][0] != settings:
         raise ConfigError(
@@ -128,8 +128,8 @@ class EnsembleMember:
         return self.error
 
     def query(self, xtest: Sequence[Any], info: Any = None) -> NDArray[np.float64]:
-        """Return the quantile ``(n,)``; see :meth:`AccuracyPredictor.query_with_spread`."""
-        mean, deviation = self.shared.query_with_spread(xtest, info)
+        """Return the quantile ``(n,)``; see :meth:`AccuracyPredictor.query_with_std`."""
+        mean, deviation = self.shared.query_with_std(xtest, info)
         return mean + self.deviations * deviation
 
     def __getattr__(self, name: str) -> Any:

@@ -156,9 +156,9 @@ class AccuracyPredictor:
         self.hyperparams = chosen
         return dict(chosen)
 
-    def require_spread(self) -> None:
+    def require_std(self) -> None:
         """Raise a ConfigError if the model has no standard deviation."""
-        self._create(self.hyperparams or self.default_hyperparams, 0).require_spread()
+        self._create(self.hyperparams or self.default_hyperparams, 0).require_std()
 
     def fit(self, xtrain: Sequence[Any], ytrain: Sequence[float], train_info: Any = None) -> float:
         """Fit a new model.
@@ -209,12 +209,12 @@ class AccuracyPredictor:
         """
         return self._queried(xtest, info)[0]
 
-    def query_with_spread(
+    def query_with_std(
         self, xtest: Sequence[Any], info: Any = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return predictions ``(n,)`` and their standard deviations ``(n,)``; see :meth:`query`."""
         if self._fitted is not None:
-            self._fitted.require_spread()
+            self._fitted.require_std()
         return self._queried(xtest, info)
 
     def _queried(self, xtest: Sequence[Any], info: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

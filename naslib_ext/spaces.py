@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.errors import DataError, unknown_choice
-from nas_core.files import DAMAGED_ARCHIVE, open_npz
-from nas_core.graph import nasbench201_ops
+from nas_core.files.archives import DAMAGED_ARCHIVE, open_npz
+from nas_core.graph.nasbench201 import nasbench201_ops
 from naslib_ext.compat import load
 
 SPACES = ("nasbench101", "nasbench201", "nasbench301")

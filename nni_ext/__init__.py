@@ -13,34 +13,21 @@ from nas_core import startup
 from nas_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from nni_ext.graphs import (
-        architecture_of,
-        nasbench101_sample,
-        nasbench201_sample,
-        nasbench201_unpruned_sample,
-    )
     from nni_ext.hpo.tuner import SearchTuner
     from nni_ext.nas.evaluator import PredictorEvaluator
-    from nni_ext.nas.limits import ProfilerLimit
     from nni_ext.nas.profilers import NetworkLatencyProfiler, PredictorProfiler
-    from nni_ext.nas.spaces import ArchitectureSpace, as_model_space
+    from nni_ext.nas.spaces import as_model_space
     from nni_ext.nas.strategy import SearchStrategy
 
+startup.install()
+
 __all__ = [
-    "ArchitectureSpace",
     "NetworkLatencyProfiler",
     "PredictorEvaluator",
     "PredictorProfiler",
-    "ProfilerLimit",
     "SearchStrategy",
     "SearchTuner",
-    "architecture_of",
     "as_model_space",
-    "nasbench101_sample",
-    "nasbench201_sample",
-    "nasbench201_unpruned_sample",
 ]
-
-startup.install()  # torchvision is repaired when it is imported, if it ever is
 
 __getattr__, __dir__ = lazy_names(__name__)

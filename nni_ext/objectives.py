@@ -26,7 +26,7 @@ def further_objectives(
     Raises:
         ConfigError: invalid objectives, or the wrong number for the strategy.
     """
-    if not strategy.weighs_several:
+    if not strategy.multi_objective:
         if objectives is not None:
             raise ConfigError(
                 f"objectives are {objectives!r}, but strategy {strategy.name} minimises {metric} alone; leave them out"

@@ -9,13 +9,15 @@ from typing import Any
 
 from nas_core import __version__
 from nas_core.errors import DataError
-from nas_core.files import append_jsonl, make_folder, read_jsonl, write_json
+from nas_core.files.journal import append_jsonl, read_jsonl
+from nas_core.files.writing import make_folder, write_json
 from nas_core.search import ParetoArchive, Strategy
 from nas_core.search.archive import Entry
 from nas_core.search.finalists import Finalist, choose_finalists, finalists_before, save_finalists
 from nas_core.search.journal import plain_metrics, settle_config
 from nas_core.search.sessions import Session
-from nas_core.space import Architecture, space_to_dict
+from nas_core.space import Architecture
+from nas_core.space.files import space_to_dict
 from nni_ext.compat import nni_module
 
 FOLDER = "nas-ext"

@@ -17,14 +17,9 @@ from typing import Any
 from nas_core.errors import ConfigError, NasExtError, unknown_choice
 from nas_core.latency import load_latency_model
 from nas_core.precision import PRECISIONS
-from nas_core.search import CheckpointEvaluation
-from nas_core.search.calibration import (
-    Calibration,
-    calibrated_name,
-    evaluation_settings,
-    load_calibration,
-    require_made_with,
-)
+from nas_core.search.calibration.files import check_provenance, evaluation_settings, load_calibration
+from nas_core.search.calibration.model import Calibration, calibrated_name
+from nas_core.search.checkpoint import CheckpointEvaluation
 from nas_core.space import Architecture, SearchSpace
 from nas_core.supernet.host import Supernet, open_supernet
 from nni_ext.compat import nni_module
@@ -123,7 +118,7 @@ def _calibration(options: argparse.Namespace, space: SearchSpace) -> Calibration
     data = Path(options.data) if options.data else None
     settings = evaluation_settings(data, options.valid_subset, options.valid_sentences)
     hint = "a trial evaluates one: calibrate on one"
-    require_made_with(calibration, options.calibration, [Path(options.checkpoint)], settings, hint)
+    check_provenance(calibration, options.calibration, [Path(options.checkpoint)], settings, hint)
     return calibration
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from nas_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from optuna_ext.genes import architecture_of, distributions_of, space_of, suggest_architecture
+    from optuna_ext.genes import architecture_of, suggest_architecture
     from optuna_ext.objective import as_objective
     from optuna_ext.sampler import HATEvolutionSampler, MultiObjectiveSampler, RankNASSampler, SearchSampler
 
@@ -21,8 +21,6 @@ __all__ = [
     "SearchSampler",
     "architecture_of",
     "as_objective",
-    "distributions_of",
-    "space_of",
     "suggest_architecture",
 ]
 

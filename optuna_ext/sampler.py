@@ -84,9 +84,9 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         self.space, self.seed, self.max_tries = space, seed, max_tries
         self.constraints = constraints_of(space, limits)
         config = config_of(self.kind.name, options)
-        self.config = config if space.slots.depth_genes else self.kind.suited(config, options, space)
+        self.config = config if space.slots.depth_genes else self.kind.adapt_config(config, options, space)
         self._metrics = metrics
-        self._create(("loss", "objective_1")[: 1 + self.kind.weighs_several])  # fails early on a wrong setting
+        self._create(("loss", "objective_1")[: 1 + self.kind.multi_objective])  # fails early on a wrong setting
         self._independent = independent_sampler or _optuna.samplers.RandomSampler(seed=seed)
         self._distributions = distributions_of(space)
         self._history, self._stale = History(space), StaleTrials()
@@ -177,13 +177,13 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
 
     def _create(self, metrics: Sequence[str]) -> Any:
         common = {"seed": self.seed, "max_tries": self.max_tries}
-        return self.kind.made(self.space, self.constraints, self.config, metrics, **common)
+        return self.kind.create(self.space, self.constraints, self.config, metrics, **common)
 
     def _fits(self, study: Any) -> bool:
-        return not self.kind.weighs_several or len(study.directions) > 1
+        return not self.kind.multi_objective or len(study.directions) > 1
 
     def _check_directions(self, study: Any) -> None:
-        if len(study.directions) > 1 and not self.kind.weighs_several:
+        if len(study.directions) > 1 and not self.kind.multi_objective:
             raise ValueError(
                 f"{type(self).__name__} minimises one value, but the study has {len(study.directions)}; take"
                 " MultiObjectiveSampler"

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from nas_core.differences import check_same_settings
 from nas_core.errors import ConfigError
-from nas_core.files import repair_jsonl
+from nas_core.files.journal import repair_jsonl
 from nas_core.optional import require
 from nas_core.registry import first_line
 

@@ -15,15 +15,9 @@ import pytest
 
 from nas_core import files
 from nas_core.errors import DataError, NasExtError
-from nas_core.files import (
-    append_jsonl,
-    file_digest,
-    read_bytes,
-    read_json,
-    read_jsonl,
-    write_atomic,
-    write_json,
-)
+from nas_core.files.journal import append_jsonl, read_jsonl
+from nas_core.files.reading import file_digest, read_bytes, read_json
+from nas_core.files.writing import write_atomic, write_json
 from nas_core.search.progress import read_log
 
 
@@ -171,7 +165,8 @@ def test_killed_writer_leaves_whole_files(tmp_path):
     """A process killed at random moments while it writes: the file is always one of its versions, the journal reads."""
     script = textwrap.dedent("""
         import sys
-        from nas_core.files import append_jsonl, write_json
+        from nas_core.files.journal import append_jsonl
+        from nas_core.files.writing import write_json
         i = 0
         while True:
             write_json(sys.argv[1] + "/state.json", {"i": i, "pad": "x" * 100_000})

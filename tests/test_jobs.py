@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from nas_core.errors import ConfigError, DataError, MissingHostError, NasExtError
-from nas_core.files import read_jsonl
+from nas_core.files.journal import read_jsonl
 from nas_core.jobs import Failure, JobPool, JobsConfig, work
 
 ROOT = Path(__file__).resolve().parents[1]

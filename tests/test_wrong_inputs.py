@@ -12,7 +12,7 @@ from nas_core.device import usable_device, usable_devices
 from nas_core.differences import check_same_settings
 from nas_core.errors import ConfigError, NasExtError
 from nas_core.errors import UnknownChoiceError as Unknown
-from nas_core.files import make_folder
+from nas_core.files.writing import make_folder
 from nas_core.jobs import JobsConfig, jobs_config
 from nas_core.locks import only_process
 from nas_core.options import options_of, parsed_settings, read_pairs

@@ -23,10 +23,14 @@ from timm.models.vision_transformer import VisionTransformer
 from torch import Tensor, nn
 
 from nas_core.errors import CheckpointError, DataError, NasExtError
-from nas_core.files import DAMAGED_ARCHIVE, atomic_output, check_archive, parse_json
+from nas_core.files.archives import DAMAGED_ARCHIVE, check_archive
+from nas_core.files.reading import parse_json
+from nas_core.files.writing import atomic_output
 from nas_core.layers.weights import check_finite
-from nas_core.space import Architecture, space_to_dict, static_image_space
+from nas_core.space import Architecture
 from nas_core.space.choice import MOST_LAYERS
+from nas_core.space.files import space_to_dict
+from nas_core.space.image import static_image_space
 from timm_ext.model import MISFITS, VisionModel
 
 KEY = "nas_ext_image"

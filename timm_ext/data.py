@@ -17,7 +17,8 @@ from timm.data import create_dataset
 from torch.utils.data import Dataset
 
 from nas_core.errors import ConfigError, DataError
-from nas_core.files import DAMAGED_ARCHIVE, open_npz, real_path
+from nas_core.files.archives import DAMAGED_ARCHIVE, open_npz
+from nas_core.files.reading import real_path
 
 _SPLITS = {"train": ("train", "training"), "validation": ("validation", "val", "valid", "eval", "evaluation")}
 """Names of a split's folder in timm's order of preference."""

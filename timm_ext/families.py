@@ -8,9 +8,9 @@ import numpy as np
 from timm.models.resnet import BasicBlock, Bottleneck, ResNet
 from timm.models.vision_transformer import VisionTransformer
 
-from nas_core.latency.by_graph.families import Built, Family, Settings, image
-from nas_core.latency.by_graph.families.family import draw, resolution, width
-from nas_core.space import Architecture, image_space, static_image_space
+from nas_core.latency.by_graph.families.family import Built, Family, Settings, draw, image, resolution, width
+from nas_core.space import Architecture
+from nas_core.space.image import image_space, static_image_space
 from timm_ext.inverted import EFFICIENTNET, MNASNET, MOBILENETV2, MOBILENETV3
 from timm_ext.model import VisionModel
 

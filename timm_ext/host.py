@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from nas_core.errors import CheckpointError, NasExtError
-from nas_core.files import archive_pickle, check_regular
+from nas_core.files.archives import archive_pickle
+from nas_core.files.reading import check_regular
 from nas_core.precision import PRECISIONS
 from nas_core.supernet.host import Host, Supernet
 from timm_ext.supernet import ImageSupernet

@@ -14,8 +14,7 @@ from timm.models.efficientnet import EfficientNet
 from timm.models.mobilenetv3 import MobileNetV3
 from torch import nn
 
-from nas_core.latency.by_graph.families import Built, Family, Settings, image
-from nas_core.latency.by_graph.families.family import draw, resolution, width
+from nas_core.latency.by_graph.families.family import Built, Family, Settings, draw, image, resolution, width
 
 
 class _Stage(NamedTuple):

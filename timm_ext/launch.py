@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from nas_core.errors import DataError, NasExtError
-from nas_core.files import real_path
+from nas_core.files.reading import real_path
 
 
 def launch(script: str, arguments: Sequence[str]) -> None:

@@ -15,9 +15,10 @@ from torch import Tensor, nn
 from nas_core.errors import CheckpointError, ConfigError, UnknownChoiceError, unknown_choice
 from nas_core.layers import MoSConfig
 from nas_core.models.image.net import VisionConfig, VisionNet, VisionSubnet
-from nas_core.space import Architecture, SearchSpace, space_from_dict, space_to_dict
+from nas_core.space import Architecture, SearchSpace
+from nas_core.space.files import space_from_dict, space_to_dict
 from nas_core.space.space import SAMPLINGS
-from nas_core.supernet.active import SubnetHolder
+from nas_core.supernet.holder import SubnetHolder
 
 MISFITS = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 """Errors of timm and of this project when a damaged file gives a network arguments of wrong types."""
@@ -45,7 +46,7 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         dynamic_img_size: accept images of other sizes.
         drop_rate: dropout after the embedding and each sublayer; ``attn_drop_rate``, ``act_drop_rate`` and
             ``drop_path_rate``: of attention weights, hidden units and sublayers.
-        mos: kind of experts of the feed-forward layers, one of ``nas_core.layers.mixtures()``; the other ``mos_``
+        mos: kind of experts of the feed-forward layers, one of ``nas_core.layers.mos.mixtures()``; the other ``mos_``
             arguments are those of :class:`nas_core.layers.MoSConfig`. A static network has no experts.
         architecture_seed: seed of the draws; ``architecture_draw``: ``gene`` or ``architecture``.
         linear_form: algorithm of linear attention; ``auto`` chooses by device and length.

@@ -16,7 +16,8 @@ from timm.data.constants import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
 from timm.models import build_model_with_cfg, generate_default_cfgs, register_model
 
 from nas_core.errors import ConfigError
-from nas_core.space import Architecture, SearchSpace, get_space, image_architecture, static_image_space
+from nas_core.space import Architecture, SearchSpace, get_space
+from nas_core.space.image import image_architecture, static_image_space
 from timm_ext.model import VisionModel, check_feature_class, image_pair
 
 CIFAR10_MEAN, CIFAR10_STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
@@ -44,7 +45,7 @@ _VARIANTS = {
     # Linear attention alone, layer by layer as in the authors' file.
     "cosformer_star_cifar10": _Variant(partial(image_architecture, "cosformer_star_cifar10"), 224),
     # 12 layers of width 384, linear attention in layers 3, 7 and 11; 19.3 M parameters. The FFN sizes and heads of
-    # single layers are not published, see nas_core.space.image_architecture.
+    # single layers are not published, see nas_core.space.image.image_architecture.
     "mformer_cifar10": _Variant(partial(image_architecture, "mformer_like_cifar10"), 224),
     # Six layers of width 128 on 64 tokens.
     "mformer_cifar10_small": _Variant(partial(_mixed_small, "softmax", "softmax", "linear")),

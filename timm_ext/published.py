@@ -12,14 +12,14 @@ import torch
 from timm.utils import reparameterize_model
 from torch import nn
 
-from nas_core.latency.by_graph.published import NamedNetwork, exporting
+from nas_core.latency.by_graph.published.export import NamedNetwork, exporting
 
 _ROUNDED_M = 0.0051
 """Published millions of parameters have two decimals."""
 
 
 def open_exporter(**limits: Any) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """Return the exporter of timm's networks; see :func:`nas_core.latency.by_graph.published.exporting`."""
+    """Return the exporter of timm's networks; see :func:`nas_core.latency.by_graph.published.export.exporting`."""
     return exporting(named_network, **limits)
 
 
@@ -59,7 +59,7 @@ def _millions(network: nn.Module) -> float:
 
 
 class TimmNetworks:
-    """timm as a :class:`nas_core.latency.by_graph.published.NetworkSource`."""
+    """timm as a :class:`nas_core.latency.by_graph.published.collect.NetworkSource`."""
 
     name = "timm"
     version = str(timm.__version__)

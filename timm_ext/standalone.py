@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nas_core.errors import CheckpointError, ConfigError
-from nas_core.files import real_path
+from nas_core.files.reading import real_path
 from nas_core.layers import MoSConfig
 from nas_core.options import arguments_of, config_from, options_of
 from nas_core.space import Architecture, SearchSpace, save_space

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from nas_core.errors import NasExtError
-from nas_core.layers.mos import check_apart, experts_alike
+from nas_core.layers.mos import check_diversity_weight, experts_alike
 from nas_core.precision import computing_in, tf32
 from timm_ext.workers import Workers
 
@@ -38,7 +38,7 @@ class Step:
         workers: Workers,
         apart: float = 0.0,
     ) -> None:
-        check_apart(apart, model)
+        check_diversity_weight(apart, model)
         self.apart = apart
         self.model, self.optimizer, self.precision, self.clip, self.workers = model, optimizer, precision, clip, workers
         self.scaler = torch.amp.GradScaler(workers.device.type, enabled=precision == "fp16")

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from nas_core.device import usable_device
 from nas_core.errors import DataError
-from nas_core.export import Exportable
+from nas_core.export.parts import Exportable
 from nas_core.layers import MoSConfig
 from nas_core.models.image.export import image_part
 from nas_core.precision import check_precision, computing_in

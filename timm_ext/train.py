@@ -24,7 +24,7 @@ from timm.utils import ModelEmaV3
 from tqdm import tqdm
 
 from nas_core.errors import CheckpointError, ConfigError, NasExtError
-from nas_core.files import write_json
+from nas_core.files.writing import write_json
 from nas_core.precision import check_precision
 from nas_core.space import Architecture
 from nas_core.supernet.sampling import sandwich, validation_set

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nas_core.errors import NasExtError
-from nas_core.files import read_json
+from nas_core.files.reading import read_json
 from nas_core.supernet.curves import TrainingCurves
 
 LOSS, TOP1 = "loss (nats)", "top-1 (%)"

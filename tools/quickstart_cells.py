@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nas_core.files import append_jsonl, read_jsonl
+from nas_core.files.journal import append_jsonl, read_jsonl
 from nas_core.graph import nasbench201_string
 from nas_core.graph.nasbench201 import CHOICES
 from nas_core.optional import require

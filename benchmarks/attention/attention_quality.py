@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.parts.record import command, write_result
 from benchmarks.supernet.translation_quality import Job
-from nas_core.files import read_json
+from nas_core.files.reading import read_json
 from nas_core.latency.machine import describe_machine
 from nas_core.space import Architecture, get_space
 

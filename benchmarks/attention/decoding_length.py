@@ -17,9 +17,11 @@ import torch
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.turns import taking_turns
 from nas_core.latency.machine import describe_machine
-from nas_core.models.language import LanguageCache, LanguageConfig, LanguageNet, LanguageSubnet
+from nas_core.models.language import LanguageConfig, LanguageNet
+from nas_core.models.language.net import LanguageCache, LanguageSubnet
 from nas_core.random_streams import own_streams
-from nas_core.space import Architecture, SearchSpace, language_space
+from nas_core.space import Architecture, SearchSpace
+from nas_core.space.language import language_space
 
 RESULT = Path(__file__).parents[1] / "results" / "decoding_length.json"
 LAYERS = 6

@@ -31,8 +31,9 @@ from benchmarks.parts import linear_rows
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.turns import taking_turns
 from nas_core.latency.machine import describe_machine
-from nas_core.layers.attention.cosformer import CosformerState, cosformer_attention
+from nas_core.layers.attention.cosformer import cosformer_attention
 from nas_core.layers.attention.cosformer.common import EPS, cos_table
+from nas_core.layers.attention.cosformer.kind import CosformerState
 from nas_core.precision import PRECISIONS
 
 RESULT = Path(__file__).parents[1] / "results" / "linear_attention.json"

@@ -29,7 +29,8 @@ from benchmarks.parts.record import command, write_result
 from benchmarks.parts.resumable import merged, results, settings_hash
 from benchmarks.parts.transfer import Array, Case
 from nas_core.latency.machine import describe_machine
-from nas_core.predictor import accuracy_within, kendall_tau, mape
+from nas_core.predictor import kendall_tau
+from nas_core.predictor.metrics import accuracy_within, mape
 
 RESULT = Path(__file__).parents[1] / "results" / "device_transfer.json"
 LINEAR: dict[str, Callable[[Case], Array]] = {

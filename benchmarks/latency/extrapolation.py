@@ -25,13 +25,14 @@ from tqdm import tqdm
 from benchmarks.parts.record import command, write_result
 from nas_core.errors import NasExtError
 from nas_core.graph import Graphs
-from nas_core.graph.onnx import read_onnx
+from nas_core.graph.onnx.reader import read_onnx
 from nas_core.latency import load_latency_model
-from nas_core.latency.by_graph import GraphLatencyModel
-from nas_core.latency.by_graph.dataset import planned_networks
+from nas_core.latency.by_graph.base import GraphLatencyModel
+from nas_core.latency.by_graph.dataset.collect import planned_networks
 from nas_core.latency.by_graph.dataset.export import exported
 from nas_core.latency.by_graph.dataset.runtimes import OnnxWorkload
-from nas_core.latency.by_graph.families import Family, network_families
+from nas_core.latency.by_graph.families.family import Family
+from nas_core.latency.by_graph.families.registry import network_families
 from nas_core.latency.by_graph.predict import shipped_model
 from nas_core.latency.by_graph.unseen import extrapolation_spread
 from nas_core.latency.machine import describe_machine
@@ -118,7 +119,7 @@ def measured(case: Case, model: GraphLatencyModel, visits: int) -> dict[str, Any
     with torch.no_grad():
         content = exported(network, inputs)
     graphs = Graphs.of([read_onnx(content, features=model.features, warn=False).graph])
-    predicted, spread = (float(values[0]) for values in model.predict_with_spread(graphs))
+    predicted, spread = (float(values[0]) for values in model.predict_with_std(graphs))
     beyond = float(extrapolation_spread(graphs, model.info["ranges"], model.features)[0])
     work = OnnxWorkload(content, inputs, timing)
     work.at_a_time = max(1, round(LEAST_MS / timing.repeats / predicted))

@@ -23,11 +23,10 @@ from scipy.stats import kendalltau
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.resumable import is_of, settings_hash
 from nas_core.errors import ConfigError
-from nas_core.files import append_jsonl, read_jsonl
+from nas_core.files.journal import append_jsonl, read_jsonl
 from nas_core.latency import TimingConfig, measure
-from nas_core.latency.by_genes import reference_architecture
-from nas_core.latency.by_genes.collect import planned_architectures
-from nas_core.latency.machine import clock_state, describe_machine, told_states
+from nas_core.latency.by_genes.collect import planned_architectures, reference_architecture
+from nas_core.latency.machine import clock_state, clock_warning, describe_machine
 from nas_core.latency.protocol import Measurement, prepared
 from nas_core.models.kind import kind_of
 from nas_core.precision import PRECISIONS
@@ -69,7 +68,7 @@ def compared(first: list[Measurement], second: list[Measurement]) -> dict[str, A
         "moved_corrected_percent": round(100 * float(np.median(np.abs(corrected[1] / corrected[0] - 1))), 2),
         "tau": round(float(kendalltau(raw[0], raw[1]).statistic), 3),
         "tau_corrected": round(float(kendalltau(corrected[0], corrected[1]).statistic), 3),
-        "clocks": told_states([one.clock_state for one in (*first, *second)]) or "in one state, or unknown",
+        "clocks": clock_warning([one.clock_state for one in (*first, *second)]) or "in one state, or unknown",
     }
 
 

@@ -25,18 +25,12 @@ from tqdm import tqdm
 from benchmarks.parts import published as _published
 from benchmarks.parts.published import LATENCY_TABLES, RELEASED, absent
 from benchmarks.parts.record import command, write_result
-from nas_core.latency.by_genes import (
-    GeneLatencyModel,
-    HATConfig,
-    LatencyData,
-    LinearModel,
-    MLPConfig,
-    MLPModel,
-    estimate_drift,
-    read_hat_table,
-)
-from nas_core.latency.by_genes.drift import autocorrelation
+from nas_core.latency.by_genes.base import GeneLatencyModel
+from nas_core.latency.by_genes.dataset import LatencyData, read_hat_table
+from nas_core.latency.by_genes.drift import autocorrelation, estimate_drift
 from nas_core.latency.by_genes.fit import quality, random_split
+from nas_core.latency.by_genes.linear import LinearModel
+from nas_core.latency.by_genes.mlp import HATConfig, MLPConfig, MLPModel
 from nas_core.latency.machine import describe_machine
 from nas_core.predictor.metrics import kendall_tau
 from nas_core.space import get_space

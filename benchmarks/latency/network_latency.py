@@ -19,10 +19,10 @@ import torch
 from benchmarks.parts.network_cells import IN_DOMAIN, Cell, done, fill, fingerprint, within_spread
 from benchmarks.parts.record import command, write_result
 from nas_core.errors import NasExtError
-from nas_core.latency import parsed_model_settings
-from nas_core.latency.by_graph import NetworkLatencies
+from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.by_graph.load import load_networks, measured_on
 from nas_core.latency.machine import describe_machine
+from nas_core.latency.registry import parsed_model_settings
 
 RESULT = Path(__file__).parents[1] / "results" / "network_latency.json"
 MODELS = ("flops", "counts", "kernel-sum", "graphsage", "nn-former", "nn-former-released", "ensemble")

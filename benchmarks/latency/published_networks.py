@@ -22,11 +22,12 @@ from tqdm import tqdm
 from benchmarks.parts.record import command, write_result
 from nas_core.errors import NasExtError
 from nas_core.graph import Graphs
-from nas_core.graph.onnx import read_onnx
+from nas_core.graph.onnx.reader import read_onnx
 from nas_core.latency import load_latency_model
-from nas_core.latency.by_graph import EnsembleModel, GraphLatencyModel
+from nas_core.latency.by_graph.base import GraphLatencyModel
 from nas_core.latency.by_graph.dataset.export import calibrate, exported
 from nas_core.latency.by_graph.dataset.runtimes import OnnxWorkload
+from nas_core.latency.by_graph.ensemble import EnsembleModel
 from nas_core.latency.by_graph.predict import device_of, shipped_model
 from nas_core.latency.by_graph.unseen import beyond, unseen_operations
 from nas_core.latency.machine import describe_machine
@@ -58,7 +59,7 @@ class Published:
         content = exported(network, inputs)
         read = read_onnx(content, features=model.features, warn=False)
         graphs = Graphs.of([read.graph])
-        predicted, spread = model.predict_with_spread(graphs)
+        predicted, spread = model.predict_with_std(graphs)
         self.predicted_ms, self.spread_ms, self.flops_g = float(predicted[0]), float(spread[0]), read.flops_g
         members = model.members if isinstance(model, EnsembleModel) else ()
         self.members_ms = {member.name: round(float(member.predict(graphs)[0]), 3) for member in members}

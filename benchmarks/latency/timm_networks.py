@@ -24,9 +24,9 @@ from benchmarks.parts.record import command, write_result
 from benchmarks.parts.resumable import merged
 from benchmarks.parts.timm_folds import Published, in_folds, judged, module_folds, network_folds, quadratic, read
 from nas_core.errors import NasExtError
-from nas_core.files import read_json
-from nas_core.latency import list_latency_models, parsed_model_settings
+from nas_core.files.reading import read_json
 from nas_core.latency.machine import describe_machine
+from nas_core.latency.registry import list_latency_models, parsed_model_settings
 
 RESULT = Path(__file__).parents[1] / "results" / "timm_networks.json"
 QUADRATIC = "quadratic"

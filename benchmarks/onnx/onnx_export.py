@@ -30,7 +30,7 @@ from nas_core.export import write_export
 from nas_core.latency.machine import describe_machine
 from nas_core.models.translation.net import TranslationNet
 from nas_core.space import Architecture
-from nas_core.supernet import open_exportable
+from nas_core.supernet.host import open_exportable
 
 RESULT = Path(__file__).parents[1] / "results" / "onnx_export.json"
 LONGEST = 200

@@ -22,7 +22,7 @@ from onnx import helper, numpy_helper
 
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.turns import taking_turns
-from nas_core.graph.onnx import read_onnx
+from nas_core.graph.onnx.reader import read_onnx
 from nas_core.latency.machine import describe_machine
 
 RESULT = Path(__file__).parents[1] / "results" / "onnx_reader.json"

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.parts.published import NASBENCH101, nasbench101_valid, nasbench201, nasbench201_ops
-from nas_core.graph import Graphs, nasbench101_graphs
+from nas_core.graph import Graphs
+from nas_core.graph.nasbench101 import nasbench101_graphs
 from nas_core.graph.nasbench201 import CHOICES
 from nas_core.search import Constraint
 from nas_core.space import Choice, SearchSpace

@@ -16,7 +16,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from benchmarks.parts.record import write_result
 from benchmarks.parts.resumable import is_of
 from nas_core.errors import ConfigError
-from nas_core.files import append_jsonl, read_jsonl
+from nas_core.files.journal import append_jsonl, read_jsonl
 from nas_core.latency.machine import describe_machine
 from nas_core.layers.attention.cosformer import cosformer_attention
 from nas_core.layers.attention.cosformer.forms import chosen_form, has_fla

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.parts.resumable import settings_hash
-from nas_core.files import read_json, write_json
-from nas_core.latency import latency_model
-from nas_core.latency.by_graph import NetworkLatencies
-from nas_core.latency.by_graph.data import family_quality
+from nas_core.files.reading import read_json
+from nas_core.files.writing import write_json
+from nas_core.latency.by_graph.data import NetworkLatencies, family_quality
+from nas_core.latency.registry import latency_model
 
 IN_DOMAIN = "in-domain"
 """The split with all families on both sides; the others are named after the family that is left out."""
@@ -78,7 +78,7 @@ def run(cell: Cell, data: NetworkLatencies) -> dict[str, Any]:
     model.fit(train, seed=cell.seed)
     fitted = time.perf_counter()
     used = time.process_time() - cpu
-    predicted, spread = model.predict_with_spread(test.graphs)
+    predicted, spread = model.predict_with_std(test.graphs)
     deviation = np.sqrt(np.maximum((spread / predicted) ** 2 - model.relative_spread**2, 0))
     return {
         **cell.key(fingerprint(data)),

@@ -18,8 +18,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from nas_core.graph import Graphs
-from nas_core.predictor import Batch, NNFormer
+from nas_core.predictor import NNFormer
 from nas_core.predictor.losses import ranking_loss, relative_loss
+from nas_core.predictor.nn_former.batch import Batch
 from nas_core.predictor.nn_former.model import sinusoids
 
 

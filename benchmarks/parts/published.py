@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nas_core.files import read_json
-from nas_core.graph import Graphs, nasbench101_graphs, nasbench201_graphs
+from nas_core.files.reading import read_json
+from nas_core.graph import Graphs
+from nas_core.graph.nasbench101 import nasbench101_graphs
+from nas_core.graph.nasbench201 import nasbench201_graphs
 from nas_core.space import Architecture
 
 DATA = Path(os.environ.get("NAS_EXT_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))

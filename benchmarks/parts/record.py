@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
-from nas_core.files import read_json, write_json
+from nas_core.files.reading import read_json
+from nas_core.files.writing import write_json
 
 
 def command(file: str, argv: Sequence[str] | None = None) -> str:

@@ -10,7 +10,8 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, Protocol
 
-from nas_core.files import append_jsonl, read_json, read_jsonl
+from nas_core.files.journal import append_jsonl, read_jsonl
+from nas_core.files.reading import read_json
 
 
 class OutOfTimeError(Exception):

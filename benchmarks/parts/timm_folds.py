@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.errors import DataError
-from nas_core.latency.by_graph import NetworkLatencies
-from nas_core.latency.by_graph.dataset import NetworkSet, read_dataset
+from nas_core.latency.by_graph.data import NetworkLatencies
+from nas_core.latency.by_graph.dataset.folder import NetworkSet, read_dataset
 from nas_core.predictor.metrics import accuracy_within, mape
 
 Floats = NDArray[np.float64]

@@ -12,8 +12,9 @@ import torch
 from benchmarks.parts.published import LatencyTable
 from benchmarks.parts.transfer import Array, Case
 from nas_core.graph import Graphs
-from nas_core.predictor import NNFormer, NNFormerConfig, NNFormerPredictor, TrainConfig, Trainer
+from nas_core.predictor import NNFormer, NNFormerConfig, NNFormerPredictor
 from nas_core.predictor.nn_former.scorer import score
+from nas_core.predictor.training import TrainConfig, Trainer
 
 STATISTICS: dict[str, Any] = {"targets": "mean", "processes": 1, "trees": 0}
 """Settings of the statistics."""

@@ -4,7 +4,7 @@ Contestants are in one process and take turns in an order that changes from roun
 round, so that they hold on a machine whose speed drifts.
 
 - ``ours``: a :class:`nas_core.predictor.nn_former.scorer.Scorer` on graphs as they come from a reader, or an update of
-  :class:`nas_core.predictor.Trainer`; in the device's fast precision.
+  :class:`nas_core.predictor.training.Trainer`; in the device's fast precision.
 - ``plain``: :mod:`benchmarks.parts.plain_nnformer`, eager float32, on codes that are ready; checked first to predict
   the same.
 - ``products_fp32``, ``products_bf16``: the products with weight matrices alone, at the same shapes: a floor.
@@ -42,12 +42,16 @@ from benchmarks.parts.queries import one_network, one_of_statistics, statistics_
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.speed_graphs import accuracy_graphs, latency_graphs
 from benchmarks.parts.turns import flat, in_turns, judged, middle
-from nas_core.files import read_json, write_json
+from nas_core.files.reading import read_json
+from nas_core.files.writing import write_json
 from nas_core.graph import Graphs
 from nas_core.latency.machine import describe_machine
-from nas_core.predictor import Batch, NNFormer, NNFormerConfig, NNFormerPredictor, Trainer, get_recipe, kendall_tau
+from nas_core.predictor import NNFormer, NNFormerConfig, NNFormerPredictor, kendall_tau
+from nas_core.predictor.nn_former.batch import Batch
 from nas_core.predictor.nn_former.scorer import Scorer, score
+from nas_core.predictor.recipes import get_recipe
 from nas_core.predictor.speed import random_graphs
+from nas_core.predictor.training import Trainer
 
 RESULTS = Path(__file__).parents[1] / "results"
 ALL_CELLS = 423_624

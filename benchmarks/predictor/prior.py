@@ -111,7 +111,7 @@ def run(task: Task) -> dict[str, Any]:
 
 def _spread(predictor: NNFormerPredictor, chosen: Split) -> dict[str, float]:
     assert chosen.held_out is not None
-    values = predictor.predict_with_spread(chosen.held_out.graphs)
+    values = predictor.predict_with_std(chosen.held_out.graphs)
     return within_spread(*values, chosen.held_out.told)
 
 

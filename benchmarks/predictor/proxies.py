@@ -30,7 +30,8 @@ from benchmarks.parts.resumable import results
 from nas_core.errors import NasExtError
 from nas_core.latency.machine import describe_machine
 from nas_core.predictor import kendall_tau
-from nas_core.proxies import PROXIES, NasBench201Proxies
+from nas_core.proxies import PROXIES
+from nas_core.proxies.networks import NasBench201Proxies
 
 RESULT = Path(__file__).parents[1] / "results" / "proxies.json"
 BATCH = 32

@@ -33,7 +33,7 @@ import yaml
 
 from benchmarks.parts.nni_trial import formula
 from benchmarks.parts.record import command, write_result
-from nas_core.files import read_jsonl
+from nas_core.files.journal import read_jsonl
 from nas_core.latency.machine import describe_machine
 from nas_core.space import get_space
 from nni_ext.hpo.search_space import format_space

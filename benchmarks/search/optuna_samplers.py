@@ -23,7 +23,7 @@ import optuna
 
 from benchmarks.parts.cells import Table, nasbench101_table, nasbench201_table
 from benchmarks.parts.record import command, write_result
-from nas_core.files import read_json
+from nas_core.files.reading import read_json
 from nas_core.latency.machine import describe_machine
 from optuna_ext import HATEvolutionSampler, RankNASSampler, suggest_architecture
 

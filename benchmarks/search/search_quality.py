@@ -22,7 +22,8 @@ import numpy as np
 
 from benchmarks.parts.record import command, write_result
 from fairseq_ext.checkpoint import read_checkpoint
-from nas_core.files import append_jsonl, read_json, read_jsonl
+from nas_core.files.journal import append_jsonl, read_jsonl
+from nas_core.files.reading import read_json
 from nas_core.latency import load_latency_model
 from nas_core.latency.machine import describe_machine
 from nas_core.search import (

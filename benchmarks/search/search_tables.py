@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from benchmarks.parts.cells import Table, nasbench101_published_table, nasbench101_table, nasbench201_table
 from benchmarks.parts.record import command, write_result
 from nas_core.device import pinned_threads
-from nas_core.files import read_json
+from nas_core.files.reading import read_json
 from nas_core.graph import Graphs
 from nas_core.latency.machine import describe_machine
 from nas_core.predictor import NNFormerPredictor
@@ -37,10 +37,10 @@ from nas_core.search import (
     MILPConfig,
     RandomConfig,
     RandomSearch,
-    RankerConfig,
     RankNAS,
     RankNASConfig,
 )
+from nas_core.search.strategies.ranker import RankerConfig
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.slots import Rows
 

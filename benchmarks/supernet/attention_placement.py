@@ -21,7 +21,7 @@ from typing import Any
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.trained.decoding_cost import cache_bytes, token_ms, untrained
 from benchmarks.parts.trained.translation_runs import USER_DIR, TranslationRuns
-from nas_core.files import append_jsonl, read_jsonl
+from nas_core.files.journal import append_jsonl, read_jsonl
 from nas_core.latency.machine import describe_machine
 from nas_core.search import EvolutionConfig, HATEvolution, search
 from nas_core.search.constraints import Constraint

@@ -20,8 +20,9 @@ from typing import Any
 
 from benchmarks.parts.record import command, write_result
 from benchmarks.supernet.elastic_translation import relative_latency, shallow
-from nas_core.files import read_json, write_json
-from nas_core.latency.by_genes import LatencyDataset
+from nas_core.files.reading import read_json
+from nas_core.files.writing import write_json
+from nas_core.latency.by_genes.dataset import LatencyDataset
 from nas_core.latency.machine import describe_machine
 from nas_core.models import params_m
 from nas_core.report.run import limit_label

@@ -20,7 +20,7 @@ from typing import Any
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.trained.image_runs import TEST, TRAIN, ImageRuns, as_folder
 from benchmarks.parts.trained.variants import ABLATIONS, FULL, Variant, slug
-from nas_core.files import read_json
+from nas_core.files.reading import read_json
 from nas_core.latency.machine import describe_machine
 from nas_core.models import params_m
 from nas_core.space import Architecture, load_space

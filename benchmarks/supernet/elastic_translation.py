@@ -25,12 +25,12 @@ from typing import Any
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.trained.translation_runs import USER_DIR, TranslationRuns
 from benchmarks.parts.trained.variants import ABLATIONS, FULL, Variant, slug
-from nas_core.files import read_json
+from nas_core.files.reading import read_json
 from nas_core.latency import TimingConfig, measure
 from nas_core.latency.machine import describe_machine
 from nas_core.latency.protocol import prepared
 from nas_core.models import params_m
-from nas_core.models.translation import TranslationWorkload, TranslationWorkloadConfig
+from nas_core.models.translation.workload import TranslationWorkload, TranslationWorkloadConfig
 from nas_core.space import Architecture, SearchSpace, get_space, load_space
 
 RESULT = Path(__file__).parents[1] / "results" / "elastic_translation.json"

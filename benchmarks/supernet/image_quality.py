@@ -22,7 +22,8 @@ import numpy as np
 
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.trained.image_runs import TEST, TRAIN, ImageRuns
-from nas_core.files import read_json, read_jsonl
+from nas_core.files.journal import read_jsonl
+from nas_core.files.reading import read_json
 from nas_core.latency.machine import describe_machine
 from nas_core.models import flops_g
 from nas_core.space import Architecture, SearchSpace, get_space, save_space

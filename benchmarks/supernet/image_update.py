@@ -33,7 +33,7 @@ from benchmarks.parts.record import command, write_result
 from benchmarks.parts.resumable import is_of, settings_hash
 from nas_core.device import usable_device
 from nas_core.errors import ConfigError
-from nas_core.files import append_jsonl, read_jsonl
+from nas_core.files.journal import append_jsonl, read_jsonl
 from nas_core.latency.machine import describe_machine
 from nas_core.precision import PRECISIONS, check_precision, computing_in
 from nas_core.space import Architecture, SearchSpace

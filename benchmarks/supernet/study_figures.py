@@ -19,7 +19,7 @@ from typing import Any
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.trained.image_runs import TRAIN, ImageRuns
 from benchmarks.supernet.supernet_trust import Job
-from nas_core.files import read_json
+from nas_core.files.reading import read_json
 from nas_core.latency.machine import describe_machine
 
 RESULT = Path(__file__).parents[1] / "results" / "study_figures.json"

@@ -21,7 +21,8 @@ from benchmarks.parts.network_update import EXPERTS, SAMPLINGS, Case, measured
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.resumable import is_of, settings_hash
 from benchmarks.parts.update_sizes import SIZES
-from nas_core.files import append_jsonl, read_json, read_jsonl
+from nas_core.files.journal import append_jsonl, read_jsonl
+from nas_core.files.reading import read_json
 from nas_core.latency.machine import describe_machine
 from nas_core.precision import PRECISIONS
 

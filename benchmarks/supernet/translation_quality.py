@@ -19,7 +19,7 @@ from typing import Any
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.resumable import merged
 from benchmarks.parts.trained.translation_runs import USER_DIR, TranslationRuns
-from nas_core.files import read_json
+from nas_core.files.reading import read_json
 from nas_core.latency.machine import describe_machine
 from nas_core.models import params_m
 from nas_core.space import Architecture, get_space

@@ -22,7 +22,8 @@ import numpy as np
 import torch
 
 from fairseq_ext.quickstart.corpus import corpus
-from nas_core.files import read_json, write_atomic, write_json
+from nas_core.files.reading import read_json
+from nas_core.files.writing import write_atomic, write_json
 from nas_core.latency import load_latency_model
 from nas_core.progress import SlowWork, duration
 from nas_core.space import Architecture, get_space

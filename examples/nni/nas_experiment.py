@@ -48,7 +48,7 @@ class Parameters(Profiler):  # type: ignore[misc]
         self.space = model_space.space
 
     def profile(self, sample: dict[str, Any]) -> float:
-        return params_m(nni_ext.architecture_of(self.space, sample))
+        return params_m(nni_ext.graphs.architecture_of(self.space, sample))
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from nas_core.models.translation import Subnet, TranslationNet
+from nas_core.models.translation import TranslationNet
+from nas_core.models.translation.net import Subnet
 from nas_core.space import Architecture, Choice, SearchSpace, translation_space
 
 GENE = "encoder.ffn_bits"

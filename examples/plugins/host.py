@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nas_core.files import atomic_output
+from nas_core.files.writing import atomic_output
 from nas_core.layers import ElasticLinear
 from nas_core.space import Architecture, Choice, SearchSpace
 from nas_core.supernet import Host, Supernet

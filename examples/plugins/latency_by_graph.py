@@ -12,7 +12,7 @@ import torch
 from nas_core.errors import ConfigError, DataError
 from nas_core.graph import Graphs
 from nas_core.latency import GraphLatencyModel
-from nas_core.latency.by_graph import NetworkLatencies
+from nas_core.latency.by_graph.data import NetworkLatencies
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from nas_core.adapters import Adapter
-from nas_core.latency.by_graph.families import Built, Family, Settings, image
+from nas_core.latency.by_graph.families.family import Built, Family, Settings, image
 
 
 class Mixed(nn.Module):

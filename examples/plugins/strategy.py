@@ -32,7 +32,7 @@ class HillClimbing(Strategy):
     name = "hill-climbing"
     purpose = "hill climbing: quick where neighbours are alike"
     config_class = HillClimbingConfig
-    budget_told = "({steps} + 1) x {neighbours}"
+    budget_formula = "({steps} + 1) x {neighbours}"
     config: HillClimbingConfig
 
     @property

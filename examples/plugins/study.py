@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nas_core.studies import Bars, Measure, Study, StudyResult, Subject
+from nas_core.studies import Measure, Study, StudyResult, Subject
+from nas_core.studies.base import Bars
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from nas_core.proxies import Proxy, Trial
+from nas_core.proxies import Proxy
+from nas_core.proxies.trial import Trial
 
 
 class L2Norm(Proxy):

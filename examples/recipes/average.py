@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from nas_core.errors import CheckpointError, DataError, NasExtError
-from nas_core.files import atomic_output
+from nas_core.files.writing import atomic_output
 
 _EPOCH = re.compile(r"checkpoint(\d+)\.pt")
 

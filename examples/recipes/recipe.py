@@ -14,7 +14,7 @@ import yaml
 
 from nas_core.cli.user_dir import user_dir
 from nas_core.errors import ConfigError, DataError, unknown_choice
-from nas_core.files import read_json
+from nas_core.files.reading import read_json
 
 FOLDER = Path(__file__).parent
 _VARIABLE = re.compile(r"\{([A-Z_]+)\}")

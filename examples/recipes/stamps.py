@@ -11,7 +11,8 @@ from typing import Any
 
 from examples.recipes.recipe import Recipe, Step
 from nas_core.errors import ConfigError, DataError
-from nas_core.files import read_json, write_json
+from nas_core.files.reading import read_json
+from nas_core.files.writing import write_json
 
 _FOLDERS = ("OUT", "USER_DIR", "HERE")
 """Variables that may change without another result: what was done here may have been moved since."""

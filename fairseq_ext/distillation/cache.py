@@ -17,7 +17,8 @@ from torch import Tensor
 
 from fairseq_ext.data import options_of
 from nas_core.errors import ConfigError, DataError
-from nas_core.supernet.teacher import CacheSettings, TeacherCache, TopK, weights_digest
+from nas_core.supernet.teacher.cache import CacheSettings, TeacherCache, weights_digest
+from nas_core.supernet.teacher.losses import TopK
 
 _log = logging.getLogger(__name__)
 

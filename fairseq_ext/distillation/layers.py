@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from nas_core.errors import ConfigError
-from nas_core.files import real_path
+from nas_core.files.reading import real_path
 from nas_core.layers.depth import kept_layers
 from nas_core.layers.weights import named_tensors
-from nas_core.supernet.teacher import Taps, hidden_loss
+from nas_core.supernet.teacher.losses import hidden_loss
+from nas_core.supernet.teacher.taps import Taps
 
 Result = TypeVar("Result")
 _LAYER = re.compile(r"(\w*?)_?layers\.(\d+)\.(\w+)\.(in_proj|out_proj)\.weight")

@@ -17,8 +17,8 @@ from fairseq_ext.distillation.cache import SampleCache
 from fairseq_ext.distillation.layers import LayerStates, check_one_origin, with_states
 from nas_core.errors import CheckpointError, ConfigError
 from nas_core.random_streams import own_streams
-from nas_core.supernet.active import SubnetHolder
-from nas_core.supernet.teacher import TopK, top_k
+from nas_core.supernet.holder import SubnetHolder
+from nas_core.supernet.teacher.losses import TopK, top_k
 from nas_core.supernet.teacher.projected import (
     Probabilities,
     Projection,

@@ -7,20 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from nas_core.errors import SpaceError
-from nas_core.files import real_path
+from nas_core.files.reading import real_path
 from nas_core.space import SearchSpace, get_space
-from nas_core.supernet.elastic.asked import is_made, made
+from nas_core.supernet.elastic.space_spec import is_auto, resolve
 
 
 def space_around(wanted: str, trained: Mapping[str, Any], auto: Callable[[], SearchSpace]) -> SearchSpace:
     """Return the space around a network, or an existing space whose largest network is the trained one.
 
     Args:
-        wanted: argument of :func:`nas_core.supernet.elastic.asked.made`, or a name or file of a space.
+        wanted: argument of :func:`nas_core.supernet.elastic.space_spec.resolve`, or a name or file of a space.
         trained: genes of the trained network, whose attention is softmax.
     """
-    if is_made(wanted):
-        return made(wanted, auto)
+    if is_auto(wanted):
+        return resolve(wanted, auto)
     space = get_space(wanted)
     largest = space.largest()
     for gene, value in trained.items():

@@ -42,14 +42,16 @@ from nas_core.layers import MoSConfig
 from nas_core.models.elastic import ElasticForm
 from nas_core.models.language import LanguageNet
 from nas_core.models.language.elastic import LANGUAGE_ELASTIC
-from nas_core.models.masked_lm import ClassHead, MaskedLMNet
+from nas_core.models.masked_lm import MaskedLMNet
 from nas_core.models.masked_lm.elastic import MASKED_LM_ELASTIC
+from nas_core.models.masked_lm.net import ClassHead
 from nas_core.models.translation import TranslationNet
 from nas_core.models.translation.elastic import TRANSLATION_ELASTIC
 from nas_core.random_streams import own_streams
-from nas_core.space import SearchSpace, space_to_dict
+from nas_core.space import SearchSpace
+from nas_core.space.files import space_to_dict
 from nas_core.supernet.elastic import stack_space, translation_space
-from nas_core.supernet.teacher import weights_digest
+from nas_core.supernet.teacher.cache import weights_digest
 
 _log = logging.getLogger(__name__)
 
@@ -77,7 +79,7 @@ class Request:
     data: str | None = None
     """The data folder, if it has moved since training."""
     space: str = "auto"
-    """A space around the network (:func:`nas_core.supernet.elastic.asked.made`), or a name or file of a space."""
+    """Name or file of a space, or a spec of :func:`nas_core.supernet.elastic.space_spec.resolve`."""
     attention: tuple[str, ...] = ("softmax",)
     """Kinds of attention that each layer may choose from, softmax among them."""
     calibrate: int = 0
@@ -87,7 +89,7 @@ class Request:
 
 
 class FairseqTrained(ABC):
-    """A trained network with its weights in an elastic network; see :class:`nas_core.supernet.elastic.Trained`.
+    """Trained network as an elastic network, see :class:`nas_core.supernet.elastic.conversion.Trained`.
 
     Outputs and losses are by default those of networks that predict a next token.
 

@@ -7,11 +7,7 @@ from collections.abc import Mapping
 from fairseq_ext.quickstart.corpus import corpus
 from nas_core.quickstart import Quickstart
 
-__all__ = ["TRANSLATION", "TranslationQuickstart"]
-
 SIZES = {"test": 100, "valid": 200, "train": 4000}
-
-
 class TranslationQuickstart(Quickstart):
     """English to German: supernet, latency, search, extraction and decoding, with fairseq's commands."""
 
@@ -29,6 +25,4 @@ class TranslationQuickstart(Quickstart):
             for side, language in enumerate(("en", "de")):
                 written[f"corpus/{split}.{language}"] = "".join(f"{pair[side]}\n" for pair in pairs)
         return written
-
-
 TRANSLATION = TranslationQuickstart()

@@ -13,7 +13,7 @@ from fairseq_ext.checkpoint import read_state
 from fairseq_ext.compat import options_in
 from fairseq_ext.model import TranslationModel
 from nas_core.errors import CheckpointError
-from nas_core.export import Exportable, Part
+from nas_core.export.parts import Exportable, Part
 from nas_core.models.language.export import language_info, language_parts
 from nas_core.models.masked_lm.export import encoder_part
 from nas_core.models.translation.export import translation_info, translation_parts

@@ -22,7 +22,7 @@ from fairseq_ext.checkpoint import config_of, read_state
 from fairseq_ext.compat import options_in
 from fairseq_ext.extraction import TASK_OPTIONS
 from nas_core.errors import ConfigError, unknown_choice
-from nas_core.files import parse_yaml
+from nas_core.files.reading import parse_yaml
 from nas_core.layers.weights import named_tensors
 
 SETTINGS = "settings.pt"

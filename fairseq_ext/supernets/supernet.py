@@ -30,11 +30,11 @@ from fairseq_ext.supernets import exporting
 from fairseq_ext.supernets.training import TrainingSupernet
 from nas_core.device import usable_device
 from nas_core.errors import DataError
-from nas_core.export import Exportable
+from nas_core.export.parts import Exportable
 from nas_core.layers.smoothed_loss import projected_smoothed_loss
 from nas_core.models import kind_of
-from nas_core.models.masked_lm import write_bert
 from nas_core.models.masked_lm.export import encoder_part
+from nas_core.models.masked_lm.hugging_face import write_bert
 from nas_core.optional import require
 from nas_core.precision import check_precision, computing_in
 from nas_core.space import Architecture, SearchSpace

@@ -17,7 +17,7 @@ from fairseq_ext.data import options_of
 from fairseq_ext.extraction import write_subnet
 from fairseq_ext.supernets.standalone import LAST, SCRATCH, SETTINGS, Run, digest, run_settings
 from nas_core.errors import ConfigError
-from nas_core.files import real_path
+from nas_core.files.reading import real_path
 from nas_core.layers import MoSConfig
 from nas_core.space import Architecture
 from nas_core.supernet.host import Supernet

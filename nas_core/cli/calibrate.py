@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nas_core.errors import ConfigError
-from nas_core.files import file_digest
+from nas_core.files.reading import file_digest
 from nas_core.locks import only_process
 from nas_core.predictor.files import new_file
 
 if TYPE_CHECKING:
-    from nas_core.search.calibration import Calibration
+    from nas_core.search.calibration.model import Calibration
 
 
 def command(
@@ -48,13 +48,8 @@ def command(
 
     Inherited metrics are evaluated once and kept next to the file; the same command continues after an interruption.
     """
-    from nas_core.search.calibration import (
-        Calibration,
-        evaluation_settings,
-        inherited_metrics,
-        read_trained,
-        save_calibration,
-    )
+    from nas_core.search.calibration.files import evaluation_settings, inherited_metrics, read_trained, save_calibration
+    from nas_core.search.calibration.model import Calibration
     from nas_core.supernet.host import open_supernet
 
     new_file(out, force, [*supernet, *(trained or ())], [".safetensors"])

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from nas_core.errors import ConfigError
-from nas_core.files import real_path
+from nas_core.files.reading import real_path
 
 
 def command(
@@ -53,10 +53,10 @@ def command(
     from nas_core.layers.mos import mixtures
     from nas_core.models.kind import kind_of
     from nas_core.space import save_space
-    from nas_core.supernet.elastic import CRITERIA, take_over
-    from nas_core.supernet.elastic.asked import check_kinds
     from nas_core.supernet.elastic.attention import FitConfig
-    from nas_core.supernet.elastic.take_over import check_output, check_settings
+    from nas_core.supernet.elastic.conversion import check_output, check_settings, convert
+    from nas_core.supernet.elastic.importance import CRITERIA
+    from nas_core.supernet.elastic.space_spec import check_kinds
     from nas_core.supernet.host import open_trained
 
     by = importance or ("activation" if calibrate else "weight")
@@ -75,7 +75,7 @@ def command(
         check_output(space_out, "--space-out")
     start = time.perf_counter()
     trained = open_trained(checkpoint, data=data, space=space, attention=kinds, calibrate=calibrate, device=device)
-    done = take_over(trained, out, importance_by=by, calibrate=calibrate, mos=mos, fit_steps=fit_steps)
+    done = convert(trained, out, importance_by=by, calibrate=calibrate, mos=mos, fit_steps=fit_steps)
     seconds = time.perf_counter() - start
     if space_out:
         save_space(trained.space, space_out)

@@ -19,8 +19,9 @@ def command(
     data: Annotated[str | None, typer.Option(help="Data folder, if it moved since training.")] = None,
 ) -> None:
     """Write a subnet as ONNX or as torch.export programs, run the files and compare them with torch."""
-    from nas_core.export import check_out, write_export
-    from nas_core.supernet import open_exportable
+    from nas_core.export import write_export
+    from nas_core.export.folder import check_out
+    from nas_core.supernet.host import open_exportable
 
     check_out(out, to)
     wanted = None if arch in (None, "smallest", "largest") else Architecture.load(str(arch))

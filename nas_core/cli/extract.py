@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from nas_core.errors import ConfigError
-from nas_core.files import real_path
+from nas_core.files.reading import real_path
 from nas_core.space import Architecture
 
 

@@ -15,7 +15,7 @@ import typer
 from numpy.typing import NDArray
 
 from nas_core.errors import ConfigError, DataError
-from nas_core.files import write_atomic, write_json
+from nas_core.files.writing import write_atomic, write_json
 from nas_core.graph import Graphs
 from nas_core.graph.fingerprints import fingerprints
 from nas_core.latency.by_graph.nn_former import check_unpriced
@@ -28,14 +28,10 @@ from nas_core.predictor import (
     NNFormerPredictor,
     Reader,
     kendall_tau,
-    list_recipes,
     load_accuracy_model,
-    mape,
-    parsed_accuracy_settings,
     reader_for,
-    reader_names,
 )
-from nas_core.predictor.base import UNSEEN
+from nas_core.predictor.base import UNSEEN, parsed_accuracy_settings
 from nas_core.predictor.files import (
     OUTPUTS,
     Records,
@@ -46,7 +42,10 @@ from nas_core.predictor.files import (
     read_records,
     write_predictions,
 )
+from nas_core.predictor.metrics import mape
 from nas_core.predictor.progress import LearningCurve, training_bar
+from nas_core.predictor.readers import reader_names
+from nas_core.predictor.recipes import list_recipes
 from nas_core.predictor.speed import mean_of, random_graphs, rates
 from nas_core.predictor.targets import checked_levels
 from nas_core.report.plots import curves

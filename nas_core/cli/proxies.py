@@ -11,14 +11,17 @@ import typer
 
 from nas_core.cli.options import Workload, workload_config
 from nas_core.errors import ConfigError, DataError, NasExtError
-from nas_core.files import append_jsonl, read_jsonl, real_path
-from nas_core.graph import nasbench201_ops, nasbench201_string
+from nas_core.files.journal import append_jsonl, read_jsonl
+from nas_core.files.reading import real_path
+from nas_core.graph import nasbench201_string
+from nas_core.graph.nasbench201 import nasbench201_ops
 from nas_core.latency.by_genes.collect import planned_architectures
 from nas_core.locks import only_process
 from nas_core.models.kind import kind_of
 from nas_core.options import read_pairs, read_texts
 from nas_core.progress import counted
-from nas_core.proxies import PROXIES, NasBench201Proxies, NetworkProxies, SpaceProxies
+from nas_core.proxies import PROXIES
+from nas_core.proxies.networks import NasBench201Proxies, NetworkProxies, SpaceProxies
 from nas_core.space import Architecture, SearchSpace, get_space
 
 BENCHMARK = "nasbench201"

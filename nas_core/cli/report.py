@@ -82,9 +82,9 @@ def searches(
 
 
 def _search(run: Path, train_log: Path | None, watch: bool, every_s: float) -> None:
-    from nas_core.report import read_run, watch_report, write_report
-    from nas_core.report.run import damaged, finalists_text
-    from nas_core.report.search_page import LONGEST_S
+    from nas_core.report import write_report
+    from nas_core.report.run import damaged, finalists_text, read_run
+    from nas_core.report.search_page import LONGEST_S, watch_report
 
     if not 0 < every_s <= LONGEST_S:
         raise ConfigError(f"--every is {every_s:g}; expected seconds above 0, at most {LONGEST_S}")
@@ -103,8 +103,9 @@ def _search(run: Path, train_log: Path | None, watch: bool, every_s: float) -> N
 
 
 def _comparison(folders: list[Path], out: Path | None, force: bool) -> None:
-    from nas_core.report import comparison_table, read_run, write_comparison
-    from nas_core.report.run import damaged
+    from nas_core.report import write_comparison
+    from nas_core.report.comparison import comparison_table
+    from nas_core.report.run import damaged, read_run
 
     page = folders[0] / _COMPARISON if out is None else _new_page(out, force)
     with damaged(folders[0].parent):
@@ -119,9 +120,9 @@ def architecture(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing picture.")] = False,
 ) -> None:
     """Print the layers of architectures and draw them."""
-    from nas_core.files import write_atomic
+    from nas_core.files.writing import write_atomic
     from nas_core.predictor.files import new_file
-    from nas_core.report import architecture_picture, layers_table
+    from nas_core.report.architecture import architecture_picture, layers_table
     from nas_core.space import Architecture
 
     picture = new_file(out or files[0].with_suffix(".png"), force, files, [".png"])
@@ -160,7 +161,7 @@ def latency(
 ) -> None:
     """Write a page about measured latencies: noise, size against latency, drift; with --model also predicted against
     measured, errors by family and the worst networks. Print its tables."""
-    from nas_core.report.measured import write_latency_report
+    from nas_core.report.measured.latency_page import write_latency_report
 
     page = data / "report.html" if data.is_dir() else data.with_suffix(".report.html")
     if out is not None:
@@ -191,10 +192,11 @@ def predictor(
 ) -> None:
     """Write a page about a predictor on architectures with known values: predicted against known, ranks, errors by
     family, coverage of intervals, the worst and the predicted best. Print its quality."""
-    from nas_core.report.measured import judged_records, write_predictor_report
+    from nas_core.report.measured.evaluation import evaluate_records
+    from nas_core.report.measured.predictor_page import write_predictor_report
 
     page = model.with_suffix(".report.html") if out is None else _new_page(out, force, data, model)
-    records = judged_records(
+    records = evaluate_records(
         model, data, reader=reader, target=target, by=by, lower_is_better=lower_is_better, device=device
     )
     typer.echo(f"{write_predictor_report(records, page).text()}\n")

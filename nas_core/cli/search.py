@@ -11,7 +11,7 @@ import typer
 from nas_core.cli import EXIT_INTERRUPTED
 from nas_core.cli.options import parameters_of, settings_help, with_options
 from nas_core.errors import ConfigError
-from nas_core.files import read_yaml
+from nas_core.files.reading import read_yaml
 from nas_core.jobs import JobsConfig
 from nas_core.options import config_from, read_texts
 from nas_core.search.checkpoint import SearchSettings, search_checkpoint
@@ -52,8 +52,7 @@ def _settings(config: Path | None, typed: Mapping[str, Any]) -> SearchSettings:
 
 
 def _report(settings: SearchSettings, result: SearchResult) -> None:
-    from nas_core.report import read_run
-    from nas_core.report.run import finalists_text
+    from nas_core.report.run import finalists_text, read_run
     from nas_core.report.tables import Column, Table
 
     typer.echo(finalists_text(read_run(settings.out)))

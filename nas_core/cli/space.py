@@ -15,9 +15,10 @@ import yaml
 
 from nas_core.adapters import adapter_parts
 from nas_core.errors import ConfigError, unknown_choice
-from nas_core.files import write_atomic
+from nas_core.files.writing import write_atomic
 from nas_core.registry import import_object
-from nas_core.space import SearchSpace, get_space, list_spaces, space_to_dict
+from nas_core.space import SearchSpace, get_space, list_spaces
+from nas_core.space.files import space_to_dict
 
 MODELS = {
     "autoformer_s": ("autoformer_s", "mos_autoformer_s_supernet"),

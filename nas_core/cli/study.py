@@ -13,12 +13,14 @@ from nas_core import __version__
 from nas_core.cli.options import settings_help, with_options
 from nas_core.device import usable_devices
 from nas_core.errors import ConfigError
-from nas_core.files import make_folder, real_path, write_atomic, write_json
+from nas_core.files.reading import real_path
+from nas_core.files.writing import make_folder, write_atomic, write_json
 from nas_core.options import config_from, read_pairs, read_texts
-from nas_core.report import Column, Page, Table
+from nas_core.report import Page
 from nas_core.report.plots import bars, lines, pairs, squares
-from nas_core.studies import STUDIES, Bars, Lines, Measure, Squares, Study, StudyResult, Subject, open_subjects
-from nas_core.studies.base import Picture
+from nas_core.report.tables import Column, Table
+from nas_core.studies import STUDIES, Measure, Study, StudyResult, Subject
+from nas_core.studies.base import Bars, Lines, Picture, Squares, open_subjects
 
 
 def _study(

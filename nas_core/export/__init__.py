@@ -1,14 +1,16 @@
 """Export as ONNX or as ``torch.export`` programs, each checked against torch once written."""
 
-from nas_core.export.folder import TARGETS, Written, check_out, write_export
-from nas_core.export.parts import Exportable, ExportError, Part
+from typing import TYPE_CHECKING
+
+from nas_core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from nas_core.export.folder import write_export
+    from nas_core.export.parts import ExportError
 
 __all__ = [
-    "TARGETS",
     "ExportError",
-    "Exportable",
-    "Part",
-    "Written",
-    "check_out",
     "write_export",
 ]
+
+__getattr__, __dir__ = lazy_names(__name__)

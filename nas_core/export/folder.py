@@ -16,7 +16,8 @@ from nas_core import __version__
 from nas_core.errors import ConfigError, DataError, unknown_choice
 from nas_core.export.parts import Exportable, Part
 from nas_core.export.program import OPSET, check_onnx, check_program, trace, write_onnx
-from nas_core.files import os_errors, read_json, real_path, write_json
+from nas_core.files.reading import read_json, real_path
+from nas_core.files.writing import os_errors, write_json
 from nas_core.locks import only_process
 from nas_core.optional import require
 

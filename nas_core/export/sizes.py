@@ -8,7 +8,7 @@ from typing import Any
 
 from nas_core.errors import DataError
 from nas_core.export.folder import DESCRIPTION, FORMAT
-from nas_core.files import read_json
+from nas_core.files.reading import read_json
 
 LENGTH = 30
 """Length of a sentence and of the context of a decoding step, as in ``nas-ext latency collect``."""
@@ -19,7 +19,7 @@ def usual_sizes(path: Path, shapes: Mapping[str, Sequence[int] | int], batch: in
 
     Args:
         path: the ONNX file; the result is empty if it is not part of an export.
-        shapes, batch: as of :func:`nas_core.graph.onnx.read_onnx`.
+        shapes, batch: as of :func:`nas_core.graph.onnx.reader.read_onnx`.
     """
     part = _part(path)
     if part is None:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from nas_core.differences import check_same_settings
 from nas_core.errors import DataError
-from nas_core.files import read_jsonl
+from nas_core.files.journal import read_jsonl
 from nas_core.latency.protocol import checked_settings
 
 

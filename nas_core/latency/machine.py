@@ -72,7 +72,7 @@ def clock_state(device: torch.device | str) -> ClockState:
     return _nvml_state(device_index(device)) if device.type == "cuda" else {}
 
 
-def told_states(states: Sequence[Mapping[str, Any]]) -> str | None:
+def clock_warning(states: Sequence[Mapping[str, Any]]) -> str | None:
     """Return a warning if the clocks differ between measurements or were throttled, else None."""
     findings = []
     reasons = [THROTTLED & set(state.get("reasons") or ()) for state in states]
@@ -88,7 +88,7 @@ def told_states(states: Sequence[Mapping[str, Any]]) -> str | None:
     return f"measurements were made in different states of the clocks: {'; '.join(findings)}" if findings else None
 
 
-def described_states(states: Sequence[Mapping[str, Any]]) -> str | None:
+def clock_summary(states: Sequence[Mapping[str, Any]]) -> str | None:
     """Summarise the clocks of all measurements, such as ``processors 1,980 MHz, 54 C (nvml)``."""
     parts = []
     for name, label, unit in (

@@ -52,7 +52,7 @@ class LatencyModel(Configured, ABC):
         """Return the milliseconds of architectures or graphs."""
 
     @abstractmethod
-    def predict_with_spread(self, inputs: Any) -> tuple[Floats, Floats]:
+    def predict_with_std(self, inputs: Any) -> tuple[Floats, Floats]:
         """Return milliseconds and their standard deviation."""
 
     @abstractmethod

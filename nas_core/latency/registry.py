@@ -12,7 +12,7 @@ from nas_core.latency.by_genes.base import GeneLatencyModel, read_model_file
 from nas_core.latency.by_graph.base import GraphLatencyModel, about_of
 from nas_core.latency.model import LatencyModel
 from nas_core.options import parsed_settings
-from nas_core.predictor.artifact import OF_NETWORKS, read_artifact
+from nas_core.predictor.artifact import NETWORK_LATENCY, read_artifact
 from nas_core.predictor.estimator import NNFormerPredictor
 from nas_core.registry import Registry
 from nas_core.space import SearchSpace
@@ -151,7 +151,7 @@ def _read_by_genes(path: Path) -> GeneLatencyModel:
 
 
 def _read_by_graph(path: Path) -> GraphLatencyModel:
-    header, tensors = read_artifact(path, (OF_NETWORKS, NNFormerPredictor.name))
+    header, tensors = read_artifact(path, (NETWORK_LATENCY, NNFormerPredictor.name))
     about = about_of(header)
     if about is None:
         raise DataError(f"{path} predicts no latency of whole networks; 'nas-ext latency train' makes such a model")

@@ -1,21 +1,21 @@
 """Elastic layers, mixtures of experts, and attention."""
 
-from nas_core.layers.feed_forward import ElasticFeedForward, FeedForwardWeights
-from nas_core.layers.linear import ElasticEmbedding, ElasticLayerNorm, ElasticLinear
-from nas_core.layers.mos import ROUTERS, MoSConfig, MoSLinear, Router, mixtures
-from nas_core.layers.transformer import ElasticDecoderLayer, ElasticEncoderLayer
+from typing import TYPE_CHECKING
+
+from nas_core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from nas_core.layers.feed_forward import ElasticFeedForward
+    from nas_core.layers.linear import ElasticLinear
+    from nas_core.layers.mos import ROUTERS, MoSConfig, MoSLinear, Router
 
 __all__ = [
     "ROUTERS",
-    "ElasticDecoderLayer",
-    "ElasticEmbedding",
-    "ElasticEncoderLayer",
     "ElasticFeedForward",
-    "ElasticLayerNorm",
     "ElasticLinear",
-    "FeedForwardWeights",
     "MoSConfig",
     "MoSLinear",
     "Router",
-    "mixtures",
 ]
+
+__getattr__, __dir__ = lazy_names(__name__)

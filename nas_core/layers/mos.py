@@ -23,7 +23,7 @@ from nas_core.registry import Registry
 
 NONE = "none"
 """Plain weight sharing: no experts and no router."""
-STARTS = ("independent", "equal", "near")
+EXPERT_INITS = ("independent", "equal", "near")
 """Initialisations of experts: independent draws, copies of one draw, or copies with small differences."""
 SPREAD = 0.02
 """Standard deviation of the differences of near experts, over that of the weights."""
@@ -54,7 +54,7 @@ class MoSConfig:
     """Encoding of architectures for routers: ``summary``, one number per choice with layers averaged, as for
     translation in the paper; ``layers``, one per choice and layer, as for BERT; or ``onehot``."""
     start: str = "independent"
-    """Initialisation of experts, one of :data:`STARTS`; the authors' is ``independent``."""
+    """Initialisation of experts, one of :data:`EXPERT_INITS`; the authors' is ``independent``."""
     rank: int = 0
     """Rank of the differences of experts from the first, full one; 0: all experts are full."""
 
@@ -74,8 +74,8 @@ class MoSConfig:
             raise ConfigError(
                 f"{self.kind}-wise routers have outputs of one layer's size and cannot be shared; drop share_router"
             )
-        if self.start not in STARTS:
-            raise unknown_choice("initialisation of experts (--mos-start)", self.start, STARTS)
+        if self.start not in EXPERT_INITS:
+            raise unknown_choice("initialisation of experts (--mos-start)", self.start, EXPERT_INITS)
         if self.rank < 0 or (self.rank and self.experts < 2):
             raise ConfigError(
                 f"rank {self.rank} of the differences of {self.experts} experts; expected 0 (full experts), or more"
@@ -197,7 +197,8 @@ class MoSLinear(nn.Module):
     def __init__(self, in_features: int, out_features: int, config: MoSConfig) -> None:
         super().__init__()
         full = 1 if config.rank else config.experts
-        drawn = [ElasticLinear(in_features, out_features) for _ in range(full if config.start == STARTS[0] else 1)]
+        count = full if config.start == EXPERT_INITS[0] else 1
+        drawn = [ElasticLinear(in_features, out_features) for _ in range(count)]
         spread = SPREAD if config.start == "near" else 0.0
         if len(drawn) == full:
             weight = torch.stack([linear.weight.detach() for linear in drawn])
@@ -365,7 +366,7 @@ def expert_layers(network: nn.Module) -> list[MoSLinear]:
     return layers
 
 
-def check_apart(weight: float, network: nn.Module) -> None:
+def check_diversity_weight(weight: float, network: nn.Module) -> None:
     """Check the weight of :func:`experts_alike` in a training loss; 0 disables it.
 
     Raises:

@@ -12,7 +12,8 @@ from nas_core.graph.graph import Graph
 from nas_core.layers.attention.cosformer.kind import LinearAttention
 from nas_core.layers.attention.kinds import KINDS, AttentionKind, resolve_kind
 from nas_core.layers.transformer import AttentionConfig
-from nas_core.space import Option, SearchSpace
+from nas_core.space import SearchSpace
+from nas_core.space.architecture import Option
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class StackGenes:
     constant: tuple[str, ...]
     """Genes with one option per space."""
     place: str
-    """Place of its attention, one of :data:`nas_core.layers.attention.PLACES`."""
+    """Place of its attention, one of :data:`nas_core.layers.attention.kinds.PLACES`."""
 
     def check_gene(self, space: SearchSpace, gene: str, least: int = 1) -> None:
         """Check that a gene has integer options of at least ``least``, and a single one if it is constant."""

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from nas_core.errors import CheckpointError
-from nas_core.layers import ElasticEmbedding, ElasticEncoderLayer
 from nas_core.layers.depth import check_order, kept_layers
+from nas_core.layers.linear import ElasticEmbedding
 from nas_core.layers.positions import StoredPositions, positions_of
-from nas_core.layers.transformer import AttentionConfig, Dropouts, EncoderLayerWeights, LayerForm
+from nas_core.layers.transformer import AttentionConfig, Dropouts, ElasticEncoderLayer, EncoderLayerWeights, LayerForm
 from nas_core.models.static import encoding_size, router_encoding
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.bert import encoder_layers, layer_widths, network_width

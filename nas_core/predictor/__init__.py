@@ -1,38 +1,30 @@
 """Predictors of accuracy or latency, fitted to graphs of architectures."""
 
-from nas_core.predictor.acquisition import expected_improvement, log_expected_improvement
-from nas_core.predictor.base import ACCURACY_MODELS, AccuracyModel, load_accuracy_model, parsed_accuracy_settings
-from nas_core.predictor.estimator import NNFormerPredictor
-from nas_core.predictor.metrics import accuracy_within, kendall_tau, mape
-from nas_core.predictor.nn_former.batch import Batch, Topology
-from nas_core.predictor.nn_former.config import NNFormerConfig
-from nas_core.predictor.nn_former.model import NNFormer
-from nas_core.predictor.readers import READERS, Reader, reader_for, reader_names
-from nas_core.predictor.recipes import Recipe, get_recipe, list_recipes
-from nas_core.predictor.training import TrainConfig, Trainer
+from typing import TYPE_CHECKING
+
+from nas_core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from nas_core.predictor.acquisition import expected_improvement
+    from nas_core.predictor.base import ACCURACY_MODELS, AccuracyModel, load_accuracy_model
+    from nas_core.predictor.estimator import NNFormerPredictor
+    from nas_core.predictor.metrics import kendall_tau
+    from nas_core.predictor.nn_former.config import NNFormerConfig
+    from nas_core.predictor.nn_former.model import NNFormer
+    from nas_core.predictor.readers import READERS, Reader, reader_for
 
 __all__ = [
     "ACCURACY_MODELS",
     "READERS",
     "AccuracyModel",
-    "Batch",
     "NNFormer",
     "NNFormerConfig",
     "NNFormerPredictor",
     "Reader",
-    "Recipe",
-    "Topology",
-    "TrainConfig",
-    "Trainer",
-    "accuracy_within",
     "expected_improvement",
-    "get_recipe",
     "kendall_tau",
-    "list_recipes",
     "load_accuracy_model",
-    "log_expected_improvement",
-    "mape",
-    "parsed_accuracy_settings",
     "reader_for",
-    "reader_names",
 ]
+
+__getattr__, __dir__ = lazy_names(__name__)

@@ -20,7 +20,7 @@ def expected_improvement(mean: ArrayLike, spread: ArrayLike, best: float, *, max
     It is ``spread (z Phi(z) + phi(z))`` with ``z = (mean - best) / spread`` (Jones et al. 1998, equation 15).
 
     Example:
-        >>> mean, spread = predictor.predict_with_spread(candidates)
+        >>> mean, spread = predictor.predict_with_std(candidates)
         >>> order = np.argsort(-expected_improvement(mean, spread, accuracies.max()))
 
     Args:

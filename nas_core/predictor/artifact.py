@@ -13,13 +13,14 @@ from safetensors.torch import save_file
 from torch import Tensor, uint8
 
 from nas_core.errors import ConfigError, DataError
-from nas_core.files import atomic_output, parse_json
+from nas_core.files.reading import parse_json
+from nas_core.files.writing import atomic_output
 
 FORMAT = "nas-ext/predictor"
 VERSION = 2
 _CHECKSUM = "sha256"
 """Name of the checksum of tensors and header."""
-OF_NETWORKS = "network-latency"
+NETWORK_LATENCY = "network-latency"
 """Kind of the files of latency models of whole networks."""
 NOT_BY_ITSELF = (
     "a latency model of whole networks, not a predictor by itself; use it with 'nas-ext latency predict' or"
@@ -67,7 +68,7 @@ def read_artifact(path: str | Path, kind: str | Collection[str]) -> tuple[dict[s
     except (KeyError, TypeError, ValueError):
         raise DataError(f"{path} is no predictor; 'nas-ext lab predictor train' makes one") from None
     kinds = (kind,) if isinstance(kind, str) else tuple(kind)
-    if identity == (FORMAT, OF_NETWORKS) and OF_NETWORKS not in kinds:
+    if identity == (FORMAT, NETWORK_LATENCY) and NETWORK_LATENCY not in kinds:
         raise DataError(f"{path} is {NOT_BY_ITSELF}")
     if identity[0] != FORMAT or identity[1] not in kinds:
         expected = " or ".join(map(repr, kinds))

@@ -18,7 +18,8 @@ from torch import Tensor
 from nas_core.checks import checked_seed, checked_value
 from nas_core.device import usable_device
 from nas_core.errors import ConfigError, DataError, NasExtError
-from nas_core.graph import Graph, GraphError, Graphs, common_ends, lacking_ends, topological, with_ends
+from nas_core.graph import Graph, GraphError, Graphs
+from nas_core.graph.io_nodes import common_ends, lacking_ends, topological, with_ends
 from nas_core.options import Configured, parsed_settings
 from nas_core.predictor.artifact import read_artifact, write_artifact
 from nas_core.predictor.progress import Progress, training_bar
@@ -128,7 +129,7 @@ class AccuracyModel(Configured, ABC):
         return self.fitted
 
     @property
-    def has_spread(self) -> bool:
+    def has_std(self) -> bool:
         """Return whether predictions have a standard deviation."""
         return True
 
@@ -202,9 +203,9 @@ class AccuracyModel(Configured, ABC):
         self.require_fitted("describe")
         self._info = dict(info)
 
-    def require_spread(self) -> None:
+    def require_std(self) -> None:
         """Check that predictions have a standard deviation."""
-        if not self.has_spread:
+        if not self.has_std:
             self._with_spread(None)
 
     def require_fitted(self, use: str) -> None:
@@ -228,7 +229,7 @@ class AccuracyModel(Configured, ABC):
         """
         return self.predictions(graphs, proxies=proxies)[0]
 
-    def predict_with_spread(
+    def predict_with_std(
         self, graphs: Iterable[Graph] | Graphs, *, proxies: Scores | None = None
     ) -> tuple[Array, Array]:
         """Return predictions ``(B,)`` and their standard deviation ``(B,)``, in the units of the targets.
@@ -263,7 +264,7 @@ class AccuracyModel(Configured, ABC):
     def predictions(
         self, graphs: Iterable[Graph] | Graphs, *, proxies: Scores | None = None
     ) -> tuple[Array, Array | None]:
-        """Predict as :meth:`predict_with_spread` does, with None in place of a missing standard deviation."""
+        """Predict as :meth:`predict_with_std` does, with None in place of a missing standard deviation."""
         data = self._read(graphs, proxies)
         return (np.zeros(0), np.zeros(0)) if data is None else self.estimate(self._with_ends(data))
 

@@ -23,7 +23,7 @@ def on_host(device: torch.device) -> bool:
     return device.type in HOSTS
 
 
-def uploaded(array: NDArray[Any], device: torch.device | str) -> Tensor:
+def to_device(array: NDArray[Any], device: torch.device | str) -> Tensor:
     """Copy an array to the device, without waiting for CUDA."""
     tensor, device = torch.from_numpy(np.array(array)), torch.device(device)
     if device.type == "cuda":

@@ -17,7 +17,8 @@ from torch import Tensor
 
 from nas_core.device import device_name
 from nas_core.errors import ConfigError
-from nas_core.graph import FEATURES, Graph, Graphs
+from nas_core.graph import Graph, Graphs
+from nas_core.graph.graph import FEATURES
 from nas_core.precision import check_precision
 from nas_core.predictor.artifact import below
 from nas_core.predictor.base import AccuracyModel, Array
@@ -63,7 +64,7 @@ class FittedState:
         precision = self.recipe.train.precision
         return [Scorer(model, usable_precision(precision, next(model.parameters()).device)) for model in self.models]
 
-    def predict_with_spread(self, graphs: Graphs) -> tuple[Array, Array | None]:
+    def predict_with_std(self, graphs: Graphs) -> tuple[Array, Array | None]:
         """Return predictions ``(B,)`` and their standard deviation, learned or between the parts."""
         share = self.share
         if self.mixture is not None:
@@ -200,7 +201,7 @@ class NNFormerPredictor(AccuracyModel):
         return self._given.members
 
     @property
-    def has_spread(self) -> bool:
+    def has_std(self) -> bool:
         recipe = self._given
         kinds = (recipe.processes > 0) + (recipe.trees > 0) if recipe.statistics else 0
         return recipe.learns_shares or recipe.members + kinds > 1
@@ -323,7 +324,7 @@ class NNFormerPredictor(AccuracyModel):
             prior = self._start()
             assert prior is not None
             return prior.columns(operation_features(graphs))[:, 0], None
-        return self._state("predict with").predict_with_spread(self._limited(graphs))
+        return self._state("predict with").predict_with_std(self._limited(graphs))
 
     def estimate_quantiles(self, graphs: Graphs, levels: Array) -> Array | None:
         if not self.fitted:

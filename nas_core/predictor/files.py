@@ -16,7 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.errors import ConfigError, DataError, NasExtError
-from nas_core.files import check_replaceable, csv_cell, read_jsonl, real_path, write_atomic
+from nas_core.files.journal import read_jsonl
+from nas_core.files.reading import real_path
+from nas_core.files.writing import check_replaceable, csv_cell, write_atomic
 from nas_core.graph import Graph, GraphError, Graphs
 from nas_core.locks import only_process
 from nas_core.predictor.readers import Reader, reader_names

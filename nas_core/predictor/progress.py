@@ -15,7 +15,8 @@ from tqdm import tqdm
 
 from nas_core.differences import check_same_settings
 from nas_core.errors import DataError
-from nas_core.files import read_json, write_json
+from nas_core.files.reading import read_json
+from nas_core.files.writing import write_json
 from nas_core.predictor.artifact import read_artifact, write_artifact
 from nas_core.predictor.device import on_host
 

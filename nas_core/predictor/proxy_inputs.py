@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from nas_core.errors import ConfigError, DataError
-from nas_core.graph import Graphs, with_static
+from nas_core.graph import Graphs
+from nas_core.graph.graphs import with_static
 
 Scores = Mapping[str, ArrayLike] | Sequence[Mapping[str, float]]
 """Scores by the name of the proxy: ``{"nwot": (G,), ..}``, or for each graph the result of

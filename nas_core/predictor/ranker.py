@@ -38,7 +38,7 @@ be resumed on another machine."""
 
 
 class GraphRanker:
-    """Base class of rankers of :class:`nas_core.search.Ranker` that read the architectures of a space as graphs.
+    """Base class of rankers that read architectures as graphs, see :class:`nas_core.search.strategies.ranker.Ranker`.
 
     Args:
         space: space of a registered kind of network.
@@ -110,7 +110,7 @@ class ImprovementRanker(GraphRanker):
 
     def __init__(self, space: SearchSpace, seed: int = 0, **settings: Any) -> None:
         super().__init__(space, NNFormerPredictor(seed=seed, unseen="ignore", **{**SETTINGS, **settings}))
-        self.predictor.require_spread()
+        self.predictor.require_std()
         self._best = np.inf
 
     def fit(self, rows: Rows, values: NDArray[np.float64]) -> None:

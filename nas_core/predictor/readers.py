@@ -11,7 +11,9 @@ from nas_core.errors import unknown_choice
 from nas_core.graph import nasbench101, nasbench201, nasbench301, transnasbench
 from nas_core.graph.graph import Graph, GraphError
 from nas_core.graph.graphs import described
-from nas_core.graph.onnx import ATTRIBUTES, CORRECTED, onnx_graph
+from nas_core.graph.onnx.corrected import ATTRIBUTES
+from nas_core.graph.onnx.operators import CORRECTED
+from nas_core.graph.onnx.reader import onnx_graph
 from nas_core.graph.operation import operation_named
 from nas_core.models.kind import KINDS, ModelKind
 from nas_core.registry import Registry

@@ -17,7 +17,7 @@ from nas_core.errors import ConfigError
 from nas_core.graph import Graphs
 from nas_core.precision import check_precision, computing_in, tf32
 from nas_core.predictor.artifact import below
-from nas_core.predictor.device import CHOICES, chosen_precision, on_host, uploaded
+from nas_core.predictor.device import CHOICES, chosen_precision, on_host, to_device
 from nas_core.predictor.losses import log_loss, pairwise_loss, ranking_loss, relative_loss
 from nas_core.predictor.nn_former.batch import TOKENS, Batch, Topology
 from nas_core.predictor.nn_former.model import NNFormer
@@ -115,7 +115,7 @@ class Bucket:
         self.config = model.config
         self.device = next(model.parameters()).device
         self.graphs = graphs if len(rows) == len(graphs) else graphs.take(rows)
-        self.targets = uploaded(targets[rows], self.device)
+        self.targets = to_device(targets[rows], self.device)
         self.largest = int(self.graphs.sizes.max(initial=0))
         self.packs = packable(self.config) and self.graphs.sizes.mean() >= PACKED_FROM
         self.set = PackedSet.of(self.graphs, self.config, self.device) if self.packs else None
@@ -224,7 +224,7 @@ class Trainer:
         batches = []
         for bucket in self.buckets:
             order = stream.permutation(len(bucket))
-            index = uploaded(order, bucket.device)
+            index = to_device(order, bucket.device)
             batches += [(bucket, order[i : i + size], index[i : i + size]) for i in range(0, len(bucket), size)]
         return [batches[i] for i in stream.permutation(len(batches))]
 

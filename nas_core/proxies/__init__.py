@@ -1,16 +1,17 @@
 """Zero-cost proxies: scores of untrained networks from one batch."""
 
-from nas_core.proxies.networks import NasBench201Proxies, NetworkProxies, SpaceProxies, proxy_loss
-from nas_core.proxies.scoring import PROXIES, zero_cost
-from nas_core.proxies.trial import Proxy, Trial
+from typing import TYPE_CHECKING
+
+from nas_core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from nas_core.proxies.scoring import PROXIES, zero_cost
+    from nas_core.proxies.trial import Proxy
 
 __all__ = [
     "PROXIES",
-    "NasBench201Proxies",
-    "NetworkProxies",
     "Proxy",
-    "SpaceProxies",
-    "Trial",
-    "proxy_loss",
     "zero_cost",
 ]
+
+__getattr__, __dir__ = lazy_names(__name__)

@@ -10,7 +10,8 @@ from typing import ClassVar
 
 from nas_core.adapters import ADAPTERS
 from nas_core.errors import ConfigError, DataError
-from nas_core.files import os_errors, real_path, write_atomic
+from nas_core.files.reading import real_path
+from nas_core.files.writing import os_errors, write_atomic
 from nas_core.optional import require
 from nas_core.registry import Registry
 

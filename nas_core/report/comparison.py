@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nas_core.errors import ConfigError
-from nas_core.files import real_path
+from nas_core.files.reading import real_path
 from nas_core.report import figures
 from nas_core.report.page import Page
 from nas_core.report.plots import pareto_front
@@ -35,7 +35,7 @@ def write_comparison(folders: Sequence[Path], path: Path) -> Path:
     """Write a page about several run folders and return its path.
 
     Raises:
-        DataError: see :func:`~nas_core.report.read_run`.
+        DataError: see :func:`~nas_core.report.run.read_run`.
         ConfigError: the runs have different objectives, or no cost in common.
     """
     runs = [read_run(folder) for folder in folders]

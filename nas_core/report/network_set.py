@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nas_core.latency.by_graph.dataset import NetworkSet
+from nas_core.latency.by_graph.dataset.folder import NetworkSet
 from nas_core.report.tables import Column, Table
 
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nas_core.files import write_atomic
+from nas_core.files.writing import write_atomic
 from nas_core.report.tables import Table
 from nas_core.space.architecture import FORMAT, VERSION
 

@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from nas_core.errors import DataError, NasExtError
-from nas_core.files import MOST_OWN_TEXT, read_json, read_jsonl, read_yaml, real_path
+from nas_core.files.journal import read_jsonl
+from nas_core.files.reading import MOST_OWN_TEXT, read_json, read_yaml, real_path
 from nas_core.report.tables import Column, Table, describe
 from nas_core.search.engine import GIVEN
 from nas_core.search.metrics import Metric, metric_named
 from nas_core.search.sessions import read_sessions
-from nas_core.space import Architecture, SearchSpace, space_from_dict
+from nas_core.space import Architecture, SearchSpace
+from nas_core.space.files import space_from_dict
 
 _NEGATED = "-"
 """Prefix of a metric whose negative is minimised."""

@@ -15,7 +15,8 @@ from typing import Any, Literal
 import numpy as np
 
 from nas_core.errors import ConfigError, DataError
-from nas_core.files import read_json, write_atomic
+from nas_core.files.reading import read_json
+from nas_core.files.writing import write_atomic
 from nas_core.locks import held
 from nas_core.progress import duration
 from nas_core.report import figures, plots

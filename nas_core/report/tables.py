@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
-from nas_core.files import csv_cell
+from nas_core.files.writing import csv_cell
 from nas_core.space import Architecture
 
 MISSING = "-"

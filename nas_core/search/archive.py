@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from nas_core.errors import ArchitectureError, ConfigError, DataError
-from nas_core.files import csv_cell, read_json, write_atomic, write_json
+from nas_core.files.reading import read_json
+from nas_core.files.writing import csv_cell, write_atomic, write_json
 from nas_core.space import Architecture
 
 FORMAT = "nas-ext/pareto"

@@ -28,7 +28,7 @@ from nas_core.space import Architecture
 
 if TYPE_CHECKING:
     from nas_core.latency import GeneLatencyModel
-    from nas_core.search.calibration import Calibration
+    from nas_core.search.calibration.model import Calibration
     from nas_core.search.constraints import Constraint
     from nas_core.search.engine import EvaluateMany, SearchResult
     from nas_core.search.strategies.base import Strategy
@@ -122,7 +122,7 @@ class SearchSettings:
     @property
     def evaluated_on(self) -> dict[str, Any]:
         """Options of :func:`nas_core.supernet.open_supernet` for the data of the evaluations."""
-        from nas_core.search.calibration import evaluation_settings
+        from nas_core.search.calibration.files import evaluation_settings
 
         return evaluation_settings(self.data, self.valid_subset, self.valid_sentences)
 
@@ -211,7 +211,7 @@ class _CheckpointSearch:
 
     def __init__(self, settings: SearchSettings, log: Callable[[str], None]) -> None:
         from nas_core.device import usable_devices
-        from nas_core.files import file_digest
+        from nas_core.files.reading import file_digest
         from nas_core.latency import load_latency_model
         from nas_core.precision import check_precision
         from nas_core.supernet.host import open_supernet
@@ -283,13 +283,13 @@ class _CheckpointSearch:
         return replace(result, to_train=self._to_train(result)) if evaluation.calibration else result
 
     def _calibration(self, supernet: Supernet, options: Mapping[str, Any]) -> tuple[Calibration, list[Supernet]]:
-        from nas_core.search.calibration import load_calibration, require_made_with
+        from nas_core.search.calibration.files import check_provenance, load_calibration
         from nas_core.supernet.host import open_supernet
 
         path, further = self.settings.calibration, self.settings.further_supernet
         assert path is not None
         calibration = load_calibration(path, supernet.space)
-        require_made_with(calibration, path, [self.settings.checkpoint, *further], options)
+        check_provenance(calibration, path, [self.settings.checkpoint, *further], options)
         if further and not self.here:
             raise ConfigError("several supernets are evaluated in one process; leave out executor and further devices")
         return calibration, [open_supernet(path, **options) for path in further]
@@ -305,7 +305,7 @@ class _CheckpointSearch:
         calibration = self.evaluation.calibration
         quality = objective_of(calibration) if calibration else "loss"
         kind, objectives = STRATEGIES.get(settings.strategy), [quality, *(["latency_ms"] if model else self.costs)]
-        if kind.weighs_several and len(objectives) < 2:
+        if kind.multi_objective and len(objectives) < 2:
             raise ConfigError(
                 f"strategy {settings.strategy} has nothing to weigh against {quality}: costs on paper are not defined"
                 f" for space {self.space.name!r}; give a latency model"
@@ -313,7 +313,7 @@ class _CheckpointSearch:
         strategies: dict[str, Strategy] = {}
         for constraints in [[latency, *for_all] for latency in latencies] or [for_all]:
             name = " ".join(constraint.label for constraint in constraints) or "unlimited"
-            strategies[name] = kind.made(
+            strategies[name] = kind.create(
                 self.space, constraints, self.config, objectives=objectives, seed=settings.seed
             )
         return for_all, strategies
@@ -376,7 +376,7 @@ class _CheckpointSearch:
         return shared, nullcontext()
 
     def _notes(self) -> dict[str, Any]:
-        from nas_core.files import real_path
+        from nas_core.files.reading import real_path
         from nas_core.latency.machine import describe_machine
 
         settings = self.settings

@@ -16,7 +16,7 @@ import numpy as np
 
 from nas_core import __version__
 from nas_core.errors import ConfigError, DataError, NasExtError
-from nas_core.files import make_folder, write_json
+from nas_core.files.writing import make_folder, write_json
 from nas_core.jobs import Failure
 from nas_core.search.archive import Entry, ParetoArchive
 from nas_core.search.finalists import (
@@ -31,7 +31,8 @@ from nas_core.search.journal import Journal, plain_metrics, settle_config
 from nas_core.search.progress import Progress
 from nas_core.search.sessions import Session
 from nas_core.search.strategies.base import Strategy
-from nas_core.space import Architecture, space_to_dict
+from nas_core.space import Architecture
+from nas_core.space.files import space_to_dict
 
 _log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nas_core.files import real_path
+from nas_core.files.reading import real_path
 from nas_core.jobs import Failure, JobPool, JobsConfig
 from nas_core.space import Architecture
 from nas_core.workers import WorkerPool

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from nas_core.errors import DataError
-from nas_core.files import read_json, write_json
+from nas_core.files.reading import read_json
+from nas_core.files.writing import write_json
 from nas_core.search.archive import Entry, ParetoArchive
 from nas_core.search.strategies.base import Strategy
 from nas_core.space import Architecture

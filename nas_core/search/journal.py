@@ -12,7 +12,9 @@ import yaml
 
 from nas_core.differences import check_same_settings
 from nas_core.errors import ConfigError, DataError
-from nas_core.files import MOST_OWN_TEXT, append_jsonl, read_jsonl, read_yaml, write_atomic
+from nas_core.files.journal import append_jsonl, read_jsonl
+from nas_core.files.reading import MOST_OWN_TEXT, read_yaml
+from nas_core.files.writing import write_atomic
 from nas_core.locks import only_process
 from nas_core.space import Architecture
 

@@ -11,7 +11,7 @@ from nas_core.search.constraints import Constraint
 from nas_core.space import Architecture, SearchSpace
 
 if TYPE_CHECKING:
-    from nas_core.latency.by_genes import GeneLatencyModel
+    from nas_core.latency.by_genes.base import GeneLatencyModel
 
 MEMORY = ("memory_mb", "cache_mb")
 """Limits that depend on a workload."""

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from functools import partial
 
 from nas_core.errors import ConfigError
-from nas_core.space import Architecture, Gene, SearchSpace
+from nas_core.space import Architecture, SearchSpace
+from nas_core.space.architecture import Gene
 from nas_core.supernet.elastic.kinds import attention_choices
 
 Place = Callable[[int, int], bool]

@@ -14,7 +14,8 @@ from typing import Any
 from tqdm import tqdm
 
 from nas_core.errors import NasExtError
-from nas_core.files import check_replaceable, os_errors, read_bytes
+from nas_core.files.reading import read_bytes
+from nas_core.files.writing import check_replaceable, os_errors
 from nas_core.progress import duration
 
 LOG_EVERY_S = 60.0

@@ -55,5 +55,5 @@ def how_many(strategies: Sequence[Strategy]) -> str:
     first = strategies[0]
     more = f" in each of {len(strategies)} searches" if len(strategies) > 1 else ""
     numbers = {name: f"{name} {value}" for name, value in asdict(first.config).items()}
-    formula = first.budget_told.format_map(numbers)
+    formula = first.budget_formula.format_map(numbers)
     return f"at most {first.budget:,} architectures{more} to evaluate" + (f": {formula}" if formula else "")

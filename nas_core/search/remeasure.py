@@ -9,7 +9,8 @@ from typing import Any
 
 from nas_core.errors import ConfigError
 from nas_core.latency import measure
-from nas_core.latency.by_genes import GeneLatencyModel, reference_architecture
+from nas_core.latency.by_genes.base import GeneLatencyModel
+from nas_core.latency.by_genes.collect import reference_architecture
 from nas_core.latency.machine import describe_machine
 from nas_core.latency.protocol import prepared, timing_of
 from nas_core.models.kind import workload_of

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from nas_core.errors import DataError
-from nas_core.files import read_json, write_json
+from nas_core.files.reading import read_json
+from nas_core.files.writing import write_json
 from nas_core.machine import cpu_name
 
 FILE = "sessions.json"

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from nas_core.errors import ArchitectureError
-from nas_core.files import read_json, write_json
+from nas_core.files.reading import read_json
+from nas_core.files.writing import write_json
 
 Option = int | float | str
 Gene = Option | tuple[Option, ...]

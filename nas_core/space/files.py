@@ -10,7 +10,8 @@ from typing import Any
 import yaml
 
 from nas_core.errors import DataError, SpaceError
-from nas_core.files import MOST_OWN_TEXT, parse_yaml, read_bytes, write_atomic
+from nas_core.files.reading import MOST_OWN_TEXT, parse_yaml, read_bytes
+from nas_core.files.writing import write_atomic
 from nas_core.space.choice import Choice
 from nas_core.space.space import SearchSpace
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from nas_core.errors import ArchitectureError
-from nas_core.files import parse_yaml, read_bytes
+from nas_core.files.reading import parse_yaml, read_bytes
 from nas_core.space.architecture import Architecture
 from nas_core.space.choice import Choice
 from nas_core.space.registry import register_space

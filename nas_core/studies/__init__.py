@@ -1,18 +1,13 @@
 """Studies of a trained supernet: its routers, gradients, estimates, cost and search."""
 
+from typing import TYPE_CHECKING
+
+from nas_core.lazy_names import lazy_names
 from nas_core.registry import Registry
-from nas_core.studies.base import (
-    Bars,
-    Lines,
-    Measure,
-    Pairs,
-    Squares,
-    Study,
-    StudyResult,
-    Subject,
-    open_subjects,
-)
-from nas_core.studies.routing import mixture_distance, mixtures_of, shannon_distance
+from nas_core.studies.base import Study
+
+if TYPE_CHECKING:
+    from nas_core.studies.base import Measure, StudyResult, Subject
 
 STUDIES: Registry[Study] = Registry(
     "study",
@@ -32,16 +27,10 @@ STUDIES: Registry[Study] = Registry(
 
 __all__ = [
     "STUDIES",
-    "Bars",
-    "Lines",
     "Measure",
-    "Pairs",
-    "Squares",
     "Study",
     "StudyResult",
     "Subject",
-    "mixture_distance",
-    "mixtures_of",
-    "open_subjects",
-    "shannon_distance",
 ]
+
+__getattr__, __dir__ = lazy_names(__name__)

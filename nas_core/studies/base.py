@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from nas_core.errors import ArchitectureError, ConfigError, DataError
-from nas_core.files import real_path
+from nas_core.files.reading import real_path
 from nas_core.search.limits import costs_on_paper
 from nas_core.space import Architecture, SearchSpace
 from nas_core.supernet.host import Supernet, open_supernet

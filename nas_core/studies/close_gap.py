@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from nas_core.errors import ConfigError, DataError
-from nas_core.files import append_jsonl, file_digest, make_folder, read_jsonl, real_path, write_json
+from nas_core.files.journal import append_jsonl, read_jsonl
+from nas_core.files.reading import file_digest, real_path
+from nas_core.files.writing import make_folder, write_json
 from nas_core.locks import only_process
 from nas_core.space import Architecture
 from nas_core.studies.base import Lines, Measure, Study, StudyResult, Subject, one_space, params_m, same_examples
@@ -19,10 +21,10 @@ from nas_core.studies.gap import (
     ask_for,
     check_examples,
     diverged,
-    doubts,
     metric_of,
     named_with_unit,
     read_runs,
+    run_warnings,
 )
 from nas_core.studies.trainings import LOG, Training, check_settings, train_all
 
@@ -302,7 +304,7 @@ class _CloseGap(Study):
             ),
             summary,
             _picture(names, alone, curves, config.metric, label),
-            (self.about, *doubts(runs)),
+            (self.about, *run_warnings(runs)),
             {
                 "architectures": {name: key.to_dict() for key, name in names.items()},
                 "curves": {

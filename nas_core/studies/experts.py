@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from nas_core.errors import ConfigError, DataError, UnsupportedError
-from nas_core.files import file_digest, make_folder, real_path, write_json
+from nas_core.files.reading import file_digest, real_path
+from nas_core.files.writing import make_folder, write_json
 from nas_core.layers import MoSConfig
 from nas_core.layers.mos import NONE
 from nas_core.locks import only_process
@@ -36,10 +37,10 @@ from nas_core.studies.gap import (
     agreement,
     ask_for,
     check_examples,
-    doubts,
     metric_of,
     named_with_unit,
     read_runs,
+    run_warnings,
 )
 from nas_core.studies.trainings import LOG, Training, check_settings, train_all
 from nas_core.supernet.host import Supernet
@@ -200,7 +201,7 @@ class _Compared(Study):
             check_supernets(subject, wanted[subject.name], folder, config.train)
         rows: list[dict[str, Any]] = []
         summary: list[dict[str, Any]] = []
-        notes = doubts(runs)
+        notes = run_warnings(runs)
         for subject in subjects:
             trained = train_supernets(subject, wanted[subject.name], folder, config.train, config.jobs)
             notes += _files(subject, [other for other in trained.values() if other is not subject.supernet])

@@ -12,7 +12,9 @@ import numpy as np
 from scipy.stats import kendalltau
 
 from nas_core.errors import ConfigError, DataError, NasExtError
-from nas_core.files import append_jsonl, file_digest, make_folder, read_jsonl, real_path, write_json
+from nas_core.files.journal import append_jsonl, read_jsonl
+from nas_core.files.reading import file_digest, real_path
+from nas_core.files.writing import make_folder, write_json
 from nas_core.locks import only_process
 from nas_core.search.calibration.files import architecture_of
 from nas_core.space import Architecture, SearchSpace
@@ -212,7 +214,7 @@ def named_with_unit(subject: Subject, metric: str) -> str:
     return f"{metric} ({unit})" if unit else metric
 
 
-def doubts(runs: Sequence[StandaloneRun]) -> list[str]:
+def run_warnings(runs: Sequence[StandaloneRun]) -> list[str]:
     unknown = sum(not run.examples for run in runs)
     note = f"{unknown} of {len(runs)} standalone results do not name their examples, which are not checked."
     return [note] if unknown else []
@@ -331,7 +333,7 @@ class _Gap(Study):
             ),
             summary,
             Pairs(series, f"standalone {label}", f"inherited {label}"),
-            (self.about, *doubts(runs)),
+            (self.about, *run_warnings(runs)),
             {
                 "architectures": {name: run.architecture.to_dict() for name, run in named.items()},
                 "training_seconds": {name: run.seconds for name, run in named.items()},

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nas_core.errors import ConfigError, NasExtError
-from nas_core.files import file_digest
+from nas_core.files.reading import file_digest
 from nas_core.latency import load_latency_model
 from nas_core.search import STRATEGIES, Strategy, search
 from nas_core.search.constraints import Constraint
@@ -138,13 +138,13 @@ def _searched(
     folder: Path,
 ) -> dict[int, tuple[Architecture, float]]:
     kind = STRATEGIES.get(config.strategy)
-    if kind.weighs_several:
+    if kind.multi_objective:
         raise ConfigError(f"strategy {config.strategy} finds a front, not a network; give another, such as evolution")
     options = {option.name: option for option in strategy_options(config.strategy)}
     read = {name: options[name].read(text) if name in options else text for name, text in config.set.items()}
     settings = config_of(config.strategy, read)
     strategies: dict[str, Strategy] = {
-        f"seed {seed}": kind.made(space, list(limits), settings, objectives=["loss"], seed=seed)
+        f"seed {seed}": kind.create(space, list(limits), settings, objectives=["loss"], seed=seed)
         for seed in range(1, config.seeds + 1)
     }
     search(

@@ -17,7 +17,8 @@ from types import FrameType
 from typing import Any, NoReturn, TypeVar
 
 from nas_core.errors import ConfigError, DataError
-from nas_core.files import check_replaceable, os_errors, read_json
+from nas_core.files.reading import read_json
+from nas_core.files.writing import check_replaceable, os_errors
 from nas_core.locks import only_process
 from nas_core.progress import counted
 

@@ -5,20 +5,14 @@ from typing import TYPE_CHECKING
 from nas_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from nas_core.supernet.active import SubnetHolder
-    from nas_core.supernet.host import Host, Supernet, open_exportable, open_supernet, open_trained
-    from nas_core.supernet.sampling import draw, sandwich, validation_set
+    from nas_core.supernet.host import Host, Supernet, open_supernet
+    from nas_core.supernet.sampling import sandwich
 
 __all__ = [
     "Host",
-    "SubnetHolder",
     "Supernet",
-    "draw",
-    "open_exportable",
     "open_supernet",
-    "open_trained",
     "sandwich",
-    "validation_set",
 ]
 
 __getattr__, __dir__ = lazy_names(__name__)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nas_core.errors import DataError, MissingHostError
-from nas_core.files import os_errors
+from nas_core.files.writing import os_errors
 from nas_core.supernet.host import each_host
 
 Curve = tuple[Sequence[float], Sequence[float]]

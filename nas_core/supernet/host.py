@@ -15,7 +15,7 @@ from nas_core.space import Architecture, SearchSpace
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from nas_core.export import Exportable
+    from nas_core.export.parts import Exportable
     from nas_core.layers import MoSConfig
 
 Report = Callable[[float, Mapping[str, float]], None]
@@ -198,7 +198,7 @@ class Host(Adapter):
         return self.open(checkpoint, **options)
 
     def open_trained(self, checkpoint: Path, **options: Any) -> Any:
-        """Open a trained network of the host for conversion as :class:`nas_core.supernet.elastic.Trained`.
+        """Open a trained network of the host for conversion as :class:`nas_core.supernet.elastic.conversion.Trained`.
 
         Args:
             options: ``data``, ``space`` (``auto``, a name or a file), ``attention`` (kinds of each layer),
@@ -228,7 +228,7 @@ class Host(Adapter):
 
     @property
     def networks(self) -> Any:
-        """The :class:`nas_core.latency.by_graph.published.NetworkSource` of the host's models."""
+        """The :class:`nas_core.latency.by_graph.published.collect.NetworkSource` of the host's models."""
         raise UnsupportedError(f"host {self.name!r} builds no networks by name; give another one, or upgrade it")
 
 

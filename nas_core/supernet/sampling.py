@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from nas_core.errors import unknown_choice
-from nas_core.space import Architecture, SearchSpace, hat_draw, hat_extremes
+from nas_core.space import Architecture, SearchSpace
+from nas_core.space.hat import hat_draw, hat_extremes
 
 DRAWS = ("gene", "architecture", "hat")
 """Draws: each gene uniformly, uniformly over architectures, or the random stream of HAT's released code."""

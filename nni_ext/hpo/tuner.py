@@ -164,7 +164,7 @@ class SearchTuner(_Tuner):
                     raise ConfigError("the search space was changed during a search; start another experiment")
                 return
             search = SteadySearch(
-                self.kind.made(space, self.constraints, self.config, self.objectives, **self.common)
+                self.kind.create(space, self.constraints, self.config, self.objectives, **self.common)
             )
             search.strategy.start()
             self._record = Record.of_experiment(search.strategy, {self.metric: self.unit} if self.unit else {})

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from nas_core.errors import ConfigError
-from nas_core.files import real_path
+from nas_core.files.reading import real_path
 from nas_core.predictor import AccuracyModel, expected_improvement
 from nni_ext.compat import host_class, nni_module
 from nni_ext.nas.readers import Read, open_predictor, reader_for, reader_name
@@ -47,7 +47,7 @@ class PredictorEvaluator(_Evaluator):
         self.predictor = open_predictor(predictor)
         self.best = best
         if best is not None:
-            self.predictor.require_spread()
+            self.predictor.require_std()
         self.path = str(real_path(predictor)) if isinstance(predictor, str | Path) else None
         self.read, self.reader = read, reader
 

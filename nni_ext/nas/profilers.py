@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from nas_core.graph import GraphError
-from nas_core.latency.by_graph import GraphLatencyModel
+from nas_core.latency.by_graph.base import GraphLatencyModel
 from nas_core.latency.by_graph.predict import NetworkPrediction, opened, predict_read, read_module
 from nas_core.predictor import AccuracyModel
 from nas_core.predictor.targets import checked_levels
@@ -58,7 +58,7 @@ class PredictorProfiler(_Profiler):
         self.predictor, self.quantile = open_predictor(predictor), quantile
         if quantile is not None:
             checked_levels([quantile])
-            self.predictor.require_spread()
+            self.predictor.require_std()
         self.read = reader_for(model_space, reader_name(self.predictor, reader)) if read is None else read
 
     def profile(self, sample: Sample) -> float:

@@ -11,7 +11,7 @@ from nas_core.graph import Graph
 from nas_core.latency.by_graph.nn_former import check_unpriced
 from nas_core.models import kind_of
 from nas_core.predictor import AccuracyModel, load_accuracy_model
-from nas_core.space import space_from_dict
+from nas_core.space.files import space_from_dict
 from nni_ext.compat import nni_module
 from nni_ext.graphs import (
     Sample,

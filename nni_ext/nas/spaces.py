@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from torch import nn
 
 from nas_core.errors import ArchitectureError, SpaceError
-from nas_core.space import Architecture, Choice, Option, SearchSpace, space_from_dict, space_to_dict
+from nas_core.space import Architecture, Choice, SearchSpace
+from nas_core.space.architecture import Option
+from nas_core.space.files import space_from_dict, space_to_dict
 from nas_core.space.labels import options_by_label
 from nas_core.space.slots import ABSENT
 from nni_ext.compat import host_class, nni_module

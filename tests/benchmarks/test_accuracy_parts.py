@@ -17,8 +17,9 @@ from benchmarks.parts.accuracy.tables import BENCHMARKS, AccuracyBenchmark, Hold
 from benchmarks.parts.baselines import Ridge
 from benchmarks.parts.published import chains
 from benchmarks.predictor import predictor_quality
-from nas_core.files import read_json
-from nas_core.graph import Graph, Graphs, nasbench201_graphs
+from nas_core.files.reading import read_json
+from nas_core.graph import Graph, Graphs
+from nas_core.graph.nasbench201 import nasbench201_graphs
 from nas_core.predictor import NNFormerPredictor, kendall_tau
 
 KINDS = 4

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.attention import decoding_length
-from nas_core.files import read_json
+from nas_core.files.reading import read_json
 
 
 def test_it_tells_times_and_what_attention_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

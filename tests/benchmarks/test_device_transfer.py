@@ -16,7 +16,8 @@ from benchmarks.parts import transfer as _transfer
 from benchmarks.parts import transfer_networks as _transfer_networks
 from benchmarks.parts.published import DEVICE_TABLES, LatencyTable, absent, chains, latency_table
 from benchmarks.parts.transfer import Case, ridge
-from nas_core.files import read_json, read_jsonl
+from nas_core.files.journal import read_jsonl
+from nas_core.files.reading import read_json
 from nas_core.predictor.nn_former.scorer import score
 
 DEVICES = ("chip_1", "chip_32", "board", "phone", "server")

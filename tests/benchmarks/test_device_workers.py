@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.search.device_workers import main
-from nas_core.files import read_json
+from nas_core.files.reading import read_json
 
 
 def test_all_ways_evaluate_the_same(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ import pytest
 pytest.importorskip("timm")
 
 from benchmarks.supernet import image_update
-from nas_core.files import read_json, read_jsonl
+from nas_core.files.journal import read_jsonl
+from nas_core.files.reading import read_json
 
 
 def test_rows_are_kept_until_all_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

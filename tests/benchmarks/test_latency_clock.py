@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.latency import latency_clock
 from benchmarks.latency.latency_clock import main
-from nas_core.files import read_json
+from nas_core.files.reading import read_json
 
 
 def test_rows_and_going_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,8 @@ import pytest
 from benchmarks.attention import linear_attention
 from benchmarks.parts import linear_rows
 from nas_core.errors import ConfigError
-from nas_core.files import read_json, read_jsonl
+from nas_core.files.journal import read_jsonl
+from nas_core.files.reading import read_json
 
 
 def run(out: Path, *options: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.latency import network_latency
 from benchmarks.parts.network_cells import within_spread
-from nas_core.files import read_json
+from nas_core.files.reading import read_json
 from tests.latency.by_graph.toy import toy_networks
 
 

@@ -12,7 +12,8 @@ import pytest
 from benchmarks.parts.resumable import OutOfTimeError, results, stopping
 from benchmarks.predictor import predictor_quality, predictor_speed
 from benchmarks.predictor.predictor_quality import Split, Task, run
-from nas_core.files import read_json, write_json
+from nas_core.files.reading import read_json
+from nas_core.files.writing import write_json
 from nas_core.predictor import progress as checkpoint
 from nas_core.predictor.speed import random_graphs
 

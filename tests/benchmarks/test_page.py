@@ -10,7 +10,7 @@ import pytest
 import benchmarks.page
 from benchmarks.page import Page, Table, main, save
 from nas_core.errors import DataError
-from nas_core.files import write_json
+from nas_core.files.writing import write_json
 from tests.toys import ROOT
 
 ROWS = [{"seed": seed, "kind": kind, "size": size, "loss": seed + size}

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.parts.cells import nasbench101_published_table, nasbench201_table
 from benchmarks.parts.published import NASBENCH101, absent
 from benchmarks.predictor.predictor_quality import METHODS, Task, predictor_of, recipe_of, split_of, summary
-from nas_core.predictor import get_recipe
+from nas_core.predictor.recipes import get_recipe
 
 needs_tables = pytest.mark.skipif(absent(NASBENCH101) is not None, reason=str(absent(NASBENCH101)))
 ALONE = "best, networks alone"

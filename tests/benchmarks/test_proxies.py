@@ -9,8 +9,9 @@ import pytest
 
 from benchmarks.parts import published
 from benchmarks.predictor import proxies
-from nas_core.files import read_json
-from nas_core.proxies import PROXIES, NasBench201Proxies
+from nas_core.files.reading import read_json
+from nas_core.proxies import PROXIES
+from nas_core.proxies.networks import NasBench201Proxies
 
 needs_values = pytest.mark.skipif(
     published.absent(published.ZERO_COST) is not None, reason=str(published.absent(published.ZERO_COST))

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.latency import published_networks
-from nas_core.files import read_json
-from nas_core.latency.by_graph import CountsModel
+from nas_core.files.reading import read_json
+from nas_core.latency.by_graph.counts import CountsModel
 from nas_core.latency.machine import describe_machine
 from tests.latency.by_graph.toy import toy_networks
 

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.__main__ import modules
 from benchmarks.parts.record import command, write_result
-from nas_core.files import read_json
+from nas_core.files.reading import read_json
 from tests.toys import ROOT
 
 TODAY = datetime.date.today().isoformat()

@@ -10,7 +10,8 @@ import pytest
 
 from benchmarks.parts.resumable import merged, results, settings_hash
 from benchmarks.predictor import predictor_quality
-from nas_core.files import append_jsonl, read_jsonl, write_json
+from nas_core.files.journal import append_jsonl, read_jsonl
+from nas_core.files.writing import write_json
 
 
 @dataclass(frozen=True)

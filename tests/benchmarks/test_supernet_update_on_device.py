@@ -4,7 +4,8 @@ import pytest
 
 from benchmarks.supernet import supernet_update
 from benchmarks.supernet.supernet_update import main
-from nas_core.files import append_jsonl, read_json
+from nas_core.files.journal import append_jsonl
+from nas_core.files.reading import read_json
 
 TINY = ["--size", "tiny", "--repeats", "2"]
 

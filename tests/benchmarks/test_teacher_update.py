@@ -5,7 +5,7 @@ import pytest
 pytest.importorskip("fairseq")
 
 from benchmarks.supernet.teacher_update import main
-from nas_core.files import read_json
+from nas_core.files.reading import read_json
 
 
 def test_each_teacher_takes_its_turn(tmp_path):

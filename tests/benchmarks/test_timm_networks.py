@@ -12,8 +12,8 @@ import pytest
 from benchmarks.latency import timm_networks
 from benchmarks.parts import timm_folds
 from benchmarks.parts.timm_folds import module_folds, network_folds, quadratic
-from nas_core.files import read_json
-from nas_core.latency.by_graph.dataset import NetworkSet
+from nas_core.files.reading import read_json
+from nas_core.latency.by_graph.dataset.folder import NetworkSet
 from tests.latency.by_graph.toy import toy_networks
 
 

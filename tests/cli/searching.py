@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from nas_core.latency import TimingConfig
-from nas_core.latency.by_genes import LinearModel
+from nas_core.latency.by_genes.linear import LinearModel
 from nas_core.latency.machine import describe_machine
-from nas_core.models.translation import TranslationWorkloadConfig
+from nas_core.models.translation.workload import TranslationWorkloadConfig
 from nas_core.space import Architecture, SearchSpace, translation_space
 
 SPACE = translation_space(

@@ -13,9 +13,10 @@ import yaml
 
 from nas_core.cli import main
 from nas_core.jobs import Failure
-from nas_core.search import CheckpointEvaluation
 from nas_core.search import calibration as calibration_parts
-from nas_core.search.calibration import Calibration, load_calibration
+from nas_core.search.calibration.files import load_calibration
+from nas_core.search.calibration.model import Calibration
+from nas_core.search.checkpoint import CheckpointEvaluation
 from nas_core.space import Architecture
 from tests.cli.searching import SPACE, Search, score
 from tests.toys import ToySupernet

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from nas_core.cli import main
-from nas_core.latency.by_genes import LatencyDataset
+from nas_core.latency.by_genes.dataset import LatencyDataset
 from nas_core.search.registry import STRATEGIES
 from tests.search.toy_host import make_visible
 

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from nas_core.cli import main
-from nas_core.export import Exportable, Part
-from nas_core.export.parts import OpenDim, Value
+from nas_core.export.parts import Exportable, OpenDim, Part, Value
 from nas_core.space import Architecture, get_space
 from nas_core.supernet import host as module
 from tests.toys import ToyHost

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from nas_core.cli import main
-from nas_core.space import Architecture, image_space, save_space
+from nas_core.space import Architecture, save_space
+from nas_core.space.image import image_space
 from nas_core.supernet import Supernet
 
 SPACE = image_space(

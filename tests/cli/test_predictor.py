@@ -13,7 +13,7 @@ import pytest
 from nas_core.cli import main
 from nas_core.cli import predictor as commands
 from nas_core.graph import Graph, nasbench201_string
-from nas_core.models.translation import translation_graph
+from nas_core.models.translation.kind import translation_graph
 from nas_core.predictor import NNFormerPredictor, load_accuracy_model
 from nas_core.predictor import progress as checkpoint_module
 from nas_core.predictor.progress import LearningCurve
@@ -91,7 +91,7 @@ def test_train_and_predict(data: Path, tmp_path: Path, capsys: pytest.CaptureFix
         assert code == 0 and "48 predictions" in out
     rows = [json.loads(line) for line in (tmp_path / "f.jsonl").read_text().splitlines()]
     graphs = [Graph.from_dict(json.loads(line)["graph"]) for line in data.read_text().splitlines()]
-    expected, spread = predictor.predict_with_spread(graphs)
+    expected, spread = predictor.predict_with_std(graphs)
     np.testing.assert_array_equal([row["prediction"] for row in rows], expected)
     np.testing.assert_array_equal([row["spread"] for row in rows], spread)
     assert (tmp_path / "f.csv").read_text().splitlines()[0] == "record,target,prediction,spread"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nas_core.cli import main
-from nas_core.files import read_jsonl
+from nas_core.files.journal import read_jsonl
 
 SPACE = """
 fixed: {image_size: 8, patch_size: 4, head_dim: 4, relative_clip: 1}

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from nas_core.models import kind_of
-from nas_core.models.translation import TranslationWorkloadConfig
+from nas_core.models.translation.workload import TranslationWorkloadConfig
 from nas_core.report import write_report
 from nas_core.space import Architecture
 from tests.cli.searching import SPACE, WORKLOAD, Search

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from nas_core.cli import main
-from nas_core.space import get_space, list_spaces, space_from_dict
+from nas_core.space import get_space, list_spaces
+from nas_core.space.files import space_from_dict
 
 PRESETS = ("hat_wmt14_en_de", "hat_wmt14_en_fr", "hat_wmt19_en_de", "hat_iwslt14_de_en")
 

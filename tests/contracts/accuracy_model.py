@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from nas_core.errors import ConfigError, DataError, NasExtError
-from nas_core.graph import Graph, GraphError, Graphs, topological
+from nas_core.graph import Graph, GraphError, Graphs
+from nas_core.graph.io_nodes import topological
 from nas_core.predictor import ACCURACY_MODELS, AccuracyModel, kendall_tau, load_accuracy_model
 from tests.predictor.graphs import random_graphs, sizes_of_operations
 
@@ -21,7 +22,7 @@ class AccuracyModelContract:
     settings: dict[str, Any] = {}  # noqa: RUF012 - never changed
     order_matters = False
     """Whether the order of training graphs may change what is learned: batches are drawn from them."""
-    has_spread = True
+    has_std = True
     """Whether predictions have a standard deviation."""
     reads_static = False
     """Whether it reads static features, such as zero-cost proxies."""
@@ -50,15 +51,15 @@ class AccuracyModelContract:
 
     def test_its_spread_or_that_it_has_none(self, model: AccuracyModel) -> None:
         others = random_graphs((5, 6, 7) * 10, seed=3)
-        assert model.has_spread == self.make().has_spread == self.has_spread
-        if not self.has_spread:
+        assert model.has_std == self.make().has_std == self.has_std
+        if not self.has_std:
             assert model.predictions(others)[1] is None
-            for ask in (model.predict_with_spread, lambda graphs: model.predict_quantiles(graphs, [0.5])):
+            for ask in (model.predict_with_std, lambda graphs: model.predict_quantiles(graphs, [0.5])):
                 with pytest.raises(ConfigError, match=r"has no spread.*recipes best and statistics") as caught:
                     ask(others)
                 assert "\n" not in str(caught.value)
             return
-        predicted, spread = model.predict_with_spread(others)
+        predicted, spread = model.predict_with_std(others)
         assert predicted.shape == spread.shape == (30,) and spread.dtype == np.float64 and (spread >= 0).all()
         np.testing.assert_array_equal(model.predict(others), predicted)
         low, middle, high = model.predict_quantiles(others, [0.1, 0.5, 0.9])

@@ -12,16 +12,13 @@ from torch.utils.flop_counter import FlopCounterMode
 from nas_core.errors import ConfigError
 from nas_core.export.parts import OpenDim, Part, Value
 from nas_core.export.program import check_onnx, trace, write_onnx
-from nas_core.layers.attention import (
-    PLACES,
-    AttentionKind,
+from nas_core.layers.attention import AttentionKind
+from nas_core.layers.attention.kinds import PLACES, resolve_kind
+from nas_core.layers.attention.projections import (
     CrossAttentionWeights,
     ElasticCrossAttention,
     ElasticSelfAttention,
     SelfAttentionWeights,
-    resolve_kind,
-)
-from nas_core.layers.attention.projections import (
     attend,
     cross_attention,
     cross_keys_values,

@@ -16,9 +16,10 @@ from torch import Tensor
 
 from nas_core.errors import ConfigError, NasExtError
 from nas_core.space import Choice, SearchSpace, save_space
-from nas_core.supernet import Supernet, open_supernet, open_trained
-from nas_core.supernet.elastic import Trained, take_over
+from nas_core.supernet import Supernet, open_supernet
+from nas_core.supernet.elastic.conversion import Trained, convert
 from nas_core.supernet.elastic.sorting import sort_axes
+from nas_core.supernet.host import open_trained
 
 
 class ElasticSourceContract:
@@ -53,7 +54,7 @@ class ElasticSourceContract:
     @pytest.fixture
     def supernet(self, trained: Trained, tmp_path: Path) -> Supernet:
         """Sorted by importance, layers included."""
-        take_over(trained, tmp_path / "supernet.pt", importance_by="activation", calibrate=2)
+        convert(trained, tmp_path / "supernet.pt", importance_by="activation", calibrate=2)
         return open_supernet(tmp_path / "supernet.pt", data=self.data)
 
     def test_the_largest_network_is_the_trained_one(self, trained: Trained) -> None:
@@ -85,7 +86,7 @@ class ElasticSourceContract:
 
     @pytest.mark.parametrize("mos", ["layer", "neuron"])
     def test_experts_begin_as_the_trained_network(self, trained: Trained, mos: str, tmp_path: Path) -> None:
-        done = take_over(trained, tmp_path / "supernet.pt", importance_by="weight", mos=mos)
+        done = convert(trained, tmp_path / "supernet.pt", importance_by="weight", mos=mos)
         assert done.difference <= 1e-5
         opened = open_supernet(tmp_path / "supernet.pt", data=self.data)
         assert opened.space == trained.space
@@ -111,7 +112,7 @@ class ElasticSourceContract:
         path = tmp_path / "there.pt"
         path.write_bytes(b"mine")
         with pytest.raises(ConfigError, match="exists"):
-            take_over(trained, path)
+            convert(trained, path)
         assert path.read_bytes() == b"mine"
 
     def test_a_space_without_the_trained_network_is_refused(

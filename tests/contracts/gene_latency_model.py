@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from nas_core.errors import ConfigError, DataError, NasExtError
-from nas_core.latency import GeneLatencyModel, latency_model, load_latency_model
+from nas_core.latency import GeneLatencyModel, load_latency_model
+from nas_core.latency.registry import latency_model
 from nas_core.predictor.metrics import mape
 from nas_core.space import SearchSpace, get_space
 
@@ -55,7 +56,7 @@ class GeneLatencyModelContract:
         self, model: GeneLatencyModel, data: tuple[np.ndarray, np.ndarray]
     ) -> None:
         architectures = SPACE.architectures(data[0][:5])
-        predicted, spread = model.predict_with_spread(architectures)
+        predicted, spread = model.predict_with_std(architectures)
         assert predicted == pytest.approx(model.predict_rows(data[0][:5]))
         assert model.predict(architectures[0]) == pytest.approx(predicted[:1])
         assert (spread > 0).all() and np.isfinite(spread).all()

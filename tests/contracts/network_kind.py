@@ -16,9 +16,10 @@ from torch import nn
 from nas_core.errors import ArchitectureError, ConfigError, SpaceError, UnknownChoiceError
 from nas_core.latency import TimingConfig, measure
 from nas_core.latency.by_graph.dataset.export import exported, input_names, outputs_of
-from nas_core.models import KINDS, ModelKind, kind_of, workload_of
+from nas_core.models import KINDS, ModelKind, kind_of
+from nas_core.models.kind import workload_of
 from nas_core.predictor import reader_for
-from nas_core.report import architecture_picture, layers_table
+from nas_core.report.architecture import architecture_picture, layers_table
 from nas_core.space import Architecture, Choice, SearchSpace
 
 

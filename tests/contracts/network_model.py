@@ -10,9 +10,11 @@ import pytest
 
 from nas_core.errors import ConfigError, DataError, NasExtError
 from nas_core.graph import Graph, GraphError, Graphs
-from nas_core.latency import latency_model, load_latency_model
-from nas_core.latency.by_graph import GraphLatencyModel, NetworkLatencies
-from nas_core.predictor import mape
+from nas_core.latency import load_latency_model
+from nas_core.latency.by_graph.base import GraphLatencyModel
+from nas_core.latency.by_graph.data import NetworkLatencies
+from nas_core.latency.registry import latency_model
+from nas_core.predictor.metrics import mape
 from tests.latency.by_graph.toy import toy_graph, toy_networks
 
 
@@ -63,7 +65,7 @@ class NetworkModelContract:
         loaded = load_latency_model(tmp_path / "m.safetensors", "graph")
         assert type(loaded) is type(fitted) and loaded.info == fitted.info and loaded.known == fitted.known
         for first, second in zip(
-            fitted.predict_with_spread(data.graphs), loaded.predict_with_spread(data.graphs), strict=True
+            fitted.predict_with_std(data.graphs), loaded.predict_with_std(data.graphs), strict=True
         ):
             assert first.tolist() == second.tolist()
         loaded.save(tmp_path / "again.safetensors")

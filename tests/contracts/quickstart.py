@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nas_core.errors import ConfigError, NasExtError
-from nas_core.files import write_atomic
+from nas_core.files.writing import write_atomic
 from nas_core.quickstart import Quickstart
 from tests.toys import ROOT
 from tests.warm import warm

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from nas_core.errors import ArchitectureError
-from nas_core.space import Architecture, SearchSpace, space_from_dict, space_to_dict
+from nas_core.space import Architecture, SearchSpace
+from nas_core.space.files import space_from_dict, space_to_dict
 from tests.warm import python
 
 SMALL = 5000

@@ -10,9 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from nas_core.errors import ConfigError, NasExtError, UnknownChoiceError
-from nas_core.export import Exportable, ExportError, Part, check_out, program, write_export
-from nas_core.export.parts import OpenDim, Value
-from nas_core.files import read_json, write_json
+from nas_core.export import ExportError, program, write_export
+from nas_core.export.folder import check_out
+from nas_core.export.parts import Exportable, OpenDim, Part, Value
+from nas_core.files.reading import read_json
+from nas_core.files.writing import write_json
 from nas_core.locks import only_process
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from nas_core.errors import DataError
 from nas_core.export.sizes import usual_sizes
-from nas_core.files import write_json
+from nas_core.files.writing import write_json
 
 
 def told(folder: Path, **changes: Any) -> Path:

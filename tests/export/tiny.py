@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nas_core.export import Exportable
+from nas_core.export.parts import Exportable
 from nas_core.layers.attention import KINDS, LinearAttention
 from nas_core.models.translation import TranslationNet
 from nas_core.models.translation.export import translation_info, translation_parts

@@ -29,7 +29,8 @@ from fairseq.models import ARCH_CONFIG_REGISTRY
 import fairseq_ext
 from fairseq_ext import compat
 from fairseq_ext.model import TranslationModel
-from nas_core.space import Architecture, SearchSpace, space_to_dict, translation_space
+from nas_core.space import Architecture, SearchSpace, translation_space
+from nas_core.space.files import space_to_dict
 from tests.warm import python, warm
 
 ROOT = Path(__file__).parents[2]

@@ -13,8 +13,8 @@ from fairseq_ext.checkpoint import read_checkpoint
 from fairseq_ext.host import HOST
 from fairseq_ext.model import resolve_linear_lengths
 from nas_core.errors import ConfigError
-from nas_core.space import Architecture, found_translation, get_space
-from nas_core.space.mformer import ATTENTION_GENES
+from nas_core.space import Architecture, get_space
+from nas_core.space.mformer import ATTENTION_GENES, found_translation
 from tests.fairseq_ext.running import DECODING, USER_DIR, assert_one_line, passed, run
 
 LINEAR = ["linear"] * 3

@@ -5,8 +5,8 @@ import itertools
 import pytest
 import torch
 
-from nas_core.space import hat_draw
-from nas_core.supernet import draw
+from nas_core.space.hat import hat_draw
+from nas_core.supernet.sampling import draw
 from tests.fairseq_ext.running import SPACE, build, passed, run, subnet
 
 

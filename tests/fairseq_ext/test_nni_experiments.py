@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 import yaml
 
-from nas_core.files import read_jsonl
-from nas_core.report import read_run, write_report
+from nas_core.files.journal import read_jsonl
+from nas_core.report import write_report
+from nas_core.report.run import read_run
 from nas_core.space import Architecture, get_space
 from nni_ext.hpo.search_space import format_space
 from tests.warm import python

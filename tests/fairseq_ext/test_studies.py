@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from nas_core.cli import main
-from nas_core.files import append_jsonl, read_json, read_jsonl
+from nas_core.files.journal import append_jsonl, read_jsonl
+from nas_core.files.reading import read_json
 from nas_core.studies.conflict import gradient_cosine, gradient_of, used_weights
 from nas_core.supernet import open_supernet
 from tests.fairseq_ext.running import SPACE

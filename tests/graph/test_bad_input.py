@@ -9,18 +9,10 @@ import numpy as np
 import pytest
 
 from nas_core.errors import ConfigError, NasExtError, UnknownChoiceError
-from nas_core.graph import (
-    AbsentCellError,
-    Graph,
-    GraphError,
-    Graphs,
-    Operation,
-    described,
-    nasbench101_graphs,
-    nasbench201_graphs,
-    nasbench201_string,
-    with_static,
-)
+from nas_core.graph import Graph, GraphError, Graphs, Operation, described, nasbench201_string
+from nas_core.graph.graphs import with_static
+from nas_core.graph.nasbench101 import AbsentCellError, nasbench101_graphs
+from nas_core.graph.nasbench201 import nasbench201_graphs
 
 CHAIN = Graph([0, 1, 2, 3], [(0, 1), (1, 2), (2, 3)])
 PAIR = Graph([0, 1], [(0, 1)])

@@ -10,27 +10,22 @@ import numpy as np
 import pytest
 
 from nas_core.graph import (
-    AbsentCellError,
     Graph,
     Graphs,
     nasbench101_graph,
-    nasbench101_graphs,
     nasbench201_graph,
-    nasbench201_graphs,
-    nasbench201_ops,
     nasbench201_string,
-    nasbench201_unpruned,
     nasbench301_graph,
     transnasbench_macro_graph,
     transnasbench_micro_graph,
-    transnasbench_micro_graphs,
 )
 from nas_core.graph.nasbench101 import OPERATIONS as NB101
-from nas_core.graph.nasbench201 import CHOICES, STATES
+from nas_core.graph.nasbench101 import AbsentCellError, nasbench101_graphs
+from nas_core.graph.nasbench201 import CHOICES, STATES, nasbench201_graphs, nasbench201_ops, nasbench201_unpruned
 from nas_core.graph.nasbench201 import OPERATIONS as NB201
 from nas_core.graph.nasbench301 import CHOICES as NB301_CHOICES
 from nas_core.graph.nasbench301 import OPERATIONS as NB301
-from nas_core.graph.transnasbench import MICRO_CHOICES
+from nas_core.graph.transnasbench import MICRO_CHOICES, transnasbench_micro_graphs
 from tests.contracts.graph_reader import GraphReaderContract
 
 CONV1, CONV3, POOL = NB101[1:4]

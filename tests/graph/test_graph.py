@@ -9,25 +9,21 @@ import numpy as np
 import pytest
 
 from nas_core.graph import (
-    FEATURES,
     Graph,
     GraphError,
     Graphs,
     Operation,
-    common_ends,
     described,
-    lacking_ends,
     nasbench101_graph,
     nasbench201_graph,
-    nasbench201_graphs,
     nasbench301_graph,
-    open_ended,
-    operation_named,
-    topological,
     transnasbench_macro_graph,
-    with_ends,
-    with_static,
 )
+from nas_core.graph.graph import FEATURES
+from nas_core.graph.graphs import with_static
+from nas_core.graph.io_nodes import common_ends, lacking_ends, open_ended, topological, with_ends
+from nas_core.graph.nasbench201 import nasbench201_graphs
+from nas_core.graph.operation import operation_named
 from tests.predictor.graphs import random_graphs
 
 EDGES = [(0, 1), (0, 2), (1, 3), (2, 3)]

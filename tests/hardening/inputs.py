@@ -13,9 +13,9 @@ import torch
 
 from nas_core.cli import main
 from nas_core.graph import Graphs
-from nas_core.graph.onnx import read_onnx
+from nas_core.graph.onnx.reader import read_onnx
 from nas_core.latency.by_genes.dataset import COLUMNS
-from nas_core.latency.by_graph import NetworkLatencies, last_of_each
+from nas_core.latency.by_graph.data import NetworkLatencies, last_of_each
 from nas_core.space import save_space
 from tests.cli.searching import SPACE, latency_model, score
 from tests.predictor.graphs import random_graphs, sizes_of_operations

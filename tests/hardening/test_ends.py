@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nas_core.cli import main
-from nas_core.files import csv_cell, write_atomic
+from nas_core.files.writing import csv_cell, write_atomic
 from nas_core.predictor.files import write_predictions
 from nas_core.report.tables import Column, Table
 

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from nas_core.errors import DataError, NasExtError, SpaceError
-from nas_core.files import MOST_OWN_TEXT, parse_json, parse_yaml, read_json, read_jsonl, read_yaml
+from nas_core.files.journal import read_jsonl
+from nas_core.files.reading import MOST_OWN_TEXT, parse_json, parse_yaml, read_json, read_yaml
 from nas_core.latency import load_latency_model
 from nas_core.predictor.files import read_records
-from nas_core.report import architecture_picture
+from nas_core.report.architecture import architecture_picture
 from nas_core.space import Architecture, load_space
 
 TEXTS = {

@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import save_file
 
 from nas_core.errors import NasExtError
-from nas_core.files import atomic_output, write_atomic, write_json
+from nas_core.files.writing import atomic_output, write_atomic, write_json
 
 WRITERS: dict[str, Callable[[Path], object]] = {
     "text": lambda path: write_atomic(path, "x" * 400_000),

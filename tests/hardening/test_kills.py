@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nas_core.cli import main
-from nas_core.latency.by_graph.dataset import NetworkSetConfig, collect_networks
+from nas_core.latency.by_graph.dataset.collect import NetworkSetConfig, collect_networks
 from nas_core.space import save_space
 from tests.cli.searching import SPACE
 from tests.hardening.killing import finished, killed_and_finished

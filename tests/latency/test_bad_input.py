@@ -15,35 +15,24 @@ from torch import nn
 
 from nas_core.errors import ArchitectureError, ConfigError, DataError, NasExtError, SpaceError, UnknownChoiceError
 from nas_core.graph import GraphError
-from nas_core.latency import (
-    LATENCY_MODELS,
-    TimingConfig,
-    latency_model,
-    load_latency_model,
-    measure,
-    parsed_model_settings,
-)
-from nas_core.latency.by_genes import (
-    LatencyData,
-    LatencyDataset,
-    LinearModel,
-    MLPConfig,
-    fit,
-    judge,
-    load_latency_data,
-    planned_architectures,
-    read_hat_table,
-)
-from nas_core.latency.by_genes.dataset import COLUMNS
-from nas_core.latency.by_graph import CountsModel, EnsembleModel, NetworkLatencies, predict_networks, read_nnlqp
-from nas_core.latency.by_graph.data import family_quality
-from nas_core.latency.by_graph.dataset import NetworkSet, NetworkSetConfig, collect_networks, planned_networks
+from nas_core.latency import LATENCY_MODELS, TimingConfig, load_latency_model, measure
+from nas_core.latency.by_genes.collect import planned_architectures
+from nas_core.latency.by_genes.dataset import COLUMNS, LatencyData, LatencyDataset, load_latency_data, read_hat_table
+from nas_core.latency.by_genes.fit import evaluate, fit
+from nas_core.latency.by_genes.linear import LinearModel
+from nas_core.latency.by_genes.mlp import MLPConfig
+from nas_core.latency.by_graph.counts import CountsModel
+from nas_core.latency.by_graph.data import NetworkLatencies, family_quality
+from nas_core.latency.by_graph.dataset.collect import NetworkSetConfig, collect_networks, planned_networks
+from nas_core.latency.by_graph.dataset.folder import NetworkSet
 from nas_core.latency.by_graph.dataset.runtimes import RUNTIMES, check_runtimes
-from nas_core.latency.by_graph.families import chosen_families
-from nas_core.latency.by_graph.load import load_networks
-from nas_core.latency.by_graph.predict import read_module
-from nas_core.latency.by_graph.published import read_published
-from nas_core.models import OnePassWorkload
+from nas_core.latency.by_graph.ensemble import EnsembleModel
+from nas_core.latency.by_graph.families.registry import chosen_families
+from nas_core.latency.by_graph.load import load_networks, read_nnlqp
+from nas_core.latency.by_graph.predict import predict_networks, read_module
+from nas_core.latency.by_graph.published.table import read_published
+from nas_core.latency.registry import latency_model, parsed_model_settings
+from nas_core.models.workload import OnePassWorkload
 from nas_core.predictor.artifact import write_artifact
 from nas_core.space import Choice, SearchSpace, get_space
 from tests.latency.by_graph.dataset.tiny import ONE, TIMING
@@ -128,8 +117,8 @@ CALLS: list[tuple[Callable[[], object], type[NasExtError], str]] = [
     (lambda: fit(measurements(), lambda: LinearModel(SPACE)), DataError, "got 12 measurements"),
     (lambda: fit(measurements(), lambda: LinearModel(SPACE), holdout=1.5), ConfigError, "holdout is 1.5"),
     (lambda: fit(measurements(), lambda: LinearModel(SPACE), drift="maybe"), UnknownChoiceError, "maybe"),
-    (lambda: judge(LinearModel(SPACE).fit(ROWS, MS), measurements(WMT)), SpaceError, "'hat_wmt14_en_de'"),
-    (lambda: judge(LinearModel(SPACE).fit(ROWS, MS), measurements(source="summary")), DataError, "averages"),
+    (lambda: evaluate(LinearModel(SPACE).fit(ROWS, MS), measurements(WMT)), SpaceError, "'hat_wmt14_en_de'"),
+    (lambda: evaluate(LinearModel(SPACE).fit(ROWS, MS), measurements(source="summary")), DataError, "averages"),
     (lambda: data().out_of_domain("q"), UnknownChoiceError, "'q'"),
     (lambda: data("aaa", "001").out_of_domain("a"), DataError, "'a'"),
     (lambda: data(held_out="000000").in_domain(), DataError, "0 of 6"),

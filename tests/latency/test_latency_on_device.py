@@ -13,9 +13,9 @@ from nas_core.errors import ConfigError
 from nas_core.latency import TimingConfig, measure
 from nas_core.latency.cuda_graphs import recorded
 from nas_core.latency.protocol import prepared, time_passes_ms, timed_conditions
-from nas_core.models import OnePassWorkload
-from nas_core.models.image import ImageWorkload, ImageWorkloadConfig
-from nas_core.models.translation import TranslationWorkload, TranslationWorkloadConfig
+from nas_core.models.image.workload import ImageWorkload, ImageWorkloadConfig
+from nas_core.models.translation.workload import TranslationWorkload, TranslationWorkloadConfig
+from nas_core.models.workload import OnePassWorkload
 from nas_core.precision import half_type
 from tests.devices import PRECISIONS, close_in
 from tests.search.devices.device_host import IMAGES, TRANSLATION

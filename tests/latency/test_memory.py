@@ -14,7 +14,10 @@ from nas_core.layers.attention.kinds import KINDS as ATTENTION
 from nas_core.models import kind_of
 from nas_core.models.memory import state_numbers
 from nas_core.models.workload import OnePassWorkload
-from nas_core.space import SearchSpace, bert_space, image_space, language_space, translation_space
+from nas_core.space import SearchSpace, translation_space
+from nas_core.space.bert import bert_space
+from nas_core.space.image import image_space
+from nas_core.space.language import language_space
 from nas_core.space.masked_lm import masked_lm_space
 from nas_core.space.mformer import with_attention
 

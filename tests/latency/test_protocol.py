@@ -14,7 +14,7 @@ from torch import nn
 from nas_core.errors import ConfigError
 from nas_core.latency import TimingConfig, measure, protocol
 from nas_core.latency.protocol import prepared, time_passes_ms, trimmed_mean
-from nas_core.models import OnePassWorkload
+from nas_core.models.workload import OnePassWorkload
 from tests.latency.by_genes.machine import Machine
 
 

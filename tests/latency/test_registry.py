@@ -6,16 +6,15 @@ from pathlib import Path
 
 import numpy as np
 
-from nas_core.latency import (
-    LATENCY_MODELS,
+from nas_core.latency import LATENCY_MODELS, load_latency_model
+from nas_core.latency.by_genes.linear import LinearModel
+from nas_core.latency.by_graph.counts import CountsModel
+from nas_core.latency.registry import (
     described_latency_models,
     latency_model,
     list_latency_models,
-    load_latency_model,
     parsed_model_settings,
 )
-from nas_core.latency.by_genes import LinearModel
-from nas_core.latency.by_graph import CountsModel
 from nas_core.space import get_space
 from tests.contracts.gene_latency_model import GeneLatencyModelContract
 from tests.latency.by_graph.toy import toy_networks

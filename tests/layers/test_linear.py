@@ -7,7 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from nas_core.layers import ElasticEmbedding, ElasticLayerNorm, ElasticLinear
+from nas_core.layers import ElasticLinear
+from nas_core.layers.linear import ElasticEmbedding, ElasticLayerNorm
 from tests.contracts.elastic import ElasticCase, ElasticContract
 
 

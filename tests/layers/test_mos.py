@@ -15,7 +15,7 @@ from nas_core.layers import ROUTERS, ElasticLinear, MoSConfig, MoSLinear, Router
 from nas_core.layers.feed_forward import ElasticFeedForward, feed_forward
 from nas_core.layers.mos import (
     SPREAD,
-    check_apart,
+    check_diversity_weight,
     experts_alike,
     low_rank_experts,
     mix,
@@ -413,9 +413,9 @@ WRONG = [
     (lambda: MoSConfig(kind="layer", rank=4, experts=1), ConfigError, "1 experts"),
     (lambda: MoSConfig(kind="neuron", share_router=True), ConfigError, "neuron"),
     (lambda: MoSLinear(7, 5, MoSConfig(kind="layer", rank=6)), ConfigError, "rank 6"),
-    (lambda: check_apart(0.1, PLAIN), ConfigError, "several experts"),
-    (lambda: check_apart(-1.0, PLAIN), ConfigError, "-1.0"),
-    (lambda: check_apart(float("nan"), PLAIN), ConfigError, "nan"),
+    (lambda: check_diversity_weight(0.1, PLAIN), ConfigError, "several experts"),
+    (lambda: check_diversity_weight(-1.0, PLAIN), ConfigError, "-1.0"),
+    (lambda: check_diversity_weight(float("nan"), PLAIN), ConfigError, "nan"),
     (lambda: router_of("layer")(None, 6), ConfigError, "None"),
     (lambda: router_of("layer")(torch.rand(1, 10), 6), ConfigError, "(1, 10)"),
 ]

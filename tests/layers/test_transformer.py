@@ -6,10 +6,16 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nas_core.layers import ElasticDecoderLayer, ElasticEncoderLayer, MoSConfig
-from nas_core.layers.attention import KeysValues
+from nas_core.layers import MoSConfig
+from nas_core.layers.attention.kinds import KeysValues
 from nas_core.layers.attention.projections import cross_keys_values
-from nas_core.layers.transformer import DecoderLayerWeights, Dropouts, LayerForm
+from nas_core.layers.transformer import (
+    DecoderLayerWeights,
+    Dropouts,
+    ElasticDecoderLayer,
+    ElasticEncoderLayer,
+    LayerForm,
+)
 from tests.contracts.elastic import ElasticCase, ElasticContract, State, multihead_names, nested_prefix, waves
 
 C, F, FEATURES = 12, 20, 10

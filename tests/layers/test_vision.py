@@ -8,8 +8,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nas_core.layers import MoSConfig
-from nas_core.layers.attention import KINDS, naive_local
+from nas_core.layers.attention import KINDS
 from nas_core.layers.attention.cosformer import cosformer_naive
+from nas_core.layers.attention.local import naive_local
 from nas_core.layers.transformer import Dropouts
 from nas_core.layers.vision import ElasticPatchEmbedding, ElasticVisionLayer, drop_path, resize_positions
 from tests.contracts.elastic import ElasticCase, ElasticContract, nested_prefix, waves

@@ -12,7 +12,8 @@ from torch import Tensor
 from nas_core.layers.weights import named_tensors
 from nas_core.models.image import VisionNet
 from nas_core.models.translation import TranslationNet
-from nas_core.space import Architecture, SearchSpace, static_image_space
+from nas_core.space import Architecture, SearchSpace
+from nas_core.space.image import static_image_space
 from tests.models.image import test_net as image
 from tests.models.language import test_net as language
 from tests.models.language import tiny as language_tiny

@@ -7,8 +7,7 @@ import torch
 
 from nas_core.errors import ConfigError, UnknownChoiceError
 from nas_core.graph import GraphError
-from nas_core.models import nasbench201_network
-from nas_core.models.nasbench201 import NasBench201Net
+from nas_core.models.nasbench201 import NasBench201Net, nasbench201_network
 
 SKIP, CONV1, CONV3, POOL = 1, 2, 3, 4
 

@@ -18,7 +18,10 @@ from nas_core.layers.smoothed_loss import projected_smoothed_loss
 from nas_core.models.image import VisionConfig, VisionNet
 from nas_core.models.translation import TranslationNet
 from nas_core.precision import computing_in, half_type
-from nas_core.space import Architecture, image_space, language_space, masked_lm_space, translation_space, with_attention
+from nas_core.space import Architecture, translation_space, with_attention
+from nas_core.space.image import image_space
+from nas_core.space.language import language_space
+from nas_core.space.masked_lm import masked_lm_space
 from nas_core.supernet.sampling import sandwich
 from tests.devices import PRECISIONS, close_in, gradients_close
 from tests.host_reads import host_reads, no_host_reads

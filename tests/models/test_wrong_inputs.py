@@ -12,9 +12,10 @@ from nas_core.errors import ArchitectureError, CheckpointError, ConfigError, Spa
 from nas_core.models import KINDS, kind_of
 from nas_core.models.image import VisionConfig, VisionNet
 from nas_core.models.image.costs import flops, parameters
-from nas_core.models.language import LanguageWorkloadConfig
+from nas_core.models.language.workload import LanguageWorkloadConfig
 from nas_core.models.masked_lm import MaskedLMNet
-from nas_core.models.translation import TranslationConfig, TranslationNet, TranslationWorkloadConfig
+from nas_core.models.translation import TranslationConfig, TranslationNet
+from nas_core.models.translation.workload import TranslationWorkloadConfig
 from nas_core.space import Architecture, Choice, SearchSpace, get_space
 from tests.models.image import test_net as image
 from tests.models.masked_lm import tiny as masked_lm

@@ -17,9 +17,10 @@ import numpy as np
 import torch
 
 from nas_core.graph import nasbench201_graph, nasbench201_string
-from naslib_ext import NNFormerPredictor, compat, graph_of, register
+from naslib_ext import NNFormerPredictor, compat, register
 from naslib_ext.benchmark import main as benchmark
 from naslib_ext.evaluation import Settings, evaluate
+from naslib_ext.graphs import graph_of
 from naslib_ext.spaces import NASBench201Table, make_space
 from tests.naslib_ext.fakes import TINY, sampled
 

@@ -9,8 +9,9 @@ import pytest
 
 from nas_core.errors import ConfigError, DataError, MissingHostError, UnknownChoiceError
 from nas_core.graph import GraphError
-from naslib_ext import AccuracyPredictor, NNFormerPredictor, benchmark, compat, graph_of, register
+from naslib_ext import AccuracyPredictor, NNFormerPredictor, benchmark, compat, register
 from naslib_ext.evaluation import make_predictor
+from naslib_ext.graphs import graph_of
 from naslib_ext.spaces import make_space, nasbench201_table
 from tests.naslib_ext.fakes import TINY, WithOpIndices, sampled
 

@@ -12,7 +12,7 @@ from nas_core.graph import (
     transnasbench_macro_graph,
     transnasbench_micro_graph,
 )
-from naslib_ext import graph_of
+from naslib_ext.graphs import graph_of
 from tests.naslib_ext.fakes import WithOpIndices, WithSpec, nasbench101, sampled
 
 NAMES_201 = ["skip_connect", "none", "nor_conv_3x3", "nor_conv_1x1", "avg_pool_3x3"]

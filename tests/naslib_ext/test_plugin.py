@@ -63,7 +63,7 @@ def test_one_model_whose_members_show_its_spread(ensemble):
     errors = [member.fit(architectures[:16], accuracies[:16]) for member in members]
     assert len(set(errors)) == 1 and errors[0] > 0
     predicted = np.array([member.query(architectures[16:]) for member in members])
-    mean, spread = members[0].shared.query_with_spread(architectures[16:])
+    mean, spread = members[0].shared.query_with_std(architectures[16:])
     np.testing.assert_allclose(predicted.mean(0), mean)
     np.testing.assert_allclose(predicted.std(0), spread)
     assert (spread > 0).all() and members[2].ss_type == "nasbench201"

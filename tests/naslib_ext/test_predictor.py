@@ -9,7 +9,7 @@ import torch
 from scipy.stats import kendalltau
 
 from nas_core.errors import ConfigError
-from nas_core.predictor import get_recipe
+from nas_core.predictor.recipes import get_recipe
 from naslib_ext import AccuracyPredictor, NNFormerPredictor
 from naslib_ext.predictor import units_of
 from tests.naslib_ext.fakes import SAMPLERS, TINY, WithSpec, driven, sampled

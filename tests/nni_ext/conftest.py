@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import nni_ext  # noqa: F401  mends torchvision before the tests import NNI
-from nas_core.graph import Graph, nasbench101_graph, nasbench201_graphs
-from nas_core.models.translation import translation_graph
+from nas_core.graph import Graph, nasbench101_graph
+from nas_core.graph.nasbench201 import nasbench201_graphs
+from nas_core.models.translation.kind import translation_graph
 from nas_core.predictor import NNFormerPredictor
 from nas_core.space import SearchSpace, get_space
 

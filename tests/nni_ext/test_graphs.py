@@ -8,7 +8,7 @@ import numpy as np
 
 from nas_core.graph import nasbench101_graph, nasbench201_graph
 from nas_core.space import SearchSpace
-from nni_ext import architecture_of, nasbench101_sample, nasbench201_sample, nasbench201_unpruned_sample
+from nni_ext.graphs import architecture_of, nasbench101_sample, nasbench201_sample, nasbench201_unpruned_sample
 
 CELL_101 = {
     "cell/num_nodes": 5,

@@ -8,7 +8,8 @@ import pytest
 
 from nas_core.errors import DataError
 from nas_core.models import params_m
-from nas_core.report import read_run, write_report
+from nas_core.report import write_report
+from nas_core.report.run import read_run
 from nas_core.space.labels import parameters_of
 from tests.nni_ext.hpo.manager import SPACE, Manager, evolution, quality
 from tests.report.pages import ReadPage

@@ -12,12 +12,9 @@ import pytest
 
 nni = pytest.importorskip("nni", reason="NNI is not installed")
 
-from nas_core.files import file_digest  # noqa: E402
-from nas_core.search.calibration import (  # noqa: E402
-    Calibration,
-    evaluation_settings,
-    save_calibration,
-)
+from nas_core.files.reading import file_digest  # noqa: E402
+from nas_core.search.calibration.files import evaluation_settings, save_calibration  # noqa: E402
+from nas_core.search.calibration.model import Calibration  # noqa: E402
 from nas_core.space import get_space  # noqa: E402
 from nas_core.space.labels import parameters_of  # noqa: E402
 from nni_ext.trial import main  # noqa: E402

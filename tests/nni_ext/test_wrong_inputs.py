@@ -20,20 +20,11 @@ from nas_core.errors import UnknownChoiceError as Unknown
 from nas_core.graph import GraphError
 from nas_core.predictor import NNFormerPredictor
 from nas_core.space import get_space
-from nni_ext import (
-    NetworkLatencyProfiler,
-    PredictorEvaluator,
-    PredictorProfiler,
-    ProfilerLimit,
-    SearchStrategy,
-    SearchTuner,
-    architecture_of,
-    nasbench101_sample,
-    nasbench201_sample,
-)
+from nni_ext import NetworkLatencyProfiler, PredictorEvaluator, PredictorProfiler, SearchStrategy, SearchTuner
+from nni_ext.graphs import architecture_of, nasbench101_sample, nasbench201_sample
 from nni_ext.hpo.check import make_tuner
 from nni_ext.hpo.search_space import check_labels, nni_search_space, space_from_nni
-from nni_ext.nas.limits import as_limits, limit_constraint
+from nni_ext.nas.limits import ProfilerLimit, as_limits, limit_constraint
 from nni_ext.nas.spaces import flat_space, flatten
 from tests.nni_ext.test_graphs import CELL_101, CELL_201, changed
 

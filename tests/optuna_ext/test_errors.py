@@ -17,9 +17,9 @@ from optuna_ext import (
     SearchSampler,
     architecture_of,
     as_objective,
-    space_of,
     suggest_architecture,
 )
+from optuna_ext.genes import space_of
 from optuna_ext.history import CLAIM, OPENED, History
 from optuna_ext.storage import SETTINGS, open_storage, open_study, patiently, reading
 from optuna_ext.worker import SharedEvaluations

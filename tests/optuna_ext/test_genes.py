@@ -9,7 +9,8 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 
 from nas_core.space import get_space
 from nas_core.space.labels import parameters_of
-from optuna_ext import architecture_of, distributions_of, space_of, suggest_architecture
+from optuna_ext import architecture_of, suggest_architecture
+from optuna_ext.genes import distributions_of, space_of
 from tests.optuna_ext.study import SPACE
 
 

@@ -8,12 +8,8 @@ import numpy as np
 import pytest
 
 from nas_core.graph import Graph, Graphs
-from nas_core.predictor import (
-    ACCURACY_MODELS,
-    NNFormerPredictor,
-    load_accuracy_model,
-    parsed_accuracy_settings,
-)
+from nas_core.predictor import ACCURACY_MODELS, NNFormerPredictor, load_accuracy_model
+from nas_core.predictor.base import parsed_accuracy_settings
 from tests.contracts.accuracy_model import AccuracyModelContract
 
 pytestmark = pytest.mark.usefixtures("few_steps")
@@ -24,7 +20,7 @@ class TestNNFormer(AccuracyModelContract):
     reads_static = True
     settings = {"dim": 32, "depth": 2, "epochs": 20, "lr": 2e-3}  # noqa: RUF012 - never changed
     order_matters = True
-    has_spread = False
+    has_std = False
 
 
 class TestNNFormerMixture(AccuracyModelContract):
@@ -44,7 +40,7 @@ class TestStatistics(AccuracyModelContract):
 
     def test_it_is_the_recipe_of_that_name(self, model: NNFormerPredictor, data: tuple[Graphs, np.ndarray]) -> None:
         recipe = NNFormerPredictor("statistics", seed=1, **self.settings).fit(*data)
-        for mine, other in zip(model.predict_with_spread(data[0]), recipe.predict_with_spread(data[0]), strict=True):
+        for mine, other in zip(model.predict_with_std(data[0]), recipe.predict_with_std(data[0]), strict=True):
             np.testing.assert_allclose(mine, other, rtol=1e-12)
 
 

@@ -11,27 +11,27 @@ import pytest
 import torch
 
 from nas_core.errors import ConfigError, DataError, UnknownChoiceError
-from nas_core.graph import Graph, GraphError, Graphs, nasbench201_graphs
+from nas_core.graph import Graph, GraphError, Graphs
+from nas_core.graph.nasbench201 import nasbench201_graphs
 from nas_core.predictor import (
     ACCURACY_MODELS,
-    Batch,
     NNFormer,
     NNFormerConfig,
     NNFormerPredictor,
-    accuracy_within,
     expected_improvement,
-    get_recipe,
     kendall_tau,
-    log_expected_improvement,
-    mape,
-    parsed_accuracy_settings,
     reader_for,
 )
+from nas_core.predictor.acquisition import log_expected_improvement
+from nas_core.predictor.base import parsed_accuracy_settings
 from nas_core.predictor.files import holdout_split
+from nas_core.predictor.metrics import accuracy_within, mape
+from nas_core.predictor.nn_former.batch import Batch
 from nas_core.predictor.nn_former.model import LogReadout
 from nas_core.predictor.nn_former.packed import PackedBatch
 from nas_core.predictor.prior import Prior, shipped_prior
 from nas_core.predictor.ranker import ImprovementRanker, NNFormerRanker, check_readable
+from nas_core.predictor.recipes import get_recipe
 from nas_core.predictor.statistics.features import Vocabulary, graph_statistics
 from nas_core.predictor.statistics.operation_features import operation_features
 from tests.contracts.strategy import SPACE, TINY
@@ -103,7 +103,7 @@ FITS: list[Case] = [
     (lambda: NNFormerPredictor("network-latency", **SMALL).fit(GRAPHS, TARGETS + 1), GraphError, "none costs"),
     (lambda: NNFormerPredictor("prior").fit(GRAPHS, TARGETS), GraphError, "nothing says"),
     (lambda: NNFormerPredictor("prior").predict(GRAPHS), GraphError, "nothing says"),
-    (lambda: NNFormerPredictor("prior").predict_with_spread(CELLS), ConfigError, "prior"),
+    (lambda: NNFormerPredictor("prior").predict_with_std(CELLS), ConfigError, "prior"),
     (lambda: NNFormerPredictor("prior").save("never.safetensors"), ConfigError, "not fitted"),
     (lambda: paper().network_share, ConfigError, "not fitted"),
     (lambda: NNFormerRanker(SPACE).fit(ROWS, np.ones(4)), DataError, "4 architectures"),

@@ -33,7 +33,7 @@ def test_with_graph_statistics(
     predictor.save(tmp_path / "p.safetensors")
     loaded = NNFormerPredictor.load(tmp_path / "p.safetensors")
     np.testing.assert_allclose(loaded.predict(others), predictor.predict(others), rtol=1e-12)  # sums of loaded arrays
-    assert loaded.predict_with_spread(others)[1].max() > 0
+    assert loaded.predict_with_std(others)[1].max() > 0
     assert np.isfinite(loaded.predict([Graph([0, 9, 4], [(0, 1), (1, 2)])])).all()
 
 
@@ -44,11 +44,11 @@ def test_shares_and_standard_deviations_are_learned_out_of_fold(
     predictor = NNFormerPredictor("best", **small).fit(graphs, targets)
     assert predictor.network_share < 0.4, "a network learns nothing in two epochs"
     others = random_graphs(tuple([5, 6, 7] * 60), seed=2)
-    predicted, spread = predictor.predict_with_spread(others)
+    predicted, spread = predictor.predict_with_std(others)
     off = np.abs(predicted - sizes_of_operations(others)) / spread
     assert 0.5 < np.mean(off <= 1) < 0.9 and np.mean(off <= 2) > 0.85
     predictor.save(tmp_path / "p.safetensors")
-    again = NNFormerPredictor.load(tmp_path / "p.safetensors").predict_with_spread(others)
+    again = NNFormerPredictor.load(tmp_path / "p.safetensors").predict_with_std(others)
     np.testing.assert_allclose(again, (predicted, spread), rtol=1e-9)
     given = NNFormerPredictor("best", statistics=0.5, **small).fit(graphs, targets)
     assert given.network_share == 0.5
@@ -104,7 +104,7 @@ def test_a_failed_fit_leaves_what_was_fitted(tmp_path: Path, graphs: Graphs, tar
     assert not new.fitted and new.info == {} and new.statistics is None and not new.models
     with pytest.raises(ConfigError, match="not fitted"):
         new.predict(graphs)
-    before, spread = new.fit(graphs, targets).predict_with_spread(graphs)
+    before, spread = new.fit(graphs, targets).predict_with_std(graphs)
     info, known = dict(new.info), new.known
     others = random_graphs((6,) * 30, seed=9, features=True)
     for error, data, wanted, more in (
@@ -114,7 +114,7 @@ def test_a_failed_fit_leaves_what_was_fitted(tmp_path: Path, graphs: Graphs, tar
     ):
         with pytest.raises(error):
             new.fit(data, wanted, **more)
-        after = new.predict_with_spread(graphs)
+        after = new.predict_with_std(graphs)
         np.testing.assert_array_equal(after, (before, spread))
         assert new.info == info and new.known == known and new.recipe.model.attributes == 0
     new.save(tmp_path / "p.safetensors")

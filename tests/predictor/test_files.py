@@ -12,7 +12,7 @@ import pytest
 
 from nas_core.errors import ConfigError, DataError
 from nas_core.graph import Graph, nasbench101_graph, nasbench201_graph
-from nas_core.models.translation import translation_graph
+from nas_core.models.translation.kind import translation_graph
 from nas_core.predictor import reader_for
 from nas_core.predictor.files import holdout_split, new_file, prediction_rows, read_records, write_predictions
 from nas_core.space import get_space

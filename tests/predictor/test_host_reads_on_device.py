@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from nas_core.graph import Graphs
-from nas_core.predictor import NNFormer, NNFormerPredictor, Trainer
+from nas_core.predictor import NNFormer, NNFormerPredictor
 from nas_core.predictor.nn_former.scorer import Scorer
+from nas_core.predictor.training import Trainer
 from tests.devices import PRECISIONS
 from tests.host_reads import host_reads, no_host_reads
 from tests.predictor.accelerated import as_accelerator  # noqa: F401 - a fixture

@@ -7,7 +7,9 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from nas_core.predictor import accuracy_within, expected_improvement, kendall_tau, log_expected_improvement, mape
+from nas_core.predictor import expected_improvement, kendall_tau
+from nas_core.predictor.acquisition import log_expected_improvement
+from nas_core.predictor.metrics import accuracy_within, mape
 
 
 def test_kendall_tau() -> None:

@@ -10,7 +10,8 @@ import torch
 
 from benchmarks.parts.plain_nnformer import codes_of, plain_forward
 from nas_core.graph import Graphs
-from nas_core.predictor import Batch, NNFormer, NNFormerConfig
+from nas_core.predictor import NNFormer, NNFormerConfig
+from nas_core.predictor.nn_former.batch import Batch
 from nas_core.predictor.nn_former.config import ATTENTION, FEED_FORWARD, POSITION
 from nas_core.predictor.nn_former.model import LogReadout, scale_of, standardised
 from nas_core.predictor.nn_former.naive import naive_prediction

@@ -13,8 +13,9 @@ from nas_core.device import device_name
 from nas_core.errors import ConfigError
 from nas_core.graph import Graphs
 from nas_core.precision import half_type
-from nas_core.predictor import NNFormer, NNFormerPredictor, Trainer, load_accuracy_model
+from nas_core.predictor import NNFormer, NNFormerPredictor, load_accuracy_model
 from nas_core.predictor.nn_former.scorer import score
+from nas_core.predictor.training import Trainer
 from tests.devices import PRECISIONS, TOLERANCES
 from tests.predictor.accelerated import NoAtomicSums, as_accelerator  # noqa: F401 - a fixture
 from tests.predictor.graphs import random_graphs, sizes_of_operations

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from nas_core.errors import DataError
-from nas_core.graph import Graph, described, nasbench201_graphs
+from nas_core.graph import Graph, described
+from nas_core.graph.nasbench201 import nasbench201_graphs
 from nas_core.predictor import NNFormerPredictor, kendall_tau, load_accuracy_model
 from nas_core.predictor.prior import FILE, Benchmark, Prior, read_prior, write_prior
 from nas_core.predictor.statistics.operation_features import operation_features
@@ -41,7 +42,7 @@ def test_a_fit_corrects_the_prior(tmp_path: Path) -> None:
     alone = NNFormerPredictor("statistics", processes=2, trees=1).fit(CELLS[:30], odd[:30])
     after = kendall_tau(fitted.predict(CELLS[30:]), odd[30:])
     assert after > before + 0.1 and after > kendall_tau(alone.predict(CELLS[30:]), odd[30:]) - 0.05
-    values, deviation = fitted.predict_with_spread(CELLS[30:])
+    values, deviation = fitted.predict_with_std(CELLS[30:])
     assert np.isfinite(values).all() and (deviation > 0).all()
     assert list(fitted.predict_parts(CELLS[30:])) == ["described processes", "processes", "trees"]
     fitted.save(tmp_path / "p.safetensors")

@@ -9,10 +9,11 @@ import pytest
 import torch
 
 from nas_core.errors import ConfigError, DataError
-from nas_core.predictor import NNFormer, NNFormerConfig, NNFormerPredictor, TrainConfig, Trainer
+from nas_core.predictor import NNFormer, NNFormerConfig, NNFormerPredictor
 from nas_core.predictor import progress as module
 from nas_core.predictor.artifact import write_artifact
 from nas_core.predictor.progress import KIND, Checkpoint, LearningCurve
+from nas_core.predictor.training import TrainConfig, Trainer
 from tests.predictor.graphs import random_graphs, sizes_of_operations
 
 GRAPHS = random_graphs((5, 6, 7) * 4, seed=1)

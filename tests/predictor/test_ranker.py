@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from nas_core.errors import ConfigError
-from nas_core.models.translation import translation_graph
+from nas_core.models.translation.kind import translation_graph
 from nas_core.predictor.metrics import kendall_tau
 from nas_core.predictor.ranker import RANKING, ImprovementRanker, NNFormerRanker
-from nas_core.search import Ranker, RankNAS, RankNASConfig
+from nas_core.search import RankNAS, RankNASConfig
+from nas_core.search.strategies.ranker import Ranker
 from nas_core.space import SearchSpace, get_space
 from tests.contracts.strategy import SPACE, drive, limit, quality
 

@@ -10,9 +10,10 @@ import torch
 
 from nas_core.graph import Graph, Graphs, nasbench201_graph
 from nas_core.precision import PRECISIONS
-from nas_core.predictor import READERS, NNFormer, NNFormerConfig, get_recipe, reader_for, reader_names
+from nas_core.predictor import READERS, NNFormer, NNFormerConfig, reader_for
 from nas_core.predictor.device import chosen_precision, usable_precision
-from nas_core.predictor.recipes import needed_by
+from nas_core.predictor.readers import reader_names
+from nas_core.predictor.recipes import get_recipe, needed_by
 from nas_core.predictor.speed import mean_of, rates
 from nas_core.predictor.speed import random_graphs as speed_graphs
 from tests.predictor.graphs import random_graphs

@@ -9,7 +9,8 @@ import pytest
 import torch
 from sklearn.linear_model import Ridge
 
-from nas_core.graph import Graph, Graphs, nasbench201_graphs
+from nas_core.graph import Graph, Graphs
+from nas_core.graph.nasbench201 import nasbench201_graphs
 from nas_core.predictor import NNFormerPredictor, kendall_tau
 from nas_core.predictor.statistics import model as model_module
 from nas_core.predictor.statistics import regressions as module

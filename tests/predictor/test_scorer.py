@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from nas_core.predictor import Batch, NNFormer, NNFormerConfig
+from nas_core.predictor import NNFormer, NNFormerConfig
 from nas_core.predictor.nn_former import scorer as inference_module
+from nas_core.predictor.nn_former.batch import Batch
 from nas_core.predictor.nn_former.naive import naive_prediction
 from nas_core.predictor.nn_former.scorer import Frozen, Product, Scorer, StaticForward, score
 from tests.predictor.accelerated import as_accelerator  # noqa: F401 - a fixture

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from nas_core.predictor import Batch, NNFormer, NNFormerConfig
+from nas_core.predictor import NNFormer, NNFormerConfig
+from nas_core.predictor.nn_former.batch import Batch
 from nas_core.predictor.nn_former.scorer import Frozen, Scorer, StaticForward, score
 from tests.devices import PRECISIONS, close_in
 from tests.predictor.accelerated import as_accelerator  # noqa: F401 - a fixture

@@ -8,16 +8,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from nas_core.graph import (
-    Graph,
-    GraphError,
-    Graphs,
-    Operation,
-    described,
-    nasbench101_graph,
-    nasbench201_graph,
-    nasbench201_graphs,
-)
+from nas_core.graph import Graph, GraphError, Graphs, Operation, described, nasbench101_graph, nasbench201_graph
+from nas_core.graph.nasbench201 import nasbench201_graphs
 from nas_core.predictor.statistics import features as module
 from nas_core.predictor.statistics.features import (
     MOST_KINDS,

@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from nas_core.errors import ConfigError
-from nas_core.predictor import NNFormer, NNFormerConfig, TrainConfig, Trainer
+from nas_core.predictor import NNFormer, NNFormerConfig
 from nas_core.predictor import training as module
 from nas_core.predictor.losses import pairwise_loss, ranking_loss, relative_loss
+from nas_core.predictor.training import TrainConfig, Trainer
 from tests.predictor.graphs import random_graphs, sizes_of_operations
 
 GRAPHS = random_graphs((5, 6, 7) * 4, seed=1)

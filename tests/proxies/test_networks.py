@@ -10,10 +10,12 @@ import torch
 
 from nas_core.errors import ConfigError
 from nas_core.models import kind_of
-from nas_core.models.translation import Lengths, flops
-from nas_core.proxies import NasBench201Proxies, SpaceProxies, proxy_loss
+from nas_core.models.translation.costs import Lengths, flops
+from nas_core.proxies.networks import NasBench201Proxies, SpaceProxies, proxy_loss
 from nas_core.search import RandomConfig, RandomSearch, search
-from nas_core.space import Architecture, SearchSpace, image_space, language_space, translation_space
+from nas_core.space import Architecture, SearchSpace, translation_space
+from nas_core.space.image import image_space
+from nas_core.space.language import language_space
 from nas_core.space.masked_lm import masked_lm_space
 
 SIZES: dict[str, Any] = {"layers": (1, 2), "embed_dims": (8, 12), "ffn_dims": (8, 16), "heads": (1, 2), "head_dim": 4}

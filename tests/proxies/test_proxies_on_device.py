@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from nas_core.models import nasbench201_network
+from nas_core.models.nasbench201 import nasbench201_network
 from nas_core.proxies import zero_cost
 
 NAMES = ("params", "flops", "synflow", "nwot", "jacov", "grad_norm", "snip")

@@ -11,8 +11,10 @@ from torch import Tensor, nn
 
 from nas_core.errors import ConfigError, UnknownChoiceError
 from nas_core.graph import GraphError
-from nas_core.proxies import PROXIES, NasBench201Proxies, Proxy, SpaceProxies, Trial, proxy_loss, zero_cost
-from nas_core.space import image_space
+from nas_core.proxies import PROXIES, Proxy, zero_cost
+from nas_core.proxies.networks import NasBench201Proxies, SpaceProxies, proxy_loss
+from nas_core.proxies.trial import Trial
+from nas_core.space.image import image_space
 
 OWN = ("params", "flops", "synflow", "nwot", "jacov", "grad_norm", "snip")
 

@@ -6,8 +6,10 @@ import pytest
 
 from nas_core.cli import main
 from nas_core.errors import ArchitectureError
-from nas_core.report import architecture_picture, layers_table, plots
-from nas_core.space import Architecture, found_translation
+from nas_core.report import plots
+from nas_core.report.architecture import architecture_picture, layers_table
+from nas_core.space import Architecture
+from nas_core.space.mformer import found_translation
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

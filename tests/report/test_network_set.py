@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from nas_core.latency.by_graph.dataset import NetworkSet
+from nas_core.latency.by_graph.dataset.folder import NetworkSet
 from nas_core.report.network_set import summary
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from nas_core.locks import only_process
-from nas_core.report import read_run, watch_report, write_comparison, write_report
-from nas_core.report.search_page import progress_of
+from nas_core.report import write_comparison, write_report
+from nas_core.report.run import read_run
+from nas_core.report.search_page import progress_of, watch_report
 from tests.report.browser import opened_browser, point_of, visited
 from tests.report.pages import ReadPage
 from tests.report.runs import made_run, unfinished

@@ -8,21 +8,12 @@ import pytest
 import yaml
 
 from nas_core.cli import main
-from nas_core.report import (
-    Column,
-    Field,
-    Page,
-    Points,
-    Row,
-    Table,
-    comparison_table,
-    describe,
-    finalists_table,
-    read_run,
-    write_report,
-)
+from nas_core.report import Page, write_report
+from nas_core.report.comparison import comparison_table
 from nas_core.report.figures import curves
-from nas_core.report.run import limit_label
+from nas_core.report.page import Field, Points, Row
+from nas_core.report.run import finalists_table, limit_label, read_run
+from nas_core.report.tables import Column, Table, describe
 from nas_core.space import Architecture
 
 PNG = b"\x89PNG\r\n\x1a\n"

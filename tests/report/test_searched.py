@@ -2,7 +2,8 @@
 
 import pytest
 
-from nas_core.report import finalists_table, plots, read_run, write_report
+from nas_core.report import plots, write_report
+from nas_core.report.run import finalists_table, read_run
 from nas_core.report.search_page import importance
 from nas_core.search import MultiObjectiveConfig, MultiObjectiveEvolution, RandomConfig, RandomSearch, search
 from nas_core.space import get_space

@@ -10,7 +10,6 @@ from typing import Any
 from nas_core.jobs import JobsConfig
 from nas_core.search import (
     MILP,
-    DeviceExecutor,
     EvolutionConfig,
     HATEvolution,
     MILPConfig,
@@ -23,7 +22,7 @@ from nas_core.search import (
     Strategy,
     search,
 )
-from nas_core.search.executor import SubmititExecutor
+from nas_core.search.executor import DeviceExecutor, SubmititExecutor
 from tests.contracts.strategy import SPACE, limit
 from tests.search.toy_host import troubled
 

@@ -13,7 +13,6 @@ import pytest
 from nas_core.cli import main
 from nas_core.errors import ArchitectureError, ConfigError, ConstraintError, DataError, NasExtError
 from nas_core.search import (
-    BoostedRanker,
     Constraint,
     EvolutionConfig,
     InfeasibleError,
@@ -25,9 +24,11 @@ from nas_core.search import (
     RankNASConfig,
     search,
 )
-from nas_core.search.calibration import Calibration, read_trained
+from nas_core.search.calibration.files import read_trained
+from nas_core.search.calibration.model import Calibration
 from nas_core.search.journal import Journal, settle_config
 from nas_core.search.registry import STRATEGIES, config_of
+from nas_core.search.strategies.ranker import BoostedRanker
 from nas_core.space import Architecture, get_space
 from tests.contracts.strategy import SPACE, TINY, limit, quality
 from tests.search.calibration.toy_tasks import drawn, inherited_loss, standalone

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from nas_core.latency import load_latency_model
-from nas_core.latency.by_genes import LinearModel
-from nas_core.search import Entry, HATEvolution, ParetoArchive
+from nas_core.latency.by_genes.linear import LinearModel
+from nas_core.search import HATEvolution, ParetoArchive
+from nas_core.search.archive import Entry
 from nas_core.search.finalists import (
     TRIES,
     Finalist,

@@ -10,18 +10,11 @@ import numpy as np
 import pytest
 
 from nas_core.errors import ArchitectureError, DataError, NasExtError, SpaceError, UnknownChoiceError
-from nas_core.space import (
-    Architecture,
-    Choice,
-    SearchSpace,
-    found_translation,
-    get_space,
-    image_architecture,
-    load_space,
-    read_hat_yaml,
-)
+from nas_core.space import Architecture, Choice, SearchSpace, get_space, load_space
 from nas_core.space.bert import encoder_layers
-from nas_core.space.image import image_layers, token_grid
+from nas_core.space.hat import read_hat_yaml
+from nas_core.space.image import image_architecture, image_layers, token_grid
+from nas_core.space.mformer import found_translation
 from nas_core.space.stack import transformer_layers
 from tests.space.test_files import HAT_YAML
 from tests.space.tiny import tiny_space

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from nas_core.space import Architecture, get_space, list_spaces, load_space, read_hat_yaml, save_space
+from nas_core.space import Architecture, get_space, list_spaces, load_space, save_space
+from nas_core.space.hat import read_hat_yaml
 from tests.space.tiny import tiny_space
 
 GENES = {"encoder.layers": 2, "encoder.ffn_dim": [64, 32], "norm": "pre", "dropout": 0.1}

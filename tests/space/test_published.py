@@ -10,21 +10,18 @@ import pytest
 
 from benchmarks.parts.published import HAT_SPACES
 from nas_core.models.translation.costs import parameters
-from nas_core.space import (
-    Architecture,
-    SearchSpace,
-    found_translation,
-    get_space,
-    hat_draw,
+from nas_core.space import Architecture, SearchSpace, get_space, with_attention
+from nas_core.space.bert import encoder_layers, joint_sizes, layer_widths, network_width
+from nas_core.space.hat import hat_draw
+from nas_core.space.image import (
     image_architecture,
-    language_space,
+    image_layers,
     list_image_architectures,
     static_image_space,
-    with_attention,
+    token_grid,
 )
-from nas_core.space.bert import encoder_layers, joint_sizes, layer_widths, network_width
-from nas_core.space.image import image_layers, token_grid
-from nas_core.space.language import with_context
+from nas_core.space.language import language_space, with_context
+from nas_core.space.mformer import found_translation
 from nas_core.space.stack import TransformerLayer, transformer_layers
 
 

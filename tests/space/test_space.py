@@ -9,16 +9,12 @@ import pytest
 from scipy.stats import chisquare
 
 from nas_core.errors import SpaceError
-from nas_core.space import (
-    SearchSpace,
-    bert_space,
-    get_space,
-    image_space,
-    list_spaces,
-    masked_lm_space,
-    register_space,
-)
+from nas_core.space import SearchSpace, get_space, list_spaces
+from nas_core.space.bert import bert_space
+from nas_core.space.image import image_space
 from nas_core.space.labels import options_by_label, parameters_of
+from nas_core.space.masked_lm import masked_lm_space
+from nas_core.space.registry import register_space
 from tests.contracts.space import SpaceContract, enumerate_architectures
 from tests.space.tiny import tiny_space
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nas_core.errors import ConfigError, DataError, NasExtError
-from nas_core.files import append_jsonl
+from nas_core.files.journal import append_jsonl
 from nas_core.space import Architecture
 from nas_core.studies import STUDIES, Subject
 from nas_core.studies.base import ArchitecturesConfig, one_space, same_examples

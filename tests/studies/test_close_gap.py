@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from nas_core.errors import ConfigError, DataError
-from nas_core.files import append_jsonl
+from nas_core.files.journal import append_jsonl
 from nas_core.space import Architecture
-from nas_core.studies import STUDIES, Lines, StudyResult, Subject
+from nas_core.studies import STUDIES, StudyResult, Subject
+from nas_core.studies.base import Lines
 from nas_core.studies.close_gap import CLOSE_GAP, CloseGapConfig
 from tests.studies.trainers import Trainer, python
 from tests.toys import ToySupernet

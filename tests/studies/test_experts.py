@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nas_core.errors import ConfigError
-from nas_core.files import append_jsonl
+from nas_core.files.journal import append_jsonl
 from nas_core.studies import STUDIES, StudyResult, Subject
 from nas_core.studies.experts import ExpertsConfig, RouterConfig
 from tests.studies.trainers import Trainer

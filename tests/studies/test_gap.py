@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from nas_core.errors import ConfigError, DataError
-from nas_core.files import append_jsonl, read_json, read_jsonl, write_json
+from nas_core.files.journal import append_jsonl, read_jsonl
+from nas_core.files.reading import read_json
+from nas_core.files.writing import write_json
 from nas_core.locks import held
 from nas_core.space import Architecture
 from nas_core.studies import STUDIES, Subject

@@ -12,7 +12,7 @@ from torch import nn
 
 from nas_core.layers.mos import LayerRouter, MoSConfig, NeuronRouter
 from nas_core.space import Architecture
-from nas_core.studies import mixture_distance, mixtures_of, shannon_distance
+from nas_core.studies.routing import mixture_distance, mixtures_of, shannon_distance
 
 
 def test_the_distance_is_zero_of_equal_and_largest_of_disjoint_mixtures() -> None:

@@ -16,8 +16,8 @@ from nas_core.errors import (
     UnsupportedError,
 )
 from nas_core.supernet import host as module
-from nas_core.supernet import open_supernet, open_trained
-from nas_core.supernet.host import hosts
+from nas_core.supernet import open_supernet
+from nas_core.supernet.host import hosts, open_trained
 from tests.toys import ToyHost
 
 

@@ -15,9 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from nas_core.errors import ArchitectureError, ConfigError, DataError, NasExtError, UnknownChoiceError
-from nas_core.space import Architecture, Choice, SearchSpace, get_space, hat_draw, hat_extremes
-from nas_core.supernet import SubnetHolder, draw, sandwich, validation_set
-from nas_core.supernet.sampling import DRAWS
+from nas_core.space import Architecture, Choice, SearchSpace, get_space
+from nas_core.space.hat import hat_draw, hat_extremes
+from nas_core.supernet import sandwich
+from nas_core.supernet.holder import SubnetHolder
+from nas_core.supernet.sampling import DRAWS, draw, validation_set
 from nas_core.supernet.stability import Stability, StabilityConfig
 from tests.contracts.strategy import TINY
 

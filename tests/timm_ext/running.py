@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from nas_core.space import SearchSpace, image_space, save_space
+from nas_core.space import SearchSpace, save_space
+from nas_core.space.image import image_space
 from timm_ext.options import TrainConfig
 from timm_ext.train import Trainer
 

@@ -26,7 +26,8 @@ from nas_core.errors import (
     UnknownChoiceError,
 )
 from nas_core.layers import MoSConfig
-from nas_core.space import Architecture, image_architecture, image_space
+from nas_core.space import Architecture
+from nas_core.space.image import image_architecture, image_space
 from tests.timm_ext.running import SPACE, config, train
 from tests.timm_ext.trained.tiny import save, vit
 from timm_ext import elastic, load_model

@@ -11,8 +11,8 @@ import timm
 import torch
 
 from nas_core.cli import main
-from nas_core.files import read_json
-from nas_core.graph.onnx import read_onnx
+from nas_core.files.reading import read_json
+from nas_core.graph.onnx.reader import read_onnx
 from nas_core.space import Architecture
 from nas_core.supernet.host import hosts
 from tests.timm_ext.running import SPACE, space_file

@@ -15,7 +15,7 @@ from timm.utils import CheckpointSaver
 
 from nas_core.cli import main
 from nas_core.errors import DataError
-from nas_core.files import read_json
+from nas_core.files.reading import read_json
 from nas_core.supernet.host import hosts
 from tests.contracts.host import HostContract
 from tests.report.pages import ReadPage

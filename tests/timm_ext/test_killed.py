@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from nas_core.files import read_json
+from nas_core.files.reading import read_json
 from tests.hardening.killing import finished, killed_and_finished
 from tests.timm_ext.running import train
 from timm_ext.checkpoint import read_checkpoint

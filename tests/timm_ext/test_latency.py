@@ -11,9 +11,10 @@ import timm
 import torch
 
 from nas_core.cli import main
-from nas_core.latency.by_graph import CountsModel
-from nas_core.latency.by_graph.dataset import read_dataset
-from nas_core.latency.by_graph.families import Family, network_families
+from nas_core.latency.by_graph.counts import CountsModel
+from nas_core.latency.by_graph.dataset.folder import read_dataset
+from nas_core.latency.by_graph.families.family import Family
+from nas_core.latency.by_graph.families.registry import network_families
 from nas_core.latency.by_graph.predict import predict_module_latency
 from tests.latency.by_graph.families.contract import check_family
 from tests.latency.by_graph.published.tiny import table

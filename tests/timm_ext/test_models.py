@@ -19,7 +19,8 @@ from nas_core.errors import ArchitectureError
 from nas_core.layers import MoSLinear
 from nas_core.layers.vision import _attention, attention_weights  # noqa: PLC2701  the layer's own computation
 from nas_core.models.image.costs import parameters
-from nas_core.space import Architecture, get_space, image_architecture
+from nas_core.space import Architecture, get_space
+from nas_core.space.image import image_architecture
 from tests.timm_ext.running import SPACE, space_file
 from timm_ext.model import VisionModel
 from timm_ext.models import MODELS, stored_size

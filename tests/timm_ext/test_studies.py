@@ -11,7 +11,8 @@ import torch
 import torch.nn.functional as F
 
 from nas_core.cli import main
-from nas_core.files import append_jsonl, read_json
+from nas_core.files.journal import append_jsonl
+from nas_core.files.reading import read_json
 from nas_core.layers import MoSConfig
 from nas_core.studies.conflict import gradient_cosine, gradient_of, used_weights
 from nas_core.supernet import open_supernet

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nas_core.files import read_json
+from nas_core.files.reading import read_json
 from nas_core.layers.mos import expert_layers, experts_alike
 from nas_core.options import options_of
 from nas_core.supernet.sampling import sandwich

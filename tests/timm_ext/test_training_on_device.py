@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from nas_core.errors import ConfigError, NasExtError
-from nas_core.files import read_json
+from nas_core.files.reading import read_json
 from nas_core.precision import check_precision
 from nas_core.space import Architecture
 from tests.devices import PRECISIONS, close_in

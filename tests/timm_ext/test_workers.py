@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from nas_core.errors import ConfigError, DataError, NasExtError
-from nas_core.files import read_json
+from nas_core.files.reading import read_json
 from tests.timm_ext.running import config
 from tests.timm_ext.trained_by_workers import trained
 from tests.timm_ext.workers_started import start

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nas_core.files import read_jsonl
+from nas_core.files.journal import read_jsonl
 from nas_core.graph import nasbench201_string
 from nas_core.quickstart import QUICKSTARTS
 from tools.quickstart_cells import RESULT, network

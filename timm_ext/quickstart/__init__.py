@@ -9,12 +9,8 @@ import numpy as np
 from nas_core.quickstart import Quickstart
 from timm_ext.quickstart.textures import TEXTURES, texture_png
 
-__all__ = ["IMAGES", "ImagesQuickstart"]
-
 SIZES = {"train": 80, "val": 25}
 """Images of each class."""
-
-
 class ImagesQuickstart(Quickstart):
     """Six textures: supernet, search, extraction, and the network as a timm model."""
 
@@ -34,6 +30,4 @@ class ImagesQuickstart(Quickstart):
             for name in TEXTURES
             for number in range(count)
         }
-
-
 IMAGES = ImagesQuickstart()

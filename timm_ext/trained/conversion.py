@@ -19,12 +19,13 @@ from nas_core.errors import ConfigError, DataError, SpaceError
 from nas_core.models.image.elastic import IMAGE_ELASTIC
 from nas_core.models.image.net import VisionSubnet
 from nas_core.precision import tf32
-from nas_core.space import Architecture, SearchSpace, get_space, image_space
-from nas_core.supernet.elastic.asked import is_made, made
+from nas_core.space import Architecture, SearchSpace, get_space
+from nas_core.space.image import image_space
 from nas_core.supernet.elastic.attention import FitConfig
+from nas_core.supernet.elastic.conversion import check_settings, convert
 from nas_core.supernet.elastic.kinds import kinds_at
+from nas_core.supernet.elastic.space_spec import is_auto, resolve
 from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, around, depths
-from nas_core.supernet.elastic.take_over import check_settings, take_over
 from timm_ext.checkpoint import save_checkpoint
 from timm_ext.data import ImageSet, open_splits
 from timm_ext.model import VisionModel
@@ -57,8 +58,8 @@ def space_around(trained: Architecture, attention: Sequence[str] = ()) -> Search
 
 
 def _resolve_space(space: str | Path | SearchSpace, trained: Architecture, attention: Sequence[str]) -> SearchSpace:
-    if isinstance(space, str) and is_made(space):
-        return made(space, lambda: space_around(trained, attention))
+    if isinstance(space, str) and is_auto(space):
+        return resolve(space, lambda: space_around(trained, attention))
     space = space if isinstance(space, SearchSpace) else get_space(str(space))
     if set(attention) - {"softmax"}:
         raise ConfigError(f"kinds of attention {', '.join(attention)} with a space of your own; name them in the space")
@@ -76,7 +77,7 @@ def _resolve_space(space: str | Path | SearchSpace, trained: Architecture, atten
 
 
 class TrainedViT:
-    """A vision transformer as :class:`nas_core.supernet.elastic.take_over.Trained`; see :func:`elastic`."""
+    """A vision transformer as :class:`nas_core.supernet.elastic.conversion.Trained`; see :func:`elastic`."""
 
     form = IMAGE_ELASTIC
 
@@ -194,5 +195,5 @@ def elastic(
     trained = TrainedViT(source, space, attention, None if data is None else str(data), device)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "supernet.pt" if out is None else Path(out)
-        take_over(trained, path, importance_by=importance_by, calibrate=calibrate, mos=mos, fit_steps=fit_steps)
+        convert(trained, path, importance_by=importance_by, calibrate=calibrate, mos=mos, fit_steps=fit_steps)
     return trained.supernet

@@ -23,18 +23,9 @@ from nas_core.errors import ConfigError, DataError, NasExtError
 from nas_core.layers.depth import kept_layers
 from nas_core.precision import computing_in
 from nas_core.space import Architecture
-from nas_core.supernet.teacher import (
-    CacheSettings,
-    Taps,
-    TeacherCache,
-    TopK,
-    distillation_loss,
-    hidden_loss,
-    top_k,
-    top_k_distillation_loss,
-    weights_digest,
-)
-from nas_core.supernet.teacher.cache import digest_of
+from nas_core.supernet.teacher.cache import CacheSettings, TeacherCache, digest_of, weights_digest
+from nas_core.supernet.teacher.losses import TopK, distillation_loss, hidden_loss, top_k, top_k_distillation_loss
+from nas_core.supernet.teacher.taps import Taps
 from timm_ext.checkpoint import KEY, load_model, read_file
 from timm_ext.data import ImageSet
 from timm_ext.model import VisionModel

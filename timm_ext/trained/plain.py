@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from nas_core.errors import ConfigError
-from nas_core.files import atomic_output
+from nas_core.files.writing import atomic_output
 from nas_core.models.image.net import VisionNet
 from nas_core.space import Architecture
 from nas_core.space.image import image_layers

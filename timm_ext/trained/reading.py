@@ -16,7 +16,7 @@ from timm.data import resolve_data_config
 from torch import Tensor, nn
 
 from nas_core.errors import CheckpointError, DataError
-from nas_core.files import parse_json, read_bytes
+from nas_core.files.reading import parse_json, read_bytes
 from nas_core.layers.weights import check_finite
 from timm_ext.checkpoint import KEY, create, read_file
 from timm_ext.trained.vit import check_supported

@@ -8,7 +8,8 @@ from typing import Any
 from benchmarks.parts.accuracy.graf import Forest, ProcessesAndTrees
 from benchmarks.parts.baselines import GCN, Ridge, Trees
 from benchmarks.parts.resumable import settings_hash
-from nas_core.predictor import ACCURACY_MODELS, NNFormerPredictor, Recipe, get_recipe, list_recipes
+from nas_core.predictor import ACCURACY_MODELS, NNFormerPredictor
+from nas_core.predictor.recipes import Recipe, get_recipe, list_recipes
 
 ABLATIONS: dict[str, dict[str, Any]] = {
     "global": {"attention": "global"},

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.parts.bleu.networks import SUPERNETS, Array, Indices, TranslationTask
 from nas_core.predictor import NNFormerPredictor
-from nas_core.search.calibration import Calibration
+from nas_core.search.calibration.model import Calibration
 
 Estimate = tuple[Array, Array | None]
 """Estimates of all networks of a task, and their deviations where there are some"""
@@ -89,7 +89,7 @@ def calibrated(supernets: tuple[str, ...] = SUPERNETS, part: str | None = None) 
             return calibration.predict(networks, known), None
         if part is not None:
             return calibration.predict_parts(networks, known)[part], None
-        return calibration.predict_with_spread(networks, known)
+        return calibration.predict_with_std(networks, known)
 
     return method
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.parts.published import DATA, HAT_SPACES
-from nas_core.files import read_json
+from nas_core.files.reading import read_json
 from nas_core.graph import Graphs
 from nas_core.models import kind_of
 from nas_core.space import Architecture, SearchSpace, get_space

@@ -18,7 +18,7 @@ from timm.loss import LabelSmoothingCrossEntropy
 from timm.optim import create_optimizer_v2
 from torch import nn
 
-from nas_core.files import atomic_output, write_json
+from nas_core.files.writing import atomic_output, write_json
 from nas_core.random_streams import seed_streams
 from timm_ext.data import ImageSet, open_splits
 from timm_ext.models import CIFAR10_MEAN, CIFAR10_STD

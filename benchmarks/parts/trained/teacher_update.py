@@ -27,7 +27,7 @@ from benchmarks.parts.fairseq_update import optimizer_of, our_model, plain_argum
 from benchmarks.parts.turns import middle, rounds
 from benchmarks.parts.update_sizes import EOS, Size, batch_of
 from fairseq_ext.criterion import FusedLabelSmoothedCrossEntropy
-from fairseq_ext.distillation import DistilledLabelSmoothedCrossEntropy
+from fairseq_ext.distillation.criterion import DistilledLabelSmoothedCrossEntropy
 from fairseq_ext.model import TranslationModel
 from fairseq_ext.task import SupernetTask
 

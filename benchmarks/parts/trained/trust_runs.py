@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from benchmarks.parts.trained.translation_runs import TranslationRuns
-from nas_core.files import read_json
+from nas_core.files.reading import read_json
 
 EXPERTS: dict[str, tuple[str, ...]] = {
     "sandwich": ("--mos", "none"),

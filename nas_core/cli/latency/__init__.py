@@ -20,30 +20,18 @@ from nas_core.cli.options import (
     workload_help,
 )
 from nas_core.errors import ConfigError
-from nas_core.files import real_path
+from nas_core.files.reading import real_path
 from nas_core.jobs import EXECUTORS, JobsConfig, jobs_config
-from nas_core.latency import (
-    TimingConfig,
-    described_latency_models,
-    latency_model,
-    load_latency_model,
-    measure,
-    parsed_model_settings,
-)
-from nas_core.latency.by_genes import (
-    GeneLatencyModel,
-    fit,
-    judge,
-    load_latency_data,
-    reference_architecture,
-)
-from nas_core.latency.by_genes import collect as collect_latencies
-from nas_core.latency.by_genes.collect import MeasureMany
-from nas_core.latency.by_genes.dataset import LatencyData
-from nas_core.latency.by_genes.fit import LEGEND, Quality, doubts
+from nas_core.latency import TimingConfig, load_latency_model, measure
+from nas_core.latency.by_genes.base import GeneLatencyModel
+from nas_core.latency.by_genes.collect import MeasureMany, reference_architecture
+from nas_core.latency.by_genes.collect import collect as collect_latencies
+from nas_core.latency.by_genes.dataset import LatencyData, load_latency_data
+from nas_core.latency.by_genes.fit import LEGEND, Quality, evaluate, fit, quality_warnings
 from nas_core.latency.by_genes.fit import table as quality_table
 from nas_core.latency.machine import describe_machine
 from nas_core.latency.protocol import timing_of
+from nas_core.latency.registry import described_latency_models, latency_model, parsed_model_settings
 from nas_core.models.kind import kind_of, workload_of
 from nas_core.options import config_from, read_pairs
 from nas_core.space import Architecture, SearchSpace, get_space
@@ -110,7 +98,7 @@ def _collect(
         f"{len(measured)} architectures of {searched.name} in {out}: {measured.latency_ms.min():.2f} to"
         f" {measured.latency_ms.max():.2f} ms on {dataset.machine['device_name']}, {timing.threads} thread(s){how}"
     )
-    if note := dataset.told_clock_states():
+    if note := dataset.clock_warning():
         typer.echo(f"note: {note}", err=True)
 
 
@@ -181,12 +169,12 @@ def check(
 
 def _print_quality(rows: dict[str, Quality], fitted: bool = True) -> None:
     typer.echo(f"{quality_table(rows)}\n\n{LEGEND}\n")
-    for doubt in doubts(list(rows.values())[-1], fitted):
+    for doubt in quality_warnings(list(rows.values())[-1], fitted):
         typer.echo(f"warning: {doubt}", err=True)
 
 
 def _check_data(model: GeneLatencyModel, data: LatencyData) -> dict[str, Quality]:
-    rows = {"as measured": judge(model, data)}
+    rows = {"as measured": evaluate(model, data)}
     fitted, measured = (info.get("settings", {}).get("workload") for info in (model.info, data.info))
     if fitted != measured:
         typer.echo(f"note: measured were {measured}, the model was fitted to {fitted}", err=True)
@@ -194,7 +182,7 @@ def _check_data(model: GeneLatencyModel, data: LatencyData) -> dict[str, Quality
         typer.echo(f"note: measured were other conditions than the model was fitted to: {conditions}", err=True)
     elif model.info.get("reference_ms") and data.info.get("reference_ms"):
         state = model.info["reference_ms"] / data.info["reference_ms"]
-        rows["in the machine state of the fit"] = judge(model, data.scaled(state))
+        rows["in the machine state of the fit"] = evaluate(model, data.scaled(state))
     return rows
 
 

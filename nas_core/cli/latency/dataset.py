@@ -10,16 +10,18 @@ import typer
 
 from nas_core.cli.options import settings_help, with_options
 from nas_core.errors import ConfigError
-from nas_core.latency.by_graph.dataset import NetworkSet, NetworkSetConfig, collect_networks, measured_again
-from nas_core.latency.by_graph.families import Family, chosen_families, network_families
-from nas_core.latency.by_graph.published import (
-    ABSENT_FAMILY,
+from nas_core.latency.by_graph.dataset.collect import NetworkSetConfig, collect_networks, measured_again
+from nas_core.latency.by_graph.dataset.folder import NetworkSet
+from nas_core.latency.by_graph.families.family import Family
+from nas_core.latency.by_graph.families.registry import chosen_families, network_families
+from nas_core.latency.by_graph.published.collect import (
     NetworkSource,
     PublishedConfig,
     collect_published,
     network_source,
-    read_published,
 )
+from nas_core.latency.by_graph.published.export import ABSENT_FAMILY
+from nas_core.latency.by_graph.published.table import read_published
 from nas_core.latency.protocol import TimingConfig
 from nas_core.options import config_from, options_of, read_pairs, read_texts
 from nas_core.report.network_set import agreement, summary
@@ -87,7 +89,7 @@ def _dataset(
     typer.echo(summary(measured))
     machine = measured.machine["device_name"]
     typer.echo(f"{len(measured.rows)} networks in {out}, on {machine}, {timing.threads} thread(s)")
-    if note := measured.told_clock_states():
+    if note := measured.clock_warning():
         typer.echo(f"note: {note}", err=True)
 
 

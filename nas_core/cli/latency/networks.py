@@ -15,22 +15,18 @@ from nas_core.errors import ConfigError, NasExtError
 from nas_core.export.folder import DESCRIPTION
 from nas_core.export.sizes import usual_sizes
 from nas_core.graph.fingerprints import fingerprints
-from nas_core.graph.onnx import FEATURES, OnnxNetwork, describe_unknown, read_onnx
-from nas_core.latency import (
-    GraphLatencyModel,
-    latency_model,
-    list_latency_models,
-    load_latency_model,
-    parsed_model_settings,
-)
-from nas_core.latency.by_graph import NetworkLatencies, shipped_for, shipped_model
-from nas_core.latency.by_graph.data import family_quality, family_table
-from nas_core.latency.by_graph.dataset import RUNTIMES, NetworkSet
-from nas_core.latency.by_graph.dataset.folder import JOURNAL
+from nas_core.graph.onnx.encoding import FEATURES
+from nas_core.graph.onnx.reader import OnnxNetwork, describe_unknown, read_onnx
+from nas_core.latency import GraphLatencyModel, load_latency_model
+from nas_core.latency.by_graph import shipped_model
+from nas_core.latency.by_graph.data import NetworkLatencies, family_quality, family_table
+from nas_core.latency.by_graph.dataset.folder import JOURNAL, NetworkSet
+from nas_core.latency.by_graph.dataset.runtimes import RUNTIMES
 from nas_core.latency.by_graph.load import load_networks, measured_on
-from nas_core.latency.by_graph.predict import NetworkPrediction, device_of, predict_read
+from nas_core.latency.by_graph.predict import NetworkPrediction, device_of, predict_read, shipped_for
 from nas_core.latency.by_graph.unseen import ranges_of
 from nas_core.latency.machine import describe_machine, is_here
+from nas_core.latency.registry import latency_model, list_latency_models, parsed_model_settings
 from nas_core.predictor.files import OUTPUTS, new_file, write_predictions
 from nas_core.predictor.progress import training_bar
 from nas_core.report.tables import Column, Table

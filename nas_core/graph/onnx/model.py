@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nas_core.errors import NasExtError
-from nas_core.files import check_regular
+from nas_core.files.reading import check_regular
 from nas_core.graph.graph import GraphError
 from nas_core.optional import require
 

@@ -16,10 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.errors import ConfigError, DataError, NasExtError, SpaceError, unknown_choice
-from nas_core.files import DAMAGED_ARCHIVE, open_npz, parse_json, read_json, write_atomic, write_json
+from nas_core.files.archives import DAMAGED_ARCHIVE, open_npz
+from nas_core.files.reading import parse_json, read_json
+from nas_core.files.writing import write_atomic, write_json
 from nas_core.latency.model import Floats, LatencyModel
 from nas_core.latency.protocol import checked_settings, reference_of
-from nas_core.space import Architecture, SearchSpace, space_from_dict, space_to_dict
+from nas_core.space import Architecture, SearchSpace
+from nas_core.space.files import space_from_dict, space_to_dict
 from nas_core.space.slots import Rows
 
 Inputs = NDArray[Any]
@@ -94,7 +97,7 @@ class GeneLatencyModel(LatencyModel):
             architectures = [architectures]
         return self.predict_rows(self.space.rows(architectures))
 
-    def predict_with_spread(self, architectures: Sequence[Architecture] | Architecture) -> tuple[Floats, Floats]:
+    def predict_with_std(self, architectures: Sequence[Architecture] | Architecture) -> tuple[Floats, Floats]:
         """Return milliseconds ``(n,)`` and their standard deviation ``(n,)`` on held-out rows."""
         predicted, (low, high) = self.predict(architectures), self.interval
         return predicted, predicted * (high - low) / _NORMAL_90

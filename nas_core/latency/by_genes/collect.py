@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from nas_core.errors import ConfigError, NasExtError
-from nas_core.files import read_jsonl
+from nas_core.files.journal import read_jsonl
 from nas_core.jobs import Failure, JobPool, JobsConfig
 from nas_core.latency.by_genes.dataset import LatencyDataset
 from nas_core.latency.machine import describe_machine
@@ -20,7 +20,8 @@ from nas_core.locks import only_process
 from nas_core.models.kind import kind_of
 from nas_core.models.workload import Workload
 from nas_core.progress import counted
-from nas_core.space import Architecture, SearchSpace, space_from_dict, space_to_dict
+from nas_core.space import Architecture, SearchSpace
+from nas_core.space.files import space_from_dict, space_to_dict
 
 
 @dataclass(frozen=True)

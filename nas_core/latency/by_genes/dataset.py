@@ -16,12 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.errors import ConfigError, DataError, SpaceError
-from nas_core.files import DAMAGED_ARCHIVE, append_jsonl, open_npz, read_bytes
+from nas_core.files.archives import DAMAGED_ARCHIVE, open_npz
+from nas_core.files.journal import append_jsonl
+from nas_core.files.reading import read_bytes
 from nas_core.graph.fingerprints import fingerprint
 from nas_core.latency.journal import check_conditions, read_journal
-from nas_core.latency.machine import told_states
+from nas_core.latency.machine import clock_warning
 from nas_core.latency.protocol import Measurement, is_positive, reference_of
-from nas_core.space import Architecture, SearchSpace, get_space, space_from_dict, space_to_dict
+from nas_core.space import Architecture, SearchSpace, get_space
+from nas_core.space.files import space_from_dict, space_to_dict
 
 FORMAT = "nas-ext/latency-data"
 VERSION = 1
@@ -165,8 +168,8 @@ class LatencyDataset:
     def architectures(self) -> list[Architecture]:
         return [Architecture(record["genes"]) for record in self.records]
 
-    def told_clock_states(self) -> str | None:
-        return told_states(self.clock_states())
+    def clock_warning(self) -> str | None:
+        return clock_warning(self.clock_states())
 
     def clock_states(self) -> list[dict[str, Any]]:
         return [state for record in self.records if (state := record.get("clock_state"))]

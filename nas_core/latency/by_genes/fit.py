@@ -116,7 +116,7 @@ def fit(data: LatencyData, make: MakeModel, holdout: float = 0.2, seed: int = 0,
     return Fit(model, raw, clean, factor)
 
 
-def judge(model: GeneLatencyModel, data: LatencyData) -> Quality:
+def evaluate(model: GeneLatencyModel, data: LatencyData) -> Quality:
     """Evaluate a model on other measurements of the same space.
 
     Raises:
@@ -167,7 +167,7 @@ def quality(
     )
 
 
-def doubts(quality: Quality, fitted: bool = True) -> list[str]:
+def quality_warnings(quality: Quality, fitted: bool = True) -> list[str]:
     """Return the weaknesses of a model, each with what to do.
 
     Args:

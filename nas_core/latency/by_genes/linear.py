@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from nas_core.latency.by_genes.base import GeneLatencyModel
 from nas_core.latency.model import Floats
-from nas_core.space import Choice, Option, SearchSpace
+from nas_core.space import Choice, SearchSpace
+from nas_core.space.architecture import Option
 from nas_core.space.slots import Rows
 
 _STRENGTHS = np.logspace(-5, 4, 28)

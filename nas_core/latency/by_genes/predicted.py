@@ -6,7 +6,7 @@ from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
-from nas_core.files import file_digest
+from nas_core.files.reading import file_digest
 from nas_core.latency.by_genes.collect import Measured, reference_architecture
 from nas_core.latency.by_graph.base import GraphLatencyModel
 from nas_core.latency.by_graph.predict import predict_read, read_module

@@ -24,7 +24,7 @@ from nas_core.latency.by_graph.unseen import (
     unseen_operations,
 )
 from nas_core.latency.model import Floats, LatencyModel
-from nas_core.predictor.artifact import OF_NETWORKS, write_artifact
+from nas_core.predictor.artifact import NETWORK_LATENCY, write_artifact
 from nas_core.predictor.metrics import accuracy_within, mape
 
 LEAST_NETWORKS = 10
@@ -41,7 +41,7 @@ class GraphLatencyModel(LatencyModel):
     """Graphs of whole networks -> milliseconds on the machine and in the runtime that was measured."""
 
     by = "graph"
-    artifact: ClassVar[str] = OF_NETWORKS
+    artifact: ClassVar[str] = NETWORK_LATENCY
     """Kind of its file."""
     reads: ClassVar[tuple[str, ...]]
     """Features of graphs that it needs: of ``attributes``, ``shapes``, ``costs``, ``static``."""
@@ -92,9 +92,9 @@ class GraphLatencyModel(LatencyModel):
 
     def predict(self, graphs: Iterable[Graph] | Graphs) -> Floats:
         """Return milliseconds ``(G,)`` above 0; warn once of operations and sizes that no training network has."""
-        return self.predict_with_spread(graphs)[0]
+        return self.predict_with_std(graphs)[0]
 
-    def predict_with_spread(self, graphs: Iterable[Graph] | Graphs) -> tuple[Floats, Floats]:
+    def predict_with_std(self, graphs: Iterable[Graph] | Graphs) -> tuple[Floats, Floats]:
         """Return milliseconds ``(G,)`` and their standard deviation ``(G,)``.
 
         It joins relative residuals, the deviation over members, and the spread by extrapolation.
@@ -124,7 +124,7 @@ class GraphLatencyModel(LatencyModel):
 
     @property
     def features(self) -> str:
-        """Encoding of ONNX operators in the graphs, see :func:`nas_core.graph.onnx.read_onnx`."""
+        """Encoding of ONNX operators in the graphs, see :func:`nas_core.graph.onnx.reader.read_onnx`."""
         return str(self.info.get("features", "corrected"))
 
     @abstractmethod

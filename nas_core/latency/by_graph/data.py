@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nas_core.errors import DataError, unknown_choice
-from nas_core.files import DAMAGED_ARCHIVE, atomic_output, open_npz
+from nas_core.files.archives import DAMAGED_ARCHIVE, open_npz
+from nas_core.files.writing import atomic_output
 from nas_core.graph import Graphs
 from nas_core.predictor.metrics import accuracy_within, mape
 

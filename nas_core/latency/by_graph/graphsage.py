@@ -23,7 +23,7 @@ from nas_core.latency.by_graph.counts import check_kinds
 from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.model import Floats
 from nas_core.precision import check_precision, computing_in, tf32
-from nas_core.predictor.device import CHOICES, chosen_precision, uploaded, usable_precision
+from nas_core.predictor.device import CHOICES, chosen_precision, to_device, usable_precision
 from nas_core.predictor.losses import log_loss
 from nas_core.predictor.nn_former.model import one_hot, scale_of, sinusoids, standardised
 from nas_core.predictor.nn_former.packed import Matrices, PackedBatch, PackedSet, Pairs, numbered
@@ -157,7 +157,7 @@ class GraphSageModel(GraphLatencyModel):
             losses = Losses(progress, steps)
             for _ in range(config.epochs):
                 order = stream.permutation(count)
-                indices = uploaded(order, device)
+                indices = to_device(order, device)
                 for start in range(0, count, config.batch_size):
                     part = slice(start, start + config.batch_size)
                     batch, topology = packed.take(order[part], indices[part])
@@ -200,7 +200,7 @@ class GraphSageModel(GraphLatencyModel):
 
     def _predicted(self, graphs: Graphs) -> Tensor:
         neighbours = Pairs.of(neighbours_of(graphs), self.device, trained=False)
-        static = uploaded(_log_static(graphs).astype(np.float32), self.device)
+        static = to_device(_log_static(graphs).astype(np.float32), self.device)
         with computing_in(usable_precision(self.config.precision, self.device), self.device):
             predicted: Tensor = self._net(PackedBatch.of(graphs, self.device), neighbours, static)
         return predicted

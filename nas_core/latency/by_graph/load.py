@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nas_core.errors import DataError, MissingHostError, NasExtError
-from nas_core.files import read_bytes
+from nas_core.files.reading import read_bytes
 from nas_core.graph import Graph, Graphs
-from nas_core.graph.onnx import describe_unknown, read_onnx
+from nas_core.graph.onnx.reader import describe_unknown, read_onnx
 from nas_core.latency.by_graph.data import NetworkLatencies, last_of_each
 from nas_core.latency.by_graph.dataset.folder import JOURNAL, NetworkSet, read_dataset
 
@@ -115,7 +115,7 @@ def read_nnlqp(
 
     Args:
         table: path of the table; default: the folder's ``gt_stage.txt`` or ``gt.txt``.
-        features: encoding of the nodes, see :func:`nas_core.graph.onnx.read_onnx`.
+        features: encoding of the nodes, see :func:`nas_core.graph.onnx.reader.read_onnx`.
         progress: called with the files read and the number of files.
 
     Raises:

@@ -14,7 +14,7 @@ from torch.onnx.errors import UnsupportedOperatorError
 
 from nas_core.errors import ConfigError, NasExtError, unknown_choice
 from nas_core.graph import GraphError, Graphs
-from nas_core.graph.onnx import OnnxNetwork, read_onnx
+from nas_core.graph.onnx.reader import OnnxNetwork, read_onnx
 from nas_core.latency.by_graph.base import GraphLatencyModel
 from nas_core.latency.by_graph.dataset.export import exported
 from nas_core.latency.registry import load_latency_model
@@ -32,7 +32,7 @@ class NetworkPrediction:
     name: str
     latency_ms: float
     spread_ms: float
-    """Standard deviation, see :meth:`GraphLatencyModel.predict_with_spread`."""
+    """Standard deviation, see :meth:`GraphLatencyModel.predict_with_std`."""
     flops_g: float
     params_m: float
     access_m: float
@@ -88,7 +88,7 @@ def predict_networks(
     """Predict the latency of ONNX files.
 
     Args:
-        sources: as for :func:`nas_core.graph.onnx.read_onnx`.
+        sources: as for :func:`nas_core.graph.onnx.reader.read_onnx`.
         model: a model or the path of its file; default: the shipped one.
     """
     model = opened(model)
@@ -98,7 +98,7 @@ def predict_networks(
 
 def predict_read(networks: Sequence[OnnxNetwork], model: GraphLatencyModel) -> list[NetworkPrediction]:
     """Predict the latency of networks that were read in the model's encoding."""
-    predicted, deviation = model.predict_with_spread(Graphs.of([network.graph for network in networks]))
+    predicted, deviation = model.predict_with_std(Graphs.of([network.graph for network in networks]))
     far = [model.out_of_range(network.graph) for network in networks]
     return [
         NetworkPrediction(

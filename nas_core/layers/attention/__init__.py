@@ -1,39 +1,21 @@
 """Kinds of attention, and the layers that use any of them."""
 
-from nas_core.layers.attention.cosformer import LinearAttention
-from nas_core.layers.attention.kinds import (
-    KINDS,
-    PLACES,
-    AttentionKind,
-    AttentionState,
-    KeysValues,
-    StateValue,
-    resolve_kind,
-)
-from nas_core.layers.attention.local import LocalAttention, naive_local
-from nas_core.layers.attention.projections import (
-    CrossAttentionWeights,
-    ElasticCrossAttention,
-    ElasticSelfAttention,
-    SelfAttentionWeights,
-)
-from nas_core.layers.attention.softmax import SoftmaxAttention, naive_attention
+from typing import TYPE_CHECKING
+
+from nas_core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from nas_core.layers.attention.cosformer.kind import LinearAttention
+    from nas_core.layers.attention.kinds import KINDS, AttentionKind
+    from nas_core.layers.attention.local import LocalAttention
+    from nas_core.layers.attention.softmax import SoftmaxAttention
 
 __all__ = [
     "KINDS",
-    "PLACES",
     "AttentionKind",
-    "AttentionState",
-    "CrossAttentionWeights",
-    "ElasticCrossAttention",
-    "ElasticSelfAttention",
-    "KeysValues",
     "LinearAttention",
     "LocalAttention",
-    "SelfAttentionWeights",
     "SoftmaxAttention",
-    "StateValue",
-    "naive_attention",
-    "naive_local",
-    "resolve_kind",
 ]
+
+__getattr__, __dir__ = lazy_names(__name__)

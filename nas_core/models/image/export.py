@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from nas_core.export.parts import OpenDim, Part, Value
 from nas_core.models.image.net import VisionNet
-from nas_core.space import Architecture, static_image_space
+from nas_core.space import Architecture
+from nas_core.space.image import static_image_space
 
 
 class ImageModel(nn.Module):

@@ -16,10 +16,10 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from nas_core.errors import ConfigError, unknown_choice
-from nas_core.layers import ElasticLayerNorm, ElasticLinear, MoSConfig
+from nas_core.layers import ElasticLinear, MoSConfig
 from nas_core.layers.attention.cosformer.kind import LinearAttention
 from nas_core.layers.depth import check_order, kept_layers
-from nas_core.layers.linear import prefix
+from nas_core.layers.linear import ElasticLayerNorm, prefix
 from nas_core.layers.transformer import Dropouts, EncoderLayerWeights, LayerForm, norm
 from nas_core.layers.vision import ElasticPatchEmbedding, ElasticVisionLayer, resize_positions
 from nas_core.layers.weights import Affine, NormWeights, named_tensors

@@ -11,7 +11,8 @@ from nas_core.errors import unknown_choice
 from nas_core.layers.feed_forward import ACTIVATIONS
 from nas_core.models.image.net import VisionConfig, VisionNet
 from nas_core.models.workload import OnePassSubnetWorkload, check_least, same_draws
-from nas_core.space import Architecture, SearchSpace, static_image_space
+from nas_core.space import Architecture, SearchSpace
+from nas_core.space.image import static_image_space
 
 
 @dataclass(frozen=True, kw_only=True)

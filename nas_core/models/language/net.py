@@ -12,9 +12,10 @@ from typing import NamedTuple
 import torch.nn.functional as F
 from torch import Tensor
 
-from nas_core.layers import ElasticLayerNorm, MoSConfig
+from nas_core.layers import MoSConfig
 from nas_core.layers.attention.cosformer.kind import LinearAttention
 from nas_core.layers.attention.kinds import AttentionState
+from nas_core.layers.linear import ElasticLayerNorm
 from nas_core.layers.transformer import EncoderLayerWeights, LayerForm, norm
 from nas_core.layers.weights import NormWeights, named_tensors
 from nas_core.models.genes import StackGenes

@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from nas_core.errors import ConfigError, unknown_choice
-from nas_core.files import atomic_output, make_folder, write_atomic, write_json
+from nas_core.files.writing import atomic_output, make_folder, write_atomic, write_json
 from nas_core.layers.weights import named_tensors
 from nas_core.models.masked_lm.net import MaskedLMNet, Subnet
 from nas_core.models.static import copy_state, select_eval

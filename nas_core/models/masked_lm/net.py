@@ -13,11 +13,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nas_core.errors import ConfigError, unknown_choice
-from nas_core.layers import ElasticLayerNorm, ElasticLinear, MoSConfig
+from nas_core.layers import ElasticLinear, MoSConfig
 from nas_core.layers.attention.cosformer.kind import LinearAttention
 from nas_core.layers.bottleneck import ElasticBottlenecks, Joints
 from nas_core.layers.depth import kept_layers
 from nas_core.layers.feed_forward import ACTIVATIONS
+from nas_core.layers.linear import ElasticLayerNorm
 from nas_core.layers.positions import StoredPositions
 from nas_core.layers.torch_modes import is_exporting
 from nas_core.layers.transformer import Dropouts, EncoderLayerWeights, LayerForm, norm

@@ -5,21 +5,11 @@ from typing import TYPE_CHECKING
 from nas_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from nas_core.models.translation.costs import Lengths, flops, parameters
-    from nas_core.models.translation.kind import translation_graph
-    from nas_core.models.translation.net import Subnet, TranslationConfig, TranslationNet
-    from nas_core.models.translation.workload import TranslationWorkload, TranslationWorkloadConfig
+    from nas_core.models.translation.net import TranslationConfig, TranslationNet
 
 __all__ = [
-    "Lengths",
-    "Subnet",
     "TranslationConfig",
     "TranslationNet",
-    "TranslationWorkload",
-    "TranslationWorkloadConfig",
-    "flops",
-    "parameters",
-    "translation_graph",
 ]
 
 __getattr__, __dir__ = lazy_names(__name__)

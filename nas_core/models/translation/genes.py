@@ -6,13 +6,14 @@ from typing import NamedTuple
 
 from nas_core.errors import ArchitectureError, SpaceError
 from nas_core.layers.attention.kinds import KINDS
-from nas_core.space import Architecture, Option, SearchSpace
+from nas_core.space import Architecture, SearchSpace
+from nas_core.space.architecture import Option
 from nas_core.space.hat import READ_LAYERS, qkv_dims
 from nas_core.space.mformer import ATTENTION_GENES, attention_of
 from nas_core.space.stack import TransformerLayer
 
 PLACES = dict(zip(ATTENTION_GENES, ("encoder", "decoder", "cross"), strict=True))
-"""Gene of an attention -> its place, one of :data:`nas_core.layers.attention.PLACES`."""
+"""Gene of an attention -> its place, one of :data:`nas_core.layers.attention.kinds.PLACES`."""
 
 _SIZES = (
     "qkv_dim",

@@ -14,18 +14,21 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nas_core.errors import CheckpointError, SpaceError
-from nas_core.layers import ElasticDecoderLayer, ElasticEmbedding, ElasticEncoderLayer, ElasticLayerNorm, MoSConfig
+from nas_core.layers import MoSConfig
 from nas_core.layers.attention.cosformer.common import check_length
 from nas_core.layers.attention.cosformer.kind import LinearAttention
 from nas_core.layers.attention.kinds import AttentionKind, AttentionState, resolve_kind
 from nas_core.layers.attention.projections import CrossAttentionWeights, cross_keys_values
 from nas_core.layers.depth import check_order, kept_layers
+from nas_core.layers.linear import ElasticEmbedding, ElasticLayerNorm
 from nas_core.layers.positions import SinusoidalPositions, StoredPositions, positions_of
 from nas_core.layers.torch_modes import is_exporting
 from nas_core.layers.transformer import (
     AttentionConfig,
     DecoderLayerWeights,
     Dropouts,
+    ElasticDecoderLayer,
+    ElasticEncoderLayer,
     EncoderLayerWeights,
     LayerForm,
     norm,

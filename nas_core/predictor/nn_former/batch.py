@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from nas_core.graph import Graphs
-from nas_core.predictor.device import uploaded
+from nas_core.predictor.device import to_device
 from nas_core.predictor.nn_former.attend import attend
 from nas_core.predictor.nn_former.config import NNFormerConfig
 
@@ -56,16 +56,16 @@ class Batch:
                 return None
             table = np.zeros((*present.shape, values.shape[1]), np.float32)
             table[present] = values
-            return uploaded(table, device)
+            return to_device(table, device)
 
         return cls(
-            uploaded(dense.ops, device).long(),
-            uploaded(dense.adjacency, device),
-            uploaded(dense.sizes, device),
+            to_device(dense.ops, device).long(),
+            to_device(dense.adjacency, device),
+            to_device(dense.sizes, device),
             padded(part.attributes),
             padded(part.shapes),
             padded(part.costs),
-            None if part.static is None else uploaded(part.static, device),
+            None if part.static is None else to_device(part.static, device),
             bool(present.all()),
             int(part.ops.max(initial=0)),
             int(part.sizes.max(initial=0)),

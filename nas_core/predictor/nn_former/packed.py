@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from nas_core.graph import Graphs
-from nas_core.predictor.device import on_host, uploaded
+from nas_core.predictor.device import on_host, to_device
 from nas_core.predictor.nn_former.attend import plain_attention, scaled_mask
 from nas_core.predictor.nn_former.config import NNFormerConfig
 
@@ -58,7 +58,7 @@ class Pairs:
         columns, rows = matrix.indices, np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
 
         def upload(array: NDArray[np.integer[Any]]) -> Tensor:
-            return uploaded(np.asarray(array, np.int64), device)
+            return to_device(np.asarray(array, np.int64), device)
 
         transposed = None
         if trained:
@@ -272,16 +272,16 @@ class PackedBatch:
         """Pack all those graphs."""
 
         def rows(values: NDArray[np.float32] | None) -> Tensor | None:
-            return None if values is None else uploaded(values, device)[None]
+            return None if values is None else to_device(values, device)[None]
 
         return cls(
-            uploaded(graphs.ops.astype(np.int64), device)[None],
+            to_device(graphs.ops.astype(np.int64), device)[None],
             numbered(graphs),
-            uploaded(graphs.sizes, device),
+            to_device(graphs.sizes, device),
             rows(graphs.attributes),
             rows(graphs.shapes),
             rows(graphs.costs),
-            None if graphs.static is None else uploaded(graphs.static, device),
+            None if graphs.static is None else to_device(graphs.static, device),
             tuple(graphs.sizes.tolist()),
             int(graphs.ops.max(initial=0)),
         )
@@ -311,8 +311,8 @@ class _Spans:
     """Items of all graphs in one row, graph after graph."""
 
     def __init__(self, counts: NDArray[np.int64], device: torch.device) -> None:
-        self.host_counts, self.counts = counts, uploaded(counts, device)
-        self.first = uploaded(np.cumsum(counts) - counts, device)
+        self.host_counts, self.counts = counts, to_device(counts, device)
+        self.first = to_device(np.cumsum(counts) - counts, device)
 
     def of(self, rows: NDArray[np.int64], index: Tensor) -> tuple[Tensor, Tensor]:
         """Return positions ``(P,)`` of the items of those graphs, and the place of each item's graph ``(P,)``.
@@ -349,7 +349,7 @@ class _Listed:
 
         def upload(array: NDArray[np.integer[Any]]) -> Tensor:
             largest = int(array.max(initial=0))
-            return uploaded(array.astype(np.int16 if largest < 2**15 else np.int32), device)
+            return to_device(array.astype(np.int16 if largest < 2**15 else np.int32), device)
 
         return cls(
             _Spans(counts, device),
@@ -383,9 +383,9 @@ class PackedSet:
         self._sizes = graphs.sizes
         self._nodes = _Spans(graphs.sizes, device)
         self._largest = int(graphs.ops.max(initial=0))
-        self._ops = uploaded(graphs.ops, device)
+        self._ops = to_device(graphs.ops, device)
         more = (graphs.attributes, graphs.shapes, graphs.costs, graphs.static)
-        self._features = [None if values is None else uploaded(values, device) for values in more]
+        self._features = [None if values is None else to_device(values, device) for values in more]
         self._heads = [_Listed.of(matrix, graphs.sizes, device) for matrix in matrices.heads]
         self._splits = [_Listed.of(matrix, graphs.sizes, device) for matrix in matrices.splits]
 

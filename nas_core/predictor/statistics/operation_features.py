@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nas_core.graph import GraphError, Graphs, Operation, described, open_ended, with_ends
+from nas_core.graph import GraphError, Graphs, Operation, described
+from nas_core.graph.io_nodes import open_ended, with_ends
 
 Array = NDArray[np.float64]
 CHANNELS = 32

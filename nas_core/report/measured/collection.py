@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.errors import DataError
-from nas_core.files import real_path
+from nas_core.files.reading import real_path
 from nas_core.latency.by_genes.dataset import LatencyDataset
-from nas_core.latency.by_graph.dataset import NetworkSet, second_measurements
-from nas_core.latency.by_graph.dataset.folder import JOURNAL
-from nas_core.latency.machine import described_states
+from nas_core.latency.by_graph.dataset.folder import JOURNAL, NetworkSet, second_measurements
+from nas_core.latency.machine import clock_summary
 from nas_core.models.kind import fitting_kind
 from nas_core.space import Architecture, SearchSpace
 
@@ -239,12 +238,12 @@ def _conditions(
         "passes": f"{timing.get('repeats')}{', replayed as CUDA graphs' * bool(timing.get('cuda_graphs'))}"
         if timing
         else None,
-        "clocks of the device": described_states(dataset.clock_states()),
+        "clocks of the device": clock_summary(dataset.clock_states()),
     }
 
 
 def _clock_warnings(dataset: NetworkSet | LatencyDataset) -> list[str]:
-    text = dataset.told_clock_states()
+    text = dataset.clock_warning()
     return [f"The {text}."] if text else []
 
 

@@ -15,10 +15,11 @@ from nas_core.errors import ConfigError, DataError
 from nas_core.graph.fingerprints import fingerprint, fingerprints, known_among
 from nas_core.latency import GeneLatencyModel, LatencyModel
 from nas_core.latency.by_graph.data import family_quality
-from nas_core.latency.by_graph.dataset import read_dataset
+from nas_core.latency.by_graph.dataset.folder import read_dataset
 from nas_core.latency.by_graph.nn_former import check_unpriced
-from nas_core.predictor import AccuracyModel, Reader, kendall_tau, load_accuracy_model, mape, reader_for
+from nas_core.predictor import AccuracyModel, Reader, kendall_tau, load_accuracy_model, reader_for
 from nas_core.predictor.files import Records, read_records
+from nas_core.predictor.metrics import mape
 from nas_core.report.measured.collection import Collection, Floats
 
 ALL, AVERAGE = "all", "average"
@@ -124,14 +125,14 @@ def evaluate_latency_model(collection: Collection, model: LatencyModel, path: Pa
         if model.source != "rows":
             raise DataError(f"{path} was fitted to a table of averages; fit a model to measurements")
         architectures = [network.architecture for network in collection.networks if network.architecture is not None]
-        predicted, deviation = model.predict_with_spread(architectures)
+        predicted, deviation = model.predict_with_std(architectures)
         learned = known_among(model.info, [fingerprint(row) for row in model.space.rows(architectures)])
         places = list(range(len(architectures)))
     else:
         data = read_dataset(collection.path, collection.runtime)
         place = {network.name: index for index, network in enumerate(collection.networks)}
         places = [place[name] for name in data.names.tolist()]
-        predicted, deviation = model.predict_with_spread(data.graphs)
+        predicted, deviation = model.predict_with_std(data.graphs)
         learned = known_among(model.info, fingerprints(data.graphs))
     families = np.array([collection.networks[index].family for index in places])
     measured = collection.values("latency_ms")[places]
@@ -199,7 +200,7 @@ class RecordEvaluation:
         return names[op] if op < len(names) else f"operation {op}"
 
 
-def judged_records(
+def evaluate_records(
     model: str | Path,
     data: str | Path,
     *,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nas_core.files import real_path
+from nas_core.files.reading import real_path
 from nas_core.latency import LatencyModel, load_latency_model
 from nas_core.report.measured import figures
 from nas_core.report.measured.collection import Collection, MeasuredNetwork, flat, read_collection

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from nas_core.files import real_path
+from nas_core.files.reading import real_path
 from nas_core.graph import Graph
 from nas_core.report.measured import figures
 from nas_core.report.measured.evaluation import ALL, RecordEvaluation

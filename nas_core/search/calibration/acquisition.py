@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nas_core.files import read_jsonl, write_atomic
+from nas_core.files.journal import read_jsonl
+from nas_core.files.writing import write_atomic
 from nas_core.predictor.acquisition import expected_improvement
 from nas_core.search.archive import ParetoArchive
 from nas_core.search.calibration.model import Calibration, calibrated_name, objective_of
@@ -25,7 +26,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Following:
+class Candidate:
     """Network to train next."""
 
     architecture: Architecture
@@ -41,7 +42,7 @@ def next_to_train(
     cost: str | None = None,
     trained_costs: Mapping[Architecture, float] | None = None,
     count: int = 4,
-) -> list[Following]:
+) -> list[Candidate]:
     """Choose the networks of largest expected hypervolume improvement one after the other.
 
     With known costs, it is the expected improvement over the best network that costs no more, integrated over costs
@@ -49,7 +50,7 @@ def next_to_train(
     Riche and Carraro 2010). Without a fit, networks are spread along the front of estimates.
 
     Args:
-        evaluated: candidates with the metrics of :func:`~nas_core.search.calibration.calibrated_metrics`.
+        evaluated: candidates with the metrics of :func:`~nas_core.search.calibration.model.calibrated_metrics`.
         cost: second metric, of which smaller values are better.
         trained_costs: cost of the networks of the fit.
         count: largest number of networks.
@@ -65,7 +66,7 @@ def next_to_train(
         archive = ParetoArchive([objective_of(calibration), *needed[1:]])
         for architecture, metrics in candidates.items():
             archive.add(architecture, metrics)
-        return [Following(each.architecture, each.metrics, None) for each in choose_finalists({}, archive, count)]
+        return [Candidate(each.architecture, each.metrics, None) for each in choose_finalists({}, archive, count)]
     sign = 1.0 if calibration.larger else -1.0
     networks, metrics_of = list(candidates), list(candidates.values())
     mean = sign * np.array([metrics[name] for metrics in metrics_of])
@@ -74,14 +75,14 @@ def next_to_train(
     front = np.array(
         [[(trained_costs or {}).get(network, 0.0), sign * value] for network, value in calibration.trained.items()]
     )
-    chosen: list[Following] = []
+    chosen: list[Candidate] = []
     least = float(np.concatenate([front[:, 1], mean - deviation]).min())  # below all, later additions included
     left = np.ones(len(networks), bool)
     while len(chosen) < count and left.any():
         gains = np.where(left, expected_gain(mean, deviation, costs, front, least), -np.inf)
         best = int(gains.argmax())
         left[best] = False
-        chosen.append(Following(networks[best], metrics_of[best], float(gains[best])))
+        chosen.append(Candidate(networks[best], metrics_of[best], float(gains[best])))
         front = np.concatenate([front, [[costs[best], mean[best]]]])
     return chosen
 

@@ -14,14 +14,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nas_core.errors import ArchitectureError, ConfigError, DataError, NasExtError
-from nas_core.files import append_jsonl, file_digest, read_bytes, read_jsonl, real_path
+from nas_core.files.journal import append_jsonl, read_jsonl
+from nas_core.files.reading import file_digest, read_bytes, real_path
 from nas_core.locks import only_process
 from nas_core.predictor.artifact import read_artifact, write_artifact
 from nas_core.predictor.mixture import Mixture
 from nas_core.predictor.targets import TargetScale
 from nas_core.search.calibration.model import Calibration, inherited_value
 from nas_core.search.calibration.parts import PARTS, Inherited, Learned, Line, Parts
-from nas_core.space import Architecture, SearchSpace, space_from_dict, space_to_dict
+from nas_core.space import Architecture, SearchSpace
+from nas_core.space.files import space_from_dict, space_to_dict
 from nas_core.supernet.host import Supernet
 
 KIND = "calibration"
@@ -252,7 +254,7 @@ def evaluation_settings(data: Path | None, valid_subset: str, valid_sentences: i
     }
 
 
-def require_made_with(
+def check_provenance(
     calibration: Calibration,
     path: Path,
     checkpoints: Sequence[Path],

@@ -70,7 +70,7 @@ class Calibration:
 
     Example:
         >>> calibration = Calibration(space, "test_bleu").fit(architectures, inherited_losses, bleu)
-        >>> mean, spread = calibration.predict_with_spread(candidates, their_losses)
+        >>> mean, spread = calibration.predict_with_std(candidates, their_losses)
 
     Raises:
         ConfigError: the direction of a metric is neither given nor known by its name.
@@ -168,9 +168,9 @@ class Calibration:
         """
         if self.learned is None:
             return np.asarray(_columns(inherited, len(architectures), self.inherited_metric).mean(1))
-        return self.predict_with_spread(architectures, inherited)[0]
+        return self.predict_with_std(architectures, inherited)[0]
 
-    def predict_with_spread(self, architectures: Sequence[Architecture], inherited: ArrayLike) -> tuple[Array, Array]:
+    def predict_with_std(self, architectures: Sequence[Architecture], inherited: ArrayLike) -> tuple[Array, Array]:
         """Return estimates ``(B,)`` and their standard deviations ``(B,)``; see :meth:`predict`.
 
         Raises:
@@ -294,7 +294,7 @@ def calibrated_metrics(
     if not calibration.fitted:
         estimate, more = float(calibration.predict([architecture], values)[0]), {}
     else:
-        mean, spread = calibration.predict_with_spread([architecture], values)
+        mean, spread = calibration.predict_with_std([architecture], values)
         estimate, more = float(mean[0]), {f"{name}_spread": float(spread[0])}
     return {objective: -estimate if objective != name else estimate, name: estimate, **more}
 

@@ -17,7 +17,8 @@ from nas_core.options import NoSettings
 from nas_core.search.constraints import Constraint, Limits
 from nas_core.search.journal import plain_metrics
 from nas_core.search.strategies.proposals import Proposals, row_keys
-from nas_core.space import Architecture, SearchSpace, space_to_dict
+from nas_core.space import Architecture, SearchSpace
+from nas_core.space.files import space_to_dict
 from nas_core.space.slots import ABSENT, Rows
 
 SPARE_PARENTS, SPARE_MUTATION = 10, 0.3
@@ -52,9 +53,9 @@ class Strategy(ABC):
     """One line for users."""
     config_class: ClassVar[type[Any]] = NoSettings
     """Frozen dataclass of settings; its fields are the options of the strategy."""
-    weighs_several: ClassVar[bool] = False
+    multi_objective: ClassVar[bool] = False
     """True if it minimises several metrics; other strategies minimise the first one."""
-    budget_told: ClassVar[str] = ""
+    budget_formula: ClassVar[str] = ""
     """Formula of :attr:`budget` for messages, such as ``{samples} x {rounds}``."""
     barrier: ClassVar[bool] = True
 
@@ -104,7 +105,7 @@ class Strategy(ABC):
         """Largest number of evaluations."""
 
     @classmethod
-    def made(
+    def create(
         cls,
         space: SearchSpace,
         constraints: Sequence[Constraint],
@@ -123,7 +124,7 @@ class Strategy(ABC):
         return cls(space, constraints, config, metric=objectives[0], **common)
 
     @classmethod
-    def suited(cls, config: Any, given: Mapping[str, Any], space: SearchSpace) -> Any:
+    def adapt_config(cls, config: Any, given: Mapping[str, Any], space: SearchSpace) -> Any:
         """Return the settings with those that are not ``given`` adapted to a space without layers."""
         return config
 

@@ -105,7 +105,7 @@ class HATEvolution(Strategy):
     name: ClassVar[str] = "evolution"
     purpose: ClassVar[str] = "HAT's evolution: the best architecture under limits, by many evaluations"
     config_class: ClassVar[type[Any]] = EvolutionConfig
-    budget_told: ClassVar[str] = "{population} + ({iterations} - 1) x ({mutations} + {crossovers})"
+    budget_formula: ClassVar[str] = "{population} + ({iterations} - 1) x ({mutations} + {crossovers})"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

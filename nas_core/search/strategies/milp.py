@@ -154,7 +154,7 @@ class MILP(Strategy):
     name: ClassVar[str] = "milp"
     purpose: ClassVar[str] = "integer programs over scored single changes: layers chosen one by one"
     config_class: ClassVar[type[Any]] = MILPConfig
-    budget_told: ClassVar[str] = "{evaluations}, of them {single_changes} or fewer"
+    budget_formula: ClassVar[str] = "{evaluations}, of them {single_changes} or fewer"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -86,8 +86,8 @@ class MultiObjectiveEvolution(Strategy):
     name: ClassVar[str] = "multi-objective"
     purpose: ClassVar[str] = "NSGA-II: the whole front of several metrics in one search"
     config_class: ClassVar[type[Any]] = MultiObjectiveConfig
-    weighs_several: ClassVar[bool] = True
-    budget_told: ClassVar[str] = "{population} + ({iterations} - 1) x ({mutations} + {crossovers})"
+    multi_objective: ClassVar[bool] = True
+    budget_formula: ClassVar[str] = "{population} + ({iterations} - 1) x ({mutations} + {crossovers})"
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class MultiObjectiveEvolution(Strategy):
         return self.config.population + (self.config.iterations - 1) * children
 
     @classmethod
-    def made(
+    def create(
         cls,
         space: SearchSpace,
         constraints: Sequence[Constraint],

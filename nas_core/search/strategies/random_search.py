@@ -35,7 +35,7 @@ class RandomSearch(Strategy):
     name: ClassVar[str] = "random"
     purpose: ClassVar[str] = "random architectures, the baseline under the same limits"
     config_class: ClassVar[type[Any]] = RandomConfig
-    budget_told: ClassVar[str] = "{evaluations}"
+    budget_formula: ClassVar[str] = "{evaluations}"
 
     @property
     def budget(self) -> int:

@@ -119,7 +119,7 @@ class RankNAS(Strategy):
     name: ClassVar[str] = "ranknas"
     purpose: ClassVar[str] = "RankNAS: the best architecture under limits, by few evaluations"
     config_class: ClassVar[type[Any]] = RankNASConfig
-    budget_told: ClassVar[str] = "{samples} + {rankings} x {per_ranking}"
+    budget_formula: ClassVar[str] = "{samples} + {rankings} x {per_ranking}"
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class RankNAS(Strategy):
         return self.config.samples + self.config.rankings * self.config.per_ranking
 
     @classmethod
-    def suited(cls, config: RankNASConfig, given: Mapping[str, Any], space: SearchSpace) -> RankNASConfig:
+    def adapt_config(cls, config: RankNASConfig, given: Mapping[str, Any], space: SearchSpace) -> RankNASConfig:
         """Return settings with one-hot encodings for genes that are mostly names, and no pruning without layers."""
         genes = [choice.options[0] for choice in space.choices]
         names = sum(all(isinstance(option, str) for option in options) for options in genes)

@@ -19,7 +19,7 @@ def attention_choices(space: SearchSpace) -> list[Choice]:
 
 
 def kinds_at(kinds: Sequence[str], places: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the kinds allowed at each place; see :data:`nas_core.layers.attention.PLACES`."""
+    """Return the kinds allowed at each place; see :data:`nas_core.layers.attention.kinds.PLACES`."""
     if "softmax" not in kinds:
         raise ConfigError(f"attention {', '.join(kinds)}: softmax must be among them, the trained network has it")
     allowed = [tuple(kind for kind in dict.fromkeys(kinds) if place in KINDS.get(kind).places) for place in places]

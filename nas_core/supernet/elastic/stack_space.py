@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from nas_core.space import SearchSpace, language_space, masked_lm_space
+from nas_core.space import SearchSpace
+from nas_core.space.language import language_space
+from nas_core.space.masked_lm import masked_lm_space
 from nas_core.supernet.elastic.kinds import kinds_at
 from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, around, depths, rounding
 

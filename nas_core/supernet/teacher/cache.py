@@ -23,7 +23,8 @@ import torch
 from torch import Tensor
 
 from nas_core.errors import ConfigError, DataError, unknown_choice
-from nas_core.files import make_folder, os_errors, read_json, write_json
+from nas_core.files.reading import read_json
+from nas_core.files.writing import make_folder, os_errors, write_json
 from nas_core.supernet.teacher.losses import TopK
 
 _TYPES: dict[str, np.dtype[Any]] = {"fp16": np.dtype("<f2"), "fp32": np.dtype("<f4")}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nas_core.cli import main
-from nas_core.latency.by_graph.dataset import NetworkSet, read_dataset
+from nas_core.latency.by_graph.dataset.folder import NetworkSet, read_dataset
 
 pytestmark = pytest.mark.onnx
 SHORT = ["--set=repeats=1", "--set=warmup=0", "--set=visits=1"]

@@ -11,9 +11,11 @@ import pytest
 
 from nas_core.cli import main
 from nas_core.graph import Graphs
-from nas_core.graph.onnx import read_onnx
+from nas_core.graph.onnx.reader import read_onnx
 from nas_core.latency import GraphLatencyModel, load_latency_model
-from nas_core.latency.by_graph import NetworkLatencies, last_of_each, predict_networks, shipped
+from nas_core.latency.by_graph import shipped
+from nas_core.latency.by_graph.data import NetworkLatencies, last_of_each
+from nas_core.latency.by_graph.predict import predict_networks
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed")
 from tests.graph.onnx.models import chain, model, node, residual  # noqa: E402 - needs onnx

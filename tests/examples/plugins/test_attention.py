@@ -13,12 +13,14 @@ from torch.nn import functional
 from examples.plugins.attention import AverageAttention
 from nas_core import models
 from nas_core.errors import UnknownChoiceError
-from nas_core.layers.attention import KINDS, AttentionKind, SelfAttentionWeights
+from nas_core.layers.attention import KINDS, AttentionKind
+from nas_core.layers.attention.projections import SelfAttentionWeights
 from nas_core.models.image import VisionNet
-from nas_core.models.translation import TranslationNet, translation_graph
-from nas_core.models.translation.kind import operations
+from nas_core.models.translation import TranslationNet
+from nas_core.models.translation.kind import operations, translation_graph
 from nas_core.search import EvolutionConfig, HATEvolution, search
-from nas_core.space import Architecture, SearchSpace, image_space, translation_space, with_attention
+from nas_core.space import Architecture, SearchSpace, translation_space, with_attention
+from nas_core.space.image import image_space
 from tests.contracts.attention import CrossAttentionContract
 from tests.toys import ROOT, plug_in
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from nas_core.cli import main
-from nas_core.latency import LATENCY_MODELS, list_latency_models, load_latency_model
+from nas_core.latency import LATENCY_MODELS, load_latency_model
+from nas_core.latency.registry import list_latency_models
 from nas_core.search import RandomSearch
 from nas_core.search.limits import latency_limit
 from nas_core.space import get_space

@@ -9,7 +9,8 @@ import torch
 
 from examples.plugins.router import BlockRouter
 from nas_core.errors import ConfigError, UnknownChoiceError
-from nas_core.layers import ROUTERS, MoSConfig, Router, mixtures
+from nas_core.layers import ROUTERS, MoSConfig, Router
+from nas_core.layers.mos import mixtures
 from nas_core.models.translation import TranslationConfig, TranslationNet
 from tests.contracts.router import RouterContract
 from tests.models.translation.tiny import ARCHITECTURES, SOURCE_VOCAB, SPACE, VOCAB, close, extract, sentences

@@ -13,7 +13,7 @@ import yaml
 from examples.plugins.strategy import HillClimbing
 from nas_core.cli import main
 from nas_core.errors import ConfigError
-from nas_core.report import read_run
+from nas_core.report.run import read_run
 from nas_core.space import get_space
 from tests.contracts.strategy import SPACE, StrategyContract, quality
 from tests.search.toy_host import make_visible
@@ -86,7 +86,8 @@ def test_nni_tunes_by_it() -> None:
     pytest.importorskip("nni", reason="needs NNI: pip install 'nas-ext[nni]'")
     import nni
 
-    from nni_ext import SearchTuner, architecture_of
+    from nni_ext import SearchTuner
+    from nni_ext.graphs import architecture_of
     from nni_ext.hpo.search_space import nni_search_space
 
     tuner = SearchTuner(strategy=NAME, space="hat_small", **SMALL)

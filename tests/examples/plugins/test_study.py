@@ -8,7 +8,7 @@ import pytest
 
 from examples.plugins.study import ENDS
 from nas_core.cli import main
-from nas_core.files import read_json
+from nas_core.files.reading import read_json
 from nas_core.studies import STUDIES
 from tests.studies.supernets import LinearSupernet
 

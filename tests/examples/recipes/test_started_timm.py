@@ -10,7 +10,8 @@ import pytest
 from PIL import Image
 
 from nas_core.errors import MissingHostError
-from nas_core.space import image_space, save_space
+from nas_core.space import save_space
+from nas_core.space.image import image_space
 from tests.examples.recipes.conftest import words
 
 try:

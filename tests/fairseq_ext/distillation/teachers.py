@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from fairseq_ext.distillation import DistilledLabelSmoothedCrossEntropy
+from fairseq_ext.distillation.criterion import DistilledLabelSmoothedCrossEntropy
 from tests.fairseq_ext.running import passed
 
 CRITERION = ["--criterion", "distilled_label_smoothed_cross_entropy"]

@@ -9,7 +9,8 @@ from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEn
 from fairseq_ext.checkpoint import load_network, read_state
 from fairseq_ext.task import SupernetTranslationConfig, SupernetTranslationTask
 from nas_core.supernet import sandwich
-from nas_core.supernet.teacher import distillation_loss, hidden_loss, top_k, top_k_distillation_loss, weights_digest
+from nas_core.supernet.teacher.cache import weights_digest
+from nas_core.supernet.teacher.losses import distillation_loss, hidden_loss, top_k, top_k_distillation_loss
 from tests.fairseq_ext.distillation.teachers import criterion, train_plain
 from tests.fairseq_ext.running import SPACE, Backward, build, set_up, subnet
 

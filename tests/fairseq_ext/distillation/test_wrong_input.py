@@ -8,7 +8,7 @@ from argparse import Namespace
 import pytest
 import torch
 
-from nas_core.supernet.teacher import CacheSettings, TeacherCache
+from nas_core.supernet.teacher.cache import CacheSettings, TeacherCache
 from tests.fairseq_ext.distillation.teachers import CRITERION, PLAIN, SANDWICH, train_plain
 from tests.fairseq_ext.running import assert_one_line, run
 

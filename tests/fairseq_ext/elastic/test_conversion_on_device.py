@@ -10,15 +10,16 @@ import torch
 
 pytest.importorskip("fairseq")
 
-from nas_core.supernet import open_supernet, open_trained
-from nas_core.supernet.elastic import take_over
+from nas_core.supernet import open_supernet
+from nas_core.supernet.elastic.conversion import convert
+from nas_core.supernet.host import open_trained
 from tests.fairseq_ext.elastic.conftest import FORMS
 
 
 def test_outputs_stay_equal(device: str, transformer: Callable[..., Path], joined: Path, tmp_path: Path) -> None:
     trained = open_trained(transformer(*FORMS["pre-norm"]), data=str(joined), calibrate=2, device=device)
     assert all(tensor.device.type == torch.device(device).type for tensor in trained.net.state_dict().values())
-    done = take_over(trained, tmp_path / "s.pt", importance_by="gradient", calibrate=2, mos="neuron")
+    done = convert(trained, tmp_path / "s.pt", importance_by="gradient", calibrate=2, mos="neuron")
     assert done.difference <= 1e-5 and done.batches == 2
     supernet = open_supernet(tmp_path / "s.pt", data=str(joined), device=device)
     assert supernet.evaluate(supernet.space.largest())["loss"] < float("inf")

@@ -18,8 +18,9 @@ from fairseq_ext.families import TRANSLATION
 from nas_core.cli import main
 from nas_core.errors import ConfigError
 from nas_core.space import Architecture
-from nas_core.supernet import open_supernet, open_trained
-from nas_core.supernet.elastic import take_over
+from nas_core.supernet import open_supernet
+from nas_core.supernet.elastic.conversion import convert
+from nas_core.supernet.host import open_trained
 from tests.fairseq_ext.distillation.teachers import as_distilled, left_of_teacher
 from tests.fairseq_ext.elastic.conftest import FORMS
 from tests.fairseq_ext.running import DECODING, SPACE, build, fairseq_alone, passed
@@ -46,7 +47,7 @@ def supernets(
     folder = tmp_path_factory.mktemp("supernets")
     for name in ("post-norm", "pre-norm", "learned"):
         trained = open_trained(transformer(*FORMS[name]), data=str(joined), calibrate=1)
-        take_over(trained, folder / f"{name}.pt", importance_by="activation", calibrate=1)
+        convert(trained, folder / f"{name}.pt", importance_by="activation", calibrate=1)
         as_distilled(folder / f"{name}.pt", "distilled_label_smoothed_cross_entropy")
     return {path.stem: path for path in sorted(folder.glob("*.pt"))}
 

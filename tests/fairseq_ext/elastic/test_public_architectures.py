@@ -13,8 +13,8 @@ from fairseq.models import ARCH_CONFIG_REGISTRY
 
 from fairseq_ext.elastic.settings import translation_settings
 from nas_core.models.kind import kind_of
-from nas_core.supernet import open_trained
 from nas_core.supernet.elastic.translation_space import auto_space, trained_genes
+from nas_core.supernet.host import open_trained
 
 SIZES = {
     "transformer_iwslt_de_en": (6, 512, 1024, 4),

@@ -16,7 +16,7 @@ from fairseq_ext.elastic.trained import model_name
 from nas_core.cli import main
 from nas_core.errors import CheckpointError, ConfigError, DataError, SpaceError
 from nas_core.space import get_space, save_space
-from nas_core.supernet import open_trained
+from nas_core.supernet.host import open_trained
 
 SIDES = {
     "transformer": ("translation", "decoder"),

@@ -11,7 +11,7 @@ import torch
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from torch import Tensor
 
-from nas_core.supernet.elastic import Trained
+from nas_core.supernet.elastic.conversion import Trained
 from tests.contracts.elastic_source import ElasticSourceContract
 from tests.fairseq_ext.elastic.conftest import FORMS
 from tests.fairseq_ext.running import USER_DIR, mapped_gradients, passed

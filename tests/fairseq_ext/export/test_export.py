@@ -7,7 +7,7 @@ import torch
 
 from examples.export.greedy_onnx import Translator
 from nas_core.cli import main
-from nas_core.files import read_json
+from nas_core.files.reading import read_json
 from nas_core.supernet import open_supernet
 from tests.fairseq_ext.running import subnet
 

@@ -12,8 +12,8 @@ import pytest
 import torch
 from fairseq.models.roberta import RobertaModel
 
-from nas_core.files import read_json
-from nas_core.supernet import open_exportable
+from nas_core.files.reading import read_json
+from nas_core.supernet.host import open_exportable
 from tests.fairseq_ext.export.roberta import HEAD, LONGEST, PAD, build, export, save, words
 
 __all__ = ["words"]

@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from nas_core.cli import main
-from nas_core.files import read_json
-from nas_core.models.language import LanguageWorkloadConfig
+from nas_core.files.reading import read_json
 from nas_core.models.language.kind import LANGUAGE
+from nas_core.models.language.workload import LanguageWorkloadConfig
 from nas_core.space import Architecture
 from nas_core.supernet import open_supernet
 from nas_core.supernet.host import Supernet, vocabularies

@@ -18,9 +18,10 @@ from fairseq_ext.elastic.settings import language_settings
 from nas_core.errors import ConfigError
 from nas_core.models.kind import kind_of
 from nas_core.space import Architecture
-from nas_core.supernet import open_supernet, open_trained
-from nas_core.supernet.elastic import Trained, take_over
+from nas_core.supernet import open_supernet
+from nas_core.supernet.elastic.conversion import Trained, convert
 from nas_core.supernet.elastic.stack_space import language_around, language_genes
+from nas_core.supernet.host import open_trained
 from tests.contracts.elastic_source import ElasticSourceContract
 from tests.fairseq_ext.distillation.teachers import as_distilled, left_of_teacher
 from tests.fairseq_ext.running import USER_DIR, fairseq_alone, mapped_gradients, passed, randomised
@@ -91,7 +92,7 @@ def narrow(space: Any, **genes: Any) -> Architecture:
 def test_fairseq_alone_computes_the_same(transformer_lm: Callable[[str], Path], text: Path, tmp_path: Path) -> None:
     expected, cases = [], []
     for form in FORMS:
-        take_over(open_trained(transformer_lm(form), data=str(text), calibrate=1), tmp_path / f"{form}.super",
+        convert(open_trained(transformer_lm(form), data=str(text), calibrate=1), tmp_path / f"{form}.super",
                   importance_by="activation", calibrate=1)  # fmt: skip
         as_distilled(tmp_path / f"{form}.super", "distilled_cross_entropy")
         supernet: Any = open_supernet(tmp_path / f"{form}.super")
@@ -137,7 +138,7 @@ def test_other_attention_of_a_language_model_is_fitted(
     kinds = ("softmax", "linear", "local")
     trained = open_trained(transformer_lm("learned"), data=str(text), space="attention", attention=kinds)
     assert trained.space.cardinality() == 9, "nothing but the kinds of two layers"
-    done = take_over(trained, tmp_path / "supernet.pt", calibrate=5, fit_steps=20)
+    done = convert(trained, tmp_path / "supernet.pt", calibrate=5, fit_steps=20)
     linear = [each for each in done.fitted if each.kind == "linear"]
     assert len(linear) == 2 and len(done.fitted) == 4
     assert all(each.after < each.solved <= 0.9 * each.before for each in linear), linear

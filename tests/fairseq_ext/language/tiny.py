@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from nas_core.space import Architecture, SearchSpace, language_space
+from nas_core.space import Architecture, SearchSpace
+from nas_core.space.language import language_space
 
 CONTEXT = 26
 SPACE = language_space(

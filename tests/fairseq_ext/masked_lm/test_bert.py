@@ -13,8 +13,9 @@ from safetensors.torch import load_file
 from fairseq_ext.host import HOST
 from nas_core.cli import main
 from nas_core.errors import ConfigError
-from nas_core.files import read_json
-from nas_core.space import SearchSpace, bert_space, save_space
+from nas_core.files.reading import read_json
+from nas_core.space import SearchSpace, save_space
+from nas_core.space.bert import bert_space
 from tests.contracts.host import HostContract
 from tests.fairseq_ext.masked_lm.training import COMMON, MASKED
 from tests.fairseq_ext.running import passed

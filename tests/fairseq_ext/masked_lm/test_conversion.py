@@ -15,9 +15,9 @@ from torch import Tensor
 
 from fairseq_ext.elastic.settings import masked_lm_settings
 from nas_core.models.kind import kind_of
-from nas_core.supernet import open_trained
-from nas_core.supernet.elastic import Trained
+from nas_core.supernet.elastic.conversion import Trained
 from nas_core.supernet.elastic.stack_space import masked_lm_around, trained_genes
+from nas_core.supernet.host import open_trained
 from tests.contracts.elastic_source import ElasticSourceContract
 from tests.fairseq_ext.masked_lm.training import CLASSES, FORMS, MASKED
 from tests.fairseq_ext.running import USER_DIR, mapped_gradients, passed

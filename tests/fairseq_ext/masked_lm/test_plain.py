@@ -12,8 +12,9 @@ import torch
 from nas_core.cli import main
 from nas_core.errors import ConfigError
 from nas_core.space import Architecture
-from nas_core.supernet import open_supernet, open_trained
-from nas_core.supernet.elastic import take_over
+from nas_core.supernet import open_supernet
+from nas_core.supernet.elastic.conversion import convert
+from nas_core.supernet.host import open_trained
 from tests.fairseq_ext.distillation.teachers import as_distilled, left_of_teacher
 from tests.fairseq_ext.masked_lm.training import FORMS, MASKED, PLAIN
 from tests.fairseq_ext.running import fairseq_alone, passed
@@ -40,7 +41,7 @@ def supernets(
     made["classifier"] = (roberta(task="sentence_prediction"), HEAD, labelled)
     for name, (path, head, data) in made.items():
         trained = open_trained(path, data=str(data), calibrate=1)
-        take_over(trained, folder / f"{name}.pt", importance_by="activation", calibrate=1)
+        convert(trained, folder / f"{name}.pt", importance_by="activation", calibrate=1)
         if not head:
             as_distilled(folder / f"{name}.pt", "distilled_masked_lm")
         made[name] = folder / f"{name}.pt", head, data

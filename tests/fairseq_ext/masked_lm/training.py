@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nas_core.space import masked_lm_space
+from nas_core.space.masked_lm import masked_lm_space
 from tests.fairseq_ext.running import USER_DIR
 
 SPACE = masked_lm_space(

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from nas_core.space import Architecture
-from nas_core.supernet import draw, sandwich
+from nas_core.supernet import sandwich
+from nas_core.supernet.sampling import draw
 from tests.fairseq_ext.running import SPACE, passed
 from tests.fairseq_ext.training.ranks import two_workers
 

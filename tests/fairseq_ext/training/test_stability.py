@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_ext.checkpoint import read_checkpoint
-from nas_core.files import read_json
+from nas_core.files.reading import read_json
 from tests.fairseq_ext.running import passed
 
 EPOCH = 4

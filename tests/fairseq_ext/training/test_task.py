@@ -9,7 +9,8 @@ from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEn
 
 from fairseq_ext.model import TranslationModel
 from fairseq_ext.task import SupernetTranslationConfig, SupernetTranslationTask
-from nas_core.supernet import draw, sandwich, validation_set
+from nas_core.supernet import sandwich
+from nas_core.supernet.sampling import draw, validation_set
 from tests.fairseq_ext.running import DECODING, SPACE, Backward, build, gradients, passed, run, set_up
 
 NAMES = ["smallest", "largest", "random1", "random2"]

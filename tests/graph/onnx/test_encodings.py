@@ -10,17 +10,10 @@ import pytest
 import torch
 
 from nas_core.graph import Graphs
-from nas_core.graph.onnx import (
-    ATTRIBUTES,
-    CORRECTED,
-    RELEASED,
-    OnnxNetwork,
-    node_features,
-    onnx_graph,
-    read_onnx,
-    static_features,
-)
-from nas_core.graph.onnx.operators import flops_per_element, operator_kind
+from nas_core.graph.onnx.corrected import ATTRIBUTES
+from nas_core.graph.onnx.encoding import node_features, static_features
+from nas_core.graph.onnx.operators import CORRECTED, RELEASED, flops_per_element, operator_kind
+from nas_core.graph.onnx.reader import OnnxNetwork, onnx_graph, read_onnx
 from nas_core.predictor.nn_former.batch import Batch
 from nas_core.predictor.nn_former.config import NNFormerConfig
 from nas_core.predictor.nn_former.model import NNFormer, sinusoids

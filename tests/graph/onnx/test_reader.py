@@ -17,8 +17,10 @@ import torch
 from torch import Tensor, nn
 
 from nas_core.graph import GraphError
-from nas_core.graph.onnx import ATTRIBUTES, CORRECTED, onnx_graph, read_onnx
+from nas_core.graph.onnx.corrected import ATTRIBUTES
 from nas_core.graph.onnx.model import light
+from nas_core.graph.onnx.operators import CORRECTED
+from nas_core.graph.onnx.reader import onnx_graph, read_onnx
 from tests.contracts.graph_reader import GraphReaderContract
 from tests.graph.onnx.models import chain, model, node, onnx, residual, shuffled
 

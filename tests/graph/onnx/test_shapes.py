@@ -11,7 +11,8 @@ import pytest
 
 from nas_core.errors import ConfigError, NasExtError, UnknownChoiceError
 from nas_core.graph import Graph, GraphError
-from nas_core.graph.onnx import FEATURES, node_features, onnx_graph, read_onnx, static_features
+from nas_core.graph.onnx.encoding import FEATURES, node_features, static_features
+from nas_core.graph.onnx.reader import onnx_graph, read_onnx
 from tests.graph.onnx.models import model, node, onnx, residual
 
 pytestmark = pytest.mark.onnx

@@ -3,7 +3,7 @@
 from torch import nn
 
 from nas_core.latency import TimingConfig
-from nas_core.latency.by_genes import collect
+from nas_core.latency.by_genes.collect import collect
 from nas_core.space import get_space
 
 TIMING = TimingConfig(repeats=2, warmup=0)

@@ -9,15 +9,9 @@ import pytest
 from nas_core import progress
 from nas_core.errors import ConfigError
 from nas_core.latency import TimingConfig
-from nas_core.latency.by_genes import (
-    LatencyDataset,
-    collect,
-    fit,
-    load_latency_data,
-    planned_architectures,
-    reference_architecture,
-)
-from nas_core.latency.by_genes.fit import random_split
+from nas_core.latency.by_genes.collect import collect, planned_architectures, reference_architecture
+from nas_core.latency.by_genes.dataset import LatencyDataset, load_latency_data
+from nas_core.latency.by_genes.fit import fit, random_split
 from nas_core.latency.by_genes.linear import LinearModel
 from nas_core.space import Choice, SearchSpace, get_space
 from tests.latency.by_genes.machine import TIMING, WORKLOAD, run

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from nas_core.latency.by_genes import LinearModel, estimate_drift
-from nas_core.latency.by_genes.drift import autocorrelation, running_median
+from nas_core.latency.by_genes.drift import autocorrelation, estimate_drift, running_median
+from nas_core.latency.by_genes.linear import LinearModel
 from nas_core.predictor.metrics import mape
 from nas_core.space import get_space
 

@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from nas_core.latency.by_genes import LatencyData, LinearModel, fit, judge
-from nas_core.latency.by_genes.fit import Quality, doubts, quality, random_split, table
+from nas_core.latency.by_genes.dataset import LatencyData
+from nas_core.latency.by_genes.fit import Quality, evaluate, fit, quality, quality_warnings, random_split, table
+from nas_core.latency.by_genes.linear import LinearModel
 from nas_core.space import get_space
 
 
@@ -51,8 +52,8 @@ def test_quality_is_kept_with_the_model_and_compared_with_other_measurements():
     assert fitted.model.info["measurements"] == 80
     assert fitted.model.info["metrics"]["mape_percent"] == fitted.held_out.mape_percent < 2
     assert fitted.held_out.options_percent == 100
-    assert judge(fitted.model, made(50, seed=1)).mape_percent < 2
-    assert judge(fitted.model, made(50, seed=1).scaled(1.5)).mape_percent == pytest.approx(100 / 3, abs=2)
+    assert evaluate(fitted.model, made(50, seed=1)).mape_percent < 2
+    assert evaluate(fitted.model, made(50, seed=1).scaled(1.5)).mape_percent == pytest.approx(100 / 3, abs=2)
 
 
 def test_quality_by_hand():
@@ -81,7 +82,8 @@ def test_quality_by_hand():
     ],
 )
 def test_warnings_about_poor_models(count, coverage, options, expected):
-    fitted, other = (doubts(Quality(count, 5.0, 0.9, 0.8, coverage, options), fitted) for fitted in (True, False))
+    quality = Quality(count, 5.0, 0.9, 0.8, coverage, options)
+    fitted, other = (quality_warnings(quality, fitted) for fitted in (True, False))
     assert len(fitted) == len(other) == len(expected)
     assert all(part in warning and "--samples" in warning for part, warning in zip(expected, fitted, strict=True))
     assert not any("--samples" in warning for warning in other), "other measurements are not those of the fit"

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from benchmarks.parts.published import LATENCY_TABLES, absent
-from nas_core.latency.by_genes import LinearModel, fit, list_hat_tables, read_hat_table
-from nas_core.latency.by_genes.dataset import COLUMNS
-from nas_core.space import get_space, hat_draw
+from nas_core.latency.by_genes.dataset import COLUMNS, list_hat_tables, read_hat_table
+from nas_core.latency.by_genes.fit import fit
+from nas_core.latency.by_genes.linear import LinearModel
+from nas_core.space import get_space
+from nas_core.space.hat import hat_draw
 
 SEEDS = (0, 1, 2)
 

@@ -5,8 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from nas_core.latency.by_genes import LinearModel
-from nas_core.latency.by_genes.linear import RowFeatures, SummaryFeatures, ridge
+from nas_core.latency.by_genes.linear import LinearModel, RowFeatures, SummaryFeatures, ridge
 from nas_core.predictor.metrics import kendall_tau, mape
 from nas_core.space import Architecture, Choice, SearchSpace, get_space
 

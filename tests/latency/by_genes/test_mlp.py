@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from nas_core.latency import load_latency_model
-from nas_core.latency.by_genes import HATConfig, MLPConfig, MLPModel
+from nas_core.latency.by_genes.mlp import HATConfig, MLPConfig, MLPModel
 from nas_core.predictor.metrics import mape
 from nas_core.space import get_space
 

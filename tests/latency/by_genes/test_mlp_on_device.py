@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from nas_core.latency import load_latency_model
-from nas_core.latency.by_genes import MLPConfig, MLPModel
+from nas_core.latency.by_genes.mlp import MLPConfig, MLPModel
 from nas_core.space import get_space
 
 SMALL = MLPConfig(hidden=16, layers=2, steps=120, lr=5e-3)

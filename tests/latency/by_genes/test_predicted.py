@@ -14,9 +14,9 @@ from nas_core.cli import main
 from nas_core.latency import load_latency_model
 from nas_core.latency.by_genes.dataset import LatencyDataset
 from nas_core.latency.by_genes.predicted import PredictedMeasurements
-from nas_core.latency.by_graph import CountsModel
+from nas_core.latency.by_graph.counts import CountsModel
 from nas_core.models import kind_of
-from nas_core.models.translation import TranslationWorkloadConfig
+from nas_core.models.translation.workload import TranslationWorkloadConfig
 from nas_core.space import get_space
 from tests.latency.by_graph.toy import toy_networks
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nas_core.graph import Graph, Graphs
-from nas_core.latency.by_graph import NetworkLatencies
+from nas_core.latency.by_graph.data import NetworkLatencies
 
 
 def data(families: str = "aaabbb", held_out: str = "001001") -> NetworkLatencies:

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from nas_core.graph import GraphError, Graphs
-from nas_core.latency.by_graph import CountsModel
-from nas_core.latency.by_graph.counts import KINDS, costs_by_kind, shrunk_prices
+from nas_core.latency.by_graph.counts import KINDS, CountsModel, costs_by_kind, shrunk_prices
 from tests.latency.by_graph.toy import CONV, MATMUL, MS_PER_GFLOP, toy_graph, toy_networks
 
 

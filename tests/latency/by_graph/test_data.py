@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from nas_core.errors import DataError
-from nas_core.latency.by_graph import NetworkLatencies, last_of_each, read_nnlqp, read_nnlqp_table
-from nas_core.latency.by_graph.data import FamilyQuality, family_quality, family_table
-from nas_core.latency.by_graph.load import load_networks, measured_on
+from nas_core.latency.by_graph.data import FamilyQuality, NetworkLatencies, family_quality, family_table, last_of_each
+from nas_core.latency.by_graph.load import load_networks, measured_on, read_nnlqp, read_nnlqp_table
 from tests.latency.by_graph.networks import data
 
 

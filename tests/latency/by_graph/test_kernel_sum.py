@@ -7,11 +7,11 @@ import pytest
 
 from nas_core.graph import Graph, GraphError, Graphs
 from nas_core.graph.onnx.operators import CORRECTED, KINDS
-from nas_core.latency.by_graph import KernelSumModel
 from nas_core.latency.by_graph.kernel_sum import (
     NUMBERS,
     SURROUNDINGS,
     Kernels,
+    KernelSumModel,
     log_costs,
     polynomial_fit,
     polynomial_of,

@@ -10,17 +10,14 @@ import numpy as np
 import pytest
 
 from nas_core.errors import ConfigError, DataError
-from nas_core.latency import load_latency_model, parsed_model_settings
-from nas_core.latency.by_graph import (
-    CountsModel,
-    EnsembleModel,
-    GraphLatencyModel,
-    GraphSageModel,
-    NetworkLatencies,
-    NNFormerModel,
-    NNFormerReleasedModel,
-)
-from nas_core.latency.by_graph.nn_former import check_unpriced
+from nas_core.latency import load_latency_model
+from nas_core.latency.by_graph.base import GraphLatencyModel
+from nas_core.latency.by_graph.counts import CountsModel
+from nas_core.latency.by_graph.data import NetworkLatencies
+from nas_core.latency.by_graph.ensemble import EnsembleModel
+from nas_core.latency.by_graph.graphsage import GraphSageModel
+from nas_core.latency.by_graph.nn_former import NNFormerModel, NNFormerReleasedModel, check_unpriced
+from nas_core.latency.registry import parsed_model_settings
 from nas_core.predictor import NNFormerPredictor
 from nas_core.predictor.metrics import mape
 from tests.contracts.network_model import NetworkModelContract
@@ -47,7 +44,7 @@ class TestKernelSum(NetworkModelContract):
     settings = {"width": 16, "epochs": 30, "batch_size": 8, "members": 2}  # noqa: RUF012 - never changed
 
     def test_spread_grows_with_the_prediction(self, fitted: GraphLatencyModel, data: NetworkLatencies) -> None:
-        predicted, spread = fitted.predict_with_spread(data.graphs)
+        predicted, spread = fitted.predict_with_std(data.graphs)
         assert np.array_equal(predicted, fitted.predict(data.graphs))
         assert (spread >= predicted * fitted.relative_spread).all() and (spread > 0).all()
 
@@ -68,7 +65,7 @@ class TestEnsemble(NetworkModelContract):
 
     def test_spread_grows_with_the_prediction(self, fitted: GraphLatencyModel, data: NetworkLatencies) -> None:
         """Beyond the residuals, members disagree."""
-        predicted, spread = fitted.predict_with_spread(data.graphs)
+        predicted, spread = fitted.predict_with_std(data.graphs)
         train = data.in_domain()[0]
         first, second = (
             cls(epochs=6).fit(train, seed=1).predict(data.graphs) for cls in (NNFormerModel, GraphSageModel)
@@ -83,7 +80,7 @@ class TestEnsemble(NetworkModelContract):
         model.fit(data, progress=lambda step, total, _: steps.append((step, total)))
         second = [step for step, _ in steps].index(1, 1)
         assert steps[second - 1] == (second, second) and steps[-1] == (len(steps) - second,) * 2
-        before = model.predict_with_spread(data.graphs)
+        before = model.predict_with_std(data.graphs)
         calls: list[int] = []
 
         def stopped(step: int, total: int, loss: float) -> None:
@@ -93,7 +90,7 @@ class TestEnsemble(NetworkModelContract):
 
         with pytest.raises(KeyboardInterrupt):
             model.fit(replace(data, latency_ms=100 * data.latency_ms), progress=stopped)
-        assert [x.tolist() for x in model.predict_with_spread(data.graphs)] == [x.tolist() for x in before]
+        assert [x.tolist() for x in model.predict_with_std(data.graphs)] == [x.tolist() for x in before]
 
 
 def test_settings_of_the_ensemble_are_those_of_each_member() -> None:
@@ -118,9 +115,9 @@ def test_a_priced_file_has_the_ratio_and_the_prices(tmp_path: Path) -> None:
     model = NNFormerModel(**BARELY, members=2).fit(data)
     model.save(path)
     inner = NNFormerPredictor.load(path)
-    ratio, deviation = inner.predict_with_spread(data.graphs)
+    ratio, deviation = inner.predict_with_std(data.graphs)
     counts = CountsModel().fit(data).predict(data.graphs)
-    predicted, spread = model.predict_with_spread(data.graphs)
+    predicted, spread = model.predict_with_std(data.graphs)
     assert predicted == pytest.approx(counts * ratio)
     assert spread**2 == pytest.approx((predicted * model.relative_spread) ** 2 + (counts * deviation) ** 2)
     assert np.array_equal(load_latency_model(path, "graph").predict(data.graphs), predicted)

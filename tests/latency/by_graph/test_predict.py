@@ -14,7 +14,9 @@ from torch import Tensor, nn
 pytest.importorskip("onnx", reason="onnx is not installed")
 
 from nas_core.graph import Graphs
-from nas_core.latency.by_graph import CountsModel, GraphLatencyModel, shipped_model
+from nas_core.latency.by_graph import shipped_model
+from nas_core.latency.by_graph.base import GraphLatencyModel
+from nas_core.latency.by_graph.counts import CountsModel
 from nas_core.latency.by_graph.predict import FOLDER, predict_module_latency, predict_networks, read_module
 from nas_core.latency.by_graph.unseen import extrapolation_spread
 from tests.graph.onnx.models import residual

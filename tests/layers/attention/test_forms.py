@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from nas_core.layers.attention import LinearAttention
-from nas_core.layers.attention.cosformer import FORMS, cosformer_attention, cosformer_naive
+from nas_core.layers.attention.cosformer import cosformer_attention, cosformer_naive
 from nas_core.layers.attention.cosformer import forms as forms_module
 from nas_core.layers.attention.cosformer.common import EPS, cos_table, normalized
-from nas_core.layers.attention.cosformer.forms import chosen_form, fla_sums
+from nas_core.layers.attention.cosformer.forms import FORMS, chosen_form, fla_sums
 
 F32, F16, BF16, F64 = torch.float32, torch.float16, torch.bfloat16, torch.float64
 ROWS = [

@@ -7,18 +7,12 @@ import torch
 from torch import Tensor
 
 from nas_core.errors import ConfigError, UnknownChoiceError
-from nas_core.layers.attention import (
-    KINDS,
-    AttentionKind,
-    LinearAttention,
-    LocalAttention,
-    SelfAttentionWeights,
-    SoftmaxAttention,
-    naive_attention,
-    naive_local,
-    resolve_kind,
-)
+from nas_core.layers.attention import KINDS, AttentionKind, LinearAttention, LocalAttention, SoftmaxAttention
 from nas_core.layers.attention.cosformer import cosformer_naive
+from nas_core.layers.attention.kinds import resolve_kind
+from nas_core.layers.attention.local import naive_local
+from nas_core.layers.attention.projections import SelfAttentionWeights
+from nas_core.layers.attention.softmax import naive_attention
 from tests.contracts.attention import HEADS, AttentionContract, CrossAttentionContract, Q
 
 

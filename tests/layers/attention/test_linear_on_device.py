@@ -6,8 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from nas_core.layers.attention.cosformer import FORMS, NORMALIZE, CosformerState, cosformer_attention, cosformer_naive
-from nas_core.layers.attention.cosformer.forms import has_fla
+from nas_core.layers.attention.cosformer import cosformer_attention, cosformer_naive
+from nas_core.layers.attention.cosformer.common import NORMALIZE
+from nas_core.layers.attention.cosformer.forms import FORMS, has_fla
+from nas_core.layers.attention.cosformer.kind import CosformerState
 from nas_core.precision import computing_in, half_type
 from tests.devices import PRECISIONS, close_in
 from tests.host_reads import no_host_reads

@@ -6,8 +6,15 @@ import pytest
 import torch
 from torch import nn
 
-from nas_core.layers.attention import ElasticCrossAttention, ElasticSelfAttention, SoftmaxAttention, naive_attention
-from nas_core.layers.attention.projections import cross_attention, cross_keys_values, self_attention
+from nas_core.layers.attention import SoftmaxAttention
+from nas_core.layers.attention.projections import (
+    ElasticCrossAttention,
+    ElasticSelfAttention,
+    cross_attention,
+    cross_keys_values,
+    self_attention,
+)
+from nas_core.layers.attention.softmax import naive_attention
 from tests.contracts.elastic import ElasticCase, ElasticContract, multihead_names, waves
 
 Q = 12

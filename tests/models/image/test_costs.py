@@ -13,7 +13,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from nas_core.layers.attention import KINDS
 from nas_core.models.image.costs import flops, parameters
 from nas_core.models.image.net import VisionConfig, VisionNet
-from nas_core.space import Architecture, get_space, image_architecture, image_space, static_image_space
+from nas_core.space import Architecture, get_space
+from nas_core.space.image import image_architecture, image_space, static_image_space
 
 
 def changed(name: str, **genes: Any) -> Architecture:

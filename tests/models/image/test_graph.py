@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nas_core.models.image import image_graph
-from nas_core.models.image.kind import ATTRIBUTES, GRAPHS, SCALES
+from nas_core.models.image.kind import ATTRIBUTES, GRAPHS, SCALES, image_graph
 from nas_core.space import Architecture, get_space
 from tests.contracts.graph_reader import GraphReaderContract
 

@@ -6,8 +6,9 @@ import pytest
 
 from nas_core.errors import UnknownChoiceError
 from nas_core.models import kind_of
-from nas_core.models.image import ImageWorkload, ImageWorkloadConfig
-from nas_core.space import SearchSpace, get_space, image_space
+from nas_core.models.image.workload import ImageWorkload, ImageWorkloadConfig
+from nas_core.space import SearchSpace, get_space
+from nas_core.space.image import image_space
 from tests.contracts.network_kind import NetworkKindContract
 
 

@@ -13,7 +13,8 @@ from nas_core.layers import MoSConfig
 from nas_core.layers.attention import KINDS
 from nas_core.layers.transformer import Dropouts
 from nas_core.models.image.net import VisionConfig, VisionNet
-from nas_core.space import Architecture, image_space
+from nas_core.space import Architecture
+from nas_core.space.image import image_space
 
 SPACE = image_space(
     "tiny",

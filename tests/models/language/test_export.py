@@ -9,9 +9,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from nas_core.export import Exportable, write_export
-from nas_core.files import read_json
-from nas_core.graph.onnx import read_onnx
+from nas_core.export import write_export
+from nas_core.export.parts import Exportable
+from nas_core.files.reading import read_json
+from nas_core.graph.onnx.reader import read_onnx
 from nas_core.models.language.export import language_info, language_parts
 from tests.models.language.tiny import architecture, build, sentences
 

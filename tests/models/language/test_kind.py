@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from torch import nn
 
-from nas_core.space import SearchSpace, language_space
+from nas_core.space import SearchSpace
+from nas_core.space.language import language_space
 from tests.contracts.network_kind import NetworkKindContract
 
 

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from nas_core.layers import MoSConfig
 from nas_core.models.language import LanguageConfig, LanguageNet
-from nas_core.space import Architecture, SearchSpace, language_space
-from nas_core.space.language import with_context
+from nas_core.space import Architecture, SearchSpace
+from nas_core.space.language import language_space, with_context
 
 PAD, VOCAB = 1, 19
 SPACE = language_space(

@@ -14,9 +14,12 @@ from torch.utils.flop_counter import FlopCounterMode
 from nas_core.errors import UnknownChoiceError
 from nas_core.layers import MoSConfig
 from nas_core.layers.bottleneck import ElasticBottlenecks
-from nas_core.models.masked_lm import MaskedLMConfig, MaskedLMNet, Subnet, flops, parameters
+from nas_core.models.masked_lm import MaskedLMConfig, MaskedLMNet
+from nas_core.models.masked_lm.costs import flops, parameters
+from nas_core.models.masked_lm.net import Subnet
 from nas_core.models.static import router_encoding
-from nas_core.space import Architecture, SearchSpace, bert_space, get_space
+from nas_core.space import Architecture, SearchSpace, get_space
+from nas_core.space.bert import bert_space
 from tests.contracts.network_kind import NetworkKindContract
 from tests.models.masked_lm.tiny import PAD, VOCAB, architectures, build, close, extract, sentences
 

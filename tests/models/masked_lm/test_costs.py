@@ -7,8 +7,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from nas_core.errors import ArchitectureError, SpaceError
-from nas_core.models.masked_lm import flops, masked_lm_graph, parameters
-from nas_core.models.masked_lm.kind import GRAPHS
+from nas_core.models.masked_lm.costs import flops, parameters
+from nas_core.models.masked_lm.kind import GRAPHS, masked_lm_graph
 from nas_core.space import Architecture, Choice, SearchSpace, get_space
 from tests.models.masked_lm.tiny import ARCHITECTURES, MIXED, SPACE, VOCAB, build, every_architecture, sentences
 

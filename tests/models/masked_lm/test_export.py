@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from nas_core.export import Exportable, write_export
+from nas_core.export import write_export
+from nas_core.export.parts import Exportable
 from nas_core.models.masked_lm.export import encoder_part
 from nas_core.space import Architecture
 from tests.models.masked_lm.tiny import MIXED, SPACE, build, sentences

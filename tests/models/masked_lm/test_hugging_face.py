@@ -13,9 +13,11 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from nas_core.errors import ConfigError, UnknownChoiceError
-from nas_core.files import read_json
-from nas_core.models.masked_lm import ClassHead, write_bert
-from nas_core.space import Architecture, bert_space
+from nas_core.files.reading import read_json
+from nas_core.models.masked_lm.hugging_face import write_bert
+from nas_core.models.masked_lm.net import ClassHead
+from nas_core.space import Architecture
+from nas_core.space.bert import bert_space
 from tests.models.masked_lm.tiny import PAD, SPACE, VOCAB, build, close
 
 EQUAL = bert_space(

@@ -7,7 +7,7 @@ from torch import nn
 
 from nas_core.errors import ArchitectureError, ConfigError
 from nas_core.models import kind_of
-from nas_core.models.masked_lm import MaskedLMWorkload, MaskedLMWorkloadConfig
+from nas_core.models.masked_lm.workload import MaskedLMWorkload, MaskedLMWorkloadConfig
 from nas_core.space import SearchSpace, get_space
 from tests.contracts.network_kind import NetworkKindContract
 from tests.models.masked_lm.tiny import MIXED, SPACE

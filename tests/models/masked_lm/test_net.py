@@ -12,7 +12,8 @@ from torch import Tensor
 from nas_core.errors import ConfigError, UnknownChoiceError
 from nas_core.layers.attention.softmax import naive_attention
 from nas_core.layers.positions import sinusoids
-from nas_core.models.masked_lm import MaskedLMNet, Subnet
+from nas_core.models.masked_lm import MaskedLMNet
+from nas_core.models.masked_lm.net import Subnet
 from nas_core.space import Architecture
 from tests.models.masked_lm.tiny import (
     ARCHITECTURES,

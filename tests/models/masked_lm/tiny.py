@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from nas_core.layers import MoSConfig
-from nas_core.models.masked_lm import ClassHead, MaskedLMConfig, MaskedLMNet
+from nas_core.models.masked_lm import MaskedLMConfig, MaskedLMNet
+from nas_core.models.masked_lm.net import ClassHead
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.masked_lm import masked_lm_space
 

@@ -11,7 +11,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.parts.published import RELEASED, absent, released
 from nas_core.models import params_m
-from nas_core.models.translation import Lengths, TranslationConfig, TranslationNet, flops, parameters
+from nas_core.models.translation import TranslationConfig, TranslationNet
+from nas_core.models.translation.costs import Lengths, flops, parameters
 from nas_core.space import Architecture, SearchSpace, get_space, translation_space
 
 SPACE = translation_space(

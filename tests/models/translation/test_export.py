@@ -15,8 +15,8 @@ import torch
 
 from examples.export.greedy_onnx import Translator
 from nas_core.cli import main
-from nas_core.files import read_json
-from nas_core.graph.onnx import read_onnx
+from nas_core.files.reading import read_json
+from nas_core.graph.onnx.reader import read_onnx
 from nas_core.models.translation.export import translation_parts
 from tests.export.tiny import EOS, LIMIT, MODELS, greedy, network, sources
 from tests.models.translation.tiny import sentences

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from nas_core.graph import Graph
-from nas_core.models.translation import translation_graph
-from nas_core.models.translation.kind import ATTRIBUTES, SCALES, operations
+from nas_core.models.translation.kind import ATTRIBUTES, SCALES, operations, translation_graph
 from nas_core.space import Architecture, get_space
 from tests.contracts.graph_reader import GraphReaderContract
 

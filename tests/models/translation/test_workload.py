@@ -1,6 +1,6 @@
 import torch
 
-from nas_core.models.translation import TranslationWorkload, TranslationWorkloadConfig
+from nas_core.models.translation.workload import TranslationWorkload, TranslationWorkloadConfig
 from nas_core.space import get_space
 
 CONFIG = TranslationWorkloadConfig(source_vocab=50, target_vocab=60, source_length=6, target_length=5, beam=3)

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nas_core.files import read_jsonl
-from nas_core.report import read_run
-from nni_ext import architecture_of
+from nas_core.files.journal import read_jsonl
+from nas_core.report.run import read_run
+from nni_ext.graphs import architecture_of
 
 nni = pytest.importorskip("nni", reason="NNI is not installed")
 

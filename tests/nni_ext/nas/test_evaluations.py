@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nas_core.files import read_jsonl
+from nas_core.files.journal import read_jsonl
 from nas_core.search import EvolutionConfig, HATEvolution
 from nni_ext.nas.evaluations import Evaluations, reported_number
 from nni_ext.nas.spaces import flat_space

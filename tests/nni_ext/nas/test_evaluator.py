@@ -20,10 +20,11 @@ from nni.nas.strategy import RegularizedEvolution
 
 from nas_core.errors import ConfigError
 from nas_core.graph import Graph, nasbench201_graph
-from nas_core.models.translation import translation_graph
+from nas_core.models.translation.kind import translation_graph
 from nas_core.predictor import NNFormerPredictor, expected_improvement
 from nas_core.space import SearchSpace
-from nni_ext import PredictorEvaluator, PredictorProfiler, as_model_space, nasbench201_sample
+from nni_ext import PredictorEvaluator, PredictorProfiler, as_model_space
+from nni_ext.graphs import nasbench201_sample
 
 SAMPLE = {"cell/0_1": "conv_3x3", "cell/0_2": "none", "cell/1_2": "skip_connect", "cell/0_3": "conv_1x1",
           "cell/1_3": "avg_pool_3x3", "cell/2_3": "conv_3x3"}  # fmt: skip
@@ -102,7 +103,7 @@ def test_a_spread_is_reported_beside_the_prediction(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(nni, "get_current_parameter", lambda: {})
     monkeypatch.setattr(nni, "report_intermediate_result", reports.append)
     monkeypatch.setattr(nni, "report_final_result", reports.append)
-    mean, spread = (float(each[0]) for each in predictor.predict_with_spread([nasbench201_sample(SAMPLE)]))
+    mean, spread = (float(each[0]) for each in predictor.predict_with_std([nasbench201_sample(SAMPLE)]))
     assert PredictorEvaluator(tmp_path / "p.safetensors").evaluate(model) == mean
     assert reports == [{"default": mean, "spread": spread}] * 2
     sure = PredictorEvaluator(tmp_path / "p.safetensors", best=80.0)

@@ -20,8 +20,8 @@ from nas_core.errors import NasExtError
 from nas_core.predictor import NNFormerPredictor
 from nas_core.search import RandomConfig, RandomSearch
 from nas_core.space import SearchSpace
-from nni_ext import PredictorProfiler, ProfilerLimit, as_model_space
-from nni_ext.nas.limits import limit_constraint, validity_constraint
+from nni_ext import PredictorProfiler, as_model_space
+from nni_ext.nas.limits import ProfilerLimit, limit_constraint, validity_constraint
 from nni_ext.nas.spaces import FlatSpace, flatten
 
 

@@ -23,20 +23,14 @@ from nni.nas.space import SimplifiedModelSpace
 
 from nas_core.errors import ConfigError
 from nas_core.graph import GraphError, nasbench101_graph
-from nas_core.latency.by_graph import CountsModel, GraphLatencyModel
+from nas_core.latency.by_graph.base import GraphLatencyModel
+from nas_core.latency.by_graph.counts import CountsModel
 from nas_core.latency.by_graph.predict import predict_module_latency
-from nas_core.models.translation import translation_graph
+from nas_core.models.translation.kind import translation_graph
 from nas_core.predictor import NNFormerPredictor
 from nas_core.space import SearchSpace
-from nni_ext import (
-    NetworkLatencyProfiler,
-    PredictorProfiler,
-    SearchStrategy,
-    as_model_space,
-    nasbench101_sample,
-    nasbench201_sample,
-    nasbench201_unpruned_sample,
-)
+from nni_ext import NetworkLatencyProfiler, PredictorProfiler, SearchStrategy, as_model_space
+from nni_ext.graphs import nasbench101_sample, nasbench201_sample, nasbench201_unpruned_sample
 from tests.latency.by_graph.toy import toy_networks
 
 EDGES = ("0_1", "0_2", "1_2", "0_3", "1_3", "2_3")

@@ -20,8 +20,9 @@ from nni.nas.space import RawFormatModelSpace, SimplifiedModelSpace, model_conte
 from nni.nas.strategy import GridSearch
 
 from nas_core.space import Choice, SearchSpace
-from nni_ext import ArchitectureSpace, architecture_of, as_model_space
-from nni_ext.nas.spaces import flat_space, flatten
+from nni_ext import as_model_space
+from nni_ext.graphs import architecture_of
+from nni_ext.nas.spaces import ArchitectureSpace, flat_space, flatten
 
 
 class Mixed(ModelSpace):  # type: ignore[misc]

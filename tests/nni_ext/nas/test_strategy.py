@@ -21,7 +21,8 @@ from nni.nas.strategy.middleware import Chain, Filter
 
 from nas_core.errors import ConfigError
 from nas_core.search import InfeasibleError
-from nni_ext import ProfilerLimit, SearchStrategy
+from nni_ext import SearchStrategy
+from nni_ext.nas.limits import ProfilerLimit
 from tests.nni_ext.nas.engines import SMALL, Formula, Network, Workers, experiments_in, keys, run, wide_and_sharp
 
 

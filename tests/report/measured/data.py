@@ -10,7 +10,7 @@ import numpy as np
 from plotly.offline import get_plotlyjs
 
 from nas_core.cli import main
-from nas_core.latency.by_graph.dataset import collect_networks
+from nas_core.latency.by_graph.dataset.collect import collect_networks
 from tests.latency.by_genes.machine import Machine, run
 from tests.latency.by_graph.dataset.tiny import BROKEN, CONFIG, ONE, TIMING, TWO
 from tests.report.pages import ReadPage

@@ -12,10 +12,10 @@ import pytest
 
 from nas_core.cli import main
 from nas_core.latency import load_latency_model
-from nas_core.latency.by_genes import LatencyDataset
-from nas_core.latency.by_graph.dataset import NetworkSet, read_dataset
+from nas_core.latency.by_genes.dataset import LatencyDataset
+from nas_core.latency.by_graph.dataset.folder import NetworkSet, read_dataset
 from nas_core.latency.protocol import Measurement
-from nas_core.report.measured import read_collection
+from nas_core.report.measured.collection import read_collection
 from nas_core.space import get_space
 from tests.latency.by_genes.machine import Machine
 from tests.report.measured.data import architectures_file, network_folder, read, report, rows_of
@@ -82,7 +82,7 @@ def test_errors_are_those_of_the_training(folder: Path, model: Path, capsys: Cap
         assert rows[name][2:4] == [f"{quality['mape_percent']:.2f}", f"{quality['acc10_percent']:.1f}"]
         assert f"{quality['mape_percent']:.2f}" in out
     data = read_dataset(folder)
-    predicted, deviation = load_latency_model(model, "graph").predict_with_spread(data.graphs)
+    predicted, deviation = load_latency_model(model, "graph").predict_with_std(data.graphs)
     inside = np.abs(predicted - data.latency_ms) <= deviation
     assert rows["all"][4] == f"{100 * inside[data.held_out].mean():.1f}"
     signed = 100 * (predicted / data.latency_ms - 1)

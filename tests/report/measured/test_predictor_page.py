@@ -12,7 +12,7 @@ from scipy.stats import kendalltau, norm
 from nas_core.cli import main
 from nas_core.graph import nasbench201_graph
 from nas_core.predictor import load_accuracy_model
-from nas_core.report.measured import judged_records
+from nas_core.report.measured.evaluation import evaluate_records
 from tests.report.measured.data import cells_file, read, report, rows_of
 
 Capture = pytest.CaptureFixture[str]
@@ -44,8 +44,8 @@ def test_numbers_are_those_of_the_predictions(data: Path, model: Path, capsys: C
     graphs = [nasbench201_graph(line["architecture"]) for line in lines]
     known = np.array([line["acc"] for line in lines])
     predictor = load_accuracy_model(model)
-    predicted, spread = predictor.predict_with_spread(graphs)
-    learned = judged_records(model, data).evaluation.learned
+    predicted, spread = predictor.predict_with_std(graphs)
+    learned = evaluate_records(model, data).evaluation.learned
     assert learned is not None and (~learned).sum() == predictor.info["held_out"]["graphs"]
     rows = {row[0]: row for row in rows_of(page, "family", "held out")}
     tau = kendalltau(predicted[~learned], known[~learned]).statistic
@@ -88,10 +88,10 @@ def test_behind_each_point_is_its_graph(data: Path, model: Path) -> None:
 
 def test_records_with_equal_graphs_count_as_learned(data: Path, model: Path, tmp_path: Path) -> None:
     other = cells_file(tmp_path / "other.jsonl", seed=9)
-    first, learned = judged_records(model, data).records.graphs, judged_records(model, data).evaluation.learned
+    first, learned = evaluate_records(model, data).records.graphs, evaluate_records(model, data).evaluation.learned
     assert learned is not None
     known = {graph for graph, was in zip(first, learned, strict=True) if was}
-    result = judged_records(model, other, lower_is_better=True)
+    result = evaluate_records(model, other, lower_is_better=True)
     again = sum(graph in known for graph in result.records.graphs)
     assert f"has learned {again} of these 60" in result.evaluation.note("graphs")
     assert result.evaluation.predicted[result.best(1)[0]] == result.evaluation.predicted.min()

@@ -7,7 +7,8 @@ import pytest
 from scipy.special import ndtri
 
 from nas_core.predictor import expected_improvement
-from nas_core.search.calibration import Calibration, calibrated_metrics, expected_gain, next_to_train, objective_of
+from nas_core.search.calibration.acquisition import expected_gain, next_to_train
+from nas_core.search.calibration.model import Calibration, calibrated_metrics, objective_of
 from nas_core.search.limits import costs_on_paper
 from tests.search.calibration.toy_tasks import SPACE, drawn, inherited_loss, standalone
 

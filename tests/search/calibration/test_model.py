@@ -9,7 +9,8 @@ import pytest
 
 from nas_core.errors import ConfigError, DataError
 from nas_core.predictor import kendall_tau
-from nas_core.search.calibration import Calibration, larger_is_better, load_calibration, save_calibration
+from nas_core.search.calibration.files import load_calibration, save_calibration
+from nas_core.search.calibration.model import Calibration, larger_is_better
 from nas_core.space import Choice, SearchSpace, get_space
 from tests.search.calibration.toy_tasks import SPACE, drawn, inherited_loss, standalone
 
@@ -50,7 +51,7 @@ def test_two_thirds_lie_within_one_deviation() -> None:
     within, judged = [], []
     for seed in range(10):
         calibration = fitted(10, seed)
-        mean, spread = calibration.predict_with_spread(OTHERS, LOSSES)
+        mean, spread = calibration.predict_with_std(OTHERS, LOSSES)
         within.append(np.mean(np.abs(mean - TRUE) <= spread))
         if seed < 4:
             judged.append(calibration.quality().within_one)
@@ -87,7 +88,7 @@ def test_several_supernets_are_better_than_one() -> None:
 
 
 def test_few_and_no_networks() -> None:
-    assert np.isfinite(fitted(3).predict_with_spread(OTHERS, LOSSES)).all()
+    assert np.isfinite(fitted(3).predict_with_std(OTHERS, LOSSES)).all()
     with pytest.raises(DataError, match=r"^2 trained networks; a calibration needs at least 3"):
         fitted(2)
     with pytest.raises(ConfigError, match="fit it to at least 4 trained networks"):
@@ -95,7 +96,7 @@ def test_few_and_no_networks() -> None:
     none = Calibration(SPACE, "test_bleu").fit([], [], [])
     assert none.predict(OTHERS, LOSSES) == pytest.approx(LOSSES) and none.shares == {"inherited": 1.0}
     with pytest.raises(ConfigError, match="fitted to no trained network"):
-        none.predict_with_spread(OTHERS, LOSSES)
+        none.predict_with_std(OTHERS, LOSSES)
 
 
 def test_what_is_saved_is_read_back(tmp_path: Path) -> None:
@@ -103,7 +104,7 @@ def test_what_is_saved_is_read_back(tmp_path: Path) -> None:
     calibration = fitted(6)
     save_calibration(calibration, file)
     again = load_calibration(file, SPACE)
-    assert np.array_equal(again.predict_with_spread(OTHERS, LOSSES), calibration.predict_with_spread(OTHERS, LOSSES))
+    assert np.array_equal(again.predict_with_std(OTHERS, LOSSES), calibration.predict_with_std(OTHERS, LOSSES))
     assert again.quality() == calibration.quality() and again.trained == calibration.trained
     with pytest.raises(ConfigError, match="fitted to networks of space 'hat_small'"):
         load_calibration(file, get_space("hat_wmt14_en_de"))

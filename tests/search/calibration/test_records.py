@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nas_core.search.calibration import read_trained
+from nas_core.search.calibration.files import read_trained
 from nas_core.space import get_space
 from nas_core.studies.gap import read_runs
 

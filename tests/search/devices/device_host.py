@@ -18,7 +18,8 @@ from nas_core.device import usable_device
 from nas_core.models.image.net import VisionConfig, VisionNet
 from nas_core.models.translation.net import TranslationNet
 from nas_core.precision import PRECISIONS, computing_in
-from nas_core.space import Architecture, SearchSpace, image_space, translation_space
+from nas_core.space import Architecture, SearchSpace, translation_space
+from nas_core.space.image import image_space
 from nas_core.supernet.host import Host, Supernet
 
 __all__ = ["HOST", "IMAGES", "KINDS", "TRANSLATION", "DeviceSupernet"]

@@ -10,7 +10,8 @@ import pytest
 from nas_core.device import pinned_threads
 from nas_core.errors import ConfigError
 from nas_core.precision import check_precision
-from nas_core.search import DeviceExecutor, EvolutionConfig, HATEvolution, SearchResult, search
+from nas_core.search import EvolutionConfig, HATEvolution, SearchResult, search
+from nas_core.search.executor import DeviceExecutor
 from nas_core.supernet import open_supernet
 from nas_core.supernet.host import Supernet
 from tests.devices import PRECISIONS, close_in

@@ -9,12 +9,13 @@ import pytest
 
 from nas_core.cli import main
 from nas_core.errors import ArchitectureError, ConfigError
-from nas_core.report import read_run
+from nas_core.report.run import read_run
 from nas_core.report.search_page import given_table
 from nas_core.search import Constraint, RandomConfig, RandomSearch, search
 from nas_core.search.placements import placements
-from nas_core.space import Architecture, SearchSpace, get_space, language_space
-from nas_core.supernet.elastic.asked import attention_only
+from nas_core.space import Architecture, SearchSpace, get_space
+from nas_core.space.language import language_space
+from nas_core.supernet.elastic.space_spec import attention_only
 from tests.contracts.strategy import SPACE
 from tests.search.runs import journal, run
 from tests.toys import ToySupernet

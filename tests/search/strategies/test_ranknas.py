@@ -10,18 +10,16 @@ import pytest
 
 from benchmarks.parts.published import LATENCY_TABLES, absent
 from nas_core.errors import ConfigError
-from nas_core.latency.by_genes import read_hat_table
+from nas_core.latency.by_genes.dataset import read_hat_table
 from nas_core.predictor.metrics import kendall_tau
-from nas_core.search import (
+from nas_core.search import Constraint, EvolutionConfig, HATEvolution, RankNAS, RankNASConfig
+from nas_core.search.strategies.ranker import (
+    OBJECTIVES,
     BoostedRanker,
-    Constraint,
-    EvolutionConfig,
-    HATEvolution,
     RankerConfig,
-    RankNAS,
-    RankNASConfig,
+    pairwise_gradients,
+    tau_importance,
 )
-from nas_core.search.strategies.ranker import OBJECTIVES, pairwise_gradients, tau_importance
 from nas_core.space import Architecture
 from tests.contracts.strategy import SPACE, drive, limit, quality
 

@@ -8,16 +8,8 @@ import numpy as np
 import pytest
 
 from nas_core.errors import ArchitectureError
-from nas_core.search import (
-    EvolutionConfig,
-    HATEvolution,
-    RandomConfig,
-    RandomSearch,
-    RankerConfig,
-    RankNAS,
-    RankNASConfig,
-    Strategy,
-)
+from nas_core.search import EvolutionConfig, HATEvolution, RandomConfig, RandomSearch, RankNAS, RankNASConfig, Strategy
+from nas_core.search.strategies.ranker import RankerConfig
 from nas_core.search.strategies.steady import SteadySearch
 from nas_core.space import Architecture
 from tests.contracts.strategy import SPACE, TINY, limit, quality, size

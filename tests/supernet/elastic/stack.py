@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from nas_core.layers import ElasticEncoderLayer, ElasticLinear, MoSConfig
+from nas_core.layers import ElasticLinear, MoSConfig
 from nas_core.layers.depth import kept_layers
-from nas_core.layers.transformer import Dropouts, EncoderLayerWeights
+from nas_core.layers.transformer import Dropouts, ElasticEncoderLayer, EncoderLayerWeights
 from nas_core.layers.weights import Affine
 from nas_core.models.elastic import Axis, Part, StackForm, layer_axes, stack_channels
 from nas_core.space import Architecture, Choice, SearchSpace
@@ -85,7 +85,7 @@ def channels(net: Stack) -> Axis:
 
 @dataclass
 class TrainedStack:
-    """A :class:`nas_core.supernet.elastic.Trained` whose host's own model is a copy of its first weights."""
+    """A :class:`nas_core.supernet.elastic.conversion.Trained` whose host's own model is a copy of its first weights."""
 
     net: Stack
     off: float = 0.0

@@ -20,9 +20,10 @@ from nas_core.layers.weights import Affine
 from nas_core.models.elastic import layer_axes
 from nas_core.models.image.net import VisionConfig, VisionNet
 from nas_core.models.translation import TranslationConfig, TranslationNet
-from nas_core.space import Architecture, SearchSpace, image_space
-from nas_core.supernet.elastic import take_over
+from nas_core.space import Architecture, SearchSpace
+from nas_core.space.image import image_space
 from nas_core.supernet.elastic.attention import FitConfig, Fitted, fit, rotate
+from nas_core.supernet.elastic.conversion import convert
 from nas_core.supernet.elastic.kinds import with_kinds
 from nas_core.supernet.elastic.recording import Recorded, attentions_of, computed, record
 from nas_core.supernet.elastic.sorting import sort_axes
@@ -126,7 +127,7 @@ def test_padding_counts_for_nothing(gene: str, place: tuple[str | int, ...]) -> 
 
 
 class TrainedReversing:
-    """A :class:`nas_core.supernet.elastic.Trained` of the small translation network."""
+    """A :class:`nas_core.supernet.elastic.conversion.Trained` of the small translation network."""
 
     form: Any = SimpleNamespace(
         axes=lambda net: tuple(
@@ -166,7 +167,7 @@ class TrainedReversing:
 @pytest.mark.parametrize("mos", ["none", "layer"])
 def test_a_network_is_taken_over_with_alternatives_fitted_after_heads_were_sorted(mos: str, tmp_path: Path) -> None:
     host = TrainedReversing()
-    done = take_over(host, tmp_path / "out", importance_by="activation", calibrate=3, mos=mos, fit_steps=5)
+    done = convert(host, tmp_path / "out", importance_by="activation", calibrate=3, mos=mos, fit_steps=5)
     assert done.difference <= 1e-5 and len(done.fitted) == 10
     assert all(each.after < each.before for each in done.fitted if each.kind == "linear")
     assert done.sorted_axes == 6, "one order for all kinds of an attention"
@@ -253,7 +254,7 @@ def recorded(unread: Callable[[TranslationNet, Any, Batch], Tensor]) -> Callable
         (copied(lambda s: {**s, "embedding.weight": s["embedding.weight"][:4]}), "embedding.weight of shape (14, 24)"),
         (recorded(lambda net, subnet, batch: loss(net, subnet, batch).detach()), "encoder_layers.0.self_attn"),
         (recorded(lambda net, subnet, batch: subnet.output.sum()), "encoder_layers.0.self_attn"),
-        (lambda path: take_over(TrainedReversing(), path), "--calibrate"),
+        (lambda path: convert(TrainedReversing(), path), "--calibrate"),
     ],
 )
 def test_bad_input(call: Callable[[Path], Any], value: str, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from nas_core.errors import ConfigError, NasExtError, UnknownChoiceError
 from nas_core.space import Architecture, SearchSpace
-from nas_core.supernet.elastic.asked import attention_only, check_kinds, is_made, made, varying
+from nas_core.supernet.elastic.space_spec import attention_only, check_kinds, is_auto, resolve, varying
 from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, around, depths, rounding
 from nas_core.supernet.elastic.translation_space import SideSizes, auto_space, trained_genes
 
@@ -72,12 +72,12 @@ def chosen(space: SearchSpace) -> set[str]:
 
 
 def test_all_of_it_or_these_genes_of_all_sides() -> None:
-    assert made("auto", lambda: SEVERAL) == SEVERAL
+    assert resolve("auto", lambda: SEVERAL) == SEVERAL
     kinds = {name for name in chosen(SEVERAL) if name.endswith("attention")}
-    narrow = made("auto:layers, decoder.ffn_dim", lambda: SEVERAL)
+    narrow = resolve("auto:layers, decoder.ffn_dim", lambda: SEVERAL)
     assert kinds and chosen(narrow) == {"encoder.layers", "decoder.layers", "decoder.ffn_dim", *kinds}
     assert narrow.largest() == SEVERAL.largest() and narrow.name == "around-layers-decoder.ffn_dim"
-    assert chosen(made("attention", lambda: SEVERAL)) == kinds
+    assert chosen(resolve("attention", lambda: SEVERAL)) == kinds
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_all_of_it_or_these_genes_of_all_sides() -> None:
     [("auto", True), ("auto:layers", True), ("attention", True), ("auto.yml", False), ("a:auto", False)],
 )
 def test_what_is_made_and_what_is_read(space: str, whether: bool) -> None:
-    assert is_made(space) is whether
+    assert is_auto(space) is whether
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_what_is_made_and_what_is_read(space: str, whether: bool) -> None:
         (lambda: auto_space("around", BIG, BIG, 64, ("linear",)), ConfigError, "linear"),
         (lambda: varying(SEVERAL, ["fnn_dim"]), UnknownChoiceError, "'fnn_dim'"),
         (lambda: varying(SEVERAL, ["arbitrary_cross"]), UnknownChoiceError, "'arbitrary_cross'"),  # it has one option
-        (lambda: made("auto:", lambda: SEVERAL), ConfigError, "auto:"),
+        (lambda: resolve("auto:", lambda: SEVERAL), ConfigError, "auto:"),
         (lambda: attention_only(auto_space("plain", SIDE, SIDE, 16)), ConfigError, "'plain'"),
         (lambda: check_kinds(["magic"]), UnknownChoiceError, "'magic'"),
         (lambda: check_kinds(["softmax"], "attention"), ConfigError, "softmax"),

@@ -15,7 +15,8 @@ import pytest
 import torch
 
 from nas_core.errors import ConfigError, DataError, NasExtError, UnknownChoiceError
-from nas_core.supernet.teacher import CacheSettings, TeacherCache, TopK, top_k, weights_digest
+from nas_core.supernet.teacher.cache import CacheSettings, TeacherCache, weights_digest
+from nas_core.supernet.teacher.losses import TopK, top_k
 
 WORDS, KEPT = 30, 4
 LENGTHS = [3, 1, 5, 2, 4, 2]

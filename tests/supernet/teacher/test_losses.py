@@ -10,11 +10,15 @@ import torch
 from torch import Tensor
 
 from nas_core.errors import NasExtError
-from nas_core.supernet.teacher import TopK, distillation_loss, hidden_loss, top_k, top_k_distillation_loss
 from nas_core.supernet.teacher.losses import (
+    TopK,
+    distillation_loss,
+    hidden_loss,
     kept_and_rest,
     naive_distillation_loss,
     naive_top_k_distillation_loss,
+    top_k,
+    top_k_distillation_loss,
 )
 from nas_core.supernet.teacher.projected import probabilities_of
 

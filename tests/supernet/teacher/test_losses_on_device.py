@@ -6,8 +6,14 @@ import pytest
 import torch
 
 from nas_core.precision import computing_in, half_type
-from nas_core.supernet.teacher import distillation_loss, hidden_loss, top_k, top_k_distillation_loss
-from nas_core.supernet.teacher.losses import naive_distillation_loss, naive_top_k_distillation_loss
+from nas_core.supernet.teacher.losses import (
+    distillation_loss,
+    hidden_loss,
+    naive_distillation_loss,
+    naive_top_k_distillation_loss,
+    top_k,
+    top_k_distillation_loss,
+)
 from tests.devices import PRECISIONS, close_in
 from tests.host_reads import no_host_reads
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from nas_core.layers import smoothed_loss
-from nas_core.supernet.teacher import TopK, top_k
+from nas_core.supernet.teacher.losses import TopK, top_k
 from nas_core.supernet.teacher.projected import (
     Probabilities,
     Projection,

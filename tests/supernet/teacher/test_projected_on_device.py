@@ -9,7 +9,7 @@ import torch
 
 from nas_core.layers import smoothed_loss
 from nas_core.precision import computing_in, half_type
-from nas_core.supernet.teacher import top_k
+from nas_core.supernet.teacher.losses import top_k
 from nas_core.supernet.teacher.projected import (
     naive_distilled_loss,
     probabilities_of,

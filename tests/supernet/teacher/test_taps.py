@@ -9,8 +9,8 @@ from torch import nn
 
 from nas_core.models.translation.net import TranslationNet
 from nas_core.space import get_space
-from nas_core.supernet.teacher import Taps, weights_of
 from nas_core.supernet.teacher.losses import hidden_loss
+from nas_core.supernet.teacher.taps import Taps, weights_of
 
 
 def test_modules_are_recorded_in_the_order_of_their_calls() -> None:

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from nas_core.precision import computing_in, half_type
-from nas_core.supernet.teacher import Taps
+from nas_core.supernet.teacher.taps import Taps
 from tests.devices import PRECISIONS
 
 

@@ -16,10 +16,10 @@ from safetensors.torch import save_file
 from timm.data import resolve_model_data_config
 from torch import Tensor
 
-from nas_core.space import Architecture, image_space
+from nas_core.space import Architecture
+from nas_core.space.image import image_space
 from nas_core.supernet import Supernet
-from nas_core.supernet.elastic import Trained
-from nas_core.supernet.elastic.take_over import TOLERANCE, take_over
+from nas_core.supernet.elastic.conversion import TOLERANCE, Trained, convert
 from tests.contracts.elastic_source import ElasticSourceContract
 from tests.timm_ext.running import train
 from tests.timm_ext.trained.tiny import FORMS, SIZES, images, save, vit
@@ -160,7 +160,7 @@ def test_subnets_keep_what_matters() -> None:
 def test_a_checkpoint_of_timms_trainer(npz: Path, tmp_path: Path) -> None:
     model, path, out = vit(), tmp_path / "trained.pth.tar", tmp_path / "supernet.pt"
     trained = HOST.open_trained(save(model, path), data=str(npz), attention=("linear",), calibrate=1)
-    done = take_over(trained, out, importance_by="activation", calibrate=1)
+    done = convert(trained, out, importance_by="activation", calibrate=1)
     assert done.difference < TOLERANCE and done.batches == 1
     supernet = HOST.open(out, data=str(npz))
     assert supernet.space.choice("attention").options[0] == ("softmax", "linear")

@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from nas_core.errors import ConfigError, DataError, NasExtError
-from nas_core.files import read_json
-from nas_core.supernet.teacher import naive_distillation_loss
+from nas_core.files.reading import read_json
+from nas_core.supernet.teacher.losses import naive_distillation_loss
 from tests.timm_ext.running import config, train
 from tests.timm_ext.trained.tiny import vit
 from tests.timm_ext.workers_started import start

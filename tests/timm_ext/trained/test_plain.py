@@ -12,7 +12,8 @@ import timm
 import torch
 
 from nas_core.cli import main
-from nas_core.space import Architecture, image_space
+from nas_core.space import Architecture
+from nas_core.space.image import image_space
 from tests.timm_ext.trained.tiny import FORMS, images, vit
 from timm_ext import elastic, load_model
 from timm_ext.checkpoint import save_checkpoint

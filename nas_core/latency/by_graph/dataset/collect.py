@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from nas_core.checks import Range, check_fields
 from nas_core.device import pinned_threads
 from nas_core.errors import ConfigError, DataError, NasExtError
-from nas_core.files import append_jsonl, make_folder
-from nas_core.graph.onnx import read_onnx
+from nas_core.files.journal import append_jsonl
+from nas_core.files.writing import make_folder
+from nas_core.graph.onnx.reader import read_onnx
 from nas_core.latency.by_graph.dataset.export import OPSET, calibrate, exported, without_weights
 from nas_core.latency.by_graph.dataset.folder import AGAIN, NetworkSet
 from nas_core.latency.by_graph.dataset.runtimes import RUNTIMES, NetworkWorkload, check_runtimes, workload

@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 
 from nas_core.errors import ConfigError, DataError, NasExtError
-from nas_core.files import append_jsonl, file_digest, make_folder, read_jsonl, write_atomic
+from nas_core.files.journal import append_jsonl, read_jsonl
+from nas_core.files.reading import file_digest
+from nas_core.files.writing import make_folder, write_atomic
 from nas_core.graph import Graph, GraphError, Graphs
-from nas_core.graph.onnx import describe_unknown, read_onnx
+from nas_core.graph.onnx.reader import describe_unknown, read_onnx
 from nas_core.latency.by_graph.data import NetworkLatencies, last_of_each
 from nas_core.latency.journal import check_conditions, read_journal
-from nas_core.latency.machine import told_states
+from nas_core.latency.machine import clock_warning
 from nas_core.latency.protocol import is_positive
 
 JOURNAL = "dataset.jsonl"
@@ -121,8 +123,8 @@ class NetworkSet:
         append_jsonl(self.path / JOURNAL, row)
         self.rows.append(dict(row))
 
-    def told_clock_states(self) -> str | None:
-        return told_states(self.clock_states())
+    def clock_warning(self) -> str | None:
+        return clock_warning(self.clock_states())
 
     def clock_states(self) -> list[dict[str, Any]]:
         times = [runtime for row in self.rows for runtime in (row.get("measured") or {}).values()]

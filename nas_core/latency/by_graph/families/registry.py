@@ -1,6 +1,6 @@
 """The families of networks by name, those of adapters among them.
 
-An adapter names a sequence of :class:`~nas_core.latency.by_graph.families.Family` as its ``network_families``.
+An adapter names a sequence of :class:`~nas_core.latency.by_graph.families.family.Family` as its ``network_families``.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from nas_core.checks import Range, check_fields
 from nas_core.errors import ConfigError, MissingHostError, NasExtError
-from nas_core.files import real_path
+from nas_core.files.reading import real_path
 from nas_core.jobs import Failure, Opener
 from nas_core.latency.by_graph.dataset.collect import alone
 from nas_core.latency.by_graph.dataset.export import OPSET
@@ -38,7 +38,7 @@ class NetworkSource(Protocol):
     """Release of the host's package, whose networks may change."""
     opener: Opener
     """Function of an importable module, called once in a worker with the arguments of
-    :func:`nas_core.latency.by_graph.published.exporting` without ``build``; it returns the result of that."""
+    :func:`nas_core.latency.by_graph.published.export.exporting` without ``build``; it returns the result of that."""
 
 
 def network_source(name: str) -> NetworkSource:

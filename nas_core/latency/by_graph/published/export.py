@@ -22,9 +22,9 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from nas_core.errors import ConfigError, NasExtError
-from nas_core.files import write_atomic
+from nas_core.files.writing import write_atomic
 from nas_core.graph import GraphError
-from nas_core.graph.onnx import OnnxNetwork, read_onnx
+from nas_core.graph.onnx.reader import OnnxNetwork, read_onnx
 from nas_core.latency.by_graph.dataset.export import ABSENT, exported, input_names, without_weights
 from nas_core.optional import require
 

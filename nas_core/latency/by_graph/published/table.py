@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from nas_core.errors import ConfigError, DataError, unknown_choice
-from nas_core.files import read_bytes
+from nas_core.files.reading import read_bytes
 
 _NEEDED = {
     "model": ("model",),

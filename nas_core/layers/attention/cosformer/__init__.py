@@ -1,14 +1,15 @@
 """Linear attention with cosine reweighting (cosFormer), for training and decoding."""
 
-from nas_core.layers.attention.cosformer.common import NORMALIZE
-from nas_core.layers.attention.cosformer.forms import FORMS, cosformer_attention, cosformer_naive
-from nas_core.layers.attention.cosformer.kind import CosformerState, LinearAttention
+from typing import TYPE_CHECKING
+
+from nas_core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from nas_core.layers.attention.cosformer.forms import cosformer_attention, cosformer_naive
 
 __all__ = [
-    "FORMS",
-    "NORMALIZE",
-    "CosformerState",
-    "LinearAttention",
     "cosformer_attention",
     "cosformer_naive",
 ]
+
+__getattr__, __dir__ = lazy_names(__name__)

@@ -21,7 +21,7 @@ graphs = [reader_for(READER).read(cell["architecture"]) for cell in cells]
 accuracies = np.array([cell["target"] for cell in cells])
 half = len(cells) // 2  # one half is learned, the other judges
 model = ACCURACY_MODELS.get(MODEL)(seed=0, **SETTINGS).fit(graphs[:half], accuracies[:half])
-mean, spread = model.predict_with_spread(graphs[half:])
+mean, spread = model.predict_with_std(graphs[half:])
 tau = kendall_tau(mean, accuracies[half:])
 baseline = kendall_tau([cell["parameters"] for cell in cells[half:]], accuracies[half:])
 
@@ -29,7 +29,7 @@ model.fit(graphs, accuracies).save("model.safetensors")  # all that is known, fo
 trained = {cell["architecture"] for cell in cells}
 drawn = map(nasbench201_string, np.random.default_rng(2).integers(0, 5, (CANDIDATES, 6)))
 candidates = sorted(set(drawn) - trained)
-expected, unsure = model.predict_with_spread([reader_for(READER).read(cell) for cell in candidates])
+expected, unsure = model.predict_with_std([reader_for(READER).read(cell) for cell in candidates])
 with open("ranking.csv", "w", encoding="utf-8") as file:
     file.write("accuracy,spread,architecture\n")
     file.writelines(f"{expected[i]:.4f},{unsure[i]:.4f},{candidates[i]}\n" for i in np.argsort(-expected))

@@ -14,14 +14,9 @@ import pytest
 
 from nas_core.errors import ConfigError, DataError, NasExtError
 from nas_core.latency import TimingConfig
-from nas_core.latency.by_graph.dataset import (
-    NetworkSet,
-    collect_networks,
-    measured_again,
-    planned_networks,
-    second_measurements,
-)
-from nas_core.latency.by_graph.families import Family
+from nas_core.latency.by_graph.dataset.collect import collect_networks, measured_again, planned_networks
+from nas_core.latency.by_graph.dataset.folder import NetworkSet, second_measurements
+from nas_core.latency.by_graph.families.family import Family
 from tests.latency.by_graph.dataset import tiny
 from tests.latency.by_graph.dataset.tiny import BROKEN, CONFIG, ONE, TIMING, TWO, failing
 

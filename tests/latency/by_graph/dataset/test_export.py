@@ -10,12 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from nas_core.errors import ConfigError
-from nas_core.graph.onnx import read_onnx
+from nas_core.graph.onnx.reader import read_onnx
 from nas_core.latency import TimingConfig
-from nas_core.latency.by_graph.dataset import collect_networks, runtimes
+from nas_core.latency.by_graph.dataset import runtimes
+from nas_core.latency.by_graph.dataset.collect import collect_networks
 from nas_core.latency.by_graph.dataset.export import ABSENT, calibrate, exported, without_weights
 from nas_core.latency.by_graph.dataset.runtimes import RUNTIMES, provider_options, workload
-from nas_core.latency.by_graph.families import Family
+from nas_core.latency.by_graph.families.family import Family
 from tests.latency.by_graph.dataset.tiny import CONFIG, TIMING, sample
 
 pytestmark = pytest.mark.onnx

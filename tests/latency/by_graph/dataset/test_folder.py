@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from nas_core.errors import DataError
-from nas_core.graph.onnx import read_onnx
-from nas_core.latency.by_graph.dataset import NetworkSet, collect_networks, read_dataset
+from nas_core.graph.onnx.reader import read_onnx
 from nas_core.latency.by_graph.dataset import folder as reading
+from nas_core.latency.by_graph.dataset.collect import collect_networks
+from nas_core.latency.by_graph.dataset.folder import NetworkSet, read_dataset
 from tests.latency.by_graph.dataset.tiny import BROKEN, CONFIG, ONE, TIMING, TWO
 
 pytestmark = pytest.mark.onnx

@@ -11,8 +11,8 @@ from nas_core.errors import ConfigError
 from nas_core.latency import TimingConfig
 from nas_core.latency.by_graph.dataset.export import calibrate, exported
 from nas_core.latency.by_graph.dataset.runtimes import TorchWorkload, check_runtimes, provider_options, workload
-from nas_core.latency.by_graph.families import chosen_families
 from nas_core.latency.by_graph.families.family import Family
+from nas_core.latency.by_graph.families.registry import chosen_families
 from nas_core.latency.protocol import time_passes_ms
 from tests.devices import PRECISIONS, close_in
 

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from nas_core.latency import TimingConfig
-from nas_core.latency.by_graph.dataset import NetworkSetConfig
-from nas_core.latency.by_graph.families import Family
+from nas_core.latency.by_graph.dataset.collect import NetworkSetConfig
+from nas_core.latency.by_graph.families.family import Family
 
 TIMING = TimingConfig(repeats=2, warmup=0)
 CONFIG = NetworkSetConfig(visits=2, together=2, least_ms=1e-3)

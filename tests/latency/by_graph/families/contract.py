@@ -7,9 +7,9 @@ import json
 import numpy as np
 import torch
 
-from nas_core.graph.onnx import read_onnx
+from nas_core.graph.onnx.reader import read_onnx
 from nas_core.latency.by_graph.dataset.export import calibrate, exported, outputs_of, without_weights
-from nas_core.latency.by_graph.families import Family
+from nas_core.latency.by_graph.families.family import Family
 
 SMALL_FILE = 120_000
 HALF_READ = ("encoder", "translation")

@@ -10,8 +10,10 @@ import pytest
 import torch
 
 from nas_core.errors import ConfigError, MissingHostError, UnknownChoiceError
-from nas_core.latency.by_graph.families import CORE, Family, chosen_families, network_families, registry
+from nas_core.latency.by_graph.families import registry
+from nas_core.latency.by_graph.families.family import Family
 from nas_core.latency.by_graph.families.images import NASBENCH201
+from nas_core.latency.by_graph.families.registry import CORE, chosen_families, network_families
 from tests.latency.by_graph.families.contract import check_family
 
 
@@ -23,7 +25,7 @@ def test_three_networks(member: Family) -> None:
 
 @pytest.mark.onnx
 def test_linear_attention_is_exported() -> None:
-    from nas_core.graph.onnx import read_onnx
+    from nas_core.graph.onnx.reader import read_onnx
     from nas_core.latency.by_graph.dataset.export import exported
     from nas_core.latency.by_graph.families.translation import ENCODER
 

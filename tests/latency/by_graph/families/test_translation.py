@@ -13,7 +13,7 @@ from nas_core.latency import TimingConfig
 from nas_core.latency.by_graph.dataset.export import calibrate, exported
 from nas_core.latency.by_graph.dataset.runtimes import RUNTIMES, workload
 from nas_core.latency.by_graph.families.translation import TRANSLATION
-from nas_core.models.translation import TranslationWorkloadConfig
+from nas_core.models.translation.workload import TranslationWorkloadConfig
 from nas_core.space import get_space
 
 pytestmark = pytest.mark.onnx
@@ -73,7 +73,7 @@ def test_weights_are_selected_once_and_follow_the_network() -> None:
 
 @pytest.mark.parametrize("name", ["hat_small", "mformer_translation_small"])
 def test_predicted_architectures_have_no_other_operations(name: str) -> None:
-    from nas_core.graph.onnx import read_onnx
+    from nas_core.graph.onnx.reader import read_onnx
     from nas_core.latency.by_graph.predict import read_module
     from nas_core.models import kind_of
 

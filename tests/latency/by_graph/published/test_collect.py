@@ -8,16 +8,13 @@ from pathlib import Path
 import pytest
 
 from nas_core.errors import ConfigError, DataError, NasExtError
-from nas_core.latency.by_graph import CountsModel
-from nas_core.latency.by_graph.dataset import NetworkSet, measured_again, read_dataset
-from nas_core.latency.by_graph.published import (
-    PublishedConfig,
-    PublishedNetwork,
-    collect_published,
-    exporting,
-    read_published,
-)
-from nas_core.report.measured import read_collection
+from nas_core.latency.by_graph.counts import CountsModel
+from nas_core.latency.by_graph.dataset.collect import measured_again
+from nas_core.latency.by_graph.dataset.folder import NetworkSet, read_dataset
+from nas_core.latency.by_graph.published.collect import PublishedConfig, collect_published
+from nas_core.latency.by_graph.published.export import exporting
+from nas_core.latency.by_graph.published.table import PublishedNetwork, read_published
+from nas_core.report.measured.collection import read_collection
 from tests.latency.by_graph.published.tiny import Source, build, table
 
 pytestmark = pytest.mark.onnx

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from nas_core.errors import ConfigError
-from nas_core.graph.onnx import read_onnx
+from nas_core.graph.onnx.reader import read_onnx
 from nas_core.latency.by_graph.dataset.export import exported, without_weights
-from nas_core.latency.by_graph.published import exported_without_weights, of_batch, without_storage
+from nas_core.latency.by_graph.published.export import exported_without_weights, of_batch, without_storage
 from tests.latency.by_graph.published.tiny import conv
 
 pytestmark = pytest.mark.onnx

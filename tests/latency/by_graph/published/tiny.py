@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nas_core.latency.by_graph.published import NamedNetwork, exporting
+from nas_core.latency.by_graph.published.export import NamedNetwork, exporting
 
 COLUMNS = "device,model,img_size,batch_size,step_ms,param_count_m,gmacs,macts"
 

@@ -7,9 +7,9 @@ from optuna_ext import (
     SearchSampler,
     architecture_of,
     as_objective,
-    space_of,
     suggest_architecture,
 )
+from optuna_ext.genes import space_of
 
 __all__ = [
     "HATEvolutionSampler",

@@ -13,12 +13,12 @@ AUTO, ATTENTION = "auto", "attention"
 """The space around a trained network, and :func:`attention_only` of it; ``auto:layers,ffn_dim``: :func:`varying`."""
 
 
-def is_made(space: str) -> bool:
+def is_auto(space: str) -> bool:
     """Return whether a specification means a space around the trained network."""
     return space == ATTENTION or space.partition(":")[0] == AUTO
 
 
-def made(space: str, around: Callable[[], SearchSpace]) -> SearchSpace:
+def resolve(space: str, around: Callable[[], SearchSpace]) -> SearchSpace:
     """Return the space of a specification.
 
     Args:
@@ -85,5 +85,5 @@ def check_kinds(kinds: Sequence[str], space: str = AUTO) -> None:
             f"--space {ATTENTION} searches kinds of attention, got {', '.join(kinds) or 'none'}; name several with"
             " --attention, e.g. softmax,linear"
         )
-    if not is_made(space) and len(set(kinds)) > 1:
+    if not is_auto(space) and len(set(kinds)) > 1:
         raise ConfigError(f"--attention {','.join(kinds)} with --space {space}; name the kinds in that space")

@@ -1,6 +1,6 @@
 """Conversion of a trained network into a supernet whose largest subnet it is.
 
-A host reads its checkpoint as a :class:`Trained`. :func:`take_over` compares outputs, sorts axes, orders layers, fits
+A host reads its checkpoint as a :class:`Trained`. :func:`convert` compares outputs, sorts axes, orders layers, fits
 other kinds of attention and makes experts.
 """
 
@@ -63,7 +63,7 @@ class Trained(Protocol):
 
 
 @dataclass(frozen=True)
-class TakenOver:
+class ConversionResult:
     """Result of a conversion."""
 
     difference: float
@@ -110,7 +110,7 @@ def check_output(path: Path, option: str) -> None:
         raise ConfigError(f"{option} {path}: its folder cannot be written in; give another file")
 
 
-def take_over(
+def convert(
     trained: Trained,
     path: Path,
     *,
@@ -118,7 +118,7 @@ def take_over(
     calibrate: int = 0,
     mos: str = NONE,
     fit_steps: int = FitConfig().steps,
-) -> TakenOver:
+) -> ConversionResult:
     """Convert a trained network into a supernet and save it.
 
     Args:
@@ -163,7 +163,7 @@ def take_over(
         copy_into_experts(plain, net)
     difference = _check(trained, net)
     trained.save(path, net)
-    return TakenOver(difference, len(batches), layers, len(orders), tuple(fitted))
+    return ConversionResult(difference, len(batches), layers, len(orders), tuple(fitted))
 
 
 def _may_be_ordered(space: SearchSpace, side: str) -> bool:

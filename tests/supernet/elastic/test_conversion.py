@@ -16,9 +16,10 @@ from nas_core.layers.attention.projections import self_attention
 from nas_core.layers.feed_forward import ElasticFeedForward
 from nas_core.layers.transformer import norm
 from nas_core.space import Choice, SearchSpace
-from nas_core.supernet.elastic import CRITERIA, importance, take_over
 from nas_core.supernet.elastic.ablation import depth_order, mean_loss, recovered_loss
+from nas_core.supernet.elastic.conversion import convert
 from nas_core.supernet.elastic.experts import copy_into_experts
+from nas_core.supernet.elastic.importance import CRITERIA, importance
 from nas_core.supernet.elastic.sorting import sort_axes
 from nas_core.supernet.teacher.taps import Taps
 from tests.supernet.elastic.stack import HEADS, STACK_FORM, C, D, F, Stack, TrainedStack, channels, trained_stack
@@ -27,7 +28,7 @@ from tests.supernet.elastic.stack import HEADS, STACK_FORM, C, D, F, Stack, Trai
 @pytest.mark.parametrize(("criterion", "mos"), list(zip(CRITERIA, cycle(["none", "layer", "neuron"]), strict=False)))
 def test_the_largest_network_is_the_trained_one(criterion: str, mos: str, tmp_path: Path) -> None:
     trained, path = trained_stack(), tmp_path / "supernet"
-    done = take_over(trained, path, importance_by=criterion, calibrate=3, mos=mos)
+    done = convert(trained, path, importance_by=criterion, calibrate=3, mos=mos)
     assert path.exists() and done.difference <= 1e-5 and done.batches == 3
     net = trained.saved["net"]
     assert torch.allclose(trained.output(net), trained.y, rtol=1e-5, atol=1e-6)
@@ -106,7 +107,7 @@ def test_layers_with_options_of_their_own_keep_their_order(tmp_path: Path) -> No
         for choice in trained.space.choices
     ]
     trained.space = trained.net.space = SearchSpace("own", choices)
-    assert take_over(trained, tmp_path / "supernet", importance_by="activation", calibrate=2).layer_order == {}
+    assert convert(trained, tmp_path / "supernet", importance_by="activation", calibrate=2).layer_order == {}
 
 
 def test_the_gradient_criterion_is_the_change_of_the_loss() -> None:
@@ -134,7 +135,7 @@ def test_layers_are_left_out_by_what_their_absence_costs(tmp_path: Path) -> None
     for tensor in trained.net.layers[0].ffn.fc2.parameters():
         tensor.data.zero_()  # all that is left of the first layer is its norms of what is normalised already
     trained.__post_init__()
-    done = take_over(trained, tmp_path / "supernet", importance_by="activation", calibrate=3)
+    done = convert(trained, tmp_path / "supernet", importance_by="activation", calibrate=3)
     assert sorted(done.layer_order[""]) == [0, 1, 2] and trained.net.order == done.layer_order[""]
     assert done.layer_order[""][-1] == depth_order({"": 3}, lambda kept: absent_cost(trained, kept[""]))[""][-1]
 
@@ -258,6 +259,6 @@ def test_bad_input(
 ) -> None:
     (tmp_path / "file").write_text("mine")
     with pytest.raises(error) as caught:
-        take_over(trained(), tmp_path / path, **settings)
+        convert(trained(), tmp_path / path, **settings)
     assert value in str(caught.value) and "\n" not in str(caught.value)
     assert [file.read_text() for file in tmp_path.iterdir()] == ["mine"]
