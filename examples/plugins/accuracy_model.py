@@ -53,7 +53,7 @@ class RidgePredictor(AccuracyModel):
 
 
 def _columns(graphs: Graphs, kinds: int) -> np.ndarray:
-    """How often each operation stands in each graph, all unknown ones as the last; and how many edges."""
+    """Counts of operations per graph, unknown ones last, and the number of edges."""
     place = np.repeat(np.arange(len(graphs)), graphs.sizes) * kinds + np.minimum(graphs.ops, kinds - 1)
     counts = np.bincount(place, minlength=len(graphs) * kinds).reshape(-1, kinds)
     return np.column_stack([counts, graphs.edge_counts]).astype(np.float64)

@@ -10,7 +10,7 @@ LAYERS = ("input", "conv", "pool", "dense")
 
 
 def chain_graph(layers: list[str]) -> Graph:
-    """One node for each layer, read in their order; the attribute says how far each stands from the input.
+    """One node for each layer, read in their order; the attribute is the distance from the input.
 
     Raises:
         GraphError: no layers. UnknownChoiceError: a layer that chains do not have.
