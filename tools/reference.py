@@ -58,7 +58,7 @@ def _is_module(member: Any) -> bool:
 def _signature(name: str, target: Any) -> str:
     if target.is_attribute:
         return name
-    parameters = [p for p in target.parameters if p.name not in ("self", "cls")]
+    parameters = [p for p in target.parameters if p.name not in ("self", "cls") and not p.kind.name.startswith("var_")]
     optional = {p.name for p in parameters if p.default is not None}
     return f"{name}({', '.join(f'{p.name}=..' if p.name in optional else p.name for p in parameters)})"
 

@@ -179,6 +179,7 @@ ROUTERS: Registry[type[Router]] = Registry(
     Router,
     of_classes=True,
 )
+"""Registry of routers; a program adds one with ``ROUTERS.register``."""
 
 
 # -- linear layers of experts ------------------------------------------------------------------------------------------

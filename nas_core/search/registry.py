@@ -26,6 +26,7 @@ STRATEGIES: Registry[type[Strategy]] = Registry(
     Strategy,
     of_classes=True,
 )
+"""Registry of search strategies; other distributions add entry points of the group ``nas_ext.strategies``."""
 
 
 def strategy_options(name: str, taken: Collection[str] = ()) -> list[Option]:

@@ -24,6 +24,7 @@ STUDIES: Registry[Study] = Registry(
     },
     Study,
 )
+"""Registry of studies; a program adds one with ``STUDIES.register``."""
 
 __all__ = [
     "STUDIES",
