@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from nas_core.errors import SpaceError, unknown_choice
 from nas_core.space.files import load_space
 from nas_core.space.space import SearchSpace
 
+_PRESETS = ("bert", "hat", "image", "language", "masked_lm", "mformer")
+"""Modules of this package that register spaces; they import this one."""
 _SPACES: dict[str, Callable[[], SearchSpace]] = {}
 
 
@@ -29,7 +32,7 @@ def register_space(build: Callable[[], SearchSpace]) -> Callable[[], SearchSpace
 
 def list_spaces() -> list[str]:
     """List the names of all registered spaces."""
-    return sorted(_SPACES)
+    return sorted(_registered())
 
 
 def get_space(name: str | Path) -> SearchSpace:
@@ -40,6 +43,13 @@ def get_space(name: str | Path) -> SearchSpace:
     """
     if str(name).endswith((".yml", ".yaml")):
         return load_space(name)
-    if str(name) not in _SPACES:
-        raise unknown_choice("search space", str(name), list_spaces())
-    return _SPACES[str(name)]()
+    spaces = _registered()
+    if str(name) not in spaces:
+        raise unknown_choice("search space", str(name), sorted(spaces))
+    return spaces[str(name)]()
+
+
+def _registered() -> dict[str, Callable[[], SearchSpace]]:
+    for module in _PRESETS:
+        importlib.import_module(f"nas_core.space.{module}")
+    return _SPACES
