@@ -13,7 +13,7 @@ import yaml
 
 from nas_core.cli import main
 from nas_core.jobs import Failure
-from nas_core.search import calibration as calibration_parts
+from nas_core.search.calibration import files as calibration_parts
 from nas_core.search.calibration.files import load_calibration
 from nas_core.search.calibration.model import Calibration
 from nas_core.search.checkpoint import CheckpointEvaluation

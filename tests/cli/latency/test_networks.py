@@ -13,7 +13,7 @@ from nas_core.cli import main
 from nas_core.graph import Graphs
 from nas_core.graph.onnx.reader import read_onnx
 from nas_core.latency import GraphLatencyModel, load_latency_model
-from nas_core.latency.by_graph import shipped
+from nas_core.latency.by_graph import predict as shipped
 from nas_core.latency.by_graph.data import NetworkLatencies, last_of_each
 from nas_core.latency.by_graph.predict import predict_networks
 
