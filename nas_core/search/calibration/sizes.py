@@ -23,9 +23,8 @@ DRAWN = 1000
 class Sizes:
     """Sizes of architectures.
 
-    Columns are the sum of each numeric gene over existing layers, parameters and FLOPs if there are formulas, the
-    logarithms of all of them, and the mean code of genes whose options are names. Numeric genes with codes of their
-    own are no sizes.
+    Columns: sum of each numeric gene over existing layers, parameters and FLOPs if there are formulas, logarithms of
+    all of them, and mean code of genes with named options. Numeric genes with their own codes are no sizes.
     """
 
     space: SearchSpace
@@ -50,7 +49,7 @@ class Sizes:
 
     @cached_property
     def _scale(self) -> tuple[Array, Array, float]:
-        """Mean and standard deviation ``(C,)`` of the raw columns, and the standard deviation of the mean size."""
+        """Return mean and standard deviation ``(C,)`` of raw columns, and the standard deviation of the mean size."""
         rows = self.space.sample_rows(np.random.default_rng(0), DRAWN)
         raw = self._raw(self.space.architectures(rows))
         middle, deviation = raw.mean(0), raw.std(0)
@@ -59,7 +58,7 @@ class Sizes:
         return middle, deviation, float(sizes.mean(1).std()) if sizes.shape[1] else 1.0
 
     def _standard(self, raw: Array, middle: Array, deviation: Array) -> tuple[Array, Array]:
-        """Return the varying columns with mean 0 and standard deviation 1, and those of them that are sizes."""
+        """Return the varying columns, standardised, and those of them that are sizes."""
         varies = deviation > 0
         standard = (raw - middle)[:, varies] / deviation[varies]
         return standard, standard[:, np.flatnonzero(varies) < self._sized]
