@@ -14,7 +14,7 @@ from nas_core.space import Architecture
 
 _KINDS = {"softmax": ("#1f6fb4", "S"), "linear": ("#d1662b", "L"), "local": ("#8a5fb0", "W")}
 _UNKNOWN = "#6d6d6d"
-"""Colour of unknown kinds of attention; their letter is their first."""
+"""Colour of unknown kinds of attention."""
 _ROW, _STRIP = 1.55, 0.42
 _LAYER, _NARROWEST = 0.46, 1.6
 _LONGEST, _AREA = 200.0, 3000.0

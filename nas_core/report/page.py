@@ -66,7 +66,6 @@ class Points:
 
     @property
     def content(self) -> dict[str, Any]:
-        """JSON for the page's script."""
         return {
             "noun": self.noun,
             "fields": list(map(asdict, self.fields)),
@@ -106,14 +105,13 @@ class Page:
         self._parts.append(("details", {"summary": summary, "facts": facts}))
 
     def table(self, table: Table) -> None:
-        """Add a sortable table."""
         self._parts.append(("table", table))
 
     def image(self, png: bytes, alt: str) -> None:
         self._parts.append(("image", {"data": base64.b64encode(png).decode("ascii"), "alt": alt}))
 
     def points(self, points: Points, first: int = 0, heading: str = "") -> None:
-        """Add the rows behind figures' points, with row ``first`` selected."""
+        """Add the rows behind figures' points, row ``first`` selected."""
         content = _json({**points.content, "first": first})
         part = {"noun": points.noun, "heading": heading or f"All {points.noun}s", "content": content}
         self._parts.append(("points", part))

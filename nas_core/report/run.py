@@ -142,7 +142,6 @@ class SearchRun:
         return {str(name): str(key) for name, key in (self.settings.get("given") or {}).items()}
 
     def strategies(self) -> list[str]:
-        """Return distinct strategies with seeds."""
         return list(dict.fromkeys(f"{s['strategy']} (seed {s.get('seed')})" for s in self.searches if "strategy" in s))
 
     def limits(self, cost: str) -> list[float]:

@@ -55,7 +55,6 @@ def write_report(folder: str | Path, train_log: str | Path | None = None, reload
         reload_s: seconds after which a browser reloads the page of a running search.
 
     Raises:
-        DataError: see :func:`read_run`; the log cannot be read.
         SpaceError, ArchitectureError: evaluations are of another space.
     """
     run = read_run(folder)

@@ -53,7 +53,6 @@ class ParetoArchive:
         self.objectives = tuple(objectives)
         self._entries: dict[Architecture, Entry] = {}
         self._values = np.empty((0, len(self.objectives)))
-        """Objectives ``(n, m)`` of the entries."""
 
     def add(self, architecture: Architecture, metrics: Mapping[str, float]) -> bool:
         """Add an architecture; return False if it is dominated, present or lacks a finite objective."""
@@ -98,11 +97,7 @@ class ParetoArchive:
 
     @classmethod
     def load(cls, path: str | Path) -> ParetoArchive:
-        """Read the JSON of :meth:`save`.
-
-        Raises:
-            DataError: the file is missing or damaged.
-        """
+        """Read the JSON of :meth:`save`."""
         content = read_json(path)
         try:
             if (content["format"], content["version"]) != (FORMAT, VERSION):
@@ -116,7 +111,7 @@ class ParetoArchive:
 
 
 def write_table(path: str | Path, entries: Sequence[Entry], first: Sequence[str] = ()) -> None:
-    """Write entries as CSV: key, metrics (``first`` leading), genes with layers separated by spaces."""
+    """Write entries as CSV: key, metrics (``first`` leading), genes; space-separated layers."""
     metrics = [*first, *sorted({name for entry in entries for name in entry.metrics} - set(first))]
     genes = sorted({name for entry in entries for name in entry.architecture})
     text = io.StringIO()

@@ -37,17 +37,13 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 LIMITS = ("latency_ms", "latency_share", "params_m", "flops_g", *MEMORY)
-"""Names of limits. Each latency is a search of its own; the other limits apply to all searches."""
+"""Each latency limit is a search of its own; other limits apply to all searches."""
 _LATENCY = LIMITS[:2]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SearchSettings:
-    """Settings of :func:`search_checkpoint` and options of ``nas-ext search``.
-
-    Raises:
-        ConfigError, UnknownChoiceError: a value is out of range, or settings contradict each other.
-    """
+    """Settings of :func:`search_checkpoint` and options of ``nas-ext search``."""
 
     checkpoint: Path
     """Checkpoint of a trained supernet."""
@@ -146,8 +142,8 @@ class CheckpointEvaluation:
     """Evaluated, computed, predicted and estimated metrics of a supernet's architectures.
 
     Args:
-        calibration: its estimate is added to the metrics.
-        further: other supernets of the calibration.
+        calibration: its estimate is added.
+        further: the calibration's other supernets.
     """
 
     def __init__(
@@ -194,9 +190,6 @@ def search_checkpoint(settings: SearchSettings, log: Callable[[str], None] = _lo
     """Search a trained supernet, measure the finalists and choose networks to train next.
 
     The run folder is that of :func:`nas_core.search.search`; the same settings continue an interrupted search.
-
-    Args:
-        log: callback for messages.
 
     Raises:
         NasExtError: settings contradict each other, no architecture meets the limits, or evaluations keep failing.
@@ -291,7 +284,6 @@ class _CheckpointSearch:
         return calibration, [open_supernet(path, **options) for path in further]
 
     def _strategies(self) -> tuple[list[Constraint], dict[str, Strategy]]:
-        """Return the common limits, and one strategy for each latency limit."""
         settings, model = self.settings, self.evaluation.latency
         workload = self._workload()
         self.compared |= {"workload": workload} if workload else {}
@@ -335,8 +327,7 @@ class _CheckpointSearch:
         return list(dict.fromkeys(limits))
 
     def _workload(self) -> dict[str, Any] | None:
-        """Return the workload of memory limits; settings override the supernet's task, the task the latency model's
-        workload."""
+        """Return the workload of memory limits by settings, supernet's task and latency model, in this priority."""
         from nas_core.models.kind import kind_of, workload_of
 
         if not any(name in self.settings.limit for name in MEMORY):

@@ -30,7 +30,7 @@ class Constraint:
     name: str
     """Metric with its unit: ``latency_ms``, ``params_m``, ``flops_g``."""
     limit: float
-    """Largest value allowed, in the metric's unit."""
+    """In the metric's unit."""
     predict_rows: PredictRows
     together: int = 0
     """Batch size of a slow predictor, called for no more rows than needed; 0: fast."""
@@ -43,7 +43,7 @@ class Constraint:
     def per_architecture(
         cls, name: str, limit: float, space: SearchSpace, predict: Callable[[Architecture], float]
     ) -> Constraint:
-        """Return a constraint on a cached function of one architecture, much slower than one of rows."""
+        """Return a constraint on a function of one architecture; cached, but much slower than one of rows."""
         cache: dict[bytes, float] = {}
 
         def predict_rows(rows: Rows) -> NDArray[np.floating]:

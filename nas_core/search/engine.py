@@ -37,7 +37,7 @@ from nas_core.space.files import space_to_dict
 _log = logging.getLogger(__name__)
 
 GIVEN = "given"
-"""Name of the baselines' search in the journal."""
+"""The baselines' search in the journal."""
 
 MAX_FAILURES = 10
 """Consecutive failures after which a search stops."""
@@ -53,13 +53,12 @@ class SearchResult:
     """Result of a finished search."""
 
     archive: ParetoArchive
-    """Pareto archive of all evaluations."""
     best: dict[str, Entry]
     """Search -> best architecture, whichever search evaluated it; missing if all evaluations failed."""
     finalists: list[Finalist]
     """Best architecture of each search, then architectures spaced along the Pareto front."""
     evaluations: int
-    """Number of evaluations, earlier interrupted runs included."""
+    """Number of evaluations, including interrupted runs."""
     saved: int
     """Number of evaluations saved by the cache."""
     replayed: int
@@ -121,11 +120,9 @@ def search(
         given: name -> baseline, evaluated before the searches.
         settings: other settings that affect the result, compared when a run is continued.
         notes: other content of ``config.yaml``.
-        progress: report progress on stderr.
 
     Raises:
         ConstraintError: no architecture meets the limits.
-        ArchitectureError: a baseline is outside the space.
         ConfigError: the folder holds a run with other settings or is in use; arguments contradict each other.
         DataError: the folder's content is damaged.
         NasExtError: evaluations keep failing.
@@ -148,7 +145,6 @@ def search(
 
 
 def _named(strategies: Strategies) -> dict[str, Strategy]:
-    """Return name -> strategy; unnamed strategies are named by their limits."""
     if isinstance(strategies, Mapping):
         named = dict(strategies)
     else:
@@ -299,7 +295,7 @@ class _Engine:
                 yield self.results[architecture]
 
     def _evaluated(self, name: str, architectures: Sequence[Architecture]) -> Generator[Metrics, None, None]:
-        """Yield metrics once they are in the journal; failures are written with the next success or at the end."""
+        """Yield metrics once journaled; failures are written with the next success or at the end."""
         if not architectures:
             return
         self.progress.begin()

@@ -24,7 +24,7 @@ class SubmititExecutor:
         checkpoint: trained supernet, at the same path on all machines.
         options: options of :func:`nas_core.supernet.host.open_supernet`.
         folder: shared folder for the jobs' files.
-        on_paper: function of metrics that are computed here; the supernet's have priority.
+        on_paper: metrics computed here; the supernet's have priority.
     """
 
     def __init__(
@@ -58,10 +58,9 @@ class DeviceExecutor:
         ...     search(strategy, None, "run", evaluate_many=evaluations, together=evaluations.together)
 
     Args:
-        checkpoint: trained supernet.
         devices: see :func:`nas_core.device.usable_devices`; ``cpu,cpu`` is two processes.
         options: other options of :func:`nas_core.supernet.host.open_supernet`.
-        on_paper: function of metrics that are computed here; the supernet's have priority.
+        on_paper: metrics computed here; the supernet's have priority.
     """
 
     def __init__(
@@ -108,7 +107,7 @@ def _with_costs(
 def open_checkpoint(
     checkpoint: str, options: Mapping[str, Any], threads: int
 ) -> Callable[[dict[str, Any]], dict[str, float]]:
-    """Return the supernet's evaluation of genes, for a job."""
+    """Return the supernet's evaluation of genes."""
     import torch
 
     from nas_core.supernet.host import open_supernet
@@ -119,7 +118,7 @@ def open_checkpoint(
 
 
 def open_on_device(checkpoint: str, options: Mapping[str, Any]) -> Callable[[dict[str, Any]], dict[str, float]]:
-    """Return the supernet's evaluation of genes, for a process whose current device is that of the options."""
+    """Return the supernet's evaluation of genes; the device of the options becomes current."""
     import torch
 
     from nas_core.device import device_index, usable_device

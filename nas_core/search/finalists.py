@@ -34,11 +34,9 @@ class Finalist:
 
     architecture: Architecture
     metrics: Mapping[str, float]
-    """Evaluated and predicted metrics."""
     best_of: tuple[str, ...] = ()
     """Searches whose best architecture it is."""
     measured: Mapping[str, Any] = field(default_factory=dict)
-    """Measurements on the device, if any."""
     over_limit: tuple[str, ...] = ()
     """Searches whose best it is by prediction, but whose limits its measurement exceeds."""
 
@@ -96,7 +94,6 @@ def finalists_before(folder: Path) -> list[dict[str, Any]]:
 
 
 def save_finalists(folder: Path, finalists: Sequence[Finalist]) -> None:
-    """Write ``finalists.json`` and an architecture file for each."""
     for finalist in finalists:
         finalist.architecture.save(folder / finalist.file, metrics=dict(sorted(finalist.metrics.items())))
     content = [finalist.to_dict() for finalist in finalists]
@@ -161,9 +158,8 @@ def measure_finalists(
 ) -> list[Finalist]:
     """Measure the finalists, and further candidates while the best of a search exceeds a limit.
 
-    The next candidate has the best objective among architectures whose prediction, corrected by the error of those
-    above, meets the limits. At most :data:`TRIES` further ones may exceed a limit. Nothing is measured if all finalists
-    have measurements.
+    The next candidate is the best architecture whose prediction, corrected by the error of those above, meets the
+    limits. At most :data:`TRIES` further ones may exceed a limit. Nothing is measured if all finalists were.
     """
     missing = [finalist.architecture for finalist in finalists if not finalist.measured]
     if not missing:

@@ -23,7 +23,7 @@ VERSION = 1
 
 
 def plain_metrics(metrics: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return metrics for JSON, sorted by name; None for values that are not finite numbers."""
+    """Return metrics for JSON, sorted by name; None for non-finite values."""
     plain: dict[str, float | None] = {}
     for name in sorted(metrics):
         try:
@@ -69,9 +69,7 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.replayed = 0
-        """Number of evaluations taken from the file."""
         self.written = 0
-        """Number of evaluations added to the file."""
         self._records: list[dict[str, Any]] = []
         self._lock = contextlib.ExitStack()
 
@@ -96,7 +94,6 @@ class Journal:
         return self.replayed < len(self._records)
 
     def require_replayed(self) -> None:
-        """Check that all evaluations were replayed."""
         if self.replaying:
             record = self._records[self.replayed]
             raise DataError(

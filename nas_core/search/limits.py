@@ -52,7 +52,6 @@ def cost_limits(
 
     Args:
         formulas_later: import the formulas, and torch, with the first architecture.
-        workload: see :func:`memory_on_paper`.
     """
     constraints = []
     for name, limit in limits.items():

@@ -11,7 +11,6 @@ class Metric:
     """Measured or predicted quantity of an architecture."""
 
     name: str
-    """Key of the metric."""
     label: str
     """Display name without unit."""
     unit: str = ""

@@ -38,7 +38,6 @@ class Progress:
     The log begins with the first evaluation; without a terminal, its lines are also printed.
 
     Args:
-        log: log file, appended to.
         total: largest number of evaluations.
         together: number of simultaneous evaluations.
         show: print to stderr.
@@ -117,7 +116,7 @@ class Progress:
         self._best = f"best {metric} {value:.4g}"
 
     def drop(self, count: int) -> None:
-        """Reduce the total after a search that ended below its budget."""
+        """Reduce the total after a search below its budget."""
         self._total -= count
         self._bar.total = self._total
         self._bar.refresh()
@@ -168,7 +167,7 @@ class Logged:
 
 
 def read_log(path: Path) -> Logged | None:
-    """Return the last run in a log; None if there is none or the file is missing or damaged."""
+    """Return the last run in a log; None without one, or if the file is damaged."""
     try:
         lines = read_bytes(path).decode("utf-8").splitlines()
     except (NasExtError, UnicodeDecodeError):

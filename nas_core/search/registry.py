@@ -43,12 +43,11 @@ def strategy_options(name: str, taken: Collection[str] = ()) -> list[Option]:
 
 
 def config_of(name: str, given: Mapping[str, Any]) -> Any:
-    """Return a strategy's settings, of which some are given by name."""
     return config_from(STRATEGIES.get(name).config_class, given, f"option of strategy {name}")
 
 
 def how_many(strategies: Sequence[Strategy]) -> str:
-    """Return the largest number of evaluations, and its formula, of searches with one strategy."""
+    """Return the largest number of evaluations in words, with its formula."""
     first = strategies[0]
     more = f" in each of {len(strategies)} searches" if len(strategies) > 1 else ""
     numbers = {name: f"{name} {value}" for name, value in asdict(first.config).items()}

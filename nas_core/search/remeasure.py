@@ -30,8 +30,8 @@ def remeasure(
         task: task of the supernet (vocabulary sizes, classes), compared with that of the measurements.
 
     Returns:
-        One record per architecture; empty records, with a warning, if the model lacks measurement settings, or this
-            machine lacks their device or precision.
+        One record per architecture. Records are empty, with a warning, if measurement settings, device or precision are
+        unavailable.
     """
     settings = model.info.get("settings") or {}
     workload = workload_of(settings.get("workload") or {})

@@ -50,7 +50,7 @@ def shared_evaluations(
 ) -> Shared:
     """Return evaluations shared by all processes of a study.
 
-    Of the data path in ``settings``, only the last folder name is compared.
+    Only the last folder name of the data path in ``settings`` is compared.
     """
     target = adapter_parts("shared_search").get(NAME)
     if target is None:

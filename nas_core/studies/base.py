@@ -104,7 +104,6 @@ class Study(ABC):
     """Study of supernets; holds no state."""
 
     name: ClassVar[str]
-    """Name in the registry."""
     purpose: ClassVar[str]
     """One line for users."""
     about: ClassVar[str]
@@ -119,9 +118,6 @@ class Study(ABC):
         Args:
             config: object of :attr:`config`.
             folder: folder in which an interrupted study continues.
-
-        Raises:
-            ConfigError, DataError: the supernets do not support the study.
         """
 
 
@@ -180,7 +176,6 @@ def same_examples(subjects: Sequence[Subject]) -> None:
 
 
 _DRAWS = 50
-"""Largest number of draws per architecture."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,7 +29,6 @@ from nas_core.studies.gap import (
 from nas_core.studies.trainings import LOG, Training, check_settings, train_all
 
 _CURVE, _ENDED = "curve.jsonl", "ended.json"
-"""Evaluations of a network, and the end of its training."""
 
 Enough = Callable[[Mapping[str, float]], bool]
 """Function that returns True for metrics that are good enough."""
@@ -81,8 +80,7 @@ def train_further(
         wanted: subnet -> function that returns True for metrics that are good enough.
 
     Raises:
-        ConfigError: the host does not support further training, the folder holds runs of other settings, data or
-            examples, or a network is still being trained.
+        ConfigError: the host does not support further training, or the folder is in use or holds other runs.
         DataError: a training failed or diverged.
     """
     supernet, place = subject.supernet, _folder(subject, folder)
@@ -119,7 +117,6 @@ def _folder(subject: Subject, folder: Path) -> Path:
 def _check_settings(
     subject: Subject, place: Path, schedule: Schedule, data: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """Return the training's settings, compared with those of earlier trainings in the folder."""
     settings: dict[str, Any] = {
         "changes": dict(schedule.changes),
         "every": schedule.every,

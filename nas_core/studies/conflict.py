@@ -32,7 +32,6 @@ from nas_core.supernet.host import Supernet
 from nas_core.supernet.sampling import draw, sandwich
 
 AGAINST = ("largest", "sandwich")
-"""Gradients of the supernet: of the largest network, or the mean of a sandwich."""
 
 Gradient = list[Tensor]
 """Tensor per parameter."""

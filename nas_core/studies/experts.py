@@ -46,7 +46,6 @@ from nas_core.studies.trainings import LOG, Training, check_settings, train_all
 from nas_core.supernet.host import Supernet
 
 _TRAINED, _SETTINGS = "trained.json", "settings.json"
-"""Files of an ended training, and of the settings of a folder's trainings."""
 
 
 def experts_of(subject: Subject) -> MoSConfig:
@@ -66,11 +65,9 @@ def train_supernets(
     Args:
         wanted: folder name -> experts.
         changes: settings that differ from the supernet's.
-        jobs: number of simultaneous trainings.
 
     Raises:
-        ConfigError: the folder holds supernets of other settings or data, one is still being trained, or the supernet
-            has no experts.
+        ConfigError: the supernet has no experts, or the folder is in use or holds other supernets.
         DataError: a training failed.
     """
     experts, trainer = experts_of(subject), subject.supernet
@@ -121,7 +118,6 @@ def _missing(folders: Mapping[str, Path]) -> list[str]:
 def _check_settings(
     trainer: Supernet, place: Path, changes: Mapping[str, str], missing: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the training's settings, compared with those of earlier trainings in the folder."""
     settings: dict[str, Any] = {"changes": dict(changes)}
     if missing:
         settings["data"] = dict(trainer.training_data())
@@ -308,7 +304,6 @@ def _standalone(config: Any, subjects: Sequence[Subject], space: SearchSpace) ->
 
 
 def _files(subject: Subject, trained: Sequence[Any]) -> list[str]:
-    """Return a sentence on checkpoints named differently from the supernet's."""
     files = sorted({other.path.name for other in trained if isinstance(getattr(other, "path", None), Path)})
     if not files or files == [subject.path.name]:
         return []
@@ -330,7 +325,6 @@ def _figures(supernet: Supernet, quality: Mapping[str, float]) -> dict[str, Any]
 
 
 def _gap(supernet: Supernet, runs: Sequence[StandaloneRun], config: Any, subject: Subject) -> dict[str, float]:
-    """Return error and tau against standalone networks, if any."""
     if not runs:
         return {}
     inherited = [_quality(supernet, run.architecture, config, subject) for run in runs]

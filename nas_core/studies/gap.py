@@ -35,7 +35,6 @@ from nas_core.studies.trainings import LOG, Training, check_settings, train_all
 from nas_core.supernet.host import Supernet
 
 FEWEST = 3
-"""Smallest number of architectures for a rank correlation."""
 RESULTS = "standalone.jsonl"
 """Records of standalone networks, in a study's folder."""
 
@@ -99,10 +98,9 @@ def train_standalone(
     Args:
         trainer: supernet at ``checkpoint`` with the settings of the training.
         changes: settings that differ from the supernet's.
-        jobs: number of simultaneous trainings.
 
     Raises:
-        ConfigError: the folder holds runs of other settings or data, or a network is still being trained.
+        ConfigError: the folder is in use or holds other runs.
         DataError: a training failed.
     """
     results = folder / RESULTS

@@ -26,7 +26,6 @@ Key = TypeVar("Key")
 LOG = "train.log"
 """Log file in a training's folder."""
 _LOOK_S = 1.0
-"""Seconds between checks of a running training."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +127,6 @@ def _run(training: Training, jobs: int, started: _Processes) -> float:
 
 
 def _waited_for(process: subprocess.Popen[bytes], enough: Callable[[], bool] | None) -> int:
-    """Return a process's exit code, 0 if ``enough`` ended it."""
     if enough is None:
         return process.wait()
     while True:

@@ -59,7 +59,6 @@ class Collection:
     """``networks`` or ``architectures``."""
     runtime: str
     runtimes: Sequence[str]
-    """Runtimes of the folder."""
     facts: Mapping[str, Any]
     """Time, machine and method of the measurements."""
     settings: Mapping[str, Any]

@@ -37,21 +37,21 @@ class Evaluation:
     measured: Floats
     predicted: Floats
     deviation: Floats
-    """Standard deviation of each prediction; 0 without one."""
+    """Standard deviation of each prediction; 0: unknown."""
     families: NDArray[np.str_]
     learned: NDArray[np.bool_] | None
     """Measurements the model was fitted to; None if unknown."""
 
     @property
     def scored(self) -> NDArray[np.bool_]:
-        """Scored measurements: the unseen ones, or all without any."""
+        """Unseen measurements, or all if there are none."""
         if self.learned is None or self.learned.all():
             return np.ones(len(self.measured), np.bool_)
         return ~self.learned
 
     @property
     def held_out(self) -> bool:
-        """True if all scored measurements are unseen."""
+        """True if :attr:`scored` measurements are unseen."""
         return self.learned is not None and not self.learned.all()
 
     @property
@@ -148,9 +148,7 @@ class RecordEvaluation:
     model: AccuracyModel
     reader: Reader | None
     target: str
-    """Field of known values."""
     by: str | None
-    """Field for grouping."""
     lower_is_better: bool
     records: Records
     evaluation: Evaluation
@@ -159,7 +157,7 @@ class RecordEvaluation:
 
     @property
     def error(self) -> Floats:
-        """Predicted - measured, in the target's units."""
+        """Predicted - measured, in the target's unit."""
         return np.asarray(self.evaluation.predicted - self.evaluation.measured, np.float64)
 
     def best(self, count: int) -> list[int]:

@@ -16,7 +16,6 @@ BAND = 0.1
 _WIDE = 20.0
 """Ratio of largest to smallest value from which an axis is logarithmic."""
 _MOST_BARS = 250
-"""Largest number of error bars."""
 _GREY = {"width": 1.2, "color": "#8b939c"}
 
 

@@ -20,7 +20,6 @@ from nas_core.search.finalists import choose_finalists
 from nas_core.space import Architecture
 
 NEXT = "train_next.jsonl"
-"""File of the networks to train next, in a run folder."""
 
 Array = NDArray[np.float64]
 
@@ -31,7 +30,6 @@ class Candidate:
 
     architecture: Architecture
     metrics: Mapping[str, float]
-    """Evaluated metrics, estimate and costs"""
     gain: float | None
     """Expected improvement; None without trained networks"""
 
@@ -52,7 +50,6 @@ def next_to_train(
     Args:
         evaluated: candidates with :func:`~nas_core.search.calibration.model.calibrated_metrics`.
         cost: second metric, minimised.
-        trained_costs: costs of the trained networks.
     """
     name = calibrated_name(calibration)
     needed = [name, *([cost] if cost else [])]
@@ -122,12 +119,9 @@ def write_next(
     on_paper: Callable[[Architecture], Mapping[str, float]],
     count: int,
 ) -> list[dict[str, Any]]:
-    """Choose networks to train next and write them to a run folder, with null results.
+    """Write networks to train next to a run folder, with null results; return key, estimate and cost of each.
 
     ``nas-ext lab calibrate --trained`` reads the file. Earlier lines that have a result are kept.
-
-    Returns:
-        Key, estimate and cost of each network.
     """
     trained = {network: float(on_paper(network)[cost]) for network in calibration.trained} if cost else {}
     chosen = next_to_train(calibration, evaluated, cost, trained, count)

@@ -29,7 +29,7 @@ from nas_core.supernet.host import Supernet
 KIND = "calibration"
 _DAMAGE = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError, NasExtError)
 SAME = 1e-6
-"""Largest relative difference of estimates between saving and loading."""
+"""Relative tolerance of estimates between saving and loading."""
 
 
 def save_calibration(calibration: Calibration, path: str | Path) -> None:
@@ -105,12 +105,11 @@ def _restored(header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Calib
 
 @dataclass(frozen=True)
 class TrainedNetworks:
-    """Trained networks with their standalone results."""
+    """Trained networks with standalone results."""
 
     architectures: list[Architecture]
     standalone: list[float]
     test_set: str | None
-    """Test set of the records, if named"""
 
 
 def read_trained(
@@ -198,12 +197,10 @@ def inherited_metrics(
 
     Args:
         supernets: checkpoint fingerprint -> supernet.
-        journal: JSON Lines, one for each evaluation.
+        journal: JSON Lines, one per evaluation.
         settings: other settings that affect a value.
 
     Raises:
-        UnknownChoiceError: a supernet lacks the metric.
-        DataError: a metric is not finite.
         ConfigError: another process writes the journal.
     """
     path = Path(journal)
@@ -252,8 +249,7 @@ def check_provenance(
     """Check that a calibration was made with these supernets, in this order, and the same evaluation data.
 
     Args:
-        options: options of :func:`nas_core.supernet.host.open_supernet`.
-        others: advice about the number of supernets, for the message.
+        others: advice on the number of supernets, for the message.
 
     Raises:
         ConfigError: supernets or data differ.

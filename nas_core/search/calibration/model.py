@@ -77,7 +77,6 @@ class Calibration:
     """Smallest number of trained networks for a fit"""
     space: SearchSpace
     metric: str
-    """Estimated standalone metric"""
     larger: bool | None = None
     """True if larger values are better; None: by :func:`larger_is_better`"""
     inherited_metric: str = "loss"
@@ -87,7 +86,6 @@ class Calibration:
     info: Mapping[str, Any] = field(default_factory=dict)
     """Provenance: fingerprints of the supernets, data of their evaluation"""
     trained: Mapping[Architecture, float] = field(default_factory=dict, init=False)
-    """Trained networks with their standalone metric"""
     learned: Learned | None = field(default=None, init=False, repr=False)
     """Fitted state; None without networks"""
 
@@ -98,7 +96,7 @@ class Calibration:
             self.inherited_larger = larger_is_better(self.inherited_metric, "inherited-larger-is-better")
 
     def fit(self, architectures: Sequence[Architecture], inherited: ArrayLike, standalone: ArrayLike) -> Calibration:
-        """Fit trained networks.
+        """Fit to trained networks.
 
         Args:
             architectures: ``n`` distinct networks, at least 3, usually 5 to 15; with none, the estimate is the
@@ -127,7 +125,6 @@ class Calibration:
 
     @staticmethod
     def require_enough(networks: int) -> None:
-        """Check that there are at least :attr:`fewest` trained networks."""
         if networks < FEWEST:
             raise DataError(
                 f"{networks} trained network{'s' * (networks != 1)}; a calibration needs at least {FEWEST}, better 5 to"
@@ -136,7 +133,6 @@ class Calibration:
 
     @property
     def fitted(self) -> bool:
-        """True after a fit to trained networks."""
         return self.learned is not None
 
     @property
@@ -146,7 +142,7 @@ class Calibration:
 
     @property
     def shares(self) -> dict[str, float]:
-        """Weight of each part in the average."""
+        """Weight of each part."""
         mixed = (1.0,) if self.learned is None else self.learned.mixture.shares
         return dict(zip(PARTS, mixed, strict=False))
 
@@ -161,7 +157,7 @@ class Calibration:
         return self.predict_with_std(architectures, inherited)[0]
 
     def predict_with_std(self, architectures: Sequence[Architecture], inherited: ArrayLike) -> tuple[Array, Array]:
-        """Return estimates ``(B,)`` and standard deviations ``(B,)``.
+        """Return estimates and standard deviations ``(B,)``.
 
         Raises:
             ConfigError: it was fitted to no network.
@@ -197,7 +193,7 @@ class Calibration:
         return self.learned, self._oriented(columns)
 
     def quality(self) -> Quality:
-        """Return the leave-one-out quality; weights and standard deviations leave the network out too.
+        """Return the leave-one-out quality; weights and standard deviations also leave the network out.
 
         Raises:
             ConfigError: it was fitted to fewer than 4 networks.
@@ -272,9 +268,6 @@ def calibrated_metrics(
 
     Args:
         inherited: metrics of the architecture from each supernet.
-
-    Raises:
-        DataError: the number of supernets differs from the fit.
     """
     values = [[inherited_value(metrics, calibration.inherited_metric) for metrics in inherited]]
     if not all(map(math.isfinite, values[0])):

@@ -99,8 +99,7 @@ class Parts:
 
     @classmethod
     def fit(cls, inherited: Array, sizes: Array, targets: Array) -> Parts:
-        """Fit inherited metrics ``(n, S)`` and sizes ``(n, C)`` to targets ``(n,)``; larger metrics and targets are
-        better."""
+        """Fit inherited metrics ``(n, S)`` and sizes ``(n, C)`` to targets ``(n,)``, larger metrics being better."""
         scale = Inherited.scaled(inherited)
         mean, single = scale.columns(inherited)
         both = np.hstack([FREE * mean, single, sizes])
@@ -153,5 +152,5 @@ class Learned:
         return self.scale.learn(self.parts.predict(inherited, sizes))
 
     def estimate(self, inherited: Array, sizes: Array) -> tuple[Array, Array]:
-        """Return estimates ``(B,)`` and standard deviations ``(B,)``."""
+        """Return estimates and standard deviations ``(B,)``."""
         return self.mixture.combine(self.rows(inherited, sizes), self.scale)

@@ -18,7 +18,7 @@ from nas_core.space.slots import ABSENT, Rows
 Numbers = NDArray[np.float64]
 
 PENALTIES = tuple(10.0**power for power in range(-4, 4))
-"""Penalties of the ridge regression, chosen by leave-one-out error."""
+"""Ridge penalties, chosen by leave-one-out error."""
 UNKNOWN_COST = 10.0
 """Cost of an architecture without a prediction, as a multiple of the limit."""
 
@@ -61,7 +61,7 @@ class Variables:
 
 
 class AdditiveFit:
-    """Ridge regression of a metric on the variables, with slopes along option sizes shared.
+    """Ridge regression of a metric on the variables, with shared slopes along option sizes.
 
     Args:
         rows: ``(n, slots)``, n >= 2.

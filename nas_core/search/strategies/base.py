@@ -40,19 +40,17 @@ class Strategy(ABC):
 
     Args:
         constraints: hard limits, such as ``{"latency_ms": (function, 30)}``.
-        config: settings of the strategy, of :attr:`config_class`.
         metric: metric to minimise.
         max_tries: cap of each rejection sampling, in candidates.
     """
 
     name: ClassVar[str] = ""
-    """Name in the registry."""
     purpose: ClassVar[str] = ""
     """One line for users."""
     config_class: ClassVar[type[Any]] = NoSettings
-    """Frozen dataclass of settings; its fields are the strategy's options."""
+    """Frozen dataclass whose fields are the strategy's options."""
     multi_objective: ClassVar[bool] = False
-    """True if several metrics are minimised, otherwise the first."""
+    """True if several metrics are minimised, not only the first."""
     budget_formula: ClassVar[str] = ""
     """Formula of :attr:`budget`, such as ``{samples} x {rounds}``."""
     barrier: ClassVar[bool] = True
@@ -114,9 +112,6 @@ class Strategy(ABC):
 
         Args:
             common: ``seed`` and ``max_tries``.
-
-        Raises:
-            ConfigError: there are too few objectives, or the space does not allow a setting.
         """
         return cls(space, constraints, config, metric=objectives[0], **common)
 
@@ -197,11 +192,7 @@ class Strategy(ABC):
         return self._values(keys)
 
     def tell(self, architecture: Architecture, metrics: Mapping[str, Any] | None) -> None:
-        """Record an architecture's metrics; None, or no number for :attr:`metric`, is a failure.
-
-        Raises:
-            ArchitectureError: the architecture is outside the space.
-        """
+        """Record an architecture's metrics; None, or no number for :attr:`metric`, is a failure."""
         key = self.space.row(architecture).tobytes()
         if key in self._scores:
             return
@@ -234,7 +225,7 @@ class Strategy(ABC):
         return self.space.architecture(rows[0]) if len(rows) else None
 
     def requeue(self) -> None:
-        """Put the architectures without a result first in the queue again."""
+        """Put architectures without a result first in the queue again."""
         self._queue = {**self._waiting, **self._queue}
         self._waiting = {}
 
@@ -278,7 +269,7 @@ class Strategy(ABC):
     # -- for strategies that fit a model to all results --------------------------------------------------------------
 
     def _evaluated(self) -> tuple[Rows, NDArray[np.float64]]:
-        """Return all successful evaluations, in an order independent of that of results."""
+        """Return successful evaluations, in an order independent of that of results."""
         others = sorted(key for key in self._scores if key not in self._members)
         keys = [key for key in (*self._members, *others) if math.isfinite(self._scores.get(key, math.inf))]
         return self._rows(keys), np.array([self._scores[key] for key in keys])

@@ -40,7 +40,7 @@ class EvolutionConfig:
     """Settings of HAT's evolution; the defaults are the paper's.
 
     Raises:
-        ConfigError: a value is out of range, or the parts do not add up to the population.
+        ConfigError: the parts do not add up to the population.
     """
 
     iterations: int = 30
@@ -75,7 +75,7 @@ class EvolutionConfig:
         """Return settings; parts not given share the rest of the population in HAT's proportions.
 
         Raises:
-            ConfigError: a value is out of range, or the parts exceed the population.
+            ConfigError: the parts exceed the population.
         """
         shares = {name: getattr(cls, name) for name in ("parents", "mutations", "crossovers")}
         numbers = [given[name] for name in ("population", *shares) if name in given]

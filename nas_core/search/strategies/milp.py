@@ -60,7 +60,7 @@ class MILPConfig:
     """Settings of the search by integer programs.
 
     Raises:
-        ConfigError: a value is out of range, or there are more single changes than evaluations.
+        ConfigError: there are more single changes than evaluations.
     """
 
     evaluations: int = 300
@@ -88,12 +88,7 @@ class MILPConfig:
 
 
 class Program:
-    """Integer program (``scipy.optimize.milp``): one option for each gene with the smallest sum of effects.
-
-    Args:
-        nodes: largest number of branch-and-bound nodes.
-        gap: relative optimality gap.
-    """
+    """Integer program (``scipy.optimize.milp``): one option for each gene with the smallest sum of effects."""
 
     def __init__(self, variables: Variables, nodes: int, gap: float) -> None:
         self.variables, self.nodes, self.gap = variables, nodes, gap
@@ -230,7 +225,7 @@ class MILP(Strategy):
         return np.where(row == ABSENT, by, row).astype(np.int16)
 
     def _smaller(self, here: Rows, rows: Rows) -> Numbers:
-        """Return the sum over genes of each row's decrease, relative to the gene's largest option."""
+        """Return each row's sum of decreases, relative to the genes' largest options."""
         codes = self.space.slots.codes(np.concatenate([here, rows])).astype(np.float64)
         largest = np.maximum(np.abs(self.space.slots.codes(self.space.slots.extreme(np.argmax)[None])[0]), 1e-9)
         smaller: Numbers = ((codes[:1] - codes[1:]) / largest).sum(1)

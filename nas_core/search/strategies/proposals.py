@@ -94,7 +94,6 @@ class Proposals:
         return rows
 
     def _parts(self, rows: Rows, wanted: int) -> Iterator[Rows]:
-        """Split rows for slow constraints, into parts of at most the wanted number."""
         slow = [constraint.together for constraint in self.constraints if constraint.together]
         step = min([*slow, wanted]) if slow else max(1, len(rows))
         return (rows[start : start + step] for start in range(0, len(rows), step))

@@ -41,7 +41,6 @@ Importance = dict[str, dict[str, float]]
 
 PRUNE_BY = ("metric-and-limits", "metric")
 RANKERS = ("boosted", "regression", "nn-former", "improvement")
-"""Trees on pairs, trees on values, network on graphs, expected improvement by graph statistics."""
 
 _RANGES = {
     "samples": Range(2),
@@ -199,7 +198,7 @@ class RankNAS(Strategy):
         return self._best_ranked(ranker, self._pruning(ranker, rows, values, rough), rough)
 
     def _rough(self, rows: Rows) -> Proposals:
-        """Return proposals with fast estimates of slow constraints, fitted to values for these rows."""
+        """Return proposals with fast estimates of slow constraints, fitted to these rows."""
         limits = self.proposals.constraints
         if not any(limit.together for limit in limits):
             return self.proposals
@@ -284,14 +283,15 @@ def _most_frequent(column: NDArray[np.int16]) -> int:
 
 
 def importance_of(space: SearchSpace, rows: Rows, values: NDArray[np.float64]) -> dict[str, float]:
-    """Return gene -> importance for values ``(n,)`` of rows ``(n, slots)``, largest first, averaged over layers."""
+    """Return gene -> importance for values ``(n,)`` of rows ``(n, slots)``, largest first; layer genes enter by their
+    mean."""
     taus = tau_importance(space.encode_rows(rows).astype(np.float64), values)
     names = [choice.name for choice in space.choices]
     return dict(sorted(zip(names, taus.tolist(), strict=True), key=lambda pair: -pair[1]))
 
 
 def limit_importance(space: SearchSpace, constraints: Sequence[Constraint], seed: int) -> Importance:
-    """Return limited metric -> gene -> importance, from predictions for random architectures."""
+    """Return limited metric -> gene -> importance, by predictions for random architectures."""
     importance: Importance = {}
     for constraint in constraints:
         rows = space.sample_rows(np.random.default_rng([seed, PREDICTED]), PREDICTED)

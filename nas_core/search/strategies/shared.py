@@ -51,7 +51,6 @@ class SharedSearch:
         Args:
             results: all results, oldest first, None for a failure.
             running: architectures of other workers.
-            openings: recorded generations.
             rng: generator of a spare architecture, a new one for each call.
         """
         if any(tuple(openings.get(generation, others)) != others for generation, others in self._opened.items()):
@@ -74,7 +73,7 @@ class SharedSearch:
         return Proposal(architecture, {at: others for at, others in self._opened.items() if at not in openings})
 
     def _free(self, results: Results, running: Collection[Architecture]) -> Architecture | None:
-        """Return the strategy's first architecture without a result and a worker."""
+        """Return the strategy's first architecture without result or worker."""
         asked = iter(lambda: self.strategy.ask(1), [])
         architectures = chain(self.strategy.waiting, chain.from_iterable(asked))
         return next((one for one in architectures if one not in results and one not in running), None)

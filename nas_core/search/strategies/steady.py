@@ -31,7 +31,6 @@ class SteadySearch:
         self._ready: deque[Architecture] = deque()
         self._out: dict[Architecture, None] = {}
         self.told: set[Architecture] = set()
-        """Architectures with a result."""
 
     @property
     def running(self) -> list[Architecture]:
