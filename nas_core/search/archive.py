@@ -111,7 +111,7 @@ class ParetoArchive:
 
 
 def write_table(path: str | Path, entries: Sequence[Entry], first: Sequence[str] = ()) -> None:
-    """Write entries as CSV: key, metrics (``first`` leading), genes; space-separated layers."""
+    """Write entries as CSV: key, metrics (those in ``first`` lead), genes with space-separated layers."""
     metrics = [*first, *sorted({name for entry in entries for name in entry.metrics} - set(first))]
     genes = sorted({name for entry in entries for name in entry.architecture})
     text = io.StringIO()

@@ -159,7 +159,7 @@ class CheckpointEvaluation:
     def __call__(
         self, architecture: Architecture, report: Callable[[float, Mapping[str, float]], None] | None = None
     ) -> dict[str, float]:
-        """Return all metrics; ``report`` receives a share of the data and the metrics on it."""
+        """Return all metrics; ``report`` receives the evaluated share of the data and its metrics."""
         evaluated = self.supernet.evaluate(architecture, *([report] if report else []))
         return self.calibrated(architecture, {**self.on_paper(architecture), **evaluated})
 
@@ -327,7 +327,8 @@ class _CheckpointSearch:
         return list(dict.fromkeys(limits))
 
     def _workload(self) -> dict[str, Any] | None:
-        """Return the workload of memory limits by settings, supernet's task and latency model, in this priority."""
+        """Return the workload of memory limits, from settings, the supernet's task or the latency model, in this
+        priority."""
         from nas_core.models.kind import kind_of, workload_of
 
         if not any(name in self.settings.limit for name in MEMORY):

@@ -78,7 +78,7 @@ class Constraint:
 
 
 Limits = Constraint | Sequence[Constraint] | Mapping[str, tuple[Callable[[Architecture], float], float]]
-"""Hard limits: constraints, or ``metric -> (function of one architecture, limit)``."""
+"""Constraints, or ``metric -> (function of one architecture, limit)``."""
 
 
 def constraints_of(space: SearchSpace, limits: Limits) -> tuple[Constraint, ...]:

@@ -59,8 +59,7 @@ class DeviceExecutor:
 
     Args:
         devices: see :func:`nas_core.device.usable_devices`; ``cpu,cpu`` is two processes.
-        options: other options of :func:`nas_core.supernet.host.open_supernet`.
-        on_paper: metrics computed here; the supernet's have priority.
+        options, on_paper: as for :class:`SubmititExecutor`.
     """
 
     def __init__(
@@ -118,7 +117,7 @@ def open_checkpoint(
 
 
 def open_on_device(checkpoint: str, options: Mapping[str, Any]) -> Callable[[dict[str, Any]], dict[str, float]]:
-    """Return the supernet's evaluation of genes; the device of the options becomes current."""
+    """Return the supernet's evaluation of genes; make the options' device current."""
     import torch
 
     from nas_core.device import device_index, usable_device

@@ -75,7 +75,7 @@ def choose_finalists(best: Mapping[str, Entry], archive: ParetoArchive, count: i
 
 
 def with_measured_before(folder: Path, finalists: Sequence[Finalist], evaluated: Evaluated) -> list[Finalist]:
-    """Return the finalists with measurements of an earlier run of the search, then others that it measured."""
+    """Return the finalists with earlier measurements of the search, then others that were measured."""
     measured = {entry["key"]: entry.get("measured") for entry in finalists_before(folder)}
     chosen = [replace(one, measured=measured.pop(one.architecture.key, None) or {}) for one in finalists]
     others = [Finalist(one, dict(evaluated[one]), (), record) for one in evaluated
@@ -158,8 +158,8 @@ def measure_finalists(
 ) -> list[Finalist]:
     """Measure the finalists, and further candidates while the best of a search exceeds a limit.
 
-    The next candidate is the best architecture whose prediction, corrected by the error of those above, meets the
-    limits. At most :data:`TRIES` further ones may exceed a limit. Nothing is measured if all finalists were.
+    The next candidate is the best architecture whose prediction meets the limits after correction by the error of those
+    above. At most :data:`TRIES` further ones may exceed a limit. Nothing is measured if all finalists were.
     """
     missing = [finalist.architecture for finalist in finalists if not finalist.measured]
     if not missing:

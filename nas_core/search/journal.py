@@ -90,7 +90,7 @@ class Journal:
 
     @property
     def replaying(self) -> bool:
-        """True while recorded evaluations are not all replayed."""
+        """True while recorded evaluations remain."""
         return self.replayed < len(self._records)
 
     def require_replayed(self) -> None:

@@ -20,7 +20,7 @@ Costs = Mapping[str, Callable[[Architecture], float]]
 
 
 def costs_on_paper(space: SearchSpace) -> Costs:
-    """Return formulas of ``params_m`` and ``flops_g``; empty for an unknown kind of network."""
+    """Return formulas of ``params_m`` and ``flops_g``; empty for unknown kinds of networks."""
     from nas_core.models.kind import fitting_kind  # imports torch
 
     kind = fitting_kind(space)
@@ -28,10 +28,10 @@ def costs_on_paper(space: SearchSpace) -> Costs:
 
 
 def memory_on_paper(space: SearchSpace, workload: Mapping[str, Any] | None = None) -> Costs:
-    """Return formulas of ``memory_mb`` and ``cache_mb``; empty for an unknown kind of network.
+    """Return formulas of ``memory_mb`` and ``cache_mb``; empty for unknown kinds of networks.
 
     Args:
-        workload: settings of the kind's workload, such as lengths and beam.
+        workload: settings such as lengths and beam.
     """
     from nas_core.models.kind import fitting_kind  # imports torch
 

@@ -21,9 +21,9 @@ from nas_core.progress import duration
 LOG_EVERY_S = 60.0
 """Seconds between log lines."""
 FIRST, FIRST_S = 5, 20.0
-"""Evaluations before the first estimate, or seconds, if there was one evaluation."""
+"""The first estimate follows after this number of evaluations, or after one evaluation and these seconds."""
 REPORT_AGAIN = 1.5
-"""Factor by which evaluations slow down before the estimate is reported again."""
+"""Increase in evaluation time after which the estimate is reported again."""
 
 _BEGAN = re.compile(r"at most ([\d,]+) evaluations to come(?:, (\d+) results were known)?$")
 _STATE = re.compile(r": (\d+) of at most ([\d,]+) known, (\d+) of them evaluated now")
@@ -161,7 +161,7 @@ class Logged:
     before: int
     """Number of results at that time."""
     total: int
-    """Largest number of results, including those."""
+    """Largest number of results at the end."""
     results: int
     """Number of results at the last line."""
 

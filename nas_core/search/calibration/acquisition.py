@@ -48,7 +48,7 @@ def next_to_train(
     Riche and Carraro 2010). Without a fit, networks are spaced evenly along the front of estimates.
 
     Args:
-        evaluated: candidates with :func:`~nas_core.search.calibration.model.calibrated_metrics`.
+        evaluated: candidates with their calibrated metrics.
         cost: second metric, minimised.
     """
     name = calibrated_name(calibration)

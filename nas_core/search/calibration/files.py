@@ -33,11 +33,7 @@ SAME = 1e-6
 
 
 def save_calibration(calibration: Calibration, path: str | Path) -> None:
-    """Write one ``.safetensors`` file: arrays as tensors, the rest as JSON in the header.
-
-    Raises:
-        ConfigError: the name does not end in .safetensors.
-    """
+    """Write one ``.safetensors`` file: arrays as tensors, the rest as JSON in the header."""
     learned = calibration.learned
     header: dict[str, Any] = {
         "space": space_to_dict(calibration.space), "metric": calibration.metric, "larger": calibration.larger,
@@ -61,7 +57,6 @@ def load_calibration(path: str | Path, space: SearchSpace | None = None) -> Cali
     """Read a file of :func:`save_calibration`.
 
     Raises:
-        DataError: the file is missing or damaged.
         ConfigError: the calibration was fitted in another space than ``space``.
     """
     if not Path(path).is_file():
@@ -123,8 +118,8 @@ def read_trained(
         test_set: required test set of the records that name one.
 
     Raises:
-        DataError: a record lacks an architecture of the space or a result, has another test set, or repeats a network.
-            The message names the line.
+        DataError: a record, named by its line, lacks a valid architecture or a result, has another test set, or repeats
+            a network.
     """
     results: dict[Architecture, float] = {}
     lines: dict[Architecture, str] = {}
@@ -250,9 +245,6 @@ def check_provenance(
 
     Args:
         others: advice on the number of supernets, for the message.
-
-    Raises:
-        ConfigError: supernets or data differ.
     """
     expected, digests = calibration.info.get("supernets") or [], [file_digest(path) for path in checkpoints]
     if len(digests) != len(expected):

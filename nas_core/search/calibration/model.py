@@ -63,7 +63,7 @@ class Calibration:
 
     It averages a line through the inherited metric, ridge regression on sizes, and ridge regression on both. Weights
     are inverse to squared leave-one-out errors (Bates and Granger 1969), shrunk towards equal weights. The same errors
-    give the standard deviation. Without trained networks the estimate is the inherited metric.
+    give the standard deviation.
 
     Example:
         >>> calibration = Calibration(space, "test_bleu").fit(architectures, inherited_losses, bleu)
@@ -74,7 +74,6 @@ class Calibration:
     """
 
     fewest: ClassVar[int] = FEWEST
-    """Smallest number of trained networks for a fit"""
     space: SearchSpace
     metric: str
     larger: bool | None = None
@@ -82,7 +81,7 @@ class Calibration:
     inherited_metric: str = "loss"
     """Metric of the supernets"""
     inherited_larger: bool | None = None
-    """The same for the inherited metric"""
+    """True if larger values of the inherited metric are better; None: by its name"""
     info: Mapping[str, Any] = field(default_factory=dict)
     """Provenance: fingerprints of the supernets, data of their evaluation"""
     trained: Mapping[Architecture, float] = field(default_factory=dict, init=False)

@@ -21,10 +21,10 @@ DRAWN = 1000
 
 @dataclass(frozen=True)
 class Sizes:
-    """Sizes of architectures.
+    """Sizes of architectures as columns.
 
-    Columns: sum of each numeric gene over existing layers, parameters and FLOPs if there are formulas, logarithms of
-    all of them, and mean code of genes with named options. Numeric genes with their own codes are no sizes.
+    They are sums of numeric genes over existing layers, parameters and FLOPs if there are formulas, logarithms of all
+    these, and mean codes of genes with named options. Numeric genes with their own codes are no sizes.
     """
 
     space: SearchSpace

@@ -22,7 +22,7 @@ from nas_core.space.files import space_to_dict
 from nas_core.space.slots import ABSENT, Rows
 
 SPARE_PARENTS, SPARE_MUTATION = 10, 0.3
-"""Number of best architectures from which spare ones are mutated, and the probability per gene."""
+"""Number of best architectures from which spare ones are mutated, and mutation probability per gene."""
 
 PATIENCE = 3
 """Consecutive generations without a new architecture after which a search ends."""
@@ -36,7 +36,7 @@ class Strategy(ABC):
     first result of an architecture counts.
 
     A subclass sets the class attributes and defines :attr:`budget` and :meth:`_propose`. With more than one score per
-    result it also overrides :meth:`_learn`, :meth:`_state` and :meth:`_restore`.
+    result it overrides :meth:`_learn`, :meth:`_state` and :meth:`_restore`.
 
     Args:
         constraints: hard limits, such as ``{"latency_ms": (function, 30)}``.
@@ -169,7 +169,7 @@ class Strategy(ABC):
         return self._values(self._waiting)
 
     def start(self) -> None:
-        """Propose the first generation before the first :meth:`ask`.
+        """Propose the first generation.
 
         Raises:
             ConstraintError: no architecture meets the limits.
@@ -283,7 +283,7 @@ class Strategy(ABC):
 
         Args:
             taken: keys that are not proposed; new ones are added.
-            parents: number of architectures that have children.
+            parents: number of parents.
         """
         best = self._rows(self._best_first()[:parents])
         children = self.proposals.take(lambda k: self._mutated(best, k, mutation_prob), count - len(chosen), taken)
@@ -316,7 +316,7 @@ class Strategy(ABC):
         """Restore a state of :meth:`state_dict`.
 
         Raises:
-            ConfigError: the state is of other settings or another space, or is damaged.
+            ConfigError: settings or space differ, or the state is damaged.
         """
         try:
             advice = "use the same settings, or start without the state"
