@@ -208,7 +208,6 @@ def _error_of_passes(record: Mapping[str, Any], timing: Mapping[str, Any], predi
 
 
 def _parts(record: Mapping[str, Any], state: float) -> dict[str, float]:
-    """Return milliseconds of each part of a pass, such as encoder and decoder."""
     whole = ("latency_ms", "raw_ms", "std_ms", "mad_ms", "reference_ms")
     return {
         name.removesuffix("_ms"): float(value) * state

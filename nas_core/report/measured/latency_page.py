@@ -17,7 +17,6 @@ from nas_core.report.page import ARCHITECTURE_FILE, Field, Page, Points, Row
 from nas_core.report.tables import Column, Table
 
 _WORST = 12
-"""Rows of the table of largest errors."""
 _SHORT = 300
 """Number of characters shown of a setting."""
 
@@ -161,7 +160,6 @@ def _family_row(collection: Collection, family: str | None) -> dict[str, Any]:
 
 
 def _error_table(evaluation: Evaluation, noun: str) -> Table:
-    """Return errors in percent by family, and those on training data if there are any."""
     rows = evaluation.rows()
     if evaluation.held_out and evaluation.learned is not None and evaluation.learned.any():
         learned = {row["family"]: row["mape"] for row in evaluation.rows(evaluation.learned)}

@@ -16,7 +16,6 @@ from nas_core.report.tables import Column, Table
 _MOST_DRAWN = 60
 """Largest number of operations of a graph shown."""
 _SHOWN = 10
-"""Rows of the tables of largest errors and best predictions."""
 
 
 def write_predictor_report(result: RecordEvaluation, path: str | Path) -> Table:
@@ -73,7 +72,6 @@ def _largest_errors(result: RecordEvaluation) -> list[int]:
 
 
 def _quality_table(result: RecordEvaluation) -> Table:
-    """Return a row per group of records, for all, and for training data."""
     evaluation = result.evaluation
     groups = {} if result.by is None else {
         name: evaluation.scored & (evaluation.families == name) for name in dict.fromkeys(evaluation.families.tolist())

@@ -54,7 +54,7 @@ class Quality:
     within_one: float
     """Coverage of one standard deviation; 0.68 is expected"""
     within_two: float
-    """Coverage of two; 0.95 is expected"""
+    """Coverage of two standard deviations; 0.95 is expected"""
 
 
 @dataclass

@@ -283,7 +283,6 @@ class Strategy(ABC):
 
         Args:
             taken: keys that are not proposed; new ones are added.
-            parents: number of parents.
         """
         best = self._rows(self._best_first()[:parents])
         children = self.proposals.take(lambda k: self._mutated(best, k, mutation_prob), count - len(chosen), taken)

@@ -135,7 +135,6 @@ class HATEvolution(Strategy):
         return rows
 
     def _parents(self) -> list[bytes]:
-        """Return the best members of the population, the earlier among equals."""
         scored = [key for key in self._population if math.isfinite(self._scores[key])]
         return sorted(scored, key=self._scores.__getitem__)[: self.config.parents]
 

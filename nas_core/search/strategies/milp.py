@@ -221,7 +221,6 @@ class MILP(Strategy):
         return self._filled(self.proposals.initial(self.rng, 1, set()), whole[:1])
 
     def _filled(self, row: Rows, by: Rows) -> Rows:
-        """Return the row with the options of ``by`` for absent layers."""
         return np.where(row == ABSENT, by, row).astype(np.int16)
 
     def _smaller(self, here: Rows, rows: Rows) -> Numbers:

@@ -198,7 +198,6 @@ class RankNAS(Strategy):
         return self._best_ranked(ranker, self._pruning(ranker, rows, values, rough), rough)
 
     def _rough(self, rows: Rows) -> Proposals:
-        """Return proposals with fast estimates of slow constraints, fitted to these rows."""
         limits = self.proposals.constraints
         if not any(limit.together for limit in limits):
             return self.proposals
@@ -208,7 +207,6 @@ class RankNAS(Strategy):
     def _pruning(
         self, ranker: Ranker, rows: Rows, values: NDArray[np.float64], rough: Proposals
     ) -> Callable[[Rows], Rows]:
-        """Return a function that sets pruned genes to the ranking's preferred options."""
         limits = {name: genes for name, genes in self.importance.items() if name != self.metric}
         if self._limits_count and self._prunes and not limits:  # predictions stay the same
             others = [constraint for constraint in rough.constraints if constraint.name != self.metric]
