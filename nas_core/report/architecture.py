@@ -1,4 +1,4 @@
-"""Layers of an architecture as a table and a picture, as in Figures 5 and 6 of the mFormer paper."""
+"""Layers of an architecture as table and picture, as in Figures 5 and 6 of the mFormer paper."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ from nas_core.space import Architecture
 
 _KINDS = {"softmax": ("#1f6fb4", "S"), "linear": ("#d1662b", "L"), "local": ("#8a5fb0", "W")}
 _UNKNOWN = "#6d6d6d"
-"""Colour and letter of kinds of attention; others are grey, with their first letter."""
+"""Colour of unknown kinds of attention."""
 _ROW, _STRIP = 1.55, 0.42
-"""Inches of a row of bars and of a strip of kinds."""
 _LAYER, _NARROWEST = 0.46, 1.6
-"""Inches of a layer and of the narrowest column."""
 _LONGEST, _AREA = 200.0, 3000.0
-"""Largest length in inches and area in square inches of a picture."""
+"""Limits of a picture: length in inches, area in square inches."""
 
 
 def _layers(architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
@@ -36,7 +34,7 @@ def _layers(architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]
 
 
 def kinds_among(networks: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, str]]:
-    """Return colour and letter of each kind of attention among genes."""
+    """Return colour and letter of each kind of attention in the genes."""
     values = (value for genes in networks for value in genes.values())
     words = {word for value in values for word in (value if isinstance(value, list | tuple) else [value])
              if isinstance(word, str)}  # fmt: skip
@@ -44,7 +42,7 @@ def kinds_among(networks: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, s
 
 
 def layers_table(architecture: Architecture) -> Table:
-    """Return a row for each layer of each side."""
+    """Return a row per layer and side."""
     sides = _layers(architecture)
     names = list(dict.fromkeys(name for genes in sides.values() for name in genes))
     rows = [
@@ -62,10 +60,7 @@ def layers_table(architecture: Architecture) -> Table:
 
 
 def architecture_picture(networks: Mapping[str, Architecture]) -> bytes:
-    """Draw networks as PNG: bars for each numeric gene, a strip of colours for each named one.
-
-    Args:
-        networks: title -> architecture.
+    """Draw networks ``title -> architecture`` as PNG: bars for numeric genes, strips of colours for named ones.
 
     Raises:
         ArchitectureError: a network without layers.
@@ -106,8 +101,6 @@ def architecture_picture(networks: Mapping[str, Architecture]) -> bytes:
 
 @dataclass(frozen=True)
 class _Column:
-    """One side of a network."""
-
     title: str
     genes: Mapping[str, tuple[Any, ...]]
 
@@ -121,7 +114,6 @@ def _named(columns: Sequence[_Column], name: str) -> bool:
 
 
 def _draw(panels: Sequence[Any], column: _Column, rows: Sequence[str]) -> None:
-    """Draw one side from top to bottom; missing genes leave empty panels."""
     panels[0].set_title(column.title, fontsize=10)
     filled = [axes for axes, name in zip(panels, rows, strict=True) if name in column.genes]
     for axes, name in zip(panels, rows, strict=True):
@@ -149,7 +141,6 @@ def _bars(axes: Any, values: Sequence[float]) -> None:
 
 
 def _colour(name: str) -> str:
-    """Return the colour of a kind of attention; grey for other names."""
     return _KINDS[name][0] if name in _KINDS else _UNKNOWN
 
 
@@ -158,7 +149,6 @@ def _letter(name: str) -> str:
 
 
 def _strip(axes: Any, values: Sequence[str]) -> None:
-    """Draw a coloured cell with a letter for each layer."""
     for place, value in enumerate(values, 1):
         axes.bar(place, 1, color=_colour(value), width=0.92)
         axes.text(place, 0.5, _letter(value), ha="center", va="center", color="white", fontsize=8)

@@ -19,7 +19,7 @@ from nas_core.report.search_page import best_number, cloud_of, finalist_labels, 
 from nas_core.report.tables import Column, Table
 
 _LIMITS = 4
-"""Number of costs at which searches without limits are compared."""
+"""Number of costs at which searches are compared if they have no limits."""
 _SAME = {
     "space": "search space",
     "data": "data",
@@ -28,14 +28,13 @@ _SAME = {
     "checkpoint_sha256": "checkpoint",
     "latency_model_sha256": "latency model",
 }
-"""Settings that must be equal for two runs to be comparable."""
+"""Settings that comparable runs share."""
 
 
 def write_comparison(folders: Sequence[Path], path: Path) -> Path:
-    """Write a page about several run folders and return its path.
+    """Write a page about several run folders.
 
     Raises:
-        DataError: see :func:`~nas_core.report.run.read_run`.
         ConfigError: the runs have different objectives, or no cost in common.
     """
     runs = [read_run(folder) for folder in folders]
@@ -81,7 +80,7 @@ def write_comparison(folders: Sequence[Path], path: Path) -> Path:
 
 
 def comparison_table(runs: Sequence[SearchRun]) -> Table:
-    """Return a row for each run, with the best value of its evaluations within each limit."""
+    """Return a row per run with its best value within each limit."""
     cost = _common_costs(runs)[0]
     fronts = [pareto_front(run.points(cost), run.maximised) for run in runs]
     limits = sorted({limit for run in runs for limit in run.limits(cost)}) or _even(fronts)
@@ -121,7 +120,6 @@ def comparison_table(runs: Sequence[SearchRun]) -> Table:
 def _within_limit(
     run: SearchRun, cost: str, limit: float, front: Sequence[tuple[float, float]]
 ) -> Sequence[tuple[float, float]]:
-    """Return the front without architectures that were measured above the limit."""
     missed = {f["key"] for f in run.finalists if f["measured"].get(cost) is not None and f["measured"][cost] > limit}
     if not missed:
         return front
@@ -130,7 +128,7 @@ def _within_limit(
 
 
 def names_of(runs: Sequence[SearchRun]) -> list[str]:
-    """Return a distinct name for each run, with as much of its folder's path as needed."""
+    """Return a distinct name per run, with as much of its path as needed."""
     folders = [real_path(run.folder) for run in runs]
     if twice := next((folder for folder in folders if folders.count(folder) > 1), None):
         raise ConfigError(f"{twice} is given twice; give each run once")
@@ -169,13 +167,13 @@ def _different(runs: Sequence[SearchRun]) -> list[str]:
 
 
 def _even(fronts: Sequence[Sequence[tuple[float, float]]]) -> list[float]:
-    """Return costs between the cheapest point of every front and the most expensive one, rounded to three digits."""
+    """Return costs between the cheapest point of every front and the most expensive one, to three digits."""
     low, high = max(front[0][0] for front in fronts), max(front[-1][0] for front in fronts)
     return sorted({float(f"{value:.3g}") for value in np.linspace(low, high, _LIMITS + 1)[1:]})
 
 
 def _volumes(fronts: Sequence[Sequence[tuple[float, float]]], maximised: bool) -> list[float]:
-    """Return the share of the box around all fronts that each of them dominates."""
+    """Return each front's dominated share of the box around all fronts."""
     sign = -1.0 if maximised else 1.0
     every = np.array([(x, sign * y) for front in fronts for x, y in front])
     low, high = every.min(axis=0), every.max(axis=0)

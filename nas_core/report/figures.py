@@ -22,7 +22,7 @@ _NEAR = 1.15
 
 @dataclass(frozen=True)
 class Cloud:
-    """Evaluated architectures of one colour."""
+    """Evaluated architectures in one colour."""
 
     name: str
     x: Sequence[float]
@@ -36,7 +36,7 @@ class Cloud:
 def figure(
     data: Sequence[Mapping[str, Any]], x: str, y: str, height: int = 440, log_x: bool = False, log_y: bool = False
 ) -> Figure:
-    """Return a figure with titled axes; names of traces are escaped."""
+    """Return a figure with titled axes; trace names are escaped."""
     axis = {"gridcolor": "rgba(128,136,146,0.25)", "linecolor": _GREY, "zeroline": False, "automargin": True}
     layout = {
         "height": height,
@@ -50,7 +50,7 @@ def figure(
 
 
 def cloud(name: str, x: Iterable[float], y: Iterable[Any], numbers: Sequence[int], index: int) -> dict[str, Any]:
-    """Return a trace of points, whose colour and shape follow from its index."""
+    """Return a trace of points; ``index`` determines colour and shape."""
     marker = {
         "size": 8, "opacity": 0.75, "color": COLOURS[index % len(COLOURS)], "symbol": SYMBOLS[index % len(SYMBOLS)],
     }  # fmt: skip
@@ -69,7 +69,7 @@ def fronts(
     maximised: bool = False,
     each: bool = False,
 ) -> Figure:
-    """Return clouds with their Pareto front, or a front for ``each``, with limits and labels."""
+    """Return clouds with one Pareto front, or with ``each`` its own, with limits and labels."""
     data: list[dict[str, Any]] = [cloud(one.name, one.x, one.y, one.numbers, i) for i, one in enumerate(clouds)]
     for index, group in enumerate([[one] for one in clouds] if each else [list(clouds)]):
         numbers = {(a, b): n for one in group for a, b, n in zip(one.x, one.y, one.numbers, strict=True)}
@@ -104,7 +104,7 @@ def fronts(
 
 
 def progress(series: Mapping[str, Sequence[float]], y: str, maximised: bool = False) -> Figure:
-    """Return the best value so far over the evaluations of each search."""
+    """Return the best value so far over each search's evaluations."""
     better = np.fmax if maximised else np.fmin
     data = []
     for index, (name, values) in enumerate(series.items()):
@@ -114,7 +114,7 @@ def progress(series: Mapping[str, Sequence[float]], y: str, maximised: bool = Fa
 
 
 def bars(series: Mapping[str, Mapping[str, float]], x: str) -> Figure:
-    """Return horizontal bars, the longest of the first series on top."""
+    """Return horizontal bars, the first series' longest on top."""
     first: Mapping[str, float] = next(iter(series.values()), {})
     names = sorted(first, key=lambda name: (first[name], name))
     data = [

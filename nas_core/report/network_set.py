@@ -13,7 +13,7 @@ from nas_core.report.tables import Column, Table
 
 
 def summary(found: NetworkSet) -> str:
-    """Return a row for each family with its milliseconds in each runtime, then networks per hour."""
+    """Return a row per family with milliseconds in each runtime, then networks per hour."""
     columns = [Column("family", "family"), Column("networks", "networks", "d"), Column("skipped", "skipped", "d")]
     for runtime in found.reference_ms:
         columns += [
@@ -30,7 +30,7 @@ def summary(found: NetworkSet) -> str:
 
 
 def agreement(again: Mapping[str, NDArray[np.float64]]) -> str:
-    """Return a line for each runtime about second measurements."""
+    """Return a line per runtime about second measurements."""
     lines = []
     for runtime, ratio in again.items():
         middle = float(np.median(ratio))

@@ -1,4 +1,4 @@
-"""HTML pages in one file, made from a Jinja2 template, and the rows behind the points of their figures."""
+"""HTML pages in one file, from a Jinja2 template, with the rows behind figures' points."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 @dataclass(frozen=True)
 class Field:
-    """Value of each row, a column of the table."""
+    """Value of each row, a table column."""
 
     title: str
     unit: str = ""
@@ -37,37 +37,35 @@ class Row:
     values: Sequence[float | str | None] = ()
     """Values in the order of :attr:`Points.fields`."""
     title: str = ""
-    """Name for people; default: the key."""
+    """Displayed name; default: the key."""
     about: Sequence[str] = ()
-    """Sentences."""
     facts: Mapping[str, str] = field(default_factory=dict)
-    """Names and values that are shown only of a selected row."""
+    """Names and values shown only for a selected row."""
     genes: Mapping[str, Any] = field(default_factory=dict)
-    """Genes of an architecture; those of layers are lists."""
+    """Genes of an architecture; lists for genes of layers."""
 
 
 @dataclass(frozen=True)
 class Points:
     """All rows of a page.
 
-    ``customdata`` of a figure's trace holds the number of the row, from 0, behind each point. The page shows a row when
-    its point is hovered, lists all rows in a table, and shows one selected row, or two side by side.
+    A trace's ``customdata`` holds the row number, from 0, behind each point. The page shows a row when its point is
+    hovered, lists all rows in a table, and shows one selected row, or two for comparison.
     """
 
     fields: Sequence[Field]
     rows: Sequence[Row]
     noun: str = "architecture"
-    """A row's noun in the singular."""
+    """Singular noun for a row."""
     shown: Sequence[str] = ()
-    """Genes that are shown, in this order."""
+    """Genes shown, in this order."""
     kinds: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """Value of genes -> colour ``#rrggbb`` and letter."""
+    """Gene value -> colour ``#rrggbb`` and letter."""
     file: Mapping[str, Any] = field(default_factory=dict)
-    """``summary``, a line for people, and ``head``, the start of an architecture's file."""
+    """``summary``, a line of text, and ``head``, the start of an architecture file."""
 
     @property
     def content(self) -> dict[str, Any]:
-        """JSON of the page's script."""
         return {
             "noun": self.noun,
             "fields": list(map(asdict, self.fields)),
@@ -81,12 +79,11 @@ class Points:
 
 
 class Page:
-    """Page that is filled from top to bottom.
+    """Page filled from top to bottom.
 
     Args:
-        title: heading and title.
-        lead: sentence below it.
-        reload_s: seconds after which a browser loads the page again; 0: never.
+        lead: sentence below the title.
+        reload_s: seconds after which a browser reloads the page; 0: never.
     """
 
     def __init__(self, title: str, lead: str = "", reload_s: int = 0) -> None:
@@ -94,15 +91,13 @@ class Page:
         self._parts: list[tuple[str, Any]] = []
 
     def heading(self, text: str) -> None:
-        """Add a heading."""
         self._parts.append(("heading", text))
 
     def paragraph(self, text: str) -> None:
-        """Add a paragraph."""
         self._parts.append(("paragraph", text))
 
     def facts(self, facts: Mapping[str, object]) -> None:
-        """Add names and values, one pair to a line, without empty ones."""
+        """Add names and values, one pair a line, without empty ones."""
         self._parts.append(("facts", {name: value for name, value in facts.items() if value not in (None, "")}))
 
     def details(self, summary: str, facts: Mapping[str, object]) -> None:
@@ -110,15 +105,13 @@ class Page:
         self._parts.append(("details", {"summary": summary, "facts": facts}))
 
     def table(self, table: Table) -> None:
-        """Add a sortable table."""
         self._parts.append(("table", table))
 
     def image(self, png: bytes, alt: str) -> None:
-        """Add a picture."""
         self._parts.append(("image", {"data": base64.b64encode(png).decode("ascii"), "alt": alt}))
 
     def points(self, points: Points, first: int = 0, heading: str = "") -> None:
-        """Add the rows behind the points of figures, with row ``first`` selected."""
+        """Add the rows behind figures' points, row ``first`` selected."""
         content = _json({**points.content, "first": first})
         part = {"noun": points.noun, "heading": heading or f"All {points.noun}s", "content": content}
         self._parts.append(("points", part))
@@ -131,7 +124,7 @@ class Page:
         self._parts.append(("plot", part))
 
     def render(self) -> str:
-        """Return the page's HTML, with plotly.js if it has figures."""
+        """Return HTML, with plotly.js if there are figures."""
         from jinja2 import Environment, FileSystemLoader
         from markupsafe import Markup
 
@@ -149,12 +142,11 @@ class Page:
         )  # fmt: skip
 
     def save(self, path: str | Path) -> None:
-        """Write the page."""
         write_atomic(path, self.render())
 
 
 def _json(content: Mapping[str, Any]) -> Any:
-    """Return JSON in which no text can end the element that holds it."""
+    """Return JSON in which no text can end the enclosing element."""
     from markupsafe import Markup
 
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)

@@ -1,4 +1,4 @@
-"""Pictures as PNG bytes, drawn by matplotlib."""
+"""Pictures as PNG bytes, drawn with matplotlib."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ _STYLE = {
 }
 _WIDE, _HALF = (7.6, 4.4), (5.2, 4.4)
 _BAR, _AROUND = 0.17, 1.0
-"""Inches of a bar, and of the margins."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class Mark:
     x: float
     y: float
     number: int | None = None
-    """Row of the page behind it."""
+    """Page row behind it."""
 
 
 def pareto(
@@ -87,7 +86,7 @@ def pareto(
 
 
 def bars(series: Mapping[str, Mapping[str, float]], x_label: str) -> bytes:
-    """Draw horizontal bars of ``legend -> name -> value``, the longest of the first series on top."""
+    """Draw horizontal bars of ``legend -> name -> value``, the first series' longest on top."""
     first: Mapping[str, float] = next(iter(series.values()), {})
     names = sorted(first, key=lambda name: (-first[name], name))
     thick = 0.8 / max(1, len(series))
@@ -111,7 +110,7 @@ def bars(series: Mapping[str, Mapping[str, float]], x_label: str) -> bytes:
 def curves(
     series: Mapping[str, tuple[Sequence[float], Sequence[float]]], x_label: str, y_label: str, log: bool = False
 ) -> bytes:
-    """Draw lines ``name -> (x, y)``, with a logarithmic axis if ``log``."""
+    """Draw lines ``name -> (x, y)``."""
     with figure_of(_HALF) as figure:
         axes = figure.subplots()
         for (name, (x, y)), colour in zip(series.items(), cycle(COLOURS), strict=False):
@@ -129,7 +128,7 @@ def curves(
 
 
 def pareto_front(points: Sequence[tuple[float, float]], maximised: bool = False) -> list[tuple[float, float]]:
-    """Return the Pareto front of (cost, value) by cost; lower values are better unless ``maximised``."""
+    """Return the Pareto front of (cost, value), sorted by cost; lower values are better unless ``maximised``."""
     sign = -1.0 if maximised else 1.0
     kept: list[tuple[float, float]] = []
     for x, y in sorted(points, key=lambda point: (point[0], sign * point[1])):
@@ -140,7 +139,7 @@ def pareto_front(points: Sequence[tuple[float, float]], maximised: bool = False)
 
 @contextmanager
 def figure_of(size: tuple[float, float]) -> Iterator[Figure]:
-    """Yield a figure without pyplot, which needs no display."""
+    """Yield a figure that needs neither pyplot nor a display."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -152,24 +151,23 @@ def figure_of(size: tuple[float, float]) -> Iterator[Figure]:
 
 
 def png(figure: Figure) -> bytes:
-    """Return a figure as PNG, with equal bytes for equal figures."""
+    """Return a figure as PNG; equal figures give equal bytes."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", metadata={"Software": None})
     return buffer.getvalue()
 
 
 _SIDE, _SQUARE = 0.42, 1.5
-"""Inches of a cell, and of the margins of a square."""
 _SMALL = 0.1
-"""Numbers that are all below this have three decimals."""
+"""Numbers have three decimals if all are below this."""
 _ABREAST = 4
-"""Largest number of panels in a row."""
+"""Largest number of panels per row."""
 _WRITTEN = 12
-"""Largest number of names with numbers in the cells."""
+"""Largest number of names for which cells show numbers."""
 
 
 def squares(names: Sequence[str], panels: Mapping[str, Sequence[Sequence[float]]], label: str) -> bytes:
-    """Draw a heat map for each panel ``title -> rows``, on one scale from 0."""
+    """Draw a heat map per panel ``title -> rows``, on one scale from 0."""
     grids = {title: np.array(values, dtype=float) for title, values in panels.items()}
     highest = max(float(grid.max()) for grid in grids.values()) or 1.0
     places = 2 if highest >= _SMALL else 3
@@ -192,7 +190,7 @@ def squares(names: Sequence[str], panels: Mapping[str, Sequence[Sequence[float]]
 def pairs(
     series: Mapping[str, tuple[Sequence[float], Sequence[float]]], x_label: str, y_label: str, equal: bool = True
 ) -> bytes:
-    """Draw points ``legend -> (x, y)``, with the line of equal values if ``equal``."""
+    """Draw points ``legend -> (x, y)``, with the line x = y if ``equal``."""
     with figure_of((5.6, 4.8)) as figure:
         axes = figure.subplots()
         if equal:

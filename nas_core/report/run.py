@@ -1,4 +1,4 @@
-"""Run folders of searches, and what a report states about them."""
+"""Run folders of searches, and text about them for reports."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from nas_core.space import Architecture, SearchSpace
 from nas_core.space.files import space_from_dict
 
 _NEGATED = "-"
-"""Prefix of a metric whose negative is minimised."""
+"""Prefix of a metric to maximise."""
 _UNNAMED = "default"
-"""Name of the objective in trials of NNI."""
+"""Objective's name in trials of NNI."""
 
 UNITS = {
     "latency_ms": "ms",
@@ -41,31 +41,30 @@ class SearchRun:
 
     folder: Path
     settings: dict[str, Any]
-    """``settings`` of ``config.yaml``; empty if there is none."""
+    """``settings`` of ``config.yaml``, if any."""
     evaluations: list[dict[str, Any]]
-    """Journal: ``search``, ``key``, ``metrics``, ``genes`` of each evaluation, in order."""
+    """Journal in order: ``search``, ``key``, ``metrics``, ``genes`` of each evaluation."""
     finalists: list[dict[str, Any]]
     """``key``, ``file``, ``best_of``, ``over_limit``, ``metrics``, ``measured``, ``genes``; empty while it runs."""
     notes: dict[str, Any] = field(default_factory=dict)
-    """``notes`` of ``config.yaml``: paths, versions, units of the metrics."""
+    """``notes`` of ``config.yaml``: paths, versions, units."""
     sessions: list[dict[str, Any]] = field(default_factory=list)
     """See :func:`~nas_core.search.sessions.read_sessions`."""
 
     @property
     def name(self) -> str:
-        """Name of the experiment, or else of the folder."""
+        """Name of the experiment, or the folder's."""
         experiment = self.notes.get("experiment") or {}
         names = [str(experiment[key]) for key in ("name", "id") if experiment.get(key)]
         return f"{names[0]} ({names[1]})" if len(names) > 1 else names[0] if names else real_path(self.folder).name
 
     @property
     def searches(self) -> list[dict[str, Any]]:
-        """Settings of each search."""
         return list((self.settings.get("searches") or {}).values())
 
     @cached_property
     def minimised(self) -> str:
-        """Journal's key of the objective: ``loss``, or ``-top1`` to maximise top-1."""
+        """Minimised metric: ``loss``, or ``-top1`` to maximise top-1."""
         return next((str(search["metric"]) for search in self.searches if "metric" in search), "loss")
 
     @property
@@ -75,7 +74,7 @@ class SearchRun:
 
     @cached_property
     def metric(self) -> str:
-        """Objective, by its own name if trials report it under that name too."""
+        """Objective, by its own name if NNI trials report that too."""
         name = self.minimised.removeprefix(_NEGATED)
         metrics = [e["metrics"] for e in self.evaluations if e["metrics"].get(_UNNAMED) is not None]
         if name != _UNNAMED or not metrics:
@@ -85,17 +84,17 @@ class SearchRun:
 
     @property
     def objective(self) -> str:
-        """Objective in words: ``minimise loss``."""
+        """Text such as ``minimise loss``."""
         return f"{'maximise' if self.maximised else 'minimise'} {self.described(self.metric).title}"
 
     @property
     def from_supernet(self) -> bool:
-        """True if the run names the checkpoint of a supernet."""
+        """True if the run names a supernet checkpoint."""
         return any((self.notes.get("checkpoint"), *map(self.settings.get, ("checkpoint", "checkpoint_sha256"))))
 
     @property
     def source(self) -> str:
-        """Origin of the values, in words that follow "an architecture"."""
+        """Origin of the values, as text after "an architecture"."""
         if self.notes.get("engine"):
             return f"with the result of its {self.notes['engine']} trial"
         if not self.from_supernet:
@@ -105,11 +104,10 @@ class SearchRun:
         return "evaluated with inherited weights of the supernet"
 
     def described(self, name: str) -> Metric:
-        """Return a metric with its label and unit."""
         return metric_named(name, self.notes.get("units"))
 
     def value(self, metrics: Mapping[str, Any], name: str | None = None) -> float | None:
-        """Return a metric of one evaluation, by default the objective; None if it is missing or not finite."""
+        """Return a metric of an evaluation, by default the objective; None if missing or not finite."""
         name = self.metric if name is None else name
         number = metrics.get(name)
         if number is None and name == self.metric and (negative := metrics.get(self.minimised)) is not None:
@@ -118,7 +116,7 @@ class SearchRun:
 
     @property
     def costs(self) -> list[str]:
-        """Other objectives, or else the costs among the metrics; each is an axis of a figure."""
+        """Other objectives, or else costs among the metrics; figures' axes."""
         objectives = [str(name) for name in self.settings.get("objectives", []) if name not in self._searched]
         return objectives or [name for name in UNITS if any(e["metrics"].get(name) for e in self.evaluations)]
 
@@ -134,21 +132,16 @@ class SearchRun:
 
     @property
     def space(self) -> SearchSpace | None:
-        """Search space; None if ``config.yaml`` does not hold it.
-
-        Raises:
-            SpaceError: it is damaged.
-        """
+        """Search space; None if ``config.yaml`` has none."""
         content = self.settings.get("space") or {}
         return space_from_dict(content, str(self.folder / "config.yaml")) if "choices" in content else None
 
     @property
     def given(self) -> dict[str, str]:
-        """Names of the baselines with their keys."""
+        """Baseline name -> key."""
         return {str(name): str(key) for name, key in (self.settings.get("given") or {}).items()}
 
     def strategies(self) -> list[str]:
-        """Return the distinct strategies with their seeds."""
         return list(dict.fromkeys(f"{s['strategy']} (seed {s.get('seed')})" for s in self.searches if "strategy" in s))
 
     def limits(self, cost: str) -> list[float]:
@@ -156,12 +149,12 @@ class SearchRun:
         return sorted({float(s["constraints"][cost]) for s in self.searches if cost in s.get("constraints", {})})
 
     def points(self, cost: str) -> list[tuple[float, float]]:
-        """Return (cost, objective) of every evaluation that has both."""
+        """Return (cost, objective) of evaluations that have both."""
         pairs = [(self.value(e["metrics"], cost), self.value(e["metrics"])) for e in self.evaluations]
         return [(x, y) for x, y in pairs if x is not None and y is not None]
 
     def history(self) -> dict[str, list[float]]:
-        """Return the objective over the evaluations of each search, NaN for failures."""
+        """Return the objective over each search's evaluations, NaN for failures."""
         series: dict[str, list[float]] = {}
         for evaluation in self.evaluations:
             value = self.value(evaluation["metrics"])
@@ -170,10 +163,10 @@ class SearchRun:
 
 
 def read_run(folder: str | Path) -> SearchRun:
-    """Read a run folder; a search that has not ended has no finalists.
+    """Read a run folder; an unfinished search has no finalists.
 
     Raises:
-        DataError: the folder is missing, holds no search, or one of its files is damaged.
+        DataError: the folder is missing or damaged, or holds no search.
     """
     folder = Path(folder)
     journal = folder / "journal.jsonl"
@@ -197,7 +190,7 @@ def read_run(folder: str | Path) -> SearchRun:
 
 @contextmanager
 def damaged(folder: str | Path) -> Iterator[None]:
-    """Convert Python errors about the content of a run folder to one error."""
+    """Convert Python errors from a damaged run folder to `DataError`."""
     try:
         yield
     except NasExtError:
@@ -210,7 +203,7 @@ def damaged(folder: str | Path) -> Iterator[None]:
 
 
 def limit_label(search: str) -> str:
-    """Return a search's name for people: ``≤ 8 ms, ≤ 2 M parameters`` for ``latency_ms<=8 params_m<=2``."""
+    """Return a search's display name: ``≤ 8 ms, ≤ 2 M parameters`` for ``latency_ms<=8 params_m<=2``."""
     if search == "unlimited":
         return "without a limit"
     parts = [label.partition("<=") for label in search.split()]
@@ -220,11 +213,7 @@ def limit_label(search: str) -> str:
 
 
 def finalists_table(run: SearchRun, genes: bool = False) -> Table:
-    """Return a row for each finalist, the cheapest first, with predicted and measured latency.
-
-    Args:
-        genes: add all genes.
-    """
+    """Return a row per finalist, cheapest first, with predicted and measured latency, and all ``genes`` if set."""
     rows = []
     others = [name for name in (*run.costs, *run.others) if name not in UNITS]
     first = next(iter(run.costs), run.metric)
@@ -263,14 +252,14 @@ def finalists_table(run: SearchRun, genes: bool = False) -> Table:
 
 
 def searched_genes(run: SearchRun) -> list[str]:
-    """Return the genes with more than one option, or all genes if the space is unknown."""
+    """Return genes with more than one option; all genes if the space is unknown."""
     if run.space is None:
         return list(dict.fromkeys(name for one in run.evaluations for name in one.get("genes", {})))
     return [choice.name for choice in run.space.choices if any(len(options) > 1 for options in choice.options)]
 
 
 def differing_genes(run: SearchRun) -> dict[str, str]:
-    """Return finalist -> genes that differ, in one line, and the common ones under ``all of them``."""
+    """Return finalist -> differing genes in one line; common ones under ``all of them``."""
     searched, genes = searched_genes(run), {finalist["key"]: finalist["genes"] for finalist in run.finalists}
     order = [row["architecture"] for row in finalists_table(run).rows]
     networks = {key: {name: genes[key][name] for name in searched if name in genes[key]} for key in order}
@@ -288,7 +277,7 @@ def differing_genes(run: SearchRun) -> dict[str, str]:
 
 
 def finalists_text(run: SearchRun) -> str:
-    """Return the finalists for a terminal, with the file and the differing genes of each."""
+    """Return the finalists as terminal text, with files and differing genes."""
     files = {finalist["key"]: finalist.get("file", finalist["key"]) for finalist in run.finalists}
     head = "Finalists by file, with the genes that differ:" if len(files) > 1 else "The finalist's file and genes:"
     lines = [f"{run.folder / files[key]}  {genes}" for key, genes in differing_genes(run).items() if key in files]
@@ -296,7 +285,7 @@ def finalists_text(run: SearchRun) -> str:
 
 
 def limit_notes(run: SearchRun) -> list[str]:
-    """Return a sentence for each search whose best architecture by prediction was measured above a limit."""
+    """Return a sentence per search whose best architecture by prediction exceeds a limit when measured."""
     notes = []
 
     def milliseconds(finalist: Mapping[str, Any]) -> float:
@@ -347,7 +336,6 @@ def facts_of(run: SearchRun) -> dict[str, Any]:
 
 
 def fingerprints_of(run: SearchRun) -> dict[str, Any]:
-    """Return fingerprints, versions and all other settings of a run."""
     shown = {*_SETTINGS, "checkpoint", "precision", "latency_model", "device", "device_name"}
     plain = {
         n: v for n, v in {**run.settings, **run.notes}.items() if n not in shown and isinstance(v, str | int | float)
@@ -356,14 +344,14 @@ def fingerprints_of(run: SearchRun) -> dict[str, Any]:
 
 
 def started(run: SearchRun) -> str:
-    """Return the minute of the first evaluation; empty if it is unknown."""
+    """Return the minute of the first evaluation; empty if unknown."""
     if not run.sessions:
         return ""
     return datetime.fromisoformat(run.sessions[0]["started"]).strftime("%Y-%m-%d %H:%M %Z").strip()
 
 
 def took(run: SearchRun) -> str:
-    """Return the duration of all sessions; empty if it is unknown."""
+    """Return the duration of all sessions; empty if unknown."""
     if not run.sessions:
         return ""
     minutes, seconds = divmod(round(sum(session["seconds"] for session in run.sessions)), 60)

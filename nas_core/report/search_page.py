@@ -1,4 +1,4 @@
-"""Page of a search, and the files next to it."""
+"""Page of a search, and its tables and pictures."""
 
 from __future__ import annotations
 
@@ -42,20 +42,19 @@ from nas_core.search.strategies.ranknas import importance_of
 from nas_core.space import Architecture
 
 LONGEST_S = 86_400
-"""Largest interval between two pages."""
+"""Longest interval between two pages."""
 _FEWEST = 10
 """Fewest evaluations for a rank correlation."""
 
 
 def write_report(folder: str | Path, train_log: str | Path | None = None, reload_s: float = 10.0) -> Path:
-    """Write ``report.html``, tables and pictures into the folder of a search; return the page's path.
+    """Write ``report.html``, tables and pictures into a run folder; return the page's path.
 
     Args:
-        train_log: log of the supernet's training; default: a log next to its checkpoint.
-        reload_s: seconds after which a browser loads the page of a running search again.
+        train_log: training log of the supernet; default: a log next to its checkpoint.
+        reload_s: seconds after which a browser reloads the page of a running search.
 
     Raises:
-        DataError: see :func:`read_run`; the log cannot be read.
         SpaceError, ArchitectureError: evaluations are of another space.
     """
     run = read_run(folder)
@@ -89,11 +88,10 @@ def watch_report(
     tell: Callable[[str], None] = print,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Path:
-    """Write the page of a search after each change, until the search ends or stops; return its path.
+    """Write a search's page after each change until the search ends or stops.
 
     Raises:
         ConfigError: ``every_s`` is not above 0, or more than a day.
-        DataError: the folder is missing; see also :func:`write_report`.
     """
     folder = Path(folder)
     if not 0 < every_s <= LONGEST_S:
@@ -128,9 +126,9 @@ class RunProgress:
     """``stopped``: no process runs it. ``unknown``: another program or machine may run it."""
     evaluations: int
     most: int | None
-    """Largest number of evaluations at the end; None: unknown."""
+    """Largest final number of evaluations; None: unknown."""
     left_s: float | None
-    """Estimated seconds until the end; None: unknown."""
+    """Estimated remaining seconds; None: unknown."""
 
     @property
     def counted(self) -> str:
@@ -145,7 +143,7 @@ class RunProgress:
 
 
 def progress_of(run: SearchRun) -> RunProgress:
-    """Return the progress of a search by the lock, the log and the journal of its folder."""
+    """Return the progress by the folder's lock, log and journal."""
     count, log = len(run.evaluations), read_log(run.folder / "search.log")
     most, left = None, None
     if log is not None:
@@ -173,7 +171,7 @@ class Evaluations(Points):
     """Evaluations of one or several searches."""
 
     numbers: Mapping[tuple[int, str], int] = field(default_factory=dict)
-    """(index of the run, key of the architecture) -> row of its first evaluation."""
+    """(run index, architecture key) -> row of its first evaluation."""
 
 
 def points_of(runs: Sequence[SearchRun], names: Sequence[str] = ()) -> Evaluations:
@@ -224,7 +222,7 @@ def best_number(runs: Sequence[SearchRun], points: Evaluations) -> int:
 def cloud_of(
     run: SearchRun, points: Evaluations, cost: str, name: str, place: int = 0, search: str | None = None
 ) -> Cloud:
-    """Return the evaluations of a run, or of one of its searches, that have the cost and the objective."""
+    """Return a run's or one search's evaluations that have cost and objective."""
     triples = [
         (x, y, points.numbers[place, str(evaluation.get("key"))])
         for evaluation in run.evaluations
@@ -236,7 +234,7 @@ def cloud_of(
 
 
 def finalist_labels(run: SearchRun, points: Evaluations, cost: str, place: int = 0) -> list[plots.Mark]:
-    """Return the finalists with the searches whose best they are, or whose limits they were measured above."""
+    """Return the finalists, labelled with searches whose best they are or whose limits their measurements exceed."""
     labels = []
     for finalist in run.finalists:
         x, y = run.value(finalist["metrics"], cost), run.value(finalist["metrics"])
@@ -292,7 +290,7 @@ def _add_course(page: Page, run: SearchRun, points: Evaluations) -> None:
 
 
 def importance(run: SearchRun) -> dict[str, dict[str, float]]:
-    """Return metric -> gene -> |Kendall's tau| over all evaluations; genes of layers by their mean."""
+    """Return metric -> gene -> |Kendall's tau| over all evaluations; layer genes enter by their mean."""
     space, result = run.space, {}
     for metric in (run.metric, *run.costs) if space else ():
         evaluations = [e for e in run.evaluations if run.value(e["metrics"], metric) is not None]
@@ -340,7 +338,7 @@ def _add_genes(page: Page, run: SearchRun) -> None:
 
 
 def given_table(run: SearchRun) -> Table:
-    """Return a row for each baseline, the cheapest first, with the best evaluation at no more cost."""
+    """Return a row per baseline, cheapest first, with the best evaluation at no more cost."""
     metrics_by_key = {str(evaluation.get("key")): evaluation["metrics"] for evaluation in reversed(run.evaluations)}
     costs, rows = run.costs, []
     for name, key in run.given.items():
@@ -416,7 +414,7 @@ def _add_finalists(page: Page, run: SearchRun, state: RunProgress) -> None:
 
 
 def evaluation_records(run: SearchRun) -> list[dict[str, Any]]:
-    """Return a flat record for each evaluation, all with the same keys, the objective before other metrics."""
+    """Return flat records of evaluations, all with the same keys; the objective precedes other metrics."""
     metrics = [*dict.fromkeys((run.metric, *run.costs)), *sorted(run.others)]
     metrics = [name for name in metrics if any(run.value(e["metrics"], name) is not None for e in run.evaluations)]
     genes = sorted({name for evaluation in run.evaluations for name in evaluation.get("genes", {})})

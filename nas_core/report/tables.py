@@ -21,14 +21,14 @@ class Column:
     """Column of a table."""
 
     key: str
-    """Key of the rows' dictionaries; also the column's name in CSV."""
+    """Key in rows; also the column's name in CSV."""
     header: str
-    """Title for people, with the unit."""
+    """Title with unit."""
     spec: str = ""
-    """Format of numbers (``.2f``); columns with one are aligned to the right."""
+    """Number format (``.2f``); such columns align right."""
 
     def text(self, value: Any) -> str:
-        """Return a value for people, ``-`` if it is missing or not finite."""
+        """Return a value as text, ``-`` if missing or not finite."""
         if value is None or (isinstance(value, float) and not math.isfinite(value)):
             return MISSING
         return format(value, self.spec) if isinstance(value, int | float) else str(value)
@@ -42,7 +42,7 @@ class Table:
     rows: Sequence[Mapping[str, Any]] = field(default_factory=list)
 
     def without_empty_columns(self) -> Table:
-        """Return the table with those columns that have a value."""
+        """Return the table without columns that have no value."""
         used = [c for c in self.columns if any(row.get(c.key) not in (None, "") for row in self.rows)]
         return Table(used, self.rows)
 
@@ -51,7 +51,7 @@ class Table:
         return [[column.text(row.get(column.key)) for column in self.columns] for row in self.rows]
 
     def text(self) -> str:
-        """Return aligned columns under a header and a rule."""
+        """Return aligned columns with header and rule."""
         lines = [[column.header for column in self.columns], *self.cells()]
         widths = [max(len(line[index]) for line in lines) for index in range(len(self.columns))]
         lines.insert(1, ["-" * width for width in widths])
@@ -62,7 +62,7 @@ class Table:
         )
 
     def csv(self) -> str:
-        """Return comma separated values with full precision; missing ones are empty."""
+        """Return comma-separated values with full precision; missing ones are empty."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow([csv_cell(column.key) for column in self.columns])

@@ -39,10 +39,9 @@ class Entry:
 
 
 class ParetoArchive:
-    """Architectures that no other one dominates, sorted by the objectives, then by key.
+    """Non-dominated architectures, sorted by the objectives, then by key.
 
-    All objectives are minimised. Architectures with equal values are all kept. The content does not depend on the order
-    of additions.
+    All objectives are minimised. Architectures with equal values are all kept. The order of additions has no effect.
 
     Args:
         objectives: metric names, e.g. ``("loss", "latency_ms", "params_m")``.
@@ -54,10 +53,9 @@ class ParetoArchive:
         self.objectives = tuple(objectives)
         self._entries: dict[Architecture, Entry] = {}
         self._values = np.empty((0, len(self.objectives)))
-        """Objectives of the entries, in their order."""
 
     def add(self, architecture: Architecture, metrics: Mapping[str, float]) -> bool:
-        """Add an architecture; return False if it is dominated, present, or lacks a finite objective."""
+        """Add an architecture; return False if it is dominated, present or lacks a finite objective."""
         vector = np.array(self.vector(metrics))
         if architecture in self._entries or not np.isfinite(vector).all():
             return False
@@ -99,11 +97,7 @@ class ParetoArchive:
 
     @classmethod
     def load(cls, path: str | Path) -> ParetoArchive:
-        """Read the JSON of :meth:`save`.
-
-        Raises:
-            DataError: the file is missing or damaged.
-        """
+        """Read the JSON of :meth:`save`."""
         content = read_json(path)
         try:
             if (content["format"], content["version"]) != (FORMAT, VERSION):
@@ -117,7 +111,7 @@ class ParetoArchive:
 
 
 def write_table(path: str | Path, entries: Sequence[Entry], first: Sequence[str] = ()) -> None:
-    """Write entries as CSV: key, metrics (``first`` before the others), then genes with layers separated by spaces."""
+    """Write entries as CSV: key, metrics (those in ``first`` lead), genes with space-separated layers."""
     metrics = [*first, *sorted({name for entry in entries for name in entry.metrics} - set(first))]
     genes = sorted({name for entry in entries for name in entry.architecture})
     text = io.StringIO()

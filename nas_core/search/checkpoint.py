@@ -37,17 +37,13 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 LIMITS = ("latency_ms", "latency_share", "params_m", "flops_g", *MEMORY)
-"""Names of limits. Several latencies are several searches, the other limits apply to all of them."""
+"""Each latency limit is a search of its own; other limits apply to all searches."""
 _LATENCY = LIMITS[:2]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SearchSettings:
-    """Settings of :func:`search_checkpoint` and options of ``nas-ext search``.
-
-    Raises:
-        ConfigError, UnknownChoiceError: a value is out of range, or settings contradict each other.
-    """
+    """Settings of :func:`search_checkpoint` and options of ``nas-ext search``."""
 
     checkpoint: Path
     """Checkpoint of a trained supernet."""
@@ -57,8 +53,8 @@ class SearchSettings:
     """Model of 'nas-ext latency fit'."""
     limit: Mapping[str, Any] = field(default_factory=dict)
     """Largest value allowed, by name: latency_ms, latency_share (of the largest network's latency, such as 0.5),
-    params_m (millions), flops_g (billions), memory_mb (weights and activations) and cache_mb (of decoding, both in
-    10^6 bytes); repeatable; several latencies are several searches."""
+    params_m (millions), flops_g (billions), memory_mb (weights and activations), cache_mb (of decoding; both in 10^6
+    bytes); repeatable; several latencies are several searches."""
     workload: Mapping[str, Any] = field(default_factory=dict)
     """Setting at which memory and cache are counted: source_length, target_length, beam, batch; repeatable; default:
     that of the latency model."""
@@ -67,19 +63,19 @@ class SearchSettings:
     valid_subset: str = "valid"
     """Split whose loss is minimised."""
     valid_sentences: int | None = None
-    """Number of its sentences that are evaluated; default: all."""
+    """Number of its sentences to evaluate; default: all."""
     strategy: str = "evolution"
-    """Search strategy, by a name of the list above."""
+    """Search strategy, a name of the list above."""
     set: Mapping[str, Any] = field(default_factory=dict)
-    """Setting of the strategy, by a name of the lists above; repeatable."""
+    """Setting of the strategy, a name of the lists above; repeatable."""
     seed: int = 0
-    """Seed of the search."""
+    """Random seed of the search."""
     finalists: int = 8
     """Number of architectures chosen at the end."""
     placements: bool = False
     """Compare with baseline placements of attention: every layer, every second one, the first, the last."""
     calibration: Path | None = None
-    """File of 'nas-ext lab calibrate', whose estimate is optimised."""
+    """File of 'nas-ext lab calibrate'; its estimate is optimised."""
     further_supernet: tuple[Path, ...] = ()
     """Further supernet of a calibration with several, all but the first; repeatable."""
     train_next: int = 4
@@ -87,15 +83,15 @@ class SearchSettings:
     measure: bool = True
     """Measure the finalists' latency on this machine."""
     device: str = "cpu"
-    """Device of the evaluations: cpu, cuda, cuda:1; or cuda:0,cuda:1, a process for each."""
+    """Device of the evaluations: cpu, cuda, cuda:1; or cuda:0,cuda:1, one process each."""
     precision: str = field(default=PRECISIONS[0], metadata={"choices": PRECISIONS})
     """Precision of the evaluations."""
     executor: str = field(default=EXECUTORS[0], metadata={"choices": EXECUTORS})
     """local: this process; submitit: jobs, each of which opens the model."""
     job: Mapping[str, Any] = field(default_factory=dict)
-    """Setting of submitit's jobs, by a name of the list above; repeatable."""
+    """Setting of submitit's jobs, a name of the list above; repeatable."""
     storage: str | None = None
-    """Storage of Optuna for a search by several workers with the same command: a URL such as sqlite:///search.db or
+    """Optuna storage for a search by several workers with the same command: a URL such as sqlite:///search.db or
     postgresql://user@host/name, or a journal file."""
     study: str | None = None
     """Name of the search in the storage."""
@@ -121,7 +117,7 @@ class SearchSettings:
 
     @property
     def evaluated_on(self) -> dict[str, Any]:
-        """Options of :func:`nas_core.supernet.open_supernet` for the data of the evaluations."""
+        """Data options of :func:`nas_core.supernet.open_supernet`."""
         from nas_core.search.calibration.files import evaluation_settings
 
         return evaluation_settings(self.data, self.valid_subset, self.valid_sentences)
@@ -146,9 +142,8 @@ class CheckpointEvaluation:
     """Evaluated, computed, predicted and estimated metrics of a supernet's architectures.
 
     Args:
-        latency: latency model of the supernet's space.
-        calibration: calibration whose estimate is added.
-        further: other supernets of the calibration.
+        calibration: its estimate is added.
+        further: the calibration's other supernets.
     """
 
     def __init__(
@@ -164,26 +159,25 @@ class CheckpointEvaluation:
     def __call__(
         self, architecture: Architecture, report: Callable[[float, Mapping[str, float]], None] | None = None
     ) -> dict[str, float]:
-        """Return all metrics of an architecture; ``report`` receives those of a share of the data."""
+        """Return all metrics; ``report`` receives the evaluated share of the data and its metrics."""
         evaluated = self.supernet.evaluate(architecture, *([report] if report else []))
         return self.calibrated(architecture, {**self.on_paper(architecture), **evaluated})
 
     def on_paper(self, architecture: Architecture) -> dict[str, float]:
-        """Return the metrics that need no evaluation."""
+        """Return the metrics that need no evaluation: costs and predicted latency."""
         metrics = {name: cost(architecture) for name, cost in self.costs.items()}
         if self.latency is not None:
             metrics["latency_ms"] = float(self.latency.predict(architecture)[0])
         return metrics
 
     def calibrated(self, architecture: Architecture, metrics: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the metrics with the calibration's estimate."""
         if self.calibration is None:
             return dict(metrics)
         others = [supernet.evaluate(architecture) for supernet in self.further]
         return {**metrics, **calibrated_metrics(self.calibration, architecture, [metrics, *others])}
 
     def calibrated_many(self, evaluate_many: EvaluateMany) -> EvaluateMany:
-        """Return ``evaluate_many`` with the calibration's estimates."""
+        """Wrap ``evaluate_many`` to add the calibration's estimates."""
 
         def many(architectures: Sequence[Architecture]) -> Iterator[Mapping[str, Any] | Failure]:
             for architecture, outcome in zip(architectures, evaluate_many(architectures), strict=True):
@@ -197,9 +191,6 @@ def search_checkpoint(settings: SearchSettings, log: Callable[[str], None] = _lo
 
     The run folder is that of :func:`nas_core.search.search`; the same settings continue an interrupted search.
 
-    Args:
-        log: function of messages for users.
-
     Raises:
         NasExtError: settings contradict each other, no architecture meets the limits, or evaluations keep failing.
     """
@@ -207,8 +198,6 @@ def search_checkpoint(settings: SearchSettings, log: Callable[[str], None] = _lo
 
 
 class _CheckpointSearch:
-    """One call of :func:`search_checkpoint`."""
-
     def __init__(self, settings: SearchSettings, log: Callable[[str], None]) -> None:
         from nas_core.device import usable_devices
         from nas_core.files.reading import file_digest
@@ -295,7 +284,6 @@ class _CheckpointSearch:
         return calibration, [open_supernet(path, **options) for path in further]
 
     def _strategies(self) -> tuple[list[Constraint], dict[str, Strategy]]:
-        """Return the limits of all searches, and a strategy for each limit of latency."""
         settings, model = self.settings, self.evaluation.latency
         workload = self._workload()
         self.compared |= {"workload": workload} if workload else {}
@@ -329,7 +317,7 @@ class _CheckpointSearch:
         return list(dict.fromkeys(weighed if len(weighed) > 1 else [*weighed, *self.costs]))
 
     def _limits_ms(self, model: GeneLatencyModel) -> list[float]:
-        """Return all limits in ms; a share of 1 allows the largest network."""
+        """Return latency limits in ms; shares are of the largest network's latency."""
         limit = self.settings.limit
         limits = list(limit.get("latency_ms", ()))
         for share in limit.get("latency_share", ()):
@@ -339,7 +327,8 @@ class _CheckpointSearch:
         return list(dict.fromkeys(limits))
 
     def _workload(self) -> dict[str, Any] | None:
-        """Return the workload of memory limits: given settings, task of the supernet, latency model."""
+        """Return the workload of memory limits, from settings, the supernet's task or the latency model, in this
+        priority."""
         from nas_core.models.kind import kind_of, workload_of
 
         if not any(name in self.settings.limit for name in MEMORY):
@@ -352,7 +341,6 @@ class _CheckpointSearch:
         return workload
 
     def _elsewhere(self) -> tuple[Any, AbstractContextManager[Any]]:
-        """Return the executor, or None, and its context manager."""
         from nas_core.search.executor import DeviceExecutor, SubmititExecutor
 
         settings, on_paper = self.settings, self.evaluation.on_paper

@@ -16,25 +16,24 @@ from nas_core.space import Architecture, SearchSpace
 from nas_core.space.slots import Rows
 
 PredictRows = Callable[[Rows], NDArray[np.floating]]
-"""Predicts a metric ``(n,)`` of rows of option indices ``(n, slots)``."""
+"""Function that predicts a metric ``(n,)`` of rows of option indices ``(n, slots)``."""
 
 
 @dataclass(frozen=True)
 class Constraint:
-    """Constraint ``metric <= limit`` on a predicted metric; a NaN prediction violates it.
+    """Constraint ``metric <= limit`` on a predicted metric; NaN violates it.
 
     Raises:
-        ConstraintError: the limit is not a positive number, or the prediction has another shape than ``(n,)``.
+        ConstraintError: the limit is not positive, or a prediction is not of shape ``(n,)``.
     """
 
     name: str
-    """Metric with its unit, as in the journal: ``latency_ms``, ``params_m``, ``flops_g``."""
+    """Metric with its unit: ``latency_ms``, ``params_m``, ``flops_g``."""
     limit: float
-    """Largest value allowed, in the metric's unit."""
+    """In the metric's unit."""
     predict_rows: PredictRows
-    """Vectorised predictor: rows ``(n, slots)`` -> values ``(n,)``."""
     together: int = 0
-    """Batch size of a slow predictor, which is called for no more rows than needed; 0: it is fast."""
+    """Batch size of a slow predictor, called for no more rows than needed; 0: fast."""
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.limit) and self.limit > 0):
@@ -44,7 +43,7 @@ class Constraint:
     def per_architecture(
         cls, name: str, limit: float, space: SearchSpace, predict: Callable[[Architecture], float]
     ) -> Constraint:
-        """Return a constraint by a cached function of one architecture, which is much slower than one of rows."""
+        """Return a constraint on a function of one architecture; cached, but much slower than one of rows."""
         cache: dict[bytes, float] = {}
 
         def predict_rows(rows: Rows) -> NDArray[np.floating]:
@@ -57,7 +56,7 @@ class Constraint:
 
     @property
     def label(self) -> str:
-        """Name for people and for searches: ``latency_ms<=8``."""
+        """Name such as ``latency_ms<=8``."""
         return f"{self.name}<={self.limit:g}"
 
     def values(self, rows: Rows) -> NDArray[np.float64]:
@@ -79,11 +78,11 @@ class Constraint:
 
 
 Limits = Constraint | Sequence[Constraint] | Mapping[str, tuple[Callable[[Architecture], float], float]]
-"""Hard limits: one constraint, several, or ``metric -> (function of one architecture, limit)``."""
+"""Constraints, or ``metric -> (function of one architecture, limit)``."""
 
 
 def constraints_of(space: SearchSpace, limits: Limits) -> tuple[Constraint, ...]:
-    """Return the constraints of limits in any of their forms."""
+    """Return limits of any form as constraints."""
     if isinstance(limits, Constraint):
         return (limits,)
     try:
@@ -102,20 +101,20 @@ def constraints_of(space: SearchSpace, limits: Limits) -> tuple[Constraint, ...]
 
 
 class InfeasibleError(ConstraintError):
-    """Error of limits that no architecture meets."""
+    """Error if no architecture meets the limits."""
 
     acceptance: float
     """Share of distinct candidates that met all limits."""
     bounds: dict[str, float]
     """Smallest value of each constrained metric."""
     closest: Architecture
-    """Architecture with the smallest violation, summed over the constraints relative to their limits."""
+    """Architecture with the smallest :func:`violation`."""
 
 
 def violation(constraints: Sequence[Constraint], values: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Return the violation ``(n,)``: the sum over the constraints of (value - limit) / limit where positive.
+    """Return the sum ``(n,)`` over constraints of max(0, (value - limit) / limit).
 
-    0 is feasible; NaN predictions are infinite violations.
+    0 is feasible; a NaN prediction is an infinite violation.
     """
     total = np.zeros(len(values[0]) if values else 0)
     for constraint, value in zip(constraints, values, strict=True):

@@ -1,4 +1,4 @@
-"""Search in this process: strategies are driven, results are kept on disk, and an interrupted run continues."""
+"""Search in this process: runs strategies, keeps results on disk, continues interrupted runs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from nas_core.space.files import space_to_dict
 _log = logging.getLogger(__name__)
 
 GIVEN = "given"
-"""Search of the journal's baselines."""
+"""The baselines' search in the journal."""
 
 MAX_FAILURES = 10
 """Consecutive failures after which a search stops."""
@@ -53,21 +53,20 @@ class SearchResult:
     """Result of a finished search."""
 
     archive: ParetoArchive
-    """Pareto archive of all evaluations."""
     best: dict[str, Entry]
-    """Search -> its best architecture, whichever search evaluated it; missing if all evaluations failed."""
+    """Search -> best architecture, whichever search evaluated it; missing if all evaluations failed."""
     finalists: list[Finalist]
-    """Best architecture of each search, then architectures spread over the Pareto front."""
+    """Best architecture of each search, then architectures spaced along the Pareto front."""
     evaluations: int
-    """Number of evaluations, those of earlier, interrupted runs included."""
+    """Number of evaluations, including interrupted runs."""
     saved: int
-    """Number of evaluations that the cache made unnecessary."""
+    """Number of evaluations saved by the cache."""
     replayed: int
-    """Number of evaluations read from the journal of an interrupted run."""
+    """Number of evaluations read from the journal."""
     evaluated: Mapping[Architecture, Mapping[str, float]]
-    """Metrics of every architecture; those that failed lack some."""
+    """Metrics of every architecture; failed ones lack some."""
     to_train: Sequence[Mapping[str, Any]] = ()
-    """Networks to train next, of a search by a calibration: ``key``, estimate and cost."""
+    """Networks to train next, with a calibration: ``key``, estimate and cost."""
 
     @property
     def winner(self) -> Entry:
@@ -98,7 +97,7 @@ def search(
     notes: Mapping[str, Any] | None = None,
     progress: bool = True,
 ) -> SearchResult:
-    """Run one strategy, or several one after the other on one cache of evaluations.
+    """Run strategies one after the other on one cache of evaluations.
 
     Example:
         >>> strategy = HATEvolution(space, {"params_m": (params_m, 5.0)})
@@ -113,22 +112,20 @@ def search(
         evaluate: architecture -> metrics, or the one minimised number. Exceptions are failed evaluations, except
             `NasExtError`, which ends the search.
         evaluate_many: replacement for ``evaluate``: architectures -> outcomes, in order.
-        together: largest number of architectures for ``evaluate_many``.
-        at_once: number of simultaneous evaluations, for estimates of time; default: all.
+        together: batch size of ``evaluate_many``.
+        at_once: number of simultaneous evaluations, for time estimates; default: all.
         out_dir: run folder; None: nothing is kept.
         objectives: metrics of the Pareto archive; default: those of the strategies and the limits.
         finalists: number of finalists, at least the best of each search.
-        given: name -> baseline that is evaluated before the searches.
-        settings: other settings that decide the result, compared when a run is continued.
+        given: name -> baseline, evaluated before the searches.
+        settings: other settings that affect the result, compared when a run is continued.
         notes: other content of ``config.yaml``.
-        progress: report the progress on stderr.
 
     Raises:
         ConstraintError: no architecture meets the limits.
-        ArchitectureError: a baseline is outside the space.
-        ConfigError: the folder holds a run with other settings or is in use; the arguments contradict each other.
-        DataError: the content of the folder is damaged.
-        NasExtError: evaluations keep failing, or the folder cannot be written.
+        ConfigError: the folder holds a run with other settings or is in use; arguments contradict each other.
+        DataError: the folder's content is damaged.
+        NasExtError: evaluations keep failing.
     """
     named = _named(strategies)
     if together < 1:
@@ -148,7 +145,6 @@ def search(
 
 
 def _named(strategies: Strategies) -> dict[str, Strategy]:
-    """Return name -> strategy; strategies without a name are named by their limits."""
     if isinstance(strategies, Mapping):
         named = dict(strategies)
     else:
@@ -187,8 +183,6 @@ def _evaluate_each(
 
 
 class _Engine:
-    """State of one call of :func:`search`."""
-
     journal: Journal
     progress: Progress
 
@@ -285,7 +279,7 @@ class _Engine:
         self._flush_failures()
 
     def _results(self, name: str, architectures: Sequence[Architecture]) -> Generator[Metrics, None, None]:
-        """Yield the metrics of each architecture in order: from another search, from the journal, or evaluated."""
+        """Yield metrics in order: from another search, the journal, or an evaluation."""
         new = [architecture for architecture in architectures if architecture not in self.results]
         replayed: list[Metrics] = []
         while len(replayed) < len(new) and (metrics := self.journal.replay(name, new[len(replayed)])) is not None:
@@ -301,7 +295,7 @@ class _Engine:
                 yield self.results[architecture]
 
     def _evaluated(self, name: str, architectures: Sequence[Architecture]) -> Generator[Metrics, None, None]:
-        """Yield metrics after they are in the journal; failures are written with the next success or at the end."""
+        """Yield metrics once journaled; failures are written with the next success or at the end."""
         if not architectures:
             return
         self.progress.begin()

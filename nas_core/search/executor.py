@@ -1,4 +1,4 @@
-"""Evaluations of a search in jobs of submitit, or on several devices of this machine."""
+"""Evaluations of a search in submitit jobs or on several local devices."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ from nas_core.space import Architecture
 from nas_core.workers import WorkerPool
 
 PER_DEVICE = 25
-"""Architectures for each device in one batch."""
+"""Architectures per device in one batch."""
 
 OnPaper = Callable[[Architecture], Mapping[str, Any]]
 
 
 class SubmititExecutor:
-    """Evaluation in jobs of submitit: ``evaluate_many`` of :func:`nas_core.search.search`.
+    """Evaluation in submitit jobs: ``evaluate_many`` of :func:`nas_core.search.search`.
 
     Args:
-        checkpoint: trained supernet, under this path on all machines.
+        checkpoint: trained supernet, at the same path on all machines.
         options: options of :func:`nas_core.supernet.host.open_supernet`.
-        jobs: number of jobs and their resources.
         folder: shared folder for the jobs' files.
-        on_paper: metrics that are computed here; those of the supernet have priority.
+        on_paper: metrics computed here; the supernet's have priority.
     """
 
     def __init__(
@@ -40,10 +39,10 @@ class SubmititExecutor:
         self._arguments = {"checkpoint": str(real_path(checkpoint)), "options": dict(options), "threads": jobs.cpus}
         self._on_paper = on_paper
         self.together = jobs.jobs * jobs.per_job
-        """Architectures in one batch."""
+        """Architectures per batch."""
 
     def __call__(self, architectures: Sequence[Architecture]) -> Iterator[dict[str, Any] | Failure]:
-        """Yield the metrics of each architecture, or its failure, in order."""
+        """Yield each architecture's metrics or failure, in order."""
         genes = [architecture.to_dict() for architecture in architectures]
         return _with_costs(architectures, self._pool.map(open_checkpoint, self._arguments, genes), self._on_paper)
 
@@ -51,7 +50,7 @@ class SubmititExecutor:
 class DeviceExecutor:
     """Evaluation on several devices: ``evaluate_many`` of :func:`nas_core.search.search`.
 
-    One process for each device opens the supernet once. An architecture that ends two processes has failed. The context
+    One process per device opens the supernet once. An architecture that ends two processes has failed. The context
     manager ends all processes.
 
     Example:
@@ -59,13 +58,8 @@ class DeviceExecutor:
         ...     search(strategy, None, "run", evaluate_many=evaluations, together=evaluations.together)
 
     Args:
-        checkpoint: trained supernet.
         devices: see :func:`nas_core.device.usable_devices`; ``cpu,cpu`` is two processes.
-        options: other options of :func:`nas_core.supernet.host.open_supernet`.
-        on_paper: metrics that are computed here; those of the supernet have priority.
-
-    Raises:
-        ConfigError: a device does not exist, or is given twice.
+        options, on_paper: as for :class:`SubmititExecutor`.
     """
 
     def __init__(
@@ -83,9 +77,9 @@ class DeviceExecutor:
         self._pool = WorkerPool(open_on_device, arguments, names)
         self._on_paper = on_paper
         self.at_once = len(names)
-        """Architectures that are evaluated at the same time."""
+        """Number of simultaneous evaluations."""
         self.together = PER_DEVICE * len(names)
-        """Architectures in one batch."""
+        """Architectures per batch."""
 
     def __enter__(self) -> DeviceExecutor:
         return self
@@ -94,11 +88,10 @@ class DeviceExecutor:
         self.close()
 
     def close(self) -> None:
-        """End the processes."""
         self._pool.close()
 
     def __call__(self, architectures: Sequence[Architecture]) -> Iterator[dict[str, Any] | Failure]:
-        """Yield the metrics of each architecture, or its failure, in order."""
+        """Yield each architecture's metrics or failure, in order."""
         genes = [architecture.to_dict() for architecture in architectures]
         return _with_costs(architectures, self._pool.map(genes), self._on_paper)
 
@@ -113,7 +106,7 @@ def _with_costs(
 def open_checkpoint(
     checkpoint: str, options: Mapping[str, Any], threads: int
 ) -> Callable[[dict[str, Any]], dict[str, float]]:
-    """Return the supernet's evaluation of genes, in a job."""
+    """Return the supernet's evaluation of genes."""
     import torch
 
     from nas_core.supernet.host import open_supernet
@@ -124,7 +117,7 @@ def open_checkpoint(
 
 
 def open_on_device(checkpoint: str, options: Mapping[str, Any]) -> Callable[[dict[str, Any]], dict[str, float]]:
-    """Return the supernet's evaluation of genes, in a process whose current device is that of the options."""
+    """Return the supernet's evaluation of genes; make the options' device current."""
     import torch
 
     from nas_core.device import device_index, usable_device

@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 FORMAT = "nas-ext/finalists"
 VERSION = 1
 TRIES = 4
-"""Largest number of further architectures that are measured above a limit."""
+"""Largest number of further architectures measured above a limit."""
 
 Measure = Callable[[Sequence[Architecture]], Sequence[Mapping[str, Any]]]
 Evaluated = Mapping[Architecture, Mapping[str, float]]
@@ -30,17 +30,15 @@ Evaluated = Mapping[Architecture, Mapping[str, float]]
 
 @dataclass(frozen=True)
 class Finalist:
-    """Architecture that is chosen at the end of a search."""
+    """Architecture chosen at the end of a search."""
 
     architecture: Architecture
     metrics: Mapping[str, float]
-    """Evaluated and predicted metrics."""
     best_of: tuple[str, ...] = ()
     """Searches whose best architecture it is."""
     measured: Mapping[str, Any] = field(default_factory=dict)
-    """Measurements on the device, empty if there are none."""
     over_limit: tuple[str, ...] = ()
-    """Searches whose best it would be if it were not measured above their limits."""
+    """Searches whose best it is by prediction, but whose limits its measurement exceeds."""
 
     @property
     def file(self) -> str:
@@ -60,7 +58,7 @@ class Finalist:
 
 
 def choose_finalists(best: Mapping[str, Entry], archive: ParetoArchive, count: int) -> list[Finalist]:
-    """Return the best of each search, then architectures spread evenly along the front, ``count`` in all."""
+    """Return the best of each search, then architectures spaced evenly along the front, ``count`` in all."""
     names: dict[Architecture, list[str]] = {}
     for name, entry in best.items():
         names.setdefault(entry.architecture, []).append(name)
@@ -77,7 +75,7 @@ def choose_finalists(best: Mapping[str, Entry], archive: ParetoArchive, count: i
 
 
 def with_measured_before(folder: Path, finalists: Sequence[Finalist], evaluated: Evaluated) -> list[Finalist]:
-    """Return the finalists with measurements of an earlier end of the same search, then others that it measured."""
+    """Return the finalists with earlier measurements of the search, then others that were measured."""
     measured = {entry["key"]: entry.get("measured") for entry in finalists_before(folder)}
     chosen = [replace(one, measured=measured.pop(one.architecture.key, None) or {}) for one in finalists]
     others = [Finalist(one, dict(evaluated[one]), (), record) for one in evaluated
@@ -86,7 +84,7 @@ def with_measured_before(folder: Path, finalists: Sequence[Finalist], evaluated:
 
 
 def finalists_before(folder: Path) -> list[dict[str, Any]]:
-    """Return the entries of ``finalists.json``, none if it is missing or damaged."""
+    """Return the entries of ``finalists.json``; empty if it is missing or damaged."""
     try:
         content = read_json(folder / "finalists.json")
     except DataError:
@@ -96,7 +94,6 @@ def finalists_before(folder: Path) -> list[dict[str, Any]]:
 
 
 def save_finalists(folder: Path, finalists: Sequence[Finalist]) -> None:
-    """Write ``finalists.json`` and one architecture file each."""
     for finalist in finalists:
         finalist.architecture.save(folder / finalist.file, metrics=dict(sorted(finalist.metrics.items())))
     content = [finalist.to_dict() for finalist in finalists]
@@ -108,18 +105,18 @@ def save_finalists(folder: Path, finalists: Sequence[Finalist]) -> None:
 
 @dataclass(frozen=True)
 class Goal:
-    """Objective of one search, and its limits."""
+    """Objective and limits of one search."""
 
     metric: str
     limits: Mapping[str, float]
     """Limited metric -> largest value allowed."""
 
     def allows(self, metrics: Mapping[str, float]) -> bool:
-        """Return whether an architecture has the metric and meets the limits by evaluation or prediction."""
+        """Return whether evaluated and predicted metrics have the objective and meet the limits."""
         return self.metric in metrics and all(metrics.get(n, np.inf) <= limit for n, limit in self.limits.items())
 
     def missed(self, finalist: Finalist) -> list[str]:
-        """Return the limits that the finalist was measured above, on the machine of the limits."""
+        """Return the limits that measurements exceed, on the machine of the limits."""
         measured = finalist.measured if finalist.measured.get("same_machine") else {}
         return [name for name, limit in self.limits.items() if measured.get(name, -np.inf) > limit]
 
@@ -132,9 +129,9 @@ def goals_of(strategies: Mapping[str, Strategy]) -> dict[str, Goal]:
 
 
 def select_best(finalists: Sequence[Finalist], searches: Mapping[str, Goal]) -> list[Finalist]:
-    """Return the finalists, where the best of a search is the first one that was not measured above its limits.
+    """Return the finalists; the best of a search is the first one not measured above its limits.
 
-    Those before it name the search in ``over_limit``; if all are above, the search has no best.
+    Those before it name the search in ``over_limit``; if all exceed the limits, the search has no best.
     """
     selected = list(finalists)
     for name, goal in searches.items():
@@ -159,10 +156,10 @@ def select_best(finalists: Sequence[Finalist], searches: Mapping[str, Goal]) -> 
 def measure_finalists(
     finalists: Sequence[Finalist], evaluated: Evaluated, searches: Mapping[str, Goal], measure: Measure
 ) -> list[Finalist]:
-    """Measure the finalists without measurements, and further ones while the best of a search is above a limit.
+    """Measure the finalists, and further candidates while the best of a search exceeds a limit.
 
-    The next candidate is the best architecture whose prediction, corrected by the error of those above, is within the
-    limits. At most :data:`TRIES` further ones are measured above a limit. Nothing is measured if all finalists were.
+    The next candidate is the best architecture whose prediction meets the limits after correction by the error of those
+    above. At most :data:`TRIES` further ones may exceed a limit. Nothing is measured if all finalists were.
     """
     missing = [finalist.architecture for finalist in finalists if not finalist.measured]
     if not missing:

@@ -1,4 +1,4 @@
-"""Journal of a search, from which it is continued."""
+"""Journal from which a search continues."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VERSION = 1
 
 
 def plain_metrics(metrics: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return metrics for JSON, sorted by name: numbers, or None for what is no finite number."""
+    """Return metrics for JSON, sorted by name; None for non-finite values."""
     plain: dict[str, float | None] = {}
     for name in sorted(metrics):
         try:
@@ -35,13 +35,10 @@ def plain_metrics(metrics: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def settle_config(path: Path, settings: Mapping[str, Any], notes: Mapping[str, Any]) -> bool:
-    """Write the run's settings to ``path`` (YAML), or compare them with those of an earlier run.
+    """Write settings to ``path`` (YAML), or compare them with an earlier run's; return True if there was one.
 
     Args:
-        notes: versions and paths, which are not compared.
-
-    Returns:
-        True if the run existed.
+        notes: versions and paths, not compared.
     """
     if not path.exists():
         content = {"format": FORMAT, "version": VERSION, "settings": dict(settings), "notes": dict(notes)}
@@ -63,18 +60,16 @@ def settle_config(path: Path, settings: Mapping[str, Any], notes: Mapping[str, A
 
 
 class Journal:
-    """One JSON line per evaluation, in order, first replayed and then appended to.
+    """Journal of a search: one JSON line per evaluation, first replayed, then appended to.
 
-    The journal is the whole state of a search: a resumed search runs from the start with these results. The context
-    manager locks the run.
+    It is the whole state of a search: a resumed search starts anew with these results. The context manager locks the
+    run.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.replayed = 0
-        """Number of evaluations taken from the journal."""
         self.written = 0
-        """Number of evaluations added to it."""
         self._records: list[dict[str, Any]] = []
         self._lock = contextlib.ExitStack()
 
@@ -95,11 +90,10 @@ class Journal:
 
     @property
     def replaying(self) -> bool:
-        """True if it holds evaluations that were not replayed yet."""
+        """True while recorded evaluations remain."""
         return self.replayed < len(self._records)
 
     def require_replayed(self) -> None:
-        """Check at the end of a search that all evaluations were replayed."""
         if self.replaying:
             record = self._records[self.replayed]
             raise DataError(
@@ -109,7 +103,7 @@ class Journal:
             )
 
     def replay(self, search: str, architecture: Architecture) -> dict[str, float | None] | None:
-        """Return the recorded metrics of the next evaluation, or None at the end of the journal."""
+        """Return the recorded metrics of the next evaluation; None at the end."""
         if self.replayed == len(self._records):
             return None
         record = self._records[self.replayed]
@@ -127,7 +121,7 @@ class Journal:
     def append(
         self, search: str, architecture: Architecture, metrics: Mapping[str, float | None], error: str | None = None
     ) -> None:
-        """Write one evaluation to the disk, without times, so that equal runs have equal journals."""
+        """Write one evaluation to disk, without times: equal runs have equal journals."""
         record: dict[str, Any] = {
             "index": self.replayed + self.written,
             "search": search,

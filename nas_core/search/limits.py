@@ -1,4 +1,4 @@
-"""Constraints of named limits."""
+"""Constraints for named limits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Costs = Mapping[str, Callable[[Architecture], float]]
 
 
 def costs_on_paper(space: SearchSpace) -> Costs:
-    """Return formulas of ``params_m`` and ``flops_g``, none if the space is of no known kind of network."""
+    """Return formulas of ``params_m`` and ``flops_g``; empty for unknown kinds of networks."""
     from nas_core.models.kind import fitting_kind  # imports torch
 
     kind = fitting_kind(space)
@@ -28,10 +28,10 @@ def costs_on_paper(space: SearchSpace) -> Costs:
 
 
 def memory_on_paper(space: SearchSpace, workload: Mapping[str, Any] | None = None) -> Costs:
-    """Return formulas of ``memory_mb`` and ``cache_mb``, none if the space is of no known kind of network.
+    """Return formulas of ``memory_mb`` and ``cache_mb``; empty for unknown kinds of networks.
 
     Args:
-        workload: settings of the kind's workload by name, such as lengths and beam.
+        workload: settings such as lengths and beam.
     """
     from nas_core.models.kind import fitting_kind  # imports torch
 
@@ -52,7 +52,6 @@ def cost_limits(
 
     Args:
         formulas_later: import the formulas, and torch, with the first architecture.
-        workload: see :func:`memory_on_paper`.
     """
     constraints = []
     for name, limit in limits.items():
@@ -79,5 +78,4 @@ def _call(formula: Callable[[], Callable[[Architecture], float]], architecture: 
 
 
 def latency_limit(model: GeneLatencyModel, limit_ms: float) -> Constraint:
-    """Return the constraint of a latency model and a limit."""
     return Constraint("latency_ms", limit_ms, model.predict_rows)

@@ -11,15 +11,14 @@ class Metric:
     """Measured or predicted quantity of an architecture."""
 
     name: str
-    """Key among an evaluation's metrics."""
     label: str
-    """Name for people, without the unit."""
+    """Display name without unit."""
     unit: str = ""
-    """Unit; empty if it is unknown or none."""
+    """Unit; empty if unknown or none."""
     larger_is_better: bool | None = None
-    """None if it is unknown."""
+    """None if unknown."""
     spec: str = ".4g"
-    """Format of its numbers in tables."""
+    """Number format in tables."""
 
     @property
     def title(self) -> str:
@@ -49,7 +48,7 @@ _KNOWN = {
 
 
 def metric_named(name: str, units: Mapping[str, str] | None = None) -> Metric:
-    """Return the metric of a name, with its unit by ``units`` if there is one."""
+    """Return the metric of a name; ``units`` override its unit."""
     metric = _KNOWN.get(name) or Metric(name, name, larger_is_better=False if name.endswith("_loss") else None)
     unit = (units or {}).get(name)
     return replace(metric, unit=str(unit)) if unit else metric

@@ -11,11 +11,11 @@ from nas_core.space.architecture import Gene
 from nas_core.supernet.elastic.kinds import attention_choices
 
 Place = Callable[[int, int], bool]
-"""Function of a layer and the number of layers that returns True for another kind of attention."""
+"""Function ``(layer, number of layers)`` that returns True for another kind of attention."""
 
 
 def placements(space: SearchSpace) -> dict[str, Architecture]:
-    """Return name -> the largest network with another kind of attention in some layers, for each kind."""
+    """Return name -> largest network with another kind of attention in some layers, for each kind."""
     choices, largest = attention_choices(space), space.largest()
     if not choices:
         raise ConfigError(f"space {space.name!r} chooses no attention; there are no placements to compare with")

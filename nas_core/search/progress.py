@@ -1,4 +1,4 @@
-"""Progress of a search: a bar, estimates of time, and the log file."""
+"""Progress of a search: bar, time estimates, log file."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from nas_core.files.writing import check_replaceable, os_errors
 from nas_core.progress import duration
 
 LOG_EVERY_S = 60.0
-"""Seconds between lines of the log."""
+"""Seconds between log lines."""
 FIRST, FIRST_S = 5, 20.0
-"""The first estimate is reported after this number of evaluations, or after these seconds and one evaluation."""
+"""The first estimate follows after this number of evaluations, or after one evaluation and these seconds."""
 REPORT_AGAIN = 1.5
-"""Increase of the time of an evaluation after which the estimate is reported again."""
+"""Increase in evaluation time after which the estimate is reported again."""
 
 _BEGAN = re.compile(r"at most ([\d,]+) evaluations to come(?:, (\d+) results were known)?$")
 _STATE = re.compile(r": (\d+) of at most ([\d,]+) known, (\d+) of them evaluated now")
@@ -34,11 +34,10 @@ clock = time.monotonic
 class Progress:
     """Counts of results and estimates of the remaining time.
 
-    Estimates follow the last whole round (proposals, evaluations and learning of a generation), before its end the
-    evaluations. The log begins with the first evaluation; without a terminal, its lines are printed too.
+    Estimates follow the last whole generation (proposals, evaluations and learning); before its end, the evaluations.
+    The log begins with the first evaluation; without a terminal, its lines are also printed.
 
     Args:
-        log: log file, which is appended to.
         total: largest number of evaluations.
         together: number of simultaneous evaluations.
         show: print to stderr.
@@ -76,7 +75,7 @@ class Progress:
         self._bar.set_description(name)
 
     def begin(self) -> None:
-        """Start the clock before the first evaluation; report a new estimate if evaluations became slower."""
+        """Start the clock; report a new estimate if evaluations became slower."""
         self._estimate()
         if not self._began:
             self._began = self._logged = self._mark = clock()
@@ -117,7 +116,7 @@ class Progress:
         self._best = f"best {metric} {value:.4g}"
 
     def drop(self, count: int) -> None:
-        """Reduce the number of evaluations, after a search that ended below its budget."""
+        """Reduce the total after a search below its budget."""
         self._total -= count
         self._bar.total = self._total
         self._bar.refresh()
@@ -162,13 +161,13 @@ class Logged:
     before: int
     """Number of results at that time."""
     total: int
-    """Largest number of results, those included."""
+    """Largest number of results at the end."""
     results: int
     """Number of results at the last line."""
 
 
 def read_log(path: Path) -> Logged | None:
-    """Return the last run in a log; None if there is none, or the file is missing or damaged."""
+    """Return the last run in a log; None without one, or if the file is damaged."""
     try:
         lines = read_bytes(path).decode("utf-8").splitlines()
     except (NasExtError, UnicodeDecodeError):

@@ -26,15 +26,11 @@ STRATEGIES: Registry[type[Strategy]] = Registry(
     Strategy,
     of_classes=True,
 )
-"""Registry of search strategies; other distributions add entry points of the group ``nas_ext.strategies``."""
+"""Registry of search strategies; other packages add entry points of the group ``nas_ext.strategies``."""
 
 
 def strategy_options(name: str, taken: Collection[str] = ()) -> list[Option]:
-    """Return the options of a strategy.
-
-    Args:
-        taken: names of other options.
-    """
+    """Return the options of a strategy; names that are ``taken`` are rejected."""
     config_class = STRATEGIES.get(name).config_class
     options = list(options_of(config_class))
     for option in options:
@@ -47,12 +43,11 @@ def strategy_options(name: str, taken: Collection[str] = ()) -> list[Option]:
 
 
 def config_of(name: str, given: Mapping[str, Any]) -> Any:
-    """Return the settings of a strategy of which some are given by name."""
     return config_from(STRATEGIES.get(name).config_class, given, f"option of strategy {name}")
 
 
 def how_many(strategies: Sequence[Strategy]) -> str:
-    """Return the largest number of evaluations of searches with one strategy, and its formula."""
+    """Return the largest number of evaluations in words, with its formula."""
     first = strategies[0]
     more = f" in each of {len(strategies)} searches" if len(strategies) > 1 else ""
     numbers = {name: f"{name} {value}" for name, value in asdict(first.config).items()}

@@ -22,16 +22,16 @@ _log = logging.getLogger(__name__)
 def remeasure(
     architectures: Sequence[Architecture], model: GeneLatencyModel, task: Mapping[str, Any] | None = None
 ) -> list[dict[str, Any]]:
-    """Measure architectures as the latency model's own data were measured.
+    """Measure architectures like the latency model's training data.
 
-    On the machine of the model, ``latency_ms`` is corrected for drift; on other machines it is the measured ``raw_ms``.
+    ``latency_ms`` is corrected for drift on the model's machine; on other machines it is the measured ``raw_ms``.
 
     Args:
         task: task of the supernet (vocabulary sizes, classes), compared with that of the measurements.
 
     Returns:
-        One record per architecture; empty records, with a warning, if the model does not hold the settings of its
-        measurements, or this machine lacks their device or precision.
+        One record per architecture. Records are empty, with a warning, if measurement settings, device or precision are
+        unavailable.
     """
     settings = model.info.get("settings") or {}
     workload = workload_of(settings.get("workload") or {})

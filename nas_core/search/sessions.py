@@ -1,4 +1,4 @@
-"""Sessions of a search: when, where and how long it ran."""
+"""Sessions of a search: time, machine and duration."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FORMAT, VERSION = "nas-ext/sessions", 1
 
 
 class Session:
-    """Current session of a search, which is kept in ``sessions.json`` after the earlier ones."""
+    """Current session of a search, appended to ``sessions.json``."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE
@@ -45,7 +45,7 @@ class Session:
 
 
 def read_sessions(folder: Path) -> list[dict[str, Any]]:
-    """Return ``started`` (ISO 8601, UTC), ``seconds`` and ``machine`` of each session, none if the file is damaged."""
+    """Return ``started`` (ISO 8601, UTC), ``seconds`` and ``machine`` of each session; empty if the file is damaged."""
     try:
         content = read_json(folder / FILE)
     except DataError:

@@ -1,4 +1,4 @@
-"""Shared evaluations of a search on several machines."""
+"""Evaluations of a search shared by several machines."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from nas_core.registry import import_object
 from nas_core.space import Architecture, SearchSpace
 
 NAME = "optuna"
-"""The adapter whose ``shared_search`` is used."""
+"""Adapter whose ``shared_search`` is used."""
 
 
 class Shared(Protocol):
-    """Evaluations that several processes share."""
+    """Evaluations shared by several processes."""
 
     together: int
-    """Architectures in one batch."""
+    """Architectures per batch."""
 
     def __call__(self, architectures: Sequence[Architecture], /) -> Iterable[Mapping[str, Any] | Failure]: ...
 
@@ -48,9 +48,9 @@ def shared_evaluations(
     settings: Mapping[str, Any],
     stale_s: float,
 ) -> Shared:
-    """Return evaluations that are shared by all processes of a study.
+    """Return evaluations shared by all processes of a study.
 
-    Of the path of the data in ``settings``, only the name of the last folder is compared.
+    Only the last folder name of the data path in ``settings`` is compared.
     """
     target = adapter_parts("shared_search").get(NAME)
     if target is None:

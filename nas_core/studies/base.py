@@ -22,11 +22,10 @@ class Measure(NamedTuple):
     """Column of a study's table."""
 
     key: str
-    """Key of the rows, also in JSON."""
     header: str
     """Title with the unit."""
     spec: str = ""
-    """Format of numbers, such as ``.3f``; empty for texts."""
+    """Number format, such as ``.3f``; empty for text."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class Bars:
 
 @dataclass(frozen=True)
 class Squares:
-    """Heat maps of a value for each pair of names."""
+    """Heat maps of values for pairs of names."""
 
     names: Sequence[str]
     panels: Mapping[str, Sequence[Sequence[float]]]
@@ -78,17 +77,16 @@ Picture = Bars | Squares | Pairs | Lines
 
 @dataclass(frozen=True)
 class StudyResult:
-    """Result of a study of one or several supernets."""
+    """Result of a study."""
 
     columns: Sequence[Measure]
     rows: Sequence[Mapping[str, Any]]
-    """Measurements."""
     summary_columns: Sequence[Measure]
     summary: Sequence[Mapping[str, Any]]
     """Figures of each supernet."""
     picture: Picture
     notes: Sequence[str] = ()
-    """Definitions and sources of the figures."""
+    """Definitions and sources."""
     details: Mapping[str, Any] = field(default_factory=dict)
     """Further content of the JSON file."""
 
@@ -98,21 +96,18 @@ class Subject:
     """Supernet of a study."""
 
     name: str
-    """Name in tables and pictures."""
     path: Path
-    """Checkpoint."""
     supernet: Supernet
 
 
 class Study(ABC):
-    """Study of supernets, without a state."""
+    """Study of supernets; holds no state."""
 
     name: ClassVar[str]
-    """Name in the registry."""
     purpose: ClassVar[str]
     """One line for users."""
     about: ClassVar[str]
-    """Definition of the measurements, and the table of the paper."""
+    """Definition of the measurements, and the paper's table."""
     config: ClassVar[type[Any]]
     """Frozen dataclass of the settings, with a docstring under each field."""
 
@@ -122,21 +117,15 @@ class Study(ABC):
 
         Args:
             config: object of :attr:`config`.
-            folder: folder of the study, which an interrupted study continues.
-
-        Raises:
-            ConfigError, DataError: the supernets do not support the study.
+            folder: folder in which an interrupted study continues.
         """
 
 
 def open_subjects(checkpoints: Sequence[Path], **options: Any) -> list[Subject]:
-    """Open supernets and name them by their files or folders.
+    """Open supernets, named by their files or folders.
 
     Args:
         options: options of :func:`nas_core.supernet.open_supernet`.
-
-    Raises:
-        ConfigError: a checkpoint is given twice.
     """
     if len({real_path(path) for path in checkpoints}) < len(checkpoints):
         raise ConfigError("a checkpoint is given twice; give each supernet once")
@@ -164,7 +153,7 @@ def one_space(subjects: Sequence[Subject]) -> SearchSpace:
 
 
 def some_batches(supernet: Supernet, count: int) -> Iterator[Any]:
-    """Yield ``count`` batches of a supernet in order: spread evenly over a list, or the first ones of an iterator."""
+    """Yield ``count`` batches in order: spaced evenly over a list, or the first of an iterator."""
     batches = supernet.batches()
     if not isinstance(batches, Sequence):
         yield from islice(batches, count)
@@ -175,7 +164,7 @@ def some_batches(supernet: Supernet, count: int) -> Iterator[Any]:
 
 
 def same_examples(subjects: Sequence[Subject]) -> None:
-    """Check that all supernets whose hosts know their examples are evaluated on the same ones."""
+    """Check that all supernets with known examples are evaluated on the same ones."""
     keys = [(subject, key) for subject in subjects if (key := subject.supernet.examples_key())]
     for subject, key in keys[1:]:
         first, expected = keys[0]
@@ -187,7 +176,6 @@ def same_examples(subjects: Sequence[Subject]) -> None:
 
 
 _DRAWS = 50
-"""Largest number of draws per architecture."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,7 +195,7 @@ class ArchitecturesConfig:
 
 
 def chosen(space: SearchSpace, config: ArchitecturesConfig, at_least: int = 1) -> dict[str, Architecture]:
-    """Return distinct architectures by name: those of the files, or the smallest, middle, largest and random ones."""
+    """Return distinct architectures by name, from files or as the smallest, middle, largest and random ones."""
     named: dict[str, Architecture] = {}
     if config.arch:
         for path in config.arch:
@@ -230,7 +218,7 @@ def chosen(space: SearchSpace, config: ArchitecturesConfig, at_least: int = 1) -
 
 
 def drawn(space: SearchSpace, count: int, seed: int, without: Sequence[Architecture] = ()) -> list[Architecture]:
-    """Return distinct random architectures other than those ``without``; fewer if the space holds no more."""
+    """Return distinct random architectures not in ``without``; fewer if the space holds no more."""
     stream, architectures = np.random.default_rng(seed), dict.fromkeys(without)
     for _ in range(_DRAWS * count):
         if len(architectures) == count + len(set(without)):
@@ -240,7 +228,7 @@ def drawn(space: SearchSpace, count: int, seed: int, without: Sequence[Architect
 
 
 def middle(space: SearchSpace) -> Architecture:
-    """Return the architecture with the middle option of every choice, alternating between two middle ones."""
+    """Return the architecture with the middle option of every choice; two middle ones alternate."""
     genes: dict[str, object] = dict(space.fixed)
     for turn, choice in enumerate(sorted(space.choices, key=lambda choice: choice.per is not None)):
         options = [
@@ -252,6 +240,6 @@ def middle(space: SearchSpace) -> Architecture:
 
 
 def params_m(space: SearchSpace, architectures: Mapping[str, Architecture]) -> dict[str, float]:
-    """Return millions of parameters by name, none if the space is of no known kind of network."""
+    """Return millions of parameters by name; empty for an unknown kind of network."""
     cost = costs_on_paper(space).get("params_m")
     return {} if cost is None else {name: cost(architecture) for name, architecture in architectures.items()}

@@ -29,24 +29,19 @@ from nas_core.studies.gap import (
 from nas_core.studies.trainings import LOG, Training, check_settings, train_all
 
 _CURVE, _ENDED = "curve.jsonl", "ended.json"
-"""Files in a network's folder: its evaluations, and the end of its training."""
 
 Enough = Callable[[Mapping[str, float]], bool]
-"""Function of metrics that returns True if they are good enough."""
+"""Function that returns True for metrics that are good enough."""
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Schedule of further training.
-
-    Raises:
-        ConfigError: networks are not evaluated after the last update.
-    """
+    """Schedule of further training."""
 
     every: int
     """Updates between evaluations."""
     most: int
-    """Largest number of updates, the length of the learning rate schedule."""
+    """Largest number of updates; length of the learning rate schedule."""
     changes: Mapping[str, str] = field(default_factory=dict)
     """Settings that differ from the supernet's."""
 
@@ -63,10 +58,10 @@ class Curve:
     """Metrics of a network over further updates."""
 
     points: Mapping[int, Mapping[str, float]]
-    """Updates -> metrics; 0 updates: inherited weights."""
+    """Updates -> metrics; 0: inherited weights."""
 
     def reached(self, enough: Enough) -> int | None:
-        """Return the updates after which it was first good enough, or None."""
+        """Return the number of updates until it was first good enough, or None."""
         return next((updates for updates, metrics in sorted(self.points.items()) if enough(metrics)), None)
 
 
@@ -77,16 +72,15 @@ def train_further(
     schedule: Schedule,
     jobs: int = 1,
 ) -> dict[Architecture, Curve]:
-    """Train subnets of a supernet from inherited weights until each is good enough, or to the end of the schedule.
+    """Train subnets from inherited weights until each is good enough, at most for the whole schedule.
 
-    Each has a folder with the log of its training and its curve. A second call continues interrupted trainings.
+    Each has a folder with its training log and curve. A second call continues interrupted trainings.
 
     Args:
         wanted: subnet -> function that returns True for metrics that are good enough.
 
     Raises:
-        ConfigError: the host does not support further training, the folder holds runs of other settings, data or
-            examples, or a network is still being trained.
+        ConfigError: the host does not support further training, or the folder is in use or holds other runs.
         DataError: a training failed or diverged.
     """
     supernet, place = subject.supernet, _folder(subject, folder)
@@ -123,7 +117,6 @@ def _folder(subject: Subject, folder: Path) -> Path:
 def _check_settings(
     subject: Subject, place: Path, schedule: Schedule, data: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """Return the settings of the training, after a comparison with those of earlier trainings in the folder."""
     settings: dict[str, Any] = {
         "changes": dict(schedule.changes),
         "every": schedule.every,
@@ -138,12 +131,10 @@ def _check_settings(
 
 
 _LOCK = threading.Lock()
-"""Networks are evaluated one after the other, as hosts seed the random numbers of the whole process."""
+"""Networks are evaluated one at a time: hosts seed the random numbers of the whole process."""
 
 
 class _Network:
-    """Subnet with its curve."""
-
     def __init__(
         self, trainer: Any, architecture: Architecture, folder: Path, enough: Enough, schedule: Schedule
     ) -> None:
@@ -176,7 +167,6 @@ class _Network:
         return command
 
     def finish(self) -> None:
-        """Evaluate and delete all kept networks."""
         if not self.look():
             write_json(self.folder / _ENDED, {"updates": max(self.points)})
         for path in self.trainer.kept_networks(self.folder).values():
@@ -216,7 +206,7 @@ class CloseGapConfig:
     standalone: Path
     """Results of standalone networks (.jsonl), such as standalone.jsonl of the study gap"""
     architectures: int = 0
-    """Number of trained networks, the first ones; 0: all"""
+    """Number of trained networks, from the first; 0: all"""
     metric: str = "loss"
     """Compared metric, by the host's name"""
     every: int = 1000
@@ -237,7 +227,6 @@ class CloseGapConfig:
 
     @property
     def schedule(self) -> Schedule:
-        """Schedule of these settings."""
         return Schedule(self.every, self.most_updates, self.train)
 
 
@@ -255,7 +244,6 @@ class _CloseGap(Study):
     config = CloseGapConfig
 
     def run(self, subjects: Sequence[Subject], config: CloseGapConfig, folder: Path) -> StudyResult:
-        """Train missing networks and compare."""
         space = one_space(subjects)
         same_examples(subjects)
         runs = read_runs(config.standalone, space)
@@ -355,7 +343,6 @@ def _rows(
 def _figures(
     name: str, rows: Sequence[Mapping[str, Any]], most: int, before: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return the figures of one supernet, compared with the first one."""
     updates = sum(most if row["updates"] is None else row["updates"] for row in rows) / len(rows)
     saved = [row["saved"] for row in rows if row["saved"] is not None]
     return {

@@ -32,10 +32,9 @@ from nas_core.supernet.host import Supernet
 from nas_core.supernet.sampling import draw, sandwich
 
 AGAINST = ("largest", "sandwich")
-"""Gradients of the supernet: that of the largest network, or the mean of a sandwich."""
 
 Gradient = list[Tensor]
-"""Tensor for each parameter of the network."""
+"""Tensor per parameter."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +44,7 @@ class ConflictConfig(ArchitecturesConfig):
     against: str = field(default="largest", metadata={"choices": AGAINST})
     """The supernet's gradient: that of the largest network, or the mean of a random, the largest and the smallest"""
     batches: int = 8
-    """Largest number of batches, spread over the data; a cosine is computed for each."""
+    """Largest number of batches, spaced evenly over the data; one cosine each."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -54,7 +53,7 @@ class ConflictConfig(ArchitecturesConfig):
 
 
 def gradient_of(supernet: Supernet, architecture: Architecture, batch: Any) -> Gradient:
-    """Return the gradient of a subnet's training loss by all weights of the supernet, zeros for unused ones."""
+    """Return the gradient of a subnet's training loss for all supernet weights, zero for unused ones."""
     parameters = learned_weights(supernet.network)
     loss = supernet.training_loss(architecture, batch)
     gradients = torch.autograd.grad(loss, parameters, allow_unused=True)
@@ -62,7 +61,7 @@ def gradient_of(supernet: Supernet, architecture: Architecture, batch: Any) -> G
 
 
 def used_weights(network: Any, architecture: Architecture) -> Gradient:
-    """Return masks of the elements of each parameter that enter the weights of a subnet.
+    """Return masks of the elements of each parameter that a subnet's weights use.
 
     They follow from the gradient of a random weighted sum of the selected weights.
     """
@@ -79,7 +78,7 @@ def used_weights(network: Any, architecture: Architecture) -> Gradient:
 
 
 def gradient_cosine(first: Gradient, second: Gradient, masks: Gradient | None = None) -> float:
-    """Return the cosine of two gradients over all elements, or over the masks; 0 if one of them vanishes."""
+    """Return the cosine of two gradients, over all elements or over the masks; 0 if one vanishes."""
     dot = first_square = second_square = 0.0
     for index, (a, b) in enumerate(zip(first, second, strict=True)):
         if masks is not None:

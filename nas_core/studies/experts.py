@@ -46,11 +46,9 @@ from nas_core.studies.trainings import LOG, Training, check_settings, train_all
 from nas_core.supernet.host import Supernet
 
 _TRAINED, _SETTINGS = "trained.json", "settings.json"
-"""Files of the end of a training, and of the settings of all trainings of a folder."""
 
 
 def experts_of(subject: Subject) -> MoSConfig:
-    """Return the experts of a supernet."""
     experts = subject.supernet.experts
     if experts.kind == NONE:
         raise ConfigError(f"{subject.path} has no experts; give a supernet that was trained with --mos")
@@ -60,18 +58,16 @@ def experts_of(subject: Subject) -> MoSConfig:
 def train_supernets(
     subject: Subject, wanted: Mapping[str, MoSConfig], folder: Path, changes: Mapping[str, str], jobs: int = 1
 ) -> dict[str, Supernet]:
-    """Train supernets with other experts by the settings of an existing one, which is returned for equal experts.
+    """Train supernets with other experts by a supernet's settings; for equal experts, return that supernet.
 
-    Each has a folder with the log of its training. A second call continues interrupted trainings.
+    Each has a folder with its training log. A second call continues interrupted trainings.
 
     Args:
-        wanted: experts by the name of the folder.
+        wanted: folder name -> experts.
         changes: settings that differ from the supernet's.
-        jobs: number of simultaneous trainings.
 
     Raises:
-        ConfigError: the folder holds supernets of other settings or data, one is still being trained, or the supernet
-            has no experts.
+        ConfigError: the supernet has no experts, or the folder is in use or holds other supernets.
         DataError: a training failed.
     """
     experts, trainer = experts_of(subject), subject.supernet
@@ -122,7 +118,6 @@ def _missing(folders: Mapping[str, Path]) -> list[str]:
 def _check_settings(
     trainer: Supernet, place: Path, changes: Mapping[str, str], missing: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the settings of the training, after a comparison with those of earlier trainings in the folder."""
     settings: dict[str, Any] = {"changes": dict(changes)}
     if missing:
         settings["data"] = dict(trainer.training_data())
@@ -180,14 +175,13 @@ class _Compared(Study):
     """Comparison of supernets that differ in one setting of their experts."""
 
     changed: ClassVar[tuple[Measure, ...]]
-    """Columns of the differing fields of :class:`nas_core.layers.MoSConfig`."""
+    """Columns of the differing :class:`nas_core.layers.MoSConfig` fields."""
 
     @abstractmethod
     def wanted(self, own: MoSConfig, config: Any) -> dict[str, MoSConfig]:
-        """Return the experts to compare by the name of the folder, those of the supernet included."""
+        """Return folder name -> experts to compare, those of the supernet included."""
 
     def run(self, subjects: Sequence[Subject], config: Any, folder: Path) -> StudyResult:
-        """Train missing supernets and compare."""
         space = one_space(subjects)
         same_examples(subjects)
         wanted = {subject.name: self.wanted(experts_of(subject), config) for subject in subjects}
@@ -273,7 +267,6 @@ class _Experts(_Compared):
     changed = (Measure("experts", "experts", "d"),)
 
     def wanted(self, own: MoSConfig, config: ExpertsConfig) -> dict[str, MoSConfig]:
-        """Return the supernet with each number of experts."""
         return {
             f"experts-{count}": replace(own, experts=count, rank=own.rank if count > 1 else 0)
             for count in sorted({own.experts, *config.experts})
@@ -293,7 +286,6 @@ class _Router(_Compared):
     changed = (Measure("kind", "router"), Measure("router_layers", "layers", "d"))
 
     def wanted(self, own: MoSConfig, config: RouterConfig) -> dict[str, MoSConfig]:
-        """Return the supernet with each kind and number of layers."""
         every = {replace(own, kind=kind, router_layers=n) for kind in config.kind or [own.kind] for n in config.layers}
         ordered = sorted({own, *every}, key=lambda experts: (experts.kind, experts.router_layers))
         return {f"{experts.kind}-{experts.router_layers}": experts for experts in ordered}
@@ -312,7 +304,6 @@ def _standalone(config: Any, subjects: Sequence[Subject], space: SearchSpace) ->
 
 
 def _files(subject: Subject, trained: Sequence[Any]) -> list[str]:
-    """Return a sentence about checkpoints with other names than the supernet's."""
     files = sorted({other.path.name for other in trained if isinstance(getattr(other, "path", None), Path)})
     if not files or files == [subject.path.name]:
         return []
@@ -334,7 +325,6 @@ def _figures(supernet: Supernet, quality: Mapping[str, float]) -> dict[str, Any]
 
 
 def _gap(supernet: Supernet, runs: Sequence[StandaloneRun], config: Any, subject: Subject) -> dict[str, float]:
-    """Return error and tau against standalone networks, if there are any."""
     if not runs:
         return {}
     inherited = [_quality(supernet, run.architecture, config, subject) for run in runs]

@@ -35,27 +35,24 @@ from nas_core.studies.trainings import LOG, Training, check_settings, train_all
 from nas_core.supernet.host import Supernet
 
 FEWEST = 3
-"""Smallest number of architectures of a rank correlation."""
 RESULTS = "standalone.jsonl"
-"""File of records in a study's folder."""
+"""Records of standalone networks, in a study's folder."""
 
 
 @dataclass(frozen=True)
 class StandaloneRun:
-    """Network that was trained from scratch."""
+    """Network trained from scratch."""
 
     architecture: Architecture
     metrics: Mapping[str, float]
     examples: str = ""
-    """Examples of the evaluation, see :meth:`nas_core.supernet.Supernet.examples_key`; empty: unknown."""
+    """See :meth:`nas_core.supernet.Supernet.examples_key`; empty: unknown."""
     seconds: float | None = None
-    """Duration of the training."""
     updates: int | None = None
-    """Number of updates of the training."""
 
 
 def read_runs(path: Path, space: SearchSpace) -> list[StandaloneRun]:
-    """Read results of standalone networks, one JSON object a line: ``architecture``, and ``metrics`` by name.
+    """Read standalone results, one JSON object a line: ``architecture``, and ``metrics`` by name.
 
     Raises:
         DataError: a record lacks an architecture of the space or finite metrics, or repeats an architecture.
@@ -80,7 +77,7 @@ def read_runs(path: Path, space: SearchSpace) -> list[StandaloneRun]:
 
 
 def diverged(metrics: Mapping[str, float]) -> str:
-    """Return the first non-finite metric in words; empty if there is none."""
+    """Return text about the first non-finite metric; empty if there is none."""
     return next((f"{name} is {value}" for name, value in metrics.items() if not math.isfinite(value)), "")
 
 
@@ -93,18 +90,17 @@ def train_standalone(
     changes: Mapping[str, str],
     jobs: int = 1,
 ) -> list[StandaloneRun]:
-    """Return the runs of architectures in order; those that the folder lacks are trained.
+    """Return the runs of architectures in order, training those that the folder lacks.
 
-    Each network has a folder in ``standalone/`` with the log of its training, and a record in ``standalone.jsonl`` at
-    its end. A second call continues interrupted trainings.
+    Each network has a folder in ``standalone/`` with its training log and, at its end, a record in
+    ``standalone.jsonl``. A second call continues interrupted trainings.
 
     Args:
         trainer: supernet at ``checkpoint`` with the settings of the training.
         changes: settings that differ from the supernet's.
-        jobs: number of simultaneous trainings.
 
     Raises:
-        ConfigError: the folder holds runs of other settings or data, or a network is still being trained.
+        ConfigError: the folder is in use or holds other runs.
         DataError: a training failed.
     """
     results = folder / RESULTS
@@ -157,7 +153,7 @@ class Agreement(NamedTuple):
     """Agreement of inherited and standalone qualities."""
 
     error: float
-    """Mean absolute difference, in the unit of the quality."""
+    """Mean absolute difference, in the quality's unit."""
     tau: float
     """Kendall's tau-b, from -1 to 1."""
     bias: float
@@ -165,10 +161,10 @@ class Agreement(NamedTuple):
 
 
 def agreement(inherited: Sequence[float], standalone: Sequence[float]) -> Agreement:
-    """Return the figures of Table 4 of Mixture-of-Supernets for inherited and standalone qualities ``(n,)``.
+    """Return the figures of Table 4 of Mixture-of-Supernets for qualities ``(n,)``.
 
     Raises:
-        DataError: there are fewer than three, or qualities that are not finite or all equal.
+        DataError: there are fewer than three, or they are not finite or all equal.
     """
     first, second = np.asarray(inherited, dtype=float), np.asarray(standalone, dtype=float)
     if len(first) != len(second) or len(first) < FEWEST:
@@ -187,7 +183,7 @@ def agreement(inherited: Sequence[float], standalone: Sequence[float]) -> Agreem
 
 
 def check_examples(subjects: Sequence[Subject], runs: Sequence[StandaloneRun], where: Path) -> None:
-    """Check that supernets and results of the file ``where`` have the same examples, if they are known."""
+    """Check that supernets and the results in ``where`` have the same examples, if known."""
     for subject in subjects:
         key = subject.supernet.examples_key()
         if key and (other := sum(run.examples not in ("", key) for run in runs)):

@@ -33,7 +33,7 @@ from nas_core.studies.base import (
 from nas_core.supernet.host import Supernet
 
 _ADAM = 4
-"""Numbers of Adam for each parameter: itself, its gradient and two moments."""
+"""Numbers per parameter with Adam: itself, gradient, two moments."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class OverheadConfig(ArchitecturesConfig):
     repeats: int = 10
     """Steps of each kind, alternating; the median is reported."""
     warmup: int = 2
-    """Steps before them that are not measured."""
+    """Unmeasured steps before them."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -55,7 +55,7 @@ class OverheadConfig(ArchitecturesConfig):
 
 @contextmanager
 def without_experts(network: nn.Module) -> Iterator[int]:
-    """Replace the experts of a network by the first of each layer, without routers, inside the block.
+    """Replace each layer's experts by the first one, without routers, within the ``with`` block.
 
     Yields:
         Bytes of the replaced experts and routers, which stay on their device.
@@ -88,7 +88,7 @@ def _first(linear: ElasticLinear | MoSLinear) -> ElasticLinear:
 
 
 def held_bytes(network: nn.Module, loss: Callable[[], Tensor]) -> int:
-    """Return bytes that a forward pass keeps for its backward pass: activations and mixed weights."""
+    """Return bytes kept for the backward pass: activations and mixed weights."""
     parameters = {parameter.untyped_storage().data_ptr() for parameter in network.parameters()}
     held: dict[int, int] = {}
 
@@ -117,7 +117,7 @@ class _Overhead(Study):
     config = OverheadConfig
 
     def run(self, subjects: Sequence[Subject], config: OverheadConfig, folder: Path) -> StudyResult:
-        """Measure on one batch of the data, without a change of the weights."""
+        """Measure on one batch; weights do not change."""
         space = one_space(subjects)
         architectures = chosen(space, config)
         rows: list[dict[str, Any]] = [
@@ -220,7 +220,7 @@ class _Step:
         return self.supernet.training_loss(self.architecture, self.batch)
 
     def times(self) -> dict[str, float]:
-        """Return milliseconds of a step, with the optimizer's moments, and of a pass without gradients."""
+        """Return milliseconds of a step with the optimizer's moments, and of a pass without gradients."""
         torch.autograd.backward(self.loss())
         self.optimizer.step()
         self.optimizer.zero_grad()
@@ -239,7 +239,7 @@ class _Step:
         return {"step_ms": 1e3 * (middle - begin), "pass_ms": 1e3 * (self._now() - middle)}
 
     def sizes(self, aside: int) -> dict[str, float]:
-        """Return parameters and memory in 10^6 bytes, without ``aside`` bytes on the device."""
+        """Return parameters and memory in 10^6 bytes, less ``aside`` bytes on the device."""
         count = sum(parameter.numel() for parameter in self.parameters)
         kept = _ADAM * sum(parameter.nbytes for parameter in self.parameters)
         figures = {

@@ -32,16 +32,15 @@ from nas_core.studies.base import (
 )
 
 Mixtures = dict[str, NDArray[np.float64]]
-"""Router -> mixtures for one architecture, (R, M)."""
+"""Router -> mixtures (R, M) for one architecture."""
 
 
 def shannon_distance(p: ArrayLike, q: ArrayLike) -> NDArray[np.float64]:
     """Return the Jensen-Shannon distance ``(..)`` of distributions ``(.., M)``, from 0 to sqrt(ln 2) = 0.8326.
 
     It is the square root of ``KL(p || m) / 2 + KL(q || m) / 2`` with ``m = (p + q) / 2`` and natural logarithms (Lin
-    1991; a metric: Endres and Schindelin 2003), as scipy's ``jensenshannon`` computes by default. Mixture-of-Supernets
-    (appendix A.1.1) names the distance without a formula or a base; with logarithms of base 2 all values are 1.2011
-    times as large.
+    1991; a metric: Endres and Schindelin 2003), as in scipy's ``jensenshannon``. Mixture-of-Supernets (appendix A.1.1)
+    gives neither formula nor base; with base 2 all values are 1.2011 times as large.
     """
     first, second = np.asarray(p, dtype=float), np.asarray(q, dtype=float)
     middle = (first + second) / 2
@@ -50,7 +49,7 @@ def shannon_distance(p: ArrayLike, q: ArrayLike) -> NDArray[np.float64]:
 
 
 def mixtures_of(network: Any, architecture: Architecture) -> Mixtures:
-    """Return the mixtures of each router of a network in evaluation mode for an architecture."""
+    """Return each router's mixtures for an architecture, in evaluation mode."""
     mixtures: Mixtures = {}
 
     def noted(name: str) -> Any:
@@ -75,7 +74,7 @@ def mixtures_of(network: Any, architecture: Architecture) -> Mixtures:
 
 
 def mixture_distance(first: Mixtures, second: Mixtures) -> dict[str, float]:
-    """Return the mean Jensen-Shannon distance of each router that both architectures have."""
+    """Return each router's mean Jensen-Shannon distance, where both architectures have the router."""
     distances = {}
     for name in first.keys() & second.keys():
         rows = min(len(first[name]), len(second[name]))

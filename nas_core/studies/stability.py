@@ -28,7 +28,7 @@ from nas_core.studies.base import (
 )
 
 _COSTS = {"latency_ms": "predicted latency (ms)", "params_m": "parameters (M)"}
-"""Costs of the horizontal axis, the first known one."""
+"""Costs of the horizontal axis; the first known one is used."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class StabilityStudyConfig:
     """Settings of the study ``stability``."""
 
     seeds: int = 3
-    """Searches, with seeds from 1 on (paper: 3)"""
+    """Searches, with seeds from 1 (paper: 3)"""
     strategy: str = "evolution"
     """Search strategy, by a name of 'nas-ext search --help'"""
     set: dict[str, str] = field(default_factory=dict)

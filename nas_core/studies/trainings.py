@@ -24,26 +24,25 @@ from nas_core.progress import counted
 
 Key = TypeVar("Key")
 LOG = "train.log"
-"""Log in a training's folder."""
+"""Log file in a training's folder."""
 _LOOK_S = 1.0
-"""Seconds between checks of a running training."""
 
 
 @dataclass(frozen=True)
 class Training:
-    """Command that trains one network."""
+    """Command that trains a network."""
 
     command: Sequence[str]
     folder: Path
-    """Existing folder of its log and checkpoints."""
+    """Existing folder for log and checkpoints."""
     enough: Callable[[], bool] | None = None
-    """Function that is called while it trains; True ends the training."""
+    """Function polled during training; True ends it."""
 
 
 def train_all(
     trainings: Mapping[Key, Training], jobs: int, finished: Callable[[Key, float], None], unit: str = "network"
 ) -> None:
-    """Run trainings, ``jobs`` of them at the same time; an error of one ends all.
+    """Run ``jobs`` trainings at a time; an error in one ends all.
 
     Args:
         finished: function of each ended training and its seconds, called in this thread.
@@ -63,8 +62,6 @@ def train_all(
 
 
 class _Processes:
-    """Running trainings."""
-
     def __init__(self) -> None:
         self.running: set[subprocess.Popen[bytes]] = set()
         self.ended = False
@@ -83,7 +80,7 @@ class _Processes:
 
 @contextmanager
 def _ending() -> Iterator[_Processes]:
-    """End all processes of the block with it, also after SIGTERM."""
+    """End all processes with the block, also after SIGTERM."""
     started = _Processes()
     ours = threading.current_thread() is threading.main_thread()  # signals can be handled there alone
     before = signal.signal(signal.SIGTERM, _leave) if ours else None
@@ -130,7 +127,6 @@ def _run(training: Training, jobs: int, started: _Processes) -> float:
 
 
 def _waited_for(process: subprocess.Popen[bytes], enough: Callable[[], bool] | None) -> int:
-    """Return the exit code of a process, 0 if it was ended by ``enough``."""
     if enough is None:
         return process.wait()
     while True:
@@ -148,7 +144,7 @@ def _last_line(log: Path) -> str:
 
 
 def check_settings(path: Path, wanted: Mapping[str, Any], what: str) -> None:
-    """Compare the settings of a training with those of earlier ones in a JSON file, as far as it holds them.
+    """Compare a training's settings with those in a JSON file of earlier ones, where it has them.
 
     Args:
         what: noun of the earlier trainings, for the message.

@@ -1,1 +1,1 @@
-"""Pages about measured latencies and about the predictions of models."""
+"""Pages about measured latencies and models' predictions."""

@@ -1,4 +1,4 @@
-"""Measured latencies of networks and of architectures in one form."""
+"""Measured latencies of networks and architectures in one form."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class MeasuredNetwork:
     name: str
     family: str
     latency_ms: float
-    """Without drift, in the median state of the machine."""
+    """Latency without drift, in the machine's median state."""
     raw_ms: float | None
-    """Latency as it was measured."""
+    """Latency as measured."""
     reference_ms: float
-    """Time of the reference around the measurement."""
+    """Reference time around the measurement."""
     error_percent: float | None
     """Standard error of the latency."""
     when: float | None
@@ -52,22 +52,21 @@ class MeasuredNetwork:
 
 @dataclass(frozen=True)
 class Collection:
-    """All networks of a dataset folder in one runtime, or all architectures of a file."""
+    """Networks of a dataset folder in one runtime, or architectures of a file."""
 
     path: Path
     noun: str
     """``networks`` or ``architectures``."""
     runtime: str
     runtimes: Sequence[str]
-    """All runtimes of a folder."""
     facts: Mapping[str, Any]
-    """When, where and how it was measured."""
+    """Time, machine and method of the measurements."""
     settings: Mapping[str, Any]
     error_definition: str
     networks: Sequence[MeasuredNetwork]
     machine: Mapping[str, Any]
     skipped: Sequence[tuple[str, str, str]] = ()
-    """Name, family and reason of each network that was not measured."""
+    """Name, family and reason of each unmeasured network."""
     space: SearchSpace | None = None
     """Space of architectures; None for networks."""
     warnings: Sequence[str] = ()
@@ -78,7 +77,7 @@ class Collection:
         return list(dict.fromkeys(names))
 
     def values(self, name: str) -> Floats:
-        """Return a field of all networks, shape ``(n,)``, NaN where it is unknown."""
+        """Return a field of all networks ``(n,)``, NaN where unknown."""
         return np.array([getattr(network, name) for network in self.networks], np.float64)
 
 
@@ -86,7 +85,7 @@ def read_collection(path: str | Path, runtime: str | None = None) -> Collection:
     """Read a folder of ``nas-ext latency dataset`` or a file of ``nas-ext latency collect``.
 
     Args:
-        runtime: runtime of a folder's latencies; default: the first one measured.
+        runtime: runtime of a folder; default: the first one measured.
     """
     path = Path(path)
     if path.is_dir():
@@ -209,7 +208,6 @@ def _error_of_passes(record: Mapping[str, Any], timing: Mapping[str, Any], predi
 
 
 def _parts(record: Mapping[str, Any], state: float) -> dict[str, float]:
-    """Return the milliseconds of the parts of a pass, such as encoder and decoder."""
     whole = ("latency_ms", "raw_ms", "std_ms", "mad_ms", "reference_ms")
     return {
         name.removesuffix("_ms"): float(value) * state
@@ -221,7 +219,6 @@ def _parts(record: Mapping[str, Any], state: float) -> dict[str, float]:
 def _conditions(
     networks: Sequence[MeasuredNetwork], dataset: NetworkSet | LatencyDataset, timing: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return when, on which machine and how a dataset was measured."""
     times = [network.when for network in networks if network.when is not None]
     period = " to ".join(f"{datetime.fromtimestamp(end, UTC):%Y-%m-%d %H:%M}" for end in (min(times), max(times))) if (
         times

@@ -1,4 +1,4 @@
-"""Predictions of a model against measurements that it has or has not learned."""
+"""Predictions of a model compared with seen and unseen measurements."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from nas_core.report.measured.collection import Collection, Floats
 
 ALL, AVERAGE = "all", "average"
 GROUPS = ("family", "group", "benchmark")
-"""Default fields by which records are grouped."""
+"""Default fields for grouping."""
 _FEW = 20
-"""Fewest records of which the best tenth has an order."""
+"""Fewest records for ranking the best tenth."""
 _EXPECTED = (10, 20, 30, 40, 50, 60, 70, 80, 90, 95)
 
 
@@ -37,31 +37,31 @@ class Evaluation:
     measured: Floats
     predicted: Floats
     deviation: Floats
-    """Standard deviation of each prediction; 0 if the model has none."""
+    """Standard deviation of each prediction; 0: unknown."""
     families: NDArray[np.str_]
     learned: NDArray[np.bool_] | None
-    """Measurements that the model was fitted to; None if unknown."""
+    """Measurements the model was fitted to; None if unknown."""
 
     @property
     def scored(self) -> NDArray[np.bool_]:
-        """Measurements that count: the unseen ones if there are any, else all."""
+        """Unseen measurements, or all if there are none."""
         if self.learned is None or self.learned.all():
             return np.ones(len(self.measured), np.bool_)
         return ~self.learned
 
     @property
     def held_out(self) -> bool:
-        """True if all measurements that count are unseen."""
+        """True if :attr:`scored` measurements are unseen."""
         return self.learned is not None and not self.learned.all()
 
     @property
     def percent(self) -> Floats:
-        """Signed relative error of each prediction."""
+        """Signed relative errors."""
         return np.asarray(100 * (self.predicted / self.measured - 1), np.float64)
 
     @property
     def has_deviation(self) -> bool:
-        """True if the model states its uncertainty."""
+        """True if the model predicts standard deviations."""
         return bool((self.deviation > 0).any())
 
     @property
@@ -70,7 +70,7 @@ class Evaluation:
         return np.asarray(np.abs(self.predicted - self.measured) <= self.deviation, np.bool_)
 
     def rows(self, mask: NDArray[np.bool_] | None = None) -> list[dict[str, Any]]:
-        """Return errors by family, then their average and all in one if there are several families."""
+        """Return errors by family; with several families also their average, and all in one."""
         mask = self.scored if mask is None else mask
         quality = family_quality(self.predicted[mask], self.measured[mask], self.families[mask])
         rows: list[dict[str, Any]] = []
@@ -93,13 +93,13 @@ class Evaluation:
         return rows
 
     def worst(self, count: int, errors: Floats | None = None) -> list[int]:
-        """Return the places of the largest errors that count, by default relative ones, the largest first."""
+        """Return places of the largest scored errors, largest first; by default relative errors."""
         places = np.flatnonzero(self.scored)
         order = np.argsort(-np.abs((self.percent if errors is None else errors)[places]), kind="stable")
         return [int(place) for place in places[order][:count]]
 
     def note(self, noun: str) -> str:
-        """Return a sentence about what the model was fitted to."""
+        """Return a sentence about the model's training data."""
         count = len(self.measured)
         if self.learned is None:
             return (
@@ -117,7 +117,7 @@ def evaluate_latency_model(collection: Collection, model: LatencyModel, path: Pa
     """Predict a collection with a model.
 
     Returns:
-        The evaluation, and the place in the collection of each of its predictions: unreadable ONNX files have none.
+        The evaluation, and each prediction's place in the collection; unreadable ONNX files have none.
     """
     if isinstance(model, GeneLatencyModel):
         assert collection.space is not None
@@ -141,40 +141,38 @@ def evaluate_latency_model(collection: Collection, model: LatencyModel, path: Pa
 
 @dataclass(frozen=True)
 class RecordEvaluation:
-    """Predictions for records whose values are known."""
+    """Predictions for records with known values."""
 
     model_path: Path
     data_path: Path
     model: AccuracyModel
     reader: Reader | None
     target: str
-    """Field of the known values."""
     by: str | None
-    """Field by which records are grouped."""
     lower_is_better: bool
     records: Records
     evaluation: Evaluation
     extrapolated: NDArray[np.bool_]
-    """Records with an operation that no training graph has."""
+    """Records with an operation absent from training graphs."""
 
     @property
     def error(self) -> Floats:
-        """Predicted - measured, in the units of the target."""
+        """Predicted - measured, in the target's unit."""
         return np.asarray(self.evaluation.predicted - self.evaluation.measured, np.float64)
 
     def best(self, count: int) -> list[int]:
-        """Return the places of the best predictions, the best first."""
+        """Return places of the best predictions, best first."""
         return list(map(int, self._order(self.evaluation.predicted)[:count]))
 
     def rank(self) -> NDArray[np.int64]:
-        """Return the rank of each measurement, 1 for the best."""
+        """Return each measurement's rank, 1 for the best."""
         return np.asarray(np.argsort(self._order(self.evaluation.measured), kind="stable") + 1, np.int64)
 
     def _order(self, values: Floats) -> NDArray[np.int64]:
         return np.argsort(values if self.lower_is_better else -values, kind="stable")
 
     def quality(self, mask: NDArray[np.bool_]) -> dict[str, Any]:
-        """Return the figures of some records; None for what cannot be computed."""
+        """Return figures of some records; None for undefined ones."""
         predicted, measured = self.evaluation.predicted[mask], self.evaluation.measured[mask]
         count = len(measured)
         top = self._order(measured)[: max(2, round(count / 10))]
@@ -195,7 +193,7 @@ class RecordEvaluation:
         return {float(share): float(100 * (off <= ndtri((1 + share / 100) / 2)).mean()) for share in _EXPECTED}
 
     def operation(self, op: int) -> str:
-        """Return the name of an operation, or its number if the reader has none."""
+        """Return an operation's name, or its number if the reader has none."""
         names = () if self.reader is None else self.reader.operations
         return names[op] if op < len(names) else f"operation {op}"
 
@@ -215,10 +213,9 @@ def evaluate_records(
     Args:
         model: file of ``nas-ext lab predictor train``.
         data: JSON Lines as for training.
-        reader: makes graphs of architectures; default: the one of the training.
-        target: field of the known value; default: the one of the training.
-        by: field that groups records; default: the first of :data:`GROUPS` that all records have.
-        lower_is_better: whether lower values are better.
+        reader: graph reader of architectures; default: that of the training.
+        target: field of the known value; default: that of the training.
+        by: field for grouping; default: the first of :data:`GROUPS` in all records.
     """
     predictor = check_unpriced(load_accuracy_model(model, device, "ignore"), model)
     trained_with = predictor.info.get("reader")

@@ -14,14 +14,13 @@ from nas_core.report.measured.evaluation import Evaluation
 BAND = 0.1
 """Half width of the band around the diagonal."""
 _WIDE = 20.0
-"""Ratio of the largest to the smallest value from which an axis is logarithmic."""
+"""Ratio of largest to smallest value from which an axis is logarithmic."""
 _MOST_BARS = 250
-"""Largest number of points with error bars."""
 _GREY = {"width": 1.2, "color": "#8b939c"}
 
 
 def sizes(collection: Collection, name: str, title: str) -> Figure:
-    """Return latency over ``params_m`` or ``flops_g``, a colour for each family."""
+    """Return latency over ``params_m`` or ``flops_g``, a colour per family."""
     x, y = collection.values(name), collection.values("latency_ms")
     families = np.array([network.family for network in collection.networks])
     data = []
@@ -33,11 +32,11 @@ def sizes(collection: Collection, name: str, title: str) -> Figure:
 
 
 def agreement(evaluation: Evaluation, numbers: Sequence[int], unit: str, relative: bool = True) -> Figure:
-    """Return predicted over measured values with the diagonal, learned ones pale.
+    """Return predicted over measured values with the diagonal, training data pale.
 
     Args:
-        numbers: row of the page behind each prediction.
-        relative: draw the band of 10 % on either side, on logarithmic axes if values differ much.
+        numbers: page row behind each prediction.
+        relative: draw a 10 % band, on logarithmic axes if values differ much.
     """
     everything = np.concatenate([evaluation.measured, evaluation.predicted])
     low, high = float(everything.min()), float(everything.max())
@@ -76,7 +75,7 @@ def agreement(evaluation: Evaluation, numbers: Sequence[int], unit: str, relativ
 
 
 def drift(collection: Collection) -> Figure:
-    """Return the machine's state by its reference, and the effect of drift on each network."""
+    """Return the machine's state by its reference, and each network's drift."""
     order = np.argsort(collection.values("when"), kind="stable")
     x = np.arange(1, len(order) + 1)
     reference = collection.values("reference_ms")[order]

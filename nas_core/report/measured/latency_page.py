@@ -1,4 +1,4 @@
-"""Page of measured latencies, and of the predictions of a model for them."""
+"""Page of measured latencies and a model's predictions for them."""
 
 from __future__ import annotations
 
@@ -17,21 +17,19 @@ from nas_core.report.page import ARCHITECTURE_FILE, Field, Page, Points, Row
 from nas_core.report.tables import Column, Table
 
 _WORST = 12
-"""Rows of the table of the largest errors."""
 _SHORT = 300
-"""Characters of a setting that are shown."""
+"""Number of characters shown of a setting."""
 
 
 def write_latency_report(
     data: str | Path, path: str | Path, model: str | Path | None = None, runtime: str | None = None
 ) -> list[Table]:
-    """Write the page of a latency dataset, and return its tables of families and of errors.
+    """Write the page of a latency dataset; return its tables of families and errors.
 
     Args:
         data: folder of ``nas-ext latency dataset`` or file of ``nas-ext latency collect``.
-        path: the page.
         model: file of ``nas-ext latency train`` for a folder, of ``nas-ext latency fit`` for a file.
-        runtime: runtime of a folder; default: that of the model if it was measured, else the first one.
+        runtime: runtime of a folder; default: that of the model if measured, else the first one.
     """
     collection = read_collection(data, runtime)
     opened = load_latency_model(model, "graph" if Path(data).is_dir() else "genes") if model else None
@@ -162,7 +160,6 @@ def _family_row(collection: Collection, family: str | None) -> dict[str, Any]:
 
 
 def _error_table(evaluation: Evaluation, noun: str) -> Table:
-    """Return the errors by family, in percent, and those on learned networks if there are any."""
     rows = evaluation.rows()
     if evaluation.held_out and evaluation.learned is not None and evaluation.learned.any():
         learned = {row["family"]: row["mape"] for row in evaluation.rows(evaluation.learned)}
@@ -212,7 +209,6 @@ def _worst_table(collection: Collection, evaluation: Evaluation, places: Sequenc
 
 
 def _points(collection: Collection, evaluation: Evaluation | None, places: Sequence[int]) -> Points:
-    """Return a row for each network of a collection, in its order."""
     networks = collection.networks
     columns: dict[Field, Sequence[Any]] = {
         Field("family"): [network.family for network in networks] if len(collection.families) > 1 else [],

@@ -1,4 +1,4 @@
-"""Page of a predictor against architectures whose values are known."""
+"""Page of a predictor's errors for known values."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from nas_core.report.plots import COLOURS
 from nas_core.report.tables import Column, Table
 
 _MOST_DRAWN = 60
-"""Largest number of operations of a graph that is shown."""
+"""Largest number of operations of a graph shown."""
 _SHOWN = 10
-"""Rows of the tables of the largest errors and of the best predictions."""
 
 
 def write_predictor_report(result: RecordEvaluation, path: str | Path) -> Table:
-    """Write the page of a predictor and return the table of its quality."""
+    """Write the page of a predictor; return its table of quality."""
     evaluation, model = result.evaluation, result.model
     page = Page(
         f"Predictor: {result.model_path.name}",
@@ -73,7 +72,6 @@ def _largest_errors(result: RecordEvaluation) -> list[int]:
 
 
 def _quality_table(result: RecordEvaluation) -> Table:
-    """Return a row for each group of records, for all, and for those that were learned."""
     evaluation = result.evaluation
     groups = {} if result.by is None else {
         name: evaluation.scored & (evaluation.families == name) for name in dict.fromkeys(evaluation.families.tolist())
@@ -119,7 +117,7 @@ def _points(result: RecordEvaluation) -> Points:
 
 
 def _node_lines(graph: Graph, names: list[str]) -> dict[str, str]:
-    """Return ``number: operation`` -> numbers of the nodes that it reads, for small graphs."""
+    """Return ``number: operation`` -> numbers of its input nodes, for small graphs."""
     reads: dict[int, list[str]] = {}
     for source, target in graph.edges.tolist():
         reads.setdefault(target, []).append(str(source))
@@ -130,7 +128,7 @@ def _node_lines(graph: Graph, names: list[str]) -> dict[str, str]:
 
 
 def _kinds(result: RecordEvaluation) -> dict[str, tuple[str, str]]:
-    """Return colour and letter of each operation, with a number where two have one letter."""
+    """Return each operation's colour and letter, numbered where two share a letter."""
     names = [result.operation(op) for op in sorted(set(result.records.graphs.ops.tolist()))]
     letters = [name[0].upper() for name in names]
     kinds = {}

@@ -1,4 +1,4 @@
-"""Acquisition: networks to train next, by expected hypervolume improvement."""
+"""Acquisition of networks to train next by expected hypervolume improvement."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from nas_core.search.finalists import choose_finalists
 from nas_core.space import Architecture
 
 NEXT = "train_next.jsonl"
-"""File of the networks to train next, in the folder of a search."""
 
 Array = NDArray[np.float64]
 
@@ -31,7 +30,6 @@ class Candidate:
 
     architecture: Architecture
     metrics: Mapping[str, float]
-    """Metrics of its evaluation, with estimate and costs"""
     gain: float | None
     """Expected improvement; None without trained networks"""
 
@@ -43,17 +41,15 @@ def next_to_train(
     trained_costs: Mapping[Architecture, float] | None = None,
     count: int = 4,
 ) -> list[Candidate]:
-    """Choose the networks of largest expected hypervolume improvement one after the other.
+    """Choose networks in turn by the largest expected hypervolume improvement.
 
-    With known costs, it is the expected improvement over the best network that costs no more, integrated over costs
+    With costs, the expected improvement over the best trained network of at most the same cost is integrated over costs
     (Emmerich, Giannakoglou and Naujoks 2006). A chosen network counts as trained with its estimate (Ginsbourger, Le
-    Riche and Carraro 2010). Without a fit, networks are spread along the front of estimates.
+    Riche and Carraro 2010). Without a fit, networks are spaced evenly along the front of estimates.
 
     Args:
-        evaluated: candidates with the metrics of :func:`~nas_core.search.calibration.model.calibrated_metrics`.
-        cost: second metric, of which smaller values are better.
-        trained_costs: cost of the networks of the fit.
-        count: largest number of networks.
+        evaluated: candidates with their calibrated metrics.
+        cost: second metric, minimised.
     """
     name = calibrated_name(calibration)
     needed = [name, *([cost] if cost else [])]
@@ -88,14 +84,14 @@ def next_to_train(
 
 
 def expected_gain(mean: Array, spread: Array, costs: Array, front: Array, least: float | None = None) -> Array:
-    """Return the expected hypervolume improvement ``(B,)`` of networks with normally distributed quality.
+    """Return the expected hypervolume improvement ``(B,)`` for normally distributed quality.
 
     Args:
-        mean: estimates ``(B,)``, of which larger ones are better.
-        spread: their standard deviations ``(B,)``.
-        costs: their costs ``(B,)``; if all costs are equal, the improvement is that of quality.
+        mean: estimates ``(B,)``, larger is better.
+        spread: standard deviations ``(B,)``.
+        costs: costs ``(B,)``; if all are equal, the improvement is that of quality.
         front: costs and qualities ``(n, 2)`` of trained networks.
-        least: lower end of the volume; default: the worst quality of the front.
+        least: lower bound of quality; default: the worst of the front.
     """
     order = np.argsort(front[:, 0], kind="stable")
     front_costs, best = front[order, 0], np.maximum.accumulate(front[order, 1])
@@ -123,12 +119,9 @@ def write_next(
     on_paper: Callable[[Architecture], Mapping[str, float]],
     count: int,
 ) -> list[dict[str, Any]]:
-    """Choose networks to train next and write them to the folder of a search, with null as their results.
+    """Write networks to train next to a run folder, with null results; return key, estimate and cost of each.
 
-    ``nas-ext lab calibrate --trained`` reads the file. Lines of an earlier search with a result are kept.
-
-    Returns:
-        Key, estimate and cost of each network by name.
+    ``nas-ext lab calibrate --trained`` reads the file. Earlier lines that have a result are kept.
     """
     trained = {network: float(on_paper(network)[cost]) for network in calibration.trained} if cost else {}
     chosen = next_to_train(calibration, evaluated, cost, trained, count)

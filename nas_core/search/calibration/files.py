@@ -1,4 +1,4 @@
-"""Files of a calibration: the calibration, results of trained networks, and the journal of inherited metrics."""
+"""Files of calibrations, results of trained networks, and the journal of inherited metrics."""
 
 from __future__ import annotations
 
@@ -28,18 +28,12 @@ from nas_core.supernet.host import Supernet
 
 KIND = "calibration"
 _DAMAGE = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError, NasExtError)
-"""Errors of reading a damaged file."""
 SAME = 1e-6
-"""Largest relative difference between estimates at saving and at loading."""
+"""Relative tolerance of estimates between saving and loading."""
 
 
 def save_calibration(calibration: Calibration, path: str | Path) -> None:
-    """Write one ``.safetensors`` file: arrays as tensors, all else as JSON in the header.
-
-    Raises:
-        ConfigError: the name does not end in .safetensors.
-        NasExtError: the file cannot be written.
-    """
+    """Write one ``.safetensors`` file: arrays as tensors, the rest as JSON in the header."""
     learned = calibration.learned
     header: dict[str, Any] = {
         "space": space_to_dict(calibration.space), "metric": calibration.metric, "larger": calibration.larger,
@@ -62,12 +56,8 @@ def save_calibration(calibration: Calibration, path: str | Path) -> None:
 def load_calibration(path: str | Path, space: SearchSpace | None = None) -> Calibration:
     """Read a file of :func:`save_calibration`.
 
-    Args:
-        space: expected space.
-
     Raises:
-        DataError: the file is missing or damaged.
-        ConfigError: the calibration was fitted in another space.
+        ConfigError: the calibration was fitted in another space than ``space``.
     """
     if not Path(path).is_file():
         raise DataError(f"file not found: {path}; 'nas-ext lab calibrate' makes a calibration")
@@ -110,28 +100,26 @@ def _restored(header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Calib
 
 @dataclass(frozen=True)
 class TrainedNetworks:
-    """Networks with their standalone results."""
+    """Trained networks with standalone results."""
 
     architectures: list[Architecture]
     standalone: list[float]
     test_set: str | None
-    """Test set of the records, if they name one"""
 
 
 def read_trained(
     paths: Sequence[str | Path], space: SearchSpace, metric: str, test_set: str | None = None
 ) -> TrainedNetworks:
-    """Read records such as ``{"genes": {..}, "metrics": {"test_bleu": 26.1}, "test_set": "newstest2014"}``, one a line.
+    """Read records ``{"genes": {..}, "metrics": {"test_bleu": 26.1}, "test_set": "newstest2014"}``, one a line.
 
     ``architecture`` may replace ``genes``, as in ``standalone.jsonl`` of ``nas-ext lab study gap``.
 
     Args:
-        space: space of the supernet.
-        test_set: test set of all records that name one.
+        test_set: required test set of the records that name one.
 
     Raises:
-        DataError: a file is missing, empty or damaged; a record lacks an architecture of the space or a result, is of
-            another test set, or repeats a network. The message names the line.
+        DataError: a record, named by its line, lacks a valid architecture or a result, has another test set, or repeats
+            a network.
     """
     results: dict[Architecture, float] = {}
     lines: dict[Architecture, str] = {}
@@ -165,11 +153,7 @@ def _lines(path: str | Path, records: int) -> list[int]:
 
 
 def architecture_of(record: Mapping[str, Any], space: SearchSpace, line: str) -> Architecture:
-    """Return the architecture of a record.
-
-    Args:
-        line: place of the record, for messages.
-    """
+    """Return the architecture of a record; errors name ``line``."""
     genes = record.get("genes", record.get("architecture"))
     if isinstance(genes, dict) and isinstance(genes.get("genes"), dict):
         genes = genes["genes"]
@@ -204,19 +188,15 @@ def inherited_metrics(
     settings: Mapping[str, Any],
     told: Callable[[str], None] = lambda line: None,
 ) -> NDArray[np.float64]:
-    """Return inherited metrics ``(n, S)`` of architectures; those in the journal are not evaluated again.
+    """Return inherited metrics ``(n, S)`` of S supernets, evaluating those that the journal lacks.
 
     Args:
-        supernets: fingerprint of the checkpoint -> supernet.
-        journal: JSON Lines, one for each evaluation.
-        settings: other settings that decide a value.
-        told: function of a line for each evaluation.
+        supernets: checkpoint fingerprint -> supernet.
+        journal: JSON Lines, one per evaluation.
+        settings: other settings that affect a value.
 
     Raises:
-        UnknownChoiceError: the supernet has no such metric.
-        DataError: a metric is not finite.
         ConfigError: another process writes the journal.
-        NasExtError: the journal cannot be written, or an evaluation fails.
     """
     path = Path(journal)
     values = np.empty((len(architectures), len(supernets)))
@@ -246,7 +226,7 @@ def _known(path: Path, settings: Mapping[str, Any]) -> dict[tuple[str, str], Map
 
 
 def evaluation_settings(data: Path | None, valid_subset: str, valid_sentences: int | None) -> dict[str, Any]:
-    """Return options of :meth:`nas_core.supernet.host.Host.open`."""
+    """Return data options of :meth:`nas_core.supernet.host.Host.open`."""
     return {
         "data": str(real_path(data)) if data else None,
         "valid_subset": valid_subset,
@@ -261,16 +241,10 @@ def check_provenance(
     options: Mapping[str, Any],
     others: str = "the others come with --further-supernet",
 ) -> None:
-    """Check that a calibration was made with these supernets, in this order, evaluated on the same data.
+    """Check that a calibration was made with these supernets, in this order, and the same evaluation data.
 
     Args:
-        path: file of the calibration, for the message.
-        options: options of :func:`nas_core.supernet.host.open_supernet`.
-        others: advice about the number of supernets, for the message.
-
-    Raises:
-        ConfigError: it was made with others.
-        DataError: a checkpoint is missing.
+        others: advice on the number of supernets, for the message.
     """
     expected, digests = calibration.info.get("supernets") or [], [file_digest(path) for path in checkpoints]
     if len(digests) != len(expected):

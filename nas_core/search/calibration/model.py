@@ -27,9 +27,6 @@ FALLING = ("loss", "ppl", "perplexity", "error", "nll")
 def larger_is_better(metric: str, option: str = "larger-is-better") -> bool:
     """Return whether larger values of a metric are better, by its name (``test_bleu``: yes, ``valid_loss``: no).
 
-    Args:
-        option: option of the command line, for the message.
-
     Raises:
         ConfigError: the name is unknown.
     """
@@ -49,24 +46,24 @@ class Quality:
     """Leave-one-out quality of a calibration."""
 
     tau: float
-    """Kendall's tau between estimates and measured values"""
+    """Kendall's tau between estimates and measurements"""
     error: float
     """Mean absolute error, in the metric's units"""
     inherited_tau: float
     """Kendall's tau of the inherited metric alone"""
     within_one: float
-    """Share of the networks within one standard deviation; 0.68 is expected"""
+    """Coverage of one standard deviation; 0.68 is expected"""
     within_two: float
-    """Share within two; 0.95 is expected"""
+    """Coverage of two standard deviations; 0.95 is expected"""
 
 
 @dataclass
 class Calibration:
-    """Estimate of the standalone quality of networks from inherited metrics and sizes.
+    """Estimate of standalone quality from inherited metrics and sizes.
 
-    It averages a straight line through the inherited metric, ridge regression on sizes, and ridge regression on both.
-    Weights are inverse to the squared leave-one-out errors (Bates and Granger 1969), shrunk towards equal weights. The
-    standard deviation follows from the same errors. Without trained networks the estimate is the inherited metric.
+    It averages a line through the inherited metric, ridge regression on sizes, and ridge regression on both. Weights
+    are inverse to squared leave-one-out errors (Bates and Granger 1969), shrunk towards equal weights. The same errors
+    give the standard deviation.
 
     Example:
         >>> calibration = Calibration(space, "test_bleu").fit(architectures, inherited_losses, bleu)
@@ -77,10 +74,8 @@ class Calibration:
     """
 
     fewest: ClassVar[int] = FEWEST
-    """Smallest number of trained networks for a fit; none is allowed too"""
     space: SearchSpace
     metric: str
-    """Standalone metric that is estimated"""
     larger: bool | None = None
     """True if larger values are better; None: by :func:`larger_is_better`"""
     inherited_metric: str = "loss"
@@ -88,9 +83,8 @@ class Calibration:
     inherited_larger: bool | None = None
     """True if larger values of the inherited metric are better; None: by its name"""
     info: Mapping[str, Any] = field(default_factory=dict)
-    """Provenance as plain data: fingerprints of the supernets, data of their evaluation"""
+    """Provenance: fingerprints of the supernets, data of their evaluation"""
     trained: Mapping[Architecture, float] = field(default_factory=dict, init=False)
-    """Networks of the fit with their standalone metric"""
     learned: Learned | None = field(default=None, init=False, repr=False)
     """Fitted state; None without networks"""
 
@@ -101,16 +95,16 @@ class Calibration:
             self.inherited_larger = larger_is_better(self.inherited_metric, "inherited-larger-is-better")
 
     def fit(self, architectures: Sequence[Architecture], inherited: ArrayLike, standalone: ArrayLike) -> Calibration:
-        """Fit trained networks; with none, the estimate is the inherited metric.
+        """Fit to trained networks.
 
         Args:
-            architectures: ``n`` distinct networks, at least 3, usually 5 to 15.
-            inherited: inherited metrics ``(n,)`` or ``(n, S)`` of one or of S supernets.
+            architectures: ``n`` distinct networks, at least 3, usually 5 to 15; with none, the estimate is the
+                inherited metric.
+            inherited: inherited metrics ``(n,)``, or ``(n, S)`` of S supernets.
             standalone: standalone metric ``(n,)``.
 
         Raises:
-            DataError: there are one or two networks, equal networks, equal values, or values that are no numbers.
-            ArchitectureError: a network is outside the space.
+            DataError: there are one or two networks, equal networks, equal values, or values that are not finite.
         """
         networks = [self.space.validate(architecture) for architecture in architectures]
         targets = _numbers(standalone, (len(networks),), self.metric)
@@ -130,11 +124,6 @@ class Calibration:
 
     @staticmethod
     def require_enough(networks: int) -> None:
-        """Check the number of trained networks.
-
-        Raises:
-            DataError: it is less than :attr:`fewest`.
-        """
         if networks < FEWEST:
             raise DataError(
                 f"{networks} trained network{'s' * (networks != 1)}; a calibration needs at least {FEWEST}, better 5 to"
@@ -143,7 +132,6 @@ class Calibration:
 
     @property
     def fitted(self) -> bool:
-        """True if it was fitted to trained networks."""
         return self.learned is not None
 
     @property
@@ -158,20 +146,17 @@ class Calibration:
         return dict(zip(PARTS, mixed, strict=False))
 
     def predict(self, architectures: Sequence[Architecture], inherited: ArrayLike) -> Array:
-        """Return estimates ``(B,)`` of the standalone metric, or without a fit of the inherited one.
+        """Return estimates ``(B,)`` of the standalone metric; without a fit, of the inherited one.
 
         Args:
             inherited: ``(B,)`` or ``(B, S)``, as for :meth:`fit`.
-
-        Raises:
-            DataError: the number of supernets differs from the fit, or a value is no number.
         """
         if self.learned is None:
             return np.asarray(_columns(inherited, len(architectures), self.inherited_metric).mean(1))
         return self.predict_with_std(architectures, inherited)[0]
 
     def predict_with_std(self, architectures: Sequence[Architecture], inherited: ArrayLike) -> tuple[Array, Array]:
-        """Return estimates ``(B,)`` and their standard deviations ``(B,)``; see :meth:`predict`.
+        """Return estimates and standard deviations ``(B,)``.
 
         Raises:
             ConfigError: it was fitted to no network.
@@ -191,7 +176,7 @@ class Calibration:
         return self._sign * learned.mixture.quantiles(rows, learned.scale, oriented.tolist())
 
     def predict_parts(self, architectures: Sequence[Architecture], inherited: ArrayLike) -> dict[str, Array]:
-        """Return the estimates ``(B,)`` of each part."""
+        """Return each part's estimates ``(B,)``."""
         learned, columns = self._checked(inherited, len(architectures))
         rows = learned.parts.predict(columns, self.sizes_of(architectures))
         return dict(zip(PARTS, self._sign * rows, strict=True))
@@ -207,10 +192,10 @@ class Calibration:
         return self.learned, self._oriented(columns)
 
     def quality(self) -> Quality:
-        """Return the leave-one-out quality, with weights and standard deviations of the other networks.
+        """Return the leave-one-out quality; weights and standard deviations also leave the network out.
 
         Raises:
-            ConfigError: it was fitted to less than 4 networks.
+            ConfigError: it was fitted to fewer than 4 networks.
         """
         count = len(self.trained)
         if self.learned is None or count <= FEWEST:
@@ -232,7 +217,7 @@ class Calibration:
         )  # fmt: skip
 
     def sizes_of(self, architectures: Sequence[Architecture]) -> Array:
-        """Return columns of sizes ``(B, C)``, see :class:`~nas_core.search.calibration.sizes.Sizes`."""
+        """Return columns ``(B, C)`` of :class:`~nas_core.search.calibration.sizes.Sizes`."""
         return _sizes(self.space).columns(architectures)
 
     @property
@@ -265,12 +250,12 @@ def _numbers(values: ArrayLike, shape: tuple[int, ...], name: str) -> Array:
 
 
 def calibrated_name(calibration: Calibration) -> str:
-    """Return the name of the estimate among metrics, such as ``calibrated_test_bleu``."""
+    """Return the estimate's metric name, such as ``calibrated_test_bleu``."""
     return f"calibrated_{calibration.metric if calibration.fitted else calibration.inherited_metric}"
 
 
 def objective_of(calibration: Calibration) -> str:
-    """Return the name of the minimised metric: that of the estimate, after a minus if larger ones are better."""
+    """Return the name of the minimised metric: the estimate's, after a minus if larger values are better."""
     larger = calibration.larger if calibration.fitted else calibration.inherited_larger
     return f"-{calibrated_name(calibration)}" if larger else calibrated_name(calibration)
 
@@ -278,14 +263,10 @@ def objective_of(calibration: Calibration) -> str:
 def calibrated_metrics(
     calibration: Calibration, architecture: Architecture, inherited: Sequence[Mapping[str, float]]
 ) -> dict[str, float]:
-    """Return the estimate, its standard deviation and the minimised metric by name, none for a non-finite metric.
+    """Return the estimate, its standard deviation and the minimised metric by name; empty for a non-finite metric.
 
     Args:
-        inherited: metrics of the architecture with the weights of each supernet.
-
-    Raises:
-        UnknownChoiceError: they lack the inherited metric.
-        DataError: the number of supernets differs from the fit.
+        inherited: metrics of the architecture from each supernet.
     """
     values = [[inherited_value(metrics, calibration.inherited_metric) for metrics in inherited]]
     if not all(map(math.isfinite, values[0])):

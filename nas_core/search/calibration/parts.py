@@ -12,9 +12,9 @@ from nas_core.predictor.targets import TargetScale
 
 Array = NDArray[np.float64]
 PARTS = ("inherited", "sizes", "both")
-"""A straight line through the inherited metric; ridge regression on sizes; ridge regression on both."""
+"""Line through the inherited metric, ridge regression on sizes, ridge regression on both."""
 PENALTIES = np.logspace(-1.5, 1, 11)
-"""Penalties, in mean squares of all columns together, which are about 1."""
+"""Ridge penalties, in mean squares of all columns together (about 1)."""
 FREE = 10.0
 """Scale of a column with almost no penalty."""
 FEWEST = 3
@@ -35,16 +35,14 @@ class Line:
 
     @classmethod
     def rising(cls, column: Array, targets: Array) -> Line:
-        """Return the least squares line through one column ``(n, 1)``, with a slope of at least 0."""
+        """Return the least squares line through one column ``(n, 1)``, with slope >= 0."""
         x, y = column[:, 0] - column.mean(), targets - targets.mean()
         slope = max(float(x @ y) / float(x @ x), 0.0) if float(x @ x) > 0 else 0.0
         return cls(np.array([slope]), float(targets.mean() - slope * column.mean()))
 
     @classmethod
     def ridge(cls, columns: Array, targets: Array) -> Line:
-        """Return a ridge regression averaged over penalties by their marginal likelihoods (MacKay 1992, Bayesian
-        Interpolation), in closed form by one singular value decomposition.
-        """
+        """Return a ridge regression averaged over penalties by marginal likelihood (MacKay 1992), from one SVD."""
         middle, mean = columns.mean(0), float(targets.mean())
         basis, singular, rows = np.linalg.svd(columns - middle, full_matrices=False)
         off = targets - mean
@@ -62,18 +60,18 @@ class Line:
 
 @dataclass(frozen=True)
 class Inherited:
-    """Scale of the inherited metrics of one or several supernets, and of their mean."""
+    """Scale of the inherited metrics of each supernet and of their mean."""
 
     middle: Array
     """``(S,)``"""
     deviation: Array
     """``(S,)``"""
     together: float
-    """Standard deviation of the mean of all"""
+    """Standard deviation of the mean over supernets"""
 
     @classmethod
     def scaled(cls, inherited: Array) -> Inherited:
-        """Return the scale of inherited metrics ``(n, S)``, of which larger ones are better."""
+        """Return the scale of inherited metrics ``(n, S)``, larger is better."""
         deviation = _usable(inherited.std(0))
         middle = inherited.mean(0)
         mean = ((inherited - middle) / deviation).mean(1)
@@ -93,7 +91,7 @@ def _usable(deviation: Array) -> Array:
 
 @dataclass(frozen=True)
 class Parts:
-    """All three models, fitted to the same networks."""
+    """Three models, fitted to the same networks."""
 
     inherited: Inherited
     lines: tuple[Line, Line, Line]
@@ -101,14 +99,14 @@ class Parts:
 
     @classmethod
     def fit(cls, inherited: Array, sizes: Array, targets: Array) -> Parts:
-        """Fit inherited metrics ``(n, S)`` and sizes ``(n, C)`` to targets ``(n,)``, all larger if better."""
+        """Fit inherited metrics ``(n, S)`` and sizes ``(n, C)`` to targets ``(n,)``, larger metrics being better."""
         scale = Inherited.scaled(inherited)
         mean, single = scale.columns(inherited)
         both = np.hstack([FREE * mean, single, sizes])
         return cls(scale, (Line.rising(mean, targets), Line.ridge(sizes, targets), Line.ridge(both, targets)))
 
     def predict(self, inherited: Array, sizes: Array) -> Array:
-        """Return estimates ``(3, B)``, in the order of :data:`PARTS`."""
+        """Return estimates ``(3, B)``."""
         mean, single = self.inherited.columns(inherited)
         columns = (mean, sizes, np.hstack([FREE * mean, single, sizes]))
         return np.stack([line.of(values) for line, values in zip(self.lines, columns, strict=True)])
@@ -132,15 +130,15 @@ class Learned:
     parts: Parts
     mixture: Mixture
     scale: TargetScale
-    """Scale between the mixture and the targets, of which larger ones are better"""
+    """Scale between mixture and targets, larger is better"""
     inherited: Array
-    """``(n, S)`` of the trained networks, larger ones are better"""
+    """``(n, S)`` of the trained networks, larger is better"""
     sizes: Array
     """``(n, C)``"""
 
     @classmethod
     def of(cls, inherited: Array, sizes: Array, targets: Array) -> Learned:
-        """Fit trained networks; weights and standard deviations follow from leave-one-out estimates."""
+        """Fit trained networks, with weights and standard deviations from leave-one-out estimates."""
         scale = TargetScale.fitted("mean", targets)
         held_out = scale.learn(Parts.left_out(inherited, sizes, targets))
         learned = scale.learn(targets)
@@ -150,9 +148,9 @@ class Learned:
         return cls(Parts.fit(inherited, sizes, targets), mixture, scale, inherited, sizes)
 
     def rows(self, inherited: Array, sizes: Array) -> Array:
-        """Return the estimates of the parts ``(3, B)``, in the units of the mixture."""
+        """Return the parts' estimates ``(3, B)`` in units of the mixture."""
         return self.scale.learn(self.parts.predict(inherited, sizes))
 
     def estimate(self, inherited: Array, sizes: Array) -> tuple[Array, Array]:
-        """Return estimates ``(B,)`` and their standard deviations ``(B,)``."""
+        """Return estimates and standard deviations ``(B,)``."""
         return self.mixture.combine(self.rows(inherited, sizes), self.scale)

@@ -21,11 +21,10 @@ DRAWN = 1000
 
 @dataclass(frozen=True)
 class Sizes:
-    """Sizes of architectures.
+    """Sizes of architectures as columns.
 
-    Columns are the sum of each numeric gene over existing layers, parameters and FLOPs if there are formulas, the
-    logarithms of all of them, and the mean code of genes whose options are names. Numeric genes with codes of their
-    own are no sizes.
+    They are sums of numeric genes over existing layers, parameters and FLOPs if there are formulas, logarithms of all
+    these, and mean codes of genes with named options. Numeric genes with their own codes are no sizes.
     """
 
     space: SearchSpace
@@ -33,7 +32,7 @@ class Sizes:
     def columns(self, architectures: Sequence[Architecture]) -> Array:
         """Return columns ``(B, C + 1)``, scaled over random architectures to mean 0 and mean square 1 / C.
 
-        The last column is the mean of all sizes, with mean square 1.
+        The last one is the mean of all sizes, with mean square 1.
         """
         middle, deviation, common = self._scale
         standard, sizes = self._standard(self._raw(architectures), middle, deviation)
@@ -50,7 +49,6 @@ class Sizes:
 
     @cached_property
     def _scale(self) -> tuple[Array, Array, float]:
-        """Mean and standard deviation ``(C,)`` of the raw columns, and the standard deviation of the mean size."""
         rows = self.space.sample_rows(np.random.default_rng(0), DRAWN)
         raw = self._raw(self.space.architectures(rows))
         middle, deviation = raw.mean(0), raw.std(0)
@@ -59,7 +57,6 @@ class Sizes:
         return middle, deviation, float(sizes.mean(1).std()) if sizes.shape[1] else 1.0
 
     def _standard(self, raw: Array, middle: Array, deviation: Array) -> tuple[Array, Array]:
-        """Return the varying columns with mean 0 and standard deviation 1, and those of them that are sizes."""
         varies = deviation > 0
         standard = (raw - middle)[:, varies] / deviation[varies]
         return standard, standard[:, np.flatnonzero(varies) < self._sized]

@@ -1,4 +1,4 @@
-"""Additive models of a search space: the sum of an effect of each option of each gene.
+"""Additive models of a search space: a sum of one effect per option of each gene.
 
 Letters: n architectures, V binary variables, one for each option of each gene of each layer.
 """
@@ -18,13 +18,13 @@ from nas_core.space.slots import ABSENT, Rows
 Numbers = NDArray[np.float64]
 
 PENALTIES = tuple(10.0**power for power in range(-4, 4))
-"""Penalties of the ridge regression, chosen by leave-one-out error."""
+"""Ridge penalties, chosen by leave-one-out error."""
 UNKNOWN_COST = 10.0
 """Cost of an architecture without a prediction, as a multiple of the limit."""
 
 
 class Variables:
-    """Binary variables of a space, in the order of its slots and their options."""
+    """Binary variables of a space, ordered by slots and their options."""
 
     def __init__(self, space: SearchSpace) -> None:
         self.space, self.slots = space, space.slots
@@ -46,7 +46,7 @@ class Variables:
         return self.slots.canonical(np.where(row == ABSENT, 0, row).astype(np.int16))
 
     def steps(self) -> Numbers:
-        """Return features ``(V, slots + genes)``: the size of each option within its slot, and within its gene."""
+        """Return features ``(V, slots + genes)``: size of each option within its slot and within its gene."""
         places = np.arange(self.count)
         rows = np.zeros((self.count, self.slots.count), np.int16)
         rows[places, self.slot_of] = self.option_of
@@ -61,7 +61,7 @@ class Variables:
 
 
 class AdditiveFit:
-    """Ridge regression of a metric on the variables, with shared slopes along the size of options.
+    """Ridge regression of a metric on the variables, with shared slopes along option sizes.
 
     Args:
         rows: ``(n, slots)``, n >= 2.
@@ -91,7 +91,7 @@ class AdditiveFit:
 
     @property
     def parts(self) -> Numbers:
-        """Effect of each variable ``(V,)``, in the metric's unit."""
+        """Effects ``(V,)`` in the metric's unit."""
         parts: Numbers = self._scale * (self._back @ self._mean)
         return parts
 
@@ -106,9 +106,9 @@ class AdditiveFit:
 
 
 def estimated(constraint: Constraint, space: SearchSpace, rows: Rows) -> Constraint:
-    """Return the constraint with an additive model for its predictor, fitted to its predictions for these rows.
+    """Return the constraint with an additive model as predictor, fitted to its predictions for these rows.
 
-    If they are equal, the constraint accepts everything.
+    If they are equal, it accepts everything.
     """
     values = constraint.values(rows)
     finite = np.isfinite(values)
@@ -123,21 +123,21 @@ def estimated(constraint: Constraint, space: SearchSpace, rows: Rows) -> Constra
 
 @dataclass(frozen=True)
 class LinearCosts:
-    """Linear model of the limited metrics, exact at an anchor and for single changes of it."""
+    """Linear model of limited metrics, exact at an anchor and its single changes."""
 
     parts: Numbers
-    """``(limits, V)``, in the metrics' units; 0 for the anchor's own options."""
+    """``(limits, V)`` in the metrics' units; 0 for the anchor's options."""
     constant: Numbers
-    """``(limits,)``: the metrics of the anchor."""
+    """``(limits,)``: metrics of the anchor."""
 
     @classmethod
     def around(cls, variables: Variables, anchor: Rows, constraints: Sequence[Constraint]) -> LinearCosts:
-        """Return a model from predictions for the anchor and for every single change of it.
+        """Return a model from predictions for the anchor and all its single changes.
 
         Genes of absent layers are changed at the greatest depth.
 
         Args:
-            anchor: ``(1, slots)`` with an option in every slot, also of absent layers.
+            anchor: ``(1, slots)`` with an option in every slot, absent layers included.
         """
         slots = variables.slots
         here = slots.canonical(anchor)

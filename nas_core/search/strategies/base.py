@@ -1,4 +1,4 @@
-"""Interface of search strategies: ask for architectures, tell their metrics."""
+"""Ask-and-tell interface of search strategies."""
 
 from __future__ import annotations
 
@@ -22,41 +22,37 @@ from nas_core.space.files import space_to_dict
 from nas_core.space.slots import ABSENT, Rows
 
 SPARE_PARENTS, SPARE_MUTATION = 10, 0.3
-"""Number of best architectures that are parents of spare ones, and the probability of replacing each gene."""
+"""Number of best architectures from which spare ones are mutated, and mutation probability per gene."""
 
 PATIENCE = 3
-"""Generations in a row without a new architecture after which a search ends."""
+"""Consecutive generations without a new architecture after which a search ends."""
 
 
 class Strategy(ABC):
     """Search strategy: proposes architectures and learns from their metrics; it never evaluates.
 
-    ``ask`` returns each architecture once; ``tell`` takes results in any order. A generation is proposed after all
+    ``ask`` returns each architecture once; ``tell`` accepts results in any order. A generation is proposed after all
     results of the previous one, unless ``barrier`` is False. A missing, NaN or infinite result is a failure. Only the
     first result of an architecture counts.
 
-    A subclass sets the class attributes and defines :attr:`budget` and :meth:`_propose`; it overrides :meth:`_learn`,
-    :meth:`_state` and :meth:`_restore` if it keeps more than one score of a result.
+    A subclass sets the class attributes and defines :attr:`budget` and :meth:`_propose`. With more than one score per
+    result it overrides :meth:`_learn`, :meth:`_state` and :meth:`_restore`.
 
     Args:
-        space: the search space.
         constraints: hard limits, such as ``{"latency_ms": (function, 30)}``.
-        config: settings of the strategy; default: those of :attr:`config_class`.
-        seed: seed of the strategy's random generator.
-        metric: the metric to minimise.
+        metric: metric to minimise.
         max_tries: cap of each rejection sampling, in candidates.
     """
 
     name: ClassVar[str] = ""
-    """Name in the registry."""
     purpose: ClassVar[str] = ""
     """One line for users."""
     config_class: ClassVar[type[Any]] = NoSettings
-    """Frozen dataclass of settings; its fields are the options of the strategy."""
+    """Frozen dataclass whose fields are the strategy's options."""
     multi_objective: ClassVar[bool] = False
-    """True if it minimises several metrics; other strategies minimise the first one."""
+    """True if several metrics are minimised, not only the first."""
     budget_formula: ClassVar[str] = ""
-    """Formula of :attr:`budget` for messages, such as ``{samples} x {rounds}``."""
+    """Formula of :attr:`budget`, such as ``{samples} x {rounds}``."""
     barrier: ClassVar[bool] = True
 
     def __init__(
@@ -81,11 +77,10 @@ class Strategy(ABC):
         self.rng = np.random.default_rng(seed)
         self.proposals = Proposals(space, constraints, max_tries)
         self.generation = 0
-        """Number of proposed generations."""
         self.proposed = 0
-        """Members of all generations, repeated ones included."""
+        """Members of all generations, including repeated ones."""
         self.saved = 0
-        """Members whose result was available before they were asked for."""
+        """Members whose result was already available."""
         self._scores: dict[bytes, float] = {}
         self._members: dict[bytes, None] = {}
         self._queue: dict[bytes, None] = {}
@@ -97,7 +92,7 @@ class Strategy(ABC):
 
     @abstractmethod
     def _propose(self) -> Rows | None:
-        """Return all members of the next generation ``(n, slots)``, evaluated ones included; None to end the search."""
+        """Return the next generation ``(n, slots)``, evaluated members included; None to end the search."""
 
     @property
     @abstractmethod
@@ -117,29 +112,26 @@ class Strategy(ABC):
 
         Args:
             common: ``seed`` and ``max_tries``.
-
-        Raises:
-            ConfigError: there are too few objectives, or the space does not allow a setting.
         """
         return cls(space, constraints, config, metric=objectives[0], **common)
 
     @classmethod
     def adapt_config(cls, config: Any, given: Mapping[str, Any], space: SearchSpace) -> Any:
-        """Return the settings with those that are not ``given`` adapted to a space without layers."""
+        """Return the settings, those not ``given`` adapted to a space without layers."""
         return config
 
     @property
     def objectives(self) -> tuple[str, ...]:
-        """Metrics that are minimised, :attr:`metric` first."""
+        """Minimised metrics, :attr:`metric` first."""
         return (self.metric,)
 
     def _learn(self, key: bytes, metrics: Mapping[str, Any]) -> float:
-        """Return the score of a new result, infinity for a failure."""
+        """Return the score of a new result; infinity for a failure."""
         score = plain_metrics({self.metric: metrics.get(self.metric)})[self.metric]
         return math.inf if score is None else score
 
     def describe(self) -> dict[str, Any]:
-        """Return all settings as plain data; strategies with equal descriptions behave equally."""
+        """Return all settings as plain data; equal descriptions mean equal behaviour."""
         return {
             "strategy": self.name or type(self).__name__,
             "seed": self.seed,
@@ -150,7 +142,7 @@ class Strategy(ABC):
         }
 
     def insight(self) -> dict[str, Any]:
-        """Return what was learned so far, as plain data for reports."""
+        """Return what was learned, as plain data for reports."""
         return {}
 
     def _state(self) -> dict[str, Any]:
@@ -163,12 +155,12 @@ class Strategy(ABC):
 
     @property
     def asked_all(self) -> bool:
-        """True if no further architecture will be asked for."""
+        """True if no architecture is left to ask for."""
         return self._ended and not self._queue
 
     @property
     def finished(self) -> bool:
-        """True if no further architecture will be asked for and all results were told."""
+        """True if no architecture is left to ask for and all results are known."""
         return self.asked_all and not self._waiting
 
     @property
@@ -177,7 +169,7 @@ class Strategy(ABC):
         return self._values(self._waiting)
 
     def start(self) -> None:
-        """Propose the first generation before the first :meth:`ask`.
+        """Propose the first generation.
 
         Raises:
             ConstraintError: no architecture meets the limits.
@@ -186,7 +178,7 @@ class Strategy(ABC):
             self._refill()
 
     def ask(self, n: int = 1) -> list[Architecture]:
-        """Return at most ``n`` new architectures to evaluate, none while results are awaited or at the end.
+        """Return at most ``n`` new architectures; none while results are awaited or at the end.
 
         Raises:
             ConstraintError: no architecture meets the limits.
@@ -200,11 +192,7 @@ class Strategy(ABC):
         return self._values(keys)
 
     def tell(self, architecture: Architecture, metrics: Mapping[str, Any] | None) -> None:
-        """Take the metrics of an architecture; None, or metrics without a number for :attr:`metric`, is a failure.
-
-        Raises:
-            ArchitectureError: the architecture is outside the space.
-        """
+        """Record an architecture's metrics; None, or no number for :attr:`metric`, is a failure."""
         key = self.space.row(architecture).tobytes()
         if key in self._scores:
             return
@@ -217,11 +205,11 @@ class Strategy(ABC):
             self._refill()
 
     def spare(self, rng: np.random.Generator, taken: Iterable[Architecture] = ()) -> Architecture | None:
-        """Return a new feasible architecture for an idle worker, which does not change the course of the search.
+        """Return a new feasible architecture for an idle worker; the search itself does not change.
 
         Args:
             rng: random generator other than the strategy's.
-            taken: architectures that are not returned.
+            taken: excluded architectures.
         """
         excluded = {*self._members, *self._scores, *(self.space.row(architecture).tobytes() for architecture in taken)}
         best = sorted((score, key) for key, score in self._scores.items() if math.isfinite(score))[:SPARE_PARENTS]
@@ -237,12 +225,12 @@ class Strategy(ABC):
         return self.space.architecture(rows[0]) if len(rows) else None
 
     def requeue(self) -> None:
-        """Ask again, first, for the architectures without a result."""
+        """Put architectures without a result first in the queue again."""
         self._queue = {**self._waiting, **self._queue}
         self._waiting = {}
 
     def best(self) -> tuple[Architecture, float] | None:
-        """Return the member with the smallest score, the earliest among equals; None if there is none."""
+        """Return the member with the smallest score, the earliest among equals; None without one."""
         good = [key for key in self._members if math.isfinite(self._scores.get(key, math.inf))]
         key = min(good, key=self._scores.__getitem__, default=None)
         return None if key is None else (self._values([key])[0], self._scores[key])
@@ -281,7 +269,7 @@ class Strategy(ABC):
     # -- for strategies that fit a model to all results --------------------------------------------------------------
 
     def _evaluated(self) -> tuple[Rows, NDArray[np.float64]]:
-        """Return all successful evaluations in an order that does not depend on the order of results."""
+        """Return successful evaluations, in an order independent of that of results."""
         others = sorted(key for key in self._scores if key not in self._members)
         keys = [key for key in (*self._members, *others) if math.isfinite(self._scores.get(key, math.inf))]
         return self._rows(keys), np.array([self._scores[key] for key in keys])
@@ -291,11 +279,10 @@ class Strategy(ABC):
         return sorted(good, key=lambda key: (self._scores[key], key))
 
     def _with_children(self, chosen: Rows, count: int, taken: set[bytes], parents: int, mutation_prob: float) -> Rows:
-        """Return ``count`` rows: those chosen, then children of the best evaluated ones, then random ones.
+        """Return ``count`` rows: those chosen, children of the best evaluated ones, then random ones.
 
         Args:
-            taken: keys that are not proposed; it grows by what is added.
-            parents: number of the best evaluated architectures that have children.
+            taken: keys that are not proposed; new ones are added.
         """
         best = self._rows(self._best_first()[:parents])
         children = self.proposals.take(lambda k: self._mutated(best, k, mutation_prob), count - len(chosen), taken)
@@ -328,7 +315,7 @@ class Strategy(ABC):
         """Restore a state of :meth:`state_dict`.
 
         Raises:
-            ConfigError: the state is of other settings or another space, or is damaged.
+            ConfigError: settings or space differ, or the state is damaged.
         """
         try:
             advice = "use the same settings, or start without the state"

@@ -3,9 +3,9 @@
 Wang et al., "HAT: Hardware-Aware Transformers for Efficient Natural Language Processing", ACL 2020, Algorithm 2; used
 unchanged by Jawahar et al., "Mixture-of-Supernets" (2023), A.4.4. Differences:
 
-- Scores are kept: at most 3,025 evaluations instead of 3,750 for the same populations.
-- A population holds no architecture twice, and the last generation is scored.
-- Feasible results that precede the first population may be parents; failed evaluations may not.
+- Scores are cached: at most 3,025 evaluations instead of 3,750 for the same populations.
+- A population has no duplicates, and the last generation is scored.
+- Feasible results from before the first population may be parents; failed evaluations may not.
 
 As in the authors' code, mutation and crossover draw from the parents (the paper's listing: from the population).
 """
@@ -37,17 +37,17 @@ _RANGES = {
 
 @dataclass(frozen=True, kw_only=True)
 class EvolutionConfig:
-    """Settings of HAT's evolution; the defaults are those of the paper.
+    """Settings of HAT's evolution; the defaults are the paper's.
 
     Raises:
-        ConfigError: a value is out of range, or the parts do not add up to the population.
+        ConfigError: the parts do not add up to the population.
     """
 
     iterations: int = 30
-    """Populations that are scored, the random first one included."""
+    """Scored populations, including the random first one."""
     population: int = 125
-    """Members of each population: parents + mutations + crossovers; missing ones follow in HAT's proportions
-    25 : 50 : 50."""
+    """Members of each population: parents + mutations + crossovers; missing ones follow in HAT's proportions 25 : 50 :
+    50."""
     parents: int = 25
     """Best members, which survive and have children."""
     mutations: int = 50
@@ -55,7 +55,7 @@ class EvolutionConfig:
     crossovers: int = 50
     """Children by crossover in each generation."""
     mutation_prob: float = 0.3
-    """Probability with which mutation replaces each gene by a uniform draw from its options."""
+    """Probability with which mutation draws each gene anew, uniformly from its options."""
 
     def __post_init__(self) -> None:
         check_fields(self, ranges=_RANGES)
@@ -72,10 +72,10 @@ class EvolutionConfig:
 
     @classmethod
     def of(cls, **given: Any) -> EvolutionConfig:
-        """Return settings of which some are given; missing parts share the rest of the population by HAT's proportions.
+        """Return settings; parts not given share the rest of the population in HAT's proportions.
 
         Raises:
-            ConfigError: a value is out of range, or the parts exceed the population.
+            ConfigError: the parts exceed the population.
         """
         shares = {name: getattr(cls, name) for name in ("parents", "mutations", "crossovers")}
         numbers = [given[name] for name in ("population", *shares) if name in given]
@@ -99,7 +99,7 @@ class EvolutionConfig:
 
 
 class HATEvolution(Strategy):
-    """HAT's evolution with hard constraints; the module lists the differences to the paper."""
+    """HAT's evolution with hard constraints; the module lists differences to the paper."""
 
     config: EvolutionConfig
     name: ClassVar[str] = "evolution"
@@ -135,7 +135,6 @@ class HATEvolution(Strategy):
         return rows
 
     def _parents(self) -> list[bytes]:
-        """Return the best members of the population, the earlier one among equals."""
         scored = [key for key in self._population if math.isfinite(self._scores[key])]
         return sorted(scored, key=self._scores.__getitem__)[: self.config.parents]
 

@@ -1,10 +1,10 @@
-"""Search by integer programs: single changes are scored, a program combines them, the supernet re-ranks.
+"""Search by integer programs that combine scored single changes; the supernet re-ranks the solutions.
 
 After Molchanov et al., "LANA: Latency Aware Network Acceleration", ECCV 2022, and Bercovich et al., "Puzzle:
-Distillation-Based NAS for Inference-Optimized LLMs", 2024: the loss of a network is the sum of the effects of its
-choices. Differences:
+Distillation-Based NAS for Inference-Optimized LLMs", 2024: a network's loss is the sum of the effects of its choices.
+Differences:
 
-- Costs are linearised around the best architecture. Their error at a solution corrects the budget of the next program.
+- Costs are linearised around the best architecture. Their error at a solution corrects the next program's budget.
 - Effects are fitted to all results after each round. A share of the proposals is best for effects drawn from the
   posterior (Baptista and Poloczek, "Bayesian Optimization of Combinatorial Structures", ICML 2018).
 - The reference of single changes is the largest feasible network whose genes have shrunk by about the same share.
@@ -33,15 +33,15 @@ _log = logging.getLogger(__name__)
 Numbers = NDArray[np.float64]
 
 SHARES = 257
-"""Number of networks between the largest and the smallest among which the reference is searched."""
+"""Networks between the largest and the smallest that are tried as reference."""
 GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
-"""Offsets by multiples of the golden ratio, modulo 1, are spread evenly."""
+"""Multiples of the golden ratio modulo 1 are spaced evenly."""
 BAD = 0.5
-"""Results are clipped at this share of the way from the best to the median result."""
+"""Results are clipped at this share of the way from the best to the median."""
 MUTATED = 0.1
-"""Probability of replacing each gene in children that fill up the proposals."""
+"""Mutation probability per gene of children that fill up the proposals."""
 DIGITS = 9
-"""Decimals of coefficients, which are at most 1: smaller differences are below the solver's tolerance."""
+"""Decimals of coefficients up to 1; smaller differences are below the solver's tolerance."""
 
 
 _RANGES = {
@@ -60,21 +60,21 @@ class MILPConfig:
     """Settings of the search by integer programs.
 
     Raises:
-        ConfigError: a value is out of range, or there are more single changes than evaluations.
+        ConfigError: there are more single changes than evaluations.
     """
 
     evaluations: int = 300
     """Largest number of architectures."""
     single_changes: int = 60
-    """Largest number of architectures that differ from the reference in one gene, those first that save most."""
+    """Largest number of architectures that differ from the reference in one gene, those that save most first."""
     per_round: int = 10
     """Proposals between two fits of the additive model."""
     explore: float = 0.6
     """Share of the proposals that are best for a model drawn from the posterior."""
     solves: int = 8
-    """Largest number of integer programs for one proposal, each with a corrected budget."""
+    """Largest number of integer programs per proposal, each with a corrected budget."""
     nodes: int = 500
-    """Largest number of nodes of branch and bound; a cap on time would not be reproducible."""
+    """Largest number of branch-and-bound nodes; a time limit would not be reproducible."""
     gap: float = 0.01
     """Relative optimality gap; 0 is slower."""
 
@@ -88,19 +88,14 @@ class MILPConfig:
 
 
 class Program:
-    """Integer program that chooses an option of each gene with the smallest sum of effects, by ``scipy.optimize.milp``.
-
-    Args:
-        nodes: largest number of nodes of branch and bound.
-        gap: relative optimality gap.
-    """
+    """Integer program (``scipy.optimize.milp``): one option for each gene with the smallest sum of effects."""
 
     def __init__(self, variables: Variables, nodes: int, gap: float) -> None:
         self.variables, self.nodes, self.gap = variables, nodes, gap
         self._one, self._sums = self._structure()
 
     def _structure(self) -> tuple[Numbers, Numbers]:
-        """Return coefficients ``(slots, V)`` and right sides ``(slots,)``: one option in each existing slot."""
+        """Return coefficients ``(slots, V)`` and right sides ``(slots,)``: one option per existing slot."""
         variables, slots = self.variables, self.variables.slots
         coefficients = np.zeros((slots.count, variables.count))
         coefficients[variables.slot_of, np.arange(variables.count)] = 1.0
@@ -116,7 +111,7 @@ class Program:
         return coefficients, sums
 
     def solve(self, parts: Numbers, costs: Numbers, budgets: Numbers, without: Sequence[Numbers]) -> Rows | None:
-        """Return the row ``(1, slots)`` with the smallest sum of ``parts`` (V,); None if none is within the budgets.
+        """Return the row ``(1, slots)`` with the smallest sum of ``parts`` (V,); None if the budgets allow none.
 
         Args:
             costs: ``(limits, V)``.
@@ -148,7 +143,7 @@ class Program:
 
 
 class MILP(Strategy):
-    """Search by integer programs with hard constraints; the module lists the differences to the papers."""
+    """Search by integer programs with hard constraints; the module lists differences to the papers."""
 
     config: MILPConfig
     name: ClassVar[str] = "milp"
@@ -184,7 +179,7 @@ class MILP(Strategy):
     # -- single changes ----------------------------------------------------------------------------------------------
 
     def _single_changes(self) -> Rows:
-        """Return the reference, then its single changes, those first that save most."""
+        """Return the reference, then its single changes, those that save most first."""
         reference = self._find_reference()
         self._reference = [int(option) for option in reference[0]]
         slots, variables = self.space.slots, self._variables
@@ -226,11 +221,10 @@ class MILP(Strategy):
         return self._filled(self.proposals.initial(self.rng, 1, set()), whole[:1])
 
     def _filled(self, row: Rows, by: Rows) -> Rows:
-        """Return the row with the options of ``by`` for absent layers."""
         return np.where(row == ABSENT, by, row).astype(np.int16)
 
     def _smaller(self, here: Rows, rows: Rows) -> Numbers:
-        """Return the sum over genes of the decrease of each row, relative to the gene's largest option."""
+        """Return each row's sum of decreases, relative to the genes' largest options."""
         codes = self.space.slots.codes(np.concatenate([here, rows])).astype(np.float64)
         largest = np.maximum(np.abs(self.space.slots.codes(self.space.slots.extreme(np.argmax)[None])[0]), 1e-9)
         smaller: Numbers = ((codes[:1] - codes[1:]) / largest).sum(1)
@@ -244,7 +238,6 @@ class MILP(Strategy):
         return AdditiveFit(self._variables, rows, np.minimum(values, worst) if worst > best else values)
 
     def _solved(self, rows: Rows, values: Numbers, count: int) -> Rows:
-        """Return solutions of integer programs, filled up with children of the best."""
         fit = self._fitted(rows, values)
         reference = np.array([self._reference], np.int16)
         good = rows[self.proposals.feasible(rows)]
@@ -275,7 +268,7 @@ class MILP(Strategy):
         budgets: Numbers,
         taken: set[bytes],
     ) -> tuple[Rows | None, Numbers]:
-        """Return a new feasible architecture, or None, and the corrected budgets; add it to ``taken``."""
+        """Return a new feasible architecture, or None, and corrected budgets; add it to ``taken``."""
         without: list[Numbers] = []  # of this call: excluding all evaluated architectures is ten times slower
         for _ in range(self.config.solves):
             row = self._program.solve(parts, costs.parts, budgets - costs.constant, without)

@@ -1,8 +1,8 @@
-"""NSGA-II: evolution of a whole Pareto front.
+"""NSGA-II: evolution of a Pareto front.
 
 Deb et al., "A Fast and Elitist Multiobjective Genetic Algorithm: NSGA-II", IEEE TEC 6(2), 2002. Differences:
 
-- Children come from mutation or crossover of genes as in HAT's evolution, and no architecture is proposed twice.
+- Children come from mutation or crossover as in HAT's evolution, and no architecture is proposed twice.
 - Architectures with a predicted violation of a limit are not proposed; evaluated violations follow the paper.
 - Failed evaluations leave the population.
 """
@@ -38,14 +38,10 @@ _RANGES = {
 
 @dataclass(frozen=True, kw_only=True)
 class MultiObjectiveConfig:
-    """Settings of NSGA-II; the defaults evaluate as many architectures as HAT's evolution.
-
-    Raises:
-        ConfigError: a value is out of range.
-    """
+    """Settings of NSGA-II; the defaults evaluate as many architectures as HAT's evolution."""
 
     iterations: int = 30
-    """Populations that are scored, the random first one included."""
+    """Scored populations, including the random first one."""
     population: int = 100
     """Members that survive and have children; by default there are as many children, half of them by mutation."""
     mutations: int = 50
@@ -53,7 +49,7 @@ class MultiObjectiveConfig:
     crossovers: int = 50
     """Children by crossover in each generation."""
     mutation_prob: float = 0.1
-    """Probability with which mutation replaces each gene by a uniform draw from its options."""
+    """Probability with which mutation draws each gene anew, uniformly from its options."""
 
     def __post_init__(self) -> None:
         check_fields(self, ranges=_RANGES)
@@ -62,11 +58,7 @@ class MultiObjectiveConfig:
 
     @classmethod
     def of(cls, **given: Any) -> MultiObjectiveConfig:
-        """Return settings of which some are given; missing numbers of children follow from the population.
-
-        Raises:
-            ConfigError: a value is out of range.
-        """
+        """Return settings; numbers of children not given follow from the population."""
         population = given.get("population")
         if isinstance(population, int) and population > 0:
             given = {"mutations": (population + 1) // 2, "crossovers": population // 2, **given}
@@ -74,12 +66,12 @@ class MultiObjectiveConfig:
 
 
 class MultiObjectiveEvolution(Strategy):
-    """NSGA-II with hard constraints; the module lists the differences to the paper.
+    """NSGA-II with hard constraints; the module lists differences to the paper.
 
-    A result without an objective is a failure; the prediction of a limited metric replaces a missing one.
+    A result without an objective is a failure; a missing limited metric is replaced by its prediction.
 
     Args:
-        objectives: metrics to minimise together; :meth:`best` is by the first.
+        objectives: metrics to minimise; :meth:`best` is by the first.
     """
 
     config: MultiObjectiveConfig
@@ -132,7 +124,7 @@ class MultiObjectiveEvolution(Strategy):
         return {**super().describe(), "objectives": list(self._objectives)}
 
     def best(self) -> tuple[Architecture, float] | None:
-        """Return the member with the smallest first objective, feasible ones first; None if there is none."""
+        """Return the member with the smallest first objective, feasible ones first; None without one."""
         members = [key for key in self._members if key in self._vectors]
         if not members:
             return None
@@ -140,7 +132,7 @@ class MultiObjectiveEvolution(Strategy):
         return self._values([key])[0], self._scores[key]
 
     def front(self) -> list[tuple[Architecture, tuple[float, ...]]]:
-        """Return the Pareto front of the members with their objectives, by the first."""
+        """Return the members' Pareto front with objectives, sorted by the first."""
         keys = [key for key in self._members if key in self._vectors]
         if not keys:
             return []
@@ -180,7 +172,7 @@ class MultiObjectiveEvolution(Strategy):
         return np.array([self._vectors[key] for key in keys]), np.array([self._outside[key] for key in keys])
 
     def _offspring(self, parents: Rows) -> tuple[Rows, Rows]:
-        """Return children by mutation and by crossover, whose parents won tournaments of two."""
+        """Return children by mutation and by crossover; parents are chosen by binary tournaments."""
         taken, count = set(self._members), len(parents)
 
         def winners(k: int) -> Rows:
@@ -217,11 +209,11 @@ class MultiObjectiveEvolution(Strategy):
 
 
 def fronts(values: Array, outside: Array) -> NDArray[np.int64]:
-    """Return the index of the front of each vector ``(n,)``, by non-dominated sorting (III.A, VI.A).
+    """Return the front index ``(n,)`` of each vector by non-dominated sorting (III.A, VI.A).
 
     Args:
         values: ``(n, m)``, finite, minimised.
-        outside: violation of the limits ``(n,)``; a smaller one dominates.
+        outside: violation of the limits ``(n,)``; smaller ones dominate.
     """
     at_most = np.ones((len(values), len(values)), np.bool_)
     for column in values.T:
@@ -240,7 +232,7 @@ def fronts(values: Array, outside: Array) -> NDArray[np.int64]:
 
 
 def crowding(values: Array) -> Array:
-    """Return the crowding distance ``(n,)`` of the vectors of one front (III.B)."""
+    """Return the crowding distance ``(n,)`` within one front (III.B)."""
     distance = np.zeros(len(values))
     for column in values.T:
         order = np.argsort(column, kind="stable")
@@ -252,7 +244,7 @@ def crowding(values: Array) -> Array:
 
 
 def best_first(values: Array, outside: Array) -> NDArray[np.int64]:
-    """Return indices ``(n,)`` by front, then by falling crowding distance, then by position."""
+    """Return indices ``(n,)`` sorted by front, falling crowding distance, position."""
     front = fronts(values, outside)
     distance = np.zeros(len(values))
     for level in np.unique(front):

@@ -1,4 +1,4 @@
-"""New feasible candidates by capped rejection sampling."""
+"""Rejection sampling of new feasible candidates, with caps."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from nas_core.space import SearchSpace
 from nas_core.space.slots import Rows
 
 BATCH = 1024
-"""Rows drawn at once; constant, so that draws do not depend on the number of wanted rows."""
+"""Rows drawn at once; constant, so that draws do not depend on the wanted number."""
 
 SLOW_TRIES, SLOW_TRIES_EACH = 200, 10
-"""Largest number of predictions of a slow constraint in one request, and further ones for each wanted row."""
+"""Cap on predictions of a slow constraint per request, and further ones per wanted row."""
 
 NEAR = 32
-"""Number of the closest candidates that are kept as parents."""
+"""Number of closest candidates kept as parents."""
 
 
 def row_keys(rows: Rows) -> list[bytes]:
@@ -32,9 +32,7 @@ class Proposals:
     """Sampler of distinct feasible candidates.
 
     Args:
-        space: search space.
-        constraints: hard limits.
-        max_tries: largest number of rows drawn for one request, rounded up to batches; fewer for slow constraints, see
+        max_tries: cap on rows drawn per request, rounded up to batches; fewer for slow constraints, see
             :data:`SLOW_TRIES`.
     """
 
@@ -49,7 +47,7 @@ class Proposals:
         self._near_violation = np.zeros(0)
 
     def feasible(self, rows: Rows) -> NDArray[np.bool_]:
-        """Return a mask ``(n,)`` of the rows that meet all limits."""
+        """Return a mask ``(n,)`` of rows that meet all limits."""
         mask = np.ones(len(rows), np.bool_)
         for constraint in self.constraints:
             mask[mask] = constraint.values(rows[mask]) <= constraint.limit
@@ -66,7 +64,7 @@ class Proposals:
 
         Args:
             draw: function of a number that returns as many rows.
-            taken: keys of rows that are not returned; it grows by the returned ones.
+            taken: keys of excluded rows; new ones are added.
             accept: replacement for :meth:`feasible`.
         """
         accept = accept or self.feasible
@@ -96,7 +94,6 @@ class Proposals:
         return rows
 
     def _parts(self, rows: Rows, wanted: int) -> Iterator[Rows]:
-        """Split rows into parts: for a slow constraint, of at most the wanted number."""
         slow = [constraint.together for constraint in self.constraints if constraint.together]
         step = min([*slow, wanted]) if slow else max(1, len(rows))
         return (rows[start : start + step] for start in range(0, len(rows), step))
@@ -104,7 +101,7 @@ class Proposals:
     def initial(self, rng: np.random.Generator, n: int, taken: set[bytes]) -> Rows:
         """Return up to ``n`` feasible rows, each gene drawn uniformly.
 
-        If too few are feasible, the others are small mutations of feasible rows, or of the rows closest to the limits.
+        If too few are feasible, the rest are small mutations of feasible rows, or of those closest to the limits.
         """
         self._near, self._near_violation = self.space.slots.empty(), np.zeros(0)
         self._look_at(self.space.rows([self.space.smallest()]))
@@ -131,7 +128,7 @@ class Proposals:
         return found
 
     def _look_at(self, rows: Rows) -> NDArray[np.bool_]:
-        """Return the mask of feasible rows ``(n,)``, and keep the smallest values and the closest rows."""
+        """Return the mask of feasible rows ``(n,)``; keep the smallest values and the closest rows."""
         values = [constraint.values(rows) for constraint in self.constraints]
         good = np.ones(len(rows), np.bool_)
         for constraint, value in zip(self.constraints, values, strict=True):

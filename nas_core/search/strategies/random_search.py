@@ -1,4 +1,4 @@
-"""Random search under constraints, the baseline of all strategies."""
+"""Random search under constraints, the baseline."""
 
 from __future__ import annotations
 
@@ -12,11 +12,7 @@ from nas_core.space.slots import Rows
 
 @dataclass(frozen=True, kw_only=True)
 class RandomConfig:
-    """Settings of random search.
-
-    Raises:
-        ConfigError: a value is out of range.
-    """
+    """Settings of random search."""
 
     evaluations: int = 3025
     """Number of architectures; default: the largest number of HAT's evolution."""

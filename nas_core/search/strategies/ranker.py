@@ -1,7 +1,7 @@
-"""Pairwise ranking of architectures by gradient-boosted trees on their encodings.
+"""Pairwise ranking of architectures by gradient-boosted trees on encodings.
 
-Hu et al., "RankNAS: Efficient Neural Architecture Search by Pairwise Ranking", EMNLP 2021. The released code of the
-paper is a regression, which is available too.
+Hu et al., "RankNAS: Efficient Neural Architecture Search by Pairwise Ranking", EMNLP 2021. The paper's released code is
+a regression, also available here.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ OBJECTIVES = ("pairwise", "regression")
 
 
 class Ranker(Protocol):
-    """Model that orders architectures: smaller scores are smaller values."""
+    """Model that orders architectures, smaller scores first."""
 
     def fit(self, rows: Rows, values: Array) -> None:
-        """Fit rows ``(n, slots)`` and their values ``(n,)`` anew."""
+        """Fit rows ``(n, slots)`` and values ``(n,)`` anew."""
 
     def score(self, rows: Rows) -> Array:
         """Return scores ``(n,)``."""
@@ -47,11 +47,8 @@ _RANGES = {
 class RankerConfig:
     """Settings of :class:`BoostedRanker`.
 
-    The trees are smaller than in RankNAS's released code (depth 6, 30 leaves, 100 rounds): they order HAT's latency
-    tables better.
-
-    Raises:
-        ConfigError, UnknownChoiceError: a value is out of range.
+    Trees are smaller than in RankNAS's released code (depth 6, 30 leaves, 100 rounds): they order HAT's latency tables
+    better.
     """
 
     objective: str = field(default=OBJECTIVES[0], metadata={"choices": OBJECTIVES})
@@ -69,22 +66,22 @@ class RankerConfig:
     min_leaf: int = 5
     """Smallest number of architectures in a leaf."""
     members: int = 5
-    """Number of averaged models, each with random halves of the features in its nodes and 80 % of the architectures in
-    its trees."""
+    """Number of averaged models, each with random halves of the features per node and 80 % of the architectures per
+    tree."""
 
     def __post_init__(self) -> None:
         check_fields(self, "a ranker", _RANGES)
 
 
 class BoostedRanker:
-    """LightGBM with a pairwise logistic objective or squared error, deterministic."""
+    """LightGBM with a pairwise logistic or squared error objective, deterministic."""
 
     def __init__(self, space: SearchSpace, config: RankerConfig | None = None, seed: int = 0) -> None:
         self.space, self.config, self.seed = space, config or RankerConfig(), seed
         self._boosters: list[Any] = []
 
     def fit(self, rows: Rows, values: Array) -> None:
-        """Fit rows ``(n, slots)`` and their values ``(n,)``.
+        """Fit rows ``(n, slots)`` and values ``(n,)``.
 
         Raises:
             DataError: there are fewer than two different values.
@@ -95,7 +92,7 @@ class BoostedRanker:
         return self.score_features(self.space.encode_rows(rows, self.config.encoding))
 
     def fit_features(self, features: NDArray[np.floating], values: Array) -> None:
-        """Fit encodings ``(n, F)``, as of HAT's latency tables, and values ``(n,)``."""
+        """Fit encodings ``(n, F)`` and values ``(n,)``."""
         import lightgbm
 
         values = np.asarray(values, np.float64)
@@ -137,7 +134,7 @@ class BoostedRanker:
 def pairwise_gradients(values: Array) -> Callable[[Array, Any], tuple[Array, Array]]:
     """Return LightGBM's objective for the mean of log(1 + exp(-(f_a - f_b))) over all pairs with value a above value b.
 
-    Gradients and the diagonal of the Hessian ``(n,)`` are multiplied by n.
+    Gradients and Hessian diagonal ``(n,)`` are multiplied by n.
     """
     order = np.sign(values[:, None] - values[None, :]).astype(np.float32)
     pairs = np.maximum(np.abs(order).sum(1), 1).astype(np.float64)
@@ -153,7 +150,7 @@ def pairwise_gradients(values: Array) -> Callable[[Array, Any], tuple[Array, Arr
 
 
 def tau_importance(features: Array, values: Array) -> Array:
-    """Return |Kendall's tau| ``(F,)`` between features ``(n, F)`` and values ``(n,)``, 0 for constant features."""
+    """Return |Kendall's tau| ``(F,)`` of features ``(n, F)`` with values ``(n,)``, 0 for constant features."""
     from scipy.stats import kendalltau  # slow to import
 
     taus = [

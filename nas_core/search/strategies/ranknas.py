@@ -29,20 +29,18 @@ from nas_core.space import SearchSpace
 from nas_core.space.slots import Rows
 
 FREQUENT = 0.05
-"""Share of the best-ranked random architectures that decide the options of pruned genes."""
+"""Share of best-ranked random architectures that decide the options of pruned genes."""
 PREDICTED = 1000
-"""Random architectures for the importance of genes for a limit, whose standard error is then about 0.02."""
+"""Random architectures for importance for a limit; standard error about 0.02."""
 LEAST = 1e-9
 """Smallest importance of a gene that stays free."""
 
 Importance = dict[str, dict[str, float]]
-"""Metric -> gene -> |Kendall's tau| between the two, the largest first."""
+"""Metric -> gene -> |Kendall's tau|, largest first."""
 
 
 PRUNE_BY = ("metric-and-limits", "metric")
-"""Metrics whose most important genes stay free."""
 RANKERS = ("boosted", "regression", "nn-former", "improvement")
-"""Trees on pairs, trees on values, a network on graphs, expected improvement by graph statistics."""
 
 _RANGES = {
     "samples": Range(2),
@@ -60,11 +58,7 @@ _RANGES = {
 
 @dataclass(frozen=True, kw_only=True)
 class RankNASConfig:
-    """Settings of RankNAS.
-
-    Raises:
-        ConfigError, UnknownChoiceError: a value is out of range.
-    """
+    """Settings of RankNAS."""
 
     samples: int = 100
     """Random architectures for the first ranking."""
@@ -75,17 +69,17 @@ class RankNASConfig:
     explore: float = 0.2
     """Share of them that are children of the best evaluated architectures, whatever their rank."""
     keep_genes: int = 5
-    """Number of genes that stay free for the metric, and as many for each limited metric; 0: all."""
+    """Number of free genes for the metric, and as many for each limited metric; 0: all."""
     prune_by: str = field(default=PRUNE_BY[0], metadata={"choices": PRUNE_BY})
     """Metrics whose most important genes stay free; with ``metric``, limits do not count."""
     candidates: int = 2000
     """Random architectures at the start of evolution in the ranking."""
     generations: int = 20
-    """Generations of evolution in the ranking, which need no evaluation."""
+    """Generations of evolution in the ranking, without evaluations."""
     parents: int = 100
     """Best-ranked architectures that have children."""
     children: int = 400
-    """Children by mutation, and as many by crossover, in each generation of evolution in the ranking."""
+    """Children by mutation, and as many by crossover, per generation of evolution in the ranking."""
     mutation_prob: float = 0.3
     """Probability with which mutation replaces a gene."""
     ranker: str = field(default=RANKERS[0], metadata={"choices": RANKERS})
@@ -105,14 +99,14 @@ class RankNASConfig:
 
 
 class RankNAS(Strategy):
-    """RankNAS with hard constraints; the module lists the differences to the papers.
+    """RankNAS with hard constraints; the module lists differences to the papers.
 
     Args:
         ranker: function of the space and a seed that returns a ranker; default: by ``config.ranker``.
-        ranker_name: name of another ranker in :meth:`describe`.
+        ranker_name: its name in :meth:`describe`.
 
     Raises:
-        ConfigError: no graph reader supports this space, which ``ranker: nn-former`` and ``improvement`` need.
+        ConfigError: ``ranker: nn-former`` or ``improvement`` in a space without a graph reader.
     """
 
     config: RankNASConfig
@@ -137,7 +131,7 @@ class RankNAS(Strategy):
         self.ranker_name = ranker_name or self.config.ranker
         self._make = ranker or self._ranker()
         self.importance: Importance = {}
-        """Importance for the metric in the last ranking, then for the limited metrics."""
+        """Importance in the last ranking, for the metric first."""
 
     def _ranker(self) -> Callable[[SearchSpace, int], Ranker]:
         if self.config.ranker in ("boosted", "regression"):
@@ -153,7 +147,7 @@ class RankNAS(Strategy):
 
     @classmethod
     def adapt_config(cls, config: RankNASConfig, given: Mapping[str, Any], space: SearchSpace) -> RankNASConfig:
-        """Return settings with one-hot encodings for genes that are mostly names, and no pruning without layers."""
+        """Return settings with one-hot encodings for mostly named genes, and no pruning without layers."""
         genes = [choice.options[0] for choice in space.choices]
         names = sum(all(isinstance(option, str) for option in options) for options in genes)
         trees = given.get("trees") or {}
@@ -173,7 +167,7 @@ class RankNAS(Strategy):
 
     @property
     def free_genes(self) -> list[str]:
-        """Genes that were free in the last ranking, in the space's order; all before the first one."""
+        """Free genes of the last ranking, in the space's order; before the first one all genes."""
         names = [choice.name for choice in self.space.choices]
         if not self.importance or not self._prunes:
             return names
@@ -204,7 +198,6 @@ class RankNAS(Strategy):
         return self._best_ranked(ranker, self._pruning(ranker, rows, values, rough), rough)
 
     def _rough(self, rows: Rows) -> Proposals:
-        """Return proposals with fast estimates of slow constraints, fitted to their values for these rows."""
         limits = self.proposals.constraints
         if not any(limit.together for limit in limits):
             return self.proposals
@@ -214,7 +207,6 @@ class RankNAS(Strategy):
     def _pruning(
         self, ranker: Ranker, rows: Rows, values: NDArray[np.float64], rough: Proposals
     ) -> Callable[[Rows], Rows]:
-        """Return a function that sets pruned genes to the options that the ranking prefers."""
         limits = {name: genes for name, genes in self.importance.items() if name != self.metric}
         if self._limits_count and self._prunes and not limits:  # predictions stay the same
             others = [constraint for constraint in rough.constraints if constraint.name != self.metric]
@@ -240,7 +232,7 @@ class RankNAS(Strategy):
         return pruned
 
     def _best_ranked(self, ranker: Ranker, pruned: Callable[[Rows], Rows], rough: Proposals) -> Rows:
-        """Return the best-ranked new architectures, by evolution in the ranking; slow constraints are checked last."""
+        """Return the best-ranked new architectures by evolution; slow constraints are checked last."""
         config, space, rng = self.config, self.space, self.rng
         seen: dict[bytes, float] = {}
 
@@ -289,16 +281,15 @@ def _most_frequent(column: NDArray[np.int16]) -> int:
 
 
 def importance_of(space: SearchSpace, rows: Rows, values: NDArray[np.float64]) -> dict[str, float]:
-    """Return gene -> importance for values ``(n,)`` of rows ``(n, slots)``, the largest first; genes of layers by their
-    mean.
-    """
+    """Return gene -> importance for values ``(n,)`` of rows ``(n, slots)``, largest first; layer genes enter by their
+    mean."""
     taus = tau_importance(space.encode_rows(rows).astype(np.float64), values)
     names = [choice.name for choice in space.choices]
     return dict(sorted(zip(names, taus.tolist(), strict=True), key=lambda pair: -pair[1]))
 
 
 def limit_importance(space: SearchSpace, constraints: Sequence[Constraint], seed: int) -> Importance:
-    """Return limited metric -> gene -> importance, from predictions for random architectures."""
+    """Return limited metric -> gene -> importance, by predictions for random architectures."""
     importance: Importance = {}
     for constraint in constraints:
         rows = space.sample_rows(np.random.default_rng([seed, PREDICTED]), PREDICTED)

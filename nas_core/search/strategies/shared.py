@@ -1,4 +1,4 @@
-"""Search of several workers, each of which has a copy of the strategy."""
+"""Search by several workers, each with a copy of the strategy."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ Openings = Mapping[int, Sequence[str]]
 
 @dataclass(frozen=True)
 class Proposal:
-    """Next architecture of a worker, and what the worker has to record."""
+    """Next architecture of a worker, and openings to record."""
 
     architecture: Architecture | None
     """None if no new architecture is left."""
     opened: Mapping[int, tuple[str, ...]]
-    """Generation from 0 -> keys of the other architectures with a result when it was proposed, for generations that are
-    not recorded."""
+    """Generation from 0 -> keys of other architectures with a result when it was proposed, for generations not yet
+    recorded."""
 
 
 class SharedSearch:
-    """Search whose course depends only on shared results, so that workers may join, be killed and be replaced.
+    """Search whose course depends only on shared results: workers may join, be killed and be replaced.
 
-    Shared are the results and, for each generation, the other results that existed when it was proposed
-    (``openings``). Idle workers get spare architectures (:meth:`Strategy.spare`).
+    Results are shared, and for each generation the other results that existed when it was proposed (``openings``). Idle
+    workers get spare architectures (:meth:`Strategy.spare`).
 
     Args:
         made: function that returns the same fresh strategy each time.
@@ -50,8 +50,7 @@ class SharedSearch:
 
         Args:
             results: all results, oldest first, None for a failure.
-            running: architectures that other workers evaluate.
-            openings: recorded generations.
+            running: architectures of other workers.
             rng: generator of a spare architecture, a new one for each call.
         """
         if any(tuple(openings.get(generation, others)) != others for generation, others in self._opened.items()):
@@ -74,7 +73,7 @@ class SharedSearch:
         return Proposal(architecture, {at: others for at, others in self._opened.items() if at not in openings})
 
     def _free(self, results: Results, running: Collection[Architecture]) -> Architecture | None:
-        """Return the first architecture of the strategy without a result and a worker."""
+        """Return the strategy's first architecture without result or worker."""
         asked = iter(lambda: self.strategy.ask(1), [])
         architectures = chain(self.strategy.waiting, chain.from_iterable(asked))
         return next((one for one in architectures if one not in results and one not in running), None)
@@ -84,7 +83,7 @@ class SharedSearch:
         return bool(waiting) and all(one in results for one in waiting)
 
     def _open(self, results: Results, openings: Openings) -> None:
-        """Tell the recorded results of non-members, or all of them if the generation is not recorded."""
+        """Tell recorded results of non-members; all of them if the generation is not recorded."""
         generation, members = self.strategy.generation, set(self.strategy.waiting)
         others = {one.key: one for one in results if one not in members and one not in self._told}
         self._opened[generation] = tuple(openings.get(generation, others))

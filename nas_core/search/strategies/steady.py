@@ -1,4 +1,4 @@
-"""Search for engines that need an architecture whenever a worker is idle."""
+"""Search for engines that need an architecture for every idle worker."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Results = Iterable[tuple[Architecture, Mapping[str, Any] | None]]
 class SteadySearch:
     """Search that returns one architecture at a time until the strategy has finished.
 
-    Engines such as NNI end a search that returns no architecture. While the strategy waits for the rest of a
-    generation, :meth:`next` therefore returns spare architectures (:meth:`Strategy.spare`). One worker gets none.
+    Engines such as NNI end a search that returns no architecture. While a generation is incomplete, :meth:`next`
+    therefore returns spare ones (:meth:`Strategy.spare`). A single worker gets none.
 
     Args:
         strategy: fresh, or with a loaded state.
@@ -27,12 +27,10 @@ class SteadySearch:
     def __init__(self, strategy: Strategy) -> None:
         self.strategy = strategy
         self.spares = 0
-        """Number of spare architectures."""
         self._rng = np.random.default_rng([strategy.seed, 1])
         self._ready: deque[Architecture] = deque()
         self._out: dict[Architecture, None] = {}
         self.told: set[Architecture] = set()
-        """Architectures with a result."""
 
     @property
     def running(self) -> list[Architecture]:
@@ -49,7 +47,7 @@ class SteadySearch:
         return architecture
 
     def _ask(self) -> Architecture | None:
-        """Return an architecture of the strategy that is not running as a spare one."""
+        """Return an architecture that is not running as a spare one."""
         while True:
             asked = [self._ready.popleft()] if self._ready else self.strategy.ask(1)
             if not asked:
@@ -58,7 +56,7 @@ class SteadySearch:
                 return asked[0]
 
     def tell(self, architecture: Architecture, metrics: Mapping[str, Any] | None) -> bool:
-        """Take a result, None for a failure; return False for a second result of an architecture, which is ignored."""
+        """Record a result, None for a failure; return False and ignore it if the architecture has one."""
         architecture = self.strategy.space.validate(architecture)
         if architecture in self.told:
             return False
@@ -68,15 +66,14 @@ class SteadySearch:
         return True
 
     def recall(self, architecture: Architecture) -> None:
-        """Return a running architecture again by the following :meth:`next`."""
+        """Let the following :meth:`next` return a running architecture again."""
         if self._out.pop(architecture, 0) is None:
             self._ready.appendleft(architecture)
 
     def load(self, results: Results) -> None:
-        """Take results of an earlier run before the first :meth:`next`.
+        """Load results of an earlier run before the first :meth:`next`.
 
-        The strategy replays its own results in its order, so that an interrupted search continues identically. Other
-        results follow.
+        The strategy first replays its own results in its order, so that an interrupted search continues identically.
         """
         told = {self.strategy.space.validate(architecture): metrics for architecture, metrics in results}
         if not self._out:
