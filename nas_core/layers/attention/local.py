@@ -24,7 +24,7 @@ class Ring(NamedTuple):
     keys: Tensor
     values: Tensor
     length: int | Tensor
-    """Positions so far; a tensor in exported steps."""
+    """Number of past positions; a tensor in exported steps."""
 
     def tensors(self) -> tuple[Tensor, ...]:
         return self.keys, self.values
@@ -35,14 +35,14 @@ class Ring(NamedTuple):
 
 @dataclass(frozen=True)
 class LocalAttention(AttentionKind):
-    """Attention to near positions: the last ``window`` in a decoder, else ``window // 2`` on either side.
+    """Attention to the last ``window`` positions in a decoder, else to ``window // 2`` on either side.
 
-    A position always reads itself, which keeps outputs at padding finite. Images are read row by row, a class token
-    first. Cross-attention is not supported.
+    A position always reads itself, so outputs at padding are finite. Images are read row by row after the class token.
+    Cross-attention is not supported.
     """
 
     window: int = 16
-    """W; another window is another kind, registered under another name."""
+    """W; register another window as another kind."""
     name: str = "local"
     places = ("encoder", "decoder", "image")
 
@@ -51,7 +51,7 @@ class LocalAttention(AttentionKind):
             raise ConfigError(f"the window of local attention is {self.window}; expected at least 2 positions")
 
     def reach(self, causal: bool) -> int:
-        """Return the largest distance that is read."""
+        """Return the largest attended distance."""
         return self.window - 1 if causal else self.window // 2
 
     def attend(
@@ -65,7 +65,7 @@ class LocalAttention(AttentionKind):
         dropout: float = 0.0,
         **options: Any,
     ) -> Tensor:
-        """Compute attention block by block, by all pairs of short sequences, or query by query for exporters."""
+        """Compute attention by blocks; by all pairs if short; by query for exporters."""
         if q.shape != k.shape:
             raise ConfigError(
                 f"local attention got queries {tuple(q.shape)}, keys {tuple(k.shape)}; expected those of one sequence"
@@ -139,7 +139,6 @@ class LocalAttention(AttentionKind):
     def held(
         self, batch: int, queries: int, keys: int, width: int, heads: int, clip: int = 0, *, causal: bool = False
     ) -> int:
-        """Count scores and softmax, and for blocks the keys and values of every window."""
         pairs = self._pairs(queries, causal)
         if queries * keys <= pairs:
             return 2 * batch * heads * queries * keys
@@ -162,7 +161,7 @@ LOCAL = LocalAttention()
 
 
 def _near(length: int, reach: int, causal: bool, mask: Tensor | None, device: torch.device) -> Tensor:
-    """Return where a key may be read: (T, T), or (B, 1, T, T) with a mask (B, 1, 1, T)."""
+    """Return the readable keys: (T, T), or (B, 1, T, T) with a mask (B, 1, 1, T)."""
     steps = torch.arange(length, device=device)
     apart = steps - steps[:, None]
     near = (apart >= -reach) & (apart <= (0 if causal else reach))
@@ -183,7 +182,7 @@ def _mixed(q: Tensor, k: Tensor, v: Tensor, readable: Tensor, dropout: float = 0
 
 
 def naive_local(q: Tensor, k: Tensor, v: Tensor, window: int, mask: Tensor | None, causal: bool = False) -> Tensor:
-    """Compute local attention query by query in float32, the reference: (B, H, T, D)."""
+    """Compute local attention (B, H, T, D) query by query in float32, as reference."""
     outputs = []
     for at in range(q.shape[2]):
         first = max(0, at - (window - 1 if causal else window // 2))
