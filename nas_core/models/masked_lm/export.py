@@ -14,7 +14,8 @@ from nas_core.space import Architecture, SearchSpace
 
 
 class MaskedLMModel(nn.Module):
-    """Tokens (B, T), padded anywhere, to features (B, T, C) and logits: (B, T, V), or (B, K) of a classifier."""
+    """Module from tokens (B, T), padded anywhere, to features (B, T, C) and logits: (B, T, V), or (B, K) of a
+    classifier."""
 
     def __init__(self, net: MaskedLMNet, architecture: Architecture, head: str | None = None) -> None:
         super().__init__()
@@ -38,9 +39,9 @@ def static_net(net: MaskedLMNet, architecture: Architecture, longest: int | None
 
 
 def encoder_part(net: MaskedLMNet, architecture: Architecture, head: str | None, longest: int) -> Part:
-    """Return the part ``encoder`` of a subnet, for at most ``longest`` tokens or the maximum of its attention.
+    """Export a subnet as the part ``encoder``, for at most ``longest`` tokens or the maximum of its attention.
 
-    ``head`` is the name of a classification head; None: the head that predicts tokens.
+    ``head`` names a classification head; None: the token head.
     """
     limit = length_limit(SearchSpace.of(architecture, like=net.space), net.config)
     longest = longest if limit is None else min(limit, longest)

@@ -1,4 +1,4 @@
-"""The kinds of masked language models, of RoBERTa's and BERT's families, and their graphs."""
+"""The kinds of masked language models, RoBERTa's and BERT's families, and their graphs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from nas_core.space import Architecture, SearchSpace
 from nas_core.space.bert import encoder_layers, layer_widths, network_width
 
 ATTRIBUTES = ("width", "heads", "qkv_dim", "ffn_dim", "length")
-"""Columns of ``attributes``: width of embedding or layer; heads and width of queries of an attention; hidden units;
-tokens."""
+"""Columns of ``attributes``: embedding or layer width; heads and query width of an attention; hidden units; tokens."""
 SCALES = (768.0, 12.0, 768.0, 3072.0, 512.0)
 GRAPHS = ChainGraphs(GENES, ("token_embedding", "encoder_self_attention", "encoder_feed_forward", "token_head"), SCALES)
 
@@ -36,7 +35,7 @@ def masked_lm_graph(architecture: Architecture) -> Graph:
 
 
 class _MaskedLMKind(OnePassKind):
-    """Bidirectional encoders over the genes of :mod:`nas_core.space.masked_lm`; costs without tables."""
+    """Genes of :mod:`nas_core.space.masked_lm`; costs without embedding tables."""
 
     name = "masked_lm"
     genes = GENES.names
@@ -75,7 +74,7 @@ class _MaskedLMKind(OnePassKind):
 
 
 class _BertKind(_MaskedLMKind):
-    """Bidirectional encoders over the genes of :mod:`nas_core.space.bert`; costs without tables."""
+    """Genes of :mod:`nas_core.space.bert`; costs without embedding tables."""
 
     name = "bert"
     genes = BERT_GENES.names
