@@ -32,8 +32,8 @@ class ElasticBottlenecks(nn.Module):
         """Return the maps before, between and after the layers.
 
         Args:
-            kept: indices of the executed layers.
-            widths: D of each.
+            kept: indices of executed layers.
+            widths: their D.
         """
         enter = [self.enter[at].select(self.outer, width) for at, width in zip(kept, widths, strict=True)]
         leave = [self.leave[at].select(width, self.outer) for at, width in zip(kept, widths, strict=True)]

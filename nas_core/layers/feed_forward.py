@@ -42,12 +42,7 @@ class ElasticFeedForward(nn.Module):
         embed_dim: largest input and output width.
         ffn_dim: largest number of hidden units.
         features: length of an architecture's encoding, ``len(space.feature_names(mos.encoding))``.
-        mos: the experts; ``MoSConfig()`` has none.
         activation: one of :data:`ACTIVATIONS`.
-
-    Raises:
-        UnknownChoiceError: unknown activation.
-        ConfigError: a size below 1.
     """
 
     def __init__(self, embed_dim: int, ffn_dim: int, features: int, mos: MoSConfig, activation: str = "relu") -> None:
@@ -74,7 +69,7 @@ class ElasticFeedForward(nn.Module):
         )
 
     def routing(self, embed_dim: int, ffn_dim: int, encoding: Tensor | None) -> tuple[Tensor, ...]:
-        """Return the routing weights of fc1 and fc2, one tensor for a shared router; empty without experts."""
+        """Return the routing weights of fc1 and fc2, one tensor if shared; empty without experts."""
         if not len(self.routers):
             return ()
         first = self.routers[0](encoding, ffn_dim)

@@ -1,7 +1,7 @@
 """Mixture-of-Supernets: linear layers of several experts, and routers that mix them for an architecture.
 
-Equations 4 (layer-wise) and 5 (neuron-wise). As in the authors' experiments, a bias uses the routing weights of its
-row, and experts are sliced before mixing.
+Equations 4 (layer-wise) and 5 (neuron-wise). As in the authors' experiments, a bias uses its row's routing weights, and
+experts are sliced before mixing.
 
 Shapes: F features of an encoding, M experts, O rows, I columns, r rank.
 """
@@ -26,7 +26,7 @@ NONE = "none"
 EXPERT_INITS = ("independent", "equal", "near")
 """Initialisations of experts: independent draws, copies of one draw, or copies with small differences."""
 SPREAD = 0.02
-"""Standard deviation of the differences of near experts, relative to that of the weights."""
+"""Standard deviation of the differences of near experts, relative to the weights'."""
 
 
 def mixtures() -> list[str]:
@@ -275,14 +275,13 @@ class _Mix(torch.autograd.Function):
 
 
 def _columns(coefficients: Tensor) -> tuple[Tensor, ...]:
-    """Return each expert's routing weight, broadcastable to ``(O, I)``."""
     if coefficients.dim() == 1:
         return coefficients.unbind()
     return tuple(column[:, None] for column in coefficients.unbind(dim=1))
 
 
 def naive_mix(experts: Tensor, coefficients: Tensor, out_features: int, in_features: int) -> Tensor:
-    """Compute equations 4 and 5 by definition in float32, as reference."""
+    """Compute equations 4 and 5 in float32, as reference."""
     used = experts[:, :out_features, :in_features].float()
     if coefficients.dim() == 1:
         return torch.einsum("m,moi->oi", coefficients.float(), used)
@@ -312,8 +311,7 @@ def near_copies(weight: Tensor, count: int, spread: float = SPREAD, stream: torc
 def init_factors(first: Tensor, count: int, rank: int, spread: float = 0.0) -> tuple[Tensor, Tensor]:
     """Initialise factors U (M - 1, O, r) and V (M - 1, r, I) of experts ``E_i = E_1 + U_i V_i``, as in LoRA.
 
-    V is uniform up to ``1 / sqrt(I)``. U is 0, or scaled so that products have ``spread`` times the standard deviation
-    of E_1.
+    V is uniform up to ``1 / sqrt(I)``. U is 0, or gives products ``spread`` times the standard deviation of E_1.
     """
     rows, columns = first.shape
     if rank > min(rows, columns):
@@ -335,7 +333,7 @@ def mix_low_rank(
 ) -> Tensor:
     """Compute ``E_1 + sum_{i>1} c_i U_i V_i`` of these sizes in one product.
 
-    This equals the mixture because routing weights (M,) or (O, M) sum to 1; they may be float32 with 16-bit experts.
+    Routing weights (M,) or (O, M) must sum to 1; they may be float32 with 16-bit experts.
     """
     shares = coefficients[1:, None] if coefficients.dim() == 1 else coefficients[:, 1:].t()
     used = prefix(left, len(left), out_features)
@@ -345,7 +343,6 @@ def mix_low_rank(
 
 
 def low_rank_experts(first: Tensor, left: Tensor, right: Tensor) -> Tensor:
-    """Return all experts as full matrices, (M, O, I)."""
     return torch.cat([first[None], first + left @ right])
 
 
@@ -364,11 +361,8 @@ def expert_layers(network: nn.Module) -> list[MoSLinear]:
 
 
 def check_diversity_weight(weight: float, network: nn.Module) -> None:
-    """Validate the training-loss weight of :func:`experts_alike`; 0 disables it.
-
-    Raises:
-        ConfigError: negative or not finite, or the network has no experts.
-    """
+    """Validate the loss weight of :func:`experts_alike`, 0 or above; 0 disables it. A network without experts is a
+    ``ConfigError``."""
     if not 0 <= weight < float("inf"):
         raise ConfigError(f"--mos-apart is {weight}; expected a weight above 0, such as 0.1, or 0 for none")
     if weight:
@@ -394,7 +388,7 @@ def rows_alike(experts: Tensor) -> Tensor:
 
 
 def naive_alike(experts: Tensor) -> Tensor:
-    """Compute :func:`rows_alike` by definition in float32, as reference."""
+    """Compute :func:`rows_alike` in float32, as reference."""
     rows = experts.float()
     pairs = [(rows[i], rows[j]) for i in range(len(rows)) for j in range(i)]
     return torch.stack([torch.cosine_similarity(a, b, dim=1).square().mean() for a, b in pairs]).mean()

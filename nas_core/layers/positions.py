@@ -65,7 +65,6 @@ class StoredPositions(nn.Module):
             self.register_buffer("table", table)
 
     def resize(self, width: int) -> None:
-        """Change the supernet's width."""
         self.width = width
 
     def forward(self, length: int, features: int) -> Tensor:
@@ -82,7 +81,7 @@ def positions_of(kind: str, width: int, length: int, features: int) -> Sinusoida
         kind: one of :data:`POSITIONS`.
         width: channels of the supernet.
         length: number of stored positions.
-        features: channels of this network.
+        features: this network's channels.
     """
     if kind not in POSITIONS:
         raise unknown_choice("kind of positions", kind, POSITIONS)

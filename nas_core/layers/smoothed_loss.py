@@ -1,6 +1,6 @@
 """Output projection and label-smoothed cross entropy in one operation that never stores all logits.
 
-Rows are processed in cache-sized chunks, with their gradient in the same pass.
+Cache-sized chunks of rows get their gradient in the same pass.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class _ProjectedLoss(torch.autograd.Function):
 
 
 def row_chunks(rows: int, table: Tensor) -> Iterator[slice]:
-    """Yield row slices whose logits, with a table (V, C), are computed at a time."""
+    """Yield slices of rows whose logits are computed at a time."""
     elements = _CHUNK_ELEMENTS * (1 if table.device.type == "cpu" else 64)
     chunk = max(1, elements // table.shape[0])
     for start in range(0, rows, chunk):
@@ -192,7 +192,7 @@ def projected(features: Tensor, table: Tensor, loss: RowLosses) -> tuple[Tensor,
 def naive_smoothed_loss(
     features: Tensor, table: Tensor, target: Tensor, smoothing: float, padding_idx: int
 ) -> tuple[Tensor, Tensor]:
-    """Compute both losses by definition in float32, as reference."""
+    """Compute both losses in float32, as reference."""
     log_probs = F.log_softmax(features.float() @ table.float().t(), dim=-1)
     nll = -log_probs.gather(1, target.unsqueeze(1))[:, 0]
     smooth = -log_probs.sum(-1)

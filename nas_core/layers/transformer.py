@@ -147,7 +147,7 @@ class ElasticEncoderLayer(ElasticLayer):
         kind: str = "softmax",
         qkv_dim: int | None = None,
     ) -> EncoderLayerWeights:
-        """Return the weights of these sizes; ``qkv_dim`` is by default the full width of queries, keys and values."""
+        """Return the weights of these sizes; ``qkv_dim`` is the query width, by default full."""
         return EncoderLayerWeights(
             select_kind(self.self_attn, kind, embed_dim, heads, qkv_dim),
             self.self_attn_norm.select(embed_dim),
@@ -214,7 +214,7 @@ class ElasticDecoderLayer(ElasticLayer):
     ) -> DecoderLayerWeights:
         """Return the weights of these sizes.
 
-        ``qkv_dims`` are the widths of queries, keys and values in self- and cross-attention, by default full.
+        ``qkv_dims`` are the query widths of self- and cross-attention, by default full.
         """
         return DecoderLayerWeights(
             select_kind(self.self_attn, self_kind, embed_dim, self_heads, qkv_dims[0]),

@@ -32,7 +32,6 @@ class StepTables(nn.Module):
 
 
 def flat(states: Sequence[AttentionState | None]) -> list[Tensor]:
-    """Return the tensors of all states."""
     return [tensor for state in states if state is not None for tensor in state.tensors()]
 
 

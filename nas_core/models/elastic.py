@@ -16,9 +16,7 @@ class Part:
     """Location of an axis in one tensor of the state dict."""
 
     name: str
-    """Name of the tensor."""
     dim: int
-    """Dimension of the axis."""
     blocks: int = 1
     """Consecutive copies of the axis, e.g. 3 for fused queries, keys and values."""
 

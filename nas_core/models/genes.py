@@ -23,7 +23,6 @@ class StackGenes:
     network: str
     """Name in messages, with article: "a language model"."""
     names: tuple[str, ...]
-    """Genes of each architecture."""
     constant: tuple[str, ...]
     """Genes with one option per space."""
     place: str
@@ -84,7 +83,6 @@ class StackGenes:
         return list(zip(ffn, self.widest_queries(space), strict=True))
 
     def widest_queries(self, space: SearchSpace) -> list[int]:
-        """Return each layer's largest query width."""
         head_dim = int(self.options(space, "head_dim")[0][0])
         return [max(int(option) for option in row) * head_dim for row in self.per_layer(space, "heads")]
 
@@ -110,7 +108,6 @@ class ChainGraphs:
     """Graphs of one kind of network.
 
     Args:
-        genes: genes of its spaces.
         first: first operation names, with softmax attention; other kinds of attention follow.
         scales: divisors of the columns of ``attributes``.
     """
@@ -125,7 +122,7 @@ class ChainGraphs:
         return tuple(dict.fromkeys((*self._first, *attention)))
 
     def operations_of(self, space: SearchSpace) -> int:
-        """Return the number of operation indices up to the last one of a space."""
+        """Return the number of operations up to the last one of a space."""
         names, place = self.operations(), self._genes.place
         chosen = {KINDS.get(kind).operation(place) for layer in self._genes.attention_options(space) for kind in layer}
         return 1 + max(names.index(name) for name in (*self._first, *chosen))

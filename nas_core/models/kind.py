@@ -55,19 +55,11 @@ class ModelKind(ABC):
         """Operation names of ``graph``, by index."""
 
     def operations_of(self, space: SearchSpace) -> int:
-        """Count the first operations that a space's graphs may have; by default all.
-
-        A predictor of one space has as many; kinds added elsewhere do not change it.
-        """
+        """Count the first operations that a space's graphs may have; by default all."""
         return len(self.operations)
 
     def check(self, space: SearchSpace) -> None:  # noqa: B027 - optional
-        """Validate the options of a space that has all ``genes``.
-
-        Raises:
-            SpaceError: an option that its networks cannot have.
-            UnknownChoiceError: an unknown name.
-        """
+        """Raise ``SpaceError`` or ``UnknownChoiceError`` for unsupported options of a space with all ``genes``."""
 
     @abstractmethod
     def params_m(self, architecture: Architecture) -> float:
@@ -82,7 +74,8 @@ class ModelKind(ABC):
         """Count FLOPs of one pass by formula, in billions; errors as of :meth:`params_m`."""
 
     def weights(self, architecture: Architecture, config: Any) -> int:
-        """Count all weights of the workload's network, with embeddings and classifier; by default :meth:`params_m`."""
+        """Count all weights of the workload's network, embeddings and classifier included; by default
+        :meth:`params_m`."""
         return round(1e6 * self.params_m(architecture))
 
     def live(self, architecture: Architecture, config: Any) -> int:
@@ -166,7 +159,7 @@ class ModelKind(ABC):
 
 
 class OnePassKind(ModelKind):
-    """A kind whose networks run in one pass and are timed and exported whole."""
+    """A kind whose networks run, and are timed and exported, in one pass."""
 
     @abstractmethod
     def inputs(self, architecture: Architecture, config: Any) -> tuple[Tensor, ...]:

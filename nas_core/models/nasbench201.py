@@ -55,8 +55,6 @@ class _Cell(nn.Module):
 
 
 class _Residual(nn.Module):
-    """Residual block of stride 2, with average pooling and 1x1 convolution as shortcut."""
-
     def __init__(self, before: int, after: int) -> None:
         super().__init__()
         self.body = nn.Sequential(_ConvBlock(before, after, 3, 2), _ConvBlock(after, after, 3))
@@ -74,7 +72,6 @@ class NasBench201Net(nn.Module):
         operations: six indices into :data:`nas_core.graph.nasbench201.CHOICES`, in the order of the official string.
         channels: C of the first stage, doubled in each next one.
         cells: number per stage.
-        classes: number of logits.
     """
 
     def __init__(self, operations: Sequence[int], channels: int = 16, cells: int = 5, classes: int = 10) -> None:

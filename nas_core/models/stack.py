@@ -23,7 +23,6 @@ class TokenStack(nn.Module):
     """Embeddings of tokens, positions and one stack of elastic layers.
 
     Args:
-        config: settings of the kind of network.
         reference_width: C of positions and dropout scale; default: the space's largest.
         stored: number of stored positions.
         own_output: the output projection has its own table.
@@ -65,7 +64,6 @@ class TokenStack(nn.Module):
         check_order(self.config.layer_order, len(self.layers))
 
     def _select_tables(self, width: int) -> tuple[Tensor, Tensor]:
-        """Return the input and output tables, which may be the same."""
         table = self.embedding.select(width)
         return table, table if self.output is None else self.output.select(width)
 
@@ -82,7 +80,7 @@ class TokenStack(nn.Module):
         return kept_layers(self.layers, architecture.number("layers"), self.config.layer_order)
 
     def _tables_of(self, subnet: Any) -> dict[str, Tensor]:
-        """Return the subnet's tensors with other names in the static network."""
+        """Return tensors that the static network names differently."""
         tables = {"embedding.weight": subnet.embedding}
         if self.output is not None:
             tables["output.weight"] = subnet.output
@@ -106,6 +104,5 @@ class TokenStack(nn.Module):
         return Dropouts(config.dropout * scale, config.attention_dropout, config.activation_dropout * scale)
 
     def embedding_scale(self, table: Tensor) -> float:
-        """Return the factor of embeddings."""
         fixed: float | None = self.config.embedding_scale
         return math.sqrt(table.shape[1]) if fixed is None else fixed

@@ -32,7 +32,6 @@ def router_encoding(
 
 
 def encoding_size(space: SearchSpace, mos: MoSConfig) -> int:
-    """Return the length of the encoding."""
     return len(space.feature_names(mos.encoding))
 
 
@@ -48,5 +47,4 @@ def select_eval(net: nn.Module, architecture: Architecture) -> Any:
 
 
 def copy_state(named: Iterable[tuple[str, Tensor]]) -> dict[str, Tensor]:
-    """Return a state dict of contiguous copies."""
     return {name: tensor.detach().clone().contiguous() for name, tensor in named}

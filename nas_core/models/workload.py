@@ -112,7 +112,6 @@ def check_words(config: Any, *names: str) -> None:
 
 
 def check_least(config: Any, **least: int) -> None:
-    """Raise ``ConfigError`` if a workload setting is below its minimum."""
     for name, number in least.items():
         if getattr(config, name) < number:
             raise ConfigError(f"{name} is {getattr(config, name)}, expected at least {number}")

@@ -66,7 +66,7 @@ class AttentionKind(ABC):
     takes_relative: ClassVar[bool] = False
     """It adds relative positions to its keys."""
     reads_positive_parts: ClassVar[bool] = False
-    """It applies ReLU to queries and keys; conversion from another kind needs channels and their negatives."""
+    """It applies ReLU to queries and keys; conversion from other kinds needs channels and their negatives."""
     is_bounded: ClassVar[bool] = False
     """It has a maximum length, set by :meth:`scaled` and returned by :attr:`longest`."""
     reads_positions: ClassVar[bool] = False
@@ -96,9 +96,9 @@ class AttentionKind(ABC):
         Args:
             mask: (B, 1, 1, S) bool, True at readable keys.
             causal: mask later keys; requires T = S.
-            relative: (2R + 1, D), vectors of relative positions, if supported.
-            dropout: probability for the weights, if there are any.
-            key_positions: (B, S) or (S,) for keys of another sequence, if the kind reads them.
+            relative: (2R + 1, D), vectors of relative positions.
+            dropout: probability for the weights.
+            key_positions: (B, S) or (S,) for keys of another sequence.
         """
 
     def weights(self, q: Tensor, k: Tensor, relative: Tensor | None = None) -> Tensor:
@@ -158,18 +158,14 @@ class AttentionKind(ABC):
     def held(
         self, batch: int, queries: int, keys: int, width: int, heads: int, clip: int = 0, *, causal: bool = False
     ) -> int:
-        """Count the peak of temporary elements for ``batch`` sequences, without queries, keys, values and outputs.
+        """Count peak temporary elements for ``batch`` sequences, without queries, keys, values and outputs.
 
         ``causal`` includes the temporaries of :meth:`after`. Other arguments as of :meth:`macs`.
         """
         return 0
 
     def held_for_memory(self, keys: int, width: int) -> tuple[int, int]:
-        """Count the elements that :meth:`memory` holds for one sequence, without its result.
-
-        Returns:
-            Elements of keys and values, and of temporaries.
-        """
+        """Return elements of keys and values, and of temporaries, that :meth:`memory` holds for one sequence."""
         return 0, 0
 
     def parameters(self, head_dim: int, clip: int = 0) -> int:
@@ -192,7 +188,7 @@ class AttentionKind(ABC):
         return None
 
     def restored(self, tensors: Sequence[Tensor], position: Tensor, row: Tensor | None) -> AttentionState:
-        """Return an exported step's state from its tensors, its position and that row of :meth:`step_table`."""
+        """Return an exported step's state from its tensors, position and row of :meth:`step_table`."""
         return KeysValues(*tensors)
 
 

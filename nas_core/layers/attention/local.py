@@ -37,8 +37,8 @@ class Ring(NamedTuple):
 class LocalAttention(AttentionKind):
     """Attention to the last ``window`` positions in a decoder, else to ``window // 2`` on either side.
 
-    A position always reads itself, so outputs at padding are finite. Images are read row by row after the class token.
-    Cross-attention is not supported.
+    Each position reads itself, so outputs at padding are finite. Images are read row by row. Cross-attention is not
+    supported.
     """
 
     window: int = 16
@@ -83,7 +83,7 @@ class LocalAttention(AttentionKind):
         rest = blocks * reach - length
 
         def windows(x: Tensor) -> Tensor:
-            """Reshape (B, H, T, D) to (B, H, N, keys of a block, D)."""
+            """Return (B, H, N, keys of a block, D)."""
             x = F.pad(x, (0, 0, reach, rest + (neighbours - 2) * reach))
             x = x.view(*x.shape[:2], blocks + neighbours - 1, reach, x.shape[-1])
             return torch.cat([x[:, :, first : first + blocks] for first in range(neighbours)], 3)
@@ -98,7 +98,7 @@ class LocalAttention(AttentionKind):
         return mixed.flatten(2, 3)[:, :, :length]
 
     def _by_positions(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
-        """Gather the keys of each query: exporters cannot prove a number of blocks for every length."""
+        """Gather each query's keys: exporters cannot prove a number of blocks for every length."""
         steps, reach = torch.arange(q.shape[2], device=q.device), self.reach(causal)
         apart = torch.arange(-reach, 1 if causal else reach + 1, device=q.device)
         at = steps[:, None] + apart
@@ -106,7 +106,7 @@ class LocalAttention(AttentionKind):
         picked = at.clamp(min=0).minimum(steps[-1]).flatten()
 
         def windows(x: Tensor) -> Tensor:
-            """Reshape (B, H, T, D) to (B, H, T, keys of a query, D)."""
+            """Return (B, H, T, keys of a query, D)."""
             return x.index_select(2, picked).view(*x.shape[:3], len(apart), x.shape[3])
 
         if mask is not None:
@@ -161,7 +161,7 @@ LOCAL = LocalAttention()
 
 
 def _near(length: int, reach: int, causal: bool, mask: Tensor | None, device: torch.device) -> Tensor:
-    """Return the readable keys: (T, T), or (B, 1, T, T) with a mask (B, 1, 1, T)."""
+    """Return readable keys: (T, T), or (B, 1, T, T) with a mask."""
     steps = torch.arange(length, device=device)
     apart = steps - steps[:, None]
     near = (apart >= -reach) & (apart <= (0 if causal else reach))
@@ -169,7 +169,7 @@ def _near(length: int, reach: int, causal: bool, mask: Tensor | None, device: to
 
 
 def _weighed(q: Tensor, k: Tensor, readable: Tensor) -> Tensor:
-    """Return the softmax over readable keys (.., queries, keys); in float32 for 16-bit inputs."""
+    """Return the softmax over readable keys; in float32 for 16-bit inputs."""
     scores = (q * q.shape[-1] ** -0.5) @ k.transpose(-1, -2)  # float16 overflows if scaled after
     scores = scores.to(torch.promote_types(scores.dtype, torch.float32)).masked_fill(~readable, float("-inf"))
     weights: Tensor = scores.softmax(-1)

@@ -1,6 +1,6 @@
 """Projections of elastic multi-head attention.
 
-As in HAT, the width Q = H * D of queries, keys and values is independent of C. A smaller Q uses the first rows of each.
+As in HAT, the width Q = H * D of queries, keys and values is independent of C. A smaller Q uses the first rows.
 
 Shapes: B batch, T/S target and source length, H heads, D head dim, C channels.
 """
@@ -105,14 +105,13 @@ class ElasticCrossAttention(nn.Module):
 
 
 def _first_rows(affine: Affine, parts: int, rows: int) -> Affine:
-    """Return the first rows of each of the stacked parts."""
     if rows * parts == len(affine.bias):
         return affine
     return Affine(*(x.view(parts, -1, *x.shape[1:])[:, :rows].flatten(0, 1) for x in affine))
 
 
 def one_or_several(kinds: Sequence[AttentionKind], make: Callable[[AttentionKind], nn.Module]) -> nn.Module:
-    """Build one attention module for a single kind, or a ``ModuleDict`` for several.
+    """Build attention for a single kind, or a ``ModuleDict`` for several.
 
     Parameter names of a static subnet thus contain no kind.
     """
@@ -120,7 +119,6 @@ def one_or_several(kinds: Sequence[AttentionKind], make: Callable[[AttentionKind
 
 
 def select_kind(attention: nn.Module, name: str, *sizes: Any) -> Any:
-    """Call ``select`` of the attention of one kind."""
     chosen: Any = attention[name] if isinstance(attention, nn.ModuleDict) else attention
     return chosen.select(*sizes)
 

@@ -58,7 +58,7 @@ class SoftmaxAttention(AttentionKind):
     def held(
         self, batch: int, queries: int, keys: int, width: int, heads: int, clip: int = 0, *, causal: bool = False
     ) -> int:
-        """Count the bias of relative positions and two int64 distance tables, of twice the bytes."""
+        """Add the relative bias and two int64 distance tables."""
         return (batch * heads + 4) * queries * keys if clip else 0
 
     def operation(self, place: str) -> str:
@@ -91,7 +91,7 @@ def relative_bias(q: Tensor, table: Tensor, keys: int, mask: Tensor | None, caus
 
 
 def naive_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool = False) -> Tensor:
-    """Compute softmax attention (B, H, T, D) by definition in float32, as reference."""
+    """Compute softmax attention (B, H, T, D) in float32, as reference."""
     scores = q.float() @ k.float().transpose(-1, -2) * q.shape[-1] ** -0.5
     if mask is not None:
         scores = scores.masked_fill(~mask, float("-inf"))

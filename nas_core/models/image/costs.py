@@ -1,9 +1,9 @@
 """Parameters, FLOPs and memory of an image architecture, by formula.
 
 ``honest`` counts all parameters, and two FLOPs per multiply-accumulate of every matrix product. ``paper`` reproduces
-Tables 3 to 5 of mFormer (Liu et al. 2022): linear attention costs no FLOPs, relative positions cost as much as the
-scores, a layer norm costs one FLOP per element. Positions are not counted. The bias of queries, keys and values and the
-relative positions have the supernet's width. A layer of linear attention adds 4,096 indices.
+Tables 3 to 5 of mFormer (Liu et al. 2022): linear attention costs no FLOPs, relative positions as much as the scores, a
+layer norm one FLOP per element. It excludes positions, counts relative positions and the bias of queries, keys and
+values at the supernet's width, and adds 4,096 indices per layer of linear attention.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from nas_core.space.image import image_layers, token_grid
 
 ACCOUNTINGS = ("honest", "paper")
 _STORED_INDICES = {"softmax": 0, "linear": 4096}
-"""Elements per layer in the ``paper`` accounting, by kind of attention."""
 
 
 def parameters(
@@ -28,7 +27,6 @@ def parameters(
     image_size: int | None = None,
     accounting: str = "honest",
 ) -> int:
-    """Count the static network's parameters."""
     paper = _is_paper(accounting)
     width, clip, head_dim = (architecture.number(gene) for gene in ("embed_dim", "relative_clip", "head_dim"))
     layers = image_layers(architecture)

@@ -43,8 +43,6 @@ def image_graph(architecture: Architecture) -> Graph:
 
 
 class _ImageKind(OnePassKind):
-    """Genes of :mod:`nas_core.space.image`; costs with a classifier of ten classes."""
-
     name = "image"
     genes = GENES.names
     counted = "parameters with a classifier of ten classes"

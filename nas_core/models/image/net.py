@@ -45,7 +45,6 @@ def check_image_space(space: SearchSpace) -> None:
 
 
 def widest_layers(space: SearchSpace) -> list[tuple[int, int]]:
-    """Return each layer's largest feed-forward width and query width."""
     if GENES.has(space, "ffn_dim"):
         return GENES.widest_layers(space)
     width = max(int(option) for option in GENES.options(space, "embed_dim")[0])
@@ -54,7 +53,6 @@ def widest_layers(space: SearchSpace) -> list[tuple[int, int]]:
 
 
 def attention_options(space: SearchSpace) -> list[tuple[str, ...]]:
-    """Return each layer's kinds of attention, by default softmax."""
     return GENES.attention_options(space)
 
 
@@ -118,12 +116,12 @@ class VisionConfig:
             raise ConfigError(f"{self.registers} register tokens; expected 0 or more")
 
     def static(self) -> VisionConfig:
-        """Return the settings of an extracted network: no experts, layers in order."""
+        """Return an extracted network's settings: no experts, layers in order."""
         return replace(self, mos=MoSConfig(), layer_order=())
 
 
 class VisionSubnet(NamedTuple):
-    """Weights of one architecture; fields are the static model's parameter names."""
+    """Weights of one architecture, with the static model's parameter names."""
 
     patch_embed: Affine
     class_token: Tensor | None
@@ -207,7 +205,7 @@ class VisionNet(nn.Module):
         return kept_layers(self.layers, architecture.number("layers"), self.config.layer_order)
 
     def static_state(self, architecture: Architecture) -> dict[str, Tensor]:
-        """Return the static ``VisionNet`` state dict of ``architecture``, as copies."""
+        """Return the static subnet's state dict, as copies."""
         return copy_state(named_tensors(select_eval(self, architecture)))
 
     # -- other classes, other sizes ------------------------------------------------------------------------------------
@@ -282,7 +280,7 @@ class VisionNet(nn.Module):
             yield x, grid
 
     def features(self, subnet: VisionSubnet, images: Tensor) -> Tensor:
-        """Compute normalised tokens (B, N, C), class token first, of images (B, channels, height, width)."""
+        """Compute normalised tokens (B, N, C) of images (B, channels, height, width), class token first."""
         x = images
         for x, _ in self.outputs(subnet, images):  # noqa: B007  only the last is used
             pass
@@ -312,6 +310,6 @@ class VisionNet(nn.Module):
         return tokens[:, 0] if pool == "token" else tokens
 
     def forward(self, subnet: VisionSubnet, images: Tensor) -> Tensor:
-        """Compute logits (B, K) of images (B, channels, height, width), or pooled features without a classifier."""
+        """Compute logits (B, K) of images (B, channels, height, width), or pooled features."""
         x = self.pooled(self.features(subnet, images), subnet.norm)
         return x if subnet.head is None else F.linear(x, *subnet.head)

@@ -15,7 +15,6 @@ from nas_core.space.stack import TransformerLayer, transformer_layers
 
 
 def parameters(architecture: Architecture, vocab: int = 0, tied_output: bool = True, final_norm: bool = False) -> int:
-    """Count the static network's parameters."""
     width = architecture.number("embed_dim")
     total = vocab * width * (1 if tied_output else 2) + 2 * width * final_norm
     for layer in transformer_layers(architecture):

@@ -8,7 +8,7 @@ from nas_core.models.language.net import LanguageNet
 
 
 class _LanguageElastic(StackForm):
-    """Hidden units, heads and channels.
+    """Axes of a language model.
 
     Channels of computed sinusoids cannot be reordered; see the setting ``positions``.
     """

@@ -20,7 +20,7 @@ from nas_core.space import Architecture, SearchSpace
 
 
 def static_net(net: LanguageNet, architecture: Architecture, longest: int) -> LanguageNet:
-    """Return the static network in evaluation mode, with positions of only this length and width."""
+    """Return the static network in evaluation mode, with positions for this length only."""
     static = LanguageNet(SearchSpace.of(architecture, like=net.space), len(net.embedding.weight), net.config.static())
     static.load_state_dict(net.static_state(architecture))
     if isinstance(static.positions, SinusoidalPositions):
@@ -30,7 +30,7 @@ def static_net(net: LanguageNet, architecture: Architecture, longest: int) -> La
 
 
 class Prompt(nn.Module):
-    """Module from tokens ``(B, T)`` without padding to log-probabilities ``(B, V)`` of the next token, and states."""
+    """Tokens ``(B, T)`` without padding to log-probabilities ``(B, V)`` of the next token, and states."""
 
     def __init__(self, net: LanguageNet, architecture: Architecture) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class Prompt(nn.Module):
 
 
 class DecoderStep(StepTables):
-    """Module from the next token ``(B,)``, its position and states to log-probabilities ``(B, V)`` and new states."""
+    """Decoding step: next token ``(B,)``, position and states to log-probabilities ``(B, V)`` and states."""
 
     positions: Tensor
 
@@ -103,7 +103,7 @@ def part_inputs(part: Part, length: int, batch: int, stream: torch.Generator) ->
 
 
 def language_info(prompt: Part, step: Part) -> dict[str, Any]:
-    """Return the metadata of a decoding loop."""
+    """Return the metadata that a decoding loop needs."""
     (longest,) = (dim.largest for dim in prompt.dims if dim.name == "length")
     return {
         "kind": "language",

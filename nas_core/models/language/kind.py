@@ -38,8 +38,6 @@ def language_graph(architecture: Architecture) -> Graph:
 
 
 class _LanguageKind(ModelKind):
-    """Genes of :mod:`nas_core.space.language`; costs without embeddings."""
-
     name = "language"
     genes = GENES.names
     counted = "parameters without embeddings"

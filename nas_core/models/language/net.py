@@ -43,7 +43,7 @@ class LanguageConfig:
     tied_output: bool = True
     """Input and output share one table."""
     dropout: float = 0.0
-    """After embeddings and sublayers; scaled by a subnet's width over the supernet's, as in HAT."""
+    """After embeddings and sublayers; scaled with the subnet's width, as in HAT."""
     attention_dropout: float = 0.0
     """On attention probabilities; not scaled."""
     activation_dropout: float = 0.0
@@ -59,8 +59,7 @@ class LanguageConfig:
     first_position: int = 0
     """Position of the first token; 2 in fairseq's transformer."""
     embedding_scale: float | None = None
-    """Factor of embeddings; default: the square root of the subnet's width, as in HAT. Converted networks keep theirs
-    at every width."""
+    """Factor of embeddings; default: the square root of the subnet's width, as in HAT."""
     layer_order: tuple[int, ...] = ()
     """Layers, most important first; default: shallower networks keep the first ones."""
     padding_idx: int = 1
@@ -76,7 +75,7 @@ class LanguageConfig:
         return self.norm_first if self.final_norm is None else self.final_norm
 
     def static(self) -> LanguageConfig:
-        """Return the settings of an extracted network: no experts, layers in order."""
+        """Return an extracted network's settings: no experts, layers in order."""
         return replace(self, mos=MoSConfig(), layer_order=())
 
 
@@ -136,7 +135,6 @@ class LanguageNet(TokenStack):
     # -- weights of one architecture -----------------------------------------------------------------------------------
 
     def select(self, architecture: Architecture) -> LanguageSubnet:
-        """Return the weights of ``architecture``."""
         layers, width = self._select_layers(architecture), architecture.number("embed_dim")
         return LanguageSubnet(
             *self._select_tables(width),
@@ -146,7 +144,7 @@ class LanguageNet(TokenStack):
         )
 
     def static_state(self, architecture: Architecture) -> dict[str, Tensor]:
-        """Return the static ``LanguageNet`` state dict of ``architecture``, as copies."""
+        """Return the static subnet's state dict, as copies."""
         subnet = select_eval(self, architecture)
         rest = named_tensors(subnet._replace(embedding=None, output=None))
         return copy_state((*self._tables_of(subnet).items(), *rest, ("reference_width", self.reference_width)))
@@ -164,7 +162,7 @@ class LanguageNet(TokenStack):
         return x + positions.to(table.dtype)
 
     def features(self, subnet: LanguageSubnet, tokens: Tensor) -> Tensor:
-        """Compute features (B, T, C) of ``tokens`` (B, T), which may be padded on the right."""
+        """Compute features (B, T, C) of right-padded ``tokens`` (B, T)."""
         table = subnet.embedding
         drop = self._dropouts(table.shape[1])
         x = self._embed(tokens, table, self.positions_at(0, tokens.shape[1], table.shape[1]))
@@ -181,11 +179,11 @@ class LanguageNet(TokenStack):
         return F.linear(self.features(subnet, tokens), subnet.output)
 
     def start(self, subnet: LanguageSubnet) -> LanguageCache:
-        """Return an empty cache."""
         return LanguageCache([None] * len(subnet.layers))
 
     def read(self, subnet: LanguageSubnet, tokens: Tensor) -> tuple[Tensor, LanguageCache]:
-        """Compute features (B, C) of the last position of a prompt (B, T) without padding, and the cache after it."""
+        """Compute features (B, C) of a prompt's last position, and the cache after it; ``tokens`` (B, T) without
+        padding."""
         width, length = subnet.embedding.shape[1], tokens.shape[1]
         x = self._embed(tokens, subnet.embedding, self.positions_at(0, length, width))
         cache = self.start(subnet)

@@ -73,7 +73,7 @@ class LanguageWorkload(SubnetWorkload):
         return nn.functional.linear(features, self._subnet.output)
 
     def decode(self) -> torch.Tensor:
-        """Decode the new tokens after the last prompt and return the last logits ``(batch, vocab)``."""
+        """Decode the new tokens and return the last logits ``(batch, vocab)``."""
         return self._decoded()[0]
 
     def cache_tensors(self) -> list[torch.Tensor]:

@@ -14,8 +14,7 @@ from nas_core.space import Architecture, SearchSpace
 
 
 class MaskedLMModel(nn.Module):
-    """Module from tokens (B, T), padded anywhere, to features (B, T, C) and logits: (B, T, V), or (B, K) of a
-    classifier."""
+    """Tokens (B, T), padded anywhere, to features (B, T, C) and logits: (B, T, V), or (B, K) of a classifier."""
 
     def __init__(self, net: MaskedLMNet, architecture: Architecture, head: str | None = None) -> None:
         super().__init__()

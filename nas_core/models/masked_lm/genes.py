@@ -57,7 +57,6 @@ def _check_attention(space: SearchSpace) -> None:
 
 
 def widest_layers(space: SearchSpace) -> list[tuple[int, int]]:
-    """Return each layer's largest feed-forward width and query width."""
     widths = widest_hidden(space)
     if not widths:
         return GENES.widest_layers(space)

@@ -35,8 +35,6 @@ def masked_lm_graph(architecture: Architecture) -> Graph:
 
 
 class _MaskedLMKind(OnePassKind):
-    """Genes of :mod:`nas_core.space.masked_lm`; costs without embedding tables."""
-
     name = "masked_lm"
     genes = GENES.names
     counted = "parameters without tables of tokens and positions"
@@ -74,8 +72,6 @@ class _MaskedLMKind(OnePassKind):
 
 
 class _BertKind(_MaskedLMKind):
-    """Genes of :mod:`nas_core.space.bert`; costs without embedding tables."""
-
     name = "bert"
     genes = BERT_GENES.names
     check = staticmethod(check_bert_space)

@@ -56,7 +56,7 @@ class MaskedLMConfig:
     share_embeddings: bool = True
     """Input tokens and predicted ones share one table."""
     dropout: float = 0.0
-    """After embeddings and sublayers; scaled by a subnet's width over the supernet's, as in HAT."""
+    """After embeddings and sublayers; scaled with the subnet's width, as in HAT."""
     attention_dropout: float = 0.0
     """On attention probabilities; not scaled."""
     activation_dropout: float = 0.0
@@ -97,7 +97,7 @@ class MaskedLMConfig:
     """Maximum length of linear and other bounded attention; None: each sequence's own length."""
 
     def static(self) -> MaskedLMConfig:
-        """Return the settings of an extracted network: no experts, joined maps, layers in order."""
+        """Return an extracted network's settings: no experts, joined maps, layers in order."""
         return replace(self, mos=MoSConfig(), layer_order=(), joined=True)
 
 
@@ -121,7 +121,7 @@ class ClassHeadWeights(NamedTuple):
 
 
 class Subnet(NamedTuple):
-    """Weights of one architecture; fields are the static model's parameter names."""
+    """Weights of one architecture, with the static model's parameter names."""
 
     embedding: Tensor
     """(V, C)"""
@@ -228,7 +228,6 @@ class MaskedLMNet(TokenStack):
     # -- weights of one architecture -----------------------------------------------------------------------------------
 
     def select(self, architecture: Architecture) -> Subnet:
-        """Return the weights of ``architecture``."""
         layers, width = self._select_layers(architecture), network_width(architecture)
         return Subnet(
             *self._select_tables(width),
@@ -248,7 +247,7 @@ class MaskedLMNet(TokenStack):
         return self.joints.select(kept, layer_widths(architecture))
 
     def static_state(self, architecture: Architecture) -> dict[str, Tensor]:
-        """Return the static ``MaskedLMNet`` state dict of ``architecture``, as copies."""
+        """Return the static subnet's state dict, as copies."""
         subnet = select_eval(self, architecture)
         rest = named_tensors(subnet._replace(embedding=None, output=None))
         return copy_state((*rest, *self._tables_of(subnet).items(), ("reference_width", self.reference_width)))
@@ -256,7 +255,6 @@ class MaskedLMNet(TokenStack):
     # -- computing -----------------------------------------------------------------------------------------------------
 
     def _positions(self, mask: Tensor | None, length: int, features: int) -> Tensor:
-        """Return positions (T, C), or (B, T, C) counting tokens only."""
         first, positions = self.config.first_position, self.positions
         if mask is None:
             vectors: Tensor = positions(first + length, features)

@@ -58,7 +58,7 @@ def timed_net(space: SearchSpace, architecture: Architecture, config: MaskedLMWo
 
 
 def timed_config(architecture: Architecture, config: MaskedLMWorkloadConfig) -> MaskedLMConfig:
-    """Return that network's settings, with positions for the sequences and the workload's head."""
+    """Return that network's settings, with the workload's head and sequence length."""
     heads = (ClassHead(HEAD, config.classes, network_width(architecture)),) if config.classes else ()
     longest = max(timed_length(architecture, config), architecture.number("sequence_length"))
     return MaskedLMConfig(stored_positions=longest, classification_heads=heads).static()

@@ -34,7 +34,6 @@ def parameters(
     share_decoder_embeddings: bool = False,
     norm_first: bool = False,
 ) -> int:
-    """Count the static network's parameters."""
     e, d = architecture.number("encoder.embed_dim"), architecture.number("decoder.embed_dim")
     total = 2 * (e + d) if norm_first else 0
     for layer in encoder_layers(architecture):
@@ -48,7 +47,6 @@ def parameters(
 
 
 def _attention(q: int, width: int, memory: int) -> int:
-    """Count queries from ``width``, keys and values from ``memory``, and outputs to ``width``."""
     return (width * q + q) + 2 * (memory * q + q) + (q * width + width)
 
 
@@ -57,7 +55,7 @@ def _feed_forward(width: int, ffn: int) -> int:
 
 
 def flops(architecture: Architecture, lengths: Lengths | None = None, target_vocab: int = 0) -> int:
-    """Count FLOPs of one sentence. Cross-attention to several encoder layers reads the source once for each."""
+    """Count FLOPs of one sentence; cross-attention to several encoder layers reads the source once for each."""
     lengths = lengths or Lengths()
     s, t = lengths.source, lengths.target
     e, d = architecture.number("encoder.embed_dim"), architecture.number("decoder.embed_dim")

@@ -60,7 +60,6 @@ def _layers(net: TranslationNet) -> list[tuple[str, nn.Module]]:
 
 
 def _channels(net: TranslationNet) -> list[Axis]:
-    """Return the channels of both sides, one axis if they share an embedding table."""
     parts: dict[str, list[Part]] = {"encoder": [], "decoder": []}
     read_by: dict[str, list[str]] = {"encoder": [], "decoder": []}
     for name, layer in _layers(net):

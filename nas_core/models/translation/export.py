@@ -21,7 +21,7 @@ from nas_core.space import Architecture, SearchSpace
 
 
 def static_net(net: TranslationNet, architecture: Architecture, source: int, target: int) -> TranslationNet:
-    """Return the static network in evaluation mode, with positions of only these lengths and its widths."""
+    """Return the static network in evaluation mode, with positions for these lengths only."""
     state = net.static_state(architecture)
     subnet = net.select(architecture)
     vocabularies = len(subnet.source_embedding), len(subnet.output)
@@ -36,7 +36,7 @@ def static_net(net: TranslationNet, architecture: Architecture, source: int, tar
 
 
 class Encoder(nn.Module):
-    """Module from tokens ``(B, S)`` to masks and states of cross-attention."""
+    """Tokens ``(B, S)`` to masks and states of cross-attention."""
 
     def __init__(self, net: TranslationNet, architecture: Architecture) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class Encoder(nn.Module):
 
 
 class DecoderStep(StepTables):
-    """Module from the next token ``(B,)``, its position and states to log-probabilities ``(B, V)`` and new states."""
+    """Decoding step: next token ``(B,)``, position and states to log-probabilities ``(B, V)`` and states."""
 
     positions: Tensor
 
@@ -77,13 +77,11 @@ class DecoderStep(StepTables):
 
 
 def _mask_reads(subnet: Subnet) -> list[int]:
-    """Return the masks that steps need, by number of encoder layers."""
     layers = zip(cross_reads(subnet.architecture), subnet.decoder_layers, strict=True)
     return sorted({reads for reads, weights in layers if weights.cross_attn.kind.masks_memory})
 
 
 def _source(reads: int) -> str:
-    """Name the dimension of several encoder outputs, concatenated in time."""
     return "source" if reads == 1 else f"source_x{reads}"
 
 
@@ -133,7 +131,7 @@ def part_inputs(part: Part, source: int, past: int, batch: int, stream: torch.Ge
 
 
 def translation_info(encoder: Part, step: Part) -> dict[str, Any]:
-    """Return the metadata of a decoding loop."""
+    """Return the metadata that a decoding loop needs."""
     (source,) = (dim.largest for dim in encoder.dims if dim.name == "source")
     return {
         "kind": "translation",

@@ -72,7 +72,6 @@ def _check_head_dim(space: SearchSpace, gene: str, heads: int, width: int) -> No
 
 
 def widest(space: SearchSpace, gene: str) -> list[int]:
-    """Return each layer's largest option."""
     return [max(int(option) for option in options) for options in space.choice(gene).options]
 
 

@@ -59,8 +59,7 @@ def operations() -> tuple[str, ...]:
 
 
 def operations_of(space: SearchSpace) -> int:
-    """Return the number of operation indices up to the last one of a space, at least those of softmax and linear
-    attention."""
+    """Return the number of operations up to the last one of a space, softmax and linear attention included."""
     names = operations()
     chosen = {
         KINDS.get(kind).operation(place)
@@ -80,7 +79,6 @@ def _named(kinds: tuple[str, ...]) -> tuple[str, ...]:
 
 @lru_cache
 def _by_place(kinds: tuple[str, ...]) -> dict[str, dict[str, str]]:
-    """Return place -> kind -> operation."""
     members = [KINDS.get(name) for name in kinds]
     return {p: {kind.name: kind.operation(p) for kind in members if p in kind.places} for p in PLACES.values()}
 
@@ -124,8 +122,6 @@ def translation_graph(architecture: Architecture) -> Graph:
 
 
 class _TranslationKind(ModelKind):
-    """Genes of HAT, mFormer and MoS; costs without embeddings and output."""
-
     name = "translation"
     genes = GENES
     counted = "parameters without embeddings"

@@ -57,7 +57,7 @@ class TranslationConfig:
     share_decoder_embeddings: bool = False
     """Target input and output share one table."""
     dropout: float = 0.0
-    """After embeddings and sublayers; scaled by a subnet's width over the supernet's, as in HAT."""
+    """After embeddings and sublayers; scaled with the subnet's width, as in HAT."""
     attention_dropout: float = 0.0
     """On attention probabilities; not scaled."""
     activation_dropout: float = 0.0
@@ -73,8 +73,7 @@ class TranslationConfig:
     first_position: int = 0
     """Position of the first token; 2 in fairseq's transformer."""
     embedding_scale: tuple[float, float] | None = None
-    """Factors of embeddings of source and target; default: the square root of the subnet's width, as in HAT. Converted
-    networks keep theirs at every width."""
+    """Factors of embeddings of source and target; default: the square root of the subnet's width, as in HAT."""
     encoder_order: tuple[int, ...] = ()
     """Encoder layers, most important first; default: shallower networks keep the first ones."""
     decoder_order: tuple[int, ...] = ()
@@ -91,12 +90,12 @@ class TranslationConfig:
     """Largest distance of relative positions in softmax self-attention (Shaw et al. 2018, keys only); 0: none."""
 
     def static(self) -> TranslationConfig:
-        """Return the settings of an extracted network: no experts, layers in order."""
+        """Return an extracted network's settings: no experts, layers in order."""
         return replace(self, mos=MoSConfig(), encoder_order=(), decoder_order=())
 
 
 class Subnet(NamedTuple):
-    """Weights of one architecture; fields are the static model's parameter names."""
+    """Weights of one architecture, with the static model's parameter names."""
 
     source_embedding: Tensor
     target_embedding: Tensor
@@ -146,7 +145,6 @@ class LayerMemory(NamedTuple):
         return cls(pair, mask, positions.repeat(reads) if tokens is None else positions.repeat(1, reads))
 
     def kept(self, weights: CrossAttentionWeights) -> AttentionState:
-        """Return the cross-attention state for decoding."""
         return weights.kind.memory(*self.keys_values, self.mask, self.positions)
 
 
@@ -166,8 +164,8 @@ class DecoderCache:
     def reorder(self, order: Tensor) -> None:
         """Select batch rows ``order`` (B,), for beam search.
 
-        On the CPU, cross-attention states are reordered only if a row then decodes another sentence. Other devices
-        always reorder, as the comparison would synchronise.
+        On the CPU, cross-attention states are reordered only if a row changes its sentence; elsewhere always, as
+        comparing would synchronise.
         """
         self.past = [None if past is None else past.reorder(order) for past in self.past]
         if self.rows is None:
@@ -184,7 +182,6 @@ class DecoderCache:
 
 
 def encoder_attention(space: SearchSpace, config: TranslationConfig) -> list[AttentionConfig]:
-    """Return each encoder layer's kinds of attention."""
     return [
         AttentionConfig(
             _placed(config, "encoder", kinds, config.linear_encoder_length),
@@ -195,7 +192,6 @@ def encoder_attention(space: SearchSpace, config: TranslationConfig) -> list[Att
 
 
 def decoder_attention(space: SearchSpace, config: TranslationConfig) -> list[AttentionConfig]:
-    """Return each decoder layer's kinds of attention."""
     options = (attention_options(space, f"decoder.{which}_attention") for which in ("self", "cross"))
     return [
         AttentionConfig(
@@ -227,7 +223,6 @@ def _placed(
 
 
 def _relative(space: SearchSpace, config: TranslationConfig, side: str, layer: int) -> tuple[int, int] | None:
-    """Return the largest distance and head dimension of relative positions."""
     if not config.relative_length:
         return None
     if "head_dim" in space.fixed:
@@ -312,7 +307,6 @@ class TranslationNet(nn.Module):
     # -- weights of one architecture -----------------------------------------------------------------------------------
 
     def select(self, architecture: Architecture) -> Subnet:
-        """Return the weights of ``architecture``."""
         encoding = router_encoding(self.space, architecture, self.config.mos, self.reference_widths.device)
         source, target = architecture.number("encoder.embed_dim"), architecture.number("decoder.embed_dim")
         encoder = tuple(
@@ -352,7 +346,7 @@ class TranslationNet(nn.Module):
         return self.source_embedding.select(source), table, output
 
     def static_state(self, architecture: Architecture) -> dict[str, Tensor]:
-        """Return the static ``TranslationNet`` state dict of ``architecture``, as copies."""
+        """Return the static subnet's state dict, as copies."""
         subnet: Subnet = select_eval(self, architecture)
         rest = named_tensors(subnet)
         state = {name: tensor for name, tensor in rest if not name.endswith("embedding") and name != "output"}
@@ -389,12 +383,12 @@ class TranslationNet(nn.Module):
         return Dropouts(config.dropout * scale, config.attention_dropout, config.activation_dropout * scale)
 
     def embedding_scale(self, side: int, table: Tensor) -> float:
-        """Return the embedding factor of the source (0) or the target (1)."""
+        """Return the embedding factor of source (0) or target (1)."""
         fixed = self.config.embedding_scale
         return math.sqrt(table.shape[1]) if fixed is None else fixed[side]
 
     def positions(self, side: int, length: int, features: int) -> Tensor:
-        """Return the first positions (length, features) of the source (0) or the target (1)."""
+        """Return the first positions (length, features) of source (0) or target (1)."""
         positions, first = (self.source_positions, self.target_positions)[side], self.config.first_position
         table: Tensor = positions(first + length, features)
         return table[first:]
@@ -433,7 +427,7 @@ class TranslationNet(nn.Module):
         return memories
 
     def decode_features(self, subnet: Subnet, tokens: Tensor, memory: Memory) -> Tensor:
-        """Compute features (B, T, C) of ``tokens`` (B, T), which may be padded on the right."""
+        """Compute features (B, T, C) of right-padded ``tokens`` (B, T)."""
         table = subnet.target_embedding
         drop = self._dropouts(table.shape[1], self.target_positions)
         x = self._embed(1, tokens, table, self.positions(1, tokens.shape[1], table.shape[1]), drop)
@@ -453,7 +447,7 @@ class TranslationNet(nn.Module):
     def start(self, subnet: Subnet, memory: Memory, rows: Tensor | None = None) -> DecoderCache:
         """Return a decoding cache with the cross-attention states.
 
-        ``rows`` (B,) gives the sentence of ``memory`` that each batch row decodes; default: row by row.
+        ``rows`` (B,) gives each batch row's sentence in ``memory``; default: row by row.
         """
         memories = self._memories(subnet, memory)
         cross = [m.kept(w.cross_attn) for m, w in zip(memories, subnet.decoder_layers, strict=True)]

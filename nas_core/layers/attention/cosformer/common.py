@@ -34,7 +34,7 @@ def normalized(sums: Tensor, weights: Tensor | None, normalize: str, eps: float)
 
 
 class CosTable(NamedTuple):
-    """Sines and cosines of positions, ``(T, 1)``, or ``(B, 1, T, 1)`` if they differ between sequences."""
+    """Sines and cosines of positions, ``(T, 1)``, or ``(B, 1, T, 1)`` if sequences differ."""
 
     sin: Tensor
     cos: Tensor
@@ -57,11 +57,11 @@ def cos_table(positions: Tensor, max_length: int | Tensor, dtype: torch.dtype) -
 
 
 def own_scale(x: Tensor, key_mask: Tensor | None) -> tuple[Tensor, int | Tensor]:
-    """Return positions and M for self-attention of ``x`` ``(B, H, T, D)`` where M is each sequence's own length.
+    """Return positions and M for self-attention of ``x`` ``(B, H, T, D)`` with each sequence's own length as M.
 
     Returns:
-        ``(T,)`` and T without a mask, else ``(B, T)`` and ``(B, 1)``. Only tokens are counted; padding has a
-            neighbour's position.
+        ``(T,)`` and T without a mask, else ``(B, T)`` and ``(B, 1)``. Padding is not counted and has a neighbour's
+            position.
     """
     if key_mask is None:
         return torch.arange(x.shape[2], device=x.device), x.shape[2]
@@ -116,7 +116,7 @@ def check(
 
 
 def check_length(length: int, max_length: int) -> None:
-    """Raise ``ConfigError`` above the maximum length, where weights would become negative."""
+    """Raise ``ConfigError`` above the maximum length, beyond which weights become negative."""
     if length > max_length:
         raise ConfigError(
             f"a sequence has {length} positions, this linear attention was made for max_length {max_length}: beyond it"

@@ -132,19 +132,11 @@ def chosen_form(
     has_fla: bool,
     exporting: bool,
 ) -> str:
-    """Return the form of ``auto``, the first row that applies.
+    """Return the form of ``auto``, the first that applies.
 
-    ==================================================================== ==========
-    condition                                                            form
-    ==================================================================== ==========
-    under an exporter, which supports no custom autograd function        chunked
-    not CUDA                                                             streaming
-    T S <= 2 D (T + S): all pairs are less work                          dense
-    causal, bf16 or fp16, 1,024 keys or more, and fla is installed       fla
-    otherwise                                                            chunked
-    ==================================================================== ==========
-
-    float32 does not use ``fla``, whose kernels multiply in TF32 regardless of torch's setting.
+    ``chunked`` under exporters, which support no custom autograd function; ``streaming`` without CUDA; ``dense`` if T S
+    <= 2 D (T + S), where all pairs are less work; ``fla`` if causal, 16-bit, with 1,024 keys or more, and installed;
+    else ``chunked``. ``fla`` excludes float32, which its kernels multiply in TF32 regardless of torch's setting.
     """
     if exporting:
         return "chunked"
@@ -158,7 +150,6 @@ def chosen_form(
 
 @functools.cache
 def has_fla() -> bool:
-    """Return True if flash-linear-attention can be imported."""
     try:
         importlib.import_module("fla.ops.linear_attn")
     except Exception:  # any error, of a version that does not suit this torch or triton
@@ -221,8 +212,8 @@ def dense_attention(
 ) -> Tensor:
     """Compute attention over all pairs in two batched products: ``(B, H, T, Dv)``.
 
-    Weights are divided before the product with values, so that this product may be 16-bit. Queries times keys is never
-    float16: its gradient is divided by up to ``eps``.
+    Weights are divided first, so that the product with values may be 16-bit. Queries times keys is never float16: its
+    gradient is divided by up to ``eps``.
     """
     exact, dtype, multiply = working_dtype(q), factor_dtype(q), multiply_for(q)
     smaller = 2.0 ** -q.shape[-1].bit_length()
@@ -255,8 +246,8 @@ def chunked_sums(
 ) -> tuple[Tensor, Tensor]:
     """Compute ``sum_j s_ij v_j`` ``(B, H, T, Dv)`` and ``sum_j s_ij`` ``(B, H, T, 1)``, all blocks at once.
 
-    Blocks are summed in float32: a bfloat16 state is off by up to 4 %. Sums of weights are separate products because a
-    column of ones gives tensor cores an odd width. Memory: ``2 D Dv / BLOCK`` elements per position and head.
+    Blocks are summed in float32: a bfloat16 state is off by up to 4 %. Memory: ``2 D Dv / BLOCK`` elements per position
+    and head.
     """
     dtype = factor_dtype(q)
     queries, keys, values = torch.relu(q).to(dtype), _masked(torch.relu(k).to(dtype), mask), v.to(dtype)
@@ -293,20 +284,18 @@ def _masked(keys: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def _features(x: Tensor, at: CosTable) -> Tensor:
-    """Return features ``(B, H, T, 2D)``: x sin and x cos of the position."""
     return torch.cat([x * at.sin.to(x.dtype), x * at.cos.to(x.dtype)], -1)
 
 
 def _before(blocks: Tensor, exact: torch.dtype) -> Tensor:
     """Return the exclusive cumulative sum over blocks.
 
-    It shifts sums instead of subtracting: rounding errors of later values must not reach earlier outputs.
+    Without subtraction: rounding errors of later values must not reach earlier outputs.
     """
     return functional.pad(running_sums(blocks, 2, exact)[:, :, :-1], (0, 0, 0, 0, 1, 0))
 
 
 def _blocks(x: Tensor, block: int) -> Tensor:
-    """Reshape ``(B, H, T, D)`` to ``(B, H, T / C, C, D)``, padded with zeros."""
     padded = functional.pad(x, (0, 0, 0, -x.shape[2] % block))
     return padded.view(*x.shape[:2], -1, block, x.shape[-1])
 
@@ -324,10 +313,9 @@ def fla_sums(
     max_length: int | None,
     causal: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Compute the sums of :func:`chunked_sums` for causal attention with the kernels of flash-linear-attention.
+    """Compute :func:`chunked_sums` of causal attention with flash-linear-attention's kernels.
 
-    Sums of weights are computed here. float16 is passed as float32, which the kernels multiply in TF32: same mantissa,
-    no overflow.
+    float16 is passed as float32, which the kernels multiply in TF32: same mantissa, no overflow.
     """
     if not q.is_cuda:
         raise ConfigError(f"flash-linear-attention computes on CUDA, queries are on {q.device}; choose form='auto'")
@@ -347,23 +335,21 @@ def fla_sums(
 
 
 def factor_dtype(x: Tensor) -> torch.dtype:
-    """Return the type of factors: float32 for float16, whose long sums overflow, else the input's."""
+    """Return the type of factors: float32 for float16, whose sums overflow, else the input's."""
     return torch.bfloat16 if x.dtype == torch.bfloat16 else working_dtype(x)
 
 
 def running_sums(x: Tensor, dim: int, exact: torch.dtype) -> Tensor:
     """Return cumulative sums in type ``exact``, also in the backward pass.
 
-    ``cumsum(dtype=)`` accumulates gradients in the input's type; a bfloat16 sum of ones on CUDA stays at 256.
+    ``cumsum(dtype=)`` accumulates gradients in the input's type; on CUDA, a bfloat16 sum of ones stops at 256.
     """
     return x.to(exact).cumsum(dim)
 
 
 def multiply_for(x: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
-    """Return the matrix product for inputs like ``x``: TF32 for float16 on CUDA, else torch's.
-
-    TF32 has float16's 10-bit mantissa and float32's range.
-    """
+    """Return the matrix product for inputs like ``x``: for float16 on CUDA, TF32 (same mantissa, float32's range), else
+    torch's."""
     if x.dtype != torch.float16 or not x.is_cuda or torch.compiler.is_compiling():
         return torch.matmul
     return _TF32Product.apply

@@ -142,8 +142,8 @@ class LinearAttention(AttentionKind):
     """Linear attention with cosine reweighting, see :func:`cosformer_attention`."""
 
     max_length: int | None = 1024
-    """M of the cosine and the maximum length; part of the model, since weights depend on it. None: each sequence's own
-    length, for self-attention that is not causal."""
+    """M of the cosine and the maximum length; weights depend on it. None: each sequence's own length, for non-causal
+    self-attention."""
     normalize: str = "denominator"
     """denominator, rms or layer."""
     form: str = "auto"
@@ -186,7 +186,7 @@ class LinearAttention(AttentionKind):
         key_positions: Tensor | None = None,
         **options: Any,
     ) -> Tensor:
-        """Compute attention in the configured form; dropout is ignored, as there is no attention matrix."""
+        """Compute attention in the configured form, without dropout: there is no attention matrix."""
         return cosformer_attention(
             q, k, v, max_length=self.max_length, causal=causal, key_mask=None if mask is None else mask[:, 0, 0],
             key_positions=key_positions, normalize=self.normalize,
@@ -194,7 +194,6 @@ class LinearAttention(AttentionKind):
         )  # fmt: skip
 
     def weights(self, q: Tensor, k: Tensor, relative: Tensor | None = None) -> Tensor:
-        """Return the weights divided by their sums, whatever the normalisation."""
         unit = torch.eye(q.shape[2], dtype=q.dtype, device=q.device).expand(*q.shape[:2], -1, -1)
         return cosformer_naive(q, k, unit, max_length=self.max_length)
 
@@ -223,10 +222,10 @@ class LinearAttention(AttentionKind):
     def held(
         self, batch: int, queries: int, keys: int, width: int, heads: int, clip: int = 0, *, causal: bool = False
     ) -> int:
-        """Count the sums and the blocks of the streaming form.
+        """Count the sums and blocks of the streaming form.
 
-        A block of queries holds ReLU, features of twice the width and outputs, plus the previous block and the last
-        features of keys. Causal attention holds a block with its pairs, then the features of all keys.
+        Non-causal: ReLU, features and outputs of a block of queries, the previous block, and features of keys. Causal:
+        a block with its pairs, then the features of all keys.
         """
         sums, block = 2 * width * width // heads, min(keys, CAUSAL_BLOCK)
         if causal:
@@ -236,7 +235,6 @@ class LinearAttention(AttentionKind):
         return batch * (sums + max(queries, rows - queries) * width)
 
     def held_for_memory(self, keys: int, width: int) -> tuple[int, int]:
-        """Count keys and values; and ReLU, both halves of the features, and the features."""
         return 2 * keys * width, 5 * keys * width
 
     def state_values(self, heads: int, dim: int, length: str) -> tuple[StateValue, ...]:

@@ -1,8 +1,7 @@
 """Linear attention in one pass over cache-sized blocks, with a custom backward pass.
 
 As cos(a - b) = cos a cos b + sin a sin b, all keys and values are summed in one matrix per head (cosFormer, equation
-11). Within a block, one constant matrix holds all cosines. A column of ones sums the weights. The backward pass
-recomputes everything but the sums before each block.
+11). A column of ones sums the weights. The backward pass recomputes everything but the sums before each block.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ def streamed(
 
 
 class _Streamed(torch.autograd.Function):
-    """Outputs ``(B, H, T, Dv)`` of the type of ``q``, or undivided sums of the working type."""
+    """Outputs ``(B, H, T, Dv)`` in the type of ``q``, or undivided sums in the working type."""
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, plan: _Plan) -> Tensor:
@@ -112,7 +111,6 @@ class _Incoming:
         self.of_outputs, self.plan, self.outputs, self.weights = of_outputs, plan, outputs, weights
 
     def block(self, start: int, stop: int) -> Tensor:
-        """Return one block's gradients ``(B, H, C, Dv + 1)``."""
         here = (slice(None), slice(None), slice(start, stop))
         grads = self.of_outputs[here].to(working_dtype(self.of_outputs))
         joined = grads.new_empty(*grads.shape[:-1], grads.shape[-1] + 1)
@@ -127,7 +125,7 @@ class _Incoming:
 
 
 def _empty_state(k: Tensor, v: Tensor) -> Tensor:
-    """Return zeros ``(B, H, 2D, Dv + 1)``: features times values and a one."""
+    """Return zeros ``(B, H, 2D, Dv + 1)``."""
     batch, heads, _, dim = k.shape
     return torch.zeros(batch, heads, 2 * dim, v.shape[-1] + 1, dtype=working_dtype(k), device=k.device)
 
@@ -144,7 +142,7 @@ def _values(v: Tensor, start: int, stop: int) -> Tensor:
 
 
 def _turned(x: Tensor, at: CosTable) -> Tensor:
-    """Return features ``(B, H, C, 2D)``: x sin and x cos of the position."""
+    """Return features ``(B, H, C, 2D)``: x sin, x cos."""
     width = x.shape[-1]
     both = torch.empty(*x.shape[:-1], 2 * width, dtype=x.dtype, device=x.device)
     torch.mul(x, at.sin, out=both[..., :width])
