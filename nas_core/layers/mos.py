@@ -84,7 +84,7 @@ class MoSConfig:
 
     @property
     def shared(self) -> bool:
-        """True if one router serves both linear layers of a feed-forward layer."""
+        """True if both linear layers of a feed-forward layer share a router."""
         return self.kind != NONE and ROUTERS.get(self.kind).shareable and self.share_router is not False
 
 
@@ -361,8 +361,11 @@ def expert_layers(network: nn.Module) -> list[MoSLinear]:
 
 
 def check_diversity_weight(weight: float, network: nn.Module) -> None:
-    """Validate the loss weight of :func:`experts_alike`, 0 or above; 0 disables it. A network without experts is a
-    ``ConfigError``."""
+    """Validate the loss weight of :func:`experts_alike`; 0 disables it.
+
+    Raises:
+        ConfigError: negative or infinite, or a network without experts.
+    """
     if not 0 <= weight < float("inf"):
         raise ConfigError(f"--mos-apart is {weight}; expected a weight above 0, such as 0.1, or 0 for none")
     if weight:
@@ -372,13 +375,13 @@ def check_diversity_weight(weight: float, network: nn.Module) -> None:
 def experts_alike(network: nn.Module) -> Tensor:
     """Return the mean of :func:`rows_alike` over a network's layers, without biases.
 
-    The penalty of Bansal et al. 2018 with cosines: 0 for orthogonal rows, 1 for experts equal up to a factor.
+    The penalty of Bansal et al. 2018 with cosines: 0 for orthogonal rows, 1 for proportional experts.
     """
     return torch.stack([rows_alike(layer.experts()) for layer in expert_layers(network)]).mean()
 
 
 def rows_alike(experts: Tensor) -> Tensor:
-    """Return the mean squared cosine of equal rows of two experts, over rows and pairs of ``(M, O, I)``."""
+    """Return the mean squared cosine of equal rows of two experts ``(M, O, I)``, over rows and pairs."""
     with without_autocast(experts):
         rows = experts.to(torch.promote_types(experts.dtype, torch.float32)).transpose(0, 1)
         products = rows @ rows.mT

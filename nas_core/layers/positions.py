@@ -38,7 +38,7 @@ class SinusoidalPositions(nn.Module):
         self.register_buffer("table", sinusoids(length, width), persistent=False)
 
     def resize(self, width: int) -> None:
-        """Change the width, when weights of another supernet are loaded."""
+        """Change the width to that of another supernet."""
         self.width = width
         self.table = sinusoids(len(self.table), width).to(self.table)
 
@@ -50,8 +50,10 @@ class SinusoidalPositions(nn.Module):
 
 
 class StoredPositions(nn.Module):
-    """A table (length, C), parameter or buffer; an extracted subnet has fewer columns than ``width``, the
-    supernet's."""
+    """Table (length, C), parameter or buffer.
+
+    An extracted subnet has fewer columns than ``width``, the supernet's.
+    """
 
     table: Tensor
 

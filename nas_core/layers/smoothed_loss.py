@@ -16,10 +16,10 @@ from torch import Tensor
 from nas_core.layers.torch_modes import without_autocast
 
 _CHUNK_ELEMENTS = 1 << 21
-"""Logits in memory at a time on a CPU, about its cache size; 64 times as many on an accelerator."""
+"""Logits in memory at a time on a CPU, about its cache size; an accelerator has 64 times as many."""
 
 _FP16_SCALE = 1024.0
-"""Gradient scale in float16, which cannot represent the probability of a rare word."""
+"""Gradient scale in float16, which cannot represent small probabilities."""
 
 
 class RowLosses(Protocol):

@@ -69,7 +69,6 @@ class LayerForm(NamedTuple):
     activation: str = "relu"
     """One of :data:`nas_core.layers.feed_forward.ACTIVATIONS`."""
     norm_eps: float = 1e-5
-    """Epsilon of layer norms."""
 
 
 class AttentionConfig(NamedTuple):

@@ -29,11 +29,10 @@ class Axis:
     """Name in messages and scores: ``encoder.layers.2.ffn``."""
     size: int
     parts: tuple[Part, ...]
-    """Every tensor along the axis."""
     unit: int = 1
     """Elements per entry: the head dimension of heads, else 1."""
     read_by: tuple[str, ...] = ()
-    """Weights (out, in) of the linear layers that read the axis, to measure its activations."""
+    """Weights (out, in) of linear layers that read the axis, to measure its activations."""
 
 
 class ElasticForm(Protocol):

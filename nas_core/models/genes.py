@@ -46,7 +46,7 @@ class StackGenes:
             raise SpaceError(f"space {space.name!r} searches {gene} {sorted(options, key=float)}; expected one value")
 
     def check_attention(self, space: SearchSpace) -> None:
-        """Raise ``UnknownChoiceError`` for kinds of attention that do not exist or support the place."""
+        """Raise ``UnknownChoiceError`` for attention that does not exist or support the place."""
         for name in self.wrong_attention(space):
             raise unknown_choice(f"attention in space {space.name!r}", name, self.known_attention())
 
@@ -54,7 +54,6 @@ class StackGenes:
         return {name for row in self.attention_options(space) for name in row} - {*self.known_attention()}
 
     def known_attention(self) -> list[str]:
-        """Return the kinds of attention that support the place."""
         return [name for name, kind in KINDS.items() if self.place in kind.places]
 
     def attention_options(self, space: SearchSpace) -> list[tuple[str, ...]]:

@@ -55,7 +55,7 @@ class ModelKind(ABC):
         """Operation names of ``graph``, by index."""
 
     def operations_of(self, space: SearchSpace) -> int:
-        """Count the first operations that a space's graphs may have; by default all."""
+        """Return the number of leading operations that a space's graphs use; by default all."""
         return len(self.operations)
 
     def check(self, space: SearchSpace) -> None:  # noqa: B027 - optional
@@ -74,8 +74,7 @@ class ModelKind(ABC):
         """Count FLOPs of one pass by formula, in billions; errors as of :meth:`params_m`."""
 
     def weights(self, architecture: Architecture, config: Any) -> int:
-        """Count all weights of the workload's network, embeddings and classifier included; by default
-        :meth:`params_m`."""
+        """Count all weights of the workload's network, with embeddings and classifier; default :meth:`params_m`."""
         return round(1e6 * self.params_m(architecture))
 
     def live(self, architecture: Architecture, config: Any) -> int:
@@ -108,7 +107,7 @@ class ModelKind(ABC):
 
     @abstractmethod
     def build(self, space: SearchSpace, architecture: Architecture, config: Any) -> nn.Module:
-        """Build an architecture's static network with random weights, for the workload's settings."""
+        """Build an architecture's static network with random weights."""
 
     @abstractmethod
     def workload(self, space: SearchSpace, architecture: Architecture, config: Any, device: str = "cpu") -> Workload:
@@ -130,7 +129,7 @@ class ModelKind(ABC):
         The module's only or last output is logits ``(B, .., classes)``.
 
         Raises:
-            ConfigError: the kind defines no training pass (default).
+            ConfigError: the kind has no training pass (default).
             ArchitectureError: it is outside the space.
         """
         raise ConfigError(f"{self.name} networks tell of no pass of training; proxies need training_pass of their kind")
@@ -240,20 +239,14 @@ def kind_of(of: SearchSpace | Architecture) -> ModelKind:
 
 
 def params_m(architecture: Architecture) -> float:
-    """Count parameters in millions: without embeddings, or with a classifier of ten classes.
-
-    Raises:
-        ArchitectureError: it fits no kind of network.
-    """
+    """Count parameters in millions: without embeddings, or with a classifier of ten classes; errors as of
+    :func:`kind_of`."""
     return kind_of(architecture).params_m(architecture)
 
 
 def flops_g(architecture: Architecture) -> float:
-    """Count FLOPs in billions, of a sentence without output projection, or of an image.
-
-    Raises:
-        ArchitectureError: it fits no kind of network.
-    """
+    """Count FLOPs in billions, of a sentence without output projection, or of an image; errors as of
+    :func:`kind_of`."""
     return kind_of(architecture).flops_g(architecture)
 
 

@@ -1,6 +1,6 @@
 """Memory of networks by formula, in fp32 elements.
 
-Shapes: B batch, S length, C channels, H heads, D head dim.
+Shapes: C channels, H heads, D head dim.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def _operation(name: str, channels: int) -> nn.Module | None:
 
 
 class _Cell(nn.Module):
-    """Four states, each the sum of operations on earlier ones; the last is the output."""
+    """Four states, each the sum of operations on earlier ones."""
 
     def __init__(self, operations: Sequence[int], channels: int) -> None:
         super().__init__()

@@ -76,11 +76,9 @@ class TokenStack(nn.Module):
         )
 
     def kept_layers(self, architecture: Architecture) -> list[ElasticEncoderLayer]:
-        """Return an architecture's layers in execution order."""
         return kept_layers(self.layers, architecture.number("layers"), self.config.layer_order)
 
     def _tables_of(self, subnet: Any) -> dict[str, Tensor]:
-        """Return tensors that the static network names differently."""
         tables = {"embedding.weight": subnet.embedding}
         if self.output is not None:
             tables["output.weight"] = subnet.output

@@ -119,6 +119,6 @@ def check_least(config: Any, **least: int) -> None:
 
 @contextmanager
 def same_draws() -> Iterator[None]:
-    """Draw the same random weights and inputs in each block; the caller's random streams are unchanged."""
+    """Draw the same random weights and inputs in each block; the caller's random state is unchanged."""
     with own_streams(0):
         yield

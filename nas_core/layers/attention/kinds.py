@@ -175,7 +175,7 @@ class AttentionKind(ABC):
     # -- graphs and exported files ---------------------------------------------------------------------------------
 
     def operation(self, place: str) -> str:
-        """Return the operation name of its node in network graphs."""
+        """Return its operation name in network graphs."""
         return f"{self.name}_cross_attention" if place == "cross" else f"{place}_{self.name}_attention"
 
     def state_values(self, heads: int, dim: int, length: str) -> tuple[StateValue, ...]:

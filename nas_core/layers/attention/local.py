@@ -19,7 +19,7 @@ from nas_core.layers.torch_modes import is_traced
 
 
 class Ring(NamedTuple):
-    """Keys and values (B, H, W, D) of the last W positions; position ``p`` has index ``p % W``."""
+    """Keys and values (B, H, W, D) of the last W positions; position ``p`` is at ``p % W``."""
 
     keys: Tensor
     values: Tensor
@@ -51,7 +51,6 @@ class LocalAttention(AttentionKind):
             raise ConfigError(f"the window of local attention is {self.window}; expected at least 2 positions")
 
     def reach(self, causal: bool) -> int:
-        """Return the largest attended distance."""
         return self.window - 1 if causal else self.window // 2
 
     def attend(

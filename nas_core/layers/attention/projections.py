@@ -111,7 +111,7 @@ def _first_rows(affine: Affine, parts: int, rows: int) -> Affine:
 
 
 def one_or_several(kinds: Sequence[AttentionKind], make: Callable[[AttentionKind], nn.Module]) -> nn.Module:
-    """Build attention for a single kind, or a ``ModuleDict`` for several.
+    """Build attention for one kind, or a ``ModuleDict`` for several.
 
     Parameter names of a static subnet thus contain no kind.
     """

@@ -99,7 +99,7 @@ class VisionConfig:
     smooth_positions: bool = False
     """Interpolate positions for larger images as timm does."""
     norm_embedding: bool = False
-    """A layer norm between the embedding and the first layer, as in CLIP."""
+    """Layer norm after the embedding, as in CLIP."""
     norm_after_pool: bool = False
     """Apply the last layer norm after pooling."""
     layer_order: tuple[int, ...] = ()
@@ -201,7 +201,6 @@ class VisionNet(nn.Module):
         )
 
     def kept_layers(self, architecture: Architecture) -> list[ElasticVisionLayer]:
-        """Return an architecture's layers in execution order."""
         return kept_layers(self.layers, architecture.number("layers"), self.config.layer_order)
 
     def static_state(self, architecture: Architecture) -> dict[str, Tensor]:

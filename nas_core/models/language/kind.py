@@ -66,7 +66,7 @@ class _LanguageKind(ModelKind):
         return LanguageNet(SearchSpace.of(architecture, like=space), config.vocab).eval()
 
     def parts(self, space: SearchSpace, architecture: Architecture, config: LanguageWorkloadConfig) -> list[SpacePart]:
-        """Return the prompt, and a step per new token at the mean number of past positions."""
+        """Return the prompt, and a step per new token at the mean past length."""
         from nas_core.models.language.export import language_parts, part_inputs
 
         architecture = space.validate(architecture)

@@ -102,7 +102,7 @@ class LanguageCache:
         self.past = [None if past is None else past.reorder(order) for past in self.past]
 
     def copy(self) -> LanguageCache:
-        """Return a copy to advance separately; steps replace tensors instead of changing them."""
+        """Return a copy that advances separately; steps replace tensors in the cache."""
         return LanguageCache([copy.copy(past) for past in self.past], self.length)
 
 
@@ -182,8 +182,7 @@ class LanguageNet(TokenStack):
         return LanguageCache([None] * len(subnet.layers))
 
     def read(self, subnet: LanguageSubnet, tokens: Tensor) -> tuple[Tensor, LanguageCache]:
-        """Compute features (B, C) of a prompt's last position, and the cache after it; ``tokens`` (B, T) without
-        padding."""
+        """Compute features (B, C) after a prompt (B, T) without padding, and the cache."""
         width, length = subnet.embedding.shape[1], tokens.shape[1]
         x = self._embed(tokens, subnet.embedding, self.positions_at(0, length, width))
         cache = self.start(subnet)

@@ -50,7 +50,7 @@ def weight_numbers(architecture: Architecture, config: MaskedLMWorkloadConfig) -
 
 
 def live_numbers(architecture: Architecture, config: MaskedLMWorkloadConfig) -> int:
-    """Count peak elements without weights, in a layer, a map between layers, the embedding, or a head with logits."""
+    """Count peak elements without weights, in a layer, a joint, the embedding, or a head with logits."""
     width, length = network_width(architecture), timed_length(architecture, config)
     positions = config.batch * length
     layers = [

@@ -1,8 +1,6 @@
 """Export of a static encoder to a Hugging Face BERT folder, for ``transformers``.
 
 Segment embeddings are 0. Positions count from the first column: padding must be on the right and masked.
-
-Shapes: C channels, V vocabulary.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class ClassHead:
     classes: int
     """K; 1 for a regression."""
     inner: int
-    """I, at most the number of channels."""
+    """I, at most C."""
 
     def __post_init__(self) -> None:
         if not self.name or "." in self.name or min(self.classes, self.inner) < 1:
@@ -215,7 +215,7 @@ class MaskedLMNet(TokenStack):
             self._build_head(head)
 
     def set_classification_head(self, name: str, classes: int, inner: int | None = None) -> None:
-        """Add a sequence classifier with random weights, or replace that of the same name."""
+        """Add a randomly initialised sequence classifier, or replace that of the same name."""
         head = ClassHead(name, classes, inner or self.embed_dim)
         others = tuple(other for other in self.config.classification_heads if other.name != name)
         self.config = replace(self.config, classification_heads=(*others, head))

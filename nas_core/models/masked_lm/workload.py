@@ -1,7 +1,4 @@
-"""The workload of a masked language model: a batch of sequences, with token head or classifier.
-
-Shapes: B batch, T length, V vocabulary, K classes.
-"""
+"""The workload of a masked language model: a batch of sequences, with token head or classifier."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def cache_numbers(architecture: Architecture, config: TranslationWorkloadConfig)
 
 
 def live_numbers(architecture: Architecture, config: TranslationWorkloadConfig) -> int:
-    """Count peak elements without weights: in the encoder, at the start of decoding, or while decoding."""
+    """Count peak elements without weights, while encoding, starting to decode, or decoding."""
     s, e = config.source_length, architecture.number("encoder.embed_dim")
     self_attention, cross_attention = cache_numbers(architecture, config)
     layers = [

@@ -17,7 +17,7 @@ class _TranslationElastic:
     """Axes of a :class:`TranslationNet` without experts.
 
     Heads are reordered only with a fixed ``head_dim``: otherwise their number changes no weight. Channels of computed
-    sinusoids cannot be reordered; see the setting ``positions``.
+    sinusoids are not reordered; see the setting ``positions``.
     """
 
     def sides(self, net: TranslationNet) -> dict[str, int]:

@@ -125,7 +125,7 @@ def translation_parts(
 
 
 def part_inputs(part: Part, source: int, past: int, batch: int, stream: torch.Generator) -> tuple[Tensor, ...]:
-    """Draw inputs for sentences of ``source`` tokens and ``past`` positions."""
+    """Draw inputs for ``source`` source tokens and ``past`` positions."""
     sizes = {dim.name: source * int(dim.name.partition("_x")[2] or 1) for dim in part.dims}
     return example_inputs(part, sizes | {"batch": batch, "past": past}, stream)
 

@@ -92,7 +92,7 @@ def attention_options(space: SearchSpace, gene: str) -> list[tuple[str, ...]]:
 
 
 def bounded(space: SearchSpace, place: str) -> bool:
-    """Return True if attention in a place (``encoder``, ``decoder`` or ``cross``) may have a maximum length."""
+    """Return True if attention in ``encoder``, ``decoder`` or ``cross`` may have a maximum length."""
     (gene,) = (gene for gene, at in PLACES.items() if at == place)
     return any(KINDS.get(kind).is_bounded for kinds in attention_options(space, gene) for kind in kinds)
 

@@ -156,7 +156,7 @@ class _TranslationKind(ModelKind):
     def parts(
         self, space: SearchSpace, architecture: Architecture, config: TranslationWorkloadConfig
     ) -> list[SpacePart]:
-        """Return the encoder, and T decoder steps of ``beam`` hypotheses at the mean number of past words."""
+        """Return the encoder, and T decoder steps of ``beam`` hypotheses at the mean past length."""
         from nas_core.models.translation.export import part_inputs, translation_parts
 
         architecture = space.validate(architecture)

@@ -1,6 +1,6 @@
 """Elastic encoder-decoder transformer in HAT's space, with or without experts.
 
-Shapes: B batch, S/T source and target length, C channels, H heads, D head dim, V vocabulary.
+Shapes: B batch, S/T source and target length, C channels, V vocabulary.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class LayerMemory(NamedTuple):
     mask: Tensor | None
     """(B, 1, 1, S)"""
     positions: Tensor | None
-    """(B, S) or (S,), for kinds of attention that read them"""
+    """(B, S) or (S,), for kinds that read them"""
 
     @classmethod
     def of(cls, weights: CrossAttentionWeights, output: Tensor, tokens: Tensor | None, reads: int) -> LayerMemory:
@@ -204,7 +204,7 @@ def decoder_attention(space: SearchSpace, config: TranslationConfig) -> list[Att
 
 
 def length_limits(space: SearchSpace, config: TranslationConfig) -> tuple[int | None, int | None]:
-    """Return the maximum source and target lengths of the space's attention; None: unlimited.
+    """Return the maximum source and target lengths of attention; None: unlimited.
 
     Decoder self-attention limits the target, cross-attention both.
     """

@@ -134,8 +134,8 @@ def chosen_form(
 ) -> str:
     """Return the form of ``auto``, the first that applies.
 
-    ``chunked`` under exporters, which support no custom autograd function; ``streaming`` without CUDA; ``dense`` if T S
-    <= 2 D (T + S), where all pairs are less work; ``fla`` if causal, 16-bit, with 1,024 keys or more, and installed;
+    ``chunked`` under exporters, which support no custom autograd function; ``streaming`` without CUDA; ``dense`` if
+    ``T*S <= 2*D*(T+S)``, where all pairs are less work; ``fla`` if installed, causal, 16-bit, with 1,024 keys or more;
     else ``chunked``. ``fla`` excludes float32, which its kernels multiply in TF32 regardless of torch's setting.
     """
     if exporting:
@@ -348,8 +348,10 @@ def running_sums(x: Tensor, dim: int, exact: torch.dtype) -> Tensor:
 
 
 def multiply_for(x: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
-    """Return the matrix product for inputs like ``x``: for float16 on CUDA, TF32 (same mantissa, float32's range), else
-    torch's."""
+    """Return the matrix product for inputs like ``x``.
+
+    float16 on CUDA uses TF32, with the same mantissa and float32's range.
+    """
     if x.dtype != torch.float16 or not x.is_cuda or torch.compiler.is_compiling():
         return torch.matmul
     return _TF32Product.apply

@@ -35,8 +35,8 @@ class CosformerState:
     Self-attention calls :meth:`step`; cross-attention calls :meth:`of`, then :meth:`read`.
 
     Args:
-        sums: ``(B, H, 2D, Dv)``, features times values.
-        weights: ``(B, H, 2D)``, features.
+        sums: ``(B, H, 2D, Dv)``, sums of features times values.
+        weights: ``(B, H, 2D)``, sums of features.
         max_length: M of :func:`cosformer_attention`.
         length: past positions of self-attention.
     """
@@ -87,7 +87,7 @@ class CosformerState:
         return cls(sums, features.sum(2), max_length, k.shape[2], normalize)
 
     def step(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Add keys and values ``(B, H, 1, D)`` of the next position, and attend from its query."""
+        """Add the next keys and values ``(B, H, 1, D)``, and attend from their query."""
         self._check_position(self.length)
         features = self._features(k, self.length)
         self.sums = self.sums + features.transpose(2, 3) * v.to(self.sums.dtype)
@@ -126,7 +126,7 @@ class CosformerState:
 
 
 class _ExportedState(CosformerState):
-    """A state whose next position is given by tensors, its sine and cosine."""
+    """State whose next position is given by sine and cosine tensors."""
 
     def __init__(self, sums: Tensor, weights: Tensor, kind: LinearAttention, at: CosTable) -> None:
         super().__init__(sums, weights, kind._required_length, 0, kind.normalize)
@@ -139,11 +139,10 @@ class _ExportedState(CosformerState):
 
 @dataclass(frozen=True)
 class LinearAttention(AttentionKind):
-    """Linear attention with cosine reweighting, see :func:`cosformer_attention`."""
+    """Linear attention, see :func:`cosformer_attention`."""
 
     max_length: int | None = 1024
-    """M of the cosine and the maximum length; weights depend on it. None: each sequence's own length, for non-causal
-    self-attention."""
+    """M of the cosine and the maximum length; weights depend on it. None: each sequence's own length, if not causal."""
     normalize: str = "denominator"
     """denominator, rms or layer."""
     form: str = "auto"
@@ -186,7 +185,7 @@ class LinearAttention(AttentionKind):
         key_positions: Tensor | None = None,
         **options: Any,
     ) -> Tensor:
-        """Compute attention in the configured form, without dropout: there is no attention matrix."""
+        """Compute attention in the configured form, without dropout: there is no matrix."""
         return cosformer_attention(
             q, k, v, max_length=self.max_length, causal=causal, key_mask=None if mask is None else mask[:, 0, 0],
             key_positions=key_positions, normalize=self.normalize,

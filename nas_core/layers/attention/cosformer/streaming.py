@@ -176,7 +176,7 @@ def _noncausal_backward(
 def _causal_backward(
     plan: _Plan, states: list[Tensor], q: Tensor, k: Tensor, v: Tensor, incoming: _Incoming
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Process blocks in reverse; ``back`` sums over the queries of all later blocks."""
+    """Process blocks in reverse; ``back`` sums over later blocks' queries."""
     assert plan.causal is not None
     kind, back = working_dtype(q), _empty_state(k, v)
     dq, dk, dv = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
