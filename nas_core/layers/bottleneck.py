@@ -1,4 +1,4 @@
-"""Linear maps before, between and after layers of unequal width, as in SuperShaper (Ganesan et al. 2021).
+"""Linear maps around layers of unequal width, as in SuperShaper (Ganesan et al. 2021).
 
 Shapes: C channels of the network, D of a layer.
 """
@@ -14,9 +14,9 @@ from nas_core.layers.weights import Affine
 
 
 class ElasticBottlenecks(nn.Module):
-    """Maps into each layer ``(D, C)`` and out of it ``(C, D)``, elastic in D.
+    """Maps into ``(D, C)`` and out of ``(C, D)`` each layer, elastic in D.
 
-    They are initialised to the identity on the first D channels, as in the code of Mixture-of-Supernets.
+    Initialised to the identity on the first D channels, as in the Mixture-of-Supernets code.
     """
 
     def __init__(self, outer: int, widths: Iterable[int]) -> None:
@@ -32,8 +32,8 @@ class ElasticBottlenecks(nn.Module):
         """Return the maps before, between and after the layers.
 
         Args:
-            kept: indices of the layers that run.
-            widths: D of each.
+            kept: indices of executed layers.
+            widths: their D.
         """
         enter = [self.enter[at].select(self.outer, width) for at, width in zip(kept, widths, strict=True)]
         leave = [self.leave[at].select(width, self.outer) for at, width in zip(kept, widths, strict=True)]
@@ -42,7 +42,7 @@ class ElasticBottlenecks(nn.Module):
 
 
 class Joints(nn.ModuleList):
-    """Maps before, between and after the layers of a static network, one matrix each."""
+    """Maps of a static network, one matrix per joint."""
 
     def __init__(self, sizes: Iterable[tuple[int, int]]) -> None:
         super().__init__(_identities(sizes))
@@ -52,7 +52,7 @@ class Joints(nn.ModuleList):
 
 
 def joined(first: Affine, second: Affine) -> Affine:
-    """Return one map equal to ``second`` after ``first``."""
+    """Return the composition ``second(first(x))`` as one map."""
     return Affine(second.weight @ first.weight, second.weight @ first.bias + second.bias)
 
 

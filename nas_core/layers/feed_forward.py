@@ -1,4 +1,4 @@
-"""The elastic feed-forward layer, with or without experts."""
+"""Elastic feed-forward layer, with or without experts."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": F.silu,
     "tanh": torch.tanh,
 }
-"""Activations by name. ``gelu_tanh`` is fairseq's ``gelu_accurate``, ``quick_gelu`` that of CLIP."""
+"""Activations by name; ``gelu_tanh`` is fairseq's ``gelu_accurate``, ``quick_gelu`` is CLIP's."""
 
 
 class FeedForwardWeights(NamedTuple):
-    """Weights of both linear layers for one architecture."""
+    """Feed-forward weights of one architecture."""
 
     fc1: Affine
     fc2: Affine
@@ -36,18 +36,13 @@ class FeedForwardWeights(NamedTuple):
 
 
 class ElasticFeedForward(nn.Module):
-    """``fc2(activation(fc1(x)))`` of elastic width; experts of both linears are mixed for the architecture.
+    """Feed-forward layer ``fc2(activation(fc1(x)))`` of elastic width; experts are mixed for each architecture.
 
     Args:
-        embed_dim: largest width of inputs and outputs.
+        embed_dim: largest input and output width.
         ffn_dim: largest number of hidden units.
         features: length of an architecture's encoding, ``len(space.feature_names(mos.encoding))``.
-        mos: the experts; ``MoSConfig()`` has none.
         activation: one of :data:`ACTIVATIONS`.
-
-    Raises:
-        UnknownChoiceError: no such activation.
-        ConfigError: a size below 1.
     """
 
     def __init__(self, embed_dim: int, ffn_dim: int, features: int, mos: MoSConfig, activation: str = "relu") -> None:
@@ -74,7 +69,7 @@ class ElasticFeedForward(nn.Module):
         )
 
     def routing(self, embed_dim: int, ffn_dim: int, encoding: Tensor | None) -> tuple[Tensor, ...]:
-        """Return the coefficients of fc1 and fc2, the same tensor for a shared router; empty without experts."""
+        """Return the routing weights of fc1 and fc2, one tensor if shared; empty without experts."""
         if not len(self.routers):
             return ()
         first = self.routers[0](encoding, ffn_dim)
@@ -95,12 +90,12 @@ class ElasticFeedForward(nn.Module):
         return FeedForwardWeights(fc1, fc2, self.activation)
 
     def forward(self, x: Tensor, weights: FeedForwardWeights) -> Tensor:
-        """Compute outputs (.., C) of inputs (.., C) with weights of :meth:`select`."""
+        """Apply the layer to ``x`` (.., C) with weights of :meth:`select`."""
         return feed_forward(x, weights)
 
 
 def feed_forward(x: Tensor, weights: FeedForwardWeights, dropout: float = 0.0) -> Tensor:
-    """Compute outputs (.., C) of ``x`` (.., C), with ``dropout`` of hidden units."""
+    """Apply a feed-forward layer to ``x`` (.., C), with ``dropout`` of hidden units."""
     hidden = ACTIVATIONS[weights.activation](F.linear(x, *weights.fc1))
     if dropout:
         hidden = F.dropout(hidden, dropout)

@@ -1,4 +1,4 @@
-"""Linear layers, layer norms and embeddings of which a prefix is used, returned by ``select``."""
+"""Elastic linear layers, layer norms and embeddings; ``select`` returns a prefix of their weights."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nas_core.layers.weights import Affine, NormWeights
 
 
 def prefix(tensor: Tensor, *sizes: int) -> Tensor:
-    """Return ``tensor[:s0, :s1, ..]`` as a view, or the tensor itself, whose gradient needs one copy less."""
+    """Return the view ``tensor[:s0, :s1, ..]``; the tensor itself at full size, which saves a copy of its gradient."""
     for dim, size in enumerate(sizes):
         if size != tensor.shape[dim]:
             tensor = tensor.narrow(dim, 0, size)
@@ -17,7 +17,7 @@ def prefix(tensor: Tensor, *sizes: int) -> Tensor:
 
 
 class ElasticLinear(nn.Module):
-    """A linear layer of which the first rows and columns are used (HAT, section 3.1)."""
+    """Linear layer that uses its first rows and columns (HAT, section 3.1)."""
 
     def __init__(self, in_features: int, out_features: int, gain: float = 1.0) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class ElasticLayerNorm(nn.Module):
 
 
 class ElasticEmbedding(nn.Module):
-    """A table ``(V, C)`` of which a prefix of the channels is used."""
+    """Embedding ``(V, C)`` that uses its first channels."""
 
     def __init__(self, tokens: int, features: int, padding_idx: int) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
 """Mixture-of-Supernets: linear layers of several experts, and routers that mix them for an architecture.
 
-Equations 4 (layer-wise) and 5 (neuron-wise). As in the authors' experiments, a bias is mixed by the coefficients of its
-row, and experts are sliced before mixing.
+Equations 4 (layer-wise) and 5 (neuron-wise). As in the authors' experiments, a bias uses its row's routing weights, and
+experts are sliced before mixing.
 
 Shapes: F features of an encoding, M experts, O rows, I columns, r rank.
 """
@@ -22,15 +22,15 @@ from nas_core.layers.weights import Affine
 from nas_core.registry import Registry
 
 NONE = "none"
-"""Plain weight sharing: no experts and no router."""
+"""Plain weight sharing, without experts."""
 EXPERT_INITS = ("independent", "equal", "near")
 """Initialisations of experts: independent draws, copies of one draw, or copies with small differences."""
 SPREAD = 0.02
-"""Standard deviation of the differences of near experts, over that of the weights."""
+"""Standard deviation of the differences of near experts, relative to the weights'."""
 
 
 def mixtures() -> list[str]:
-    """Return every value of :attr:`MoSConfig.kind`: ``none`` and the names of routers."""
+    """Return the values of :attr:`MoSConfig.kind`: ``none`` and all routers."""
     return [NONE, *ROUTERS.names()]
 
 
@@ -51,7 +51,7 @@ class MoSConfig:
     share_router: bool | None = None
     """One router for both linears of a feed-forward layer; default: if the router supports it."""
     encoding: str = "summary"
-    """Encoding of architectures for routers: ``summary``, one number per choice with layers averaged, as for
+    """Encoding of architectures for routers: ``summary``, one number per choice, averaged over layers, as for
     translation in the paper; ``layers``, one per choice and layer, as for BERT; or ``onehot``."""
     start: str = "independent"
     """Initialisation of experts, one of :data:`EXPERT_INITS`; the authors' is ``independent``."""
@@ -84,7 +84,7 @@ class MoSConfig:
 
     @property
     def shared(self) -> bool:
-        """One router serves both linear layers of a feed-forward layer."""
+        """True if both linear layers of a feed-forward layer share a router."""
         return self.kind != NONE and ROUTERS.get(self.kind).shareable and self.share_router is not False
 
 
@@ -92,13 +92,13 @@ class MoSConfig:
 
 
 class Router(nn.Module):
-    """An MLP from an architecture's encoding ``(F,)`` to mixtures of the experts, each a softmax.
+    """MLP from an architecture's encoding ``(F,)`` to softmax mixtures of the experts.
 
-    A subclass defines the number of mixtures of a layer (:meth:`rows`) and the coefficients (:meth:`forward`).
+    Subclasses define :meth:`rows` and :meth:`forward`.
     """
 
     shareable: ClassVar[bool] = False
-    """One router can serve both linear layers of a feed-forward layer; by default it then does."""
+    """One router can serve both linear layers of a feed-forward layer, and does by default."""
 
     def __init__(self, features: int, config: MoSConfig, out_features: int) -> None:
         super().__init__()
@@ -111,17 +111,17 @@ class Router(nn.Module):
 
     @staticmethod
     def rows(out_features: int) -> int:
-        """Return the number of mixtures of a layer with O = ``out_features``; smaller layers use the first ones."""
+        """Return the number of mixtures for O = ``out_features``; smaller layers use the first ones."""
         raise NotImplementedError
 
     def forward(self, encoding: Tensor, out_features: int) -> Tensor:
-        """Return the coefficients ``(M,)`` of the matrix, or ``(O, M)`` of its rows."""
+        """Return routing weights ``(M,)`` of the matrix, or ``(O, M)`` of its rows."""
         raise NotImplementedError
 
     def mixtures(self, encoding: Tensor, rows: int) -> Tensor:
-        """Return the first mixtures, ``(rows, M)``, computing only these rows of the last linear layer.
+        """Return the first ``rows`` mixtures, ``(rows, M)``, without computing the others.
 
-        Computed in float32 also under autocast: the gradient of a coefficient, a sum over a matrix, overflows float16.
+        Always float32: the gradient of a routing weight, a sum over a matrix, overflows float16.
         """
         if not isinstance(encoding, Tensor) or encoding.shape != (self.features,):
             shape = f"of shape {tuple(encoding.shape)}" if hasattr(encoding, "shape") else repr(encoding)
@@ -141,7 +141,7 @@ class Router(nn.Module):
 
 
 class LayerRouter(Router):
-    """One mixture for the whole matrix (equation 4)."""
+    """Router with one mixture per matrix (equation 4)."""
 
     shareable = True
 
@@ -154,9 +154,9 @@ class LayerRouter(Router):
 
 
 class NeuronRouter(Router):
-    """One mixture for each row (equation 5).
+    """Router with one mixture per row (equation 5).
 
-    The last linear layer is xavier-uniform with zero bias, like the authors'; the others have torch's default.
+    The last linear layer is xavier-uniform with zero bias, like the authors'; the others use torch's default.
     """
 
     def __init__(self, features: int, config: MoSConfig, out_features: int) -> None:
@@ -179,20 +179,20 @@ ROUTERS: Registry[type[Router]] = Registry(
     Router,
     of_classes=True,
 )
-"""Registry of routers; a program adds one with ``ROUTERS.register``."""
+"""Registry of routers; add one with ``ROUTERS.register``."""
 
 
 # -- linear layers of experts ------------------------------------------------------------------------------------------
 
 
 class MoSLinear(nn.Module):
-    """An elastic linear layer of M experts, mixed into one matrix by coefficients ``(M,)`` or ``(O, M)``.
+    """Elastic linear layer of M experts, mixed by routing weights ``(M,)`` or ``(O, M)``.
 
-    Parameters are ``weight`` (M, O, I) and ``bias`` (M, O). With experts of low rank, ``weight`` (1, O, I) is the first
-    expert, and ``left`` (M - 1, O, r) and ``right`` (M - 1, r, I) are the factors of the differences of the others.
+    Parameters are ``weight`` (M, O, I) and ``bias`` (M, O). For low-rank experts, ``weight`` (1, O, I) is the first
+    expert; ``left`` (M - 1, O, r) and ``right`` (M - 1, r, I) factorise the differences of the others.
 
     Raises:
-        ConfigError: the rank of the experts is above that of the layer.
+        ConfigError: the rank exceeds that of the layer.
     """
 
     def __init__(self, in_features: int, out_features: int, config: MoSConfig) -> None:
@@ -213,7 +213,7 @@ class MoSLinear(nn.Module):
             self.left, self.right = nn.Parameter(left), nn.Parameter(right)
 
     def experts(self) -> Tensor:
-        """Return every expert as a full matrix, ``(M, O, I)``."""
+        """Return all experts as full matrices, ``(M, O, I)``."""
         return low_rank_experts(self.weight[0], self.left, self.right) if self.rank else self.weight
 
     def select(self, in_features: int, out_features: int, coefficients: Tensor) -> Affine:
@@ -233,9 +233,9 @@ class MoSLinear(nn.Module):
 
 
 def mix(experts: Tensor, coefficients: Tensor, out_features: int, in_features: int) -> Tensor:
-    """Mix experts ``(M, O, I)`` by coefficients ``(M,)`` or ``(O, M)`` to one matrix of these sizes, of their type.
+    """Mix experts ``(M, O, I)`` by routing weights ``(M,)`` or ``(O, M)`` to one matrix of these sizes.
 
-    Coefficients and their gradients may be float32 where experts are 16-bit.
+    The result has the experts' type; routing weights may be float32 with 16-bit experts.
     """
     mixed: Tensor = _Mix.apply(experts, coefficients, out_features, in_features)  # type: ignore[no-untyped-call]
     return mixed
@@ -244,8 +244,7 @@ def mix(experts: Tensor, coefficients: Tensor, out_features: int, in_features: i
 class _Mix(torch.autograd.Function):
     """``sum_i c_i E_i[:o, :i]`` in one pass over the experts, forward and backward.
 
-    The gradient is written into one buffer of the experts' shape; autograd's slicing would fill, copy and add one per
-    expert.
+    The gradient is written into one buffer; autograd's slicing would fill, copy and add one per expert.
     """
 
     @staticmethod
@@ -276,14 +275,13 @@ class _Mix(torch.autograd.Function):
 
 
 def _columns(coefficients: Tensor) -> tuple[Tensor, ...]:
-    """Return the coefficient of each expert, broadcastable to ``(O, I)``."""
     if coefficients.dim() == 1:
         return coefficients.unbind()
     return tuple(column[:, None] for column in coefficients.unbind(dim=1))
 
 
 def naive_mix(experts: Tensor, coefficients: Tensor, out_features: int, in_features: int) -> Tensor:
-    """Compute equations 4 and 5 as written in float32, the reference of :func:`mix`."""
+    """Compute equations 4 and 5 in float32, as reference."""
     used = experts[:, :out_features, :in_features].float()
     if coefficients.dim() == 1:
         return torch.einsum("m,moi->oi", coefficients.float(), used)
@@ -291,11 +289,11 @@ def naive_mix(experts: Tensor, coefficients: Tensor, out_features: int, in_featu
 
 
 def near_copies(weight: Tensor, count: int, spread: float = SPREAD, stream: torch.Generator | None = None) -> Tensor:
-    """Return copies ``(M, ..)`` of a tensor ``(..)`` plus normal differences, whose mean over the copies is 0.
+    """Return copies ``(M, ..)`` of a tensor ``(..)`` plus normal differences with mean 0 over the copies.
 
     Args:
-        count: M; a single copy is the tensor.
-        spread: standard deviation of the draws, over that of the tensor; 0: equal copies.
+        count: M; a single copy equals the tensor.
+        spread: standard deviation of the draws, relative to that of the tensor; 0: equal copies.
         stream: a CPU generator; default: torch's global one.
     """
     copies = weight.detach().expand(count, *weight.shape)
@@ -311,9 +309,9 @@ def near_copies(weight: Tensor, count: int, spread: float = SPREAD, stream: torc
 
 
 def init_factors(first: Tensor, count: int, rank: int, spread: float = 0.0) -> tuple[Tensor, Tensor]:
-    """Initialise the factors U (M - 1, O, r) and V (M - 1, r, I) of experts ``E_i = E_1 + U_i V_i``, as in LoRA.
+    """Initialise factors U (M - 1, O, r) and V (M - 1, r, I) of experts ``E_i = E_1 + U_i V_i``, as in LoRA.
 
-    V is uniform up to ``1 / sqrt(I)``. U is 0, or such that products have ``spread`` times the deviation of E_1.
+    V is uniform up to ``1 / sqrt(I)``. U is 0, or gives products ``spread`` times the standard deviation of E_1.
     """
     rows, columns = first.shape
     if rank > min(rows, columns):
@@ -335,7 +333,7 @@ def mix_low_rank(
 ) -> Tensor:
     """Compute ``E_1 + sum_{i>1} c_i U_i V_i`` of these sizes in one product.
 
-    This is the mixture, since coefficients (M,) or (O, M) sum to 1; they may be float32 where the others are 16-bit.
+    Routing weights (M,) or (O, M) must sum to 1; they may be float32 with 16-bit experts.
     """
     shares = coefficients[1:, None] if coefficients.dim() == 1 else coefficients[:, 1:].t()
     used = prefix(left, len(left), out_features)
@@ -345,7 +343,6 @@ def mix_low_rank(
 
 
 def low_rank_experts(first: Tensor, left: Tensor, right: Tensor) -> Tensor:
-    """Return every expert as a full matrix, (M, O, I)."""
     return torch.cat([first[None], first + left @ right])
 
 
@@ -353,11 +350,7 @@ def low_rank_experts(first: Tensor, left: Tensor, right: Tensor) -> Tensor:
 
 
 def expert_layers(network: nn.Module) -> list[MoSLinear]:
-    """Return the linear layers that have several experts.
-
-    Raises:
-        ConfigError: there are none.
-    """
+    """Return the linear layers with several experts; raise ``ConfigError`` if there are none."""
     layers = [module for module in network.modules() if isinstance(module, MoSLinear) and len(module.bias) > 1]
     if not layers:
         raise ConfigError(
@@ -368,10 +361,10 @@ def expert_layers(network: nn.Module) -> list[MoSLinear]:
 
 
 def check_diversity_weight(weight: float, network: nn.Module) -> None:
-    """Check the weight of :func:`experts_alike` in a training loss; 0 disables it.
+    """Validate the loss weight of :func:`experts_alike`; 0 disables it.
 
     Raises:
-        ConfigError: it is negative or not finite, or the network has no several experts.
+        ConfigError: negative or infinite, or a network without experts.
     """
     if not 0 <= weight < float("inf"):
         raise ConfigError(f"--mos-apart is {weight}; expected a weight above 0, such as 0.1, or 0 for none")
@@ -380,15 +373,15 @@ def check_diversity_weight(weight: float, network: nn.Module) -> None:
 
 
 def experts_alike(network: nn.Module) -> Tensor:
-    """Return the mean similarity of experts (:func:`rows_alike`) over a network's layers, without biases.
+    """Return the mean of :func:`rows_alike` over a network's layers, without biases.
 
-    The penalty of Bansal et al. 2018 with cosines: 0 for orthogonal rows, 1 for experts equal up to a factor.
+    The penalty of Bansal et al. 2018 with cosines: 0 for orthogonal rows, 1 for proportional experts.
     """
     return torch.stack([rows_alike(layer.experts()) for layer in expert_layers(network)]).mean()
 
 
 def rows_alike(experts: Tensor) -> Tensor:
-    """Return the mean squared cosine of equal rows of two experts, over rows and pairs of experts ``(M, O, I)``."""
+    """Return the mean squared cosine of equal rows of two experts ``(M, O, I)``, over rows and pairs."""
     with without_autocast(experts):
         rows = experts.to(torch.promote_types(experts.dtype, torch.float32)).transpose(0, 1)
         products = rows @ rows.mT
@@ -398,7 +391,7 @@ def rows_alike(experts: Tensor) -> Tensor:
 
 
 def naive_alike(experts: Tensor) -> Tensor:
-    """Compute :func:`rows_alike` by its definition in float32."""
+    """Compute :func:`rows_alike` in float32, as reference."""
     rows = experts.float()
     pairs = [(rows[i], rows[j]) for i in range(len(rows)) for j in range(i)]
     return torch.stack([torch.cosine_similarity(a, b, dim=1).square().mean() for a, b in pairs]).mean()

@@ -1,4 +1,4 @@
-"""Position embeddings of a supernet's width, of which subnets read a prefix: sinusoids, or a stored table."""
+"""Position embeddings of a supernet's width, of which subnets read a prefix."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from nas_core.errors import ConfigError, unknown_choice
 
 POSITIONS = ("sinusoidal", "learned", "stored")
-"""Sinusoids of any length; a trained table; a constant table, as of sinusoids with sorted channels."""
+"""Sinusoids of any length; a trained table; a constant table, e.g. sinusoids with sorted channels."""
 ROWS = 256
 """Initial number of computed sinusoids."""
 
@@ -25,9 +25,9 @@ def sinusoids(length: int, width: int) -> Tensor:
 
 
 class SinusoidalPositions(nn.Module):
-    """A table of sinusoids that grows on demand.
+    """Sinusoids, computed on demand.
 
-    ``width`` is the supernet's also in an extracted subnet, which reads a prefix of the channels.
+    ``width`` is the supernet's, also in an extracted subnet, which reads its first channels.
     """
 
     table: Tensor
@@ -38,21 +38,21 @@ class SinusoidalPositions(nn.Module):
         self.register_buffer("table", sinusoids(length, width), persistent=False)
 
     def resize(self, width: int) -> None:
-        """Change the width, when weights of another supernet are loaded."""
+        """Change the width to that of another supernet."""
         self.width = width
         self.table = sinusoids(len(self.table), width).to(self.table)
 
     def forward(self, length: int, features: int) -> Tensor:
-        """Return positions 0 to ``length - 1``, first ``features`` channels: (length, features)."""
+        """Return ``(length, features)``."""
         if length > len(self.table):
             self.table = sinusoids(max(length, 2 * len(self.table)), self.width).to(self.table)
         return self.table[:length, :features]
 
 
 class StoredPositions(nn.Module):
-    """A table (length, C), a parameter or a buffer.
+    """Table (length, C), parameter or buffer.
 
-    In an extracted subnet it has fewer columns than ``width``, the supernet's.
+    An extracted subnet has fewer columns than ``width``, the supernet's.
     """
 
     table: Tensor
@@ -67,24 +67,23 @@ class StoredPositions(nn.Module):
             self.register_buffer("table", table)
 
     def resize(self, width: int) -> None:
-        """Change the supernet's width."""
         self.width = width
 
     def forward(self, length: int, features: int) -> Tensor:
-        """Return positions 0 to ``length - 1``, first ``features`` channels: (length, features)."""
+        """Return ``(length, features)``."""
         if length > len(self.table):
             raise ConfigError(f"a sequence of {length} tokens, but positions are stored for {len(self.table)}")
         return self.table[:length, :features]
 
 
 def positions_of(kind: str, width: int, length: int, features: int) -> SinusoidalPositions | StoredPositions:
-    """Make the positions of a network.
+    """Build the positions of a network.
 
     Args:
         kind: one of :data:`POSITIONS`.
         width: channels of the supernet.
         length: number of stored positions.
-        features: channels of this network.
+        features: this network's channels.
     """
     if kind not in POSITIONS:
         raise unknown_choice("kind of positions", kind, POSITIONS)

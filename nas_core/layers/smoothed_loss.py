@@ -1,6 +1,6 @@
-"""Output projection and label-smoothed cross entropy in one operation, which never stores all logits.
+"""Output projection and label-smoothed cross entropy in one operation that never stores all logits.
 
-Rows are processed in chunks that fit into the cache, and the gradient is computed in the same pass.
+Cache-sized chunks of rows get their gradient in the same pass.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from torch import Tensor
 from nas_core.layers.torch_modes import without_autocast
 
 _CHUNK_ELEMENTS = 1 << 21
-"""Logits in memory at a time on a CPU, about the size of its cache; an accelerator has 64 times as many."""
+"""Logits in memory at a time on a CPU, about its cache size; an accelerator has 64 times as many."""
 
 _FP16_SCALE = 1024.0
-"""Factor of gradients of logits in float16, which cannot represent the probability of a rare word."""
+"""Gradient scale in float16, which cannot represent small probabilities."""
 
 
 class RowLosses(Protocol):
@@ -31,17 +31,17 @@ class RowLosses(Protocol):
 
     @property
     def steepest(self) -> float:
-        """Bound of the absolute gradient by any logit."""
+        """Largest absolute gradient by any logit."""
 
     def __call__(self, rows: slice, logits: Tensor, gradient: bool) -> tuple[tuple[Tensor, ...], Tensor | None]:
         """Return sums over the rows, and on request the gradient (n, V) of the first by the logits (n, V).
 
-        Logits are at least float32, and may be overwritten.
+        Logits are float32 or wider, and may be overwritten.
         """
 
 
 class _ProjectedLoss(torch.autograd.Function):
-    """The loss and its gradients in the type of sums, with products in the type ``kind``."""
+    """Loss and gradients in the accumulation type, with products in type ``kind``."""
 
     @staticmethod
     def forward(ctx: Any, features: Tensor, table: Tensor, loss: RowLosses, kind: torch.dtype) -> tuple[Tensor, ...]:
@@ -69,7 +69,7 @@ class _ProjectedLoss(torch.autograd.Function):
 
 
 def row_chunks(rows: int, table: Tensor) -> Iterator[slice]:
-    """Yield the rows whose logits are computed at a time with a table (V, C)."""
+    """Yield slices of rows whose logits are computed at a time."""
     elements = _CHUNK_ELEMENTS * (1 if table.device.type == "cpu" else 64)
     chunk = max(1, elements // table.shape[0])
     for start in range(0, rows, chunk):
@@ -77,7 +77,7 @@ def row_chunks(rows: int, table: Tensor) -> Iterator[slice]:
 
 
 class Smoothed(NamedTuple):
-    """Label-smoothed cross entropy and negative log-likelihood of rows of logits."""
+    """Label-smoothed cross entropy and negative log-likelihood."""
 
     target: Tensor
     """(N,)"""
@@ -95,7 +95,7 @@ class Smoothed(NamedTuple):
         return sums, self.less_target(rows, logits.sub_(norm).exp_()) if gradient else None
 
     def losses(self, rows: slice, logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return both losses of each row, 0 at padding, and its logsumexp, each (n, 1)."""
+        """Return both losses, 0 at padding, and the logsumexp of each row: (n, 1) each."""
         vocab, wanted = logits.shape[1], self.target[rows].unsqueeze(1)
         spread = self.smoothing / (vocab - 1)
         at_target, total = logits.gather(1, wanted), logits.sum(1, keepdim=True)
@@ -106,14 +106,14 @@ class Smoothed(NamedTuple):
         return loss * keep, nll * keep, norm
 
     def less_target(self, rows: slice, p: Tensor, share: float = 1.0) -> Tensor:
-        """Subtract a share of the smoothed targets from probabilities (n, V) in place; rows of padding become 0."""
+        """Subtract ``share`` of the smoothed targets from probabilities (n, V) in place; padding rows become 0."""
         spread, wanted = self.smoothing / (p.shape[1] - 1), self.target[rows].unsqueeze(1)
         on_target = p.new_full(wanted.shape, -(1.0 - self.smoothing - spread) * share)
         return p.sub_(share * spread).scatter_add_(1, wanted, on_target).mul_(wanted.ne(self.padding_idx))
 
 
 class _Gradients:
-    """Gradients of features and table, filled chunk by chunk; float32 for 16-bit products."""
+    """Gradients of features and table, filled by chunks; float32 for 16-bit products."""
 
     def __init__(self, features: Tensor, table: Tensor, steepest: float) -> None:
         self.features, self.table = features, table
@@ -123,7 +123,6 @@ class _Gradients:
         self.of_table = torch.zeros_like(table, dtype=exact, memory_format=torch.contiguous_format)
 
     def add(self, rows: slice, of_logits: Tensor) -> None:
-        """Add the gradients of a chunk from those of its logits."""
         kind = self.features.dtype
         if kind == self.of_table.dtype:
             grad = of_logits.to(kind)
@@ -156,7 +155,7 @@ def _whole(a: Tensor, b: Tensor) -> Tensor:
 
 
 def product_type(features: Tensor) -> torch.dtype:
-    """Return the type of the products: that of autocast, or of the features without it."""
+    """Return the type of products: autocast's, or that of the features."""
     device = features.device.type
     if features.dtype != torch.float64 and torch.is_autocast_enabled(device):
         return torch.get_autocast_dtype(device)
@@ -166,23 +165,22 @@ def product_type(features: Tensor) -> torch.dtype:
 def projected_smoothed_loss(
     features: Tensor, table: Tensor, target: Tensor, smoothing: float, padding_idx: int
 ) -> tuple[Tensor, Tensor]:
-    """Compute label-smoothed loss and negative log-likelihood, each summed over all tokens but padding.
+    """Compute label-smoothed loss and negative log-likelihood, summed over all tokens but padding.
 
-    Only the loss has a gradient. Under autocast the products have its type; softmax, losses and sums of gradients are
-    float32.
+    Only the loss has a gradient. Under autocast, products have its type; softmax, losses and gradient sums are float32.
 
     Args:
         features: (N, C).
         table: (V, C).
         target: (N,).
-        smoothing: probability of the other V - 1 words, as in fairseq.
+        smoothing: total probability of the other V - 1 words, as in fairseq.
     """
     loss, nll = projected(features, table, Smoothed(target, smoothing, padding_idx))
     return loss, nll
 
 
 def projected(features: Tensor, table: Tensor, loss: RowLosses) -> tuple[Tensor, ...]:
-    """Return the sums of a loss over the logits of ``features`` (N, C) and ``table`` (V, C), chunk by chunk."""
+    """Return the sums of a loss over the logits of ``features`` (N, C) and ``table`` (V, C)."""
     if not torch.is_grad_enabled():  # needs_input_grad is True in a custom function also without gradients
         features, table = features.detach(), table.detach()
     kind = product_type(features)
@@ -194,7 +192,7 @@ def projected(features: Tensor, table: Tensor, loss: RowLosses) -> tuple[Tensor,
 def naive_smoothed_loss(
     features: Tensor, table: Tensor, target: Tensor, smoothing: float, padding_idx: int
 ) -> tuple[Tensor, Tensor]:
-    """Compute both losses by their definition in float32, the reference."""
+    """Compute both losses in float32, as reference."""
     log_probs = F.log_softmax(features.float() @ table.float().t(), dim=-1)
     nll = -log_probs.gather(1, target.unsqueeze(1))[:, 0]
     smooth = -log_probs.sum(-1)

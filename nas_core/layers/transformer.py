@@ -1,4 +1,4 @@
-"""Elastic encoder and decoder layers: ``select`` returns the weights of an architecture, ``forward`` takes them."""
+"""Elastic encoder and decoder layers: ``select`` returns an architecture's weights for ``forward``."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Dropouts(NamedTuple):
 
 
 class EncoderLayerWeights(NamedTuple):
-    """Weights of one encoder or image layer for an architecture."""
+    """Encoder or image layer weights of one architecture."""
 
     self_attn: SelfAttentionWeights
     self_attn_norm: NormWeights
@@ -46,7 +46,7 @@ class EncoderLayerWeights(NamedTuple):
 
 
 class DecoderLayerWeights(NamedTuple):
-    """Weights of one decoder layer for an architecture."""
+    """Decoder layer weights of one architecture."""
 
     self_attn: SelfAttentionWeights
     self_attn_norm: NormWeights
@@ -57,7 +57,7 @@ class DecoderLayerWeights(NamedTuple):
 
 
 def norm(x: Tensor, weights: NormWeights) -> Tensor:
-    """Normalise the last dimension, as ``nn.LayerNorm``."""
+    """Apply layer norm to the last dimension."""
     return F.layer_norm(x, weights.weight.shape, *weights)
 
 
@@ -67,9 +67,8 @@ class LayerForm(NamedTuple):
     norm_first: bool = False
     """Layer norm before each sublayer instead of after it."""
     activation: str = "relu"
-    """Activation of hidden units, one of :data:`nas_core.layers.feed_forward.ACTIVATIONS`."""
+    """One of :data:`nas_core.layers.feed_forward.ACTIVATIONS`."""
     norm_eps: float = 1e-5
-    """Epsilon of layer norms."""
 
 
 class AttentionConfig(NamedTuple):
@@ -78,7 +77,7 @@ class AttentionConfig(NamedTuple):
     self_kinds: tuple[AttentionKind, ...] = (SOFTMAX,)
     cross_kinds: tuple[AttentionKind, ...] = (SOFTMAX,)
     relative: tuple[int, int] | None = None
-    """Largest distance and head dimension of relative positions, for kinds of self-attention that take them."""
+    """Largest distance and head dimension of relative positions, for kinds that support them."""
 
     def self_attention(self, embed_dim: int, qkv_dim: int) -> nn.Module:
         return one_or_several(
@@ -92,7 +91,7 @@ class AttentionConfig(NamedTuple):
 
 
 class ElasticLayer(nn.Module):
-    """Base of layers that start with self-attention and end with a feed-forward layer."""
+    """Base of layers with self-attention first and a feed-forward layer last."""
 
     def __init__(self, form: LayerForm | None) -> None:
         super().__init__()
@@ -118,7 +117,7 @@ class ElasticLayer(nn.Module):
 class ElasticEncoderLayer(ElasticLayer):
     """Self-attention and feed-forward, each with a residual connection and a layer norm.
 
-    A ``causal`` layer is the decoder layer of a language model.
+    With ``causal``, a language model's decoder layer.
     """
 
     def __init__(
@@ -147,7 +146,7 @@ class ElasticEncoderLayer(ElasticLayer):
         kind: str = "softmax",
         qkv_dim: int | None = None,
     ) -> EncoderLayerWeights:
-        """Return the weights of these sizes; ``qkv_dim`` is by default the full width of queries, keys and values."""
+        """Return the weights of these sizes; ``qkv_dim`` is the query width, by default full."""
         return EncoderLayerWeights(
             select_kind(self.self_attn, kind, embed_dim, heads, qkv_dim),
             self.self_attn_norm.select(embed_dim),
@@ -156,7 +155,7 @@ class ElasticEncoderLayer(ElasticLayer):
         )
 
     def forward(self, x: Tensor, weights: EncoderLayerWeights, mask: Tensor | None, drop: Dropouts) -> Tensor:
-        """Compute the layer of ``x`` (B, S, C); ``mask`` (B, 1, 1, S) is True at tokens, None without padding."""
+        """Apply the layer to ``x`` (B, S, C); ``mask`` (B, 1, 1, S) is True at tokens, None without padding."""
         y = self._before(x, weights.self_attn_norm)
         return self._rest(x, self_attention(y, weights.self_attn, mask, drop.attention, self.causal), weights, drop)
 
@@ -168,7 +167,7 @@ class ElasticEncoderLayer(ElasticLayer):
     def step(
         self, x: Tensor, weights: EncoderLayerWeights, past: AttentionState | None
     ) -> tuple[Tensor, AttentionState]:
-        """Compute the next position (B, 1, C) of a causal layer, and its new decoding state."""
+        """Compute the next position (B, 1, C) of a causal layer, and its new state."""
         y, state = self_step(self._before(x, weights.self_attn_norm), weights.self_attn, past)
         return self._rest(x, y, weights, Dropouts()), state
 
@@ -214,7 +213,7 @@ class ElasticDecoderLayer(ElasticLayer):
     ) -> DecoderLayerWeights:
         """Return the weights of these sizes.
 
-        ``qkv_dims`` are the widths of queries, keys and values of self-attention and cross-attention, by default full.
+        ``qkv_dims`` are the query widths of self- and cross-attention, by default full.
         """
         return DecoderLayerWeights(
             select_kind(self.self_attn, self_kind, embed_dim, self_heads, qkv_dims[0]),
@@ -234,10 +233,10 @@ class ElasticDecoderLayer(ElasticLayer):
         drop: Dropouts,
         positions: Tensor | None = None,
     ) -> Tensor:
-        """Compute all positions: ``x`` (B, T, C) to (B, T, C).
+        """Apply the layer to all positions ``x`` (B, T, C).
 
         Args:
-            memory: keys and values of the encoder's output.
+            memory: keys and values of the encoder output.
             mask: (B, 1, 1, S), True at source tokens.
             positions: (B, S) of source tokens, for kinds that read them.
         """
@@ -258,7 +257,7 @@ class ElasticDecoderLayer(ElasticLayer):
         mask: Tensor | None,
         position: int = 0,
     ) -> tuple[Tensor, AttentionState]:
-        """Compute position ``position`` (B, 1, C), and the new state of self-attention."""
+        """Compute one position (B, 1, C), and the new self-attention state."""
         none = Dropouts()
         y, state = self_step(self._before(x, weights.self_attn_norm), weights.self_attn, past)
         x = self._after(x, y, weights.self_attn_norm, none)

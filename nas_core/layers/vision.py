@@ -1,4 +1,4 @@
-"""Layers of an elastic image transformer.
+"""Layers of an elastic vision transformer.
 
 Shapes: B batch, N tokens, C channels, P patch size.
 """
@@ -28,9 +28,9 @@ from nas_core.layers.weights import Affine
 
 
 class ElasticPatchEmbedding(nn.Module):
-    """Non-overlapping patches as tokens: one convolution whose stride is its size.
+    """Convolution from non-overlapping patches to tokens.
 
-    Initialised so that standardised pixels give tokens of variance 1 after the network's factor sqrt(C).
+    Initialised so that standardised pixels give tokens of variance 1 after scaling by sqrt(C).
     """
 
     def __init__(self, channels: int, embed_dim: int, patch_size: int) -> None:
@@ -45,12 +45,12 @@ class ElasticPatchEmbedding(nn.Module):
 
 
 class ElasticVisionLayer(ElasticLayer):
-    """Self-attention and feed-forward, each after a layer norm and with a residual connection.
+    """Pre-norm self-attention and feed-forward with residual connections.
 
     Args:
-        attention: kinds that an architecture may choose from, by name or with settings; all are scaled by the number
-            of tokens.
-        relative: largest distance and head dimension of relative positions, for kinds that take them.
+        attention: kinds that an architecture may choose, by name or with settings; all are scaled by the number of
+            tokens.
+        relative: largest distance and head dimension of relative positions, for kinds that support them.
 
     Hooks of ``attn_drop`` get the :func:`attention_weights` of each pass, as timm's ``AttentionExtract`` expects.
     """
@@ -84,9 +84,9 @@ class ElasticVisionLayer(ElasticLayer):
         )
 
     def forward(self, x: Tensor, weights: EncoderLayerWeights, drop: Dropouts, path: float = 0.0) -> Tensor:
-        """Compute the layer of ``x`` (B, N, C); ``path`` is the probability of skipping a sublayer for an image.
+        """Apply the layer to ``x`` (B, N, C); ``path`` is the probability of skipping a sublayer for an image.
 
-        Linear attention is scaled by the number of tokens (M = N), and, unlike in the authors' code, not causal.
+        Linear attention uses M = N and, unlike the authors' code, is not causal.
         """
         y = norm(x, weights.self_attn_norm)
         if self.attn_drop._forward_hooks or self.attn_drop._forward_pre_hooks:
@@ -98,7 +98,7 @@ class ElasticVisionLayer(ElasticLayer):
 
 
 def _attention(x: Tensor, weights: SelfAttentionWeights, dropout: float) -> Tensor:
-    """Compute self-attention; under exporters by plain products, as fused attention has another memory layout there."""
+    """Compute self-attention; plain products for exporters, where fused attention has another memory layout."""
     if not is_traced():
         return self_attention(x, weights, None, dropout)
     return join_heads(weights.kind.plain(*self_projections(x, weights), weights.relative), weights.out_proj)
@@ -125,7 +125,7 @@ def drop_path(x: Tensor, probability: float) -> Tensor:
 def resize_positions(table: Tensor, old: tuple[int, int], new: tuple[int, int], antialias: bool = False) -> Tensor:
     """Interpolate position embeddings ``(old rows * columns, C)`` to another grid: ``(new rows * columns, C)``.
 
-    ``antialias`` applies to a larger grid, as in timm; a smaller grid always has it.
+    ``antialias`` affects only enlarging, as in timm; shrinking always uses it.
     """
     if old == new:
         return table

@@ -1,4 +1,4 @@
-"""Kinds of network, one folder each: network, costs, workload, export, and the kind itself."""
+"""Kinds of network, one folder each."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Helpers to export decoding steps, whose inputs and outputs include the tensors of all states, batch first."""
+"""Helpers to export decoding steps, which read and return the tensors of all states."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Weights = SelfAttentionWeights | CrossAttentionWeights
 
 
 class StepTables(nn.Module):
-    """Base of exported steps: restores states with the constants that their kinds look up by position."""
+    """Base of exported steps; stores the constants that attention looks up by position."""
 
     def _add_tables(self, kinds: Sequence[AttentionKind], rows: int) -> None:
         self.kinds = list(dict.fromkeys(kinds))
@@ -26,14 +26,12 @@ class StepTables(nn.Module):
             self.register_buffer(f"table_{index}", kind.step_table(rows), persistent=False)
 
     def _restored(self, weights: Weights, tensors: Iterator[Tensor], position: Tensor) -> AttentionState:
-        """Return a state from the next of the tensors."""
         table = getattr(self, f"table_{self.kinds.index(weights.kind)}")
         row = None if table is None else F.embedding(position, table)
         return weights.kind.restored([next(tensors) for _ in _described(weights)], position, row)
 
 
 def flat(states: Sequence[AttentionState | None]) -> list[Tensor]:
-    """Return the tensors of all states."""
     return [tensor for state in states if state is not None for tensor in state.tensors()]
 
 
@@ -51,7 +49,7 @@ def state_values(name: str, layer: int, weights: Weights, length: str = "past") 
 
 
 def next_values(past: Sequence[Value]) -> list[Value]:
-    """Describe states after one more position."""
+    """Describe the states one position later."""
     return [
         replace(v, name=f"next_{v.name}", shape=tuple("past + 1" if dim == "past" else dim for dim in v.shape))
         for v in past
@@ -59,7 +57,7 @@ def next_values(past: Sequence[Value]) -> list[Value]:
 
 
 def cache_info(past: Sequence[Value]) -> list[dict[str, Any]]:
-    """Return names and initial shapes of states, for a decoding loop outside."""
+    """Return names and initial shapes of states, for an external decoding loop."""
     return [
         {"input": v.name, "output": f"next_{v.name}", "start": [0 if dim == "past" else dim for dim in v.shape]}
         for v in past
@@ -67,5 +65,5 @@ def cache_info(past: Sequence[Value]) -> list[dict[str, Any]]:
 
 
 def example_inputs(part: Part, sizes: Mapping[str, int], stream: torch.Generator) -> tuple[Tensor, ...]:
-    """Draw inputs with these sizes of dynamic dimensions."""
+    """Draw inputs for these sizes of dynamic dimensions."""
     return tuple(value.example(sizes, stream) for value in part.inputs)

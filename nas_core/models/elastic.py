@@ -1,4 +1,4 @@
-"""Axes of networks that can be reordered, for the conversion of trained networks to supernets."""
+"""Axes of networks that can be reordered, for conversion to supernets."""
 
 from __future__ import annotations
 
@@ -16,11 +16,9 @@ class Part:
     """Location of an axis in one tensor of the state dict."""
 
     name: str
-    """Name of the tensor."""
     dim: int
-    """Dimension of the axis."""
     blocks: int = 1
-    """Consecutive copies of the axis, as queries, keys and values in a fused projection."""
+    """Consecutive copies of the axis, e.g. 3 for fused queries, keys and values."""
 
 
 @dataclass(frozen=True)
@@ -31,27 +29,26 @@ class Axis:
     """Name in messages and scores: ``encoder.layers.2.ffn``."""
     size: int
     parts: tuple[Part, ...]
-    """Every tensor along the axis."""
     unit: int = 1
-    """Numbers per entry: the head dimension of heads, else 1."""
+    """Elements per entry: the head dimension of heads, else 1."""
     read_by: tuple[str, ...] = ()
-    """Names of the weights (out, in) of linear layers whose inputs lie along the axis, to measure its activations."""
+    """Weights (out, in) of linear layers that read the axis, to measure its activations."""
 
 
 class ElasticForm(Protocol):
     """Axes and layers of a kind of network, one object in ``nas_core.models.<kind>.elastic``."""
 
     def sides(self, net: Any) -> dict[str, int]:
-        """Return the number of layers of each side: ``{"encoder": 6, "decoder": 6}``, ``{"": 12}``."""
+        """Return layers per side: ``{"encoder": 6, "decoder": 6}``, ``{"": 12}``."""
 
     def axes(self, net: Any) -> tuple[Axis, ...]:
         """Return all axes."""
 
     def running(self, net: Any, subnet: Any, kept: Mapping[str, Sequence[int]]) -> Any:
-        """Return the subnet with only these layers of each side, by index; other sides keep all layers."""
+        """Return the subnet with only these layers, by side and index; other sides keep all layers."""
 
     def set_order(self, net: Any, order: Mapping[str, Sequence[int]]) -> None:
-        """Set the order of layers of each side, most important first."""
+        """Set the order of each side's layers, most important first."""
 
 
 class StackForm:
@@ -76,13 +73,13 @@ class StackForm:
 
 
 def layer_axes(name: str, prefix: str, layer: nn.Module, head_dim: int) -> list[Axis]:
-    """Return the axes within one layer: its hidden units, and the heads of each attention.
+    """Return the axes within a layer: hidden units, and the heads of each attention.
 
-    Heads have one order in all kinds of attention of a layer, which are initialised as copies of each other.
+    All kinds of attention of a layer share one order of heads, as they are initialised as copies.
 
     Args:
-        name: of the layer, in messages.
-        prefix: of its tensors in the state dict.
+        name: the layer in messages.
+        prefix: the layer in the state dict.
     """
     state: dict[str, Tensor] = dict(layer.named_parameters())
     hidden = len(state["ffn.fc1.bias"])
@@ -105,7 +102,7 @@ def layer_axes(name: str, prefix: str, layer: nn.Module, head_dim: int) -> list[
 
 
 def channel_parts(prefix: str, layer: nn.Module, memory: Sequence[str] = ("kv_proj",)) -> tuple[list[Part], list[str]]:
-    """Return the tensors of a layer along the channels of its residual stream, and the weights that read them.
+    """Return a layer's tensors along its residual channels, and the weights that read these channels.
 
     ``memory`` names projections of another stream, which are excluded.
     """
@@ -126,6 +123,6 @@ def channel_parts(prefix: str, layer: nn.Module, memory: Sequence[str] = ("kv_pr
 
 
 def stack_channels(net: Any) -> tuple[list[Part], list[str]]:
-    """Return :func:`channel_parts` of all layers of a network with one stack."""
+    """Return :func:`channel_parts` of all layers of one stack."""
     layers = [channel_parts(f"layers.{index}.", layer) for index, layer in enumerate(net.layers)]
     return [part for parts, _ in layers for part in parts], [name for _, read_by in layers for name in read_by]

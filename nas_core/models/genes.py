@@ -1,4 +1,4 @@
-"""Genes of networks with one stack of layers, and their graphs: chains with one node per sublayer."""
+"""Genes of networks with one stack of layers, and their graphs, one node per sublayer."""
 
 from __future__ import annotations
 
@@ -18,24 +18,23 @@ from nas_core.space.architecture import Option
 
 @dataclass(frozen=True)
 class StackGenes:
-    """The genes of one kind of network."""
+    """Genes of one kind of network."""
 
     network: str
-    """Name in messages, with its article: "a language model"."""
+    """Name in messages, with article: "a language model"."""
     names: tuple[str, ...]
-    """Genes of each architecture."""
     constant: tuple[str, ...]
     """Genes with one option per space."""
     place: str
     """Place of its attention, one of :data:`nas_core.layers.attention.kinds.PLACES`."""
 
     def check_gene(self, space: SearchSpace, gene: str, least: int = 1) -> None:
-        """Check that a gene has integer options of at least ``least``, and a single one if it is constant."""
+        """Raise ``SpaceError`` unless options are integers of at least ``least``, and single if constant."""
         expected = f"an integer above {least - 1}" if least else "an integer, 0 or above"
         self._check(space, gene, lambda option: isinstance(option, int) and option >= least, expected)
 
     def check_ratio(self, space: SearchSpace, gene: str) -> None:
-        """Check that a gene has options above 0, and a single one if it is constant."""
+        """Raise ``SpaceError`` unless options are above 0, and single if constant."""
         self._check(space, gene, lambda option: isinstance(option, int | float) and option > 0, "a number above 0")
 
     def _check(self, space: SearchSpace, gene: str, fits: Callable[[Option], bool], expected: str) -> None:
@@ -47,7 +46,7 @@ class StackGenes:
             raise SpaceError(f"space {space.name!r} searches {gene} {sorted(options, key=float)}; expected one value")
 
     def check_attention(self, space: SearchSpace) -> None:
-        """Check that all kinds of attention exist and support the place."""
+        """Raise ``UnknownChoiceError`` for attention that does not exist or support the place."""
         for name in self.wrong_attention(space):
             raise unknown_choice(f"attention in space {space.name!r}", name, self.known_attention())
 
@@ -55,19 +54,18 @@ class StackGenes:
         return {name for row in self.attention_options(space) for name in row} - {*self.known_attention()}
 
     def known_attention(self) -> list[str]:
-        """Return the kinds of attention that support the place."""
         return [name for name, kind in KINDS.items() if self.place in kind.places]
 
     def attention_options(self, space: SearchSpace) -> list[tuple[str, ...]]:
-        """Return the kinds of attention of each layer, by default softmax."""
+        """Return each layer's kinds of attention, by default softmax."""
         if not self.has(space, "attention"):
             return [("softmax",)] * self._depth(space)
         return [tuple(str(option) for option in row) for row in self.per_layer(space, "attention")]
 
     def layer_attention(self, space: SearchSpace, linear: LinearAttention, length: int | None) -> list[AttentionConfig]:
-        """Return the kinds of attention of each layer, with these settings of linear attention.
+        """Return each layer's kinds of attention, with these settings of linear attention.
 
-        ``length`` is the maximum of bounded kinds; None: that of each sequence.
+        ``length`` is the maximum of bounded kinds; None: each sequence's own length.
         """
         return [
             AttentionConfig(tuple(resolve_kind(linear if n == linear.name else n, self.place, length) for n in names))
@@ -75,21 +73,19 @@ class StackGenes:
         ]
 
     def bounded(self, space: SearchSpace) -> bool:
-        """Return True if a layer may have attention with a maximum length."""
+        """Return True if any attention may have a maximum length."""
         return any(KINDS.get(kind).is_bounded for kinds in self.attention_options(space) for kind in kinds)
 
     def widest_layers(self, space: SearchSpace) -> list[tuple[int, int]]:
-        """Return the largest feed-forward width and width of queries of each layer."""
+        """Return each layer's largest feed-forward width and query width."""
         ffn = [max(int(option) for option in row) for row in self.per_layer(space, "ffn_dim")]
         return list(zip(ffn, self.widest_queries(space), strict=True))
 
     def widest_queries(self, space: SearchSpace) -> list[int]:
-        """Return the largest width of queries of each layer."""
         head_dim = int(self.options(space, "head_dim")[0][0])
         return [max(int(option) for option in row) * head_dim for row in self.per_layer(space, "heads")]
 
     def per_layer(self, space: SearchSpace, gene: str) -> Sequence[tuple[Option, ...]]:
-        """Return the options of each layer."""
         rows, depth = self.options(space, gene), self._depth(space)
         return rows if len(rows) == depth else [rows[0]] * depth
 
@@ -104,7 +100,6 @@ class StackGenes:
 
     @staticmethod
     def has(space: SearchSpace, gene: str) -> bool:
-        """Return True if the space has the gene, searched or fixed."""
         return gene in space.fixed or gene in [choice.name for choice in space.choices]
 
 
@@ -112,28 +107,27 @@ class ChainGraphs:
     """Graphs of one kind of network.
 
     Args:
-        genes: those of its spaces.
-        first: names of the first operation indices, including softmax attention; other kinds of attention follow.
-        scales: divisors of the columns of the graphs' ``attributes``.
+        first: first operation names, with softmax attention; other kinds of attention follow.
+        scales: divisors of the columns of ``attributes``.
     """
 
     def __init__(self, genes: StackGenes, first: tuple[str, ...], scales: tuple[float, ...]) -> None:
         self._genes, self._first, self._scales = genes, first, scales
 
     def operations(self) -> tuple[str, ...]:
-        """Return the names of the operation indices."""
+        """Return operation names by index."""
         place = self._genes.place
         attention = [kind.operation(place) for _, kind in KINDS.items() if place in kind.places]
         return tuple(dict.fromkeys((*self._first, *attention)))
 
     def operations_of(self, space: SearchSpace) -> int:
-        """Count the operation indices up to the last one of a space."""
+        """Return the number of operations up to the last one of a space."""
         names, place = self.operations(), self._genes.place
         chosen = {KINDS.get(kind).operation(place) for layer in self._genes.attention_options(space) for kind in layer}
         return 1 + max(names.index(name) for name in (*self._first, *chosen))
 
     def attention(self, name: str) -> tuple[AttentionKind, str]:
-        """Return the kind of attention of that name, and its operation."""
+        """Return a kind of attention by name, and its operation."""
         known = self._genes.known_attention()
         if name not in known:
             raise ArchitectureError(f"an attention is {name!r}; expected one of {known}")
@@ -141,7 +135,7 @@ class ChainGraphs:
         return kind, kind.operation(self._genes.place)
 
     def chain(self, nodes: Sequence[tuple[str, tuple[int, ...]]]) -> Graph:
-        """Return the graph of operations and their numbers, in order of execution."""
+        """Return the graph of operations and their attributes, in execution order."""
         names = self.operations()
         ops = [names.index(operation) for operation, _ in nodes]
         edges = [(node, node + 1) for node in range(len(nodes) - 1)]

@@ -1,4 +1,4 @@
-"""The interface of a kind of network, the registry of kinds, and the kind of a space or an architecture."""
+"""Interface and registry of kinds of network."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PAIR = ("source_vocab", "target_vocab")
 
 @dataclass(frozen=True)
 class SpacePart:
-    """A network that runs ``times`` times in a workload, with inputs to export it."""
+    """A network that runs ``times`` times in a workload, with export inputs."""
 
     name: str
     module: nn.Module
@@ -31,43 +31,35 @@ class SpacePart:
 
 
 class ModelKind(ABC):
-    """A kind of network, without state. Networks that run in one pass derive from :class:`OnePassKind`."""
+    """A stateless kind of network; one-pass networks derive from :class:`OnePassKind`."""
 
     name: str
-    """Name in the registry, in commands, and in files of measurements and predictors."""
+    """Name in the registry, commands and files."""
     genes: tuple[str, ...]
     """Genes of each architecture, searched or fixed; they identify the kind."""
     counted: str
     """Description of ``params_m``: "parameters without embeddings"."""
     attributes: tuple[str, ...]
-    """Names of the columns of the graphs' ``attributes``, if any."""
+    """Column names of the graphs' ``attributes``, if any."""
     workload_config: type[Any]
     """Settings of the workload: a frozen dataclass of numbers or texts with defaults."""
 
     @property
     def vocabularies(self) -> tuple[str, ...]:
-        """Settings of the workload that are sizes of vocabularies: of source and target, or one."""
+        """Workload settings that are vocabulary sizes: of source and target, or one."""
         return _PAIR if {*_PAIR} <= {field.name for field in fields(self.workload_config)} else ()
 
     @property
     @abstractmethod
     def operations(self) -> tuple[str, ...]:
-        """Names of the operation indices of ``graph``."""
+        """Operation names of ``graph``, by index."""
 
     def operations_of(self, space: SearchSpace) -> int:
-        """Count the operations, from the first, that graphs of a space may have; by default all.
-
-        A predictor of one space has as many: kinds of other spaces or distributions do not change it.
-        """
+        """Return the number of leading operations that a space's graphs use; by default all."""
         return len(self.operations)
 
     def check(self, space: SearchSpace) -> None:  # noqa: B027 - optional
-        """Check the options of a space that has all ``genes``.
-
-        Raises:
-            SpaceError: an option that its networks cannot have.
-            UnknownChoiceError: a name that does not exist.
-        """
+        """Raise ``SpaceError`` or ``UnknownChoiceError`` for unsupported options of a space with all ``genes``."""
 
     @abstractmethod
     def params_m(self, architecture: Architecture) -> float:
@@ -82,15 +74,15 @@ class ModelKind(ABC):
         """Count FLOPs of one pass by formula, in billions; errors as of :meth:`params_m`."""
 
     def weights(self, architecture: Architecture, config: Any) -> int:
-        """Count all numbers of the workload's network, with embeddings and classifier; by default :meth:`params_m`."""
+        """Count all weights of the workload's network, with embeddings and classifier; default :meth:`params_m`."""
         return round(1e6 * self.params_m(architecture))
 
     def live(self, architecture: Architecture, config: Any) -> int:
-        """Count the peak of numbers in memory besides the weights while the workload runs; by default 0."""
+        """Count the workload's peak elements without weights; by default 0."""
         return 0
 
     def cache(self, architecture: Architecture, config: Any) -> int:
-        """Count the numbers of the decoding cache after the workload's last step.
+        """Count elements of the decoding cache after the workload's last step.
 
         Raises:
             ConfigError: the networks do not decode (default).
@@ -98,16 +90,16 @@ class ModelKind(ABC):
         raise ConfigError(f"{self.name} networks decode nothing and have no cache; limit their memory instead")
 
     def memory_mb(self, architecture: Architecture, config: Any) -> float:
-        """Return the peak memory of the workload in fp32, in 10^6 bytes: weights and :meth:`live`."""
+        """Return peak memory in fp32, in 10^6 bytes: weights and :meth:`live`."""
         return BYTES * (self.weights(architecture, config) + self.live(architecture, config)) / 1e6
 
     def cache_mb(self, architecture: Architecture, config: Any) -> float:
-        """Return the size of the decoding cache in fp32, in 10^6 bytes; errors as of :meth:`cache`."""
+        """Return the decoding cache in fp32, in 10^6 bytes; errors as of :meth:`cache`."""
         return BYTES * self.cache(architecture, config) / 1e6
 
     @abstractmethod
     def graph(self, architecture: Architecture) -> Graph:
-        """Return the network as a graph for NN-Former; different architectures have different graphs.
+        """Return the graph for NN-Former; different architectures have different graphs.
 
         Raises:
             ArchitectureError: not an architecture of this kind.
@@ -115,62 +107,58 @@ class ModelKind(ABC):
 
     @abstractmethod
     def build(self, space: SearchSpace, architecture: Architecture, config: Any) -> nn.Module:
-        """Build the static network of an architecture with random weights, for the workload's settings."""
+        """Build an architecture's static network with random weights."""
 
     @abstractmethod
     def workload(self, space: SearchSpace, architecture: Architecture, config: Any, device: str = "cpu") -> Workload:
-        """Return the workload whose time is an architecture's latency.
+        """Return the workload whose time is the architecture's latency.
 
         Raises:
-            ArchitectureError: it lies outside the space.
+            ArchitectureError: it is outside the space.
         """
 
     @abstractmethod
     def parts(self, space: SearchSpace, architecture: Architecture, config: Any) -> list[SpacePart]:
-        """Return the networks of the workload, exportable to ONNX; errors as of :meth:`workload`."""
+        """Return the workload's networks for ONNX export; errors as of :meth:`workload`."""
 
     def training_pass(
         self, space: SearchSpace, architecture: Architecture, config: Any, batch: int
     ) -> tuple[nn.Module, tuple[Tensor, ...]]:
-        """Return a static network and ``batch`` inputs of training, for zero-cost proxies.
+        """Return a static network and ``batch`` training inputs, for zero-cost proxies.
 
-        The module's only or last output are logits ``(B, .., classes)``.
+        The module's only or last output is logits ``(B, .., classes)``.
 
         Raises:
-            ConfigError: the kind defines no such pass (default).
-            ArchitectureError: it lies outside the space.
+            ConfigError: the kind has no training pass (default).
+            ArchitectureError: it is outside the space.
         """
         raise ConfigError(f"{self.name} networks tell of no pass of training; proxies need training_pass of their kind")
 
     def layers(self, architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
-        """Return side of the network -> gene -> a value per layer, for reports.
-
-        Raises:
-            ArchitectureError: no gene has a value per layer.
-        """
+        """Return side -> gene -> a value per layer, for reports; errors as of :func:`layered_genes`."""
         return layered_genes(architecture)
 
     def config(self, given: Mapping[str, Any]) -> Any:
-        """Return the settings of the workload, with defaults for those that are not given.
+        """Return workload settings, with defaults for missing ones.
 
         Raises:
-            UnknownChoiceError: a setting that does not exist.
+            UnknownChoiceError: an unknown setting.
             ConfigError: a value of another type.
         """
         return config_from(self.workload_config, given, f"setting of the workload of {self.name} networks")
 
     def of_task(self, task: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the settings of the workload among those of a supernet's task, such as vocabulary sizes."""
+        """Return the workload settings in a supernet's task, such as vocabulary sizes."""
         names = {field.name for field in fields(self.workload_config)}
         return {name: value for name, value in task.items() if name in names}
 
     def described(self, config: Any) -> dict[str, Any]:
-        """Return settings of the workload as plain data, with the kind's name; inverse of :func:`workload_of`."""
+        """Return workload settings as plain data, with the kind's name; inverse of :func:`workload_of`."""
         return {"kind": self.name, **asdict(config)}
 
 
 class OnePassKind(ModelKind):
-    """A kind whose networks run in one pass, so that the network itself is timed and exported."""
+    """A kind whose networks run, and are timed and exported, in one pass."""
 
     @abstractmethod
     def inputs(self, architecture: Architecture, config: Any) -> tuple[Tensor, ...]:
@@ -190,7 +178,6 @@ class OnePassKind(ModelKind):
     def training_pass(
         self, space: SearchSpace, architecture: Architecture, config: Any, batch: int
     ) -> tuple[nn.Module, tuple[Tensor, ...]]:
-        """Return the network of the workload, if its settings have a ``batch``."""
         if "batch" not in self.described(config):
             return super().training_pass(space, architecture, config, batch)
         architecture, config = space.validate(architecture), replace(config, batch=batch)
@@ -209,15 +196,15 @@ KINDS: Registry[ModelKind] = Registry(
     },
     ModelKind,
 )
-"""All kinds of network; other distributions add theirs by entry points of the group ``nas_ext.network_kinds``."""
+"""All kinds of network; the entry point group ``nas_ext.network_kinds`` adds more."""
 
 
 def fitting_kind(of: SearchSpace | Architecture) -> ModelKind | None:
-    """Return the kind whose genes the space or architecture has, or None; options of a space are checked.
+    """Return the kind with the genes of a space or architecture, or None; a space's options are validated.
 
     Raises:
         ConfigError: several kinds fit.
-        SpaceError, UnknownChoiceError: the space has options that the kind cannot have.
+        SpaceError, UnknownChoiceError: an option that the kind cannot have.
     """
     names = _genes(of)
     kinds = [kind for _, kind in KINDS.items() if names.issuperset(kind.genes)]
@@ -232,7 +219,7 @@ def fitting_kind(of: SearchSpace | Architecture) -> ModelKind | None:
 
 
 def kind_of(of: SearchSpace | Architecture) -> ModelKind:
-    """Return the kind whose genes the space or the architecture has.
+    """Return the kind with the genes of a space or architecture.
 
     Raises:
         SpaceError, ArchitectureError: no kind fits; the message names the nearest. Others as of :func:`fitting_kind`.
@@ -252,28 +239,22 @@ def kind_of(of: SearchSpace | Architecture) -> ModelKind:
 
 
 def params_m(architecture: Architecture) -> float:
-    """Count parameters in millions: without embeddings, or with a classifier of ten classes.
-
-    Raises:
-        ArchitectureError: it fits no kind of network.
-    """
+    """Count parameters in millions: without embeddings, or with a classifier of ten classes; errors as of
+    :func:`kind_of`."""
     return kind_of(architecture).params_m(architecture)
 
 
 def flops_g(architecture: Architecture) -> float:
-    """Count FLOPs in billions, of a sentence without the output projection, or of an image.
-
-    Raises:
-        ArchitectureError: it fits no kind of network.
-    """
+    """Count FLOPs in billions, of a sentence without output projection, or of an image; errors as of
+    :func:`kind_of`."""
     return kind_of(architecture).flops_g(architecture)
 
 
 def workload_of(described: Mapping[str, Any]) -> tuple[ModelKind, Any] | None:
-    """Return kind and settings of a workload from :meth:`ModelKind.described`; None without a kind of network.
+    """Return kind and settings from :meth:`ModelKind.described`; None without a kind of network.
 
     Raises:
-        ConfigError: settings that this kind's workload does not have.
+        ConfigError: unknown settings.
     """
     settings = dict(described)
     name = settings.pop("kind", None)

@@ -1,6 +1,6 @@
-"""Memory of networks by formula, as counts of numbers in fp32.
+"""Memory of networks by formula, in fp32 elements.
 
-Shapes: B batch, S length, C channels, H heads, D head dim.
+Shapes: C channels, H heads, D head dim.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ import math
 from nas_core.layers.attention.kinds import AttentionKind
 
 BYTES = 4
-"""Bytes of a number in fp32."""
 
 
 def state_numbers(kind: AttentionKind, heads: int, dim: int, length: int, batch: int) -> int:
-    """Count the numbers of a decoding state of ``length`` positions."""
+    """Count elements of a decoding state of ``length`` positions."""
     sizes = {"batch": batch, "length": length}
     shapes = [value.shape for value in kind.state_values(heads, dim, "length")]
     return sum(math.prod(sizes[size] if isinstance(size, str) else size for size in shape) for shape in shapes)
@@ -23,7 +22,7 @@ def state_numbers(kind: AttentionKind, heads: int, dim: int, length: int, batch:
 def layer_numbers(
     kind: AttentionKind, batch: int, length: int, width: int, qkv: int, ffn: int, heads: int, clip: int = 0
 ) -> int:
-    """Count the peak of one layer besides its input: of its attention, or of its hidden units.
+    """Count a layer's peak elements without its input, in attention or hidden units.
 
     ``width`` is C, ``qkv`` H * D, and ``clip`` the largest relative distance, 0 for none.
     """
@@ -41,6 +40,6 @@ def attention_numbers(
     clip: int = 0,
     causal: bool = False,
 ) -> int:
-    """Count the peak of self-attention besides its input, with the decoding state of causal attention."""
+    """Count self-attention's peak elements without its input, with the decoding state if causal."""
     held = kind.held(batch, length, length, qkv, heads, clip, causal=causal)
     return batch * length * (4 * qkv + width) + held

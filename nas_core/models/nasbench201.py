@@ -1,4 +1,4 @@
-"""The network of a NAS-Bench-201 cell (Dong & Yang 2020, section 2.1) with random weights, for zero-cost proxies.
+"""Network of a NAS-Bench-201 cell (Dong & Yang 2020, section 2.1) with random weights, for zero-cost proxies.
 
 Shapes: B batch, C channels.
 """
@@ -19,8 +19,6 @@ from nas_core.random_streams import own_streams
 
 
 class _ConvBlock(nn.Sequential):
-    """ReLU, convolution, batch norm."""
-
     def __init__(self, before: int, after: int, kernel: int, stride: int = 1) -> None:
         convolution = nn.Conv2d(before, after, kernel, stride, kernel // 2, bias=False)
         super().__init__(nn.ReLU(), convolution, nn.BatchNorm2d(after))
@@ -37,7 +35,7 @@ def _operation(name: str, channels: int) -> nn.Module | None:
 
 
 class _Cell(nn.Module):
-    """Four states, each the sum of operations on earlier states; the last is the output."""
+    """Four states, each the sum of operations on earlier ones."""
 
     def __init__(self, operations: Sequence[int], channels: int) -> None:
         super().__init__()
@@ -57,8 +55,6 @@ class _Cell(nn.Module):
 
 
 class _Residual(nn.Module):
-    """A basic residual block of stride 2, whose shortcut is a 2x2 average pooling and a 1x1 convolution."""
-
     def __init__(self, before: int, after: int) -> None:
         super().__init__()
         self.body = nn.Sequential(_ConvBlock(before, after, 3, 2), _ConvBlock(after, after, 3))
@@ -70,13 +66,12 @@ class _Residual(nn.Module):
 
 
 class NasBench201Net(nn.Module):
-    """A classifier of images ``(B, 3, height, width)`` with ``3 * cells`` cells.
+    """Classifier of images ``(B, 3, height, width)`` with ``3 * cells`` cells.
 
     Args:
         operations: six indices into :data:`nas_core.graph.nasbench201.CHOICES`, in the order of the official string.
         channels: C of the first stage, doubled in each next one.
-        cells: per stage.
-        classes: number of logits.
+        cells: number per stage.
     """
 
     def __init__(self, operations: Sequence[int], channels: int = 16, cells: int = 5, classes: int = 10) -> None:
@@ -104,7 +99,7 @@ def nasbench201_network(
     classes: int = 10,
     seed: int = 0,
 ) -> NasBench201Net:
-    """Build the network of a cell, with weights drawn by ``seed``; torch's random state is not changed.
+    """Build the network of a cell, with weights drawn by ``seed``; torch's random state is unchanged.
 
     Args:
         architecture: ``|nor_conv_3x3~0|+..``, or six indices into :data:`nas_core.graph.nasbench201.CHOICES`.

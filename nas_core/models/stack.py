@@ -1,4 +1,4 @@
-"""Common base of language models and masked language models: one stack of layers over embedded tokens."""
+"""Base of language models and masked language models."""
 
 from __future__ import annotations
 
@@ -20,13 +20,12 @@ from nas_core.space.bert import encoder_layers, layer_widths, network_width
 
 
 class TokenStack(nn.Module):
-    """Embeddings of tokens, positions and a stack of elastic layers.
+    """Embeddings of tokens, positions and one stack of elastic layers.
 
     Args:
-        config: settings of the kind of network.
-        reference_width: C of positions and of the scale of dropout; default: the largest of the space.
+        reference_width: C of positions and dropout scale; default: the space's largest.
         stored: number of stored positions.
-        own_output: the output projection does not share the table of the embedding.
+        own_output: the output projection has its own table.
     """
 
     reference_width: Tensor
@@ -56,7 +55,6 @@ class TokenStack(nn.Module):
         causal: bool = False,
         widths: Sequence[int] | None = None,
     ) -> None:
-        """Make layers of the largest feed-forward width and width of queries; ``widths`` default to the network's."""
         features, mos = encoding_size(self.space, self.config.mos), self.config.mos
         widths = widths or [self.embed_dim] * len(widest)
         self.layers: list[ElasticEncoderLayer] = nn.ModuleList(  # type: ignore[assignment]
@@ -66,7 +64,6 @@ class TokenStack(nn.Module):
         check_order(self.config.layer_order, len(self.layers))
 
     def _select_tables(self, width: int) -> tuple[Tensor, Tensor]:
-        """Return the tables of the embedding and of the output, which may be the same."""
         table = self.embedding.select(width)
         return table, table if self.output is None else self.output.select(width)
 
@@ -79,11 +76,9 @@ class TokenStack(nn.Module):
         )
 
     def kept_layers(self, architecture: Architecture) -> list[ElasticEncoderLayer]:
-        """Return the layers of an architecture, in order of execution."""
         return kept_layers(self.layers, architecture.number("layers"), self.config.layer_order)
 
     def _tables_of(self, subnet: Any) -> dict[str, Tensor]:
-        """Return the tensors of a subnet that have other names in the static network."""
         tables = {"embedding.weight": subnet.embedding}
         if self.output is not None:
             tables["output.weight"] = subnet.output
@@ -107,6 +102,5 @@ class TokenStack(nn.Module):
         return Dropouts(config.dropout * scale, config.attention_dropout, config.activation_dropout * scale)
 
     def embedding_scale(self, table: Tensor) -> float:
-        """Return the factor of embeddings."""
         fixed: float | None = self.config.embedding_scale
         return math.sqrt(table.shape[1]) if fixed is None else fixed

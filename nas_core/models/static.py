@@ -1,4 +1,4 @@
-"""Weights of one architecture of a supernet: encoding for routers, and state of a static network."""
+"""Weights of one architecture of a supernet."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nas_core.space import Architecture, SearchSpace
 
 
 class StaticPass(nn.Module):
-    """A static network with its inputs as only arguments; weights are selected in each pass."""
+    """A static network with its inputs as only arguments; each pass selects weights."""
 
     def __init__(self, net: nn.Module, architecture: Architecture) -> None:
         super().__init__()
@@ -26,18 +26,17 @@ class StaticPass(nn.Module):
 def router_encoding(
     space: SearchSpace, architecture: Architecture, mos: MoSConfig, device: torch.device | str
 ) -> Tensor | None:
-    """Return the encoding of an architecture for routers; None without experts."""
+    """Return an architecture's encoding for routers; None without experts."""
     encoding = torch.from_numpy(space.encode(architecture, mos.encoding)[0])
     return None if mos.kind == "none" else encoding.to(device, non_blocking=True)
 
 
 def encoding_size(space: SearchSpace, mos: MoSConfig) -> int:
-    """Return the length of the encoding."""
     return len(space.feature_names(mos.encoding))
 
 
 def select_eval(net: nn.Module, architecture: Architecture) -> Any:
-    """Call ``select`` in evaluation mode without gradients, and restore the network's mode."""
+    """Call ``select`` in evaluation mode without gradients, then restore the mode."""
     training = net.training
     net.eval()
     try:
@@ -48,5 +47,4 @@ def select_eval(net: nn.Module, architecture: Architecture) -> Any:
 
 
 def copy_state(named: Iterable[tuple[str, Tensor]]) -> dict[str, Tensor]:
-    """Return a state dict of contiguous copies."""
     return {name: tensor.detach().clone().contiguous() for name, tensor in named}

@@ -1,4 +1,4 @@
-"""Workloads: the interface, and workloads of networks that run in one pass."""
+"""Workloads whose time is measured."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nas_core.random_streams import own_streams
 from nas_core.space import Architecture
 
 FIRST_WORD = 4
-"""Smaller token indices are fairseq's special symbols, of which padding is not attended to."""
+"""Smaller token indices are fairseq's special symbols, whose padding is not attended to."""
 
 
 class Workload(Protocol):
@@ -22,7 +22,7 @@ class Workload(Protocol):
 
     @property
     def parts(self) -> Mapping[str, Callable[[], object]]:
-        """Name -> one pass of that part, in order; later parts may use results of earlier ones."""
+        """Name -> one pass of that part, in order; later parts may use earlier results."""
 
     @property
     def modules(self) -> Sequence[nn.Module]:
@@ -58,12 +58,11 @@ class OnePassWorkload:
         self._inputs = [tensor.to(dtype) if tensor.is_floating_point() else tensor for tensor in self._inputs]
 
     def run(self) -> object:
-        """Run one pass and return its result."""
         return self._network(*self._inputs)
 
 
 class SubnetWorkload:
-    """A network with ``select``, whose weights for one architecture are selected once; subclasses add ``parts``."""
+    """A network with ``select``, whose weights are selected once; subclasses add ``parts``."""
 
     def __init__(self, net: nn.Module, architecture: Architecture, device: str) -> None:
         self._net: Any = net.to(device).eval()
@@ -106,14 +105,13 @@ class OnePassSubnetWorkload(SubnetWorkload):
 
 
 def check_words(config: Any, *names: str) -> None:
-    """Check that vocabularies of a workload have more than special symbols."""
+    """Raise ``ConfigError`` if a vocabulary has only special symbols."""
     for name in names:
         if getattr(config, name) <= FIRST_WORD:
             raise ConfigError(f"{name} is {getattr(config, name)}, expected more than {FIRST_WORD} (special symbols)")
 
 
 def check_least(config: Any, **least: int) -> None:
-    """Check minimum values of settings of a workload."""
     for name, number in least.items():
         if getattr(config, name) < number:
             raise ConfigError(f"{name} is {getattr(config, name)}, expected at least {number}")
@@ -121,6 +119,6 @@ def check_least(config: Any, **least: int) -> None:
 
 @contextmanager
 def same_draws() -> Iterator[None]:
-    """Draw the same random weights and inputs in each block, without changing the caller's random streams."""
+    """Draw the same random weights and inputs in each block; the caller's random state is unchanged."""
     with own_streams(0):
         yield

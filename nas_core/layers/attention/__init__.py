@@ -1,4 +1,4 @@
-"""Kinds of attention, and the layers that use any of them."""
+"""Kinds of attention and the layers that use them."""
 
 from typing import TYPE_CHECKING
 

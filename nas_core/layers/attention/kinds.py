@@ -1,4 +1,4 @@
-"""The interface of a kind of attention, and the registry of kinds.
+"""Interface and registry of kinds of attention.
 
 Shapes: B batch, T/S target and source length, H heads, D head dim.
 """
@@ -16,21 +16,21 @@ from nas_core.errors import ConfigError
 from nas_core.registry import Registry
 
 PLACES = ("encoder", "decoder", "cross", "image")
-"""Positions in a network: an encoder with padding, a causal decoder, decoder to encoder, image patches."""
+"""Places in a network: encoder with padding, causal decoder, decoder to encoder, image patches."""
 
 
 class AttentionState(Protocol):
-    """Decoding state of one attention, of past positions or of the source."""
+    """Decoding state of one attention layer, over past positions or the source."""
 
     def tensors(self) -> tuple[Tensor, ...]:
-        """Return all tensors, batch first; inputs and outputs of exported decoding steps."""
+        """Return all tensors, batch first, as in exported decoding steps."""
 
     def reorder(self, order: Tensor) -> AttentionState:
-        """Return rows ``order`` of the batch, for beam search."""
+        """Return batch rows ``order``, for beam search."""
 
 
 class KeysValues(NamedTuple):
-    """Cached keys and values (B, H, S, D) of all positions."""
+    """Cached keys and values (B, H, S, D)."""
 
     keys: Tensor
     values: Tensor
@@ -43,7 +43,7 @@ class KeysValues(NamedTuple):
 
 
 class StateValue(NamedTuple):
-    """Name and shape of one tensor of a state in an exported decoding step."""
+    """Name and shape of one state tensor in an exported decoding step."""
 
     name: str
     shape: tuple[int | str, ...]
@@ -53,27 +53,26 @@ class StateValue(NamedTuple):
 
 
 class AttentionKind(ABC):
-    """A kind of attention between projected queries, keys and values.
+    """Base of kinds of attention between projected queries, keys and values.
 
-    Subclasses are frozen dataclasses with the fields ``name`` and the settings of the kind. A kind with a decoding
-    state other than :class:`KeysValues` overrides ``step``, ``after``, ``memory``, ``read``, ``state_values`` and
-    ``restored`` together.
+    Subclasses are frozen dataclasses with a ``name`` and the kind's settings. A kind with a decoding state other than
+    :class:`KeysValues` overrides ``step``, ``after``, ``memory``, ``read``, ``state_values`` and ``restored`` together.
     """
 
     name: str
     """Name in the registry, and option of the gene."""
     places: ClassVar[tuple[str, ...]] = PLACES
-    """The :data:`PLACES` that it supports."""
+    """Supported :data:`PLACES`."""
     takes_relative: ClassVar[bool] = False
-    """It adds a table of relative positions to its keys."""
+    """It adds relative positions to its keys."""
     reads_positive_parts: ClassVar[bool] = False
-    """It applies ReLU to queries and keys, so conversion from another kind needs channels and their negatives."""
+    """It applies ReLU to queries and keys; conversion from other kinds needs channels and their negatives."""
     is_bounded: ClassVar[bool] = False
     """It has a maximum length, set by :meth:`scaled` and returned by :attr:`longest`."""
     reads_positions: ClassVar[bool] = False
     """Cross-attention needs the positions of its keys."""
     masks_memory: ClassVar[bool] = True
-    """Each decoding step needs the source mask; False where :meth:`memory` excludes padding."""
+    """Each decoding step needs the source mask; False if :meth:`memory` excludes padding."""
 
     # -- whole sequences -------------------------------------------------------------------------------------------
 
@@ -92,27 +91,27 @@ class AttentionKind(ABC):
     ) -> Tensor:
         """Compute attention of ``q`` (B, H, T, D) over ``k``, ``v`` (B, H, S, D): (B, H, T, D).
 
-        A subclass may list only the keywords that it uses and accept the others as ``**options``.
+        A subclass may collect unused keywords in ``**options``.
 
         Args:
-            mask: (B, 1, 1, S) bool, True at keys that may be read.
-            causal: each position reads itself and earlier ones; T = S.
-            relative: (2R + 1, D), vectors of relative positions, if the kind takes them.
-            dropout: probability for the weights, if the kind has them.
-            key_positions: (B, S) or (S,) of another sequence, if the kind reads them.
+            mask: (B, 1, 1, S) bool, True at readable keys.
+            causal: mask later keys; requires T = S.
+            relative: (2R + 1, D), vectors of relative positions.
+            dropout: probability for the weights.
+            key_positions: (B, S) or (S,) for keys of another sequence.
         """
 
     def weights(self, q: Tensor, k: Tensor, relative: Tensor | None = None) -> Tensor:
-        """Return the attention matrix (B, H, N, N), whose rows sum to 1, for plots and hooks."""
+        """Return the attention matrix (B, H, N, N) for plots and hooks; rows sum to 1."""
         unit = torch.eye(k.shape[2], dtype=q.dtype, device=q.device).expand(*k.shape[:2], -1, -1)
         return self.attend(q, k, unit, relative=relative)
 
     def plain(self, q: Tensor, k: Tensor, v: Tensor, relative: Tensor | None = None) -> Tensor:
-        """Compute self-attention in operations that exporters and FLOP counters support: (B, H, N, D)."""
+        """Compute self-attention (B, H, N, D) in operations that exporters and FLOP counters support."""
         return self.attend(q, k, v, relative=relative)
 
     def scaled(self, max_length: int | None) -> AttentionKind:
-        """Return the kind for a maximum length; None: the length of each sequence."""
+        """Return the kind with a maximum length; None: each sequence's own length."""
         return self
 
     @property
@@ -125,30 +124,30 @@ class AttentionKind(ABC):
     def step(
         self, q: Tensor, k: Tensor, v: Tensor, past: Any, relative: Tensor | None = None
     ) -> tuple[Tensor, AttentionState]:
-        """Compute the next position of causal self-attention, (B, H, 1, D): output and new state.
+        """Compute one position of causal self-attention, (B, H, 1, D), and the new state.
 
-        ``past`` is the previous state, None at the first position.
+        ``past`` is None at the first position.
         """
         if past is not None:
             k, v = torch.cat([past.keys, k], dim=2), torch.cat([past.values, v], dim=2)
         return self.attend(q, k, v, relative=relative), KeysValues(k, v)
 
     def after(self, k: Tensor, v: Tensor) -> AttentionState:
-        """Return the state of causal self-attention after the first S >= 1 keys and values (B, H, S, D)."""
+        """Return the causal self-attention state after the first S >= 1 keys and values (B, H, S, D)."""
         return KeysValues(k.contiguous(), v.contiguous())  # copies: views would keep the queries alive
 
     def memory(self, k: Tensor, v: Tensor, mask: Tensor | None, positions: Tensor | None) -> AttentionState:
-        """Return the state of cross-attention to keys and values (B, H, S, D), computed once per source."""
+        """Return the cross-attention state of keys and values (B, H, S, D), computed once per source."""
         return KeysValues(k, v)
 
     def read(self, q: Tensor, memory: Any, mask: Tensor | None, position: int) -> Tensor:
-        """Compute cross-attention of the query (B, H, 1, D) of one position: (B, H, 1, D)."""
+        """Compute cross-attention of one position's query (B, H, 1, D): (B, H, 1, D)."""
         return self.attend(q, memory.keys, memory.values, mask=mask)
 
     # -- costs -----------------------------------------------------------------------------------------------------
 
     def macs(self, queries: int, keys: int, width: int, heads: int, *, causal: bool = False, clip: int = 0) -> int:
-        """Count multiply-accumulates between the projections; by default of all pairs, also where they are masked.
+        """Count multiply-accumulates without projections; by default of all pairs, masked ones included.
 
         Args:
             width: H * D.
@@ -159,28 +158,24 @@ class AttentionKind(ABC):
     def held(
         self, batch: int, queries: int, keys: int, width: int, heads: int, clip: int = 0, *, causal: bool = False
     ) -> int:
-        """Count the peak of temporary numbers of ``batch`` sequences, without queries, keys, values and outputs.
+        """Count peak temporary elements for ``batch`` sequences, without queries, keys, values and outputs.
 
         ``causal`` includes the temporaries of :meth:`after`. Other arguments as of :meth:`macs`.
         """
         return 0
 
     def held_for_memory(self, keys: int, width: int) -> tuple[int, int]:
-        """Count the numbers held while :meth:`memory` runs for one sequence and that are not part of its result.
-
-        Returns:
-            Numbers of keys and values, and of temporaries.
-        """
+        """Return elements of keys and values, and of temporaries, that :meth:`memory` holds for one sequence."""
         return 0, 0
 
     def parameters(self, head_dim: int, clip: int = 0) -> int:
-        """Count parameters apart from the projections: the table of relative positions."""
+        """Count parameters without projections: the relative positions."""
         return (2 * clip + 1) * head_dim if self.takes_relative and clip else 0
 
     # -- graphs and exported files ---------------------------------------------------------------------------------
 
     def operation(self, place: str) -> str:
-        """Return the operation name of its node in graphs of networks."""
+        """Return its operation name in network graphs."""
         return f"{self.name}_cross_attention" if place == "cross" else f"{place}_{self.name}_attention"
 
     def state_values(self, heads: int, dim: int, length: str) -> tuple[StateValue, ...]:
@@ -189,11 +184,11 @@ class AttentionKind(ABC):
         return StateValue("key", shape), StateValue("value", shape)
 
     def step_table(self, rows: int) -> Tensor | None:
-        """Return constants (rows, n) that an exported step looks up by its position; None: not needed."""
+        """Return constants (rows, n) that an exported step looks up by position; None: not needed."""
         return None
 
     def restored(self, tensors: Sequence[Tensor], position: Tensor, row: Tensor | None) -> AttentionState:
-        """Return the state of an exported step from its tensors, its position and that row of :meth:`step_table`."""
+        """Return an exported step's state from its tensors, position and row of :meth:`step_table`."""
         return KeysValues(*tensors)
 
 
@@ -207,15 +202,15 @@ KINDS: Registry[AttentionKind] = Registry(
     },
     AttentionKind,
 )
-"""All kinds of attention; other distributions add theirs by entry points of the group ``nas_ext.attention_kinds``."""
+"""All kinds of attention; the entry point group ``nas_ext.attention_kinds`` adds more."""
 
 
 def resolve_kind(kind: str | AttentionKind, place: str, max_length: int | None = None) -> AttentionKind:
     """Return the kind for one place of a network, scaled to ``max_length``.
 
     Raises:
-        UnknownChoiceError: there is no such kind.
-        ConfigError: it does not support the place, or has another name.
+        UnknownChoiceError: unknown kind.
+        ConfigError: unsupported place, or a kind registered under another name.
     """
     resolved = KINDS.get(kind) if isinstance(kind, str) else kind
     if isinstance(kind, str) and resolved.name != kind:

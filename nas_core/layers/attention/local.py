@@ -19,12 +19,12 @@ from nas_core.layers.torch_modes import is_traced
 
 
 class Ring(NamedTuple):
-    """Keys and values (B, H, W, D) of the last W positions; position ``p`` has index ``p % W``."""
+    """Keys and values (B, H, W, D) of the last W positions; position ``p`` is at ``p % W``."""
 
     keys: Tensor
     values: Tensor
     length: int | Tensor
-    """Positions so far; a tensor in exported steps."""
+    """Number of past positions; a tensor in exported steps."""
 
     def tensors(self) -> tuple[Tensor, ...]:
         return self.keys, self.values
@@ -35,14 +35,14 @@ class Ring(NamedTuple):
 
 @dataclass(frozen=True)
 class LocalAttention(AttentionKind):
-    """Attention to near positions: the last ``window`` in a decoder, else ``window // 2`` on either side.
+    """Attention to the last ``window`` positions in a decoder, else to ``window // 2`` on either side.
 
-    A position always reads itself, which keeps outputs at padding finite. Images are read row by row, a class token
-    first. Cross-attention is not supported.
+    Each position reads itself, so outputs at padding are finite. Images are read row by row. Cross-attention is not
+    supported.
     """
 
     window: int = 16
-    """W; another window is another kind, registered under another name."""
+    """W; register another window as another kind."""
     name: str = "local"
     places = ("encoder", "decoder", "image")
 
@@ -51,7 +51,6 @@ class LocalAttention(AttentionKind):
             raise ConfigError(f"the window of local attention is {self.window}; expected at least 2 positions")
 
     def reach(self, causal: bool) -> int:
-        """Return the largest distance that is read."""
         return self.window - 1 if causal else self.window // 2
 
     def attend(
@@ -65,7 +64,7 @@ class LocalAttention(AttentionKind):
         dropout: float = 0.0,
         **options: Any,
     ) -> Tensor:
-        """Compute attention block by block, by all pairs of short sequences, or query by query for exporters."""
+        """Compute attention by blocks; by all pairs if short; by query for exporters."""
         if q.shape != k.shape:
             raise ConfigError(
                 f"local attention got queries {tuple(q.shape)}, keys {tuple(k.shape)}; expected those of one sequence"
@@ -83,7 +82,7 @@ class LocalAttention(AttentionKind):
         rest = blocks * reach - length
 
         def windows(x: Tensor) -> Tensor:
-            """Reshape (B, H, T, D) to (B, H, N, keys of a block, D)."""
+            """Return (B, H, N, keys of a block, D)."""
             x = F.pad(x, (0, 0, reach, rest + (neighbours - 2) * reach))
             x = x.view(*x.shape[:2], blocks + neighbours - 1, reach, x.shape[-1])
             return torch.cat([x[:, :, first : first + blocks] for first in range(neighbours)], 3)
@@ -98,7 +97,7 @@ class LocalAttention(AttentionKind):
         return mixed.flatten(2, 3)[:, :, :length]
 
     def _by_positions(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
-        """Gather the keys of each query: exporters cannot prove a number of blocks for every length."""
+        """Gather each query's keys: exporters cannot prove a number of blocks for every length."""
         steps, reach = torch.arange(q.shape[2], device=q.device), self.reach(causal)
         apart = torch.arange(-reach, 1 if causal else reach + 1, device=q.device)
         at = steps[:, None] + apart
@@ -106,7 +105,7 @@ class LocalAttention(AttentionKind):
         picked = at.clamp(min=0).minimum(steps[-1]).flatten()
 
         def windows(x: Tensor) -> Tensor:
-            """Reshape (B, H, T, D) to (B, H, T, keys of a query, D)."""
+            """Return (B, H, T, keys of a query, D)."""
             return x.index_select(2, picked).view(*x.shape[:3], len(apart), x.shape[3])
 
         if mask is not None:
@@ -139,7 +138,6 @@ class LocalAttention(AttentionKind):
     def held(
         self, batch: int, queries: int, keys: int, width: int, heads: int, clip: int = 0, *, causal: bool = False
     ) -> int:
-        """Count scores and softmax, and for blocks the keys and values of every window."""
         pairs = self._pairs(queries, causal)
         if queries * keys <= pairs:
             return 2 * batch * heads * queries * keys
@@ -162,7 +160,7 @@ LOCAL = LocalAttention()
 
 
 def _near(length: int, reach: int, causal: bool, mask: Tensor | None, device: torch.device) -> Tensor:
-    """Return where a key may be read: (T, T), or (B, 1, T, T) with a mask (B, 1, 1, T)."""
+    """Return readable keys: (T, T), or (B, 1, T, T) with a mask."""
     steps = torch.arange(length, device=device)
     apart = steps - steps[:, None]
     near = (apart >= -reach) & (apart <= (0 if causal else reach))
@@ -170,7 +168,7 @@ def _near(length: int, reach: int, causal: bool, mask: Tensor | None, device: to
 
 
 def _weighed(q: Tensor, k: Tensor, readable: Tensor) -> Tensor:
-    """Return the softmax over readable keys (.., queries, keys); in float32 for 16-bit inputs."""
+    """Return the softmax over readable keys; in float32 for 16-bit inputs."""
     scores = (q * q.shape[-1] ** -0.5) @ k.transpose(-1, -2)  # float16 overflows if scaled after
     scores = scores.to(torch.promote_types(scores.dtype, torch.float32)).masked_fill(~readable, float("-inf"))
     weights: Tensor = scores.softmax(-1)
@@ -183,7 +181,7 @@ def _mixed(q: Tensor, k: Tensor, v: Tensor, readable: Tensor, dropout: float = 0
 
 
 def naive_local(q: Tensor, k: Tensor, v: Tensor, window: int, mask: Tensor | None, causal: bool = False) -> Tensor:
-    """Compute local attention query by query in float32, the reference: (B, H, T, D)."""
+    """Compute local attention (B, H, T, D) query by query in float32, as reference."""
     outputs = []
     for at in range(q.shape[2]):
         first = max(0, at - (window - 1 if causal else window // 2))

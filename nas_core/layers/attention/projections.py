@@ -1,7 +1,6 @@
-"""Projections of multi-head attention of elastic width, and attention with them.
+"""Projections of elastic multi-head attention.
 
-As in HAT, queries, keys and values have a width Q = H * D for any number of heads. Where Q is searched, each of the
-three uses a prefix of its rows.
+As in HAT, the width Q = H * D of queries, keys and values is independent of C. A smaller Q uses the first rows.
 
 Shapes: B batch, T/S target and source length, H heads, D head dim, C channels.
 """
@@ -25,19 +24,19 @@ _FUSED_GAIN = 2**-0.5
 
 
 class SelfAttentionWeights(NamedTuple):
-    """Weights of one architecture's self-attention, and its kind."""
+    """Self-attention weights of one architecture."""
 
     in_proj: Affine
     """(3Q, C): queries, keys, values."""
     out_proj: Affine
     heads: int
     relative: Tensor | None = None
-    """(2R + 1, D): vectors of relative positions, for kinds that take them."""
+    """(2R + 1, D): vectors of relative positions, if supported."""
     kind: AttentionKind = SOFTMAX
 
 
 class CrossAttentionWeights(NamedTuple):
-    """Weights of one architecture's encoder-decoder attention, and its kind."""
+    """Encoder-decoder attention weights of one architecture."""
 
     q_proj: Affine
     """(Q, C of the decoder)."""
@@ -52,8 +51,7 @@ class ElasticSelfAttention(nn.Module):
     """Projections of self-attention.
 
     Args:
-        kind: the kind that uses them.
-        relative: R and D of the table of relative positions, for kinds that take it.
+        relative: R and D of relative positions, for kinds that support them.
     """
 
     def __init__(
@@ -84,7 +82,7 @@ class ElasticSelfAttention(nn.Module):
 
 
 class ElasticCrossAttention(nn.Module):
-    """Projections of encoder-decoder attention; encoder and decoder may have different widths."""
+    """Projections of encoder-decoder attention; both sides may differ in width."""
 
     def __init__(self, embed_dim: int, memory_dim: int, qkv_dim: int, kind: AttentionKind = SOFTMAX) -> None:
         super().__init__()
@@ -107,22 +105,20 @@ class ElasticCrossAttention(nn.Module):
 
 
 def _first_rows(affine: Affine, parts: int, rows: int) -> Affine:
-    """Return the first rows of each of the parts, which are stacked in one matrix."""
     if rows * parts == len(affine.bias):
         return affine
     return Affine(*(x.view(parts, -1, *x.shape[1:])[:, :rows].flatten(0, 1) for x in affine))
 
 
 def one_or_several(kinds: Sequence[AttentionKind], make: Callable[[AttentionKind], nn.Module]) -> nn.Module:
-    """Make the attention of a single kind, or a ``ModuleDict`` of several.
+    """Build attention for one kind, or a ``ModuleDict`` for several.
 
-    Parameters of a static subnet thus have no kind in their names.
+    Parameter names of a static subnet thus contain no kind.
     """
     return make(kinds[0]) if len(kinds) == 1 else nn.ModuleDict({kind.name: make(kind) for kind in kinds})
 
 
 def select_kind(attention: nn.Module, name: str, *sizes: Any) -> Any:
-    """Call ``select`` of the attention of that kind."""
     chosen: Any = attention[name] if isinstance(attention, nn.ModuleDict) else attention
     return chosen.select(*sizes)
 
@@ -148,7 +144,7 @@ def attend(
     causal: bool = False,
     key_positions: Tensor | None = None,
 ) -> Tensor:
-    """Compute attention of ``q`` (B, H, T, D) over ``k``, ``v`` (B, H, S, D), and project its heads: (B, T, C)."""
+    """Compute attention of ``q`` (B, H, T, D) over ``k``, ``v`` (B, H, S, D) with output projection: (B, T, C)."""
     expected = (q.shape[0], 1, 1, k.shape[2])
     if mask is not None and (mask.dtype != torch.bool or mask.shape != expected):
         raise ConfigError(
@@ -170,7 +166,7 @@ def self_projections(x: Tensor, weights: SelfAttentionWeights) -> tuple[Tensor, 
 def self_attention(
     x: Tensor, weights: SelfAttentionWeights, mask: Tensor | None = None, dropout: float = 0.0, causal: bool = False
 ) -> Tensor:
-    """Compute self-attention of ``x`` (B, T, C): (B, T, C)."""
+    """Compute self-attention (B, T, C) of ``x`` (B, T, C)."""
     return attend(*self_projections(x, weights), weights, mask, dropout, causal)
 
 
@@ -181,13 +177,13 @@ def self_read(x: Tensor, weights: SelfAttentionWeights) -> tuple[Tensor, Attenti
 
 
 def self_step(x: Tensor, weights: SelfAttentionWeights, past: AttentionState | None) -> tuple[Tensor, AttentionState]:
-    """Compute causal self-attention of the next position (B, 1, C), and the state after it."""
+    """Compute causal self-attention of the next position (B, 1, C), and the new state."""
     output, state = weights.kind.step(*self_projections(x, weights), past, weights.relative)
     return join_heads(output, weights.out_proj), state
 
 
 def cross_keys_values(memory: Tensor, weights: CrossAttentionWeights) -> tuple[Tensor, Tensor]:
-    """Project the encoder's output (B, S, C) to keys and values (B, H, S, D)."""
+    """Project the encoder output (B, S, C) to keys and values (B, H, S, D)."""
     k, v = split_heads(F.linear(memory, *weights.kv_proj), 2, weights.heads)
     return k, v
 
@@ -200,7 +196,7 @@ def cross_attention(
     dropout: float,
     key_positions: Tensor | None = None,
 ) -> Tensor:
-    """Compute attention of ``x`` (B, T, C) to keys and values of another sequence: (B, T, C)."""
+    """Compute attention of ``x`` (B, T, C) to another sequence: (B, T, C)."""
     (q,) = split_heads(F.linear(x, *weights.q_proj), 1, weights.heads)
     return attend(q, *keys_values, weights, mask, dropout, False, key_positions)
 
@@ -208,6 +204,6 @@ def cross_attention(
 def cross_step(
     x: Tensor, memory: AttentionState, weights: CrossAttentionWeights, mask: Tensor | None, position: int
 ) -> Tensor:
-    """Compute cross-attention of the target's position ``position``, ``x`` (B, 1, C): (B, 1, C)."""
+    """Compute cross-attention of one target position (B, 1, C): (B, 1, C)."""
     (q,) = split_heads(F.linear(x, *weights.q_proj), 1, weights.heads)
     return join_heads(weights.kind.read(q, memory, mask, position), weights.out_proj)

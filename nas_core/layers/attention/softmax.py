@@ -1,4 +1,4 @@
-"""Softmax attention: scaled dot products, with optional relative positions.
+"""Scaled dot-product attention, with optional relative positions.
 
 Shapes: B batch, T/S target and source length, H heads, D head dim.
 """
@@ -17,7 +17,7 @@ from nas_core.layers.attention.kinds import AttentionKind
 
 @dataclass(frozen=True)
 class SoftmaxAttention(AttentionKind):
-    """Scaled dot-product attention (Vaswani et al. 2017)."""
+    """Softmax attention (Vaswani et al. 2017)."""
 
     name: str = "softmax"
     takes_relative = True
@@ -58,11 +58,10 @@ class SoftmaxAttention(AttentionKind):
     def held(
         self, batch: int, queries: int, keys: int, width: int, heads: int, clip: int = 0, *, causal: bool = False
     ) -> int:
-        """Count the bias of relative positions, and two int64 tables of distances, of twice the bytes."""
+        """Add the relative bias and two int64 distance tables."""
         return (batch * heads + 4) * queries * keys if clip else 0
 
     def operation(self, place: str) -> str:
-        """Return names without the kind: graphs had them before there were other kinds."""
         return "cross_attention" if place == "cross" else f"{place}_self_attention"
 
 
@@ -76,10 +75,9 @@ def relative_bias(q: Tensor, table: Tensor, keys: int, mask: Tensor | None, caus
 
     Args:
         q: queries ``(B, H, T, D)``, of the last T of S positions.
-        table: ``(2 R + 1, D)``, vectors of the distances -R to R from query to key; larger ones are clipped.
+        table: ``(2 R + 1, D)``, for distances -R to R from query to key; larger ones are clipped.
         keys: S.
-        mask: bool, True where a key may be read.
-        causal: later keys are masked.
+        mask: bool, True at readable keys.
     """
     clip, first = len(table) // 2, keys - q.shape[2]
     distance = torch.arange(keys, device=q.device) - torch.arange(first, first + q.shape[2], device=q.device)[:, None]
@@ -93,7 +91,7 @@ def relative_bias(q: Tensor, table: Tensor, keys: int, mask: Tensor | None, caus
 
 
 def naive_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool = False) -> Tensor:
-    """Compute softmax attention by its definition in float32, the reference: (B, H, T, D)."""
+    """Compute softmax attention (B, H, T, D) in float32, as reference."""
     scores = q.float() @ k.float().transpose(-1, -2) * q.shape[-1] ** -0.5
     if mask is not None:
         scores = scores.masked_fill(~mask, float("-inf"))

@@ -1,9 +1,9 @@
 """Parameters, FLOPs and memory of an image architecture, by formula.
 
 ``honest`` counts all parameters, and two FLOPs per multiply-accumulate of every matrix product. ``paper`` reproduces
-Tables 3 to 5 of mFormer (Liu et al. 2022): linear attention costs no FLOPs, relative positions cost as much as the
-scores, a layer norm one FLOP per element. It excludes positions, and includes the bias of queries, keys and values and
-the relative positions at the supernet's width, and 4,096 indices per layer of linear attention.
+Tables 3 to 5 of mFormer (Liu et al. 2022): linear attention costs no FLOPs, relative positions as much as the scores, a
+layer norm one FLOP per element. It excludes positions, counts relative positions and the bias of queries, keys and
+values at the supernet's width, and adds 4,096 indices per layer of linear attention.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from nas_core.space.image import image_layers, token_grid
 
 ACCOUNTINGS = ("honest", "paper")
 _STORED_INDICES = {"softmax": 0, "linear": 4096}
-"""Stored numbers per layer in the accounting of the paper, for its kinds of attention."""
 
 
 def parameters(
@@ -28,7 +27,6 @@ def parameters(
     image_size: int | None = None,
     accounting: str = "honest",
 ) -> int:
-    """Count the parameters of the static network."""
     paper = _is_paper(accounting)
     width, clip, head_dim = (architecture.number(gene) for gene in ("embed_dim", "relative_clip", "head_dim"))
     layers = image_layers(architecture)
@@ -55,7 +53,7 @@ def flops(
     image_size: int | None = None,
     accounting: str = "honest",
 ) -> int:
-    """Count the FLOPs of one image."""
+    """Count FLOPs of one image."""
     paper = _is_paper(accounting)
     width, clip = (architecture.number(gene) for gene in ("embed_dim", "relative_clip"))
     layers = image_layers(architecture)
@@ -86,7 +84,7 @@ def _is_paper(accounting: str) -> bool:
 
 
 def live_numbers(architecture: Architecture, config: ImageWorkloadConfig) -> int:
-    """Count the peak besides the weights: the tokens and a layer, or the tensors at the end of its attention."""
+    """Count peak elements without weights: tokens and a layer, or the end of its attention."""
     width, clip = architecture.number("embed_dim"), architecture.number("relative_clip")
     length, batch = token_grid(architecture, None) ** 2 + 1, config.batch
     layers = image_layers(architecture)

@@ -8,12 +8,10 @@ from nas_core.models.image.net import VisionNet
 _CHANNELS = {"patch_embed.weight": 0, "patch_embed.bias": 0, "class_token": 0, "registers": 1, "positions": 1,
              "embedding_norm.weight": 0, "embedding_norm.bias": 0, "norm.weight": 0, "norm.bias": 0,
              "head.weight": 1}  # fmt: skip
-"""Tensors outside the layers, and the dimension of their channels."""
+"""Tensors outside the layers, and their channel dimension."""
 
 
 class _ImageElastic(StackForm):
-    """Hidden units and heads of each layer, and the channels of a network with a classifier."""
-
     def axes(self, net: VisionNet) -> tuple[Axis, ...]:
         axes = self._layer_axes(net)
         if net.head is None:  # the channels are the output, whose order must stay

@@ -15,7 +15,7 @@ from nas_core.space.image import static_image_space
 
 
 class ImageModel(nn.Module):
-    """Images ``(B, channels, height, width)`` to logits ``(B, K)``, or to features without a classifier."""
+    """Module from images ``(B, channels, height, width)`` to logits ``(B, K)``, or to features without a classifier."""
 
     def __init__(self, net: VisionNet, architecture: Architecture) -> None:
         super().__init__()
@@ -26,7 +26,7 @@ class ImageModel(nn.Module):
 
 
 def image_part(net: VisionNet, architecture: Architecture, height: int, width: int) -> Part:
-    """Return the part ``model`` of a subnet, for images of this size."""
+    """Export a subnet as the part ``model``, for images of this size."""
     static = VisionNet(static_image_space(architecture), net.config.static())
     static.load_state_dict(net.static_state(architecture))
     module = ImageModel(static.eval(), architecture)

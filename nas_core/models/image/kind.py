@@ -1,4 +1,4 @@
-"""The kind of image networks, and their graphs, with one node per sublayer."""
+"""The kind of image networks, and their graphs, one node per sublayer."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from nas_core.space import Architecture, SearchSpace
 from nas_core.space.image import image_layers, token_grid
 
 ATTRIBUTES = ("width", "heads", "qkv_dim", "ffn_dim", "patches", "patch_size", "relative_clip")
-"""Columns of ``attributes``: embedding size; heads and width of queries of an attention; hidden units; patches along a
-side of the image; pixels along a side of a patch; largest relative distance of softmax attention."""
+"""Columns of ``attributes``: embedding size; heads and query width of an attention; hidden units; patches per image
+side; pixels per patch side; largest relative distance of softmax attention."""
 SCALES = (384.0, 6.0, 384.0, 1536.0, 14.0, 16.0, 14.0)
 GRAPHS = ChainGraphs(
     GENES, ("patch_embedding", "image_self_attention", "feed_forward", "pooling", "classifier"), SCALES
@@ -43,8 +43,6 @@ def image_graph(architecture: Architecture) -> Graph:
 
 
 class _ImageKind(OnePassKind):
-    """Vision transformers over the genes of :mod:`nas_core.space.image`; costs with a classifier of ten classes."""
-
     name = "image"
     genes = GENES.names
     counted = "parameters with a classifier of ten classes"

@@ -1,4 +1,4 @@
-"""The image network: an elastic vision transformer with a kind of attention per layer, with or without experts.
+"""Elastic vision transformer with a kind of attention per layer, with or without experts.
 
 Shapes: B batch, N tokens, C channels, K classes.
 """
@@ -30,15 +30,11 @@ from nas_core.space.image import image_layers
 
 _CONSTANT = ("image_size", "patch_size", "head_dim", "relative_clip")
 GENES = StackGenes("an image network", ("layers", "embed_dim", "heads", *_CONSTANT), _CONSTANT, place="image")
-"""Genes of each image architecture, besides ``ffn_dim`` or ``mlp_ratio``."""
+"""Genes of each image architecture, plus ``ffn_dim`` or ``mlp_ratio``."""
 
 
 def check_image_space(space: SearchSpace) -> None:
-    """Check the options of a space of image networks.
-
-    Raises:
-        SpaceError, UnknownChoiceError: a gene is missing, or has an option that a network cannot have.
-    """
+    """Raise ``SpaceError`` or ``UnknownChoiceError`` if a gene is missing or has an unsupported option."""
     if GENES.has(space, "ffn_dim"):
         GENES.check_gene(space, "ffn_dim")
     else:
@@ -49,7 +45,6 @@ def check_image_space(space: SearchSpace) -> None:
 
 
 def widest_layers(space: SearchSpace) -> list[tuple[int, int]]:
-    """Return the largest feed-forward width and width of queries of each layer."""
     if GENES.has(space, "ffn_dim"):
         return GENES.widest_layers(space)
     width = max(int(option) for option in GENES.options(space, "embed_dim")[0])
@@ -58,13 +53,12 @@ def widest_layers(space: SearchSpace) -> list[tuple[int, int]]:
 
 
 def attention_options(space: SearchSpace) -> list[tuple[str, ...]]:
-    """Return the kinds of attention of each layer, by default softmax."""
     return GENES.attention_options(space)
 
 
 POOLS = ("avg", "max", "avgmax", "token", "")
-"""Input of the classifier: mean, maximum per channel, or the mean of both, of the patches' tokens; the class token; or
-all tokens."""
+"""Classifier input: mean, per-channel maximum, or the mean of both, over patch tokens; the class token; or all
+tokens."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,8 +74,8 @@ class VisionConfig:
     class_token: bool = True
     """A learned token before the patches'. With ``avg`` it only takes part in attention."""
     registers: int = 0
-    """Learned tokens after the class token, which only take part in attention (Darcet et al. 2024, "Vision Transformers
-    Need Registers")."""
+    """Learned tokens after the class token, used only in attention (Darcet et al. 2024, "Vision Transformers Need
+    Registers")."""
     pool: str = "avg"
     """One of :data:`POOLS`."""
     normalize: str = "denominator"
@@ -105,7 +99,7 @@ class VisionConfig:
     smooth_positions: bool = False
     """Interpolate positions for larger images as timm does."""
     norm_embedding: bool = False
-    """A layer norm between the embedding and the first layer, as in CLIP."""
+    """Layer norm after the embedding, as in CLIP."""
     norm_after_pool: bool = False
     """Apply the last layer norm after pooling."""
     layer_order: tuple[int, ...] = ()
@@ -122,12 +116,12 @@ class VisionConfig:
             raise ConfigError(f"{self.registers} register tokens; expected 0 or more")
 
     def static(self) -> VisionConfig:
-        """Return the settings of an extracted network: no experts, and layers already in order."""
+        """Return an extracted network's settings: no experts, layers in order."""
         return replace(self, mos=MoSConfig(), layer_order=())
 
 
 class VisionSubnet(NamedTuple):
-    """Weights of one architecture; field names are the static model's parameter names."""
+    """Weights of one architecture, with the static model's parameter names."""
 
     patch_embed: Affine
     class_token: Tensor | None
@@ -135,7 +129,7 @@ class VisionSubnet(NamedTuple):
     registers: Tensor | None
     """``(number of registers, C)``"""
     positions: Tensor
-    """``(N, C)``, of the class token and the registers first."""
+    """``(N, C)``, class token and registers first."""
     embedding_norm: NormWeights | None
     layers: tuple[EncoderLayerWeights, ...]
     norm: NormWeights
@@ -144,9 +138,9 @@ class VisionSubnet(NamedTuple):
 
 
 class VisionNet(nn.Module):
-    """Vision transformer of a search space with the genes of :mod:`nas_core.space.image`.
+    """Vision transformer over the genes of :mod:`nas_core.space.image`.
 
-    As in mFormer: a class token, learned positions, pre-norm layers, and a classifier on the mean of patches.
+    As in mFormer: class token, learned positions, pre-norm layers, and a classifier on the mean of patches.
     """
 
     def __init__(self, space: SearchSpace, config: VisionConfig | None = None) -> None:
@@ -184,7 +178,7 @@ class VisionNet(nn.Module):
     def select(self, architecture: Architecture, known: bool = False) -> VisionSubnet:
         """Return the weights of ``architecture``.
 
-        ``known`` skips the validation of the architecture, which exporters cannot trace.
+        ``known`` skips validation, which exporters cannot trace.
         """
         architecture = architecture if known else self.space.validate(architecture)
         mos, encoding = self.config.mos, None
@@ -207,17 +201,16 @@ class VisionNet(nn.Module):
         )
 
     def kept_layers(self, architecture: Architecture) -> list[ElasticVisionLayer]:
-        """Return the layers of an architecture, in order of execution."""
         return kept_layers(self.layers, architecture.number("layers"), self.config.layer_order)
 
     def static_state(self, architecture: Architecture) -> dict[str, Tensor]:
-        """Return the state dict of the static ``VisionNet`` of ``architecture``, copied from ``select``."""
+        """Return the static subnet's state dict, as copies."""
         return copy_state(named_tensors(select_eval(self, architecture)))
 
     # -- other classes, other sizes ------------------------------------------------------------------------------------
 
     def set_classifier(self, classes: int, pool: str | None = None) -> None:
-        """Replace the classifier (none for 0 classes), and optionally the pooling."""
+        """Replace the classifier (0 classes: none), and optionally the pooling."""
         self.config = replace(self.config, classes=classes, pool=self.config.pool if pool is None else pool)
         self.head = ElasticLinear(self.embed_dim, classes).to(self.positions.device) if classes else None
 
@@ -256,7 +249,7 @@ class VisionNet(nn.Module):
     # -- computing -----------------------------------------------------------------------------------------------------
 
     def embed(self, subnet: VisionSubnet, images: Tensor, drop: Dropouts) -> tuple[Tensor, tuple[int, int]]:
-        """Return tokens (B, N, C) before the first layer, and the grid of patches."""
+        """Return tokens (B, N, C) before the first layer, and the patch grid."""
         if images.ndim != 4 or images.shape[1] != self.config.channels:
             raise ConfigError(f"images {tuple(images.shape)}; expected (B, {self.config.channels}, height, width)")
         grid = self._grid_of((images.shape[2], images.shape[3]))
@@ -271,7 +264,7 @@ class VisionNet(nn.Module):
         return (x if subnet.embedding_norm is None else norm(x, subnet.embedding_norm)), grid
 
     def outputs(self, subnet: VisionSubnet, images: Tensor) -> Iterator[tuple[Tensor, tuple[int, int]]]:
-        """Yield tokens (B, N, C) after each layer, without the last norm, and the grid of patches."""
+        """Yield tokens (B, N, C) after each layer, without last norm, and the patch grid."""
         config = self.config
         drop = Dropouts(config.dropout, config.attention_dropout, config.activation_dropout)
         drop = drop if self.training else Dropouts()
@@ -286,18 +279,18 @@ class VisionNet(nn.Module):
             yield x, grid
 
     def features(self, subnet: VisionSubnet, images: Tensor) -> Tensor:
-        """Compute normalised tokens (B, N, C), the class token first, of images (B, channels, height, width)."""
+        """Compute normalised tokens (B, N, C) of images (B, channels, height, width), class token first."""
         x = images
         for x, _ in self.outputs(subnet, images):  # noqa: B007  only the last is used
             pass
         return self.normalised(subnet, x)
 
     def normalised(self, subnet: VisionSubnet, tokens: Tensor) -> Tensor:
-        """Apply the last norm to tokens (B, N, C), unless it follows the pooling."""
+        """Apply the last norm, unless it follows the pooling."""
         return tokens if self.config.norm_after_pool else norm(tokens, subnet.norm)
 
     def pooled(self, tokens: Tensor, weights: NormWeights) -> Tensor:
-        """Pool the tokens of :meth:`features` for the classifier: (B, C), or all tokens.
+        """Pool tokens of :meth:`features` for the classifier: (B, C), or all tokens.
 
         ``weights`` are those of the last norm.
         """
@@ -305,7 +298,7 @@ class VisionNet(nn.Module):
         return norm(x, weights) if self.config.norm_after_pool else x
 
     def pool(self, tokens: Tensor) -> Tensor:
-        """Pool tokens (B, N, C) to (B, C), or return all of them."""
+        """Pool tokens (B, N, C) to (B, C), or return all."""
         pool, patches = self.config.pool, tokens[:, self.prefix_tokens :]
         if pool == "avg":
             return patches.mean(1)
@@ -316,6 +309,6 @@ class VisionNet(nn.Module):
         return tokens[:, 0] if pool == "token" else tokens
 
     def forward(self, subnet: VisionSubnet, images: Tensor) -> Tensor:
-        """Compute logits (B, K) of images (B, channels, height, width), or pooled features without a classifier."""
+        """Compute logits (B, K) of images (B, channels, height, width), or pooled features."""
         x = self.pooled(self.features(subnet, images), subnet.norm)
         return x if subnet.head is None else F.linear(x, *subnet.head)

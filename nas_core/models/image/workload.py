@@ -1,4 +1,4 @@
-"""The workload of an image architecture: a batch of images through its static network."""
+"""The workload of an image architecture: one batch through its static network."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nas_core.space.image import static_image_space
 
 @dataclass(frozen=True, kw_only=True)
 class ImageWorkloadConfig:
-    """Settings of the workload; the size of images is the space's."""
+    """Settings of the workload; the image size is the space's."""
 
     batch: int = 1
     """B: images per pass."""
@@ -47,7 +47,7 @@ class ImageWorkload(OnePassSubnetWorkload):
 
 
 def static_net(architecture: Architecture, config: ImageWorkloadConfig) -> VisionNet:
-    """Build the network of one architecture in evaluation mode, with random weights."""
+    """Build an architecture's network in evaluation mode, with random weights."""
     settings = VisionConfig(classes=config.classes, channels=config.channels, activation=config.activation)
     return VisionNet(static_image_space(architecture), settings).eval()
 

@@ -1,6 +1,6 @@
 """Parameters, FLOPs and memory of a language architecture, by formula.
 
-Embeddings and the output projection are counted only with a vocabulary. FLOPs are two per multiply-accumulate.
+Embeddings and output projection count only with a vocabulary. A multiply-accumulate is two FLOPs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from nas_core.space.stack import TransformerLayer, transformer_layers
 
 
 def parameters(architecture: Architecture, vocab: int = 0, tied_output: bool = True, final_norm: bool = False) -> int:
-    """Count the parameters of the static network."""
     width = architecture.number("embed_dim")
     total = vocab * width * (1 if tied_output else 2) + 2 * width * final_norm
     for layer in transformer_layers(architecture):
@@ -25,7 +24,7 @@ def parameters(architecture: Architecture, vocab: int = 0, tied_output: bool = T
 
 
 def flops(architecture: Architecture, length: int | None = None, vocab: int = 0) -> int:
-    """Count the FLOPs of a sequence of ``length`` tokens, by default ``context_length``."""
+    """Count FLOPs of ``length`` tokens, by default ``context_length``."""
     tokens = architecture.number("context_length") if length is None else length
     width = architecture.number("embed_dim")
     macs = tokens * width * vocab
@@ -36,7 +35,7 @@ def flops(architecture: Architecture, length: int | None = None, vocab: int = 0)
 
 
 def weight_numbers(architecture: Architecture, config: LanguageWorkloadConfig) -> int:
-    """Count all parameters, and the table of sinusoids after the workload."""
+    """Count all parameters, and the sinusoids computed by the workload."""
     rows, form = max(config.prompt_length, 2 * ROWS) if config.prompt_length > ROWS else ROWS, LanguageConfig()
     while config.prompt_length + config.new_tokens > rows:  # it grows step by step
         rows *= 2
@@ -45,13 +44,13 @@ def weight_numbers(architecture: Architecture, config: LanguageWorkloadConfig) -
 
 
 def cache_numbers(architecture: Architecture, config: LanguageWorkloadConfig) -> int:
-    """Count the decoding states of all layers after the prompt and the new tokens."""
+    """Count elements of all decoding states after the workload."""
     length = config.prompt_length + config.new_tokens
     return sum(_state(layer, length, config.batch) for layer in transformer_layers(architecture))
 
 
 def live_numbers(architecture: Architecture, config: LanguageWorkloadConfig) -> int:
-    """Count the peak besides the weights, while the prompt is read or while decoding."""
+    """Count peak elements without weights, while reading the prompt or decoding."""
     width, positions = architecture.number("embed_dim"), config.batch * config.prompt_length
     kept = reading = stepping = 0  # states of earlier layers, and the peaks of a layer
     for layer in transformer_layers(architecture):

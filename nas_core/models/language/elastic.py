@@ -8,9 +8,9 @@ from nas_core.models.language.net import LanguageNet
 
 
 class _LanguageElastic(StackForm):
-    """Heads and hidden units of each layer, and the channels of the network.
+    """Axes of a language model.
 
-    Channels of computed sinusoids cannot be reordered; see ``positions`` of the settings.
+    Channels of computed sinusoids cannot be reordered; see the setting ``positions``.
     """
 
     def axes(self, net: LanguageNet) -> tuple[Axis, ...]:

@@ -1,4 +1,4 @@
-"""Export of a language model: a prompt, which returns the states of all attentions, and a decoding step.
+"""Export of a language model: a prompt, which returns all states, and a decoding step.
 
 Shapes: B batch, T length, V vocabulary.
 """
@@ -20,7 +20,7 @@ from nas_core.space import Architecture, SearchSpace
 
 
 def static_net(net: LanguageNet, architecture: Architecture, longest: int) -> LanguageNet:
-    """Return the static network in evaluation mode, with a table of positions of just this length and width."""
+    """Return the static network in evaluation mode, with positions for this length only."""
     static = LanguageNet(SearchSpace.of(architecture, like=net.space), len(net.embedding.weight), net.config.static())
     static.load_state_dict(net.static_state(architecture))
     if isinstance(static.positions, SinusoidalPositions):
@@ -30,7 +30,7 @@ def static_net(net: LanguageNet, architecture: Architecture, longest: int) -> La
 
 
 class Prompt(nn.Module):
-    """Tokens ``(B, T)`` without padding to log-probabilities ``(B, V)`` of the next token, and the states."""
+    """Tokens ``(B, T)`` without padding to log-probabilities ``(B, V)`` of the next token, and states."""
 
     def __init__(self, net: LanguageNet, architecture: Architecture) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class Prompt(nn.Module):
 
 
 class DecoderStep(StepTables):
-    """The next token ``(B,)``, its position and the states to log-probabilities ``(B, V)`` and new states."""
+    """Decoding step: next token ``(B,)``, position and states to log-probabilities ``(B, V)`` and states."""
 
     positions: Tensor
 
@@ -64,7 +64,7 @@ class DecoderStep(StepTables):
 
 
 def language_parts(net: LanguageNet, architecture: Architecture, longest: int) -> tuple[Part, Part]:
-    """Return the parts ``prompt`` and ``decoder_step`` of a subnet, for at most ``longest`` tokens.
+    """Export a subnet as the parts ``prompt`` and ``decoder_step``, for at most ``longest`` tokens.
 
     Attention or positions with a maximum length may lower the limit.
     """
@@ -98,12 +98,12 @@ def language_parts(net: LanguageNet, architecture: Architecture, longest: int) -
 
 
 def part_inputs(part: Part, length: int, batch: int, stream: torch.Generator) -> tuple[Tensor, ...]:
-    """Draw inputs of a prompt of ``length`` tokens, or of a step after as many."""
+    """Draw inputs of a prompt of ``length`` tokens, or of the step after it."""
     return example_inputs(part, {"batch": batch, "length": length, "past": length}, stream)
 
 
 def language_info(prompt: Part, step: Part) -> dict[str, Any]:
-    """Return what a decoding loop needs besides the two files."""
+    """Return the metadata that a decoding loop needs."""
     (longest,) = (dim.largest for dim in prompt.dims if dim.name == "length")
     return {
         "kind": "language",

@@ -1,4 +1,4 @@
-"""The kind of language models, and their graphs, with one node per sublayer."""
+"""The kind of language models, and their graphs, one node per sublayer."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from nas_core.space import Architecture, SearchSpace
 from nas_core.space.stack import transformer_layers
 
 ATTRIBUTES = ("width", "heads", "qkv_dim", "ffn_dim", "context_length")
-"""Columns of ``attributes``: embedding size; heads and width of queries of an attention; hidden units; longest sequence
-in tokens."""
+"""Columns of ``attributes``: embedding size; heads and query width of an attention; hidden units; longest sequence in
+tokens."""
 SCALES = (768.0, 12.0, 768.0, 3072.0, 1024.0)
 GRAPHS = ChainGraphs(GENES, ("embedding", "decoder_self_attention", "decoder_feed_forward", "output"), SCALES)
 
@@ -38,8 +38,6 @@ def language_graph(architecture: Architecture) -> Graph:
 
 
 class _LanguageKind(ModelKind):
-    """Decoder-only transformers over the genes of :mod:`nas_core.space.language`; costs without embeddings."""
-
     name = "language"
     genes = GENES.names
     counted = "parameters without embeddings"
@@ -68,7 +66,7 @@ class _LanguageKind(ModelKind):
         return LanguageNet(SearchSpace.of(architecture, like=space), config.vocab).eval()
 
     def parts(self, space: SearchSpace, architecture: Architecture, config: LanguageWorkloadConfig) -> list[SpacePart]:
-        """Return the prompt, and a step for each new token after the mean number of past positions."""
+        """Return the prompt, and a step per new token at the mean past length."""
         from nas_core.models.language.export import language_parts, part_inputs
 
         architecture = space.validate(architecture)

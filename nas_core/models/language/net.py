@@ -1,4 +1,4 @@
-"""The language model: an elastic decoder-only transformer, with or without experts.
+"""Elastic decoder-only transformer, with or without experts.
 
 Shapes: B batch, T length, C channels, V vocabulary.
 """
@@ -30,11 +30,7 @@ GENES = StackGenes(
 
 
 def check_language_space(space: SearchSpace) -> None:
-    """Check the options of a space of language models.
-
-    Raises:
-        SpaceError, UnknownChoiceError: a gene is missing, or has an option that a network cannot have.
-    """
+    """Raise ``SpaceError`` or ``UnknownChoiceError`` if a gene is missing or has an unsupported option."""
     for gene in GENES.names:
         GENES.check_gene(space, gene)
     GENES.check_attention(space)
@@ -47,7 +43,7 @@ class LanguageConfig:
     tied_output: bool = True
     """Input and output share one table."""
     dropout: float = 0.0
-    """After embeddings and sublayers; scaled by a subnet's width over the supernet's, as in HAT."""
+    """After embeddings and sublayers; scaled with the subnet's width, as in HAT."""
     attention_dropout: float = 0.0
     """On attention probabilities; not scaled."""
     activation_dropout: float = 0.0
@@ -63,8 +59,7 @@ class LanguageConfig:
     first_position: int = 0
     """Position of the first token; 2 in fairseq's transformer."""
     embedding_scale: float | None = None
-    """Factor of embeddings; default: the square root of the subnet's width, as in HAT. Converted networks keep theirs
-    at every width."""
+    """Factor of embeddings; default: the square root of the subnet's width, as in HAT."""
     layer_order: tuple[int, ...] = ()
     """Layers, most important first; default: shallower networks keep the first ones."""
     padding_idx: int = 1
@@ -72,50 +67,49 @@ class LanguageConfig:
     mos: MoSConfig = field(default_factory=MoSConfig)
     """Experts of the feed-forward layers."""
     linear: LinearAttention = field(default_factory=LinearAttention)
-    """Settings of linear attention, but for ``max_length``, which is the space's ``context_length``."""
+    """Settings of linear attention; ``max_length`` is the space's ``context_length``."""
 
     @property
     def has_final_norm(self) -> bool:
-        """A layer norm follows the last layer."""
+        """True if a layer norm follows the last layer."""
         return self.norm_first if self.final_norm is None else self.final_norm
 
     def static(self) -> LanguageConfig:
-        """Return the settings of an extracted network: no experts, and layers already in order."""
+        """Return an extracted network's settings: no experts, layers in order."""
         return replace(self, mos=MoSConfig(), layer_order=())
 
 
 class LanguageSubnet(NamedTuple):
-    """Weights of one architecture; names of layers and norm are the static model's parameter names."""
+    """Weights of one architecture; layers and norm have the static model's parameter names."""
 
     embedding: Tensor
     """(V, C)"""
     output: Tensor
-    """(V, C), which may be the same tensor."""
+    """(V, C); may be the same tensor."""
     layers: tuple[EncoderLayerWeights, ...]
     norm: NormWeights | None
     architecture: Architecture
 
 
 class LanguageCache:
-    """Decoding states of the attentions of all layers."""
+    """Decoding states of all layers."""
 
     def __init__(self, past: list[AttentionState | None], length: int = 0) -> None:
         self.past, self.length = past, length
 
     def reorder(self, order: Tensor) -> None:
-        """Select rows ``order`` (B,) of the batch, for beam search."""
+        """Select batch rows ``order`` (B,), for beam search."""
         self.past = [None if past is None else past.reorder(order) for past in self.past]
 
     def copy(self) -> LanguageCache:
-        """Return a copy that can be advanced separately; steps replace tensors and do not change them."""
+        """Return a copy that advances separately; steps replace tensors in the cache."""
         return LanguageCache([copy.copy(past) for past in self.past], self.length)
 
 
 class LanguageNet(TokenStack):
     """Decoder-only transformer over the genes of :mod:`nas_core.space.language`.
 
-    ``select`` returns the weights of an architecture. ``forward`` computes all positions; ``start`` or ``read``, and
-    ``step``, compute one position at a time.
+    ``forward`` computes all positions; ``start`` or ``read``, then ``step``, compute one position at a time.
     """
 
     config: LanguageConfig
@@ -141,7 +135,6 @@ class LanguageNet(TokenStack):
     # -- weights of one architecture -----------------------------------------------------------------------------------
 
     def select(self, architecture: Architecture) -> LanguageSubnet:
-        """Return the weights of ``architecture``."""
         layers, width = self._select_layers(architecture), architecture.number("embed_dim")
         return LanguageSubnet(
             *self._select_tables(width),
@@ -151,7 +144,7 @@ class LanguageNet(TokenStack):
         )
 
     def static_state(self, architecture: Architecture) -> dict[str, Tensor]:
-        """Return the state dict of the static ``LanguageNet`` of ``architecture``, copied from ``select``."""
+        """Return the static subnet's state dict, as copies."""
         subnet = select_eval(self, architecture)
         rest = named_tensors(subnet._replace(embedding=None, output=None))
         return copy_state((*self._tables_of(subnet).items(), *rest, ("reference_width", self.reference_width)))
@@ -159,7 +152,7 @@ class LanguageNet(TokenStack):
     # -- computing -----------------------------------------------------------------------------------------------------
 
     def positions_at(self, first: int, last: int, features: int) -> Tensor:
-        """Return the embeddings (last - first, features) of positions, of which the first token has 0."""
+        """Return embeddings (last - first, features) of positions, counted from the first token."""
         offset = self.config.first_position
         table: Tensor = self.positions(offset + last, features)
         return table[offset + first :]
@@ -169,7 +162,7 @@ class LanguageNet(TokenStack):
         return x + positions.to(table.dtype)
 
     def features(self, subnet: LanguageSubnet, tokens: Tensor) -> Tensor:
-        """Compute features (B, T, C) before the output projection; ``tokens`` (B, T) may be padded on the right."""
+        """Compute features (B, T, C) of right-padded ``tokens`` (B, T)."""
         table = subnet.embedding
         drop = self._dropouts(table.shape[1])
         x = self._embed(tokens, table, self.positions_at(0, tokens.shape[1], table.shape[1]))
@@ -182,15 +175,14 @@ class LanguageNet(TokenStack):
         return x if subnet.norm is None else norm(x, subnet.norm)
 
     def forward(self, subnet: LanguageSubnet, tokens: Tensor) -> Tensor:
-        """Compute logits (B, T, V) after each of ``tokens`` (B, T)."""
+        """Compute next-token logits (B, T, V) after each of ``tokens`` (B, T)."""
         return F.linear(self.features(subnet, tokens), subnet.output)
 
     def start(self, subnet: LanguageSubnet) -> LanguageCache:
-        """Return an empty cache."""
         return LanguageCache([None] * len(subnet.layers))
 
     def read(self, subnet: LanguageSubnet, tokens: Tensor) -> tuple[Tensor, LanguageCache]:
-        """Compute features (B, C) of the last position of a prompt (B, T) without padding, and the cache after it."""
+        """Compute features (B, C) after a prompt (B, T) without padding, and the cache."""
         width, length = subnet.embedding.shape[1], tokens.shape[1]
         x = self._embed(tokens, subnet.embedding, self.positions_at(0, length, width))
         cache = self.start(subnet)
@@ -200,7 +192,7 @@ class LanguageNet(TokenStack):
         return self._normed(subnet, x[:, -1]), cache
 
     def step(self, subnet: LanguageSubnet, tokens: Tensor, cache: LanguageCache) -> Tensor:
-        """Compute logits (B, V) after the next token (B,) of each row, and advance the cache."""
+        """Compute logits (B, V) after each row's next token (B,), and advance the cache."""
         return F.linear(self.step_features(subnet, tokens, cache), subnet.output)
 
     def step_features(self, subnet: LanguageSubnet, tokens: Tensor, cache: LanguageCache) -> Tensor:
@@ -210,7 +202,7 @@ class LanguageNet(TokenStack):
         return self.step_embedded(subnet, self._embed(tokens[:, None], table, position), cache)
 
     def step_embedded(self, subnet: LanguageSubnet, x: Tensor, cache: LanguageCache) -> Tensor:
-        """Compute :meth:`step_features` of the sum ``x`` (B, 1, C) of embedding and position."""
+        """Compute :meth:`step_features` of embedding plus position ``x`` (B, 1, C)."""
         for index, (layer, weights) in enumerate(zip(self.layers, subnet.layers, strict=False)):
             x, cache.past[index] = layer.step(x, weights, cache.past[index])
         cache.length += 1
@@ -218,7 +210,7 @@ class LanguageNet(TokenStack):
 
 
 def length_limit(space: SearchSpace, config: LanguageConfig) -> int | None:
-    """Return the maximum length by attention and positions; None: unlimited."""
+    """Return the maximum length of attention and positions; None: unlimited."""
     if config.positions == "sinusoidal" and not GENES.bounded(space):
         return None
     return space.largest().number("context_length")

@@ -1,4 +1,4 @@
-"""The workload of a language architecture: a prompt is read at once, then tokens are decoded one by one."""
+"""The workload of a language architecture: read a prompt at once, then decode token by token."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class LanguageWorkloadConfig:
 
 
 def check_lengths(net: LanguageNet, config: LanguageWorkloadConfig) -> None:
-    """Check the number of tokens against the network's limit."""
+    """Raise ``ConfigError`` if there are more tokens than the network supports."""
     length, limit = config.prompt_length + config.new_tokens, length_limit(net.space, net.config)
     if limit is not None and length > limit:
         raise ConfigError(
@@ -68,12 +68,12 @@ class LanguageWorkload(SubnetWorkload):
         return {"prompt": self.read, "decoding": self.decode}
 
     def read(self) -> torch.Tensor:
-        """Read the prompt and return the logits ``(batch, vocab)`` of the first new token."""
+        """Read the prompt and return logits ``(batch, vocab)`` of the first new token."""
         features, self._cache = self._net.read(self._subnet, self._prompt)
         return nn.functional.linear(features, self._subnet.output)
 
     def decode(self) -> torch.Tensor:
-        """Decode the new tokens after the last prompt and return the last logits ``(batch, vocab)``."""
+        """Decode the new tokens and return the last logits ``(batch, vocab)``."""
         return self._decoded()[0]
 
     def cache_tensors(self) -> list[torch.Tensor]:

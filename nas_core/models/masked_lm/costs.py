@@ -1,6 +1,6 @@
 """Parameters, FLOPs and memory of a masked language model, by formula.
 
-Tables are counted only with a vocabulary. FLOPs are two per multiply-accumulate.
+Embedding tables count only with a vocabulary. A multiply-accumulate is two FLOPs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from nas_core.space.bert import encoder_layers, joint_sizes, layer_widths, netwo
 
 
 def parameters(architecture: Architecture, vocabulary: int = 0, config: MaskedLMConfig | None = None) -> int:
-    """Count the parameters of the static network, by default with RoBERTa's settings."""
+    """Count the static network's parameters, by default with RoBERTa's settings."""
     config = config or MaskedLMConfig()
     width = network_width(architecture)
     norms = 1 + config.embedding_norm + config.norm_first
@@ -34,7 +34,7 @@ def parameters(architecture: Architecture, vocabulary: int = 0, config: MaskedLM
 
 
 def flops(architecture: Architecture, length: int = 0, vocabulary: int = 0) -> int:
-    """Count the FLOPs of one sequence, by default of ``sequence_length`` tokens."""
+    """Count FLOPs of one sequence, by default of ``sequence_length`` tokens."""
     tokens = length or architecture.number("sequence_length")
     width = network_width(architecture)
     macs = tokens * (width * width + width * vocabulary)
@@ -46,12 +46,11 @@ def flops(architecture: Architecture, length: int = 0, vocabulary: int = 0) -> i
 
 
 def weight_numbers(architecture: Architecture, config: MaskedLMWorkloadConfig) -> int:
-    """Count all parameters, with tables and heads."""
     return parameters(architecture, config.vocab, timed_config(architecture, config))
 
 
 def live_numbers(architecture: Architecture, config: MaskedLMWorkloadConfig) -> int:
-    """Count the peak besides the weights, in a layer, a map between layers, the embedding, or a head with logits."""
+    """Count peak elements without weights, in a layer, a joint, the embedding, or a head with logits."""
     width, length = network_width(architecture), timed_length(architecture, config)
     positions = config.batch * length
     layers = [

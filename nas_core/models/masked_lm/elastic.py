@@ -8,8 +8,6 @@ from nas_core.models.masked_lm.net import MaskedLMNet
 
 
 class _MaskedLMElastic(StackForm):
-    """Heads and hidden units of each layer, the channels of the network, and hidden units of its heads."""
-
     def axes(self, net: MaskedLMNet) -> tuple[Axis, ...]:
         axes = self._layer_axes(net)
         if isinstance(net.positions, StoredPositions):  # channels of sinusoids cannot be reordered
@@ -25,7 +23,7 @@ class _MaskedLMElastic(StackForm):
 
 MASKED_LM_ELASTIC = _MaskedLMElastic()
 _HEAD = tuple(Part(f"head.{name}", 0) for name in ("dense.weight", "dense.bias", "norm.weight", "norm.bias"))
-"""Outputs of the token head, along the embedding's channels if input and output share a table."""
+"""Outputs of the token head, along the embedding channels if input and output share a table."""
 
 
 def _channels(net: MaskedLMNet) -> Axis:

@@ -38,9 +38,9 @@ def static_net(net: MaskedLMNet, architecture: Architecture, longest: int | None
 
 
 def encoder_part(net: MaskedLMNet, architecture: Architecture, head: str | None, longest: int) -> Part:
-    """Return the part ``encoder`` of a subnet, for at most ``longest`` tokens or the maximum of its attention.
+    """Export a subnet as the part ``encoder``, for at most ``longest`` tokens or the maximum of its attention.
 
-    ``head`` is the name of a classification head; None: the head that predicts tokens.
+    ``head`` names a classification head; None: the token head.
     """
     limit = length_limit(SearchSpace.of(architecture, like=net.space), net.config)
     longest = longest if limit is None else min(limit, longest)

@@ -1,4 +1,4 @@
-"""Genes of masked language models: RoBERTa's family, and BERT's, whose layers may differ in width."""
+"""Genes of masked language models: RoBERTa's family, and BERT's with layers of unequal width."""
 
 from __future__ import annotations
 
@@ -17,11 +17,7 @@ BERT_GENES = StackGenes(
 
 
 def check_masked_lm_space(space: SearchSpace) -> None:
-    """Check the options of a space of masked language models.
-
-    Raises:
-        SpaceError: a gene is missing, or has an option that a network cannot have.
-    """
+    """Raise ``SpaceError`` if a gene is missing or has an unsupported option."""
     if GENES.has(space, "hidden_dim"):
         check_bert_space(space)
         return
@@ -31,7 +27,7 @@ def check_masked_lm_space(space: SearchSpace) -> None:
 
 
 def check_bert_space(space: SearchSpace) -> None:
-    """Check the options of a space of BERT's family; errors as of :func:`check_masked_lm_space`."""
+    """Raise ``SpaceError`` for a space that BERT's family does not support."""
     genes = BERT_GENES
     for gene in genes.names:
         genes.check_gene(space, gene)
@@ -61,7 +57,6 @@ def _check_attention(space: SearchSpace) -> None:
 
 
 def widest_layers(space: SearchSpace) -> list[tuple[int, int]]:
-    """Return the largest feed-forward width and width of queries of each layer."""
     widths = widest_hidden(space)
     if not widths:
         return GENES.widest_layers(space)
@@ -72,7 +67,7 @@ def widest_layers(space: SearchSpace) -> list[tuple[int, int]]:
 
 
 def widest_hidden(space: SearchSpace) -> list[int]:
-    """Return the largest width of each layer in BERT's family; empty in RoBERTa's."""
+    """Return each layer's largest width in BERT's family; empty in RoBERTa's."""
     if not BERT_GENES.has(space, "hidden_dim"):
         return []
     return [max(int(option) for option in row) for row in BERT_GENES.per_layer(space, "hidden_dim")]

@@ -1,8 +1,6 @@
-"""Export of a static encoder to a folder of Hugging Face's BERT, which ``transformers`` loads.
+"""Export of a static encoder to a Hugging Face BERT folder, for ``transformers``.
 
-Embeddings of segments are 0. Positions count from the first column: padding must be on the right and masked.
-
-Shapes: C channels, V vocabulary.
+Segment embeddings are 0. Positions count from the first column: padding must be on the right and masked.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ from nas_core.space import Architecture
 from nas_core.space.bert import encoder_layers, joint_sizes, network_width
 
 _ACTIVATIONS = {"gelu_tanh": "gelu_pytorch_tanh"}
-"""Activations with another name there."""
+"""Activations with other names in ``transformers``."""
 _SEGMENTS = 2
 _LAYER = {
     "self_attn.out_proj": "attention.output.dense",
@@ -42,11 +40,11 @@ def write_bert(
     tokens: Sequence[str] = (),
     head: str | None = None,
 ) -> int:
-    """Write the subnet of an architecture and return the size of its weights in numbers.
+    """Write an architecture's subnet and return its number of weights.
 
     Args:
-        tokens: for ``vocab.txt``, which is otherwise not written.
-        head: classification head, as pooler and classifier; None: the head that predicts tokens.
+        tokens: written to ``vocab.txt``, if given.
+        head: classification head, as pooler and classifier; None: the token head.
 
     Raises:
         ConfigError: BERT has no such network, or ``folder`` is a file.
@@ -66,11 +64,7 @@ def write_bert(
 
 
 def check_bert_layout(net: MaskedLMNet, architecture: Architecture, head: str | None = None) -> None:
-    """Check that Hugging Face's BERT has such a network.
-
-    Raises:
-        ConfigError: a size differs between layers, or BERT has no such part.
-    """
+    """Raise ``ConfigError`` if sizes differ between layers or BERT lacks a part."""
     config, layers, width = net.config, encoder_layers(architecture), network_width(architecture)
     if head is not None and head not in net.classification_heads:
         raise unknown_choice("classification head", head, net.classification_heads)
@@ -123,7 +117,7 @@ def bert_config(net: MaskedLMNet, architecture: Architecture, head: str | None =
 
 
 def bert_state(net: MaskedLMNet, subnet: Subnet, head: str | None = None) -> dict[str, Tensor]:
-    """Return the tensors of ``model.safetensors`` by name; a shared table is stored once."""
+    """Return the tensors of ``model.safetensors`` by name; a shared table occurs once."""
     width = subnet.embedding.shape[1]
     embeddings = {
         "word_embeddings.weight": subnet.embedding,

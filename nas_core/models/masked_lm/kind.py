@@ -1,4 +1,4 @@
-"""The kinds of masked language models, of RoBERTa's and BERT's families, and their graphs."""
+"""The kinds of masked language models, RoBERTa's and BERT's families, and their graphs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from nas_core.space import Architecture, SearchSpace
 from nas_core.space.bert import encoder_layers, layer_widths, network_width
 
 ATTRIBUTES = ("width", "heads", "qkv_dim", "ffn_dim", "length")
-"""Columns of ``attributes``: width of embedding or layer; heads and width of queries of an attention; hidden units;
-tokens."""
+"""Columns of ``attributes``: embedding or layer width; heads and query width of an attention; hidden units; tokens."""
 SCALES = (768.0, 12.0, 768.0, 3072.0, 512.0)
 GRAPHS = ChainGraphs(GENES, ("token_embedding", "encoder_self_attention", "encoder_feed_forward", "token_head"), SCALES)
 
@@ -36,8 +35,6 @@ def masked_lm_graph(architecture: Architecture) -> Graph:
 
 
 class _MaskedLMKind(OnePassKind):
-    """Bidirectional encoders over the genes of :mod:`nas_core.space.masked_lm`; costs without tables."""
-
     name = "masked_lm"
     genes = GENES.names
     counted = "parameters without tables of tokens and positions"
@@ -75,8 +72,6 @@ class _MaskedLMKind(OnePassKind):
 
 
 class _BertKind(_MaskedLMKind):
-    """Bidirectional encoders over the genes of :mod:`nas_core.space.bert`; costs without tables."""
-
     name = "bert"
     genes = BERT_GENES.names
     check = staticmethod(check_bert_space)

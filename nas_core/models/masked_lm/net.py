@@ -1,4 +1,4 @@
-"""The masked language model: an elastic bidirectional encoder with RoBERTa's heads, with or without experts.
+"""Elastic bidirectional encoder with RoBERTa's heads, with or without experts.
 
 Shapes: B batch, T length, C channels, V vocabulary, K classes, I hidden units of a classification head.
 """
@@ -32,14 +32,14 @@ from nas_core.space.bert import joint_sizes, layer_widths, network_width
 
 @dataclass(frozen=True)
 class ClassHead:
-    """Settings of a classifier of sequences, which reads the first token."""
+    """Settings of a sequence classifier, which reads the first token."""
 
     name: str
     """Name of its weights."""
     classes: int
     """K; 1 for a regression."""
     inner: int
-    """I, at most the number of channels."""
+    """I, at most C."""
 
     def __post_init__(self) -> None:
         if not self.name or "." in self.name or min(self.classes, self.inner) < 1:
@@ -56,7 +56,7 @@ class MaskedLMConfig:
     share_embeddings: bool = True
     """Input tokens and predicted ones share one table."""
     dropout: float = 0.0
-    """After embeddings and sublayers; scaled by a subnet's width over the supernet's, as in HAT."""
+    """After embeddings and sublayers; scaled with the subnet's width, as in HAT."""
     attention_dropout: float = 0.0
     """On attention probabilities; not scaled."""
     activation_dropout: float = 0.0
@@ -82,7 +82,7 @@ class MaskedLMConfig:
     padding_idx: int = 1
     """Index of the padding token."""
     classification_heads: tuple[ClassHead, ...] = ()
-    """Classifiers of sequences."""
+    """Sequence classifiers."""
     pooler_activation: str = "tanh"
     """Activation of their hidden units."""
     pooler_dropout: float = 0.0
@@ -92,17 +92,17 @@ class MaskedLMConfig:
     mos: MoSConfig = field(default_factory=MoSConfig)
     """Experts of the feed-forward layers."""
     linear: LinearAttention = field(default_factory=LinearAttention)
-    """Settings of linear attention; its ``max_length`` is ``linear_length``."""
+    """Settings of linear attention; ``max_length`` is ``linear_length``."""
     linear_length: int | None = None
-    """Maximum length of linear and other bounded attention; None: that of each sequence."""
+    """Maximum length of linear and other bounded attention; None: each sequence's own length."""
 
     def static(self) -> MaskedLMConfig:
-        """Return the settings of an extracted network: no experts, joined maps, and layers already in order."""
+        """Return an extracted network's settings: no experts, joined maps, layers in order."""
         return replace(self, mos=MoSConfig(), layer_order=(), joined=True)
 
 
 class TokenHeadWeights(NamedTuple):
-    """Weights of the head that predicts tokens, without the table."""
+    """Weights of the token head, without the table."""
 
     dense: Affine
     """(C, C)"""
@@ -112,7 +112,7 @@ class TokenHeadWeights(NamedTuple):
 
 
 class ClassHeadWeights(NamedTuple):
-    """Weights of a classifier of sequences."""
+    """Weights of a sequence classifier."""
 
     dense: Affine
     """(I, C)"""
@@ -121,15 +121,15 @@ class ClassHeadWeights(NamedTuple):
 
 
 class Subnet(NamedTuple):
-    """Weights of one architecture; field names are the static model's parameter names."""
+    """Weights of one architecture, with the static model's parameter names."""
 
     embedding: Tensor
     """(V, C)"""
     output: Tensor
-    """(V, C), which may be the same tensor."""
+    """(V, C); may be the same tensor."""
     embedding_norm: NormWeights | None
     joints: tuple[Affine, ...]
-    """Maps before, between and after layers of unequal width, if there are any."""
+    """Maps around layers of unequal width, if any."""
     layers: tuple[EncoderLayerWeights, ...]
     norm: NormWeights | None
     head: TokenHeadWeights
@@ -138,7 +138,7 @@ class Subnet(NamedTuple):
 
 
 class ElasticTokenHead(nn.Module):
-    """Head that predicts tokens: a linear layer, an activation, a layer norm, and a bias per token."""
+    """Token head: linear layer, activation, layer norm, and a bias per token."""
 
     def __init__(self, features: int, vocabulary: int, norm_eps: float) -> None:
         super().__init__()
@@ -157,7 +157,7 @@ def token_logits(x: Tensor, weights: TokenHeadWeights, table: Tensor, activation
 
 
 class ElasticClassHead(nn.Module):
-    """Classifier of sequences: linear layer, activation, linear layer; at most C hidden units."""
+    """Sequence classifier: linear layer, activation, linear layer; at most C hidden units."""
 
     def __init__(self, features: int, inner: int, classes: int) -> None:
         super().__init__()
@@ -171,17 +171,15 @@ class ElasticClassHead(nn.Module):
 
 
 def class_logits(x: Tensor, weights: ClassHeadWeights, activation: str, dropout: float = 0.0) -> Tensor:
-    """Compute logits (B, K) of the first token of features (B, T, C)."""
+    """Compute logits (B, K) from the first of the features (B, T, C)."""
     x = x[:, 0]
     x = ACTIVATIONS[activation](F.linear(F.dropout(x, dropout) if dropout else x, *weights.dense))
     return F.linear(F.dropout(x, dropout) if dropout else x, *weights.out_proj)
 
 
 class MaskedLMNet(TokenStack):
-    """Masked language model of a search space with the genes of :mod:`nas_core.space.masked_lm` or of
-    :mod:`nas_core.space.bert`.
+    """Masked language model over the genes of :mod:`nas_core.space.masked_lm` or :mod:`nas_core.space.bert`.
 
-    ``select`` returns the weights of an architecture; ``encode``, ``predict`` and ``classify`` compute with them.
     Linear maps connect layers of unequal width (:mod:`nas_core.layers.bottleneck`).
     """
 
@@ -217,7 +215,7 @@ class MaskedLMNet(TokenStack):
             self._build_head(head)
 
     def set_classification_head(self, name: str, classes: int, inner: int | None = None) -> None:
-        """Add a classifier of sequences with random weights, or replace that of the same name."""
+        """Add a randomly initialised sequence classifier, or replace that of the same name."""
         head = ClassHead(name, classes, inner or self.embed_dim)
         others = tuple(other for other in self.config.classification_heads if other.name != name)
         self.config = replace(self.config, classification_heads=(*others, head))
@@ -230,7 +228,6 @@ class MaskedLMNet(TokenStack):
     # -- weights of one architecture -----------------------------------------------------------------------------------
 
     def select(self, architecture: Architecture) -> Subnet:
-        """Return the weights of ``architecture``."""
         layers, width = self._select_layers(architecture), network_width(architecture)
         return Subnet(
             *self._select_tables(width),
@@ -250,7 +247,7 @@ class MaskedLMNet(TokenStack):
         return self.joints.select(kept, layer_widths(architecture))
 
     def static_state(self, architecture: Architecture) -> dict[str, Tensor]:
-        """Return the state dict of the static ``MaskedLMNet`` of ``architecture``, copied from ``select``."""
+        """Return the static subnet's state dict, as copies."""
         subnet = select_eval(self, architecture)
         rest = named_tensors(subnet._replace(embedding=None, output=None))
         return copy_state((*rest, *self._tables_of(subnet).items(), ("reference_width", self.reference_width)))
@@ -258,7 +255,6 @@ class MaskedLMNet(TokenStack):
     # -- computing -----------------------------------------------------------------------------------------------------
 
     def _positions(self, mask: Tensor | None, length: int, features: int) -> Tensor:
-        """Return positions (T, C), or (B, T, C) counting tokens only."""
         first, positions = self.config.first_position, self.positions
         if mask is None:
             vectors: Tensor = positions(first + length, features)
@@ -272,7 +268,7 @@ class MaskedLMNet(TokenStack):
         return F.embedding(at, positions.table[:, :features])
 
     def embed(self, subnet: Subnet, tokens: Tensor, mask: Tensor | None, drop: Dropouts) -> Tensor:
-        """Compute the inputs (B, T, C) of the first layer; ``mask`` (B, T) is True at tokens."""
+        """Compute the first layer's inputs (B, T, C); ``mask`` (B, T) is True at tokens."""
         table = subnet.embedding
         x = F.embedding(tokens, table, self.config.padding_idx) * self.embedding_scale(table)
         x = x + self._positions(mask, tokens.shape[1], table.shape[1]).to(table.dtype)
@@ -283,7 +279,7 @@ class MaskedLMNet(TokenStack):
     def encode(self, subnet: Subnet, tokens: Tensor, padded: bool = True) -> Tensor:
         """Compute features (B, T, C) of ``tokens`` (B, T), padded anywhere; those at padding are undefined.
 
-        ``padded=False`` promises that there is no padding.
+        ``padded=False`` promises no padding.
         """
         mask = tokens.ne(self.config.padding_idx) if padded else None
         drop = self._dropouts(subnet.embedding.shape[1])
@@ -298,11 +294,11 @@ class MaskedLMNet(TokenStack):
         return x if subnet.norm is None else norm(x, subnet.norm)
 
     def predict(self, subnet: Subnet, features: Tensor) -> Tensor:
-        """Compute the logits of tokens (.., V) of features (.., C)."""
+        """Compute token logits (.., V) of features (.., C)."""
         return token_logits(features, subnet.head, subnet.output, self.config.activation)
 
     def classify(self, subnet: Subnet, features: Tensor, head: str) -> Tensor:
-        """Compute the logits (B, K) of a classification head of features (B, T, C)."""
+        """Compute a classification head's logits (B, K) of features (B, T, C)."""
         if head not in subnet.classification_heads:
             raise unknown_choice("classification head", head, subnet.classification_heads)
         dropout = self.config.pooler_dropout if self.training else 0.0

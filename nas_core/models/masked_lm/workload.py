@@ -1,7 +1,4 @@
-"""The workload of a masked language model: a batch of sequences, with the token head or a classifier.
-
-Shapes: B batch, T length, V vocabulary, K classes.
-"""
+"""The workload of a masked language model: a batch of sequences, with token head or classifier."""
 
 from __future__ import annotations
 
@@ -52,13 +49,13 @@ class MaskedLMWorkload(OnePassSubnetWorkload):
 
 
 def timed_net(space: SearchSpace, architecture: Architecture, config: MaskedLMWorkloadConfig) -> MaskedLMNet:
-    """Build the network of one architecture in evaluation mode, with random weights."""
+    """Build an architecture's network in evaluation mode, with random weights."""
     settings = timed_config(architecture, config)
     return MaskedLMNet(SearchSpace.of(architecture, like=space), config.vocab, settings).eval()
 
 
 def timed_config(architecture: Architecture, config: MaskedLMWorkloadConfig) -> MaskedLMConfig:
-    """Return the settings of that network, with positions for the sequences and the head of the workload."""
+    """Return that network's settings, with the workload's head and sequence length."""
     heads = (ClassHead(HEAD, config.classes, network_width(architecture)),) if config.classes else ()
     longest = max(timed_length(architecture, config), architecture.number("sequence_length"))
     return MaskedLMConfig(stored_positions=longest, classification_heads=heads).static()

@@ -1,7 +1,7 @@
 """Parameters, FLOPs and memory of a translation architecture, by formula.
 
-Embeddings and the output projection are counted only with a vocabulary, as in HAT. FLOPs are two per
-multiply-accumulate of matrix products.
+Embeddings and output projection count only with a vocabulary, as in HAT. A multiply-accumulate of a matrix product is
+two FLOPs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ def parameters(
     share_decoder_embeddings: bool = False,
     norm_first: bool = False,
 ) -> int:
-    """Count the parameters of the static network."""
     e, d = architecture.number("encoder.embed_dim"), architecture.number("decoder.embed_dim")
     total = 2 * (e + d) if norm_first else 0
     for layer in encoder_layers(architecture):
@@ -48,7 +47,6 @@ def parameters(
 
 
 def _attention(q: int, width: int, memory: int) -> int:
-    """Count queries from ``width``, keys and values from ``memory``, and outputs to ``width``."""
     return (width * q + q) + 2 * (memory * q + q) + (q * width + width)
 
 
@@ -57,7 +55,7 @@ def _feed_forward(width: int, ffn: int) -> int:
 
 
 def flops(architecture: Architecture, lengths: Lengths | None = None, target_vocab: int = 0) -> int:
-    """Count the FLOPs of one sentence. Cross-attention to several encoder layers reads the source as many times."""
+    """Count FLOPs of one sentence; cross-attention to several encoder layers reads the source once for each."""
     lengths = lengths or Lengths()
     s, t = lengths.source, lengths.target
     e, d = architecture.number("encoder.embed_dim"), architecture.number("decoder.embed_dim")
@@ -75,7 +73,7 @@ def flops(architecture: Architecture, lengths: Lengths | None = None, target_voc
 
 
 def weight_numbers(architecture: Architecture, config: TranslationWorkloadConfig) -> int:
-    """Count all parameters with three embedding tables, and the tables of sinusoids."""
+    """Count all parameters with three embedding tables, and the sinusoids."""
     source, target = ROWS, ROWS
     if config.source_length > source:
         source = max(config.source_length, 2 * source)
@@ -86,7 +84,7 @@ def weight_numbers(architecture: Architecture, config: TranslationWorkloadConfig
 
 
 def cache_numbers(architecture: Architecture, config: TranslationWorkloadConfig) -> tuple[int, int]:
-    """Count the states of self-attention and of cross-attention after T steps of ``beam`` hypotheses."""
+    """Count elements of self- and cross-attention states after T steps of ``beam`` hypotheses."""
     self_attention = cross_attention = 0
     for at in decoder_layers(architecture):
         kind, cross = KINDS.get(at.attention), KINDS.get(at.cross_attention)
@@ -97,7 +95,7 @@ def cache_numbers(architecture: Architecture, config: TranslationWorkloadConfig)
 
 
 def live_numbers(architecture: Architecture, config: TranslationWorkloadConfig) -> int:
-    """Count the peak besides the weights, in the encoder, at the start of decoding, or while decoding."""
+    """Count peak elements without weights, while encoding, starting to decode, or decoding."""
     s, e = config.source_length, architecture.number("encoder.embed_dim")
     self_attention, cross_attention = cache_numbers(architecture, config)
     layers = [

@@ -17,7 +17,7 @@ class _TranslationElastic:
     """Axes of a :class:`TranslationNet` without experts.
 
     Heads are reordered only with a fixed ``head_dim``: otherwise their number changes no weight. Channels of computed
-    sinusoids cannot be reordered; see ``positions`` of the settings.
+    sinusoids are not reordered; see the setting ``positions``.
     """
 
     def sides(self, net: TranslationNet) -> dict[str, int]:
@@ -60,7 +60,6 @@ def _layers(net: TranslationNet) -> list[tuple[str, nn.Module]]:
 
 
 def _channels(net: TranslationNet) -> list[Axis]:
-    """Return the channels of both sides, one axis where they share a table of embeddings."""
     parts: dict[str, list[Part]] = {"encoder": [], "decoder": []}
     read_by: dict[str, list[str]] = {"encoder": [], "decoder": []}
     for name, layer in _layers(net):

@@ -1,4 +1,4 @@
-"""Export of a translation subnet: the encoder with the states of cross-attention, and a decoding step.
+"""Export of a translation subnet: the encoder with cross-attention states, and a decoding step.
 
 Shapes: B batch, S source length, V vocabulary.
 """
@@ -21,7 +21,7 @@ from nas_core.space import Architecture, SearchSpace
 
 
 def static_net(net: TranslationNet, architecture: Architecture, source: int, target: int) -> TranslationNet:
-    """Return the static network in evaluation mode, with tables of positions of just these lengths and its widths."""
+    """Return the static network in evaluation mode, with positions for these lengths only."""
     state = net.static_state(architecture)
     subnet = net.select(architecture)
     vocabularies = len(subnet.source_embedding), len(subnet.output)
@@ -51,7 +51,7 @@ class Encoder(nn.Module):
 
 
 class DecoderStep(StepTables):
-    """The next token ``(B,)``, its position and the states to log-probabilities ``(B, V)`` and new states."""
+    """Decoding step: next token ``(B,)``, position and states to log-probabilities ``(B, V)`` and states."""
 
     positions: Tensor
 
@@ -77,20 +77,18 @@ class DecoderStep(StepTables):
 
 
 def _mask_reads(subnet: Subnet) -> list[int]:
-    """Return the masks that steps need, by the number of encoder layers that they cover."""
     layers = zip(cross_reads(subnet.architecture), subnet.decoder_layers, strict=True)
     return sorted({reads for reads, weights in layers if weights.cross_attn.kind.masks_memory})
 
 
 def _source(reads: int) -> str:
-    """Name the dimension of the outputs of several encoder layers, concatenated in time."""
     return "source" if reads == 1 else f"source_x{reads}"
 
 
 def translation_parts(
     net: TranslationNet, architecture: Architecture, source_limit: int, target_limit: int
 ) -> tuple[Part, Part]:
-    """Return the parts ``encoder`` and ``decoder_step`` of a subnet, for sentences of at most this many tokens.
+    """Export a subnet as the parts ``encoder`` and ``decoder_step``, for sentences up to these limits in tokens.
 
     Attention with a maximum length may lower the limits.
     """
@@ -127,13 +125,13 @@ def translation_parts(
 
 
 def part_inputs(part: Part, source: int, past: int, batch: int, stream: torch.Generator) -> tuple[Tensor, ...]:
-    """Draw inputs for sentences of ``source`` tokens and ``past`` positions."""
+    """Draw inputs for ``source`` source tokens and ``past`` positions."""
     sizes = {dim.name: source * int(dim.name.partition("_x")[2] or 1) for dim in part.dims}
     return example_inputs(part, sizes | {"batch": batch, "past": past}, stream)
 
 
 def translation_info(encoder: Part, step: Part) -> dict[str, Any]:
-    """Return what a decoding loop needs besides the two files."""
+    """Return the metadata that a decoding loop needs."""
     (source,) = (dim.largest for dim in encoder.dims if dim.name == "source")
     return {
         "kind": "translation",

@@ -1,4 +1,4 @@
-"""Genes of translation networks: checks of a space, options of each layer, and layers of an architecture."""
+"""Genes of translation networks: validation of spaces, options and values per layer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nas_core.space.mformer import ATTENTION_GENES, attention_of
 from nas_core.space.stack import TransformerLayer
 
 PLACES = dict(zip(ATTENTION_GENES, ("encoder", "decoder", "cross"), strict=True))
-"""Gene of an attention -> its place, one of :data:`nas_core.layers.attention.kinds.PLACES`."""
+"""Attention gene -> its place, one of :data:`nas_core.layers.attention.kinds.PLACES`."""
 
 _SIZES = (
     "qkv_dim",
@@ -27,17 +27,12 @@ _SIZES = (
 _HEADS = ("encoder.self_heads", "decoder.self_heads", "decoder.cross_heads")
 _CROSS = "decoder.arbitrary_cross"
 _LAYERED = ("encoder.ffn_dim", "decoder.ffn_dim", *_HEADS, _CROSS)
-"""Genes of each layer."""
 GENES = (*_SIZES, *_HEADS, _CROSS)
 """Genes of each translation architecture."""
 
 
 def check_translation_space(space: SearchSpace) -> None:
-    """Check the options of a space of translation networks.
-
-    Raises:
-        SpaceError: a gene is missing, or has an option that a network cannot have.
-    """
+    """Raise ``SpaceError`` if a gene is missing or has an unsupported option."""
     for gene in _LAYERED:
         _options(space, gene)
         if gene in space.fixed or space.choice(gene).per is None:
@@ -77,19 +72,18 @@ def _check_head_dim(space: SearchSpace, gene: str, heads: int, width: int) -> No
 
 
 def widest(space: SearchSpace, gene: str) -> list[int]:
-    """Return the largest option of each layer."""
     return [max(int(option) for option in options) for options in space.choice(gene).options]
 
 
 def widest_queries(space: SearchSpace, gene: str) -> list[int]:
-    """Return the largest width of queries of each layer, for the gene of its number of heads."""
+    """Return each layer's largest query width, for the gene of its heads."""
     if "head_dim" in space.fixed:
         return [heads * int(space.fixed["head_dim"]) for heads in widest(space, gene)]
     return [max(int(width) for width in _options(space, "qkv_dim"))] * len(space.choice(gene).options)
 
 
 def attention_options(space: SearchSpace, gene: str) -> list[tuple[str, ...]]:
-    """Return the kinds of attention of each layer, by default softmax."""
+    """Return each layer's kinds of attention, by default softmax."""
     chosen = next((choice for choice in space.choices if choice.name == gene), None)
     if chosen is not None:
         return [tuple(str(option) for option in row) for row in chosen.options]
@@ -98,7 +92,7 @@ def attention_options(space: SearchSpace, gene: str) -> list[tuple[str, ...]]:
 
 
 def bounded(space: SearchSpace, place: str) -> bool:
-    """Return True if attention of a place (``encoder``, ``decoder`` or ``cross``) may have a maximum length."""
+    """Return True if attention in ``encoder``, ``decoder`` or ``cross`` may have a maximum length."""
     (gene,) = (gene for gene, at in PLACES.items() if at == place)
     return any(KINDS.get(kind).is_bounded for kinds in attention_options(space, gene) for kind in kinds)
 
@@ -125,18 +119,16 @@ class DecoderLayer(NamedTuple):
     cross_qkv_dim: int
     cross_attention: str
     reads: int
-    """Encoder layers that its cross-attention reads."""
+    """Number of encoder layers that its cross-attention reads."""
 
 
 def encoder_layers(architecture: Architecture) -> list[TransformerLayer]:
-    """Return the genes of each encoder layer."""
     ffn, heads = _per_layer(architecture, "encoder", "ffn_dim", "self_heads")
     widths, kinds = qkv_dims(architecture, _HEADS[0]), attention_of(architecture, ATTENTION_GENES[0])
     return [TransformerLayer(*genes) for genes in zip(ffn, heads, widths, kinds, strict=True)]
 
 
 def decoder_layers(architecture: Architecture) -> list[DecoderLayer]:
-    """Return the genes of each decoder layer; errors as of :func:`encoder_layers`."""
     ffn, heads, cross_heads = _per_layer(architecture, "decoder", "ffn_dim", "self_heads", "cross_heads")
     widths, cross_widths = (qkv_dims(architecture, gene) for gene in _HEADS[1:])
     kinds, cross_kinds = (attention_of(architecture, gene) for gene in ATTENTION_GENES[1:])
@@ -145,7 +137,7 @@ def decoder_layers(architecture: Architecture) -> list[DecoderLayer]:
 
 
 def cross_reads(architecture: Architecture) -> list[int]:
-    """Count the encoder layers that each decoder layer reads: the last 1 to 3 of them."""
+    """Return the number of encoder layers that each decoder layer reads: the last 1 to 3."""
     (options,), layers = _per_layer(architecture, "decoder", "arbitrary_cross"), architecture.number("encoder.layers")
     for option in options:
         if option not in READ_LAYERS:

@@ -1,6 +1,6 @@
-"""The kind of translation networks, and their graphs, with one node per sublayer.
+"""The kind of translation networks, and their graphs, one node per sublayer.
 
-A cross-attention also reads the feed-forward networks of one to three last encoder layers, as in HAT.
+As in HAT, a cross-attention also reads the feed-forward networks of the last one to three encoder layers.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ _FIRST = (
     "decoder_feed_forward",
     "output",
 )
-"""The first operation indices; attention without a kind is softmax."""
+"""First operations; attention without a kind is softmax."""
 ATTRIBUTES = ("width", "heads", "qkv_dim", "ffn_dim", "memories")
-"""Columns of ``attributes``: embedding size of the side; heads and width of queries of an attention; hidden units;
-encoder layers that a cross-attention reads."""
+"""Columns of ``attributes``: embedding size of the side; heads and query width of an attention; hidden units; encoder
+layers that a cross-attention reads."""
 SCALES = (512.0, 8.0, 512.0, 2048.0, 3.0)
 
 
@@ -54,12 +54,12 @@ def _kinds() -> tuple[str, ...]:
 
 
 def operations() -> tuple[str, ...]:
-    """Return the names of the operation indices: the first eight, then every other kind of attention."""
+    """Return operation names by index: the first eight, then other kinds of attention."""
     return _named(_kinds())
 
 
 def operations_of(space: SearchSpace) -> int:
-    """Count the operation indices up to the last one of a space, at least those of softmax and linear attention."""
+    """Return the number of operations up to the last one of a space, softmax and linear attention included."""
     names = operations()
     chosen = {
         KINDS.get(kind).operation(place)
@@ -79,7 +79,6 @@ def _named(kinds: tuple[str, ...]) -> tuple[str, ...]:
 
 @lru_cache
 def _by_place(kinds: tuple[str, ...]) -> dict[str, dict[str, str]]:
-    """Return place -> name of a kind -> operation."""
     members = [KINDS.get(name) for name in kinds]
     return {p: {kind.name: kind.operation(p) for kind in members if p in kind.places} for p in PLACES.values()}
 
@@ -123,8 +122,6 @@ def translation_graph(architecture: Architecture) -> Graph:
 
 
 class _TranslationKind(ModelKind):
-    """Encoder-decoder transformers over HAT's, mFormer's and MoS's genes; costs without embeddings and output."""
-
     name = "translation"
     genes = GENES
     counted = "parameters without embeddings"
@@ -159,7 +156,7 @@ class _TranslationKind(ModelKind):
     def parts(
         self, space: SearchSpace, architecture: Architecture, config: TranslationWorkloadConfig
     ) -> list[SpacePart]:
-        """Return the encoder, and T decoder steps of ``beam`` hypotheses with the mean number of past words."""
+        """Return the encoder, and T decoder steps of ``beam`` hypotheses at the mean past length."""
         from nas_core.models.translation.export import part_inputs, translation_parts
 
         architecture = space.validate(architecture)

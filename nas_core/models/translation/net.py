@@ -1,6 +1,6 @@
-"""The translation network: an elastic encoder-decoder transformer in HAT's space, with or without experts.
+"""Elastic encoder-decoder transformer in HAT's space, with or without experts.
 
-Shapes: B batch, S/T source and target length, C channels, H heads, D head dim, V vocabulary.
+Shapes: B batch, S/T source and target length, C channels, V vocabulary.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class TranslationConfig:
     share_decoder_embeddings: bool = False
     """Target input and output share one table."""
     dropout: float = 0.0
-    """After embeddings and sublayers; scaled by a subnet's width over the supernet's, as in HAT."""
+    """After embeddings and sublayers; scaled with the subnet's width, as in HAT."""
     attention_dropout: float = 0.0
     """On attention probabilities; not scaled."""
     activation_dropout: float = 0.0
@@ -73,8 +73,7 @@ class TranslationConfig:
     first_position: int = 0
     """Position of the first token; 2 in fairseq's transformer."""
     embedding_scale: tuple[float, float] | None = None
-    """Factors of embeddings of source and target; default: the square root of the subnet's width, as in HAT. Converted
-    networks keep theirs at every width."""
+    """Factors of embeddings of source and target; default: the square root of the subnet's width, as in HAT."""
     encoder_order: tuple[int, ...] = ()
     """Encoder layers, most important first; default: shallower networks keep the first ones."""
     decoder_order: tuple[int, ...] = ()
@@ -84,19 +83,19 @@ class TranslationConfig:
     mos: MoSConfig = field(default_factory=MoSConfig)
     """Experts of the feed-forward layers."""
     linear: LinearAttention = field(default_factory=LinearAttention)
-    """Settings of linear attention. Its ``max_length`` is that of all bounded attention in the decoder."""
+    """Settings of linear attention; ``max_length`` is that of all bounded attention in the decoder."""
     linear_encoder_length: int | None = None
-    """Maximum length of bounded attention in the encoder; None: that of each sentence."""
+    """Maximum length of bounded attention in the encoder; None: each sentence's own length."""
     relative_length: int = 0
     """Largest distance of relative positions in softmax self-attention (Shaw et al. 2018, keys only); 0: none."""
 
     def static(self) -> TranslationConfig:
-        """Return the settings of an extracted network: no experts, and layers already in order."""
+        """Return an extracted network's settings: no experts, layers in order."""
         return replace(self, mos=MoSConfig(), encoder_order=(), decoder_order=())
 
 
 class Subnet(NamedTuple):
-    """Weights of one architecture; field names are the static model's parameter names."""
+    """Weights of one architecture, with the static model's parameter names."""
 
     source_embedding: Tensor
     target_embedding: Tensor
@@ -109,25 +108,24 @@ class Subnet(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """Outputs (B, S, C) of the last encoder layers, last first, and the mask of tokens (B, S)."""
+    """Outputs (B, S, C) of the last encoder layers, last first, and the token mask (B, S)."""
 
     outputs: tuple[Tensor, ...]
     tokens: Tensor | None
 
     def reorder(self, order: Tensor) -> Memory:
-        """Return rows ``order`` of the batch."""
         outputs = tuple(output.index_select(0, order) for output in self.outputs)
         return Memory(outputs, None if self.tokens is None else self.tokens.index_select(0, order))
 
 
 class LayerMemory(NamedTuple):
-    """Keys and values of one decoder layer's cross-attention, the mask of tokens, and their positions."""
+    """Keys and values of one decoder layer's cross-attention."""
 
     keys_values: tuple[Tensor, Tensor]
     mask: Tensor | None
     """(B, 1, 1, S)"""
     positions: Tensor | None
-    """(B, S) or (S,), for kinds of attention that read them"""
+    """(B, S) or (S,), for kinds that read them"""
 
     @classmethod
     def of(cls, weights: CrossAttentionWeights, output: Tensor, tokens: Tensor | None, reads: int) -> LayerMemory:
@@ -147,14 +145,13 @@ class LayerMemory(NamedTuple):
         return cls(pair, mask, positions.repeat(reads) if tokens is None else positions.repeat(1, reads))
 
     def kept(self, weights: CrossAttentionWeights) -> AttentionState:
-        """Return the state of cross-attention for decoding."""
         return weights.kind.memory(*self.keys_values, self.mask, self.positions)
 
 
 class DecoderCache:
-    """Decoding states of self-attention and cross-attention of each decoder layer.
+    """Decoding states of all decoder layers.
 
-    ``rows`` (B,) are the sentences of the memory that the rows of the batch decode.
+    ``rows`` (B,) gives the sentence that each batch row decodes.
     """
 
     def __init__(self, cross: list[AttentionState], masks: list[Tensor | None], rows: Tensor | None) -> None:
@@ -165,10 +162,10 @@ class DecoderCache:
             self._select_sentences(rows)
 
     def reorder(self, order: Tensor) -> None:
-        """Select rows ``order`` (B,) of the batch, for beam search.
+        """Select batch rows ``order`` (B,), for beam search.
 
-        On the CPU, states of cross-attention are reordered only if a row then decodes another sentence; on other
-        devices always, as the comparison would synchronise.
+        On the CPU, cross-attention states are reordered only if a row changes its sentence; elsewhere always, as
+        comparing would synchronise.
         """
         self.past = [None if past is None else past.reorder(order) for past in self.past]
         if self.rows is None:
@@ -185,7 +182,6 @@ class DecoderCache:
 
 
 def encoder_attention(space: SearchSpace, config: TranslationConfig) -> list[AttentionConfig]:
-    """Return the kinds of attention of each encoder layer."""
     return [
         AttentionConfig(
             _placed(config, "encoder", kinds, config.linear_encoder_length),
@@ -196,7 +192,6 @@ def encoder_attention(space: SearchSpace, config: TranslationConfig) -> list[Att
 
 
 def decoder_attention(space: SearchSpace, config: TranslationConfig) -> list[AttentionConfig]:
-    """Return the kinds of attention of each decoder layer."""
     options = (attention_options(space, f"decoder.{which}_attention") for which in ("self", "cross"))
     return [
         AttentionConfig(
@@ -209,9 +204,9 @@ def decoder_attention(space: SearchSpace, config: TranslationConfig) -> list[Att
 
 
 def length_limits(space: SearchSpace, config: TranslationConfig) -> tuple[int | None, int | None]:
-    """Return the maximum source and target lengths of the space's attention; None: unlimited.
+    """Return the maximum source and target lengths of attention; None: unlimited.
 
-    Self-attention of the decoder reads the target, cross-attention both.
+    Decoder self-attention limits the target, cross-attention both.
     """
     longest = config.linear.max_length
     source = [config.linear_encoder_length] * bounded(space, "encoder") + [longest] * bounded(space, "cross")
@@ -228,7 +223,6 @@ def _placed(
 
 
 def _relative(space: SearchSpace, config: TranslationConfig, side: str, layer: int) -> tuple[int, int] | None:
-    """Return the largest distance and head dimension of relative positions."""
     if not config.relative_length:
         return None
     if "head_dim" in space.fixed:
@@ -238,10 +232,9 @@ def _relative(space: SearchSpace, config: TranslationConfig, side: str, layer: i
 
 
 class TranslationNet(nn.Module):
-    """Encoder-decoder transformer of a search space with HAT's genes.
+    """Encoder-decoder transformer over HAT's genes.
 
-    ``select`` returns the weights of an architecture. ``encode`` with ``decode`` computes all target positions, and
-    with ``start`` and ``step`` one position at a time.
+    ``encode`` with ``decode`` computes all target positions; with ``start`` and ``step``, one at a time.
     """
 
     reference_widths: Tensor
@@ -314,7 +307,6 @@ class TranslationNet(nn.Module):
     # -- weights of one architecture -----------------------------------------------------------------------------------
 
     def select(self, architecture: Architecture) -> Subnet:
-        """Return the weights of ``architecture``."""
         encoding = router_encoding(self.space, architecture, self.config.mos, self.reference_widths.device)
         source, target = architecture.number("encoder.embed_dim"), architecture.number("decoder.embed_dim")
         encoder = tuple(
@@ -340,7 +332,7 @@ class TranslationNet(nn.Module):
         )
 
     def kept_layers(self, side: str, architecture: Architecture) -> list[Any]:
-        """Return the layers of ``encoder`` or ``decoder`` of an architecture, in order of execution."""
+        """Return an architecture's layers of ``encoder`` or ``decoder``, in execution order."""
         order = self.config.encoder_order if side == "encoder" else self.config.decoder_order
         layers = self.encoder_layers if side == "encoder" else self.decoder_layers
         return kept_layers(layers, architecture.number(f"{side}.layers"), order)
@@ -354,7 +346,7 @@ class TranslationNet(nn.Module):
         return self.source_embedding.select(source), table, output
 
     def static_state(self, architecture: Architecture) -> dict[str, Tensor]:
-        """Return the state dict of the static ``TranslationNet`` of ``architecture``, copied from ``select``."""
+        """Return the static subnet's state dict, as copies."""
         subnet: Subnet = select_eval(self, architecture)
         rest = named_tensors(subnet)
         state = {name: tensor for name, tensor in rest if not name.endswith("embedding") and name != "output"}
@@ -391,12 +383,12 @@ class TranslationNet(nn.Module):
         return Dropouts(config.dropout * scale, config.attention_dropout, config.activation_dropout * scale)
 
     def embedding_scale(self, side: int, table: Tensor) -> float:
-        """Return the factor of embeddings of the source (0) or the target (1)."""
+        """Return the embedding factor of source (0) or target (1)."""
         fixed = self.config.embedding_scale
         return math.sqrt(table.shape[1]) if fixed is None else fixed[side]
 
     def positions(self, side: int, length: int, features: int) -> Tensor:
-        """Return the first positions (length, features) of the source (0) or the target (1)."""
+        """Return the first positions (length, features) of source (0) or target (1)."""
         positions, first = (self.source_positions, self.target_positions)[side], self.config.first_position
         table: Tensor = positions(first + length, features)
         return table[first:]
@@ -426,7 +418,6 @@ class TranslationNet(nn.Module):
         return Memory(tuple(last), mask)
 
     def _memories(self, subnet: Subnet, memory: Memory) -> list[LayerMemory]:
-        """Return keys and values for each decoder layer."""
         joined = {1: memory.outputs[0]}
         memories = []
         for weights, reads in zip(subnet.decoder_layers, cross_reads(subnet.architecture), strict=True):
@@ -436,7 +427,7 @@ class TranslationNet(nn.Module):
         return memories
 
     def decode_features(self, subnet: Subnet, tokens: Tensor, memory: Memory) -> Tensor:
-        """Compute features (B, T, C) before the output projection; ``tokens`` (B, T) may be padded on the right."""
+        """Compute features (B, T, C) of right-padded ``tokens`` (B, T)."""
         table = subnet.target_embedding
         drop = self._dropouts(table.shape[1], self.target_positions)
         x = self._embed(1, tokens, table, self.positions(1, tokens.shape[1], table.shape[1]), drop)
@@ -454,16 +445,16 @@ class TranslationNet(nn.Module):
         return self.decode(subnet, target, self.encode(subnet, source))
 
     def start(self, subnet: Subnet, memory: Memory, rows: Tensor | None = None) -> DecoderCache:
-        """Return a cache for decoding, with the states of cross-attention.
+        """Return a decoding cache with the cross-attention states.
 
-        ``rows`` (B,) are the sentences of ``memory`` that the rows of the batch decode; default: row by row.
+        ``rows`` (B,) gives each batch row's sentence in ``memory``; default: row by row.
         """
         memories = self._memories(subnet, memory)
         cross = [m.kept(w.cross_attn) for m, w in zip(memories, subnet.decoder_layers, strict=True)]
         return DecoderCache(cross, [memory.mask for memory in memories], rows)
 
     def step(self, subnet: Subnet, tokens: Tensor, cache: DecoderCache) -> Tensor:
-        """Compute logits (B, V) after the next token (B,) of each row, and advance the cache."""
+        """Compute logits (B, V) after each row's next token (B,), and advance the cache."""
         return F.linear(self.step_features(subnet, tokens, cache), subnet.output)
 
     def step_features(self, subnet: Subnet, tokens: Tensor, cache: DecoderCache) -> Tensor:
@@ -473,7 +464,7 @@ class TranslationNet(nn.Module):
         return self.step_embedded(subnet, self._embed(1, tokens[:, None], table, position, Dropouts()), cache)
 
     def step_embedded(self, subnet: Subnet, x: Tensor, cache: DecoderCache) -> Tensor:
-        """Compute :meth:`step_features` of the sum ``x`` (B, 1, C) of embedding and position."""
+        """Compute :meth:`step_features` of embedding plus position ``x`` (B, 1, C)."""
         for index, weights in enumerate(subnet.decoder_layers):
             layer = self.decoder_layers[index]
             x, cache.past[index] = layer.step(

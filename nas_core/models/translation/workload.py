@@ -1,4 +1,4 @@
-"""The workload of a translation architecture: one sentence is encoded, then decoded word by word with a beam.
+"""The workload of a translation architecture: encode one sentence, then decode word by word with a beam.
 
 Unlike in HAT, steps are incremental, and hypotheses are reordered after each step.
 """

@@ -1,4 +1,4 @@
-"""Linear attention with cosine reweighting (cosFormer), for training and decoding."""
+"""Linear attention with cosine reweighting (cosFormer)."""
 
 from typing import TYPE_CHECKING
 

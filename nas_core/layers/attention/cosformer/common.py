@@ -1,4 +1,4 @@
-"""Input checks, cosines of positions and normalisation, for every form of linear attention."""
+"""Input checks, cosines of positions and normalisation of linear attention."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from nas_core.errors import ConfigError, unknown_choice
 from nas_core.layers.torch_modes import is_exporting
 
 EPS = 1e-6
-"""Smallest denominator: a query without a positive channel gets 0."""
+"""Smallest denominator; a query without a positive channel gives 0."""
 NORMALIZE = ("denominator", "rms", "layer")
-"""Divisor of the weighted sum: the sum of the weights (cosFormer, equation 10), or RMSNorm or LayerNorm of each head's
-channels, whose gradients are bounded (Qin et al. 2022, "The Devil in Linear Transformer")."""
+"""Normalisation of the weighted sum: divide by the sum of weights (cosFormer, equation 10), or apply RMSNorm or
+LayerNorm to each head (Qin et al. 2022, "The Devil in Linear Transformer"), which bounds gradients."""
 
 
 def working_dtype(x: Tensor) -> torch.dtype:
-    """Return the type of sums over positions: float32, or float64 for float64 inputs."""
+    """Return the accumulation type: float64 for float64 inputs, else float32."""
     return torch.float64 if x.dtype == torch.float64 else torch.float32
 
 
 def normalized(sums: Tensor, weights: Tensor | None, normalize: str, eps: float) -> Tensor:
-    """Normalise weighted sums ``(..., D)`` with sums of weights ``(..., 1)``."""
+    """Normalise sums ``(..., D)``; ``weights`` are the sums of weights ``(..., 1)``."""
     if normalize == "denominator":
         assert weights is not None
         return sums / weights.clamp(min=eps)
@@ -34,7 +34,7 @@ def normalized(sums: Tensor, weights: Tensor | None, normalize: str, eps: float)
 
 
 class CosTable(NamedTuple):
-    """Sines and cosines of positions, ``(T, 1)``, or ``(B, 1, T, 1)`` where positions differ between sequences."""
+    """Sines and cosines of positions, ``(T, 1)``, or ``(B, 1, T, 1)`` if sequences differ."""
 
     sin: Tensor
     cos: Tensor
@@ -44,7 +44,7 @@ class CosTable(NamedTuple):
 
 
 def cos_table(positions: Tensor, max_length: int | Tensor, dtype: torch.dtype) -> CosTable:
-    """Compute sines and cosines of pi/2 * position / max_length in float64.
+    """Compute sine and cosine of ``pi / 2 * position / max_length`` in float64.
 
     Args:
         positions: ``(T,)`` or ``(B, T)``.
@@ -57,11 +57,11 @@ def cos_table(positions: Tensor, max_length: int | Tensor, dtype: torch.dtype) -
 
 
 def own_scale(x: Tensor, key_mask: Tensor | None) -> tuple[Tensor, int | Tensor]:
-    """Return positions and M of self-attention of ``x`` ``(B, H, T, D)`` scaled by the length of each sequence.
+    """Return positions and M for self-attention of ``x`` ``(B, H, T, D)`` with each sequence's own length as M.
 
     Returns:
-        ``(T,)`` and T without a mask, else ``(B, T)`` and ``(B, 1)``. Positions count tokens only; padding has the
-        position of a neighbouring token.
+        ``(T,)`` and T without a mask, else ``(B, T)`` and ``(B, 1)``. Padding is not counted and has a neighbour's
+            position.
     """
     if key_mask is None:
         return torch.arange(x.shape[2], device=x.device), x.shape[2]
@@ -79,11 +79,7 @@ def check(
     normalize: str,
     positions: tuple[Tensor | None, Tensor | None] = (None, None),
 ) -> None:
-    """Check the inputs of linear attention, but not the values of positions.
-
-    Raises:
-        ConfigError: shapes, types or lengths that no form can compute.
-    """
+    """Raise ``ConfigError`` for unsupported shapes, types or lengths; values of positions are not checked."""
     if (
         not q.ndim == k.ndim == v.ndim == 4
         or k.shape != (*q.shape[:2], k.shape[-2], q.shape[-1])
@@ -120,11 +116,7 @@ def check(
 
 
 def check_length(length: int, max_length: int) -> None:
-    """Check a length against the maximum of linear attention, beyond which weights become negative.
-
-    Raises:
-        ConfigError: it is larger.
-    """
+    """Raise ``ConfigError`` above the maximum length, beyond which weights become negative."""
     if length > max_length:
         raise ConfigError(
             f"a sequence has {length} positions, this linear attention was made for max_length {max_length}: beyond it"

@@ -1,6 +1,6 @@
-"""Forms of linear attention, which differ in speed and memory only.
+"""Forms of linear attention: equal results, different speed and memory.
 
-Shapes: B batch, H heads, T/S lengths of queries and keys, D head dim.
+Shapes: B batch, H heads, T/S query and key length, D head dim.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from nas_core.optional import require
 from nas_core.precision import tf32
 
 FORMS = ("auto", "streaming", "chunked", "dense", "fla", "naive")
-"""``streaming``: block after block, in bounded memory. ``chunked``: all blocks at once, few large products. ``dense``:
-all pairs, for short sequences. ``fla``: causal attention by flash-linear-attention's CUDA kernels. ``naive``: the
-definition. ``auto``: :func:`chosen_form`."""
+"""``streaming``: one block at a time, bounded memory. ``chunked``: all blocks at once. ``dense``: all pairs, for short
+sequences. ``fla``: CUDA kernels of flash-linear-attention, causal only. ``naive``: the definition. ``auto``: see
+:func:`chosen_form`."""
 FLA_FROM = 1024
-"""Minimum number of keys for flash-linear-attention's kernels."""
+"""Minimum number of keys for ``fla``."""
 BLOCK = 128
-"""Positions of a block: at twice the head dimension the work within and between blocks is equal."""
+"""Positions per block; twice the head dimension balances work within and between blocks."""
 _SUMMED = 512
-"""Positions that are summed in bfloat16 products before float32, where attention is not causal."""
+"""Positions per bfloat16 product of non-causal attention; the products are added in float32."""
 
 
 def cosformer_attention(
@@ -59,28 +59,28 @@ def cosformer_attention(
     """Compute linear attention with cosine reweighting (Qin et al. 2022, "cosFormer: Rethinking Softmax in Attention").
 
     ``o_i = sum_j s_ij v_j / max(sum_j s_ij, eps)``, ``s_ij = relu(q_i) relu(k_j)ᵀ cos(pi/2 (i - j) / M)``, in time
-    linear in the length. The authors' code takes M from each call, so decoding uses other weights than training. Here M
-    is the sequence's own length (``max_length=None``) or one constant of the model.
+    linear in the length. The authors' code derives M from each call, so weights differ between training and decoding.
+    Here M is a constant of the model, or each sequence's length.
 
     Args:
         q: queries ``(B, H, T, D)``.
         k: keys ``(B, H, S, D)``.
         v: values ``(B, H, S, Dv)``.
-        max_length: M, at least T and S; None: the tokens of each sequence, for self-attention that is not causal.
-        causal: each position reads itself and earlier ones; T = S.
+        max_length: M, at least T and S; None: each sequence's number of tokens (non-causal self-attention only).
+        causal: mask later keys; requires T = S.
         key_mask: ``(B, S)`` bool, True at tokens.
-        query_positions: ``(T,)`` or ``(B, T)``, below ``max_length``, by default 0, 1, ..; not with ``causal``.
+        query_positions: ``(T,)`` or ``(B, T)``, below ``max_length``; default 0, 1, ..; not with ``causal``.
         key_positions: ``(S,)`` or ``(B, S)``, below ``max_length``.
         normalize: one of :data:`NORMALIZE`.
         form: one of :data:`FORMS`; ``fla`` multiplies float32 in TF32.
         eps: smallest denominator.
 
     Returns:
-        ``(B, H, T, Dv)``, of the type of ``q``; sums are float32 for 16-bit inputs.
+        ``(B, H, T, Dv)`` in the type of ``q``; 16-bit inputs are accumulated in float32.
 
     Raises:
-        ConfigError: shapes that do not fit, a sequence longer than ``max_length``, or ``fla`` without CUDA.
-        MissingHostError: ``fla`` without the package.
+        ConfigError: mismatched shapes, a sequence above ``max_length``, or ``fla`` without CUDA.
+        MissingHostError: ``fla`` is not installed.
     """
     if form not in FORMS:
         raise unknown_choice("form of linear attention", form, FORMS)
@@ -132,19 +132,11 @@ def chosen_form(
     has_fla: bool,
     exporting: bool,
 ) -> str:
-    """Return the form of ``auto``, the first row that applies.
+    """Return the form of ``auto``, the first that applies.
 
-    ==================================================================== ==========
-    condition                                                            form
-    ==================================================================== ==========
-    under an exporter, which supports no custom autograd function        chunked
-    not CUDA                                                             streaming
-    T S <= 2 D (T + S): all pairs are less work                          dense
-    causal, bf16 or fp16, 1,024 keys or more, and fla is installed       fla
-    otherwise                                                            chunked
-    ==================================================================== ==========
-
-    float32 does not use ``fla``, whose kernels multiply in TF32 regardless of torch's setting.
+    ``chunked`` under exporters, which support no custom autograd function; ``streaming`` without CUDA; ``dense`` if
+    ``T*S <= 2*D*(T+S)``, where all pairs are less work; ``fla`` if installed, causal, 16-bit, with 1,024 keys or more;
+    else ``chunked``. ``fla`` excludes float32, which its kernels multiply in TF32 regardless of torch's setting.
     """
     if exporting:
         return "chunked"
@@ -158,7 +150,6 @@ def chosen_form(
 
 @functools.cache
 def has_fla() -> bool:
-    """Return True if flash-linear-attention is installed and imports."""
     try:
         importlib.import_module("fla.ops.linear_attn")
     except Exception:  # any error, of a version that does not suit this torch or triton
@@ -182,9 +173,9 @@ def cosformer_naive(
     normalize: str = "denominator",
     eps: float = EPS,
 ) -> Tensor:
-    """Compute cosFormer's equation 9 over all pairs in float32, the reference of the other forms.
+    """Compute cosFormer's equation 9 over all pairs in float32, as reference.
 
-    Arguments are those of :func:`cosformer_attention`.
+    Arguments as of :func:`cosformer_attention`.
     """
     check(q, k, v, max_length, causal, key_mask, normalize, (query_positions, key_positions))
     dtype = working_dtype(q)
@@ -219,10 +210,10 @@ def dense_attention(
     normalize: str,
     eps: float,
 ) -> Tensor:
-    """Compute all pairs in two batched products: ``(B, H, T, Dv)``.
+    """Compute attention over all pairs in two batched products: ``(B, H, T, Dv)``.
 
-    Weights are divided before the product with values, which can then be one of 16-bit numbers. The product of queries
-    and keys is not computed in float16: its gradient is divided by up to ``eps``, which float16 cannot represent.
+    Weights are divided first, so that the product with values may be 16-bit. Queries times keys is never float16: its
+    gradient is divided by up to ``eps``.
     """
     exact, dtype, multiply = working_dtype(q), factor_dtype(q), multiply_for(q)
     smaller = 2.0 ** -q.shape[-1].bit_length()
@@ -255,8 +246,8 @@ def chunked_sums(
 ) -> tuple[Tensor, Tensor]:
     """Compute ``sum_j s_ij v_j`` ``(B, H, T, Dv)`` and ``sum_j s_ij`` ``(B, H, T, 1)``, all blocks at once.
 
-    Sums over blocks are float32: a state in bfloat16 is off by up to 4 %. Sums of weights are separate products, as a
-    column of ones would give tensor cores an odd width. Memory: ``2 D Dv / BLOCK`` numbers per position and head.
+    Blocks are summed in float32: a bfloat16 state is off by up to 4 %. Memory: ``2 D Dv / BLOCK`` elements per position
+    and head.
     """
     dtype = factor_dtype(q)
     queries, keys, values = torch.relu(q).to(dtype), _masked(torch.relu(k).to(dtype), mask), v.to(dtype)
@@ -293,20 +284,18 @@ def _masked(keys: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def _features(x: Tensor, at: CosTable) -> Tensor:
-    """Return ``(B, H, T, 2D)``: x sin and x cos of the position."""
     return torch.cat([x * at.sin.to(x.dtype), x * at.cos.to(x.dtype)], -1)
 
 
 def _before(blocks: Tensor, exact: torch.dtype) -> Tensor:
-    """Sum the blocks before each one.
+    """Return the exclusive cumulative sum over blocks.
 
-    Sums are shifted by a block, not subtracted: rounding errors of later values must not reach earlier outputs.
+    Without subtraction: rounding errors of later values must not reach earlier outputs.
     """
     return functional.pad(running_sums(blocks, 2, exact)[:, :, :-1], (0, 0, 0, 0, 1, 0))
 
 
 def _blocks(x: Tensor, block: int) -> Tensor:
-    """Reshape ``(B, H, T, D)`` to ``(B, H, T / C, C, D)``, padded with zeros."""
     padded = functional.pad(x, (0, 0, 0, -x.shape[2] % block))
     return padded.view(*x.shape[:2], -1, block, x.shape[-1])
 
@@ -324,10 +313,9 @@ def fla_sums(
     max_length: int | None,
     causal: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Compute the sums of :func:`chunked_sums` for causal attention by flash-linear-attention's CUDA kernels.
+    """Compute :func:`chunked_sums` of causal attention with flash-linear-attention's kernels.
 
-    Features of sines and cosines are the kernels' queries and keys; sums of weights are computed here. float16 inputs
-    are passed as float32, which the kernels multiply in TF32: the same mantissa without overflow.
+    float16 is passed as float32, which the kernels multiply in TF32: same mantissa, no overflow.
     """
     if not q.is_cuda:
         raise ConfigError(f"flash-linear-attention computes on CUDA, queries are on {q.device}; choose form='auto'")
@@ -347,25 +335,22 @@ def fla_sums(
 
 
 def factor_dtype(x: Tensor) -> torch.dtype:
-    """Return the type of factors: that of bfloat16, float32 and float64 inputs, and float32 for float16.
-
-    Sums over thousands of positions overflow float16, and their gradients underflow.
-    """
+    """Return the type of factors: float32 for float16, whose sums overflow, else the input's."""
     return torch.bfloat16 if x.dtype == torch.bfloat16 else working_dtype(x)
 
 
 def running_sums(x: Tensor, dim: int, exact: torch.dtype) -> Tensor:
-    """Return cumulative sums, in the type ``exact`` also in the backward pass.
+    """Return cumulative sums in type ``exact``, also in the backward pass.
 
-    ``cumsum(dtype=)`` accumulates gradients in the type of its input; on CUDA such a sum of bfloat16 ones stays at 256.
+    ``cumsum(dtype=)`` accumulates gradients in the input's type; on CUDA, a bfloat16 sum of ones stops at 256.
     """
     return x.to(exact).cumsum(dim)
 
 
 def multiply_for(x: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
-    """Return the matrix product for inputs like ``x``: in TF32 for float16 on CUDA, else torch's.
+    """Return the matrix product for inputs like ``x``.
 
-    TF32 has float16's 10 bits of mantissa and float32's range.
+    float16 on CUDA uses TF32, with the same mantissa and float32's range.
     """
     if x.dtype != torch.float16 or not x.is_cuda or torch.compiler.is_compiling():
         return torch.matmul
@@ -373,7 +358,7 @@ def multiply_for(x: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
 
 
 class _TF32Product(torch.autograd.Function):
-    """``a @ b`` of equal batch dimensions in TF32, in both passes, regardless of torch's setting."""
+    """Batched ``a @ b`` in TF32, in both passes, regardless of torch's setting."""
 
     @staticmethod
     def forward(ctx: Any, a: Tensor, b: Tensor) -> Tensor:

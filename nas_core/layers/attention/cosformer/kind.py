@@ -1,4 +1,4 @@
-"""Linear attention (cosFormer) as a kind: settings, decoding state, costs and exported steps.
+"""Linear attention (cosFormer) as a kind of attention.
 
 Shapes: B batch, H heads, D head dim.
 """
@@ -32,12 +32,12 @@ from nas_core.layers.torch_modes import without_autocast
 class CosformerState:
     """Decoding state of linear attention: sums over all past keys and values, of constant size.
 
-    Self-attention calls :meth:`step`; cross-attention makes it by :meth:`of` and calls :meth:`read`.
+    Self-attention calls :meth:`step`; cross-attention calls :meth:`of`, then :meth:`read`.
 
     Args:
-        sums: ``(B, H, 2D, Dv)`` of features times values.
-        weights: ``(B, H, 2D)`` of features.
-        max_length: M, as in :func:`cosformer_attention`.
+        sums: ``(B, H, 2D, Dv)``, sums of features times values.
+        weights: ``(B, H, 2D)``, sums of features.
+        max_length: M of :func:`cosformer_attention`.
         length: past positions of self-attention.
     """
 
@@ -55,7 +55,7 @@ class CosformerState:
 
     @classmethod
     def empty(cls, like: Tensor, value_dim: int, max_length: int, normalize: str = "denominator") -> CosformerState:
-        """Return the state before the first position, for keys like ``(B, H, 1, D)``."""
+        """Return an empty state for keys like ``(B, H, 1, D)``."""
         batch, heads, _, dim = like.shape
         sums = torch.zeros(batch, heads, 2 * dim, value_dim, dtype=working_dtype(like), device=like.device)
         return cls(sums, sums.new_zeros(batch, heads, 2 * dim), max_length, 0, normalize)
@@ -72,7 +72,7 @@ class CosformerState:
     ) -> CosformerState:
         """Return the state after keys ``(B, H, S, D)`` and values ``(B, H, S, Dv)``.
 
-        Other arguments are those of :func:`cosformer_attention`.
+        Arguments as of :func:`cosformer_attention`.
         """
         check(k[:, :, :1], k, v, max_length, False, key_mask, normalize, (None, key_positions))
         dtype = working_dtype(k)
@@ -87,7 +87,7 @@ class CosformerState:
         return cls(sums, features.sum(2), max_length, k.shape[2], normalize)
 
     def step(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Add the next keys and values ``(B, H, 1, D)``, and read them with its query."""
+        """Add the next keys and values ``(B, H, 1, D)``, and attend from their query."""
         self._check_position(self.length)
         features = self._features(k, self.length)
         self.sums = self.sums + features.transpose(2, 3) * v.to(self.sums.dtype)
@@ -96,7 +96,7 @@ class CosformerState:
         return self.read(q, self.length - 1)
 
     def read(self, q: Tensor, position: int) -> Tensor:
-        """Compute attention of queries ``(B, H, 1, D)`` at a position: ``(B, H, 1, Dv)``."""
+        """Attend from queries ``(B, H, 1, D)`` at a position: ``(B, H, 1, Dv)``."""
         self._check_position(position)
         features = self._features(q, position)
         with without_autocast(q):
@@ -126,7 +126,7 @@ class CosformerState:
 
 
 class _ExportedState(CosformerState):
-    """A state whose next position is a tensor, by its sine and cosine."""
+    """State whose next position is given by sine and cosine tensors."""
 
     def __init__(self, sums: Tensor, weights: Tensor, kind: LinearAttention, at: CosTable) -> None:
         super().__init__(sums, weights, kind._required_length, 0, kind.normalize)
@@ -139,11 +139,10 @@ class _ExportedState(CosformerState):
 
 @dataclass(frozen=True)
 class LinearAttention(AttentionKind):
-    """Linear attention with cosine reweighting, see :func:`cosformer_attention`."""
+    """Linear attention, see :func:`cosformer_attention`."""
 
     max_length: int | None = 1024
-    """M of the cosine and the maximum length; part of the model, since weights depend on it. None: each sequence's own
-    length, for self-attention that is not causal."""
+    """M of the cosine and the maximum length; weights depend on it. None: each sequence's own length, if not causal."""
     normalize: str = "denominator"
     """denominator, rms or layer."""
     form: str = "auto"
@@ -186,7 +185,7 @@ class LinearAttention(AttentionKind):
         key_positions: Tensor | None = None,
         **options: Any,
     ) -> Tensor:
-        """Compute it in the form of the settings, without dropout: it has no attention matrix."""
+        """Compute attention in the configured form, without dropout: there is no matrix."""
         return cosformer_attention(
             q, k, v, max_length=self.max_length, causal=causal, key_mask=None if mask is None else mask[:, 0, 0],
             key_positions=key_positions, normalize=self.normalize,
@@ -194,7 +193,6 @@ class LinearAttention(AttentionKind):
         )  # fmt: skip
 
     def weights(self, q: Tensor, k: Tensor, relative: Tensor | None = None) -> Tensor:
-        """Return the weights divided by their sums, for every normalisation."""
         unit = torch.eye(q.shape[2], dtype=q.dtype, device=q.device).expand(*q.shape[:2], -1, -1)
         return cosformer_naive(q, k, unit, max_length=self.max_length)
 
@@ -218,16 +216,15 @@ class LinearAttention(AttentionKind):
         return memory.read(q, position)
 
     def macs(self, queries: int, keys: int, width: int, heads: int, *, causal: bool = False, clip: int = 0) -> int:
-        """Count the sum over keys and its product with queries, for features of twice the head dimension."""
         return (queries + keys) * 2 * (width // heads) * width
 
     def held(
         self, batch: int, queries: int, keys: int, width: int, heads: int, clip: int = 0, *, causal: bool = False
     ) -> int:
-        """Count the sums and the blocks of the streaming form.
+        """Count the sums and blocks of the streaming form.
 
-        A block of queries has ReLU, features of twice the width, and outputs, next to the previous block and the last
-        features of keys. Causal attention holds a block with its pairs, then the features of all keys.
+        Non-causal: ReLU, features and outputs of a block of queries, the previous block, and features of keys. Causal:
+        a block with its pairs, then the features of all keys.
         """
         sums, block = 2 * width * width // heads, min(keys, CAUSAL_BLOCK)
         if causal:
@@ -237,7 +234,6 @@ class LinearAttention(AttentionKind):
         return batch * (sums + max(queries, rows - queries) * width)
 
     def held_for_memory(self, keys: int, width: int) -> tuple[int, int]:
-        """Count keys and values; and ReLU, both halves of the features, and the features."""
         return 2 * keys * width, 5 * keys * width
 
     def state_values(self, heads: int, dim: int, length: str) -> tuple[StateValue, ...]:

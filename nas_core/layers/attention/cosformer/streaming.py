@@ -1,8 +1,7 @@
-"""Linear attention in one pass over blocks that fit into the cache, with a custom backward pass.
+"""Linear attention in one pass over cache-sized blocks, with a custom backward pass.
 
 As cos(a - b) = cos a cos b + sin a sin b, all keys and values are summed in one matrix per head (cosFormer, equation
-11). Within a block one constant matrix holds all cosines. A column of ones sums the weights. The backward pass
-recomputes all but the sums before each block.
+11). A column of ones sums the weights. The backward pass recomputes everything but the sums before each block.
 """
 
 from __future__ import annotations
@@ -20,8 +19,6 @@ CAUSAL_BLOCK, NONCAUSAL_BLOCK = 64, 256
 
 
 class _Plan(NamedTuple):
-    """Constants of both passes."""
-
     query: CosTable
     key: CosTable
     mask: Tensor | None
@@ -30,7 +27,7 @@ class _Plan(NamedTuple):
     """``(C, C)``: cosines within a block, 0 above the diagonal; None: not causal"""
     block: int
     smallest: float | None
-    """Smallest divisor of outputs; None: they are not divided"""
+    """Smallest divisor of outputs; None: no division"""
 
     def blocks(self, length: int) -> list[tuple[int, int]]:
         return [(start, min(start + self.block, length)) for start in range(0, length, self.block)]
@@ -48,7 +45,7 @@ def streamed(
     normalize: str,
     eps: float,
 ) -> Tensor:
-    """Compute attention ``(B, H, T, Dv)``; arguments are those of ``cosformer_attention``."""
+    """Compute attention ``(B, H, T, Dv)``; arguments as of ``cosformer_attention``."""
     block = CAUSAL_BLOCK if causal else NONCAUSAL_BLOCK
     kind, within = working_dtype(q), None
     if causal:
@@ -63,7 +60,7 @@ def streamed(
 
 
 class _Streamed(torch.autograd.Function):
-    """Outputs ``(B, H, T, Dv)`` of the type of ``q``, or undivided sums of the working type."""
+    """Outputs ``(B, H, T, Dv)`` in the type of ``q``, or undivided sums in the working type."""
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, plan: _Plan) -> Tensor:
@@ -106,7 +103,7 @@ class _Streamed(torch.autograd.Function):
 
 
 class _Incoming:
-    """Gradients of outputs and of sums of weights, block by block."""
+    """Gradients of outputs and of sums of weights, by block."""
 
     def __init__(
         self, of_outputs: Tensor, plan: _Plan, outputs: Tensor | None = None, weights: Tensor | None = None
@@ -114,7 +111,6 @@ class _Incoming:
         self.of_outputs, self.plan, self.outputs, self.weights = of_outputs, plan, outputs, weights
 
     def block(self, start: int, stop: int) -> Tensor:
-        """Return the gradients of one block ``(B, H, C, Dv + 1)``."""
         here = (slice(None), slice(None), slice(start, stop))
         grads = self.of_outputs[here].to(working_dtype(self.of_outputs))
         joined = grads.new_empty(*grads.shape[:-1], grads.shape[-1] + 1)
@@ -129,7 +125,7 @@ class _Incoming:
 
 
 def _empty_state(k: Tensor, v: Tensor) -> Tensor:
-    """Return zeros ``(B, H, 2D, Dv + 1)``, for sums of features times values and a one."""
+    """Return zeros ``(B, H, 2D, Dv + 1)``."""
     batch, heads, _, dim = k.shape
     return torch.zeros(batch, heads, 2 * dim, v.shape[-1] + 1, dtype=working_dtype(k), device=k.device)
 
@@ -146,7 +142,7 @@ def _values(v: Tensor, start: int, stop: int) -> Tensor:
 
 
 def _turned(x: Tensor, at: CosTable) -> Tensor:
-    """Return features ``(B, H, C, 2D)``: x sin and x cos of the position."""
+    """Return features ``(B, H, C, 2D)``: x sin, x cos."""
     width = x.shape[-1]
     both = torch.empty(*x.shape[:-1], 2 * width, dtype=x.dtype, device=x.device)
     torch.mul(x, at.sin, out=both[..., :width])
@@ -180,7 +176,7 @@ def _noncausal_backward(
 def _causal_backward(
     plan: _Plan, states: list[Tensor], q: Tensor, k: Tensor, v: Tensor, incoming: _Incoming
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Process the blocks in reverse; ``back`` sums over the queries of all later blocks."""
+    """Process blocks in reverse; ``back`` sums over later blocks' queries."""
     assert plan.causal is not None
     kind, back = working_dtype(q), _empty_state(k, v)
     dq, dk, dv = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
