@@ -15,11 +15,12 @@ LENGTH = 30
 
 
 def usual_sizes(path: Path, shapes: Mapping[str, Sequence[int] | int], batch: int | None = None) -> dict[str, int]:
-    """Return sizes of the other open dimensions of an exported file: one sentence of at most 30 words.
+    """Return default sizes of the open dimensions that ``shapes`` and ``batch`` leave: one sentence of at most 30
+    words.
 
     Args:
-        path: the ONNX file; the result is empty if it is not part of an export.
-        shapes, batch: as of :func:`nas_core.graph.onnx.reader.read_onnx`.
+        path: an ONNX file; the result is empty if it is not part of an export.
+        shapes, batch: see :func:`nas_core.graph.onnx.reader.read_onnx`.
     """
     part = _part(path)
     if part is None:
@@ -46,7 +47,6 @@ def _usual(name: str) -> int:
 
 
 def _part(path: Path) -> Any:
-    """Return the description of a file in the ``model.json`` of an export, or None."""
     try:
         content = read_json(path.parent / DESCRIPTION)
     except DataError:

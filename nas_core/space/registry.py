@@ -1,4 +1,4 @@
-"""Spaces by name."""
+"""Registry of search spaces."""
 
 from __future__ import annotations
 
@@ -13,11 +13,7 @@ _SPACES: dict[str, Callable[[], SearchSpace]] = {}
 
 
 def register_space(build: Callable[[], SearchSpace]) -> Callable[[], SearchSpace]:
-    """Register the space that a function builds under the function's name (decorator).
-
-    Raises:
-        SpaceError: another function has the name.
-    """
+    """Register a space under the name of the decorated function."""
     name = build.__name__
     other = _SPACES.setdefault(name, build)
     if (other.__module__, other.__qualname__) != (build.__module__, build.__qualname__):
@@ -28,15 +24,15 @@ def register_space(build: Callable[[], SearchSpace]) -> Callable[[], SearchSpace
 
 
 def list_spaces() -> list[str]:
-    """List the names of all registered spaces."""
+    """Return the names of all registered spaces."""
     return sorted(_SPACES)
 
 
 def get_space(name: str | Path) -> SearchSpace:
-    """Return a registered space, or read one from a YAML file if ``name`` ends in .yml or .yaml.
+    """Return a registered space, or read one from a file ``name`` that ends in .yml or .yaml.
 
     Raises:
-        UnknownChoiceError: no such name; the message lists the names.
+        UnknownChoiceError: no such name.
     """
     if str(name).endswith((".yml", ".yaml")):
         return load_space(name)
