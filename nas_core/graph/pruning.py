@@ -1,4 +1,4 @@
-"""Removal of nodes that are on no path from input to output, for many padded graphs at once."""
+"""Removal of nodes on no path from input to output, for many padded graphs at once."""
 
 from __future__ import annotations
 
@@ -11,11 +11,7 @@ from nas_core.graph.graphs import Graphs
 
 
 def on_paths(adjacency: NDArray[np.bool_], source: int = 0, target: int = -1) -> NDArray[np.bool_]:
-    """Return a mask ``(G, N)`` of the nodes on a path from ``source`` to ``target``.
-
-    Args:
-        adjacency: ``(G, N, N)``, True at ``[g, i, j]`` for an edge i -> j.
-    """
+    """Return a mask ``(G, N)`` of the nodes on a path from ``source`` to ``target``; ``adjacency`` is ``(G, N, N)``."""
     return _reached(adjacency, source) & _reached(adjacency.transpose(0, 2, 1), target)
 
 

@@ -1,4 +1,4 @@
-"""Shapes of all tensors of an ONNX model: open dimensions are bound to numbers, the others are inferred."""
+"""Shapes of all tensors of an ONNX model: open dimensions are bound to numbers, other shapes are inferred."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from nas_core.optional import require
 
 Shapes = Mapping[str, Sequence[int] | int]
 Dim = int | str | None
-"""One dimension of a declared shape: a number, the name of an open dimension, or neither."""
+"""Dimension of a declared shape: a number, the name of an open dimension, or neither."""
 Values = dict[str, NDArray[Any]]
 
 _INDICES = {6, 7, 8, 9, 12, 13}
-"""TensorProto's numbers of int32, int64, string, bool, uint32, uint64, which are no weights."""
+"""TensorProto's numbers of int32, int64, string, bool, uint32, uint64, which are not weights."""
 
 
 def read_network(source: Any, shapes: Shapes | None = None, batch: int | None = None) -> Network:
-    """Open a model, bind its shapes and infer the others; see ``read_onnx``."""
+    """Read a model, bind its open dimensions and infer other shapes; see ``read_onnx``."""
     model, name = open_model(source)
     listed = sort_nodes(model.graph, operations(model.graph.node), name)
     parameters = parameter_inputs(model.graph, listed)
@@ -59,13 +59,11 @@ def bind_shapes(
 ) -> tuple[str, ...]:
     """Set all dimensions of the inputs of a ``ModelProto`` in place, and return the inputs' names.
 
-    Shapes that the file states for other tensors are kept as far as they are still true.
+    Stated shapes of other tensors are kept if they are still true.
 
     Args:
         parameters: inputs of the graph that are parameters.
-        shapes: a shape for an input (or for any tensor whose shape cannot be inferred), or a number for the name of an
-            open dimension.
-        batch: first dimension of all inputs without such a shape, whatever the file states.
+        shapes, batch: see ``read_onnx``; ``batch`` overrides the file.
     """
     graph = model.graph
     inputs = {tensor.name: tensor for tensor in graph.input if tensor.name not in parameters}
@@ -104,7 +102,7 @@ def bind_shapes(
 
 
 def _open(what: str, tensor: str, dims: Iterable[Dim] = (1, 3, 224, 224), batch: bool = False) -> GraphError:
-    """Return the error for an input without numbers; in its example each open dimension is 1."""
+    """Return the error for an input with open dimensions; its example sets each to 1."""
     sizes = [str(dim if isinstance(dim, int) else 1) for dim in dims]
     comma = "," * (len(sizes) == 1)
     return GraphError(
@@ -115,7 +113,6 @@ def _open(what: str, tensor: str, dims: Iterable[Dim] = (1, 3, 224, 224), batch:
 
 
 def _checked(shapes: Any, batch: int | None) -> tuple[dict[str, Shape], dict[str, int]]:
-    """Return the shapes of tensors and the numbers of open dimensions."""
     if not isinstance(shapes, Mapping):
         what = f"shapes are a {type(shapes).__name__}; expected"
         raise ConfigError(
@@ -146,7 +143,7 @@ def _is_size(value: Any) -> bool:
 
 
 def _update_stated(graph: Any, symbols: Mapping[str, int], overridden: bool, extra: Mapping[str, Shape]) -> None:
-    """Remove shapes stated in the file that are no longer true, and add the ``extra`` ones."""
+    """Remove stated shapes that ``symbols`` make wrong, and add the ``extra`` ones."""
     for place in reversed(range(len(graph.value_info))):
         tensor = graph.value_info[place]
         if overridden or tensor.name in extra or not _resolve(tensor, symbols):
@@ -160,7 +157,7 @@ def _update_stated(graph: Any, symbols: Mapping[str, int], overridden: bool, ext
 
 
 def _resolve(tensor: Any, symbols: Mapping[str, int]) -> bool:
-    """Put numbers in place of names; return False if a name has no number."""
+    """Replace names by numbers; return False if a name has no number."""
     if not tensor.type.HasField("tensor_type"):
         return True
     for dim in tensor.type.tensor_type.shape.dim:
@@ -218,9 +215,9 @@ def _infer(model: Any, name: str) -> tuple[dict[str, Shape], dict[str, int]]:
 
 
 def _infer_stepwise(model: Any, known: dict[str, Shape], kinds: dict[str, int]) -> None:
-    """Add shapes that follow from computed numbers, by onnx's reference implementation of small constants.
+    """Add shapes that onnx's inference misses, by its reference implementation of small constants.
 
-    Exports with open dimensions compute shapes of reshapes with operators that onnx's inference does not follow.
+    In exports with open dimensions, operators compute the shapes of reshapes.
     """
     onnx = require("onnx", "reading ONNX files", "onnx")
     for module in ("onnx.shape_inference", "onnx.reference", "onnx.numpy_helper", "onnx.helper", "onnx.defs"):
@@ -270,7 +267,7 @@ def _infer_node(
 
 
 def _evaluate(node: Any, model: Any, known: Mapping[str, Shape], values: Values, onnx: Any) -> None:
-    """Add the values of small constants that follow from others, or from the sizes of a tensor."""
+    """Add values of small constants that follow from others, or from the sizes of a tensor."""
     outputs = [output for output in node.output if output]
     if any(math.prod(known.get(output, (KEPT + 1,))) > KEPT for output in outputs):
         return
