@@ -28,18 +28,15 @@ def importance(
     """Return scores (size,) of the axes by name.
 
     - ``weight``: norm of all weights of a head, unit or channel. Needs no data.
-    - ``activation``: root mean square on the data, times the norm of the weights that read it (Sun et al. 2023, "A
-      Simple and Effective Pruning Approach for Large Language Models", equation 1), without padding.
-    - ``gradient``: change of the loss without it, to first order: the absolute sum of activation times gradient over a
+    - ``activation``: root mean square on the data without padding, times the norm of the weights that read it (Sun et
+      al. 2023, "A Simple and Effective Pruning Approach for Large Language Models", equation 1).
+    - ``gradient``: first-order change of the loss without it: the absolute sum of activation times gradient over a
       sequence, summed over sequences (Molchanov et al. 2019; Michel et al. 2019).
     - ``none``: no scores; orders stay.
 
     Args:
         batches: calibration data, for ``activation`` and ``gradient``.
         loss: of a batch, by the largest subnet of ``net``.
-
-    Raises:
-        UnknownChoiceError: no such criterion. ConfigError: data are missing.
     """
     if criterion not in CRITERIA:
         raise unknown_choice("criterion of importance (--importance)", criterion, CRITERIA)

@@ -19,7 +19,7 @@ def attention_choices(space: SearchSpace) -> list[Choice]:
 
 
 def kinds_at(kinds: Sequence[str], places: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the kinds allowed at each place; see :data:`nas_core.layers.attention.kinds.PLACES`."""
+    """Return the kinds that are possible at each place of :data:`nas_core.layers.attention.kinds.PLACES`."""
     if "softmax" not in kinds:
         raise ConfigError(f"attention {', '.join(kinds)}: softmax must be among them, the trained network has it")
     allowed = [tuple(kind for kind in dict.fromkeys(kinds) if place in KINDS.get(kind).places) for place in places]
@@ -30,7 +30,7 @@ def kinds_at(kinds: Sequence[str], places: Sequence[str]) -> list[tuple[str, ...
 
 
 def with_kinds(trained: Mapping[str, Tensor], net: nn.Module) -> dict[str, Tensor]:
-    """Return the state of a network whose layers choose their attention, from the state of a network with one kind.
+    """Return the state of a network whose layers choose their attention, from a network with one kind.
 
     Every kind gets the trained projections (Kasai et al. 2021, "Finetuning Pretrained Transformers into RNNs") and
     keeps its other tensors.

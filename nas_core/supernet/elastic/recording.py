@@ -1,4 +1,4 @@
-"""Inputs and outputs of the attentions of a trained network on calibration data.
+"""Inputs and outputs of the attention layers of a trained network on calibration data.
 
 Shapes: B batch, T/S length of queries and keys, C channels.
 """
@@ -45,7 +45,7 @@ class Recorded(NamedTuple):
 
 
 def attentions_of(subnet: Any, at: Place = ()) -> Iterator[tuple[Place, AttentionWeights]]:
-    """Yield the places and weights of all attentions of a subnet."""
+    """Yield place and weights of each attention of a subnet."""
     if isinstance(subnet, SelfAttentionWeights | CrossAttentionWeights):
         yield at, subnet
     elif isinstance(subnet, tuple | list):
@@ -70,7 +70,7 @@ def record(
 
     Args:
         at: place of the attention.
-        others: kinds that will compute from the recorded inputs and may need more of them.
+        others: kinds that will use the recorded inputs and may need more of them.
         loss: of the subnet on a batch; positions with zero gradient are not counted.
     """
     path = ".".join(map(str, at))
@@ -125,7 +125,7 @@ class _Watched:
 
 
 def _with(value: Any, at: Place, part: Any) -> Any:
-    """Return nested tuples with another part at a place."""
+    """Return nested tuples with the part at a place replaced."""
     if not at:
         return part
     first, *rest = at

@@ -14,7 +14,7 @@ AUTO, ATTENTION = "auto", "attention"
 
 
 def is_auto(space: str) -> bool:
-    """Return whether a specification means a space around the trained network."""
+    """Return True if a specification means a space around the trained network."""
     return space == ATTENTION or space.partition(":")[0] == AUTO
 
 
@@ -76,7 +76,7 @@ def _narrowed(space: SearchSpace, kept: Collection[str], name: str) -> SearchSpa
 
 
 def check_kinds(kinds: Sequence[str], space: str = AUTO) -> None:
-    """Check kinds of attention against the specification of a space."""
+    """Validate kinds of attention against the specification of a space."""
     for kind in kinds:
         if kind not in KINDS.names():
             raise unknown_choice("kind of attention (--attention)", kind, KINDS.names())

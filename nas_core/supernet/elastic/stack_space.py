@@ -24,7 +24,6 @@ class StackSizes(NamedTuple):
 
     @property
     def head_dim(self) -> int:
-        """Head dimension D."""
         return self.embed_dim // self.heads
 
 
@@ -32,14 +31,14 @@ def language_around(name: str, sizes: StackSizes, attention: Sequence[str] = ("s
     """Return a space of language models up to the trained one, with a choice of each size in each layer.
 
     Args:
-        attention: kinds that each layer may choose from, softmax among them.
+        attention: kinds that each layer may choose from, including softmax.
     """
     kinds = kinds_at(attention, ("decoder",))[0]
     return language_space(name, **_options(sizes), context_length=sizes.length, attention=kinds)
 
 
 def masked_lm_around(name: str, sizes: StackSizes, attention: Sequence[str] = ("softmax",)) -> SearchSpace:
-    """Return a space of masked language models; arguments and errors as of :func:`language_around`."""
+    """Return a space of masked language models; see :func:`language_around`."""
     kinds = kinds_at(attention, ("encoder",))[0]
     return masked_lm_space(name, **_options(sizes), sequence_length=sizes.length, attention=kinds)
 
