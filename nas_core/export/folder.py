@@ -45,7 +45,7 @@ def check_out(out: Path, to: str) -> None:
     Raises:
         UnknownChoiceError: no such target.
         ConfigError: ``out`` is a file, or a folder with other files.
-        MissingHostError: onnx, onnxscript or onnxruntime is not installed.
+        MissingHostError: a package is not installed.
     """
     if to not in TARGETS:
         raise unknown_choice("export format", to, TARGETS)

@@ -1,4 +1,4 @@
-"""Parts of an exported model: modules of flat tensors with named, typed inputs and outputs."""
+"""Parts of an exported model, with named and typed inputs and outputs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nas_core.errors import NasExtError
 
 
 class ExportError(NasExtError):
-    """A model that cannot be exported, or exported files with outputs that differ from torch."""
+    """A model that cannot be exported, or files with outputs that differ from torch."""
 
 
 def reason_of(error: Exception) -> str:
@@ -27,7 +27,6 @@ class OpenDim:
 
     name: str
     smallest: int = 1
-    """Smallest size; it is tested."""
     largest: int | None = None
     """None: no limit."""
 
@@ -86,11 +85,11 @@ class Part:
     name: str
     """File name without suffix."""
     module: nn.Module
-    """Module that maps the tensors of ``inputs`` to a tuple of those of ``outputs``."""
+    """Map from the tensors of ``inputs`` to a tuple of those of ``outputs``."""
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
     dims: tuple[OpenDim, ...]
-    """All open dimensions of the inputs."""
+    """Open dimensions of the inputs."""
 
     @property
     def input_names(self) -> list[str]:
@@ -109,7 +108,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Exportable:
-    """A model as parts, with information for users of the files."""
+    """Model as parts, with information for users of the files."""
 
     parts: tuple[Part, ...]
     info: Mapping[str, Any]

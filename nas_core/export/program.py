@@ -1,4 +1,4 @@
-"""Tracing with ``torch.export``, export as ONNX or program, and comparison of the file with torch."""
+"""Tracing, export and comparison with torch of one part."""
 
 from __future__ import annotations
 
@@ -72,7 +72,6 @@ def write_onnx(program: ExportedProgram, part: Part, path: Path) -> None:
 
 
 def _tidy(graph: Any, part: Part) -> None:
-    """Name open dimensions as in the part, and remove metadata of nodes."""
     names: dict[str, str] = {}
     for value, tensor in zip(part.inputs, graph.inputs, strict=True):
         names |= {str(old): new for old, new in zip(tensor.shape, value.shape, strict=True) if isinstance(new, str)}
@@ -107,7 +106,7 @@ def _quiet() -> Iterator[None]:
 
 
 def check_onnx(path: Path, part: Part) -> float:
-    """Return the largest difference of an ONNX file in onnxruntime from torch, on random inputs of several sizes."""
+    """Return the largest difference of an ONNX file from torch, on random inputs of several sizes."""
     onnx = require("onnx", "checking an ONNX file", "onnx")
     runtime = require("onnxruntime", "checking an ONNX file", "onnx")
     try:
@@ -125,7 +124,7 @@ def check_onnx(path: Path, part: Part) -> float:
 
 
 def check_program(path: Path, part: Part) -> float:
-    """Return the largest difference of a ``torch.export`` program from torch, as :func:`check_onnx`."""
+    """Return the largest difference of a program from torch, as :func:`check_onnx`."""
     module = torch.export.load(path).module()
 
     def run(inputs: tuple[Tensor, ...]) -> Sequence[Any]:

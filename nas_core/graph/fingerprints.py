@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from nas_core.graph.graphs import Graphs
 
 MOST = 20_000
-"""Largest number of graphs with fingerprints, to bound the size of a model's file."""
+"""Largest number of graphs with fingerprints, to bound file sizes."""
 _DIGITS = 12
 
 

@@ -13,7 +13,6 @@ from nas_core.errors import DataError
 from nas_core.graph.operation import Operation
 
 FEATURES = ("attributes", "shapes", "costs", "static")
-"""Optional parts of a graph."""
 
 
 class GraphError(DataError):
@@ -177,7 +176,7 @@ def check_acyclic(edges: NDArray[np.integer[Any]], nodes: int) -> None:
 
 
 def whole_numbers(values: Any, what: str) -> NDArray[np.int64]:
-    """Return ``values`` as an array; ``what`` names them in errors."""
+    """Return an array of integers; ``what`` names them in errors."""
     array = _array(values, what)
     if array.size and array.dtype.kind not in "iub":
         raise GraphError(f"{what} are of type {array.dtype}; expected whole numbers")
@@ -185,7 +184,6 @@ def whole_numbers(values: Any, what: str) -> NDArray[np.int64]:
 
 
 def edge_matrix(values: Any) -> NDArray[np.bool_]:
-    """Return the positions of non-zero ``values``."""
     array = _array(values, "rows of an adjacency")
     if array.dtype.kind not in "iubf":
         raise GraphError(f"an adjacency is of type {array.dtype}; expected numbers, 0 where there is no edge")

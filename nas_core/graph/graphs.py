@@ -30,7 +30,7 @@ class Dense:
     adjacency: NDArray[np.bool_]
     """``(B, N, N)``; True at ``[i, j]`` for an edge i -> j."""
     sizes: NDArray[np.int64]
-    """``(B,)`` number of nodes, which precede the padding."""
+    """``(B,)`` nodes; padding follows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class Graphs(Sequence[Graph]):
     static: NDArray[np.float32] | None = None
     """``(G, F)``"""
     operations: tuple[Operation, ...] | None = None
-    """Description of each operation index, if known and equal for all graphs."""
+    """Description of each operation index, if equal for all graphs."""
     _first_node: NDArray[np.int64] = field(init=False, repr=False)
     _first_edge: NDArray[np.int64] = field(init=False, repr=False)
 
@@ -110,7 +110,7 @@ class Graphs(Sequence[Graph]):
         Args:
             ops: ``(G, N)`` operation indices.
             adjacency: ``(G, N, N)``, non-zero at ``[g, i, j]`` for an edge i -> j.
-            sizes: ``(G,)`` nodes of each graph, which precede the padding; default: N.
+            sizes: ``(G,)`` nodes of each graph, padding follows; default: N.
 
         Raises:
             GraphError: wrong shapes, edges to absent nodes, a cycle.
@@ -132,7 +132,7 @@ class Graphs(Sequence[Graph]):
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Graphs:
-        """Return graphs from the arrays of a file, named and shaped as the attributes of this class."""
+        """Return graphs from arrays that are named and shaped as the attributes of this class."""
         names = ("ops", "edges", "sizes", "edge_counts")
         ops, edges, sizes, counts = (whole_numbers(arrays[name], name) for name in names)
         edges = edges if edges.size else edges.reshape(0, 2)

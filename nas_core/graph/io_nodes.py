@@ -1,4 +1,4 @@
-"""Topological order, and input and output nodes: the form of graphs that predictors expect."""
+"""Topological order, and input and output nodes, as predictors expect."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SOURCE, _TARGET = 0, 1
 def topological(graphs: Graphs) -> Graphs:
     """Return the same networks with nodes in topological order (Kahn 1962).
 
-    Graphs in such an order are unchanged. Ties are broken by the former order.
+    Ties are broken by the former order; sorted graphs are unchanged.
     """
     graph_of_edge = np.repeat(np.arange(len(graphs)), graphs.edge_counts)
     backward = np.unique(graph_of_edge[graphs.edges[:, _SOURCE] >= graphs.edges[:, _TARGET]])
@@ -55,7 +55,7 @@ def open_ended(graphs: Graphs) -> NDArray[np.bool_]:
 
 
 def common_ends(graphs: Graphs) -> tuple[int, int] | None:
-    """Return the operation indices of input and output that all graphs with one input and one output share.
+    """Return the operation indices that all graphs with one input and one output have there.
 
     None if they differ, or if there is no such graph.
     """
@@ -88,8 +88,7 @@ def with_ends(graphs: Graphs, first: int, last: int) -> Graphs:
 
     Args:
         graphs: in topological order.
-        first: operation index of the input.
-        last: operation index of the output.
+        first, last: operation indices of input and output.
     """
     count, sizes = len(graphs), graphs.sizes
     graph_of_node = np.repeat(np.arange(count), sizes)
@@ -128,7 +127,6 @@ def with_ends(graphs: Graphs, first: int, last: int) -> Graphs:
 
 
 def _end_nodes(graphs: Graphs, side: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the nodes on no edge's ``side``, numbered through all graphs, and the graph of each."""
     first_node = np.cumsum(graphs.sizes) - graphs.sizes
     inside = np.zeros(len(graphs.ops), np.bool_)
     inside[np.repeat(first_node, graphs.edge_counts) + graphs.edges[:, side]] = True

@@ -37,7 +37,6 @@ def nasbench101_graph(matrix: ArrayLike, ops: Sequence[str], prune: bool = False
     Raises:
         GraphError: a malformed cell.
         AbsentCellError: more than 7 nodes or 9 edges, or no path from input to output.
-        UnknownChoiceError: an unknown operation.
     """
     if isinstance(ops, str) or not isinstance(ops, Iterable) or not all(isinstance(name, str) for name in ops):
         raise GraphError(f"operations are {ops!r}; expected a list of names, from 'input' to 'output'")
@@ -55,12 +54,12 @@ def nasbench101_graph(matrix: ArrayLike, ops: Sequence[str], prune: bool = False
 
 
 def nasbench101_graphs(matrices: ArrayLike, ops: ArrayLike, sizes: ArrayLike | None = None) -> Graphs:
-    """Return the graphs of many pruned cells; errors as :func:`nasbench101_graph`.
+    """Return the graphs of many pruned cells.
 
     Args:
         matrices: ``(G, N, N)``, padded; N is 7 in the benchmark.
         ops: ``(G, N)`` indices into :data:`OPERATIONS`.
-        sizes: ``(G,)`` nodes of each cell, which precede the padding; default: N.
+        sizes: ``(G,)`` nodes of each cell, padding follows; default: N.
     """
     graphs = Graphs.from_dense(ops, matrices, sizes)
     _check(graphs)

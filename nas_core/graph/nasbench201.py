@@ -1,8 +1,8 @@
 """NAS-Bench-201 and NATS-Bench's topology space: cells with operations on the six edges between four states.
 
 Dong & Yang, "NAS-Bench-201: Extending the Scope of Reproducible Neural Architecture Search", ICLR 2020. Each operation
-becomes a node, as in NN-Former. ``none`` is always removed. Pruning removes every operation on no path from input to
-output. Latency predictors need unpruned graphs, because a device computes all operations.
+becomes a node, as in NN-Former. ``none`` is always removed. Latency predictors need unpruned graphs, because a device
+computes all operations.
 """
 
 from __future__ import annotations
@@ -72,12 +72,7 @@ def nasbench201_graphs(ops: ArrayLike, prune: bool = True) -> Graphs:
 
 
 def nasbench201_ops(architecture: str) -> tuple[int, ...]:
-    """Return the six indices of an architecture string.
-
-    Raises:
-        GraphError: wrong form.
-        UnknownChoiceError: an unknown operation.
-    """
+    """Return the six indices of an architecture string."""
     match = _PATTERN.fullmatch(architecture.strip())
     if match is None:
         raise GraphError(f"got architecture {architecture!r}; expected {_STRING.format(*['operation'] * 6)}")
@@ -106,7 +101,7 @@ def _checked(ops: ArrayLike) -> NDArray[np.int64]:
 
 
 def _links() -> NDArray[np.bool_]:
-    """Return the adjacency ``(8, 8)`` of the input, the six operations and the output."""
+    """Return the adjacency ``(8, 8)`` of input, operations and output."""
     begin, end = np.array([(-1, 0), *STATES, (3, -1)]).T
     links: NDArray[np.bool_] = end[:, None] == begin[None, :]
     links[7] = False

@@ -53,7 +53,6 @@ def nasbench301_graph(compact: ArrayLike, connect: bool = True) -> Graph:
 
     Raises:
         GraphError: wrong shape, or a source that is not an earlier state.
-        UnknownChoiceError: an unknown operation.
     """
     cells = whole_numbers(compact, "cells")
     if cells.shape != (2, 8, 2):

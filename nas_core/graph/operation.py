@@ -72,7 +72,7 @@ _TAIL = re.compile(r"[-_](?:bn|relu|gelu|norm)\b|[-_]bn[-_]relu")
 
 
 def operation_named(name: str) -> Operation | None:
-    """Return the operation of a name in benchmarks; None for other names.
+    """Return the operation of a benchmark's name; None for other names.
 
     Examples are ``nor_conv_3x3``, ``conv3x3-bn-relu``, ``sep_conv_5x5`` (twice, as in DARTS), ``dil_conv_3x3``,
     ``conv_7x1_1x7``, ``max_pool_3x3``, ``skip_connect``, ``none``, ``k3_e6_g2`` (an inverted bottleneck), ``input``.

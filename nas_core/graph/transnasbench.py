@@ -48,10 +48,6 @@ def transnasbench_micro_graph(
     Args:
         architecture: ``64-41414-1_02_333``, ``1_02_333``, or six indices in that order.
         operations: names of the indices.
-
-    Raises:
-        GraphError: wrong form.
-        UnknownChoiceError: an unknown operation.
     """
     if isinstance(architecture, str):
         match = _MICRO.fullmatch(architecture.strip())
@@ -82,10 +78,6 @@ def transnasbench_macro_graph(architecture: str | Sequence[int] | NDArray[np.int
     Args:
         architecture: ``64-1234-basic``, ``1234``, or 4 to 6 digits: 1 normal, 2 doubles channels, 3 halves the
             resolution, 4 does both. Zeros, NASLib's padding, are dropped.
-
-    Raises:
-        GraphError: wrong form or number of modules.
-        UnknownChoiceError: a digit above 4.
     """
     if isinstance(architecture, str):
         match = _MACRO.fullmatch(architecture.strip())

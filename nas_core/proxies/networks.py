@@ -24,7 +24,7 @@ from nas_core.space import Architecture, SearchSpace
 
 
 class NetworkProxies(ABC):
-    """Base class that builds architectures with random weights and scores them on one batch of random inputs.
+    """Base class that scores architectures with random weights on one batch of random inputs.
 
     All architectures get the same random draws.
 
@@ -32,9 +32,6 @@ class NetworkProxies(ABC):
         proxies: names in :data:`nas_core.proxies.PROXIES`; default: all.
         batch: B, at least 2.
         seed: for weights, inputs and targets.
-
-    Raises:
-        ConfigError, UnknownChoiceError: an invalid argument.
     """
 
     def __init__(
@@ -68,7 +65,6 @@ class SpaceProxies(NetworkProxies):
     """Zero-cost proxies of the architectures of a search space.
 
     Args:
-        space: its genes determine the kind of network.
         workload: settings of the workload by name, such as sentence lengths, vocabularies or classes.
         more: see :class:`NetworkProxies`.
 
@@ -147,8 +143,8 @@ def proxy_loss(scores: NetworkProxies, proxy: str, metric: str = "loss") -> Call
         >>> search(strategy, proxy_loss(SpaceProxies(space, ["nwot"]), "nwot"))
 
     Args:
-        proxy: name of the proxy to maximise.
-        metric: name of the metric that the strategy minimises; not the name of a proxy.
+        proxy: proxy to maximise.
+        metric: metric that the strategy minimises; not the name of a proxy.
     """
     if proxy not in scores.proxies or metric in scores.proxies:
         raise ConfigError(

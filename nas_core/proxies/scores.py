@@ -39,17 +39,17 @@ _POOLS: frozenset[Any] = frozenset(
 _COUNTED = 2
 """Samples for counting FLOPs; batch norms need two."""
 _LEAST_EIGENVALUE = 1e-5
-"""nwot: lower bound of eigenvalues; samples with equal codes would make the determinant 0."""
+"""nwot: lower bound of eigenvalues; equal samples would make the determinant 0."""
 _JACOV_K = 1e-5
 """jacov: k of the paper; keeps the score finite for eigenvalue 0."""
 _LEAST_FLOW = 1e-300
-"""synflow: flow whose logarithm is the score of a network without flow."""
+"""synflow: flow counted for a network without flow."""
 
 _Called = Callable[..., Any]
 
 
 class _Intercept(TorchFunctionMode):
-    """Calls ``replacement(function, args, kwargs)`` in place of each of the given functions."""
+    """Replacement of functions by ``replacement(function, args, kwargs)``."""
 
     def __init__(
         self, functions: frozenset[Any], replacement: Callable[[_Called, Sequence[Any], Mapping[str, Any]], Any]
@@ -132,8 +132,8 @@ def nwot(trial: Trial) -> float:
     """Return the log-determinant of the kernel ``(B, B)`` that counts the units that react alike to two samples.
 
     Mellor et al., "Neural Architecture Search without Training", ICML 2021, section 3. A unit is active if the input of
-    its activation is above 0; units of all activations count. Difference: eigenvalues are at least 1e-5, so that the
-    score is finite if all samples have equal codes (published: minus infinity).
+    its activation is above 0; units of all activations count. Difference: eigenvalues are at least 1e-5, so the score
+    is finite if samples have equal codes (published: minus infinity).
     """
     kernels: list[Tensor] = []
 
@@ -156,9 +156,9 @@ def nwot(trial: Trial) -> float:
 def jacov(trial: Trial) -> float:
     """Return minus the sum of ``log(v + k) + 1 / (v + k)`` over the eigenvalues v of the correlations of Jacobians.
 
-    Mellor et al., first version (2020). The Jacobian of a sample is the gradient of the sum of all outputs of the batch
-    for the sample's input, because batch norms couple samples. Tokens are replaced by their embeddings. Constant
-    Jacobians count as fully correlated (published score: -1e8). Without correlation the score is about -B.
+    Mellor et al., first version (2020). The Jacobian of a sample is the gradient of all outputs of the batch for its
+    input, because batch norms couple samples. Tokens are replaced by their embeddings. Constant Jacobians count as
+    fully correlated (published score: -1e8). Without correlation the score is about -B.
     """
     tensors, sources = trial.tensors(), list[Tensor]()
     inputs = tuple(tensor.detach().clone().requires_grad_(tensor.is_floating_point()) for tensor in trial.inputs)
@@ -190,13 +190,12 @@ def jacov(trial: Trial) -> float:
 
 @_proxy("synflow", "flow of ones through absolute weights to the output, as a logarithm")
 def synflow(trial: Trial) -> float:
-    """Return the logarithm of the sum over all weights of ``|w| * dR/d|w|``, where R is the sum of outputs for inputs
-    of ones.
+    """Return the logarithm of the sum over weights of ``|w| * dR/d|w|``, with R the sum of outputs for inputs of ones.
 
     Tanaka et al., "Pruning neural networks without any data by iteratively conserving synaptic flow", NeurIPS 2020.
     Parameters and buffers are absolute, in float64. Norms are identities. Networks that read tokens get the first row
-    of the batch instead of ones. The output of a softmax is constant, except inside ``nn.MultiheadAttention``, which is
-    one function of torch. Published scores are 0 for a cell without flow.
+    of the batch instead of ones. Softmax outputs are constant, except inside ``nn.MultiheadAttention``. Published
+    scores are 0 for a cell without flow.
     """
     exact = torch.float32 if trial.inputs[0].device.type == "mps" else torch.float64  # mps has no doubles
     tensors = {name: _unsigned(tensor) for name, tensor in trial.tensors(exact).items()}

@@ -95,7 +95,6 @@ def _score(name: str, proxy: Proxy, trial: Trial) -> float:
 
 
 def _check_runs(trial: Trial) -> None:
-    """Run the network, and the loss if targets are given, to report wrong shapes before any proxy."""
     shapes = ", ".join(str(tuple(tensor.shape)) for tensor in trial.inputs)
     try:
         with torch.no_grad():

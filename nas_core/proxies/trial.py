@@ -1,4 +1,4 @@
-"""A network with one batch, and the base class of the proxies that score it.
+"""Network with one batch, and the base class of proxies.
 
 Shapes: B batch, K classes.
 """
@@ -43,7 +43,7 @@ class Proxy(ABC):
 
 
 class Trial:
-    """A network, a batch of inputs and their targets. Proxies compute on copies of the weights.
+    """Network, batch of inputs and targets; proxies compute on copies of the weights.
 
     Args:
         inputs: arguments of the network; the first dimension of each is B.
@@ -67,9 +67,7 @@ class Trial:
         return len(self.inputs[0])
 
     def tensors(self, dtype: torch.dtype | None = None) -> Tensors:
-        """Return copies of all parameters, with gradients, and of all buffers; floating-point ones as ``dtype`` if
-        given.
-        """
+        """Return copies of parameters, with gradients, and buffers; floating-point ones as ``dtype`` if given."""
         copies = {}
         for name, parameter in self.network.named_parameters():
             copies[name] = _copied(parameter, dtype).requires_grad_(parameter.is_floating_point())
@@ -78,7 +76,7 @@ class Trial:
         return copies
 
     def weights(self, tensors: Tensors) -> list[Tensor]:
-        """Return the copies of matrices and kernels, without biases and norm parameters."""
+        """Return the matrices and kernels, without biases and norm parameters."""
         return [
             tensors[name]
             for name, parameter in self.network.named_parameters()
@@ -86,11 +84,7 @@ class Trial:
         ]
 
     def logits(self, tensors: Tensors, inputs: tuple[Tensor, ...] | None = None) -> Tensor:
-        """Return logits ``(B, .., K)``, the last output of the network with these parameters and buffers.
-
-        Args:
-            inputs: alternative to the trial's inputs.
-        """
+        """Return logits ``(B, .., K)``, the network's last output, with these parameters and buffers."""
         output: Any = functional_call(self.network, tensors, self.inputs if inputs is None else inputs)
         logits = output[-1] if isinstance(output, tuple | list) and output else output
         if not isinstance(logits, Tensor) or logits.dim() < 2:
@@ -101,7 +95,6 @@ class Trial:
         return logits
 
     def loss(self, logits: Tensor) -> Tensor:
-        """Return the loss of the batch, one number."""
         stream = torch.Generator().manual_seed(self._seed)
         targets = self.targets
         if targets is None:
@@ -112,7 +105,7 @@ class Trial:
 
     @cached_property
     def sensitivities(self) -> list[tuple[Tensor, Tensor]]:
-        """Pairs of each of :meth:`weights` and the gradient of the loss, computed once for all proxies."""
+        """Pairs of each of :meth:`weights` and the gradient of the loss."""
         tensors = self.tensors()
         weights = self.weights(tensors)
         gradients = gradients_of(self.loss(self.logits(tensors)), weights)

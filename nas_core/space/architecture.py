@@ -20,11 +20,10 @@ VERSION = 1
 
 
 class Architecture(Mapping[str, Gene]):
-    """Mapping of gene names to options.
+    """Mapping of gene names to options. Frozen and hashable.
 
-    A gene of the whole network has one option, a gene of each layer a tuple with one option per *existing* layer:
-    ``architecture["decoder.ffn_dim"]`` is ``(1024, 2048)`` for a decoder of two layers. Architectures are frozen and
-    hashable. Genes of absent layers are not stored, so equal networks are equal values.
+    A gene of each layer is a tuple with one option per *existing* layer: ``architecture["decoder.ffn_dim"]`` is
+    ``(1024, 2048)`` for a decoder of two layers. Equal networks are equal values.
 
     Raises:
         ArchitectureError: a gene is neither a number, a name nor a sequence of these.
@@ -97,7 +96,6 @@ class Architecture(Mapping[str, Gene]):
 
         Raises:
             ArchitectureError: not an architecture, or a newer version.
-            DataError: the file is missing or not JSON.
         """
         return cls.from_json(read_json(path), source=str(path))
 

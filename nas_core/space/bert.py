@@ -1,8 +1,8 @@
 """BERT encoders: genes, layers and the spaces of Mixture-of-Supernets (section 4).
 
 Genes of the network: ``layers``, ``sequence_length`` (tokens, for costs), ``outer_dim`` (width of the embedding if
-layers differ in width; Ganesan et al. 2021, "SuperShaper"). Genes of the network or of each layer: ``hidden_dim``,
-``heads``, and ``ffn_dim`` or ``ffn_ratio`` (in units of ``hidden_dim``).
+layers differ in width; Ganesan et al. 2021, "SuperShaper"). Genes of network or layer: ``hidden_dim``, ``heads``, and
+``ffn_dim`` or ``ffn_ratio`` (in units of ``hidden_dim``).
 """
 
 from __future__ import annotations
@@ -32,8 +32,6 @@ def bert_space(
     outer_dim: int = 0,
 ) -> SearchSpace:
     """Return a space of BERT encoders.
-
-    One option of ``heads``, ``ffn_dims`` or ``ffn_ratios`` becomes a fixed gene, several a choice of the network.
 
     Args:
         hidden_dims: widths of each layer if ``outer_dim`` is given (one list, or a list per layer), else of the
@@ -87,7 +85,7 @@ def network_width(architecture: Architecture) -> int:
 
 
 def joint_sizes(architecture: Architecture) -> tuple[tuple[int, int], ...]:
-    """Return (input, output) widths of the linear maps before, between and after the layers of a static network.
+    """Return (input, output) widths of a static network's linear maps before, between and after its layers.
 
     Empty if all layers have the same width.
     """
@@ -113,7 +111,7 @@ def supershaper_bert() -> SearchSpace:
 
 @register_space
 def bert_base() -> SearchSpace:
-    """Return a space of BERT encoders of 12 equal layers (Mixture-of-Supernets, section 4.3): 550 architectures."""
+    """Return a space of 12 equal BERT layers (Mixture-of-Supernets, section 4.3): 550 architectures."""
     return bert_space(
         "bert_base",
         layers=(12,),
@@ -126,7 +124,7 @@ def bert_base() -> SearchSpace:
 
 @register_space
 def supershaper_bert_small() -> SearchSpace:
-    """Return a small SuperShaper space for two CPU cores: 4 layers of at most 128 channels."""
+    """Return a small SuperShaper space: 4 layers of at most 128 channels."""
     return bert_space(
         "supershaper_bert_small",
         layers=(4,),
@@ -140,7 +138,7 @@ def supershaper_bert_small() -> SearchSpace:
 
 @register_space
 def bert_small() -> SearchSpace:
-    """Return a small space for two CPU cores: 4 equal layers of 48 to 128 channels."""
+    """Return a small space: 4 equal layers of 48 to 128 channels."""
     return bert_space(
         "bert_small",
         layers=(4,),

@@ -39,8 +39,8 @@ def space_from_dict(content: Any, source: str = "space") -> SearchSpace:
     """Return the space of a dictionary.
 
     Args:
-        content: ``choices`` maps each gene to a list of options, or to a mapping with ``options`` (a list, or one list
-            per layer), ``per`` (the depth gene), ``codes`` and ``scale``. ``fixed`` maps genes to their only value.
+        content: ``choices`` maps genes to a list of options, or to a mapping with ``options`` (a list, or one list per
+            layer), ``per`` (the depth gene), ``codes`` and ``scale``. ``fixed`` maps genes to their only value.
 
     Raises:
         SpaceError: an unknown key, a missing depth gene, or no options.

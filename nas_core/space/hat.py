@@ -26,7 +26,7 @@ features."""
 def qkv_dims(architecture: Architecture, gene: str) -> tuple[int, ...]:
     """Return the joint width of queries, keys and values in each layer; ``gene`` names its heads.
 
-    The width is ``qkv_dim`` for any number of heads, as in HAT, or heads times the gene ``head_dim`` if there is one.
+    The width is ``qkv_dim``, as in HAT, or heads times the gene ``head_dim`` if there is one.
     """
     heads = architecture.numbers(gene)
     if "head_dim" in architecture:
@@ -48,8 +48,7 @@ def translation_space(
     """Return a translation space with HAT's genes.
 
     Args:
-        hat_scales: divide encodings by the constants of HAT's released configurations, as its latency tables do,
-            instead of by the largest option of each choice.
+        hat_scales: divide encodings by the constants of HAT's latency tables instead of by the largest option.
     """
     scale = {"embed_dim": 640.0, "layers": 6.0, "ffn_dim": 2048.0, "heads": 6.0, "cross": 2.0} if hat_scales else {}
     encoder, decoder = max(encoder_layers), max(decoder_layers)
@@ -92,7 +91,7 @@ def _wmt(name: str) -> SearchSpace:
 
 @register_space
 def hat_wmt14_en_de() -> SearchSpace:
-    """Return HAT's space for WMT'14 English to German: base Transformer and larger, 6 encoder layers."""
+    """Return HAT's space for WMT'14 English to German."""
     return _wmt("hat_wmt14_en_de")
 
 
@@ -110,7 +109,7 @@ def hat_wmt19_en_de() -> SearchSpace:
 
 @register_space
 def hat_iwslt14_de_en() -> SearchSpace:
-    """Return HAT's space for IWSLT'14 German to English: smaller layers."""
+    """Return HAT's space for IWSLT'14 German to English."""
     return translation_space(
         "hat_iwslt14_de_en",
         embed_dims=(640, 512),
@@ -125,7 +124,7 @@ def hat_iwslt14_de_en() -> SearchSpace:
 
 @register_space
 def hat_small() -> SearchSpace:
-    """Return a small HAT space for two CPU cores: at most 128/512 with 3+3 layers."""
+    """Return a small HAT space: at most 128/512 with 3+3 layers."""
     return translation_space(
         "hat_small",
         embed_dims=(128, 96),
@@ -140,8 +139,8 @@ def hat_small() -> SearchSpace:
 def hat_draw(space: SearchSpace, update: int) -> Architecture:
     """Return the architecture that HAT trains at an update, bit for bit.
 
-    The update number seeds Python's generator. Draws are in HAT's order: both widths, both depths, each encoder layer,
-    each decoder layer, and one cross-attention option for every decoder layer of the *supernet*, existing or not.
+    The update number seeds Python's generator, which draws both widths, both depths, each encoder layer, each decoder
+    layer, and one cross-attention option for every decoder layer of the *supernet*, existing or not.
     """
     stream = random.Random(update)
 
@@ -168,7 +167,7 @@ def hat_draw(space: SearchSpace, update: int) -> Architecture:
 def hat_extremes(space: SearchSpace) -> tuple[Architecture, Architecture]:
     """Return the smallest and largest architecture of the code of HAT and Mixture-of-Supernets.
 
-    Every decoder layer reads the last two encoder layers (option 1) if the space has that option.
+    Decoder layers read the last two encoder layers (option 1) if the space has that option.
     """
     return _reading_two(space, space.smallest()), _reading_two(space, space.largest())
 
@@ -202,7 +201,6 @@ def read_hat_yaml(path: str | Path, qkv_dim: int = 512) -> Architecture:
     Lists are cut to the number of layers, as in HAT.
 
     Raises:
-        DataError: the file is missing.
         ArchitectureError: the file is not YAML or lacks a key.
     """
     try:

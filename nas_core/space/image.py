@@ -1,8 +1,8 @@
-"""Image transformers: genes, layers, and the spaces and published architectures of mFormer and AutoFormer.
+"""Image transformers: genes, and the spaces and published architectures of mFormer and AutoFormer.
 
 Genes of the network: ``layers``, ``embed_dim``, ``image_size``, ``patch_size``, ``head_dim``, ``relative_clip`` (0: no
-relative positions). Genes of each layer: ``heads``, ``attention`` (a kind of :mod:`nas_core.layers.attention`), and
-``ffn_dim`` or ``mlp_ratio`` (in units of ``embed_dim``). Queries, keys and values have width ``heads * head_dim``.
+relative positions). Genes of each layer: ``heads``, ``attention``, and ``ffn_dim`` or ``mlp_ratio`` (in units of
+``embed_dim``). Queries, keys and values have width ``heads * head_dim``.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def image_space(
 
 
 def static_image_space(architecture: Architecture) -> SearchSpace:
-    """Return the space of exactly one architecture."""
+    """Return the space of one architecture."""
     fixed, choices = {}, []
     for name, gene in architecture.items():
         if isinstance(gene, tuple):
@@ -125,7 +125,7 @@ def _small(name: str, attention: Sequence[str]) -> SearchSpace:
 
 @register_space
 def mformer_cifar10_small() -> SearchSpace:
-    """Return a small mFormer space for two CPU cores: 32 x 32 pixels as 64 tokens."""
+    """Return a small mFormer space: 32 x 32 pixels as 64 tokens."""
     return _small("mformer_cifar10_small", ("softmax", "linear"))
 
 
@@ -177,7 +177,6 @@ _FOUND = {
 
 
 def list_image_architectures() -> list[str]:
-    """Return the names that :func:`image_architecture` accepts."""
     return sorted(_FOUND)
 
 

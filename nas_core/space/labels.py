@@ -1,7 +1,6 @@
-"""Options and architectures by label, for spaces and trials of other frameworks.
+"""Options and architectures by label, for other frameworks.
 
-The label of a gene of the network is its name (``encoder.embed_dim``); a gene of each layer has the layer's index
-appended (``encoder.ffn_dim.0``).
+Labels are gene names (``encoder.embed_dim``), with the layer's index for genes of each layer (``encoder.ffn_dim.0``).
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def mformer_language_base() -> SearchSpace:
 
 @register_space
 def language_small() -> SearchSpace:
-    """Return a small space for two CPU cores: at most 4 layers of 128 channels, 2,048 tokens."""
+    """Return a small space: at most 4 layers of 128 channels, 2,048 tokens."""
     return _small("language_small", ("softmax",))
 
 

@@ -27,7 +27,7 @@ def masked_lm_space(
 ) -> SearchSpace:
     """Return a space of masked language models.
 
-    Options of layers are one list for all layers, or one list per layer.
+    Options are one list for all layers, or one list per layer.
 
     Args:
         attention: names of ``nas_core.layers.attention.KINDS``; softmax alone adds no gene.
@@ -67,7 +67,7 @@ def _small(name: str, attention: Sequence[str]) -> SearchSpace:
 
 @register_space
 def roberta_small() -> SearchSpace:
-    """Return a small RoBERTa space for two CPU cores: at most 4 layers of 128 channels."""
+    """Return a small RoBERTa space: at most 4 layers of 128 channels."""
     return _small("roberta_small", ("softmax",))
 
 

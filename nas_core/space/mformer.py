@@ -83,7 +83,7 @@ def cosformer_wmt14_en_de() -> SearchSpace:
 def found_translation(name: str) -> Architecture:
     """Return a network of the paper's Table 3.
 
-    Sums, means and linear layers are the paper's; the sizes and heads of single layers are chosen to match them.
+    Sums, means and linear layers are the paper's; sizes of single layers are chosen to match them.
 
     Args:
         name: attention of the encoder: ``mformer`` (both kinds), ``cosformer`` (linear) or ``transformer`` (softmax).

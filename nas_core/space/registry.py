@@ -24,12 +24,11 @@ def register_space(build: Callable[[], SearchSpace]) -> Callable[[], SearchSpace
 
 
 def list_spaces() -> list[str]:
-    """Return the names of all registered spaces."""
     return sorted(_SPACES)
 
 
 def get_space(name: str | Path) -> SearchSpace:
-    """Return a registered space, or read one from a file ``name`` that ends in .yml or .yaml.
+    """Return a registered space, or read a YAML file ``name`` that ends in .yml or .yaml.
 
     Raises:
         UnknownChoiceError: no such name.

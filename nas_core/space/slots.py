@@ -57,7 +57,7 @@ class Slots:
         return np.zeros((0, self.count), np.int16)
 
     def below(self, depth_gene: str, depth: int) -> int:
-        """Return the number of combinations of the genes of the first ``depth`` layers."""
+        """Return the number of combinations of the first ``depth`` layers' genes."""
         return math.prod(
             len(row) for choice in self.choices if choice.per == depth_gene for row in choice.options[:depth]
         )

@@ -18,17 +18,16 @@ from nas_core.space.slots import ABSENT, Rows, Slots
 SAMPLINGS = ("gene", "architecture")
 ENCODINGS = ("summary", "layers", "onehot")
 """``summary``: one number per choice, averaged over existing layers (HAT's latency features and the router input of
-Mixture-of-Supernets); ``layers``: one number per gene and layer, 0 for absent layers; ``onehot``: one indicator per
-option, gene and layer. The first two are divided by each choice's scale."""
+Mixture-of-Supernets); ``layers``: one number per gene and layer, 0 if absent; ``onehot``: one indicator per option,
+gene and layer. The first two are divided by each choice's scale."""
 
 
 class SearchSpace:
     """All combinations of one option of every choice.
 
     A choice with ``per`` has one option per existing layer; ``per`` names the gene of the number of layers. Every
-    architecture contains the genes in ``fixed`` (e.g. ``qkv_dim`` of HAT's spaces).
-
-    Methods with ``row`` in their name use integer rows ``(n, slots)``: option indices, -1 for absent layers.
+    architecture has the genes in ``fixed``. Methods with ``row`` in their name use integer rows ``(n, slots)``: option
+    indices, -1 for absent layers.
 
     Raises:
         SpaceError: a repeated name, or a depth gene that is missing or not an integer.
@@ -62,15 +61,15 @@ class SearchSpace:
         return total
 
     def cardinality(self) -> int:
-        """Return the exact number of architectures."""
+        """Return the number of architectures."""
         return self._cardinality
 
     def largest(self) -> Architecture:
-        """Return the architecture with the largest option of every choice."""
+        """Return the architecture of the largest options."""
         return self.architecture(self.slots.extreme(np.argmax))
 
     def smallest(self) -> Architecture:
-        """Return the architecture with the smallest option of every choice."""
+        """Return the architecture of the smallest options."""
         return self.architecture(self.slots.extreme(np.argmin))
 
     def architecture(self, row: NDArray[np.int16]) -> Architecture:
@@ -231,9 +230,9 @@ class SearchSpace:
 
     @classmethod
     def of(cls, architecture: Architecture, like: SearchSpace | None = None) -> SearchSpace:
-        """Return the space of one architecture, from which a static subnet is built.
+        """Return the space of one architecture, for static subnets.
 
-        Genes with a tuple as value have one option per layer; without ``like`` their depth gene is ``<side>.layers``.
+        Tuples are genes of each layer; without ``like`` their depth gene is ``<side>.layers``.
         """
         choices = []
         for name in [c.name for c in like.choices] if like else architecture:

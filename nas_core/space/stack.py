@@ -10,9 +10,9 @@ from nas_core.space.architecture import Architecture
 from nas_core.space.choice import Choice
 
 CODES = {"softmax": 1.0, "linear": 0.0}
-"""Codes of attention: the largest architecture is all softmax, the smallest all linear."""
+"""Codes of attention; the largest architecture is all softmax, the smallest all linear."""
 LINEAR_FIRST = {"linear": 0.0, "softmax": 1.0}
-"""The same codes in the order of translation and masked language spaces; the order of options is part of a space."""
+"""The same codes in the order of translation and masked language spaces; the order is part of a space."""
 
 
 class TransformerLayer(NamedTuple):
@@ -57,7 +57,7 @@ def per_layer(architecture: Architecture, gene: str, depth: int) -> list[Any]:
 def size_choices(
     layers: Sequence[int], embed_dims: Sequence[int], heads: Sequence[Any], **ffn: Sequence[Any]
 ) -> list[Choice]:
-    """Return the choices of depth, width, heads and feed-forward width.
+    """Return the choices of sizes.
 
     Args:
         heads: options for all layers, or one list per layer.

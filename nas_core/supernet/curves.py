@@ -60,7 +60,6 @@ def _first_readable(checkpoint: Path, log: Path | None) -> TrainingCurves | None
 
 @contextmanager
 def _logging_kept() -> Iterator[None]:
-    """Undo the changes of logging that importing fairseq makes."""
     root = logging.getLogger()
     level, handlers = root.level, list(root.handlers)
     try:

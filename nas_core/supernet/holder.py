@@ -1,6 +1,6 @@
 """The active subnet of a supernet: drawn in training, fixed in evaluation, or held inside a block.
 
-A draw depends only on seed and update number, so all workers use the same subnet. The state belongs to the model object
+Draws depend only on seed and update number, so all workers use the same subnet. The state belongs to the model object
 and is shared by threads.
 """
 
@@ -26,7 +26,7 @@ class SubnetHolder(Generic[Weights]):
     training: bool
     space: SearchSpace
     train_architecture: Architecture
-    """In use in training: the latest draw."""
+    """Latest draw, in use in training."""
     eval_architecture: Architecture
     """In use in evaluation."""
     held: Architecture | None = None
@@ -39,7 +39,6 @@ class SubnetHolder(Generic[Weights]):
         self.train_architecture = self.eval_architecture = space.largest()
 
     def select(self, architecture: Architecture) -> Weights:
-        """Return the weights of an architecture of the space."""
         raise NotImplementedError
 
     @property
@@ -74,5 +73,4 @@ class SubnetHolder(Generic[Weights]):
             self.held, self._frozen = previous
 
     def active_subnet(self) -> Weights:
-        """Return the weights of the architecture in use."""
         return self.select(self.architecture) if self._frozen is None else self._frozen

@@ -190,7 +190,7 @@ class Host(Adapter):
         return self.open(checkpoint, **options)
 
     def open_trained(self, checkpoint: Path, **options: Any) -> Any:
-        """Open a trained network of the host for conversion as :class:`nas_core.supernet.elastic.conversion.Trained`.
+        """Open a trained network for conversion as :class:`nas_core.supernet.elastic.conversion.Trained`.
 
         Args:
             options: ``data``, ``space`` (``auto``, a name or a file), ``attention`` (kinds of each layer),
@@ -216,7 +216,7 @@ class Host(Adapter):
 
     @property
     def networks(self) -> Any:
-        """The :class:`nas_core.latency.by_graph.published.collect.NetworkSource` of the host's models."""
+        """:class:`nas_core.latency.by_graph.published.collect.NetworkSource` of the host's models."""
         raise UnsupportedError(f"host {self.name!r} builds no networks by name; give another one, or upgrade it")
 
 
@@ -287,7 +287,7 @@ def open_trained(checkpoint: str | Path, **options: Any) -> Any:
 
 
 def vocabularies(data: str | Path) -> tuple[int, int]:
-    """Return the source and target vocabulary sizes of a data folder from the first host that recognises it."""
+    """Return the source and target vocabulary sizes of a data folder of any host."""
     folder = Path(data)
     if not folder.is_dir():
         raise DataError(f"no folder {folder}; give the data that the supernet is trained on")
@@ -298,7 +298,6 @@ def vocabularies(data: str | Path) -> tuple[int, int]:
 
 
 def _usable() -> Iterator[Host]:
-    """Yield the usable hosts; raise a MissingHostError at the end if there is none."""
     usable, failures = 0, []
     for _, host in each_host():
         if isinstance(host, MissingHostError):

@@ -52,7 +52,7 @@ class Stability:
             if len(drawn) >= count:
                 break
         self.architectures: list[Architecture] = list(drawn)[:count]
-        """Fixed list of distinct architectures."""
+        """Distinct architectures."""
         self.taus: list[float] = []
         """Kendall's tau between each epoch and the previous one, from the second epoch on."""
         self._losses: list[float] = []
@@ -96,15 +96,9 @@ class Stability:
         return bool(self.taus) and (self.taus[-1] > self.config.tau or self.rises > self.config.patience)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state as plain data."""
         return {"losses": list(self._losses), "taus": list(self.taus)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state.
-
-        Raises:
-            DataError: an invalid state, or another number of architectures.
-        """
         try:
             losses, taus = ([float(value) for value in state[name]] for name in ("losses", "taus"))
         except (KeyError, TypeError, ValueError) as error:

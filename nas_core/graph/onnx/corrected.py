@@ -139,7 +139,7 @@ def _needed(network: Network, same: dict[str, str]) -> tuple[list[Operation], se
 
 
 Alike = dict[Hashable, tuple[tuple[int, ...], Cost]]
-"""Attributes and costs of equal operators, which repeat in networks."""
+"""Attributes and costs of equal operators."""
 
 
 def _add(

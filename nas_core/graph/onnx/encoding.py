@@ -48,7 +48,6 @@ class Encoded:
 
 
 def batch_of(network: Network) -> int:
-    """Return the first dimension of the first input with dimensions."""
     shapes = (network.shapes[tensor] for tensor in network.inputs)
     return next((shape[0] for shape in shapes if shape), 1)
 
@@ -59,8 +58,7 @@ FEATURES = ("corrected", "released")
 def node_features(graph: Graph, features: str = "corrected") -> NDArray[np.float32]:
     """Return node features ``(N, 192)``: one-hot operation (32), 8 attributes with 10 sinusoids each, 4 sizes with 20.
 
-    Args:
-        features: encoding of the graph; in the released one, inputs and unknown operators have no code.
+    In the released encoding, inputs and unknown operators have no code.
     """
     if features not in FEATURES:
         raise unknown_choice("encoding of ONNX operators", features, FEATURES)

@@ -17,7 +17,7 @@ from nas_core.optional import require
 LIMIT = 2**31 - 1
 """Largest size of a protobuf message in bytes."""
 KEPT = 1024
-"""Largest number of elements of a tensor with kept values, such as the shape of a Reshape."""
+"""Largest number of elements of tensors with kept values, such as shapes of Reshape."""
 LARGE = 2**20
 """Size of a file in bytes from which values are removed before parsing."""
 _VALUES = (
@@ -28,7 +28,7 @@ _VALUES = (
 def open_model(source: Any) -> tuple[Any, str]:
     """Return a new ``ModelProto`` without the values of large tensors, and a name for messages.
 
-    Local functions are inlined. Only small external tensors are read, and external data need not exist.
+    Local functions are inlined. External data need not exist.
 
     Args:
         source: a path, the bytes of a file, or an ``onnx.ModelProto``.
@@ -79,7 +79,7 @@ def _content(path: Path) -> bytes:
 
 
 _NESTED = (7, 5)
-"""Fields of ModelProto and GraphProto to descend into: the graph, and its initializers."""
+"""Fields of ModelProto and GraphProto: the graph, and its initializers."""
 _VALUE_FIELDS = {4, 5, 6, 7, 9, 10, 11}
 """Fields of TensorProto with values."""
 _FIXED = {1: 8, 5: 4}
@@ -172,7 +172,6 @@ def _tensors(graph: Any, onnx: Any) -> Iterator[Any]:
 
 
 def _load(tensor: Any, folder: Path) -> bool:
-    """Read the values of an external tensor; return False if they are absent."""
     helper = require("onnx.external_data_helper", "reading ONNX files", "onnx")
     try:
         helper.load_external_data_for_tensor(tensor, str(folder))

@@ -42,7 +42,7 @@ class Operation(NamedTuple):
     """ONNX attributes without graphs and tensors."""
 
     def weights(self) -> tuple[int, ...]:
-        """Return the positions of inputs that are weights if they are constants."""
+        """Return the positions of inputs that are weights if constant."""
         return _WEIGHTS.get(self.kind, ())
 
 
@@ -57,7 +57,6 @@ class Network:
     """Inputs without parameters."""
     outputs: tuple[str, ...]
     shapes: Mapping[str, Shape]
-    """Shapes of all tensors with a known shape."""
     constants: frozenset[str]
     """Tensors that depend on parameters and shapes only."""
     stored: frozenset[str]
@@ -66,10 +65,7 @@ class Network:
     """Constants that are real or quantised numbers, not indices or masks."""
 
     def shape(self, tensor: str, maker: str = "") -> Shape:
-        """Return the shape of a tensor.
-
-        Args:
-            maker: operator with this output, for the message.
+        """Return the shape of a tensor; ``maker`` is its operator, for the message.
 
         Raises:
             GraphError: the shape is unknown.
@@ -208,7 +204,6 @@ class Site(NamedTuple):
 
     @property
     def out_size(self) -> int:
-        """Elements of the first output."""
         return math.prod(self.out)
 
     def filters(self) -> Shape:
@@ -234,7 +229,7 @@ def site_of(op: Operation, network: Network) -> Site:
 
 
 def einsum_sizes(site: Site) -> tuple[int, int]:
-    """Return the product of all dimensions of an Einsum, and that of the summed ones."""
+    """Return the product of all dimensions of an Einsum, and of the summed ones."""
     equation = str(site.settings.get("equation", "")).replace(" ", "")
     left, arrow, right = equation.partition("->")
     sizes: dict[str, int] = {}
@@ -258,8 +253,8 @@ _BROADCAST = {"Add", "Sub", "Mul", "Div", "Pow", "Where", "Sum", "Mean", "Max", 
 def check_fit(site: Site, name: str) -> None:
     """Check the input shapes of elementwise operators, matrix products, linear layers and convolutions.
 
-    Shape inference accepts wrong shapes if the file states the output shape, as for a vision transformer at another
-    resolution than in its export.
+    Shape inference misses errors if the file states the output shape, as for a vision transformer at another
+    resolution.
     """
     shapes = [shape for shape in site.ins if shape]
     if not _fits(site, shapes):

@@ -56,7 +56,7 @@ CORRECTED = tuple(_GROUPS)
 """Kinds of the corrected encoding; unknown operators and generators are ``other``."""
 INPUT, OTHER = CORRECTED.index("input"), CORRECTED.index("other")
 KINDS = len(CORRECTED)
-"""Number of kinds. Trained predictors have a weight for each, so another number needs new training."""
+"""Number of kinds; trained predictors have a weight for each."""
 _ENTRIES = [(index, *word.partition(":")) for index, words in enumerate(_GROUPS.values()) for word in words.split()]
 _KIND_OF = {operator: index for index, operator, _, _ in _ENTRIES}
 _FLOPS_OF = {operator: int(flops) for _, operator, _, flops in _ENTRIES if flops}

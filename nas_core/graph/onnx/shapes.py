@@ -1,4 +1,4 @@
-"""Shapes of all tensors of an ONNX model: open dimensions are bound to numbers, other shapes are inferred."""
+"""Shapes of all tensors of an ONNX model, bound or inferred."""
 
 from __future__ import annotations
 
@@ -57,9 +57,7 @@ def _constants(listed: Iterable[Operation], inputs: Iterable[str], parameters: I
 def bind_shapes(
     model: Any, name: str, parameters: Collection[str], shapes: Shapes | None, batch: int | None
 ) -> tuple[str, ...]:
-    """Set all dimensions of the inputs of a ``ModelProto`` in place, and return the inputs' names.
-
-    Stated shapes of other tensors are kept if they are still true.
+    """Set the dimensions of the inputs of a ``ModelProto`` in place, and return the inputs' names.
 
     Args:
         parameters: inputs of the graph that are parameters.
@@ -102,7 +100,6 @@ def bind_shapes(
 
 
 def _open(what: str, tensor: str, dims: Iterable[Dim] = (1, 3, 224, 224), batch: bool = False) -> GraphError:
-    """Return the error for an input with open dimensions; its example sets each to 1."""
     sizes = [str(dim if isinstance(dim, int) else 1) for dim in dims]
     comma = "," * (len(sizes) == 1)
     return GraphError(
@@ -143,7 +140,6 @@ def _is_size(value: Any) -> bool:
 
 
 def _update_stated(graph: Any, symbols: Mapping[str, int], overridden: bool, extra: Mapping[str, Shape]) -> None:
-    """Remove stated shapes that ``symbols`` make wrong, and add the ``extra`` ones."""
     for place in reversed(range(len(graph.value_info))):
         tensor = graph.value_info[place]
         if overridden or tensor.name in extra or not _resolve(tensor, symbols):
@@ -193,7 +189,6 @@ def _text(dims: Sequence[Dim]) -> str:
 
 
 def _infer(model: Any, name: str) -> tuple[dict[str, Shape], dict[str, int]]:
-    """Return shapes and element types of all tensors for which onnx infers them."""
     inference = require("onnx.shape_inference", "reading ONNX files", "onnx")
     try:
         graph = inference.infer_shapes(model, data_prop=True).graph
@@ -215,10 +210,7 @@ def _infer(model: Any, name: str) -> tuple[dict[str, Shape], dict[str, int]]:
 
 
 def _infer_stepwise(model: Any, known: dict[str, Shape], kinds: dict[str, int]) -> None:
-    """Add shapes that onnx's inference misses, by its reference implementation of small constants.
-
-    In exports with open dimensions, operators compute the shapes of reshapes.
-    """
+    """Add shapes that onnx's inference misses, by its reference implementation of small constants."""
     onnx = require("onnx", "reading ONNX files", "onnx")
     for module in ("onnx.shape_inference", "onnx.reference", "onnx.numpy_helper", "onnx.helper", "onnx.defs"):
         require(module, "reading ONNX files", "onnx")
@@ -267,7 +259,6 @@ def _infer_node(
 
 
 def _evaluate(node: Any, model: Any, known: Mapping[str, Shape], values: Values, onnx: Any) -> None:
-    """Add values of small constants that follow from others, or from the sizes of a tensor."""
     outputs = [output for output in node.output if output]
     if any(math.prod(known.get(output, (KEPT + 1,))) > KEPT for output in outputs):
         return

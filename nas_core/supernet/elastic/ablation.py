@@ -40,7 +40,7 @@ def depth_order(
         loss: of the network with the given layers of each side.
         recovered: loss after a few updates, for the last :data:`MOST_RECOVERED` layers once every loss rises by more
             than :data:`BROKEN`.
-        shallowest: number of layers of each side that every network has (default: 1). They come first, in their order.
+        shallowest: number of first layers of each side that every network has (default: 1).
     """
     most = math.inf if recovered is None else loss({}) + BROKEN
     fewest = {side: (shallowest or {}).get(side, 1) for side in sides}
@@ -67,7 +67,7 @@ def _order(side: str, count: int, fewest: int, most: float, loss: Loss, recovere
 
 
 def mean_loss(trained: Any, kept: Mapping[str, Sequence[int]], batches: Sequence[Any]) -> float:
-    """Return the mean loss over batches of the largest subnet with the layers ``kept``; default: all of a side."""
+    """Return the mean loss of the largest subnet with the layers ``kept``; default: all of a side."""
     net = trained.net
     training = net.training
     net.eval()
@@ -80,10 +80,7 @@ def mean_loss(trained: Any, kept: Mapping[str, Sequence[int]], batches: Sequence
 
 
 def recovered_loss(trained: Any, kept: Mapping[str, Sequence[int]], batches: Sequence[Any]) -> float:
-    """Return the loss on every second batch after :data:`RECOVERY` updates on the others, and restore the weights.
-
-    With fewer than two batches there are no updates.
-    """
+    """Return the loss on every second batch after :data:`RECOVERY` updates on the others, and restore the weights."""
     train, held_out = batches[::2], batches[1::2]
     if not held_out:
         return mean_loss(trained, kept, batches)

@@ -3,7 +3,7 @@
 Each alternative reads the trained attention's inputs and learns its output, without labels (Zhang et al. 2025,
 "LoLCATs: On Low-Rank Linearizing of Large Language Models", section 3.1). Difference: the projections learn in place of
 feature maps, so linear attention stays a plain cosFormer. For kinds that only see positive parts, queries and keys are
-first rotated. Then the output projection is solved in closed form, and all projections are trained by gradients.
+rotated. Then the output projection is solved in closed form, and all projections are trained by gradients.
 
 Shapes: N counted positions, B batch, T/S length of queries and keys, D head dim, C channels, Q = H * D.
 """
@@ -25,7 +25,7 @@ from nas_core.supernet.elastic.recording import AttentionWeights, Place, Recorde
 from nas_core.supernet.teacher.taps import Taps
 
 _EXACT = 1e-9
-"""Largest rounding error, e.g. of local attention with a window that covers every sequence."""
+"""Largest rounding error, e.g. of local attention over whole sequences."""
 _LEAST = 1e-6
 """Added to variances relative to their mean, for directions without input."""
 
@@ -71,8 +71,7 @@ def fit(
     Only the projections of alternatives change; the output of the largest network stays equal bit for bit.
 
     Args:
-        net: an elastic network over the space, with copies of the trained attention for other kinds (see
-            :func:`nas_core.supernet.elastic.kinds.with_kinds`).
+        net: an elastic network over the space; see :func:`nas_core.supernet.elastic.kinds.with_kinds`.
         batches: calibration data, at least one batch.
         loss: of a subnet on a batch.
     """
@@ -115,7 +114,6 @@ def _fit_gene(
 
 
 def _changed(base: Any, other: Any) -> tuple[Place, AttentionWeights]:
-    """Return the place of the different attention of two subnets, and the weights in ``other``."""
     before = dict(attentions_of(base))
     (changed,) = [(at, weights) for at, weights in attentions_of(other) if weights.kind.name != before[at].kind.name]
     return changed
@@ -261,7 +259,6 @@ def _moments(inputs: Sequence[Tensor]) -> Tensor:
 
 
 def _root(moments: Tensor) -> Tensor:
-    """Return the Cholesky factor."""
     least = _LEAST * moments.diagonal().mean() + 1e-30
     root: Tensor = torch.linalg.cholesky(
         moments + least * torch.eye(len(moments), dtype=moments.dtype, device=moments.device)

@@ -27,26 +27,22 @@ TOLERANCE = 1e-5
 
 
 class Trained(Protocol):
-    """Trained network of a host, with its weights in an elastic network."""
+    """Trained network of a host, as an elastic network."""
 
     net: Any
     """Elastic network over :attr:`space` without experts, whose largest subnet has the trained weights; other kinds of
-    attention are copies, see :func:`nas_core.supernet.elastic.kinds.with_kinds`."""
+    attention are copies (:func:`nas_core.supernet.elastic.kinds.with_kinds`)."""
     space: SearchSpace
     form: ElasticForm
 
     def difference(self, net: nn.Module) -> float:
-        """Return the largest difference of the outputs of host's model and largest subnet, relative to the largest.
+        """Return the difference of the outputs of host's model and largest subnet, relative to the largest output.
 
         Both run in float32 on the same random input.
         """
 
     def calibration(self, count: int) -> Sequence[Any]:
-        """Return up to ``count`` batches of training data.
-
-        Raises:
-            DataError: there is no batch.
-        """
+        """Return up to ``count`` batches of training data."""
 
     def loss(self, net: Any, subnet: Any, batch: Any) -> Tensor:
         """Return the differentiable mean loss of a subnet of ``net`` on a batch."""
@@ -63,9 +59,9 @@ class ConversionResult:
     """Result of a conversion."""
 
     difference: float
-    """Largest difference of outputs of trained network and largest subnet, relative to the largest output."""
+    """Difference of outputs of trained network and largest subnet, relative to the largest output."""
     batches: int
-    """Number of batches of calibration data."""
+    """Number of calibration batches."""
     layer_order: dict[str, tuple[int, ...]]
     """Layers of each side, the one kept longest first; empty if they keep their order."""
     sorted_axes: int
@@ -75,11 +71,6 @@ class ConversionResult:
 
 
 def check_settings(importance_by: str, calibrate: int, fit_steps: int = 0) -> None:
-    """Validate the settings of a conversion.
-
-    Args:
-        fit_steps: 0 if there is nothing to fit.
-    """
     if importance_by not in CRITERIA:
         raise unknown_choice("criterion of importance (--importance)", importance_by, CRITERIA)
     for option, number in (("calibrate", calibrate), ("fit", fit_steps)):
@@ -118,12 +109,12 @@ def convert(
 
     Args:
         path: the new checkpoint.
-        importance_by: criterion by which heads, hidden units and channels are sorted, one of
+        importance_by: criterion that sorts heads, hidden units and channels, one of
             :data:`nas_core.supernet.elastic.importance.CRITERIA`.
         calibrate: batches of data for importance and layer ablation; 0: the last layers are removed first.
         mos: experts of the feed-forward layers: a kind of mixture, or ``none``.
-        fit_steps: updates that fit another kind of attention of a layer to the trained one (see
-            :func:`nas_core.supernet.elastic.attention.fit`); 0: it stays a copy.
+        fit_steps: updates for each other kind of attention of a layer (see
+            :func:`nas_core.supernet.elastic.attention.fit`); 0: copies.
 
     Raises:
         ConfigError: invalid settings, or the file exists.

@@ -17,7 +17,6 @@ from nas_core.supernet.elastic.sorting import along
 from nas_core.supernet.teacher.taps import Taps
 
 CRITERIA = ("activation", "weight", "gradient", "none")
-"""Criteria of :func:`importance`."""
 
 Loss = Callable[[Any], Tensor]
 
@@ -70,7 +69,7 @@ def importance(
 
 
 def _recorded(read_by: dict[str, Tensor], loss: Loss, batch: Any) -> list[tuple[str, Tensor, Tensor]]:
-    """Return name, input and gradient of the loss for each call of these layers in one pass."""
+    """Return name, input and gradient of the loss for each call of these layers."""
     with torch.enable_grad(), Taps(read_by, inputs=True) as taps:
         value = loss(batch)
     read = [(name, x) for name, inputs in taps.inputs.items() for x in inputs]
@@ -81,7 +80,6 @@ def _recorded(read_by: dict[str, Tensor], loss: Loss, batch: Any) -> list[tuple[
 def _add_squares(
     recorded: Sequence[tuple[str, Tensor, Tensor]], sums: dict[str, Tensor], counted: dict[str, Tensor]
 ) -> None:
-    """Add squares at positions that the loss depends on."""
     for name, x, gradient in recorded:
         used = gradient.ne(0).any(-1, keepdim=True)
         sums[name] += (x.float().square() * used).flatten(0, -2).sum(0)

@@ -107,7 +107,7 @@ def record(
 
 
 class _Watched:
-    """Kind of attention that records its calls, and makes networks prepare the inputs of other kinds."""
+    """Kind of attention that records its calls and has networks prepare the inputs of other kinds."""
 
     def __init__(self, kind: AttentionKind, others: Sequence[AttentionKind]) -> None:
         self._kind = kind
@@ -125,7 +125,6 @@ class _Watched:
 
 
 def _with(value: Any, at: Place, part: Any) -> Any:
-    """Return nested tuples with the part at a place replaced."""
     if not at:
         return part
     first, *rest = at

@@ -14,17 +14,11 @@ AUTO, ATTENTION = "auto", "attention"
 
 
 def is_auto(space: str) -> bool:
-    """Return True if a specification means a space around the trained network."""
     return space == ATTENTION or space.partition(":")[0] == AUTO
 
 
 def resolve(space: str, around: Callable[[], SearchSpace]) -> SearchSpace:
-    """Return the space of a specification.
-
-    Args:
-        space: ``auto``, ``auto:GENE,GENE`` or ``attention``.
-        around: builds the whole space.
-    """
+    """Return the space of ``auto``, ``auto:GENE,GENE`` or ``attention``; ``around`` builds the whole space."""
     if space == ATTENTION:
         return attention_only(around())
     if ":" not in space:

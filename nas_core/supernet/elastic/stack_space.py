@@ -54,11 +54,10 @@ def _options(sizes: StackSizes) -> dict[str, Any]:
 
 
 def trained_genes(sizes: StackSizes, **fixed: int) -> dict[str, Any]:
-    """Return the genes of a trained network without kinds of attention; ``fixed`` are further genes."""
+    """Return the genes of a trained network without attention; ``fixed`` are further genes."""
     genes = {"layers": sizes.layers, "embed_dim": sizes.embed_dim, **fixed, "head_dim": sizes.head_dim}
     return {**genes, "ffn_dim": (sizes.ffn_dim,) * sizes.layers, "heads": (sizes.heads,) * sizes.layers}
 
 
 def language_genes(sizes: StackSizes) -> dict[str, Any]:
-    """Return the genes of a trained language model."""
     return trained_genes(sizes, context_length=sizes.length)

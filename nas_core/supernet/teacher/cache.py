@@ -80,8 +80,6 @@ class CacheSettings:
 
 
 def weights_digest(state: Mapping[str, Tensor]) -> str:
-    """Return a digest of the names and values of all weights."""
-
     def parts() -> Iterator[np.ndarray]:
         for name in sorted(state):
             tensor = state[name].detach().cpu().contiguous()
@@ -99,11 +97,10 @@ def digest_of(parts: Iterable[np.ndarray]) -> str:
 
 
 class TeacherCache:
-    """Folder with the most probable words of each row of each sample; a missing folder is created.
+    """Folder with the most probable words of each row of each sample.
 
     Args:
         folder: a new or empty folder, or a cache of the same settings and samples.
-        settings: equal to those of an existing cache.
         lengths: rows of each sample; a sample's key is its index here.
 
     Raises:
@@ -143,7 +140,6 @@ class TeacherCache:
         return int(np.count_nonzero(self._flags)) + sum(not self._flags[sample] for sample in self._pending)
 
     def has(self, samples: Sequence[int]) -> bool:
-        """Return True if all samples are readable."""
         return all(self._flags[sample] or sample in self._pending for sample in self._checked(samples))
 
     def get(self, samples: Sequence[int], device: torch.device | str = "cpu") -> TopK | None:
@@ -165,7 +161,6 @@ class TeacherCache:
 
         Raises:
             DataError: wrong number of rows.
-            NasExtError: they cannot be written.
         """
         count = int(self._lengths[self._checked(samples)].sum())
         if tuple(rows.probabilities.shape) != (count, self.settings.kept):

@@ -34,11 +34,9 @@ DISTILLATION_RANGES = {
     "distill_attention": Range(0),
     "teacher_top_k": Range(0),
 }
-"""Ranges of the options of distillation."""
 
 
 def check_temperature(temperature: float) -> float:
-    """Return a temperature above 0, or raise a ConfigError."""
     if not 0 < temperature < float("inf"):
         raise ConfigError(f"the temperature of distillation is {temperature}; expected more than 0, such as 1 or 2")
     return temperature
@@ -75,11 +73,7 @@ def naive_distillation_loss(student_logits: Tensor, teacher_logits: Tensor, temp
 
 
 def top_k(teacher_logits: Tensor, k: int, temperature: float = 1.0) -> TopK:
-    """Return the ``k`` most probable words of each row of ``teacher_logits`` (.., V) in descending order.
-
-    Raises:
-        ConfigError: fewer than ``k`` words, or a temperature not above 0.
-    """
+    """Return the ``k`` most probable words of each row of ``teacher_logits`` (.., V) in descending order."""
     words = teacher_logits.shape[-1]
     if not 1 <= k <= words:
         raise ConfigError(f"the {k} most probable words of a teacher; expected 1 to its {words} words")

@@ -1,7 +1,6 @@
 """Label-smoothed and distillation loss fused with the output projection.
 
-Rows are processed in chunks and the gradient is computed in the same pass, so the logits of the whole batch are never
-in memory (see :mod:`nas_core.layers.smoothed_loss`).
+Rows are processed in chunks with their gradient, so the logits of the whole batch are never in memory.
 
 Shapes: N rows (tokens), V words, K kept words, C channels.
 """

@@ -14,11 +14,8 @@ from nas_core.layers.weights import named_tensors
 
 
 def weights_of(subnet: Any, wanted: Callable[[str], bool]) -> dict[str, Tensor]:
-    """Return weights of a subnet by their names in the static network, ``encoder_layers.0.self_attn.out_proj.weight``.
-
-    Args:
-        subnet: result of a network's ``select``.
-        wanted: predicate on names.
+    """Return the ``wanted`` weights of a subnet by name in the static network,
+    ``encoder_layers.0.self_attn.out_proj.weight``.
     """
     return {name: tensor for name, tensor in named_tensors(subnet) if wanted(name)}
 
