@@ -40,13 +40,7 @@ class Written:
 
 
 def check_out(out: Path, to: str) -> None:
-    """Validate the output folder and the packages of an export.
-
-    Raises:
-        UnknownChoiceError: no such target.
-        ConfigError: ``out`` is a file, or a folder with other files.
-        MissingHostError: a package is not installed.
-    """
+    """Validate the output folder and the packages of an export; raises as :func:`write_export`."""
     if to not in TARGETS:
         raise unknown_choice("export format", to, TARGETS)
     if out.exists() and not out.is_dir():
@@ -77,6 +71,7 @@ def write_export(model: Exportable, out: Path, to: str = "onnx") -> Written:
     Raises:
         ExportError: an output differs from torch; nothing is written.
         ConfigError: ``out`` is not an export folder, or another process exports into it.
+        UnknownChoiceError: no such target.
         MissingHostError: onnx, onnxscript or onnxruntime is not installed.
     """
     check_out(out, to)

@@ -40,7 +40,7 @@ def usual_sizes(path: Path, shapes: Mapping[str, Sequence[int] | int], batch: in
 
 
 def _usual(name: str) -> int:
-    """Return the size of a dimension; ``source_x3`` is three times as long (outputs of three encoder layers)."""
+    """Return the size of a dimension; ``source_x3`` is three times as long (three encoder layers)."""
     times = name.partition("_x")[2]
     return 1 if name == "batch" else LENGTH * (int(times) if times.isdecimal() and len(times) < 4 else 1)
 

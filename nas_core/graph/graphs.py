@@ -111,9 +111,6 @@ class Graphs(Sequence[Graph]):
             ops: ``(G, N)`` operation indices.
             adjacency: ``(G, N, N)``, non-zero at ``[g, i, j]`` for an edge i -> j.
             sizes: ``(G,)`` nodes of each graph, padding follows; default: N.
-
-        Raises:
-            GraphError: wrong shapes, edges to absent nodes, a cycle.
         """
         kinds = whole_numbers(ops, "operation indices")
         matrix = edge_matrix(adjacency)
@@ -277,14 +274,7 @@ def described(graphs: Graph | Graphs | Iterable[Graph], operations: Sequence[Ope
 
 
 def with_static(graphs: Graphs | Iterable[Graph], values: ArrayLike) -> Graphs:
-    """Append static features (costs, zero-cost proxies) to graphs.
-
-    Args:
-        values: ``(G, F)``, one row per graph, or ``(G,)``.
-
-    Raises:
-        GraphError: wrong number of rows, or values that are not finite.
-    """
+    """Append static features (costs, zero-cost proxies) to graphs; ``values`` is ``(G, F)`` or ``(G,)``."""
     joined = Graphs.of(graphs)
     table = np.asarray(values)
     columns = checked_feature("static", table[:, None] if table.ndim == 1 else table, len(joined))

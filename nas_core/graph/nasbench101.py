@@ -35,7 +35,6 @@ def nasbench101_graph(matrix: ArrayLike, ops: Sequence[str], prune: bool = False
         prune: remove nodes on no path from input to output, as in NASLib's padded cells.
 
     Raises:
-        GraphError: a malformed cell.
         AbsentCellError: more than 7 nodes or 9 edges, or no path from input to output.
     """
     if isinstance(ops, str) or not isinstance(ops, Iterable) or not all(isinstance(name, str) for name in ops):

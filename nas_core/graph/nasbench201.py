@@ -37,10 +37,6 @@ def nasbench201_graph(architecture: str | Sequence[int] | NDArray[np.integer], p
     Args:
         architecture: ``|nor_conv_3x3~0|+|none~0|skip_connect~1|+|..~0|..~1|..~2|``, or six indices into CHOICES.
         prune: remove operations on no path from input to output; keep them for latency.
-
-    Raises:
-        GraphError: wrong form.
-        UnknownChoiceError: an unknown operation.
     """
     ops = nasbench201_ops(architecture) if isinstance(architecture, str) else architecture
     return nasbench201_graphs(_six(ops)[None], prune)[0]
@@ -56,7 +52,6 @@ def nasbench201_graphs(ops: ArrayLike, prune: bool = True) -> Graphs:
 
     Args:
         ops: ``(G, 6)`` indices into :data:`CHOICES`, in the order of :data:`STATES`.
-        prune: see :func:`nasbench201_graph`.
     """
     chosen = _checked(ops)
     if chosen.ndim != 2 or chosen.shape[1] != 6:
@@ -101,7 +96,6 @@ def _checked(ops: ArrayLike) -> NDArray[np.int64]:
 
 
 def _links() -> NDArray[np.bool_]:
-    """Return the adjacency ``(8, 8)`` of input, operations and output."""
     begin, end = np.array([(-1, 0), *STATES, (3, -1)]).T
     links: NDArray[np.bool_] = end[:, None] == begin[None, :]
     links[7] = False

@@ -50,9 +50,6 @@ def nasbench301_graph(compact: ArrayLike, connect: bool = True) -> Graph:
 
     Returns:
         22 nodes: normal cell, then reduction cell; each with input 0, input 1, eight operations, output.
-
-    Raises:
-        GraphError: wrong shape, or a source that is not an earlier state.
     """
     cells = whole_numbers(compact, "cells")
     if cells.shape != (2, 8, 2):

@@ -16,12 +16,9 @@ def on_paths(adjacency: NDArray[np.bool_], source: int = 0, target: int = -1) ->
 
 
 def compacted(ops: NDArray[np.integer[Any]], adjacency: NDArray[np.bool_], keep: NDArray[np.bool_]) -> Graphs:
-    """Return graphs of the kept nodes, in their order, and of the edges between them.
+    """Return graphs of the nodes ``keep`` ``(G, N)``, in their order, and of the edges between them.
 
-    Args:
-        ops: ``(G, N)``.
-        adjacency: ``(G, N, N)``.
-        keep: ``(G, N)``; at least one node of each graph.
+    At least one node of each graph is kept; ``ops`` is ``(G, N)``, ``adjacency`` ``(G, N, N)``.
     """
     order = np.argsort(~keep, axis=1, kind="stable")
     inner = adjacency & keep[:, :, None] & keep[:, None, :]

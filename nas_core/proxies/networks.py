@@ -1,7 +1,4 @@
-"""Zero-cost proxies of architectures with random weights, from a space or NAS-Bench-201.
-
-Shapes: B batch.
-"""
+"""Zero-cost proxies of architectures with random weights, from a space or NAS-Bench-201."""
 
 from __future__ import annotations
 

@@ -54,7 +54,6 @@ def zero_cost(
 
     Raises:
         ConfigError: the network does not run on the inputs, targets do not fit, or a proxy does not apply.
-        UnknownChoiceError: no such proxy.
     """
     chosen = chosen_proxies(proxies)
     first = next(network.parameters(), None)

@@ -46,9 +46,7 @@ class Trial:
     """Network, batch of inputs and targets; proxies compute on copies of the weights.
 
     Args:
-        inputs: arguments of the network; the first dimension of each is B.
         targets: targets of the loss; None: classes drawn with ``seed``, one for each distribution of logits.
-        loss: default: mean cross entropy over the last dimension of the logits.
     """
 
     def __init__(

@@ -24,9 +24,6 @@ class Architecture(Mapping[str, Gene]):
 
     A gene of each layer is a tuple with one option per *existing* layer: ``architecture["decoder.ffn_dim"]`` is
     ``(1024, 2048)`` for a decoder of two layers. Equal networks are equal values.
-
-    Raises:
-        ArchitectureError: a gene is neither a number, a name nor a sequence of these.
     """
 
     __slots__ = ("_genes", "_hash")

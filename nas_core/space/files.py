@@ -41,9 +41,6 @@ def space_from_dict(content: Any, source: str = "space") -> SearchSpace:
     Args:
         content: ``choices`` maps genes to a list of options, or to a mapping with ``options`` (a list, or one list per
             layer), ``per`` (the depth gene), ``codes`` and ``scale``. ``fixed`` maps genes to their only value.
-
-    Raises:
-        SpaceError: an unknown key, a missing depth gene, or no options.
     """
     if not isinstance(content, Mapping) or not isinstance(content.get("choices"), Mapping):
         raise SpaceError(f"{source}: expected a mapping with 'choices: {{gene: [options]}}'")

@@ -196,13 +196,7 @@ _HAT_KEYS = {
 
 
 def read_hat_yaml(path: str | Path, qkv_dim: int = 512) -> Architecture:
-    """Read a HAT sub-transformer file (``configs/*/subtransformer/*.yml``).
-
-    Lists are cut to the number of layers, as in HAT.
-
-    Raises:
-        ArchitectureError: the file is not YAML or lacks a key.
-    """
+    """Read a HAT sub-transformer file (``configs/*/subtransformer/*.yml``); lists are cut to the depth, as in HAT."""
     try:
         content = parse_yaml(read_bytes(path))
     except ValueError as error:

@@ -28,11 +28,7 @@ def list_spaces() -> list[str]:
 
 
 def get_space(name: str | Path) -> SearchSpace:
-    """Return a registered space, or read a YAML file ``name`` that ends in .yml or .yaml.
-
-    Raises:
-        UnknownChoiceError: no such name.
-    """
+    """Return a registered space, or read a YAML file ``name`` that ends in .yml or .yaml."""
     if str(name).endswith((".yml", ".yaml")):
         return load_space(name)
     if str(name) not in _SPACES:

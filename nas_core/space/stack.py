@@ -57,23 +57,14 @@ def per_layer(architecture: Architecture, gene: str, depth: int) -> list[Any]:
 def size_choices(
     layers: Sequence[int], embed_dims: Sequence[int], heads: Sequence[Any], **ffn: Sequence[Any]
 ) -> list[Choice]:
-    """Return the choices of sizes.
-
-    Args:
-        heads: options for all layers, or one list per layer.
-        ffn: the same for the feed-forward width, by gene name.
-    """
+    """Return the choices of sizes; ``heads`` and each ``ffn`` gene have one list of options, or one per layer."""
     depth = max(layers)
     layered = [Choice.make(gene, options, "layers", depth) for gene, options in {**ffn, "heads": heads}.items()]
     return [Choice.make("layers", layers), Choice.make("embed_dim", embed_dims), *layered]
 
 
 def attention_codes(kinds: Sequence[Any], published: Mapping[Any, float]) -> dict[Any, float]:
-    """Return the published codes, with evenly spaced codes between them for other kinds.
-
-    Args:
-        kinds: names, or one list of names per layer.
-    """
+    """Return the published codes, with evenly spaced codes between them for other kinds."""
     rows = [kind if isinstance(kind, list | tuple) else (kind,) for kind in kinds]
     others = [kind for kind in dict.fromkeys(kind for row in rows for kind in row) if kind not in published]
     return {**published, **{kind: (place + 1) / (len(others) + 1) for place, kind in enumerate(others)}}

@@ -112,11 +112,7 @@ class Supernet:
         raise self._unsupported("train standalone networks")
 
     def evaluate_standalone(self, folder: Path) -> tuple[dict[str, float], str]:
-        """Return metrics of a standalone network, named as in :meth:`evaluate`, and its :meth:`examples_key`.
-
-        Raises:
-            CheckpointError, DataError: the run has not saved a network.
-        """
+        """Return metrics of a standalone network, named as in :meth:`evaluate`, and its :meth:`examples_key`."""
         raise self._unsupported("train standalone networks")
 
     def standalone_updates(self, folder: Path) -> int | None:
@@ -153,11 +149,7 @@ class Supernet:
         raise self._unsupported("train supernets with other experts")
 
     def trained_supernet(self, folder: Path) -> Supernet:
-        """Open the supernet of :meth:`supernet_command` with the examples of this one.
-
-        Raises:
-            CheckpointError, DataError: the run has not saved a supernet.
-        """
+        """Open the supernet of :meth:`supernet_command` with the examples of this one."""
         raise self._unsupported("train supernets with other experts")
 
 

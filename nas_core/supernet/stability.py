@@ -1,8 +1,8 @@
 """Early stopping of RankNAS's supernet training by the stability of subnet rankings.
 
-Hu et al., "RankNAS: Efficient Neural Architecture Search by Pairwise Ranking", EMNLP 2021, as in its released code: a
-fixed list of architectures is evaluated after each epoch. Training ends when Kendall's tau between two epochs is above
-a threshold, or has risen more than ``patience`` times in a row.
+Hu et al., "RankNAS: Efficient Neural Architecture Search by Pairwise Ranking", EMNLP 2021, as in its released code.
+Training ends when Kendall's tau between the rankings of two epochs is above a threshold, or has risen more than
+``patience`` times in a row.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Stability:
         self.architectures: list[Architecture] = list(drawn)[:count]
         """Distinct architectures."""
         self.taus: list[float] = []
-        """Kendall's tau between each epoch and the previous one, from the second epoch on."""
+        """Kendall's tau of each epoch with the previous one."""
         self._losses: list[float] = []
 
     def update(self, losses: Sequence[float]) -> float | None:
@@ -62,9 +62,6 @@ class Stability:
 
         Returns:
             Tau with the previous epoch, 0 if all losses of an epoch are equal; None for the first epoch.
-
-        Raises:
-            DataError: not one finite loss per architecture.
         """
         values = [float(loss) for loss in losses]
         if len(values) != len(self.architectures) or not np.isfinite(values).all():

@@ -34,7 +34,6 @@ class Encoded:
     total: Cost = FREE
     """Costs of the network; shared parameters count once."""
     unknown: dict[str, int] = field(default_factory=dict)
-    """Number of operators of each unknown kind."""
 
     def add(
         self, tensor: str, operation: str, op: int, attributes: tuple[int, ...], shape: Shape, cost: Cost = FREE

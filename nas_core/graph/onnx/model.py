@@ -29,9 +29,6 @@ def open_model(source: Any) -> tuple[Any, str]:
     """Return a new ``ModelProto`` without the values of large tensors, and a name for messages.
 
     Local functions are inlined. External data need not exist.
-
-    Args:
-        source: a path, the bytes of a file, or an ``onnx.ModelProto``.
     """
     onnx = require("onnx", "reading ONNX files", "onnx")
     folder: Path | None = None
@@ -81,7 +78,6 @@ def _content(path: Path) -> bytes:
 _NESTED = (7, 5)
 """Fields of ModelProto and GraphProto: the graph, and its initializers."""
 _VALUE_FIELDS = {4, 5, 6, 7, 9, 10, 11}
-"""Fields of TensorProto with values."""
 _FIXED = {1: 8, 5: 4}
 """Bytes of protobuf's fixed-size fields by wire type."""
 _BYTES = 2
@@ -92,9 +88,6 @@ def light(data: memoryview, level: int = 0) -> bytes:
 
     Args:
         level: 0 for a ModelProto, 1 for a GraphProto, 2 for a TensorProto.
-
-    Raises:
-        ValueError: not a protobuf message, or a truncated one.
     """
     parts: list[bytes | memoryview] = []
     place = 0
@@ -123,7 +116,6 @@ def light(data: memoryview, level: int = 0) -> bytes:
 
 
 def _varint(data: memoryview, place: int) -> tuple[int, int]:
-    """Return a number of 7 bits per byte and the position after it."""
     value = shift = 0
     while place < len(data) and shift < 70:
         byte = data[place]

@@ -65,11 +65,7 @@ class Network:
     """Constants that are real or quantised numbers, not indices or masks."""
 
     def shape(self, tensor: str, maker: str = "") -> Shape:
-        """Return the shape of a tensor; ``maker`` is its operator, for the message.
-
-        Raises:
-            GraphError: the shape is unknown.
-        """
+        """Return the shape of a tensor, or raise a GraphError that names its operator ``maker``."""
         if tensor not in self.shapes:
             after = f", which {maker} gives," if maker else ""
             what = f"{self.name}: the shape of tensor {tensor!r}{after} is not known after shape inference; give it as"
@@ -108,7 +104,6 @@ _SETTINGS: dict[int, Callable[[Any], Any]] = {
     6: lambda a: tuple(a.floats),
     7: lambda a: tuple(a.ints),
 }
-"""Readers of attributes by type number of AttributeProto."""
 _BODIES: dict[int, Callable[[Any], list[Any]]] = {5: lambda a: [a.g], 10: lambda a: list(a.graphs)}
 
 

@@ -61,7 +61,7 @@ def bind_shapes(
 
     Args:
         parameters: inputs of the graph that are parameters.
-        shapes, batch: see ``read_onnx``; ``batch`` overrides the file.
+        batch: first dimension of all inputs without a shape in ``shapes``; it overrides the file.
     """
     graph = model.graph
     inputs = {tensor.name: tensor for tensor in graph.input if tensor.name not in parameters}
@@ -153,7 +153,6 @@ def _update_stated(graph: Any, symbols: Mapping[str, int], overridden: bool, ext
 
 
 def _resolve(tensor: Any, symbols: Mapping[str, int]) -> bool:
-    """Replace names by numbers; return False if a name has no number."""
     if not tensor.type.HasField("tensor_type"):
         return True
     for dim in tensor.type.tensor_type.shape.dim:

@@ -172,7 +172,6 @@ def _restore(weights: AttentionWeights, values: Sequence[Tensor]) -> None:
 
 
 def _solve(weights: AttentionWeights, recorded: Sequence[Recorded], ridge: float) -> None:
-    """Update the output projection by least squares with a penalty on its change."""
     out = weights.out_proj
     with torch.no_grad():
         sums = [_sums(weights, batch) for batch in recorded]
@@ -245,7 +244,6 @@ def _queries_and_keys(weights: AttentionWeights) -> tuple[Affine, Affine]:
 
 
 def _memory(recorded: Recorded) -> Tensor:
-    """Return the readable positions (N, C) of ``memory``."""
     assert recorded.memory is not None
     return recorded.memory.flatten(0, 1) if recorded.mask is None else recorded.memory[recorded.mask[:, 0, 0]]
 

@@ -59,9 +59,8 @@ class ConversionResult:
     """Result of a conversion."""
 
     difference: float
-    """Difference of outputs of trained network and largest subnet, relative to the largest output."""
+    """Difference of outputs, see :data:`TOLERANCE`."""
     batches: int
-    """Number of calibration batches."""
     layer_order: dict[str, tuple[int, ...]]
     """Layers of each side, the one kept longest first; empty if they keep their order."""
     sorted_axes: int

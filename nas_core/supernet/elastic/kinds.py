@@ -30,14 +30,10 @@ def kinds_at(kinds: Sequence[str], places: Sequence[str]) -> list[tuple[str, ...
 
 
 def with_kinds(trained: Mapping[str, Tensor], net: nn.Module) -> dict[str, Tensor]:
-    """Return the state of a network with several kinds of attention per layer, from that of a network with one.
+    """Return the state of ``net``, which has several kinds of attention per layer, from that of a network with one.
 
     Every kind gets the trained projections (Kasai et al. 2021, "Finetuning Pretrained Transformers into RNNs") and
     keeps its other tensors.
-
-    Args:
-        trained: state of the network with one kind.
-        net: the same network over a space with several kinds.
     """
     kinds = {
         f"{at}.{kind}.": f"{at}."

@@ -69,7 +69,6 @@ def record(
     """Record one attention of a subnet on each batch.
 
     Args:
-        at: place of the attention.
         others: kinds that will use the recorded inputs and may need more of them.
         loss: of the subnet on a batch; positions with zero gradient are not counted.
     """

@@ -47,7 +47,6 @@ def varying(space: SearchSpace, genes: Sequence[str]) -> SearchSpace:
 
 
 def attention_only(space: SearchSpace) -> SearchSpace:
-    """Return the space with choices of attention only; other genes are those of the largest network."""
     kinds = {choice.name for choice in attention_choices(space)}
     if not kinds:
         raise ConfigError(
@@ -70,7 +69,6 @@ def _narrowed(space: SearchSpace, kept: Collection[str], name: str) -> SearchSpa
 
 
 def check_kinds(kinds: Sequence[str], space: str = AUTO) -> None:
-    """Validate kinds of attention against the specification of a space."""
     for kind in kinds:
         if kind not in KINDS.names():
             raise unknown_choice("kind of attention (--attention)", kind, KINDS.names())

@@ -14,7 +14,6 @@ FFN = (1.0, 0.75, 0.5, 0.25)
 DEPTHS = 0.5
 """Smallest fraction of the layers of a side."""
 _MULTIPLE = 16
-"""Largest rounding of smaller widths."""
 
 
 def around(size: int, shares: Sequence[float], multiple: int = 1) -> tuple[int, ...]:

@@ -105,7 +105,6 @@ class TeacherCache:
 
     Raises:
         DataError: the folder is not a cache, or one of another teacher, other data or settings.
-        NasExtError: it cannot be written, e.g. because the disk is full.
     """
 
     def __init__(self, folder: str | Path, settings: CacheSettings, lengths: Sequence[int] | np.ndarray) -> None:
@@ -157,11 +156,7 @@ class TeacherCache:
         return torch.from_numpy(self._maps[2][self._rows(samples)].astype(np.float32)).squeeze(1)
 
     def put(self, samples: Sequence[int], rows: TopK, checks: Tensor | None = None) -> None:
-        """Write the rows (N, K) of samples in sequence, and check numbers (N) if ``settings.checked``.
-
-        Raises:
-            DataError: wrong number of rows.
-        """
+        """Write the rows (N, K) of samples in sequence, and check numbers (N) if ``settings.checked``."""
         count = int(self._lengths[self._checked(samples)].sum())
         if tuple(rows.probabilities.shape) != (count, self.settings.kept):
             raise DataError(

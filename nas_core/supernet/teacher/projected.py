@@ -235,7 +235,7 @@ class _Distilled(NamedTuple):
     ) -> tuple[Tensor, Tensor | None]:
         """Return KL(teacher || student) of rows, and the student's probabilities minus a share of the teacher's.
 
-        Logits are divided by the temperature. With a share of 1 the latter is the gradient.
+        With a share of 1 the latter is the gradient.
         """
         if not isinstance(self.teacher, TopK):
             p, negative_entropy = (
