@@ -1,4 +1,4 @@
-"""Export as ONNX or as ``torch.export`` programs, each checked against torch once written."""
+"""Export as ONNX or ``torch.export`` programs, checked against torch."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Folder of an exported model, which is written completely or not at all."""
+"""Atomic export of a model into a folder."""
 
 from __future__ import annotations
 
@@ -26,26 +26,21 @@ FORMAT = "nas-ext/export"
 DESCRIPTION = "model.json"
 _ENDINGS = {"onnx": ".onnx", "torch-export": ".pt2"}
 _NAMES = re.compile(r"model\.json|\w+\.(onnx|onnx\.data|pt2)|dict(\.[\w.-]+)?\.txt", re.ASCII)
-"""Names of files of an export; a damaged ``model.json`` may list others."""
+"""File names of an export; a damaged ``model.json`` may list others."""
 
 
 @dataclass(frozen=True)
 class Written:
-    """Result of an export."""
+    """Files, size and accuracy of an export."""
 
     files: tuple[str, ...]
     megabytes: float
     differences: dict[str, float]
-    """Largest difference of each part to torch, relative to the scale of its tensors."""
+    """Largest difference of each part from torch, relative to the scale of its tensors."""
 
 
 def check_out(out: Path, to: str) -> None:
-    """Check the output folder and the packages of an export.
-
-    Raises:
-        UnknownChoiceError: no such target. ConfigError: ``out`` is a file, or a folder of something else.
-        MissingHostError: onnx, onnxscript or onnxruntime is not installed.
-    """
+    """Validate the output folder and the packages of an export; raises as :func:`write_export`."""
     if to not in TARGETS:
         raise unknown_choice("export format", to, TARGETS)
     if out.exists() and not out.is_dir():
@@ -57,7 +52,6 @@ def check_out(out: Path, to: str) -> None:
 
 
 def _is_export(out: Path) -> bool:
-    """Return whether a folder has the files of an export only."""
     try:
         content = read_json(out / DESCRIPTION)
     except DataError:
@@ -72,11 +66,13 @@ def _is_export(out: Path) -> bool:
 
 
 def write_export(model: Exportable, out: Path, to: str = "onnx") -> Written:
-    """Write all parts and ``model.json`` into ``out``; replace an earlier export once the new one is checked.
+    """Write all parts and ``model.json`` into ``out``, and replace an earlier export once the new one is checked.
 
     Raises:
-        ExportError: the output of a file differs from torch; nothing is written. ConfigError, UnknownChoiceError,
-        MissingHostError: see :func:`check_out`; another process exports into it. NasExtError: it cannot be written.
+        ExportError: an output differs from torch; nothing is written.
+        ConfigError: ``out`` is not an export folder, or another process exports into it.
+        UnknownChoiceError: no such target.
+        MissingHostError: onnx, onnxscript or onnxruntime is not installed.
     """
     check_out(out, to)
     out = real_path(out)
@@ -133,7 +129,6 @@ def _description(model: Exportable, to: str, files: tuple[str, ...], differences
 
 
 def _replace(new: Path, out: Path) -> None:
-    """Rename the new folder to ``out``; an old one is moved away first and removed afterwards."""
     if not out.is_dir():
         new.replace(out)
         return

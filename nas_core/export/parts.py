@@ -1,4 +1,4 @@
-"""Parts of an exported model: modules of flat tensors with names, types and open dimensions of inputs and outputs."""
+"""Parts of an exported model, with named and typed inputs and outputs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from nas_core.errors import NasExtError
 
 
 class ExportError(NasExtError):
-    """A model that cannot be exported, or exported files with another output than torch."""
+    """A model that cannot be exported, or files with outputs that differ from torch."""
 
 
 def reason_of(error: Exception) -> str:
-    """Return the first line of an error of torch, onnx or onnxruntime, shortened."""
+    """Return the first line of an error, shortened."""
     return f"{type(error).__name__}: {str(error).strip()}".splitlines()[0][:200]
 
 
@@ -26,9 +26,7 @@ class OpenDim:
     """A dimension without a fixed size."""
 
     name: str
-    """Name in shapes."""
     smallest: int = 1
-    """Smallest size, which is tested."""
     largest: int | None = None
     """None: no limit."""
 
@@ -43,12 +41,12 @@ class Value:
 
     name: str
     shape: tuple[int | str, ...]
-    """Numbers, and names of open dimensions."""
+    """Sizes, and names of open dimensions."""
     kind: str = "number"
     """``number``; ``positive``: above 0; ``token``: index below ``below``; ``sentence``: padded rows of tokens;
-    ``mask``: True somewhere in each row."""
+    ``mask``: True at least once per row."""
     below: int = 0
-    """Size of the vocabulary, for tokens and sentences."""
+    """Vocabulary size, for tokens and sentences."""
     padding: int = -1
     """Index of the padding token, for sentences."""
 
@@ -57,11 +55,10 @@ class Value:
         return {"mask": "bool", "token": "int64", "sentence": "int64"}.get(self.kind, "float32")
 
     def describe(self) -> dict[str, Any]:
-        """Describe the tensor as plain data."""
         return {"name": self.name, "dtype": self.dtype, "shape": list(self.shape)}
 
     def example(self, sizes: Mapping[str, int], stream: torch.Generator) -> Tensor:
-        """Return a random tensor with some sizes of open dimensions."""
+        """Return a random tensor with the given ``sizes`` of open dimensions."""
         shape = [dim if isinstance(dim, int) else sizes[dim] for dim in self.shape]
         if self.kind == "mask":
             mask = torch.rand(shape, generator=stream) < 0.7
@@ -86,22 +83,20 @@ class Part:
     """Part of a model in one file."""
 
     name: str
-    """Name of the file without its suffix."""
+    """File name without suffix."""
     module: nn.Module
-    """Module from the tensors of ``inputs`` to a tuple of those of ``outputs``."""
+    """Map from the tensors of ``inputs`` to a tuple of those of ``outputs``."""
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
     dims: tuple[OpenDim, ...]
-    """All open dimensions of the inputs."""
+    """Open dimensions of the inputs."""
 
     @property
     def input_names(self) -> list[str]:
-        """Names of the inputs."""
         return [value.name for value in self.inputs]
 
     @property
     def output_names(self) -> list[str]:
-        """Names of the outputs."""
         return [value.name for value in self.outputs]
 
     def examples(self, size: int, seed: int = 0) -> tuple[Tensor, ...]:
@@ -113,10 +108,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Exportable:
-    """A model as parts, with the information that users of the files need."""
+    """Model as parts, with information for users of the files."""
 
     parts: tuple[Part, ...]
     info: Mapping[str, Any]
-    """Plain data: ``kind``, and further keys."""
+    """Plain data: ``kind`` and further keys."""
     texts: Mapping[str, str] = field(default_factory=dict)
     """Further files by name, such as dictionaries."""

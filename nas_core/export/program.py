@@ -1,4 +1,4 @@
-"""Tracing of a part by ``torch.export``, writing as ONNX or as a program, and comparison of the file with torch."""
+"""Tracing, export and comparison with torch of one part."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from nas_core.optional import require
 
 OPSET = 20
 LARGEST = 2**31 - 2**24
-"""Largest size of weights in the ONNX file itself in bytes: no ONNX file may have 2 GB."""
+"""Largest size in bytes of weights inside an ONNX file, which is limited to 2 GB."""
 TOLERANCE = 1e-4
 """Largest difference, relative to the largest value of a tensor if that is above 1."""
 SIZES = (0, 4, 9)
@@ -33,7 +33,6 @@ Run = Callable[[tuple[Tensor, ...]], Sequence[Any]]
 
 
 def trace(part: Part) -> ExportedProgram:
-    """Trace a part with open dimensions."""
     dims = {dim.name: Dim(dim.name, max=dim.largest) for dim in part.dims}
     shapes = [{at: dims[dim] for at, dim in enumerate(v.shape) if isinstance(dim, str)} for v in part.inputs]
     examples = part.examples(_TRACED_SIZE)
@@ -51,7 +50,6 @@ def trace(part: Part) -> ExportedProgram:
 
 
 def _packed(part: Part, shapes: list[dict[int, Any]]) -> tuple[Any, ...]:
-    """Arrange the inputs as arguments of ``forward``: those of ``*rest`` are one tuple."""
     code = part.module.forward.__code__
     named = code.co_argcount - 1
     return (*shapes[:named], tuple(shapes[named:])) if len(shapes) > named else tuple(shapes)
@@ -74,7 +72,6 @@ def write_onnx(program: ExportedProgram, part: Part, path: Path) -> None:
 
 
 def _tidy(graph: Any, part: Part) -> None:
-    """Name open dimensions as in the part, and remove metadata of nodes."""
     names: dict[str, str] = {}
     for value, tensor in zip(part.inputs, graph.inputs, strict=True):
         names |= {str(old): new for old, new in zip(tensor.shape, value.shape, strict=True) if isinstance(new, str)}
@@ -95,7 +92,6 @@ def _tidy(graph: Any, part: Part) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence loggers and warnings of the exporters."""
     loggers = [logging.getLogger(name) for name in _NOISY]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
@@ -110,7 +106,7 @@ def _quiet() -> Iterator[None]:
 
 
 def check_onnx(path: Path, part: Part) -> float:
-    """Run an ONNX file in onnxruntime and return the largest difference to torch on random inputs of several sizes."""
+    """Return the largest difference of an ONNX file from torch, on random inputs of several sizes."""
     onnx = require("onnx", "checking an ONNX file", "onnx")
     runtime = require("onnxruntime", "checking an ONNX file", "onnx")
     try:
@@ -128,7 +124,7 @@ def check_onnx(path: Path, part: Part) -> float:
 
 
 def check_program(path: Path, part: Part) -> float:
-    """Load a ``torch.export`` program and return the largest difference to torch as :func:`check_onnx`."""
+    """Return the largest difference of a program from torch, as :func:`check_onnx`."""
     module = torch.export.load(path).module()
 
     def run(inputs: tuple[Tensor, ...]) -> Sequence[Any]:

@@ -1,4 +1,4 @@
-"""Default sizes of the open dimensions of an exported file, from its ``model.json``."""
+"""Default sizes of the open dimensions of an exported file."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from nas_core.export.folder import DESCRIPTION, FORMAT
 from nas_core.files.reading import read_json
 
 LENGTH = 30
-"""Length of a sentence and of the context of a decoding step, as in ``nas-ext latency collect``."""
+"""Length of sentences and contexts of a decoding step, as in ``nas-ext latency collect``."""
 
 
 def usual_sizes(path: Path, shapes: Mapping[str, Sequence[int] | int], batch: int | None = None) -> dict[str, int]:
-    """Return sizes of the other open dimensions of an exported file: one sentence of at most 30 words.
+    """Return default sizes of the other open dimensions: one sentence of at most 30 words.
 
     Args:
-        path: the ONNX file; the result is empty if it is not part of an export.
-        shapes, batch: as of :func:`nas_core.graph.onnx.reader.read_onnx`.
+        path: an ONNX file; the result is empty if it is not part of an export.
+        shapes, batch: see :func:`nas_core.graph.onnx.reader.read_onnx`.
     """
     part = _part(path)
     if part is None:
@@ -40,13 +40,12 @@ def usual_sizes(path: Path, shapes: Mapping[str, Sequence[int] | int], batch: in
 
 
 def _usual(name: str) -> int:
-    """Return the size of a dimension; ``source_x3`` is three times as long: the outputs of three encoder layers."""
+    """Return the size of a dimension; ``source_x3`` is three times as long (three encoder layers)."""
     times = name.partition("_x")[2]
     return 1 if name == "batch" else LENGTH * (int(times) if times.isdecimal() and len(times) < 4 else 1)
 
 
 def _part(path: Path) -> Any:
-    """Return the description of a file in the ``model.json`` of an export, or None."""
     try:
         content = read_json(path.parent / DESCRIPTION)
     except DataError:

@@ -1,4 +1,4 @@
-"""Fingerprints of the graphs that a model was trained on, kept with the model."""
+"""Fingerprints of the graphs that a model was trained on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from nas_core.graph.graphs import Graphs
 
 MOST = 20_000
-"""Largest number of graphs whose fingerprints are kept, to bound the size of a model's file."""
+"""Largest number of graphs with fingerprints, to bound file sizes."""
 _DIGITS = 12
 
 
@@ -33,7 +33,7 @@ def fingerprints(graphs: Graphs) -> list[str]:
 
 
 def known_among(info: Mapping[str, Any], prints: list[str]) -> NDArray[np.bool_] | None:
-    """Return a mask of the fingerprints that are under ``learned`` in a model's ``info``; None if there are none."""
+    """Return a mask of the fingerprints under ``learned`` in a model's ``info``; None if there are none."""
     learned = info.get("learned")
     if not isinstance(learned, list) or not learned or not prints:
         return None

@@ -1,4 +1,4 @@
-"""A network as a directed acyclic graph, as an immutable value."""
+"""A network as a directed acyclic graph, an immutable value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from nas_core.errors import DataError
 from nas_core.graph.operation import Operation
 
 FEATURES = ("attributes", "shapes", "costs", "static")
-"""Optional parts of a graph."""
 
 
 class GraphError(DataError):
@@ -93,11 +92,7 @@ class Graph:
 
     @classmethod
     def from_adjacency(cls, adjacency: ArrayLike, ops: ArrayLike, **more: Any) -> Graph:
-        """Make a graph from a matrix ``(N, N)`` that is non-zero at ``[i, j]`` for an edge i -> j.
-
-        Raises:
-            GraphError: not square, another size than ``ops``, or a cycle.
-        """
+        """Return a graph from a matrix ``(N, N)`` that is non-zero at ``[i, j]`` for an edge i -> j."""
         matrix, kinds = edge_matrix(adjacency), whole_numbers(ops, "operation indices")
         if kinds.ndim != 1 or matrix.shape != (len(kinds), len(kinds)):
             raise GraphError(
@@ -109,7 +104,6 @@ class Graph:
         raise AttributeError(f"a graph is immutable; make another with Graph(...) instead of setting {name!r}")
 
     def __len__(self) -> int:
-        """Return the number of nodes."""
         return len(self.ops)
 
     def __eq__(self, other: object) -> bool:
@@ -132,7 +126,7 @@ class Graph:
         return matrix
 
     def permuted(self, order: Sequence[int] | NDArray[np.integer[Any]]) -> Graph:
-        """Return the same network with its nodes in another order: node ``i`` is ``order[i]`` of this graph."""
+        """Return the same network with reordered nodes: node ``i`` is ``order[i]`` of this graph."""
         chosen = whole_numbers(order, "positions")
         if chosen.ndim != 1 or sorted(chosen.tolist()) != list(range(len(self))):
             raise GraphError(f"{chosen.tolist()} is no order of {len(self)} nodes")
@@ -151,11 +145,7 @@ class Graph:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Graph:
-        """Make a graph from the result of :meth:`to_dict`.
-
-        Raises:
-            GraphError: a part is missing, unknown or malformed.
-        """
+        """Return the graph of a :meth:`to_dict`."""
         if not isinstance(data, Mapping) or not {"ops", "edges"} <= set(data) <= {"ops", "edges", *FEATURES}:
             got = sorted(map(str, data)) if isinstance(data, Mapping) else type(data).__name__
             raise GraphError(f"a graph has parts ops and edges, and may have {', '.join(FEATURES)}; got {got}")
@@ -169,7 +159,6 @@ class Graph:
 
 
 def check_acyclic(edges: NDArray[np.integer[Any]], nodes: int) -> None:
-    """Raise a GraphError if the edges close a cycle."""
     source, target = edges[:, 0], edges[:, 1]
     if (source < target).all():
         return
@@ -187,7 +176,7 @@ def check_acyclic(edges: NDArray[np.integer[Any]], nodes: int) -> None:
 
 
 def whole_numbers(values: Any, what: str) -> NDArray[np.int64]:
-    """Return ``values`` as an array, or raise a GraphError that names them ``what``."""
+    """Return an array of integers; ``what`` names them in errors."""
     array = _array(values, what)
     if array.size and array.dtype.kind not in "iub":
         raise GraphError(f"{what} are of type {array.dtype}; expected whole numbers")
@@ -195,7 +184,6 @@ def whole_numbers(values: Any, what: str) -> NDArray[np.int64]:
 
 
 def edge_matrix(values: Any) -> NDArray[np.bool_]:
-    """Return the positions of non-zero ``values``."""
     array = _array(values, "rows of an adjacency")
     if array.dtype.kind not in "iubf":
         raise GraphError(f"an adjacency is of type {array.dtype}; expected numbers, 0 where there is no edge")
@@ -210,7 +198,7 @@ def _array(values: Any, what: str) -> NDArray[Any]:
 
 
 def checked_feature(name: str, values: Any, rows: int) -> NDArray[np.float32]:
-    """Return a feature table ``(rows, K)`` as numbers, or raise a GraphError."""
+    """Return a feature table ``(rows, K)``."""
     try:
         array = np.asarray(values, np.float32) + np.float32(0)  # -0 becomes 0: equal numbers, equal bytes
     except (TypeError, ValueError):

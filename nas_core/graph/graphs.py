@@ -1,4 +1,4 @@
-"""Many graphs in few arrays: the input of predictors and the result of readers of whole benchmarks."""
+"""Many graphs in few arrays, for predictors and benchmarks."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Dense:
     """Graphs padded to N nodes each."""
 
     ops: NDArray[np.int16]
-    """``(B, N)``; 0 where there is no node."""
+    """``(B, N)``; 0 for padding."""
     adjacency: NDArray[np.bool_]
     """``(B, N, N)``; True at ``[i, j]`` for an edge i -> j."""
     sizes: NDArray[np.int64]
-    """``(B,)`` number of nodes, which come first."""
+    """``(B,)`` nodes; padding follows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class Graphs(Sequence[Graph]):
     ops: NDArray[np.int16]
     """``(nodes of all graphs,)``"""
     edges: NDArray[np.int32]
-    """``(edges of all graphs, 2)``, numbered from 0 in each graph."""
+    """``(edges of all graphs, 2)``, node indices from 0 in each graph."""
     sizes: NDArray[np.int64]
     """``(G,)`` nodes of each graph."""
     edge_counts: NDArray[np.int64]
@@ -57,7 +57,7 @@ class Graphs(Sequence[Graph]):
     static: NDArray[np.float32] | None = None
     """``(G, F)``"""
     operations: tuple[Operation, ...] | None = None
-    """Description of each operation index, if known and equal for all graphs."""
+    """Description of each operation index, if equal for all graphs."""
     _first_node: NDArray[np.int64] = field(init=False, repr=False)
     _first_edge: NDArray[np.int64] = field(init=False, repr=False)
 
@@ -73,7 +73,7 @@ class Graphs(Sequence[Graph]):
         """Join single graphs; a :class:`Graphs` is returned unchanged.
 
         Raises:
-            GraphError: an item is no graph, or the graphs have different features.
+            GraphError: an item is not a graph, or the graphs have different features.
         """
         if isinstance(graphs, Graphs):
             return graphs
@@ -105,15 +105,12 @@ class Graphs(Sequence[Graph]):
 
     @classmethod
     def from_dense(cls, ops: ArrayLike, adjacency: ArrayLike, sizes: ArrayLike | None = None) -> Graphs:
-        """Make graphs from padded arrays.
+        """Return graphs from padded arrays.
 
         Args:
             ops: ``(G, N)`` operation indices.
             adjacency: ``(G, N, N)``, non-zero at ``[g, i, j]`` for an edge i -> j.
-            sizes: ``(G,)`` nodes of each graph, which come first; default: N.
-
-        Raises:
-            GraphError: wrong shapes, edges to absent nodes, a cycle.
+            sizes: ``(G,)`` nodes of each graph, padding follows; default: N.
         """
         kinds = whole_numbers(ops, "operation indices")
         matrix = edge_matrix(adjacency)
@@ -132,11 +129,7 @@ class Graphs(Sequence[Graph]):
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Graphs:
-        """Make graphs from the arrays of a file, named and shaped as the attributes of this class.
-
-        Raises:
-            GraphError: they contradict each other, an edge leads to an absent node, or a graph has a cycle.
-        """
+        """Return graphs from arrays that are named and shaped as the attributes of this class."""
         names = ("ops", "edges", "sizes", "edge_counts")
         ops, edges, sizes, counts = (whole_numbers(arrays[name], name) for name in names)
         edges = edges if edges.size else edges.reshape(0, 2)
@@ -182,11 +175,7 @@ class Graphs(Sequence[Graph]):
         return f"Graphs({len(self)} graphs, {len(self.ops)} nodes, {len(self.edges)} edges)"
 
     def take(self, indices: ArrayLike) -> Graphs:
-        """Select graphs by indices (negative ones count from the end) or by a mask ``(G,)``.
-
-        Raises:
-            GraphError: an index beyond the graphs, or a mask of another length.
-        """
+        """Select graphs by indices (negative ones count from the end) or by a mask ``(G,)``."""
         positions = np.asarray(indices)
         if positions.dtype == np.bool_ and positions.shape == (len(self),):
             positions = np.flatnonzero(positions)
@@ -205,7 +194,7 @@ class Graphs(Sequence[Graph]):
         )
 
     def dense(self, indices: ArrayLike | None = None, width: int = 0) -> Dense:
-        """Return padded arrays of some graphs (default: all), at least ``width`` nodes wide."""
+        """Return padded arrays of the graphs at ``indices`` (default: all), at least ``width`` nodes wide."""
         part = self if indices is None else self.take(indices)
         size = max(width, int(part.sizes.max(initial=1)))
         graph_of_node = np.repeat(np.arange(len(part)), part.sizes)
@@ -217,7 +206,7 @@ class Graphs(Sequence[Graph]):
         return Dense(ops, adjacency, part.sizes)
 
     def distinct(self) -> tuple[Graphs, NDArray[np.int64]]:
-        """Return the different graphs, and the index ``(G,)`` of each graph among them.
+        """Return the distinct graphs, and the index ``(G,)`` of each graph among them.
 
         Graphs are equal if their arrays are; isomorphic graphs with another order of nodes differ.
         """
@@ -244,7 +233,7 @@ class Graphs(Sequence[Graph]):
 
 
 def shared_operations(tables: Iterable[tuple[Operation, ...] | None]) -> tuple[Operation, ...] | None:
-    """Return the longest description of operation indices among those of some graphs."""
+    """Return the longest description of operation indices; descriptions must agree."""
     by_length = sorted({table for table in tables if table is not None}, key=len)
     for table in by_length[:-1]:
         for index, (operation, other) in enumerate(zip(table, by_length[-1], strict=False)):
@@ -285,14 +274,7 @@ def described(graphs: Graph | Graphs | Iterable[Graph], operations: Sequence[Ope
 
 
 def with_static(graphs: Graphs | Iterable[Graph], values: ArrayLike) -> Graphs:
-    """Append static features (costs, zero-cost proxies) to graphs.
-
-    Args:
-        values: ``(G, F)``, a row of numbers for each graph, or ``(G,)``.
-
-    Raises:
-        GraphError: another number of rows, or values that are no finite numbers.
-    """
+    """Append static features (costs, zero-cost proxies) to graphs; ``values`` is ``(G, F)`` or ``(G,)``."""
     joined = Graphs.of(graphs)
     table = np.asarray(values)
     columns = checked_feature("static", table[:, None] if table.ndim == 1 else table, len(joined))
@@ -300,7 +282,6 @@ def with_static(graphs: Graphs | Iterable[Graph], values: ArrayLike) -> Graphs:
 
 
 def _spans(first: NDArray[np.int64], chosen: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the positions of the items of the chosen graphs, graph after graph."""
     counts = first[chosen + 1] - first[chosen]
     starts = np.repeat(first[chosen] - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
     positions: NDArray[np.int64] = starts + np.arange(int(counts.sum()))

@@ -1,4 +1,4 @@
-"""Topological order, and input and output nodes: the form of graphs that predictors expect."""
+"""Topological order, and input and output nodes, as predictors expect."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _SOURCE, _TARGET = 0, 1
 
 
 def topological(graphs: Graphs) -> Graphs:
-    """Return the same networks with nodes in an order in which every edge leads forward (Kahn 1962).
+    """Return the same networks with nodes in topological order (Kahn 1962).
 
-    Graphs that are in such an order stay as they are. Among nodes without an order the first comes first.
+    Ties are broken by the former order; sorted graphs are unchanged.
     """
     graph_of_edge = np.repeat(np.arange(len(graphs)), graphs.edge_counts)
     backward = np.unique(graph_of_edge[graphs.edges[:, _SOURCE] >= graphs.edges[:, _TARGET]])
@@ -55,10 +55,9 @@ def open_ended(graphs: Graphs) -> NDArray[np.bool_]:
 
 
 def common_ends(graphs: Graphs) -> tuple[int, int] | None:
-    """Return the input and output operation shared by all graphs with one input and one output.
+    """Return the operation indices that all graphs with one input and one output have there.
 
-    Returns:
-        Operation indices; None if they differ, or if there is no such graph.
+    None if they differ, or if there is no such graph.
     """
     closed = ~open_ended(graphs)
     ends = [_end_nodes(graphs, side) for side in (_TARGET, _SOURCE)]
@@ -67,12 +66,9 @@ def common_ends(graphs: Graphs) -> tuple[int, int] | None:
 
 
 def lacking_ends(graphs: Graphs, common: tuple[int, int] | None) -> NDArray[np.bool_]:
-    """Return a mask ``(G,)`` of the graphs of :func:`open_ended` without an input and an output of given operations.
+    """Return a mask ``(G,)`` of the graphs of :func:`open_ended` that lack an input or output node of ``common``.
 
-    Graphs with these and with dead branches are not among them: cells of NAS-Bench-201 with ``none`` on an edge.
-
-    Args:
-        common: result of :func:`common_ends`.
+    Graphs with both nodes and dead branches are excluded, such as cells of NAS-Bench-201 with ``none`` on an edge.
     """
     lacking = open_ended(graphs)
     if common is None:
@@ -85,15 +81,14 @@ def lacking_ends(graphs: Graphs, common: tuple[int, int] | None) -> NDArray[np.b
 
 
 def with_ends(graphs: Graphs, first: int, last: int) -> Graphs:
-    """Return the same networks between an input node and an output node.
+    """Return the networks with an input node and an output node.
 
     The input feeds all nodes without a parent, and all nodes without a child feed the output. Attributes, shapes and
     costs of both are 0.
 
     Args:
         graphs: in topological order.
-        first: operation index of the input.
-        last: operation index of the output.
+        first, last: operation indices of input and output.
     """
     count, sizes = len(graphs), graphs.sizes
     graph_of_node = np.repeat(np.arange(count), sizes)
@@ -132,7 +127,6 @@ def with_ends(graphs: Graphs, first: int, last: int) -> Graphs:
 
 
 def _end_nodes(graphs: Graphs, side: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the nodes that are on no edge's side, numbered through all graphs, and the graph of each."""
     first_node = np.cumsum(graphs.sizes) - graphs.sizes
     inside = np.zeros(len(graphs.ops), np.bool_)
     inside[np.repeat(first_node, graphs.edge_counts) + graphs.edges[:, side]] = True

@@ -17,7 +17,7 @@ from nas_core.graph.graphs import Graphs, described
 from nas_core.graph.pruning import compacted, on_paths
 
 OPERATIONS = ("input", "conv1x1-bn-relu", "conv3x3-bn-relu", "maxpool3x3", "output")
-"""Names of the operation indices 0 to 4."""
+"""Names of operation indices 0 to 4."""
 NODES, EDGES = 7, 9
 """Largest size of a pruned cell."""
 
@@ -32,12 +32,10 @@ def nasbench101_graph(matrix: ArrayLike, ops: Sequence[str], prune: bool = False
     Args:
         matrix: ``(N, N)``, non-zero at ``[i, j]`` for an edge i -> j.
         ops: N official names, ``input`` first and ``output`` last.
-        prune: remove nodes on no path from input to output; padded cells of NASLib need it.
+        prune: remove nodes on no path from input to output, as in NASLib's padded cells.
 
     Raises:
-        GraphError: a malformed cell.
         AbsentCellError: more than 7 nodes or 9 edges, or no path from input to output.
-        UnknownChoiceError: a name that is no operation of the benchmark.
     """
     if isinstance(ops, str) or not isinstance(ops, Iterable) or not all(isinstance(name, str) for name in ops):
         raise GraphError(f"operations are {ops!r}; expected a list of names, from 'input' to 'output'")
@@ -60,12 +58,7 @@ def nasbench101_graphs(matrices: ArrayLike, ops: ArrayLike, sizes: ArrayLike | N
     Args:
         matrices: ``(G, N, N)``, padded; N is 7 in the benchmark.
         ops: ``(G, N)`` indices into :data:`OPERATIONS`.
-        sizes: ``(G,)`` nodes of each cell, which come first; default: N.
-
-    Raises:
-        GraphError: a malformed cell.
-        AbsentCellError: a cell of more than 7 nodes or 9 edges.
-        UnknownChoiceError: an index that is no operation of the benchmark.
+        sizes: ``(G,)`` nodes of each cell, padding follows; default: N.
     """
     graphs = Graphs.from_dense(ops, matrices, sizes)
     _check(graphs)
@@ -73,7 +66,6 @@ def nasbench101_graphs(matrices: ArrayLike, ops: ArrayLike, sizes: ArrayLike | N
 
 
 def _check(graphs: Graphs) -> None:
-    """Check operations, and that input and output are the ends."""
     if (graphs.ops >= len(OPERATIONS)).any():
         raise unknown_choice("operation index of NAS-Bench-101", int(graphs.ops.max()), range(len(OPERATIONS)))
     last = np.cumsum(graphs.sizes) - 1

@@ -1,8 +1,8 @@
-"""NAS-Bench-201 (and NATS-Bench's topology space): cells with operations on the six edges between four states.
+"""NAS-Bench-201 and NATS-Bench's topology space: cells with operations on the six edges between four states.
 
 Dong & Yang, "NAS-Bench-201: Extending the Scope of Reproducible Neural Architecture Search", ICLR 2020. Each operation
-becomes a node, as in NN-Former. ``none`` is removed, and with pruning every operation on no path from input to output.
-Predictors of latency need unpruned graphs, as a device computes all operations.
+becomes a node, as in NN-Former. ``none`` is always removed. Latency predictors need unpruned graphs, because a device
+computes all operations.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from nas_core.graph.graphs import Graphs, described
 from nas_core.graph.pruning import compacted, on_paths
 
 OPERATIONS = ("input", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3", "skip_connect", "none", "output")
-"""Names of a graph's operation indices 0 to 6; ``none`` is always pruned, so 5 never appears."""
+"""Names of operation indices 0 to 6; ``none`` is removed, so 5 never appears."""
 CHOICES = ("none", "skip_connect", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3")
-"""Official order of the operations: meaning of the six indices of an architecture."""
+"""Official order of operations, used by the six indices of an architecture."""
 STATES = ((0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3))
 """Source and target state of the six operations, in the order of the architecture string. (NASLib's order is 0>1, 0>2,
 0>3, 1>2, 1>3, 2>3.)"""
@@ -37,30 +37,21 @@ def nasbench201_graph(architecture: str | Sequence[int] | NDArray[np.integer], p
     Args:
         architecture: ``|nor_conv_3x3~0|+|none~0|skip_connect~1|+|..~0|..~1|..~2|``, or six indices into CHOICES.
         prune: remove operations on no path from input to output; keep them for latency.
-
-    Raises:
-        GraphError: another form. UnknownChoiceError: an operation that the benchmark does not have.
     """
     ops = nasbench201_ops(architecture) if isinstance(architecture, str) else architecture
     return nasbench201_graphs(_six(ops)[None], prune)[0]
 
 
 def nasbench201_unpruned(architecture: str | Sequence[int] | NDArray[np.integer]) -> Graph:
-    """Return the unpruned graph of a cell, for predictors of latency; see :func:`nasbench201_graph`."""
+    """Return the unpruned graph of a cell, for latency predictors."""
     return nasbench201_graph(architecture, prune=False)
 
 
 def nasbench201_graphs(ops: ArrayLike, prune: bool = True) -> Graphs:
-    """Return the graphs of many cells.
-
-    The 15,625 cells have 9,365 distinct pruned graphs.
+    """Return the graphs of many cells; the 15,625 cells have 9,365 distinct pruned graphs.
 
     Args:
         ops: ``(G, 6)`` indices into :data:`CHOICES`, in the order of :data:`STATES`.
-        prune: remove operations on no path from input to output; keep them for latency.
-
-    Raises:
-        GraphError: another shape. UnknownChoiceError: an index that is no operation.
     """
     chosen = _checked(ops)
     if chosen.ndim != 2 or chosen.shape[1] != 6:
@@ -76,11 +67,7 @@ def nasbench201_graphs(ops: ArrayLike, prune: bool = True) -> Graphs:
 
 
 def nasbench201_ops(architecture: str) -> tuple[int, ...]:
-    """Return the six indices of an architecture string.
-
-    Raises:
-        GraphError: another form. UnknownChoiceError: an operation that the benchmark does not have.
-    """
+    """Return the six indices of an architecture string."""
     match = _PATTERN.fullmatch(architecture.strip())
     if match is None:
         raise GraphError(f"got architecture {architecture!r}; expected {_STRING.format(*['operation'] * 6)}")
@@ -90,7 +77,7 @@ def nasbench201_ops(architecture: str) -> tuple[int, ...]:
 
 
 def nasbench201_string(ops: Sequence[int] | NDArray[np.integer]) -> str:
-    """Return the architecture string of six indices; inverse of :func:`nasbench201_ops`."""
+    """Return the architecture string of six indices."""
     return _STRING.format(*(CHOICES[index] for index in _checked(_six(ops))))
 
 
@@ -109,7 +96,6 @@ def _checked(ops: ArrayLike) -> NDArray[np.int64]:
 
 
 def _links() -> NDArray[np.bool_]:
-    """Return the adjacency ``(8, 8)`` of the input, the six operations and the output."""
     begin, end = np.array([(-1, 0), *STATES, (3, -1)]).T
     links: NDArray[np.bool_] = end[:, None] == begin[None, :]
     links[7] = False

@@ -1,9 +1,9 @@
-"""NAS-Bench-301: DARTS cells, a normal and a reduction cell in one graph.
+"""NAS-Bench-301: normal and reduction cell of DARTS in one graph.
 
 Siems et al., "NAS-Bench-301 and the Case for Surrogate Benchmarks", 2020; Liu et al., "DARTS", ICLR 2019. A cell has
 two inputs (0, 1) and four states (2 to 5), each the sum of two operations on an earlier state or input.
 
-Each operation is a node. Differences to NASLib's encoding: inputs and outputs have operation indices per cell; the
+Each operation is a node. Differences from NASLib's encoding: inputs and outputs have operation indices per cell; the
 normal cell's output feeds the reduction cell; the two operations of a state are sorted.
 """
 
@@ -25,7 +25,7 @@ CHOICES = (
     "dil_conv_3x3",
     "dil_conv_5x5",
 )
-"""Order of the operations in NASLib's compact form."""
+"""Order of operations in NASLib's compact form."""
 OPERATIONS = (
     "normal_input_0",
     "normal_input_1",
@@ -35,7 +35,7 @@ OPERATIONS = (
     "reduction_input_1",
     "reduction_output",
 )
-"""Names of a graph's operation indices 0 to 12."""
+"""Names of operation indices 0 to 12."""
 
 _CELL = 11
 
@@ -44,15 +44,12 @@ def nasbench301_graph(compact: ArrayLike, connect: bool = True) -> Graph:
     """Return the graph of both cells, from NASLib's compact form.
 
     Args:
-        compact: ``(2, 8, 2)``: normal and reduction cell; pairs 2k and 2k + 1 make state k + 2; a pair is
-            (source, operation), the source 0 to k + 1, the operation an index into :data:`CHOICES`.
+        compact: ``(2, 8, 2)``: normal and reduction cell; pairs 2k and 2k + 1 make state k + 2; a pair is (source,
+            operation), the source 0 to k + 1, the operation an index into :data:`CHOICES`.
         connect: feed the reduction cell's inputs with the normal cell's output.
 
     Returns:
         22 nodes: normal cell, then reduction cell; each with input 0, input 1, eight operations, output.
-
-    Raises:
-        GraphError: another shape, or a source that is no earlier state. UnknownChoiceError: an unknown operation.
     """
     cells = whole_numbers(compact, "cells")
     if cells.shape != (2, 8, 2):

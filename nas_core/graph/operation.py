@@ -1,4 +1,4 @@
-"""Descriptions of operations, by which networks of different spaces are compared."""
+"""Descriptions of operations, for comparing networks of different spaces."""
 
 from __future__ import annotations
 
@@ -26,9 +26,6 @@ class Operation:
     Example:
         >>> Operation("convolution", kernel=3, groups=4)
         >>> Operation("pooling", kernel=3, average=True, stride=2)
-
-    Raises:
-        ConfigError, UnknownChoiceError: a value out of range.
     """
 
     kind: str = field(metadata={"choices": KINDS})
@@ -75,7 +72,7 @@ _TAIL = re.compile(r"[-_](?:bn|relu|gelu|norm)\b|[-_]bn[-_]relu")
 
 
 def operation_named(name: str) -> Operation | None:
-    """Return the operation of a name that benchmarks use; None for other names.
+    """Return the operation of a benchmark's name; None for other names.
 
     Examples are ``nor_conv_3x3``, ``conv3x3-bn-relu``, ``sep_conv_5x5`` (twice, as in DARTS), ``dil_conv_3x3``,
     ``conv_7x1_1x7``, ``max_pool_3x3``, ``skip_connect``, ``none``, ``k3_e6_g2`` (an inverted bottleneck), ``input``.

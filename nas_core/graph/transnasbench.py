@@ -1,8 +1,8 @@
 """TransNAS-Bench-101: 4,096 cells (micro) and 3,256 chains of modules (macro).
 
 Duan et al., "TransNAS-Bench-101: Improving Transferability and Generalizability of Cross-Task Neural Architecture
-Search", CVPR 2021; encodings as in the README of its repository. A cell is one of NAS-Bench-201 without average
-pooling and has the same graph.
+Search", CVPR 2021; encodings as in its repository's README. Cells are those of NAS-Bench-201 without average pooling,
+with the same graphs.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from nas_core.graph.graphs import Graphs, described
 from nas_core.graph.operation import Operation
 
 MICRO_CHOICES = ("none", "skip_connect", "nor_conv_1x1", "nor_conv_3x3")
-"""Meaning of the digits of the official strings. (NASLib builds its networks in another order, but queries the table
-with the same digits.)"""
+"""Meaning of the digits of official strings. (NASLib builds its networks in another order, but queries the table with
+the same digits.)"""
 MICRO_OPERATIONS = nasbench201.OPERATIONS
 MACRO_OPERATIONS = ("input", "normal", "double_channels", "halve_resolution", "double_and_halve", "output")
-"""Operation indices of a macro graph; digits 1 to 4 of a macro string are indices."""
+"""Operation indices of a macro graph, equal to the digits 1 to 4 of a macro string."""
 _MODULE = Operation("convolution", 3, repeats=4)  # two residual blocks of two convolutions
 _DESCRIBED = (
     Operation("end"),
@@ -48,9 +48,6 @@ def transnasbench_micro_graph(
     Args:
         architecture: ``64-41414-1_02_333``, ``1_02_333``, or six indices in that order.
         operations: names of the indices.
-
-    Raises:
-        GraphError: another form. UnknownChoiceError: an operation that the benchmark does not have.
     """
     if isinstance(architecture, str):
         match = _MICRO.fullmatch(architecture.strip())
@@ -81,9 +78,6 @@ def transnasbench_macro_graph(architecture: str | Sequence[int] | NDArray[np.int
     Args:
         architecture: ``64-1234-basic``, ``1234``, or 4 to 6 digits: 1 normal, 2 doubles channels, 3 halves the
             resolution, 4 does both. Zeros, NASLib's padding, are dropped.
-
-    Raises:
-        GraphError: another form or number of modules. UnknownChoiceError: a digit above 4.
     """
     if isinstance(architecture, str):
         match = _MACRO.fullmatch(architecture.strip())

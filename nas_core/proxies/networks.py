@@ -1,7 +1,4 @@
-"""Zero-cost proxies of architectures: networks with random weights, built from a space or from NAS-Bench-201.
-
-Shapes: B batch.
-"""
+"""Zero-cost proxies of architectures with random weights, from a space or NAS-Bench-201."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ from nas_core.space import Architecture, SearchSpace
 
 
 class NetworkProxies(ABC):
-    """Base class that builds architectures with random weights and scores them on a batch of random inputs.
+    """Base class that scores architectures with random weights on one batch of random inputs.
 
     All architectures get the same random draws.
 
@@ -32,10 +29,6 @@ class NetworkProxies(ABC):
         proxies: names in :data:`nas_core.proxies.PROXIES`; default: all.
         batch: B, at least 2.
         seed: for weights, inputs and targets.
-        device: where to compute.
-
-    Raises:
-        ConfigError, UnknownChoiceError: an invalid argument.
     """
 
     def __init__(
@@ -47,19 +40,19 @@ class NetworkProxies(ABC):
         self.proxies, self.batch, self.seed, self.device = list(chosen_proxies(proxies)), batch, seed, device
 
     targets: Tensor | None = None
-    """Classes of the inputs; None: drawn."""
+    """Classes of the inputs; None: random."""
 
     @property
     @abstractmethod
     def settings(self) -> dict[str, Any]:
-        """Return what else decides the scores, as plain data."""
+        """Return further settings that determine the scores, as plain data."""
 
     @abstractmethod
     def build(self, architecture: Any) -> tuple[nn.Module, tuple[Tensor, ...]]:
-        """Build the network and draw its inputs from torch's streams."""
+        """Build the network and draw its inputs from torch's random streams."""
 
     def __call__(self, architecture: Any) -> dict[str, float]:
-        """Return each proxy's score by its name; errors as of :func:`nas_core.proxies.zero_cost`."""
+        """Return the scores by proxy, as :func:`nas_core.proxies.zero_cost`."""
         with own_streams(self.seed):
             network, inputs = self.build(architecture)
         return zero_cost(network.to(self.device), inputs, self.targets, proxies=self.proxies, seed=self.seed)
@@ -69,12 +62,11 @@ class SpaceProxies(NetworkProxies):
     """Zero-cost proxies of the architectures of a search space.
 
     Args:
-        space: its genes decide the kind of network.
-        workload: settings of the kind's workload by name, such as sentence lengths, vocabularies or classes.
-        more: as of :class:`NetworkProxies`.
+        workload: settings of the workload by name, such as sentence lengths, vocabularies or classes.
+        more: see :class:`NetworkProxies`.
 
     Raises:
-        SpaceError: no kind of network fits. Others as of :class:`NetworkProxies`.
+        SpaceError: no kind of network fits.
     """
 
     def __init__(
@@ -97,15 +89,15 @@ class SpaceProxies(NetworkProxies):
 
 
 class NasBench201Proxies(NetworkProxies):
-    """Zero-cost proxies of cells of NAS-Bench-201, given as strings or as six indices.
+    """Zero-cost proxies of NAS-Bench-201 cells, given as strings or as six indices.
 
     Args:
-        images: ``(B, 3, height, width)``, normalised; images of CIFAR-10 give the order of published scores. Default:
-            random numbers of 32 x 32, which give another order by nwot.
-        targets: ``(B,)`` classes of the images; default: drawn.
+        images: ``(B, 3, height, width)``, normalised; CIFAR-10 images give the ranking of published scores. Default:
+            random numbers of 32 x 32, with which nwot gives another ranking.
+        targets: ``(B,)`` classes of the images; default: random.
         channels: channels of the first stage.
         cells: cells of each stage.
-        more: as of :class:`NetworkProxies`; ``batch`` is for random images.
+        more: see :class:`NetworkProxies`; ``batch`` is for random images.
     """
 
     def __init__(
@@ -131,11 +123,7 @@ class NasBench201Proxies(NetworkProxies):
 
     @staticmethod
     def drawn(count: int, seed: int) -> list[str]:
-        """Draw ``count`` different cells of the 15,625, as strings.
-
-        Raises:
-            ConfigError: ``count`` is not from 1 to 15,625.
-        """
+        """Draw ``count`` distinct cells of the 15,625, as strings."""
         total = len(CHOICES) ** 6
         if not 0 < count <= total:
             raise ConfigError(f"count of cells is {count}; NAS-Bench-201 has {total:,}")
@@ -146,18 +134,14 @@ class NasBench201Proxies(NetworkProxies):
 def proxy_loss(scores: NetworkProxies, proxy: str, metric: str = "loss") -> Callable[[Architecture], dict[str, float]]:
     """Return an ``evaluate`` for :func:`nas_core.search.search` without training: minus the score of one proxy.
 
-    The metrics also hold the scores of all proxies by name.
+    The metrics also contain the scores of all proxies.
 
     Example:
         >>> search(strategy, proxy_loss(SpaceProxies(space, ["nwot"]), "nwot"))
 
     Args:
-        scores: computes the proxies.
-        proxy: name of the proxy to maximise.
-        metric: name of the metric that the strategy minimises.
-
-    Raises:
-        ConfigError: the proxy is not computed, or the metric has the name of a proxy.
+        proxy: proxy to maximise.
+        metric: metric that the strategy minimises; not the name of a proxy.
     """
     if proxy not in scores.proxies or metric in scores.proxies:
         raise ConfigError(

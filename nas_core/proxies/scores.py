@@ -1,7 +1,7 @@
 """The seven zero-cost proxies: params, flops, synflow, nwot, jacov, grad_norm, snip.
 
 Definitions follow Abdelfattah et al., "Zero-Cost Proxies for Lightweight NAS", ICLR 2021, section 3.2. Weights are
-matrices and kernels, without biases and gains.
+matrices and kernels, without biases and norm parameters.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ _POOLS: frozenset[Any] = frozenset(
     }
 )  # fmt: skip
 _COUNTED = 2
-"""Samples that FLOPs are counted on; batch norms need two."""
+"""Samples for counting FLOPs; batch norms need two."""
 _LEAST_EIGENVALUE = 1e-5
-"""nwot: samples with the same code in all units would make the determinant 0."""
+"""nwot: lower bound of eigenvalues; equal samples would make the determinant 0."""
 _JACOV_K = 1e-5
-"""jacov: k of the paper, which keeps the score of an eigenvalue of 0 finite."""
+"""jacov: k of the paper; keeps the score finite for eigenvalue 0."""
 _LEAST_FLOW = 1e-300
-"""synflow: a network without any flow has the logarithm of this."""
+"""synflow: flow counted for a network without flow."""
 
 _Called = Callable[..., Any]
 
 
 class _Intercept(TorchFunctionMode):
-    """Calls ``replacement(function, args, kwargs)`` in place of each of the given functions."""
+    """Replacement of functions by ``replacement(function, args, kwargs)``."""
 
     def __init__(
         self, functions: frozenset[Any], replacement: Callable[[_Called, Sequence[Any], Mapping[str, Any]], Any]
@@ -79,7 +79,7 @@ def _proxy(name: str, purpose: str) -> Callable[[Callable[[Trial], float]], Prox
 
 @_proxy("params", "number of parameters")
 def params(trial: Trial) -> float:
-    """Count all parameters, those of unreachable operations included; a shared one counts once."""
+    """Count all parameters, including those of unreachable operations; a shared one counts once."""
     return float(sum(parameter.numel() for parameter in trial.network.parameters()))
 
 
@@ -87,8 +87,8 @@ def params(trial: Trial) -> float:
 def flops(trial: Trial) -> float:
     """Count the FLOPs of one sample, two for each multiply-add.
 
-    Counted are matrix products, convolutions, batch norms (a multiply-add for each number) and pooling (one for each
-    number of a window). The published counts of NAS-Bench-201 differ, with the same order of cells.
+    Counted are matrix products, convolutions, batch norms (a multiply-add per element) and pooling (one per element of
+    a window). Published counts of NAS-Bench-201 differ, but rank cells equally.
     """
     multiply_adds: list[int] = []
 
@@ -106,7 +106,6 @@ def flops(trial: Trial) -> float:
 
 
 def _window(dimensions: int, args: Sequence[Any], kwargs: Mapping[str, Any]) -> int:
-    """Return how many numbers a pooling reads for each of its results."""
     size = args[1] if len(args) > 1 else kwargs["kernel_size"]
     sizes = [size] if isinstance(size, int) else list(size)
     return math.prod(sizes * dimensions if len(sizes) == 1 else sizes)
@@ -130,11 +129,11 @@ def _total(parts: list[Tensor]) -> float:
 
 @_proxy("nwot", "log-determinant of how alike units react to the samples of a batch")
 def nwot(trial: Trial) -> float:
-    """Return the log-determinant of the kernel ``(B, B)`` of units that react alike to two samples.
+    """Return the log-determinant of the kernel ``(B, B)`` that counts the units that react alike to two samples.
 
-    Mellor et al., "Neural Architecture Search without Training", ICML 2021, section 3. A unit is active where the input
-    of its activation is above 0. Units of all activations count. Eigenvalues count as 1e-5 at least, so that the score
-    of a network with equal answers to all samples is finite (published: minus infinity).
+    Mellor et al., "Neural Architecture Search without Training", ICML 2021, section 3. A unit is active if the input of
+    its activation is above 0; units of all activations count. Difference: eigenvalues are at least 1e-5, so the score
+    is finite if samples have equal codes (published: minus infinity).
     """
     kernels: list[Tensor] = []
 
@@ -157,9 +156,9 @@ def nwot(trial: Trial) -> float:
 def jacov(trial: Trial) -> float:
     """Return minus the sum of ``log(v + k) + 1 / (v + k)`` over the eigenvalues v of the correlations of Jacobians.
 
-    Mellor et al., first version (2020). The Jacobian of a sample is the gradient of the sum of all outputs of the batch
-    for the sample's input: through batch norms samples act on each other. Tokens are replaced by their embeddings.
-    Constant Jacobians count as fully correlated (published score: -1e8). Without correlation the score is about -B.
+    Mellor et al., first version (2020). The Jacobian of a sample is the gradient of all outputs of the batch for its
+    input, because batch norms couple samples. Tokens are replaced by their embeddings. Constant Jacobians count as
+    fully correlated (published score: -1e8). Without correlation the score is about -B.
     """
     tensors, sources = trial.tensors(), list[Tensor]()
     inputs = tuple(tensor.detach().clone().requires_grad_(tensor.is_floating_point()) for tensor in trial.inputs)
@@ -191,12 +190,12 @@ def jacov(trial: Trial) -> float:
 
 @_proxy("synflow", "flow of ones through absolute weights to the output, as a logarithm")
 def synflow(trial: Trial) -> float:
-    """Return the logarithm of the sum over all weights of ``|w| * dR/d|w|``, R the sum of the outputs for ones.
+    """Return the logarithm of the sum over weights of ``|w| * dR/d|w|``, with R the sum of outputs for inputs of ones.
 
     Tanaka et al., "Pruning neural networks without any data by iteratively conserving synaptic flow", NeurIPS 2020.
-    Parameters and buffers are taken without sign, in float64. Norms pass their input through. Networks that read tokens
-    get the first row of the batch in place of ones. The output of a softmax counts as constant, except inside of
-    ``nn.MultiheadAttention``, one function of torch. Published values are 0 for a cell without any flow.
+    Parameters and buffers are absolute, in float64. Norms are identities. Networks that read tokens get the first row
+    of the batch instead of ones. Softmax outputs are constant, except inside ``nn.MultiheadAttention``. Published
+    scores are 0 for a cell without flow.
     """
     exact = torch.float32 if trial.inputs[0].device.type == "mps" else torch.float64  # mps has no doubles
     tensors = {name: _unsigned(tensor) for name, tensor in trial.tensors(exact).items()}
@@ -221,7 +220,7 @@ def _unsigned(tensor: Tensor) -> Tensor:
 
 
 def _linear(function: _Called, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Pass the input of a norm through; compute a softmax on constants, attention on constant queries and keys."""
+    """Replace norms by the identity, compute a softmax on constants, attention on constant queries and keys."""
     if function in _NORMS:
         return _first(args, kwargs)
     values = 2 if function is F.scaled_dot_product_attention else None

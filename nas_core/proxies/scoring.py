@@ -1,4 +1,4 @@
-"""The registry of zero-cost proxies, and the function that scores a network by them.
+"""Registry of zero-cost proxies, and scoring of a network.
 
 Shapes: B batch, K classes.
 """
@@ -25,7 +25,7 @@ PROXIES: Registry[Proxy] = Registry(
     },
     Proxy,
 )
-"""Zero-cost proxies by name; a program adds one with ``PROXIES.register``."""
+"""Zero-cost proxies by name; add one with ``PROXIES.register``."""
 
 
 def zero_cost(
@@ -37,28 +37,23 @@ def zero_cost(
     loss: Loss | None = None,
     seed: int = 0,
 ) -> dict[str, float]:
-    """Score an untrained network by proxies that need one batch and no training; large is good.
+    """Return the scores of an untrained network on one batch by proxy; larger is better.
 
-    The network and torch's random streams are unchanged afterwards. Batch norms use the statistics of the batch, and
-    nothing is dropped.
+    The network and torch's random streams are unchanged afterwards. Batch norms use batch statistics, dropout is off.
 
     Example:
         >>> zero_cost(nasbench201_network("|nor_conv_3x3~0|+.."), images, labels)["nwot"]
 
     Args:
-        network: gives logits ``(B, .., K)``, alone or as the last of several outputs.
+        network: returns logits ``(B, .., K)``, alone or as the last of several outputs.
         inputs: arguments of the network, one tensor or several; B is at least 2.
-        targets: classes ``(B, ..)``; default: drawn by ``seed``. Only ``grad_norm`` and ``snip`` read them.
+        targets: classes ``(B, ..)`` for ``grad_norm`` and ``snip``; default: drawn with ``seed``.
         proxies: names in :data:`PROXIES`; default: all.
         loss: logits and targets to one number; default: mean cross entropy.
         seed: for all random draws.
 
-    Returns:
-        Each proxy's score by its name.
-
     Raises:
-        ConfigError: the network cannot be run on the inputs, targets do not fit, or a proxy does not apply.
-        UnknownChoiceError: no such proxy.
+        ConfigError: the network does not run on the inputs, targets do not fit, or a proxy does not apply.
     """
     chosen = chosen_proxies(proxies)
     first = next(network.parameters(), None)
@@ -80,7 +75,7 @@ def zero_cost(
 
 
 def chosen_proxies(names: Sequence[str] | None = None) -> dict[str, Proxy]:
-    """Return the proxies of those names, in their order; by default all that can be imported."""
+    """Return the proxies in the order of ``names``; default: all that can be imported."""
     if names is None:
         return dict(PROXIES.items())
     if isinstance(names, str) or not names:
@@ -99,7 +94,6 @@ def _score(name: str, proxy: Proxy, trial: Trial) -> float:
 
 
 def _check_runs(trial: Trial) -> None:
-    """Run the network once, and the loss where targets are given, to report wrong shapes before any proxy."""
     shapes = ", ".join(str(tuple(tensor.shape)) for tensor in trial.inputs)
     try:
         with torch.no_grad():

@@ -1,4 +1,4 @@
-"""A network with one batch, and the base class of the proxies that score it.
+"""Network with one batch, and the base class of proxies.
 
 Shapes: B batch, K classes.
 """
@@ -31,7 +31,7 @@ class Proxy(ABC):
     name: str
     """Name in the registry and in results."""
     purpose: str
-    """What it measures, in one line."""
+    """Measured property, in one line."""
 
     @abstractmethod
     def score(self, trial: Trial) -> float:
@@ -43,13 +43,10 @@ class Proxy(ABC):
 
 
 class Trial:
-    """A network, a batch of inputs and their targets. Proxies compute on copies of the network's weights.
+    """Network, batch of inputs and targets; proxies compute on copies of the weights.
 
     Args:
-        inputs: arguments of the network; the first dimension of each is B.
-        targets: targets of the loss; None: classes drawn by ``seed``, one for each distribution of logits.
-        loss: default: mean cross entropy over the last dimension of the logits.
-        seed: for drawn targets.
+        targets: targets of the loss; None: classes drawn with ``seed``, one for each distribution of logits.
     """
 
     def __init__(
@@ -65,11 +62,10 @@ class Trial:
 
     @property
     def batch(self) -> int:
-        """B."""
         return len(self.inputs[0])
 
     def tensors(self, dtype: torch.dtype | None = None) -> Tensors:
-        """Copy all parameters, with gradients, and all buffers; floating-point ones as ``dtype`` if given."""
+        """Return copies of parameters, with gradients, and buffers; floating-point ones as ``dtype`` if given."""
         copies = {}
         for name, parameter in self.network.named_parameters():
             copies[name] = _copied(parameter, dtype).requires_grad_(parameter.is_floating_point())
@@ -78,7 +74,7 @@ class Trial:
         return copies
 
     def weights(self, tensors: Tensors) -> list[Tensor]:
-        """Return the copies of matrices and kernels, without biases and gains of norms."""
+        """Return the matrices and kernels, without biases and norm parameters."""
         return [
             tensors[name]
             for name, parameter in self.network.named_parameters()
@@ -86,11 +82,7 @@ class Trial:
         ]
 
     def logits(self, tensors: Tensors, inputs: tuple[Tensor, ...] | None = None) -> Tensor:
-        """Run the network with these parameters and buffers and return logits ``(B, .., K)``, its last output.
-
-        Args:
-            inputs: inputs in place of the trial's.
-        """
+        """Return logits ``(B, .., K)``, the network's last output, with these parameters and buffers."""
         output: Any = functional_call(self.network, tensors, self.inputs if inputs is None else inputs)
         logits = output[-1] if isinstance(output, tuple | list) and output else output
         if not isinstance(logits, Tensor) or logits.dim() < 2:
@@ -101,7 +93,6 @@ class Trial:
         return logits
 
     def loss(self, logits: Tensor) -> Tensor:
-        """Return the loss of the batch, one number."""
         stream = torch.Generator().manual_seed(self._seed)
         targets = self.targets
         if targets is None:
@@ -112,7 +103,7 @@ class Trial:
 
     @cached_property
     def sensitivities(self) -> list[tuple[Tensor, Tensor]]:
-        """Pairs of each of :meth:`weights` and its gradient of the loss; computed once for all proxies."""
+        """Pairs of each of :meth:`weights` and the gradient of the loss."""
         tensors = self.tensors()
         weights = self.weights(tensors)
         gradients = gradients_of(self.loss(self.logits(tensors)), weights)
@@ -120,7 +111,7 @@ class Trial:
 
 
 def gradients_of(value: Tensor, tensors: list[Tensor]) -> list[Tensor]:
-    """Return the gradient of ``value`` for each tensor, 0 where ``value`` does not depend on it."""
+    """Return the gradient of ``value`` for each tensor, 0 if ``value`` does not depend on it."""
     if not value.requires_grad:
         return [torch.zeros_like(tensor) for tensor in tensors]
     return list(torch.autograd.grad(value, tensors, allow_unused=True, materialize_grads=True))
@@ -128,7 +119,7 @@ def gradients_of(value: Tensor, tensors: list[Tensor]) -> list[Tensor]:
 
 @contextmanager
 def scoring_modes(network: nn.Module) -> Iterator[None]:
-    """Use batch statistics in batch norms and no dropout inside the block; restore each module's mode afterwards."""
+    """Use batch statistics and no dropout inside the block, and restore each module's mode afterwards."""
     before = [(module, module.training) for module in network.modules()]
     try:
         for module, _ in before:
@@ -149,7 +140,7 @@ def _cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
 
 
 def _check_classes(targets: Tensor, logits: Tensor) -> None:
-    """Check for whole numbers from 0 to K - 1: a wrong class is no exception on CUDA, it aborts the context."""
+    """Check for integers from 0 to K - 1; on CUDA a wrong class aborts the context instead of raising."""
     if targets.shape != logits.shape[:-1] or targets.is_floating_point():
         raise ConfigError(
             f"targets have shape {tuple(targets.shape)} and type {targets.dtype}; logits {tuple(logits.shape)} need"

@@ -1,4 +1,4 @@
-"""One point of a search space, as an immutable value."""
+"""One point of a search space as an immutable value."""
 
 from __future__ import annotations
 
@@ -20,13 +20,10 @@ VERSION = 1
 
 
 class Architecture(Mapping[str, Gene]):
-    """Structure of a network: gene name -> option, or -> one option per *existing* layer.
+    """Mapping of gene names to options. Frozen and hashable.
 
-    Frozen, hashable and canonical: genes of absent layers are never stored, so equal networks are equal values.
-    ``architecture["decoder.ffn_dim"]`` is ``(1024, 2048)`` for a decoder of two layers.
-
-    Raises:
-        ArchitectureError: a gene is neither a number, a name nor a sequence of these.
+    A gene of each layer is a tuple with one option per *existing* layer: ``architecture["decoder.ffn_dim"]`` is
+    ``(1024, 2048)`` for a decoder of two layers. Equal networks are equal values.
     """
 
     __slots__ = ("_genes", "_hash")
@@ -80,14 +77,14 @@ class Architecture(Mapping[str, Gene]):
 
     @property
     def key(self) -> str:
-        """Short digest for files, tables and caches, the same on every machine."""
+        """Short digest, the same on every machine."""
         return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()[:10]
 
     def to_dict(self) -> dict[str, Any]:
         return {name: list(gene) if isinstance(gene, tuple) else gene for name, gene in self._genes.items()}
 
     def save(self, path: str | Path, **extra: Any) -> None:
-        """Write the architecture as JSON with further keys (metrics, the space's name)."""
+        """Write the architecture and ``extra`` keys, such as metrics, as JSON."""
         write_json(path, {"format": FORMAT, "version": VERSION, "genes": self.to_dict(), **extra})
 
     @classmethod
@@ -95,8 +92,7 @@ class Architecture(Mapping[str, Gene]):
         """Read an architecture file.
 
         Raises:
-            ArchitectureError: the file is JSON of another kind or of a newer version.
-            DataError: the file is missing or no JSON.
+            ArchitectureError: not an architecture, or a newer version.
         """
         return cls.from_json(read_json(path), source=str(path))
 

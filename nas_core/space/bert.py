@@ -1,8 +1,8 @@
 """BERT encoders: genes, layers and the spaces of Mixture-of-Supernets (section 4).
 
-Genes of the network: ``layers``, ``sequence_length`` (tokens of cost formulas). Genes of the network or of a layer:
-``hidden_dim``, ``heads``, ``ffn_dim`` or ``ffn_ratio`` in units of ``hidden_dim``. ``outer_dim`` is the width of the
-embedding where layers differ (Ganesan et al. 2021, "SuperShaper").
+Genes of the network: ``layers``, ``sequence_length`` (tokens, for costs), ``outer_dim`` (width of the embedding if
+layers differ in width; Ganesan et al. 2021, "SuperShaper"). Genes of network or layer: ``hidden_dim``, ``heads``, and
+``ffn_dim`` or ``ffn_ratio`` (in units of ``hidden_dim``).
 """
 
 from __future__ import annotations
@@ -33,12 +33,10 @@ def bert_space(
 ) -> SearchSpace:
     """Return a space of BERT encoders.
 
-    A single option of ``heads``, ``ffn_dims`` or ``ffn_ratios`` becomes a fixed gene, several a choice for the network.
-
     Args:
-        hidden_dims: widths; with ``outer_dim`` of each layer (one list, or a list for each), otherwise of the network.
-        ffn_dims: hidden units of feed-forward layers.
-        ffn_ratios: the same in units of the layer's width, rounded down, in place of ``ffn_dims``.
+        hidden_dims: widths of each layer if ``outer_dim`` is given (one list, or a list per layer), else of the
+            network.
+        ffn_ratios: alternative to ``ffn_dims`` in units of the layer's width, rounded down.
     """
     fixed: dict[str, Option] = {"sequence_length": sequence_length, **({OUTER: outer_dim} if outer_dim else {})}
     per = ("layers", max(layers)) if outer_dim else ()
@@ -52,7 +50,7 @@ def bert_space(
 
 
 def encoder_layers(architecture: Architecture) -> tuple[TransformerLayer, ...]:
-    """Return the layers of a masked language model, by these genes or by those of :mod:`nas_core.space.masked_lm`."""
+    """Return the layers of a masked language model with these genes or those of :mod:`nas_core.space.masked_lm`."""
     if "hidden_dim" not in architecture:
         return transformer_layers(architecture)
     widths = layer_widths(architecture)
@@ -69,12 +67,10 @@ def encoder_layers(architecture: Architecture) -> tuple[TransformerLayer, ...]:
 
 
 def ffn_width(ratio: float, width: int) -> int:
-    """Return the hidden units of a feed-forward layer, rounded down."""
     return int(float(ratio) * width)
 
 
 def layer_widths(architecture: Architecture) -> tuple[int, ...]:
-    """Return the width C of each layer."""
     depth = architecture.number("layers")
     if "hidden_dim" not in architecture:
         return (architecture.number("embed_dim"),) * depth
@@ -89,9 +85,9 @@ def network_width(architecture: Architecture) -> int:
 
 
 def joint_sizes(architecture: Architecture) -> tuple[tuple[int, int], ...]:
-    """Return input and output widths of a static network's linear maps before, between and after its layers.
+    """Return (input, output) widths of a static network's linear maps before, between and after its layers.
 
-    There are none if all layers have one width.
+    Empty if all layers have the same width.
     """
     if OUTER not in architecture:
         return ()
@@ -101,7 +97,7 @@ def joint_sizes(architecture: Architecture) -> tuple[tuple[int, int], ...]:
 
 @register_space
 def supershaper_bert() -> SearchSpace:
-    """SuperShaper's space (Mixture-of-Supernets, section 4.2): BERT base with a width for each of its 12 layers."""
+    """Return SuperShaper's space (Mixture-of-Supernets, section 4.2): BERT base with a width for each of 12 layers."""
     return bert_space(
         "supershaper_bert",
         layers=(12,),
@@ -115,7 +111,7 @@ def supershaper_bert() -> SearchSpace:
 
 @register_space
 def bert_base() -> SearchSpace:
-    """BERT encoders of 12 equal layers (Mixture-of-Supernets, section 4.3): 550 architectures."""
+    """Return a space of 12 equal BERT layers (Mixture-of-Supernets, section 4.3): 550 architectures."""
     return bert_space(
         "bert_base",
         layers=(12,),
@@ -128,7 +124,7 @@ def bert_base() -> SearchSpace:
 
 @register_space
 def supershaper_bert_small() -> SearchSpace:
-    """SuperShaper's shape for two processor cores: 4 layers of at most 128 channels."""
+    """Return a small SuperShaper space: 4 layers of at most 128 channels."""
     return bert_space(
         "supershaper_bert_small",
         layers=(4,),
@@ -142,7 +138,7 @@ def supershaper_bert_small() -> SearchSpace:
 
 @register_space
 def bert_small() -> SearchSpace:
-    """Four equal layers of 48 to 128 channels, for two processor cores."""
+    """Return a small space: 4 equal layers of 48 to 128 channels."""
     return bert_space(
         "bert_small",
         layers=(4,),

@@ -11,27 +11,26 @@ from nas_core.errors import SpaceError
 from nas_core.space.architecture import Option
 
 MOST_LAYERS = 1_000
-"""Largest number of layers of a gene."""
 MOST_OPTIONS = 32_767
-"""Largest number of options of a gene over all layers: rows hold indices of 16 bits."""
+"""Largest number of options over all layers; rows hold 16-bit indices."""
 LARGEST_CODE = 1e30
-"""Largest absolute value of a code: encodings have 32 bits."""
+"""Largest absolute code; encodings are float32."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Gene with its options, for the whole network or for each layer."""
+    """Gene of the network or of each layer, with its options."""
 
     name: str
-    """Gene name, by convention ``side.gene``: ``encoder.embed_dim``, ``decoder.ffn_dim``."""
+    """Gene name, by convention ``side.gene``: ``decoder.ffn_dim``."""
     options: tuple[tuple[Option, ...], ...]
-    """Options of each layer (one row for a gene of the whole network), in the order in which they are drawn."""
+    """Options of each layer in sampling order; one row for a gene of the network."""
     per: str | None = None
-    """Name of the depth gene of a gene with one option per layer, or None."""
+    """Depth gene of a gene with one option per layer, or None."""
     codes: tuple[tuple[Option, float], ...] = ()
     """(option, number) pairs for encodings and smallest/largest; default: the number itself, a name's position."""
     scale: float = 0.0
-    """Divisor in encodings; 0 takes the largest code."""
+    """Divisor in encodings; 0: the largest code."""
 
     def __post_init__(self) -> None:
         if not self.options or not all(self.options):
@@ -59,7 +58,7 @@ class Choice:
         codes: dict[Any, float] | None = None,
         scale: float = 0.0,
     ) -> Choice:
-        """Make a choice from a flat list of options (the same for all ``layers``) or from one list per layer."""
+        """Return a choice from one list of options, or from one list per layer."""
         nested = [isinstance(option, list | tuple) for option in options]
         if any(nested) and not all(nested):
             raise SpaceError(
@@ -87,11 +86,10 @@ class Choice:
         return {option: float(code) for option, code in table.items()}
 
     def code(self, option: Option) -> float:
-        """Return an option as the number that encodings contain and that orders smallest to largest."""
+        """Return the number of an option in encodings; it also orders options."""
         table: dict[Option, float] = self._code  # type: ignore[attr-defined]
         return table[option]
 
     @property
     def unit(self) -> float:
-        """Divisor in encodings."""
         return self.scale or max(abs(self.code(option)) for row in self.options for option in row) or 1.0

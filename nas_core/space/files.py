@@ -20,7 +20,7 @@ _CHOICE_KEYS = ("options", "per", "codes", "scale")
 
 
 def space_to_dict(space: SearchSpace) -> dict[str, Any]:
-    """Return the space as data for JSON; inverse of :func:`space_from_dict`."""
+    """Return the space as data for JSON."""
     choices: dict[str, Any] = {}
     for choice in space.choices:
         same = len(set(choice.options)) == 1
@@ -36,13 +36,11 @@ def space_to_dict(space: SearchSpace) -> dict[str, Any]:
 
 
 def space_from_dict(content: Any, source: str = "space") -> SearchSpace:
-    """Build a space from a dictionary.
+    """Return the space of a dictionary.
 
-    ``choices`` maps gene names to a list of options, or to a mapping with ``options`` (a list, or one list per layer),
-    ``per`` (the depth gene), ``codes`` and ``scale``. ``fixed`` maps gene names to their only value.
-
-    Raises:
-        SpaceError: an unknown key, a missing depth gene, or no options.
+    Args:
+        content: ``choices`` maps genes to a list of options, or to a mapping with ``options`` (a list, or one list per
+            layer), ``per`` (the depth gene), ``codes`` and ``scale``. ``fixed`` maps genes to their only value.
     """
     if not isinstance(content, Mapping) or not isinstance(content.get("choices"), Mapping):
         raise SpaceError(f"{source}: expected a mapping with 'choices: {{gene: [options]}}'")
@@ -101,7 +99,7 @@ def _entry(source: str, name: Any, entry: Any) -> Mapping[str, Any]:
 
 
 def load_space(path: str | Path) -> SearchSpace:
-    """Read a space from a YAML file; without a ``name`` key its name is the file's stem."""
+    """Read a space from a YAML file; its default name is the file's stem."""
     path = Path(path)
     if not path.exists():
         raise DataError(f"no file {path}; give a space in YAML, or a name from 'nas-ext lab space list'")
@@ -115,5 +113,5 @@ def load_space(path: str | Path) -> SearchSpace:
 
 
 def save_space(space: SearchSpace, path: str | Path) -> None:
-    """Write a space as YAML for :func:`load_space`."""
+    """Write a space as YAML."""
     write_atomic(path, yaml.safe_dump(space_to_dict(space), sort_keys=False))

@@ -1,7 +1,7 @@
-"""HAT's translation spaces, its draw order and its sub-transformer files.
+"""HAT's translation spaces, sampling order and sub-transformer files.
 
-Wang et al., "HAT: Hardware-Aware Transformers for Efficient NLP", ACL 2020. Queries, keys and values have a constant
-width (``qkv_dim``). "Arbitrary" encoder-decoder attention reads the last encoder layer (-1), two (1) or three (2).
+Wang et al., "HAT: Hardware-Aware Transformers for Efficient NLP", ACL 2020. Queries, keys and values have constant
+width ``qkv_dim``. "Arbitrary" encoder-decoder attention reads the last encoder layer (-1), two (1) or three (2).
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from nas_core.space.registry import register_space
 from nas_core.space.space import SearchSpace
 
 READ_LAYERS = {-1: 1, 1: 2, 2: 3}
-"""Number of encoder layers that a decoder layer reads, by option of ``decoder.arbitrary_cross``; also its code in HAT's
-latency features."""
+"""Encoder layers read by a decoder layer, by option of ``decoder.arbitrary_cross``; also the code in HAT's latency
+features."""
 
 
 def qkv_dims(architecture: Architecture, gene: str) -> tuple[int, ...]:
-    """Return the joint width of queries, keys and values in each layer, for the gene of its heads.
+    """Return the joint width of queries, keys and values in each layer; ``gene`` names its heads.
 
-    It is ``qkv_dim`` for any number of heads, as in HAT, or ``head_dim`` for each head if there is such a gene.
+    The width is ``qkv_dim``, as in HAT, or heads times the gene ``head_dim`` if there is one.
     """
     heads = architecture.numbers(gene)
     if "head_dim" in architecture:
@@ -45,11 +45,10 @@ def translation_space(
     qkv_dim: int,
     hat_scales: bool = False,
 ) -> SearchSpace:
-    """Return a space of HAT's shape.
+    """Return a translation space with HAT's genes.
 
     Args:
-        hat_scales: divide encodings by the constants of HAT's released configurations, as its latency tables do;
-            otherwise by the largest option of each choice.
+        hat_scales: divide encodings by the constants of HAT's latency tables instead of by the largest option.
     """
     scale = {"embed_dim": 640.0, "layers": 6.0, "ffn_dim": 2048.0, "heads": 6.0, "cross": 2.0} if hat_scales else {}
     encoder, decoder = max(encoder_layers), max(decoder_layers)
@@ -92,25 +91,25 @@ def _wmt(name: str) -> SearchSpace:
 
 @register_space
 def hat_wmt14_en_de() -> SearchSpace:
-    """HAT's space for WMT'14 English to German: base Transformer and larger, 6 encoder layers."""
+    """Return HAT's space for WMT'14 English to German."""
     return _wmt("hat_wmt14_en_de")
 
 
 @register_space
 def hat_wmt14_en_fr() -> SearchSpace:
-    """HAT's space for WMT'14 English to French, with the choices of German."""
+    """Return HAT's space for WMT'14 English to French, equal to the German one."""
     return _wmt("hat_wmt14_en_fr")
 
 
 @register_space
 def hat_wmt19_en_de() -> SearchSpace:
-    """HAT's space for WMT'19 English to German, with the choices of WMT'14."""
+    """Return HAT's space for WMT'19 English to German, equal to that of WMT'14."""
     return _wmt("hat_wmt19_en_de")
 
 
 @register_space
 def hat_iwslt14_de_en() -> SearchSpace:
-    """HAT's space for IWSLT'14 German to English: smaller layers for a smaller corpus."""
+    """Return HAT's space for IWSLT'14 German to English."""
     return translation_space(
         "hat_iwslt14_de_en",
         embed_dims=(640, 512),
@@ -125,7 +124,7 @@ def hat_iwslt14_de_en() -> SearchSpace:
 
 @register_space
 def hat_small() -> SearchSpace:
-    """HAT's shape for two processor cores: at most 128/512 with 3+3 layers."""
+    """Return a small HAT space: at most 128/512 with 3+3 layers."""
     return translation_space(
         "hat_small",
         embed_dims=(128, 96),
@@ -140,8 +139,8 @@ def hat_small() -> SearchSpace:
 def hat_draw(space: SearchSpace, update: int) -> Architecture:
     """Return the architecture that HAT trains at an update, bit for bit.
 
-    Python's generator is seeded with the update number. HAT draws both widths, both depths, each encoder layer, each
-    decoder layer, and one cross-attention option for every decoder layer of the *supernet*, existing or not.
+    The update number seeds Python's generator, which draws both widths, both depths, each encoder layer, each decoder
+    layer, and one cross-attention option for every decoder layer of the *supernet*, existing or not.
     """
     stream = random.Random(update)
 
@@ -166,9 +165,9 @@ def hat_draw(space: SearchSpace, update: int) -> Architecture:
 
 
 def hat_extremes(space: SearchSpace) -> tuple[Architecture, Architecture]:
-    """Return the smallest and the largest architecture of the code of HAT and Mixture-of-Supernets.
+    """Return the smallest and largest architecture of the code of HAT and Mixture-of-Supernets.
 
-    Each decoder layer reads the last two encoder layers (option 1) where the space has that option.
+    Decoder layers read the last two encoder layers (option 1) if the space has that option.
     """
     return _reading_two(space, space.smallest()), _reading_two(space, space.largest())
 
@@ -197,13 +196,7 @@ _HAT_KEYS = {
 
 
 def read_hat_yaml(path: str | Path, qkv_dim: int = 512) -> Architecture:
-    """Read a HAT sub-transformer file (``configs/*/subtransformer/*.yml``).
-
-    Lists are cut to the number of layers, as in HAT.
-
-    Raises:
-        DataError: the file is missing. ArchitectureError: it lacks one of HAT's keys or is no YAML.
-    """
+    """Read a HAT sub-transformer file (``configs/*/subtransformer/*.yml``); lists are cut to the depth, as in HAT."""
     try:
         content = parse_yaml(read_bytes(path))
     except ValueError as error:

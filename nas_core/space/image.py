@@ -1,9 +1,8 @@
-"""Image transformers: genes, layers, and the spaces and published architectures of mFormer and AutoFormer.
+"""Image transformers: genes, and the spaces and published architectures of mFormer and AutoFormer.
 
 Genes of the network: ``layers``, ``embed_dim``, ``image_size``, ``patch_size``, ``head_dim``, ``relative_clip`` (0: no
-relative positions). Genes of each layer: ``heads``, ``attention`` (a kind of :mod:`nas_core.layers.attention`), and
-either ``ffn_dim`` or ``mlp_ratio``, the feed-forward width in units of ``embed_dim``. Queries, keys and values have
-width ``heads * head_dim``.
+relative positions). Genes of each layer: ``heads``, ``attention``, and ``ffn_dim`` or ``mlp_ratio`` (in units of
+``embed_dim``). Queries, keys and values have width ``heads * head_dim``.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from nas_core.space.stack import TransformerLayer, attention_choice, per_layer, 
 
 
 def image_layers(architecture: Architecture) -> tuple[TransformerLayer, ...]:
-    """Return the layers of an architecture in order."""
     if "ffn_dim" in architecture:
         return transformer_layers(architecture)
     depth, width = architecture.number("layers"), architecture.number("embed_dim")
@@ -28,7 +26,7 @@ def image_layers(architecture: Architecture) -> tuple[TransformerLayer, ...]:
 
 
 def token_grid(architecture: Architecture, image_size: int | None = None) -> int:
-    """Return the number of patches along each side of the image."""
+    """Return the number of patches along one side of the image."""
     size = architecture.number("image_size") if image_size is None else image_size
     patch = architecture.number("patch_size")
     if size < 1 or patch < 1 or size % patch:
@@ -50,11 +48,11 @@ def image_space(
     attention: Sequence[str] = ("softmax",),
     relative_clip: int = 14,
 ) -> SearchSpace:
-    """Return a space of image transformers, with feed-forward widths by ``ffn_dims`` or by ``mlp_ratios``.
+    """Return a space of image transformers with ``ffn_dims`` or ``mlp_ratios`` as feed-forward widths.
 
     Args:
         attention: names of ``nas_core.layers.attention.KINDS``; one becomes a fixed gene, several a choice per layer.
-        relative_clip: largest distance of relative positions of softmax attention in tokens; 0 for none.
+        relative_clip: largest relative distance of softmax attention in tokens; 0: no relative positions.
     """
     fixed = {"head_dim": head_dim, "image_size": image_size, "patch_size": patch_size, "relative_clip": relative_clip}
     ffn = {"ffn_dim": ffn_dims} if ffn_dims else {"mlp_ratio": mlp_ratios}
@@ -65,7 +63,7 @@ def image_space(
 
 
 def static_image_space(architecture: Architecture) -> SearchSpace:
-    """Return the space of exactly one architecture."""
+    """Return the space of one architecture."""
     fixed, choices = {}, []
     for name, gene in architecture.items():
         if isinstance(gene, tuple):
@@ -79,7 +77,7 @@ def static_image_space(architecture: Architecture) -> SearchSpace:
 
 @register_space
 def mformer_cifar10() -> SearchSpace:
-    """mFormer's space for CIFAR-10 (Liu et al. 2022, Table 2): 1.5e21 architectures, images of 224 pixels."""
+    """Return mFormer's space for CIFAR-10 (Liu et al. 2022, Table 2): 1.5e21 architectures, images of 224 pixels."""
     return image_space(
         "mformer_cifar10",
         layers=(12, 13, 14),
@@ -95,9 +93,9 @@ def mformer_cifar10() -> SearchSpace:
 
 @register_space
 def autoformer_s() -> SearchSpace:
-    """AutoFormer-S (Chen et al. 2021, "AutoFormer: Searching Transformers for Visual Recognition", Table 1).
+    """Return AutoFormer-S (Chen et al. 2021, "AutoFormer: Searching Transformers for Visual Recognition", Table 1).
 
-    Relative positions are mFormer's: along the raster order, on keys only.
+    Difference: relative positions follow the raster order, on keys only, as in mFormer.
     """
     return image_space(
         "autoformer_s",
@@ -127,13 +125,13 @@ def _small(name: str, attention: Sequence[str]) -> SearchSpace:
 
 @register_space
 def mformer_cifar10_small() -> SearchSpace:
-    """mFormer's shape for two processor cores: 32 x 32 pixels as 64 tokens."""
+    """Return a small mFormer space: 32 x 32 pixels as 64 tokens."""
     return _small("mformer_cifar10_small", ("softmax", "linear"))
 
 
 @register_space
 def vit_cifar10_small() -> SearchSpace:
-    """``mformer_cifar10_small`` with softmax attention in all layers."""
+    """Return ``mformer_cifar10_small`` with softmax attention only."""
     return _small("vit_cifar10_small", ("softmax",))
 
 
@@ -179,19 +177,15 @@ _FOUND = {
 
 
 def list_image_architectures() -> list[str]:
-    """List the names that :func:`image_architecture` accepts."""
     return sorted(_FOUND)
 
 
 def image_architecture(name: str) -> Architecture:
     """Return an architecture of Liu et al. 2022, "Neural Architecture Search on Efficient Transformers and Beyond".
 
-    ``cosformer_star_cifar10`` and ``subnet_s_cifar10`` are from the authors' files, ``vanilla_*`` from the paper. Of
-    mFormer, ``mformer_like_cifar10`` has the printed sums, width and linear layers (3, 7, 11). Names with ``softmax``
+    ``cosformer_star_cifar10`` and ``subnet_s_cifar10`` are from the authors' files, ``vanilla_*`` from the paper.
+    ``mformer_like_cifar10`` has the printed sums, width and linear layers (3, 7, 11) of mFormer. Names with ``softmax``
     or ``linear`` have one kind of attention, as in Table 5.
-
-    Raises:
-        UnknownChoiceError: no such name; the message lists the names.
     """
     if name not in _FOUND:
         raise unknown_choice("image architecture", name, list_image_architectures())

@@ -1,7 +1,6 @@
-"""Options and architectures by label, for spaces and trials of other frameworks.
+"""Options and architectures by label, for other frameworks.
 
-The label of a gene of the network is its name (``encoder.embed_dim``). A gene of each layer has the layer's index
-appended (``encoder.ffn_dim.0``), as in ``space.feature_names("layers")``.
+Labels are gene names (``encoder.embed_dim``), with the layer's index for genes of each layer (``encoder.ffn_dim.0``).
 """
 
 from __future__ import annotations
@@ -11,13 +10,13 @@ from nas_core.space.space import SearchSpace
 
 
 def options_by_label(space: SearchSpace) -> dict[str, tuple[Option, ...]]:
-    """Return the options of each label, optional layers included."""
+    """Return the options of each label, including layers that may be absent."""
     rows = [options for choice in space.choices for options in choice.options]
     return dict(zip(space.feature_names("layers"), rows, strict=True))
 
 
 def parameters_of(space: SearchSpace, architecture: Architecture) -> dict[str, Option]:
-    """Return the option of an architecture for each label of the layers that exist."""
+    """Return the option of each label; absent layers have none."""
     parameters: dict[str, Option] = {}
     for choice in space.choices:
         gene = architecture[choice.name]

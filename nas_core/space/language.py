@@ -1,7 +1,7 @@
 """Decoder-only language models: genes and registered spaces.
 
-Genes of the network: ``layers``, ``embed_dim``, and fixed ``head_dim`` and ``context_length``, the longest sequence in
-tokens. Genes of each layer: ``heads``, ``ffn_dim`` and ``attention`` (default: softmax). Queries, keys and values have
+Genes of the network: ``layers``, ``embed_dim``, and fixed ``head_dim`` and ``context_length`` (longest sequence in
+tokens). Genes of each layer: ``heads``, ``ffn_dim`` and ``attention`` (default: softmax). Queries, keys and values have
 width ``heads * head_dim``.
 """
 
@@ -44,7 +44,6 @@ def language_space(
 
 
 def with_context(space: SearchSpace, context_length: int) -> SearchSpace:
-    """Return a space of language models with another ``context_length``."""
     return SearchSpace(space.name, space.choices, {**space.fixed, "context_length": context_length})
 
 
@@ -76,23 +75,23 @@ def _small(name: str, attention: Sequence[str]) -> SearchSpace:
 
 @register_space
 def language_base() -> SearchSpace:
-    """Around the size of GPT-2 small (Radford et al. 2019): at most 12 layers of 768 channels, 1,024 tokens."""
+    """Return a space around GPT-2 small (Radford et al. 2019): at most 12 layers of 768 channels, 1,024 tokens."""
     return _base("language_base", ("softmax",))
 
 
 @register_space
 def mformer_language_base() -> SearchSpace:
-    """``language_base`` with softmax, local or linear attention in each layer."""
+    """Return ``language_base`` with softmax, local or linear attention in each layer."""
     return _base("mformer_language_base", _KINDS)
 
 
 @register_space
 def language_small() -> SearchSpace:
-    """A space for two processor cores: at most 4 layers of 128 channels, 2,048 tokens."""
+    """Return a small space: at most 4 layers of 128 channels, 2,048 tokens."""
     return _small("language_small", ("softmax",))
 
 
 @register_space
 def mformer_language_small() -> SearchSpace:
-    """``language_small`` with softmax, local or linear attention in each layer."""
+    """Return ``language_small`` with softmax, local or linear attention in each layer."""
     return _small("mformer_language_small", _KINDS)

@@ -1,8 +1,7 @@
 """Masked language models: genes, and spaces of RoBERTa's sizes.
 
-Genes of the network: ``layers``, ``embed_dim``, ``head_dim`` and ``sequence_length``, the tokens of cost formulas.
-Genes of each layer: ``heads``, ``ffn_dim`` and ``attention`` (default: softmax). Queries, keys and values have width
-``heads * head_dim``.
+Genes are those of :mod:`nas_core.space.language`, with ``sequence_length`` (tokens, for costs) in place of
+``context_length``.
 """
 
 from __future__ import annotations
@@ -26,7 +25,9 @@ def masked_lm_space(
     sequence_length: int,
     attention: Sequence[Any] = ("softmax",),
 ) -> SearchSpace:
-    """Return a space of masked language models; options of a layer are one list for all layers, or a list for each.
+    """Return a space of masked language models.
+
+    Options are one list for all layers, or one list per layer.
 
     Args:
         attention: names of ``nas_core.layers.attention.KINDS``; softmax alone adds no gene.
@@ -39,7 +40,7 @@ def masked_lm_space(
 
 @register_space
 def roberta_base() -> SearchSpace:
-    """RoBERTa base (Liu et al. 2019, "RoBERTa: A Robustly Optimized BERT Pretraining Approach") and smaller ones."""
+    """Return RoBERTa base (Liu et al. 2019, "RoBERTa: A Robustly Optimized BERT Pretraining Approach") and smaller."""
     return masked_lm_space(
         "roberta_base",
         layers=tuple(range(12, 5, -1)),
@@ -66,11 +67,11 @@ def _small(name: str, attention: Sequence[str]) -> SearchSpace:
 
 @register_space
 def roberta_small() -> SearchSpace:
-    """RoBERTa's shape for two processor cores: at most 4 layers of 128 channels."""
+    """Return a small RoBERTa space: at most 4 layers of 128 channels."""
     return _small("roberta_small", ("softmax",))
 
 
 @register_space
 def mformer_roberta_small() -> SearchSpace:
-    """``roberta_small`` with softmax or linear attention in each layer."""
+    """Return ``roberta_small`` with softmax or linear attention in each layer."""
     return _small("mformer_roberta_small", ("softmax", "linear"))

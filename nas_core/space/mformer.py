@@ -1,4 +1,4 @@
-"""mFormer's translation spaces: HAT's choices, and softmax or linear attention for each layer.
+"""mFormer's translation spaces: HAT's choices, and softmax or linear attention in each layer.
 
 Liu et al., "Neural Architecture Search on Efficient Transformers and Beyond", 2022, Table 1.
 """
@@ -16,9 +16,8 @@ from nas_core.space.space import SearchSpace
 from nas_core.space.stack import LINEAR_FIRST, attention_codes
 
 _SEARCHED = ("softmax", "linear")
-"""Options of the paper's layers."""
 ATTENTION_GENES = ("encoder.self_attention", "decoder.self_attention", "decoder.cross_attention")
-"""Genes of kinds of attention; softmax where a space lacks one."""
+"""Genes of attention; softmax if a space lacks one."""
 
 
 def with_attention(
@@ -28,7 +27,7 @@ def with_attention(
     decoder: Sequence[str] = ("softmax",),
     cross: Sequence[str] = ("softmax",),
 ) -> SearchSpace:
-    """Return a translation space with kinds of attention per layer; softmax alone adds no gene.
+    """Return a translation space with a choice of attention in each layer; softmax alone adds no gene.
 
     Args:
         encoder, decoder, cross: names of ``nas_core.layers.attention.KINDS``.
@@ -43,7 +42,7 @@ def with_attention(
 
 
 def attention_of(architecture: Architecture, gene: str) -> tuple[str, ...]:
-    """Return the kind of attention of each layer; softmax if there is no such gene."""
+    """Return the attention of each layer; softmax if there is no such gene."""
     layers = architecture.number(f"{gene.split('.')[0]}.layers")
     if gene not in architecture:
         return ("softmax",) * layers
@@ -65,32 +64,29 @@ def _wmt14() -> SearchSpace:
 
 @register_space
 def mformer_wmt14_en_de() -> SearchSpace:
-    """mFormer's space for WMT'14 English to German: softmax or linear attention in each encoder layer."""
+    """Return mFormer's space for WMT'14 English to German: softmax or linear attention in each encoder layer."""
     return with_attention(_wmt14(), "mformer_wmt14_en_de")
 
 
 @register_space
 def mformer_wmt14_en_de_all() -> SearchSpace:
-    """``mformer_wmt14_en_de`` with a choice for every attention, those of the decoder too."""
+    """Return ``mformer_wmt14_en_de`` with a choice for every attention, including the decoder's."""
     return with_attention(_wmt14(), "mformer_wmt14_en_de_all", _SEARCHED, _SEARCHED, _SEARCHED)
 
 
 @register_space
 def cosformer_wmt14_en_de() -> SearchSpace:
-    """The space of the paper's cosFormer*: linear attention in all encoder layers."""
+    """Return the space of the paper's cosFormer*: linear attention in all encoder layers."""
     return with_attention(_wmt14(), "cosformer_wmt14_en_de", ("linear",))
 
 
 def found_translation(name: str) -> Architecture:
     """Return a network of the paper's Table 3.
 
-    Sums, means and linear layers are the paper's; single feed-forward sizes and heads are chosen to match them.
+    Sums, means and linear layers are the paper's; sizes of single layers are chosen to match them.
 
     Args:
-        name: ``mformer``, ``cosformer`` or ``transformer``: both kinds of attention, linear or softmax in the encoder.
-
-    Raises:
-        UnknownChoiceError: another name.
+        name: attention of the encoder: ``mformer`` (both kinds), ``cosformer`` (linear) or ``transformer`` (softmax).
     """
     if name not in _FOUND:
         raise unknown_choice("network of mFormer's Table 3", name, _FOUND)
@@ -144,5 +140,5 @@ _FOUND: dict[str, tuple[list[str], _Layers, _Layers, _Layers, _Layers, _Layers]]
 
 @register_space
 def mformer_translation_small() -> SearchSpace:
-    """``hat_small`` with a choice for every attention."""
+    """Return ``hat_small`` with a choice for every attention."""
     return with_attention(hat_small(), "mformer_translation_small", _SEARCHED, _SEARCHED, _SEARCHED)

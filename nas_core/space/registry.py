@@ -1,4 +1,4 @@
-"""Spaces by name."""
+"""Registry of search spaces."""
 
 from __future__ import annotations
 
@@ -16,11 +16,7 @@ _SPACES: dict[str, Callable[[], SearchSpace]] = {}
 
 
 def register_space(build: Callable[[], SearchSpace]) -> Callable[[], SearchSpace]:
-    """Register the space that a function builds under the function's name (decorator).
-
-    Raises:
-        SpaceError: another function has the name.
-    """
+    """Register a space under the name of the decorated function."""
     name = build.__name__
     other = _SPACES.setdefault(name, build)
     if (other.__module__, other.__qualname__) != (build.__module__, build.__qualname__):
@@ -36,11 +32,7 @@ def list_spaces() -> list[str]:
 
 
 def get_space(name: str | Path) -> SearchSpace:
-    """Return a registered space, or read one from a YAML file if ``name`` ends in .yml or .yaml.
-
-    Raises:
-        UnknownChoiceError: no such name; the message lists the names.
-    """
+    """Return a registered space, or read a YAML file ``name`` that ends in .yml or .yaml."""
     if str(name).endswith((".yml", ".yaml")):
         return load_space(name)
     spaces = _registered()

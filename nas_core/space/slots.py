@@ -1,4 +1,4 @@
-"""Integer rows of architectures: one column for each gene of each layer that could exist."""
+"""Integer rows of architectures: one column per gene and possible layer."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from nas_core.errors import SpaceError
 from nas_core.space.choice import Choice
 
 ABSENT = -1
-"""Index stored for a gene of an absent layer."""
+"""Index of a gene of an absent layer."""
 
 Rows = NDArray[np.int16]
-"""Option indices ``(n, slots)``; canonical: ABSENT exactly where the layer does not exist."""
+"""Option indices ``(n, slots)``; canonical: ABSENT exactly in absent layers."""
 
 
 class Slots:
@@ -37,7 +37,6 @@ class Slots:
             self._codes[column, : len(options)] = [choice.code(option) for option in options]
 
     def _depth_column(self, name: str) -> tuple[int, NDArray[np.int64]]:
-        """Return the column of a depth gene and its options."""
         place = next((index for index, choice in enumerate(self.choices) if choice.name == name), None)
         if place is None:
             raise SpaceError(f"no choice named {name!r}, but others are repeated by it; add it")
@@ -58,13 +57,13 @@ class Slots:
         return np.zeros((0, self.count), np.int16)
 
     def below(self, depth_gene: str, depth: int) -> int:
-        """Return the number of combinations of the genes of the first ``depth`` layers."""
+        """Return the number of combinations of the first ``depth`` layers' genes."""
         return math.prod(
             len(row) for choice in self.choices if choice.per == depth_gene for row in choice.options[:depth]
         )
 
     def exists(self, rows: Rows) -> NDArray[np.bool_]:
-        """Return a mask ``(n, slots)`` of the genes that exist at the depths of the rows."""
+        """Return a mask ``(n, slots)`` of genes of existing layers."""
         mask = np.ones(rows.shape, np.bool_)
         for choice, columns in zip(self.choices, self.columns, strict=True):
             if choice.per is not None:
@@ -73,22 +72,22 @@ class Slots:
         return mask
 
     def canonical(self, rows: Rows) -> Rows:
-        """Return the rows without the genes of absent layers."""
+        """Return rows with ABSENT in absent layers."""
         return np.where(self.exists(rows), rows, ABSENT).astype(np.int16)
 
     def codes(self, rows: Rows) -> NDArray[np.float32]:
-        """Return the code of each option ``(n, slots)``, 0 for absent layers."""
+        """Return option codes ``(n, slots)``, 0 for absent layers."""
         values = self._codes[np.arange(self.count), np.maximum(rows, 0)]
         return np.where(rows == ABSENT, np.float32(0), values)
 
     def extreme(self, pick: Callable[..., Any]) -> NDArray[np.int16]:
-        """Return the row of the options with the extreme code; ``pick`` is argmin or argmax."""
+        """Return the row of options with extreme codes; ``pick`` is argmin or argmax."""
         rows = [(choice, options) for choice in self.choices for options in choice.options]
         row = [int(pick([choice.code(option) for option in options])) for choice, options in rows]
         return self.canonical(np.array([row], np.int16)).reshape(-1)
 
     def depth_weights(self, depth_gene: str) -> NDArray[np.float64]:
-        """Return the probability of each depth under a uniform draw over architectures."""
+        """Return the probability of each depth if architectures are drawn uniformly."""
         counts = [self.below(depth_gene, int(depth)) for depth in self._depth[depth_gene][1]]
         total = sum(counts)
         return np.array([count / total for count in counts])

@@ -1,4 +1,4 @@
-"""Search spaces: named choices, some of them repeated for each layer."""
+"""Search spaces: named choices, some repeated for each layer."""
 
 from __future__ import annotations
 
@@ -17,22 +17,20 @@ from nas_core.space.slots import ABSENT, Rows, Slots
 
 SAMPLINGS = ("gene", "architecture")
 ENCODINGS = ("summary", "layers", "onehot")
-"""``summary``: one number per choice, averaged over the layers that exist (HAT's latency features and the router input
-of Mixture-of-Supernets); ``layers``: one number per gene and layer, 0 for absent layers; ``onehot``: one indicator per
-option, gene and layer. The first two are divided by each choice's scale."""
+"""``summary``: one number per choice, averaged over existing layers (HAT's latency features and the router input of
+Mixture-of-Supernets); ``layers``: one number per gene and layer, 0 if absent; ``onehot``: one indicator per option,
+gene and layer. The first two are divided by each choice's scale."""
 
 
 class SearchSpace:
     """All combinations of one option of every choice.
 
-    A choice with ``per`` has one option for each layer that exists; the gene named by ``per`` is their number.
-    Genes in ``fixed`` belong to every architecture and are no choice (e.g. ``qkv_dim`` of HAT's spaces).
-
-    Architectures are :class:`Architecture` values or, for bulk work, integer rows ``(n, slots)`` with the index of the
-    option in each slot, -1 for absent layers (see :mod:`nas_core.space.slots`).
+    A choice with ``per`` has one option per existing layer; ``per`` names the gene of the number of layers. Every
+    architecture has the genes in ``fixed``. Methods with ``row`` in their name use integer rows ``(n, slots)``: option
+    indices, -1 for absent layers.
 
     Raises:
-        SpaceError: a name repeats, or a depth gene is missing or not made of integers.
+        SpaceError: a repeated name, or a depth gene that is missing or not an integer.
     """
 
     def __init__(self, name: str, choices: Sequence[Choice], fixed: Mapping[str, Option] | None = None) -> None:
@@ -63,19 +61,19 @@ class SearchSpace:
         return total
 
     def cardinality(self) -> int:
-        """Return the exact number of architectures."""
+        """Return the number of architectures."""
         return self._cardinality
 
     def largest(self) -> Architecture:
-        """Return the architecture with the largest option of every choice."""
+        """Return the architecture of the largest options."""
         return self.architecture(self.slots.extreme(np.argmax))
 
     def smallest(self) -> Architecture:
-        """Return the architecture with the smallest option of every choice."""
+        """Return the architecture of the smallest options."""
         return self.architecture(self.slots.extreme(np.argmin))
 
     def architecture(self, row: NDArray[np.int16]) -> Architecture:
-        """Return a row ``(slots,)`` as a value."""
+        """Return the architecture of a row ``(slots,)``."""
         genes: dict[str, Gene] = dict(self.fixed)
         for choice, columns in zip(self.choices, self.slots.columns, strict=True):
             options = [
@@ -88,10 +86,10 @@ class SearchSpace:
         return [self.architecture(row) for row in rows]
 
     def row(self, architecture: Architecture) -> NDArray[np.int16]:
-        """Return an architecture as option indices ``(slots,)``.
+        """Return option indices ``(slots,)`` of an architecture.
 
         Raises:
-            ArchitectureError: it is outside the space; the message names the first wrong gene and its options.
+            ArchitectureError: outside the space.
         """
         row = np.full(self.slots.count, ABSENT, np.int16)
         extra = sorted(set(architecture) - {c.name for c in self.choices} - set(self.fixed))
@@ -139,7 +137,7 @@ class SearchSpace:
         return [options.index(option) for option, options in zip(gene, choice.options, strict=False)]
 
     def validate(self, architecture: Architecture) -> Architecture:
-        """Return the architecture with the fixed genes filled in; raise as :meth:`row` outside the space."""
+        """Return the architecture with fixed genes filled in, or raise as :meth:`row`."""
         return self.architecture(self.row(architecture))
 
     def __contains__(self, architecture: object) -> bool:
@@ -152,7 +150,6 @@ class SearchSpace:
         return True
 
     def sample_rows(self, rng: np.random.Generator, n: int, how: str = "gene") -> Rows:
-        """Draw ``n`` random rows; ``how`` as in :meth:`sample`."""
         if how not in SAMPLINGS:
             raise unknown_choice("way of sampling", how, SAMPLINGS)
         rows = self._draw(rng, n)
@@ -168,32 +165,34 @@ class SearchSpace:
     def sample(self, rng: np.random.Generator, how: str = "gene") -> Architecture:
         """Draw a random architecture.
 
-        ``how="gene"`` draws each gene uniformly, as in HAT's supernet training: a decoder of one layer is as likely as
-        one of six. ``"architecture"`` draws uniformly over all architectures of the space.
+        Args:
+            how: ``gene`` draws each gene uniformly, as in HAT's supernet training, so every depth is equally likely;
+                ``architecture`` draws uniformly over all architectures.
         """
         return self.architecture(self.sample_rows(rng, 1, how)[0])
 
     def mutate_rows(self, parents: Rows, prob: float, rng: np.random.Generator) -> Rows:
-        """Mutate rows as in :meth:`mutate`; new layers are drawn uniformly."""
         drawn = self._draw(rng, len(parents))
         replaced = (rng.random(parents.shape) < prob) | (parents == ABSENT)
         return self.slots.canonical(np.where(replaced, drawn, parents))
 
     def mutate(self, architecture: Architecture, prob: float, rng: np.random.Generator) -> Architecture:
-        """Replace each gene with probability ``prob`` by a uniform draw (which may draw the same option)."""
+        """Replace each gene with probability ``prob`` by a uniform draw, possibly of the same option.
+
+        Genes of new layers are drawn uniformly.
+        """
         return self.architecture(self.mutate_rows(self.row(architecture)[None], prob, rng)[0])
 
     def crossover_rows(self, first: Rows, second: Rows, rng: np.random.Generator) -> Rows:
-        """Cross rows as in :meth:`crossover`; a layer that only one parent has comes from that parent."""
         child = np.where(rng.random(first.shape) < 0.5, first, second)
         return self.slots.canonical(np.where(child == ABSENT, np.maximum(first, second), child))
 
     def crossover(self, first: Architecture, second: Architecture, rng: np.random.Generator) -> Architecture:
-        """Take each gene from either parent with probability one half."""
+        """Take each gene from either parent with probability 1/2; layers that one parent lacks come from the other."""
         return self.architecture(self.crossover_rows(self.row(first)[None], self.row(second)[None], rng)[0])
 
     def encode(self, architectures: Sequence[Architecture] | Architecture, how: str = "summary") -> NDArray[np.float32]:
-        """Return architectures as numbers ``(n, features)``; ``how`` is one of :data:`ENCODINGS`."""
+        """Return an encoding ``(n, features)``; ``how`` is one of :data:`ENCODINGS`."""
         if isinstance(architectures, Architecture):
             architectures = [architectures]
         return self.encode_rows(self.rows(architectures), how)
@@ -217,7 +216,7 @@ class SearchSpace:
         return features
 
     def feature_names(self, how: str = "summary") -> list[str]:
-        """Return the names of the columns of an encoding."""
+        """Return the column names of an encoding."""
         if how not in ENCODINGS:
             raise unknown_choice("encoding", how, ENCODINGS)
         if how == "summary":
@@ -231,9 +230,9 @@ class SearchSpace:
 
     @classmethod
     def of(cls, architecture: Architecture, like: SearchSpace | None = None) -> SearchSpace:
-        """Return the space of exactly one architecture, from which a static subnet is built.
+        """Return the space of one architecture, for static subnets.
 
-        Genes with a tuple as value have one option per layer; without ``like`` each is repeated by ``<side>.layers``.
+        Tuples are genes of each layer; without ``like`` their depth gene is ``<side>.layers``.
         """
         choices = []
         for name in [c.name for c in like.choices] if like else architecture:

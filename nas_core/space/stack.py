@@ -1,4 +1,4 @@
-"""Genes of spaces with one stack of transformer layers: images, language models and masked language models."""
+"""Spaces of one stack of transformer layers: image, language and masked language models."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from nas_core.space.architecture import Architecture
 from nas_core.space.choice import Choice
 
 CODES = {"softmax": 1.0, "linear": 0.0}
-"""Codes of kinds of attention: the largest architecture is all softmax, the smallest all linear."""
+"""Codes of attention; the largest architecture is all softmax, the smallest all linear."""
 LINEAR_FIRST = {"linear": 0.0, "softmax": 1.0}
-"""The same codes in the order of files of translation and masked language spaces: another order is another space."""
+"""The same codes in the order of translation and masked language spaces; the order is part of a space."""
 
 
 class TransformerLayer(NamedTuple):
@@ -45,7 +45,7 @@ def transformer_layers(
 
 
 def per_layer(architecture: Architecture, gene: str, depth: int) -> list[Any]:
-    """Return the option of each of ``depth`` layers; a fixed gene has one for all."""
+    """Return the option of each of ``depth`` layers; a fixed gene is repeated."""
     value = architecture[gene]
     if not isinstance(value, tuple):
         return [value] * depth
@@ -57,28 +57,18 @@ def per_layer(architecture: Architecture, gene: str, depth: int) -> list[Any]:
 def size_choices(
     layers: Sequence[int], embed_dims: Sequence[int], heads: Sequence[Any], **ffn: Sequence[Any]
 ) -> list[Choice]:
-    """Return the choices of sizes.
-
-    Args:
-        heads: options for all layers, or a list for each layer.
-        ffn: the same of the feed-forward width, by the name of its gene.
-    """
+    """Return the choices of sizes; ``heads`` and each ``ffn`` gene have one list of options, or one per layer."""
     depth = max(layers)
     layered = [Choice.make(gene, options, "layers", depth) for gene, options in {**ffn, "heads": heads}.items()]
     return [Choice.make("layers", layers), Choice.make("embed_dim", embed_dims), *layered]
 
 
 def attention_codes(kinds: Sequence[Any], published: Mapping[Any, float]) -> dict[Any, float]:
-    """Return the published codes, and evenly spaced numbers between them for other kinds.
-
-    Args:
-        kinds: names of kinds, or a list of names for each layer.
-    """
+    """Return the published codes, with evenly spaced codes between them for other kinds."""
     rows = [kind if isinstance(kind, list | tuple) else (kind,) for kind in kinds]
     others = [kind for kind in dict.fromkeys(kind for row in rows for kind in row) if kind not in published]
     return {**published, **{kind: (place + 1) / (len(others) + 1) for place, kind in enumerate(others)}}
 
 
 def attention_choice(kinds: Sequence[Any], depth: int, codes: Mapping[str, float] = CODES) -> Choice:
-    """Return the choice of the attention of each layer."""
     return Choice.make("attention", kinds, "layers", depth, attention_codes(kinds, codes))

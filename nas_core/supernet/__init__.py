@@ -1,4 +1,4 @@
-"""Supernets: sampling of subnets, conversion of trained models, distillation, and adapters of hosts."""
+"""Supernets: sampling of subnets, conversion of trained models, distillation, and host interfaces."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Curves of training logs of any host: losses over updates."""
+"""Training curves from the logs of any host."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ Curve = tuple[Sequence[float], Sequence[float]]
 
 @dataclass(frozen=True)
 class TrainingCurves:
-    """The curves of one training."""
+    """Curves of one training."""
 
     source: Path
-    """The log file."""
     over: str
     """Horizontal axis: ``updates`` or ``epochs``."""
     panels: Mapping[str, Mapping[str, Curve]]
@@ -29,7 +28,7 @@ class TrainingCurves:
 
 
 def read_curves(checkpoint: Path, log: Path | None = None) -> TrainingCurves | None:
-    """Read the curves of ``log``, or of a log in the folder of a supernet's checkpoint, or return None."""
+    """Read the curves of ``log``, or of a log in the folder of a checkpoint; None if there is none."""
     with _logging_kept():
         if log is None:
             return _first_readable(checkpoint, None)
@@ -61,7 +60,6 @@ def _first_readable(checkpoint: Path, log: Path | None) -> TrainingCurves | None
 
 @contextmanager
 def _logging_kept() -> Iterator[None]:
-    """Undo the changes of logging that importing fairseq makes."""
     root = logging.getLogger()
     level, handlers = root.level, list(root.handlers)
     try:

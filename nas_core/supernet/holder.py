@@ -1,7 +1,7 @@
-"""The subnet in use by a supernet: drawn in training, fixed in evaluation, or held inside a block.
+"""The active subnet of a supernet: drawn in training, fixed in evaluation, or held inside a block.
 
-A draw depends on the seed and the update number only, so that all workers use the same subnet (see
-:mod:`nas_core.supernet.sampling`). The state belongs to the model object and is shared by threads.
+Draws depend only on seed and update number, so all workers use the same subnet. The state belongs to the model object
+and is shared by threads.
 """
 
 from __future__ import annotations
@@ -20,14 +20,13 @@ class SubnetHolder(Generic[Weights]):
     """Mixin of a host's ``torch.nn.Module`` that runs one subnet at a time.
 
     A subclass calls :meth:`start`, implements :meth:`select`, and sets :attr:`train_architecture` to :meth:`draw` of an
-    update number. The state is no part of a checkpoint.
+    update number. Checkpoints do not contain the state.
     """
 
     training: bool
-    """Set by ``torch.nn.Module``."""
     space: SearchSpace
     train_architecture: Architecture
-    """In use in training: the latest draw."""
+    """Latest draw, in use in training."""
     eval_architecture: Architecture
     """In use in evaluation."""
     held: Architecture | None = None
@@ -40,12 +39,10 @@ class SubnetHolder(Generic[Weights]):
         self.train_architecture = self.eval_architecture = space.largest()
 
     def select(self, architecture: Architecture) -> Weights:
-        """Return the weights of an architecture of the space."""
         raise NotImplementedError
 
     @property
     def architecture(self) -> Architecture:
-        """Architecture in use."""
         if self.held is not None:
             return self.held
         return self.train_architecture if self.training else self.eval_architecture
@@ -60,9 +57,6 @@ class SubnetHolder(Generic[Weights]):
 
         Args:
             freeze: select its weights once for the block; no weight may change inside.
-
-        Raises:
-            ArchitectureError: the architecture is outside the space.
         """
         checked = self.space.validate(architecture)
         with self.running(checked, self.select(checked) if freeze else None):
@@ -70,7 +64,7 @@ class SubnetHolder(Generic[Weights]):
 
     @contextmanager
     def running(self, architecture: Architecture, weights: Weights | None) -> Iterator[None]:
-        """Use an architecture and its weights from :meth:`select`; None: select them at each pass."""
+        """Use an architecture and its weights from :meth:`select`; None: select them in each forward pass."""
         previous = self.held, self._frozen
         self.held, self._frozen = architecture, weights
         try:
@@ -79,5 +73,4 @@ class SubnetHolder(Generic[Weights]):
             self.held, self._frozen = previous
 
     def active_subnet(self) -> Weights:
-        """Return the weights of the architecture in use."""
         return self.select(self.architecture) if self._frozen is None else self._frozen

@@ -1,4 +1,4 @@
-"""Base classes of hosts and their supernets, and functions that open a checkpoint with the host that recognises it."""
+"""Base classes of hosts and their supernets, and functions that open checkpoints of any host."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from nas_core.layers import MoSConfig
 
 Report = Callable[[float, Mapping[str, float]], None]
-"""Callback after each batch of an evaluation: share of the data so far, metrics on it"""
+"""Callback after each evaluated batch: share of the data so far, metrics on it"""
 
 
 class Supernet:
-    """A trained supernet, which evaluates architectures with inherited weights and extracts them as static models.
+    """A trained supernet that evaluates architectures with inherited weights and extracts them as static models.
 
-    A host implements :meth:`evaluate` and :meth:`extract`. Every other method is a further capability, which raises
+    A host implements :meth:`evaluate` and :meth:`extract`. Other methods are optional and raise
     :class:`~nas_core.errors.UnsupportedError` by default.
     """
 
@@ -45,11 +45,11 @@ class Supernet:
         return UnsupportedError(f"{type(self).__name__} of {host} does not {capability}; use a host that does")
 
     def evaluate(self, architecture: Architecture, report: Report | None = None) -> dict[str, float]:
-        """Return metrics of a subnet on a fixed part of the validation data, with ``loss``."""
+        """Return metrics of a subnet on a fixed part of the validation data, including ``loss``."""
         raise self._unsupported("evaluate subnets")
 
     def also_evaluate(self, metric: str) -> None:
-        """Add an expensive metric to the results of :meth:`evaluate`; an unknown name is ignored."""
+        """Add an expensive metric to the results of :meth:`evaluate`; unknown names are ignored."""
 
     def extract(self, architecture: Architecture, path: Path) -> int:
         """Save a subnet as a static model of the host; return its number of parameters."""
@@ -59,7 +59,7 @@ class Supernet:
         """Save a subnet as a checkpoint of the host's own model class; return its number of parameters.
 
         Raises:
-            ConfigError: the host's own models have no such network.
+            ConfigError: the host has no model class for such a network.
         """
         raise self._unsupported("have model classes of its own for such networks")
 
@@ -81,11 +81,7 @@ class Supernet:
         raise self._unsupported("give access to its weights")
 
     def batches(self) -> Iterable[Any]:
-        """Return the batches of :meth:`evaluate`, the same each time; an iterator is in random order.
-
-        Raises:
-            DataError: the split is missing or empty.
-        """
+        """Return the batches of :meth:`evaluate`, the same each time; an iterator is in random order."""
         raise self._unsupported("give access to its batches")
 
     def training_loss(self, architecture: Architecture, batch: Any) -> Tensor:
@@ -96,15 +92,11 @@ class Supernet:
         raise self._unsupported("compute gradients")
 
     def examples_key(self) -> str:
-        """Return a key that is equal for equal examples of supernets and standalone networks, or ''."""
+        """Return a key of the evaluated examples, for comparison with standalone networks, or ''."""
         return ""
 
     def training_data(self) -> Mapping[str, str]:
-        """Return the resolved paths of the training and validation data by role.
-
-        Raises:
-            ConfigError: the checkpoint does not have them.
-        """
+        """Return the resolved paths of the training and validation data by role."""
         raise self._unsupported("train networks")
 
     def standalone_command(self, architecture: Architecture, folder: Path, changes: Mapping[str, str]) -> Sequence[str]:
@@ -115,20 +107,16 @@ class Supernet:
             changes: settings that differ from the supernet's training, by the host's names.
 
         Raises:
-            ConfigError: the checkpoint does not have the settings of its training, or a setting is unknown.
+            ConfigError: the checkpoint lacks its training settings, or a setting is unknown.
         """
         raise self._unsupported("train standalone networks")
 
     def evaluate_standalone(self, folder: Path) -> tuple[dict[str, float], str]:
-        """Return metrics of a standalone network, named as in :meth:`evaluate`, and its :meth:`examples_key`.
-
-        Raises:
-            CheckpointError, DataError: the run has left no network.
-        """
+        """Return metrics of a standalone network, named as in :meth:`evaluate`, and its :meth:`examples_key`."""
         raise self._unsupported("train standalone networks")
 
     def standalone_updates(self, folder: Path) -> int | None:
-        """Return the number of updates of a standalone training; None if it is unknown."""
+        """Return the number of updates of a standalone training; None if unknown."""
         return None
 
     def further_command(
@@ -137,7 +125,7 @@ class Supernet:
         """Return the command that continues the training of a subnet from its inherited weights.
 
         Args:
-            folder, changes: as of :meth:`standalone_command`.
+            folder, changes: see :meth:`standalone_command`.
             every: interval of checkpoints in updates.
             most: number of updates.
         """
@@ -161,11 +149,7 @@ class Supernet:
         raise self._unsupported("train supernets with other experts")
 
     def trained_supernet(self, folder: Path) -> Supernet:
-        """Open the supernet of :meth:`supernet_command` with the examples of this one.
-
-        Raises:
-            CheckpointError, DataError: the run has left none.
-        """
+        """Open the supernet of :meth:`supernet_command` with the examples of this one."""
         raise self._unsupported("train supernets with other experts")
 
 
@@ -179,7 +163,7 @@ class Host(Adapter):
     """Values of ``precision`` for :meth:`open`, of :data:`nas_core.precision.PRECISIONS`"""
 
     def recognises(self, checkpoint: Path) -> bool:
-        """Return whether the file looks like a checkpoint of this host; cheap, never raises."""
+        """Return True if the file looks like a checkpoint of this host; cheap, never raises."""
         raise NotImplementedError
 
     def open(self, checkpoint: Path, **options: Any) -> Supernet:
@@ -198,24 +182,20 @@ class Host(Adapter):
         return self.open(checkpoint, **options)
 
     def open_trained(self, checkpoint: Path, **options: Any) -> Any:
-        """Open a trained network of the host for conversion as :class:`nas_core.supernet.elastic.conversion.Trained`.
+        """Open a trained network for conversion as :class:`nas_core.supernet.elastic.conversion.Trained`.
 
         Args:
             options: ``data``, ``space`` (``auto``, a name or a file), ``attention`` (kinds of each layer),
                 ``calibrate`` (number of batches) and ``device``.
 
         Raises:
-            CheckpointError, ConfigError: the file is damaged, or its network has no elastic form. SpaceError: the space
-                does not contain the network.
+            CheckpointError, ConfigError: the file is damaged, or its network has no elastic form.
+            SpaceError: the space does not contain the network.
         """
         raise UnsupportedError(f"{checkpoint} is a checkpoint of host {self.name!r}, which converts no networks")
 
     def vocabularies(self, data: Path) -> tuple[int, int] | None:
-        """Return the sizes of the source and target vocabularies of a data folder; None: another host's folder.
-
-        Raises:
-            DataError: the folder is damaged.
-        """
+        """Return the source and target vocabulary sizes of a data folder; None for another host's folder."""
         return None
 
     def training_logs(self, checkpoint: Path) -> Sequence[Path]:
@@ -223,22 +203,22 @@ class Host(Adapter):
         return ()
 
     def training_curves(self, log: Path) -> Any:
-        """Read the :class:`nas_core.supernet.curves.TrainingCurves` of a log; None: another program's log."""
+        """Read the :class:`nas_core.supernet.curves.TrainingCurves` of a log; None for another program's log."""
         return None
 
     @property
     def networks(self) -> Any:
-        """The :class:`nas_core.latency.by_graph.published.collect.NetworkSource` of the host's models."""
+        """:class:`nas_core.latency.by_graph.published.collect.NetworkSource` of the host's models."""
         raise UnsupportedError(f"host {self.name!r} builds no networks by name; give another one, or upgrade it")
 
 
 def hosts() -> dict[str, Host | MissingHostError]:
-    """Return every registered host, or the reason why it cannot be used, by name."""
+    """Return each registered host, or the reason why it is unusable, by name."""
     return dict(each_host())
 
 
 def each_host() -> Iterator[tuple[str, Host | MissingHostError]]:
-    """Yield hosts by name; only those that are used are imported."""
+    """Yield hosts by name; each is imported when it is reached."""
     for name in ADAPTERS.names():
         try:
             adapter: Any = ADAPTERS.get(name)
@@ -251,7 +231,7 @@ def each_host() -> Iterator[tuple[str, Host | MissingHostError]]:
 
 
 def host_of(path: Path, wanted: str = "the checkpoint of a trained network") -> Host:
-    """Return the host that recognises a file; raise as :func:`open_supernet`."""
+    """Return the host that recognises a file, or raise as :func:`open_supernet`."""
     if not path.is_file():
         raise DataError(f"no file {path}; give {wanted}")
     names = []
@@ -268,11 +248,13 @@ def open_supernet(checkpoint: str | Path, **options: Any) -> Supernet:
     """Open a checkpoint with the host that recognises it.
 
     Args:
-        options: as of :meth:`Host.open`.
+        options: see :meth:`Host.open`.
 
     Raises:
-        DataError: no such file. CheckpointError: no host recognises it. MissingHostError: no host is usable.
-        ConfigError: the device or the host does not have the precision.
+        DataError: no such file.
+        CheckpointError: no host recognises it.
+        MissingHostError: no host is usable.
+        ConfigError: the device or the host does not support the precision.
     """
     path, precision = Path(checkpoint), options.pop("precision", "fp32")
     host = host_of(path, "the checkpoint of a trained supernet")
@@ -287,7 +269,7 @@ def open_supernet(checkpoint: str | Path, **options: Any) -> Supernet:
 
 
 def open_exportable(checkpoint: str | Path, **options: Any) -> Supernet:
-    """Open a checkpoint for export; raise as :func:`open_supernet`."""
+    """Open a checkpoint for export, or raise as :func:`open_supernet`."""
     return host_of(Path(checkpoint)).open_exportable(Path(checkpoint), **options)
 
 
@@ -297,11 +279,7 @@ def open_trained(checkpoint: str | Path, **options: Any) -> Any:
 
 
 def vocabularies(data: str | Path) -> tuple[int, int]:
-    """Return the source and target vocabulary sizes of a data folder from the first host that recognises it.
-
-    Raises:
-        DataError: no such folder, or no host recognises it. MissingHostError: no host is usable.
-    """
+    """Return the source and target vocabulary sizes of a data folder of any host."""
     folder = Path(data)
     if not folder.is_dir():
         raise DataError(f"no folder {folder}; give the data that the supernet is trained on")
@@ -312,7 +290,6 @@ def vocabularies(data: str | Path) -> tuple[int, int]:
 
 
 def _usable() -> Iterator[Host]:
-    """Yield the usable hosts; raise a MissingHostError at the end if there is none."""
     usable, failures = 0, []
     for _, host in each_host():
         if isinstance(host, MissingHostError):

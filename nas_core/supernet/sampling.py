@@ -1,6 +1,6 @@
 """Architectures of a training step and of a validation.
 
-Draws depend on the seed and the update number only, so that workers, micro-batches and resumed runs agree.
+Draws depend only on seed and update number, so workers, micro-batches and resumed runs agree.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ DRAWS = ("gene", "architecture", "hat")
 """Draws: each gene uniformly, uniformly over architectures, or the random stream of HAT's released code."""
 
 EXTREMES = ("space", "hat")
-"""Smallest and largest architecture: those of the space, or of HAT's and MoS's released code, whose decoder layers read
-other encoder layers."""
+"""Smallest and largest architecture: of the space, or of HAT's and MoS's released code, whose decoder layers read other
+encoder layers."""
 
 
 def draw(space: SearchSpace, update: int, seed: int = 1, how: str = "gene") -> Architecture:

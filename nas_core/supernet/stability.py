@@ -1,8 +1,8 @@
-"""Early stopping of RankNAS's supernet training by the stability of the ranking of subnets.
+"""Early stopping of RankNAS's supernet training by the stability of subnet rankings.
 
-Hu et al., "RankNAS: Efficient Neural Architecture Search by Pairwise Ranking", EMNLP 2021, as in its released code: a
-fixed list of architectures is evaluated after each epoch. Training ends when Kendall's tau between two epochs is above
-a threshold, or has risen more than ``patience`` times in a row.
+Hu et al., "RankNAS: Efficient Neural Architecture Search by Pairwise Ranking", EMNLP 2021, as in its released code.
+Training ends when Kendall's tau between the rankings of two epochs is above a threshold, or has risen more than
+``patience`` times in a row.
 """
 
 from __future__ import annotations
@@ -19,11 +19,7 @@ from nas_core.space import Architecture, SearchSpace
 
 @dataclass(frozen=True, kw_only=True)
 class StabilityConfig:
-    """Settings of :class:`Stability`; the defaults are those of RankNAS's released code.
-
-    Raises:
-        ConfigError: a value out of range.
-    """
+    """Settings of :class:`Stability`; defaults are those of RankNAS's released code."""
 
     architectures: int = 200
     """Number of ranked architectures; RankNAS: 100 (IWSLT'14), 150 (WikiText-103), 200 (WMT'14)."""
@@ -56,9 +52,9 @@ class Stability:
             if len(drawn) >= count:
                 break
         self.architectures: list[Architecture] = list(drawn)[:count]
-        """The fixed list of distinct architectures."""
+        """Distinct architectures."""
         self.taus: list[float] = []
-        """Kendall's tau between each epoch and the previous one, from the second epoch on."""
+        """Kendall's tau of each epoch with the previous one."""
         self._losses: list[float] = []
 
     def update(self, losses: Sequence[float]) -> float | None:
@@ -66,9 +62,6 @@ class Stability:
 
         Returns:
             Tau with the previous epoch, 0 if all losses of an epoch are equal; None for the first epoch.
-
-        Raises:
-            DataError: not one finite loss per architecture.
         """
         values = [float(loss) for loss in losses]
         if len(values) != len(self.architectures) or not np.isfinite(values).all():
@@ -100,15 +93,9 @@ class Stability:
         return bool(self.taus) and (self.taus[-1] > self.config.tau or self.rises > self.config.patience)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return plain data from which a comparison with the same settings continues."""
         return {"losses": list(self._losses), "taus": list(self.taus)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state.
-
-        Raises:
-            DataError: no state, or one of another number of architectures.
-        """
         try:
             losses, taus = ([float(value) for value in state[name]] for name in ("losses", "taus"))
         except (KeyError, TypeError, ValueError) as error:

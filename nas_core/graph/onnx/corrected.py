@@ -1,8 +1,8 @@
-"""The corrected encoding of ONNX operators: nodes are what a runtime computes.
+"""Corrected encoding of ONNX operators: nodes are the operators that a runtime computes.
 
-Differences from the released encoding: constants, Identity, Dropout and operators that reach no output are no nodes;
-kernels have all their dimensions; every attribute has a column; shapes of more than four dimensions keep their number
-of elements; kinds include the fused operators of onnxruntime; costs are those of :mod:`nas_core.graph.onnx.costs`.
+Differences from the released encoding: constants, Identity, Dropout and operators that reach no output are not nodes;
+kernels have all dimensions; every attribute has a column; shapes of more than four dimensions keep their number of
+elements; kinds include the fused operators of onnxruntime; costs are those of :mod:`nas_core.graph.onnx.costs`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ ATTRIBUTES = ("kernel_depth", "kernel_height", "kernel_width", "stride", "paddin
 """Columns of ``Graph.attributes``; 0 if an operator has no such number.
 
 kernel: of convolutions and pooling, the last axis as width; of global pooling the whole input. stride: product over the
-axes; padding: sum of all elements added; dilation: the largest. groups: of convolutions and group normalisation, heads
-of an attention, tensors of Concat and Split. summed: number of summands of one result. A Transpose has its permutation
-in these columns, as in the released encoding.
-"""
+axes; padding: sum of all added elements; dilation: the largest. groups: of convolutions and group normalisation, heads
+of an attention, tensors of Concat and Split. summed: summands per result. A Transpose has its permutation in these
+columns, as in the released encoding."""
 
 
 def attributes_of(site: Site, kind: int | None) -> Sequence[int]:
@@ -44,7 +43,7 @@ def attributes_of(site: Site, kind: int | None) -> Sequence[int]:
 
 
 def four_dims(shape: Shape) -> Shape:
-    """Pad a shape with zeros to four dimensions, or merge the first ones of more than four."""
+    """Pad a shape with zeros to four dimensions, or merge the leading ones of more than four."""
     if len(shape) > 4:
         return (math.prod(shape[:-3]), *shape[-3:])
     return (*shape, 0, 0, 0, 0)[:4]
@@ -97,7 +96,6 @@ def _groups_and_sum(site: Site, name: str) -> tuple[int, int]:
 
 
 def encode_corrected(network: Network) -> Encoded:
-    """Encode the operators that a runtime computes."""
     same: dict[str, str] = {}
     copies: set[str] = set()
     for op in network.operations:
@@ -126,7 +124,6 @@ def encode_corrected(network: Network) -> Encoded:
 
 
 def _needed(network: Network, same: dict[str, str]) -> tuple[list[Operation], set[str]]:
-    """Return the operators between inputs and outputs, and all tensors that the outputs depend on."""
     needed = {same.get(tensor, tensor) for tensor in network.outputs}
     kept: list[Operation] = []
     for op in reversed(network.operations):
@@ -142,7 +139,7 @@ def _needed(network: Network, same: dict[str, str]) -> tuple[list[Operation], se
 
 
 Alike = dict[Hashable, tuple[tuple[int, ...], Cost]]
-"""Attributes and costs by operator: networks repeat themselves."""
+"""Attributes and costs of equal operators."""
 
 
 def _add(

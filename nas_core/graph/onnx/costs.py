@@ -1,6 +1,6 @@
 """Costs of operators: floating-point operations, parameters, memory access.
 
-FLOPs, with n elements of the output and a multiplication and an addition as two:
+FLOPs, with n elements of the output and two per multiply-add:
 
 * convolution: 2 n · (input channels / groups) · kernel, + n with a bias; transposed: the same with n of the input
 * Gemm, MatMul: 2 n · (summed dimension), + n with a bias; Einsum: 2 · product of all its dimensions
@@ -11,8 +11,8 @@ FLOPs, with n elements of the output and a multiplication and an addition as two
   Swish and Softplus 2 (see :mod:`nas_core.graph.onnx.operators`), linear resize 8, cubic 32; sums of k tensors k - 1;
   other arithmetic 1; moving data 0
 
-Parameters: elements of constant arrays that are read. Memory access: elements read (of a table or slice only those
-taken) and written; 0 for views.
+Parameters: elements of constant arrays that are read. Memory access: elements written and read (of a table or slice
+only those taken); 0 for views.
 """
 
 from __future__ import annotations

@@ -34,12 +34,10 @@ class Encoded:
     total: Cost = FREE
     """Costs of the network; shared parameters count once."""
     unknown: dict[str, int] = field(default_factory=dict)
-    """Number of operators of each unknown kind."""
 
     def add(
         self, tensor: str, operation: str, op: int, attributes: tuple[int, ...], shape: Shape, cost: Cost = FREE
     ) -> None:
-        """Add the node of a tensor."""
         self.nodes[tensor] = len(self.ops)
         self.operations.append(operation)
         self.ops.append(op)
@@ -49,7 +47,6 @@ class Encoded:
 
 
 def batch_of(network: Network) -> int:
-    """Return the first dimension of the first input with dimensions."""
     shapes = (network.shapes[tensor] for tensor in network.inputs)
     return next((shape[0] for shape in shapes if shape), 1)
 
@@ -60,11 +57,7 @@ FEATURES = ("corrected", "released")
 def node_features(graph: Graph, features: str = "corrected") -> NDArray[np.float32]:
     """Return node features ``(N, 192)``: one-hot operation (32), 8 attributes with 10 sinusoids each, 4 sizes with 20.
 
-    Args:
-        features: encoding of the graph; in the released one, inputs and unknown operators have no code.
-
-    Raises:
-        GraphError: the graph has not 8 attributes and 4 dimensions per node.
+    In the released encoding, inputs and unknown operators have no code.
     """
     if features not in FEATURES:
         raise unknown_choice("encoding of ONNX operators", features, FEATURES)
@@ -77,11 +70,7 @@ def node_features(graph: Graph, features: str = "corrected") -> NDArray[np.float
 
 
 def static_features(graph: Graph) -> NDArray[np.float32]:
-    """Return features ``(40,)`` of a network: batch, FLOPs, parameters and memory access with 10 sinusoids each.
-
-    Raises:
-        GraphError: the graph has not 4 static numbers.
-    """
+    """Return network features ``(40,)``: batch, FLOPs, parameters and memory access with 10 sinusoids each."""
     if graph.static is None or len(graph.static) != 4:
         raise GraphError("the graph has no 4 static numbers; expected one that read_onnx made")
     return _sinusoids(graph.static[None], 5).reshape(-1)

@@ -17,9 +17,9 @@ from nas_core.optional import require
 LIMIT = 2**31 - 1
 """Largest size of a protobuf message in bytes."""
 KEPT = 1024
-"""Largest number of elements of a tensor whose values are kept: it may be the shape of a Reshape."""
+"""Largest number of elements of tensors with kept values, such as shapes of Reshape."""
 LARGE = 2**20
-"""Size of a file in bytes from which values are removed before it is parsed."""
+"""Size of a file in bytes from which values are removed before parsing."""
 _VALUES = (
     "raw_data", "float_data", "double_data", "int32_data", "int64_data", "uint64_data", "string_data", "external_data",
 )  # fmt: skip
@@ -28,10 +28,7 @@ _VALUES = (
 def open_model(source: Any) -> tuple[Any, str]:
     """Return a new ``ModelProto`` without the values of large tensors, and a name for messages.
 
-    Local functions are inlined. External data are read for small tensors only, and need not exist.
-
-    Args:
-        source: a path, the bytes of a file, or an ``onnx.ModelProto``.
+    Local functions are inlined. External data need not exist.
     """
     onnx = require("onnx", "reading ONNX files", "onnx")
     folder: Path | None = None
@@ -79,22 +76,18 @@ def _content(path: Path) -> bytes:
 
 
 _NESTED = (7, 5)
-"""Fields of ModelProto and GraphProto to look into: the graph, and its initializers."""
+"""Fields of ModelProto and GraphProto: the graph, and its initializers."""
 _VALUE_FIELDS = {4, 5, 6, 7, 9, 10, 11}
-"""Fields of TensorProto with values."""
 _FIXED = {1: 8, 5: 4}
-"""Sizes of protobuf's fields of 8 and of 4 bytes by their wire type."""
+"""Bytes of protobuf's fixed-size fields by wire type."""
 _BYTES = 2
 
 
 def light(data: memoryview, level: int = 0) -> bytes:
-    """Return a protobuf message without long values of initializers, which takes much less time than parsing it.
+    """Return a protobuf message without long values of initializers; much faster than parsing.
 
     Args:
         level: 0 for a ModelProto, 1 for a GraphProto, 2 for a TensorProto.
-
-    Raises:
-        ValueError: this is no protobuf message, or it is truncated.
     """
     parts: list[bytes | memoryview] = []
     place = 0
@@ -123,7 +116,6 @@ def light(data: memoryview, level: int = 0) -> bytes:
 
 
 def _varint(data: memoryview, place: int) -> tuple[int, int]:
-    """Return the number of 7 bits per byte at a place, and the place after it."""
     value = shift = 0
     while place < len(data) and shift < 70:
         byte = data[place]
@@ -172,7 +164,6 @@ def _tensors(graph: Any, onnx: Any) -> Iterator[Any]:
 
 
 def _load(tensor: Any, folder: Path) -> bool:
-    """Read the values of an external tensor; return False if they are absent."""
     helper = require("onnx.external_data_helper", "reading ONNX files", "onnx")
     try:
         helper.load_external_data_for_tensor(tensor, str(folder))

@@ -1,4 +1,4 @@
-"""The operators of an ONNX model as plain values, in topological order and with the shapes of their tensors."""
+"""Operators of an ONNX model in topological order, with the shapes of their tensors."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ _WEIGHTS = {
 
 
 class Operation(NamedTuple):
-    """An operator; the name of an absent optional input or output is empty."""
+    """An operator; an absent optional input or output has an empty name."""
 
     kind: str
-    """ONNX operator type, with the domain if it is not ONNX's own: ``com.microsoft.Gelu``."""
+    """ONNX operator type, with its domain unless ONNX's own: ``com.microsoft.Gelu``."""
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     settings: dict[str, Any]
     """ONNX attributes without graphs and tensors."""
 
     def weights(self) -> tuple[int, ...]:
-        """Return the positions of inputs that are weights if they are constants."""
+        """Return the positions of inputs that are weights if constant."""
         return _WEIGHTS.get(self.kind, ())
 
 
@@ -57,7 +57,6 @@ class Network:
     """Inputs without parameters."""
     outputs: tuple[str, ...]
     shapes: Mapping[str, Shape]
-    """Shapes of all tensors with a known shape."""
     constants: frozenset[str]
     """Tensors that depend on parameters and shapes only."""
     stored: frozenset[str]
@@ -66,14 +65,7 @@ class Network:
     """Constants that are real or quantised numbers, not indices or masks."""
 
     def shape(self, tensor: str, maker: str = "") -> Shape:
-        """Return the shape of a tensor.
-
-        Args:
-            maker: operator with this output, for the message.
-
-        Raises:
-            GraphError: the shape is not known.
-        """
+        """Return the shape of a tensor, or raise a GraphError that names its operator ``maker``."""
         if tensor not in self.shapes:
             after = f", which {maker} gives," if maker else ""
             what = f"{self.name}: the shape of tensor {tensor!r}{after} is not known after shape inference; give it as"
@@ -86,7 +78,9 @@ class Network:
 
 
 def operations(nodes: Iterable[Any]) -> list[Operation]:
-    """Return the operators of ``NodeProto`` messages; outer tensors read by bodies of If, Loop and Scan are inputs."""
+    """Return the operators of ``NodeProto`` messages; outer tensors that If, Loop and Scan read in their bodies are
+    inputs.
+    """
     listed = []
     for node in nodes:
         settings, bodies = {}, []
@@ -110,7 +104,6 @@ _SETTINGS: dict[int, Callable[[Any], Any]] = {
     6: lambda a: tuple(a.floats),
     7: lambda a: tuple(a.ints),
 }
-"""Readers of attributes by AttributeProto's number of a type."""
 _BODIES: dict[int, Callable[[Any], list[Any]]] = {5: lambda a: [a.g], 10: lambda a: list(a.graphs)}
 
 
@@ -129,7 +122,7 @@ def _captured(bodies: list[Any]) -> list[str]:
 
 
 def parameter_inputs(graph: Any, listed: Iterable[Operation]) -> set[str]:
-    """Return the initializers of a ``GraphProto``, and the inputs that are weights of layers only.
+    """Return the initializers of a ``GraphProto``, and the inputs that are only weights of layers.
 
     The latter are the parameters of files without initializers.
     """
@@ -147,7 +140,7 @@ def parameter_inputs(graph: Any, listed: Iterable[Operation]) -> set[str]:
 
 
 def sort_nodes(graph: Any, listed: list[Operation], name: str) -> list[Operation]:
-    """Return the operators in topological order, and bring the nodes of the ``GraphProto`` into it."""
+    """Return the operators in topological order, and sort the nodes of the ``GraphProto`` likewise."""
     fed = {tensor.name for part in (graph.input, graph.initializer) for tensor in part}
     producers: dict[str, int] = {}
     for place, op in enumerate(listed):
@@ -179,14 +172,13 @@ class Site(NamedTuple):
     """An operator with the shapes of its inputs and outputs."""
 
     kind: str
-    """ONNX operator type."""
     settings: dict[str, Any]
     ins: tuple[Shape | None, ...]
     """None for an absent optional input."""
     outs: tuple[Shape, ...]
-    """Shapes of the outputs that are used."""
+    """Shapes of the used outputs."""
     weight: tuple[bool, ...]
-    """Inputs that are arrays of parameters, not indices, masks, shapes or single numbers."""
+    """True at inputs that are arrays of parameters, not indices, masks, shapes or single numbers."""
 
     @property
     def key(self) -> tuple[Hashable, ...]:
@@ -194,21 +186,19 @@ class Site(NamedTuple):
         return (self.kind, self.ins, self.outs, self.weight, *self.settings.items())
 
     def shape_of(self, place: int) -> Shape | None:
-        """Return the shape of an input, None if it is absent."""
+        """Return the shape of an input, None if absent."""
         return self.ins[place] if place < len(self.ins) else None
 
     def input(self, place: int = 0) -> Shape:
-        """Return the shape of an input, () if it is absent."""
+        """Return the shape of an input, () if absent."""
         return self.shape_of(place) or ()
 
     @property
     def out(self) -> Shape:
-        """Shape of the first output."""
         return self.outs[0] if self.outs else ()
 
     @property
     def out_size(self) -> int:
-        """Elements of the first output."""
         return math.prod(self.out)
 
     def filters(self) -> Shape:
@@ -222,7 +212,6 @@ class Site(NamedTuple):
 
 
 def site_of(op: Operation, network: Network) -> Site:
-    """Return an operator with its shapes."""
     shapes: list[Shape | None] = []
     weight: list[bool] = []
     for tensor in op.inputs:
@@ -235,7 +224,7 @@ def site_of(op: Operation, network: Network) -> Site:
 
 
 def einsum_sizes(site: Site) -> tuple[int, int]:
-    """Return the product of all dimensions of an Einsum, and of those that are summed over."""
+    """Return the product of all dimensions of an Einsum, and of the summed ones."""
     equation = str(site.settings.get("equation", "")).replace(" ", "")
     left, arrow, right = equation.partition("->")
     sizes: dict[str, int] = {}
@@ -259,11 +248,8 @@ _BROADCAST = {"Add", "Sub", "Mul", "Div", "Pow", "Where", "Sum", "Mean", "Max", 
 def check_fit(site: Site, name: str) -> None:
     """Check the input shapes of elementwise operators, matrix products, linear layers and convolutions.
 
-    Shape inference accepts shapes that do not fit if the file states the output shape, as for a vision transformer with
-    another resolution than it was exported for.
-
-    Args:
-        name: of the network, for the message.
+    Shape inference misses errors if the file states the output shape, as for a vision transformer at another
+    resolution.
     """
     shapes = [shape for shape in site.ins if shape]
     if not _fits(site, shapes):

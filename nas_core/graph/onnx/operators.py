@@ -1,4 +1,4 @@
-"""Kinds of ONNX operators, one for each place of the one-hot code."""
+"""Kinds of ONNX operators, one per position of the one-hot code."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ CORRECTED = tuple(_GROUPS)
 """Kinds of the corrected encoding; unknown operators and generators are ``other``."""
 INPUT, OTHER = CORRECTED.index("input"), CORRECTED.index("other")
 KINDS = len(CORRECTED)
-"""Number of kinds. Trained predictors have a weight for each: another number needs new training."""
+"""Number of kinds; trained predictors have a weight for each."""
 _ENTRIES = [(index, *word.partition(":")) for index, words in enumerate(_GROUPS.values()) for word in words.split()]
 _KIND_OF = {operator: index for index, operator, _, _ in _ENTRIES}
 _FLOPS_OF = {operator: int(flops) for _, operator, _, flops in _ENTRIES if flops}
@@ -68,11 +68,11 @@ RELEASED = (
     "input_or_unknown",
 )  # fmt: skip
 """Kinds of the released encoding, in its order. No operator is spelled ``Matmul``; inputs and unknown operators have
-the last place."""
+the last position."""
 assert len(RELEASED) == KINDS
 
 PASSED = ("Identity", "Dropout")
-"""Operators that do nothing at inference."""
+"""Operators without effect at inference."""
 SHAPE_READERS = ("Shape", "Size")
 """Operators with results that depend on shapes only."""
 VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "SequenceConstruct", "SequenceAt", *PASSED)

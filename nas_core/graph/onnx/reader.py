@@ -34,7 +34,7 @@ class OnnxNetwork:
     operators: tuple[str, ...]
     """``(N,)`` ONNX operator, or ``Input``."""
     flops: NDArray[np.int64]
-    """``(N,)``; an operator with several outputs has its costs at the first one."""
+    """``(N,)``; the first of several outputs of an operator has its costs."""
     params: NDArray[np.int64]
     """``(N,)`` elements of the parameters read."""
     access: NDArray[np.int64]
@@ -58,19 +58,18 @@ def read_onnx(
 ) -> OnnxNetwork:
     """Read an ONNX model, with or without its weights; external data need not exist.
 
+    The order of nodes does not depend on order and names in the file.
+
     Args:
         source: a path, the bytes of a file, or an ``onnx.ModelProto``, which is not changed.
-        shapes: a shape for an input, a number for an open dimension's name (``{"x": (1, 3, 224, 224)}``,
-            ``{"batch": 1}``), or a shape for a tensor whose shape onnx cannot infer.
+        shapes: a shape for an input, a number for an open dimension's name (``{"x": (1, 3, 224, 224)}``, ``{"batch":
+            1}``), or a shape for a tensor whose shape onnx cannot infer.
         batch: first dimension of all inputs without such a shape.
         features: ``corrected`` (:mod:`nas_core.graph.onnx.corrected`) or ``released`` (as published).
         warn: log unknown operators in one line; they count as ``other``, without FLOPs.
 
-    Returns:
-        A network whose order of nodes does not depend on order and names in the file.
-
     Raises:
-        GraphError: no ONNX file, a damaged one, a cycle, an open dimension without a number, an unknown shape.
+        GraphError: not an ONNX file, a damaged one, a cycle, an open dimension without a number, an unknown shape.
         ConfigError: shapes that do not fit the model.
         MissingHostError: onnx is not installed.
     """
@@ -123,11 +122,11 @@ def _ordered(name: str, encoded: Encoded) -> OnnxNetwork:
 def canonical_order(keys: Sequence[Hashable], names: Sequence[str], edges: Sequence[tuple[int, int]]) -> list[int]:
     """Return an order of nodes that does not depend on the file.
 
-    Nodes are ordered by distance from the inputs, then by keys of node, ancestors and descendants, then by the places
-    of parents, then by name.
+    Nodes are sorted by distance from the inputs, then by keys of node, ancestors and descendants, then by positions of
+    parents, then by name.
 
     Args:
-        keys: ``(N,)`` tuples of numbers, whose hashes are the same in every process.
+        keys: ``(N,)`` tuples of numbers, whose hashes are equal in every process.
         names: ``(N,)``
         edges: ``(E,)`` source, target with source < target.
     """
@@ -158,7 +157,6 @@ def canonical_order(keys: Sequence[Hashable], names: Sequence[str], edges: Seque
 
 
 def describe_unknown(name: str, unknown: Mapping[str, int]) -> str:
-    """Return one line about the unknown operators of a network."""
     listed = ", ".join(f"{operator} x {count}" for operator, count in sorted(unknown.items()))
     return f"{name} has operators that this encoding does not know, which count as 'other' without FLOPs: {listed}"
 

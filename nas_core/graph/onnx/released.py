@@ -1,9 +1,8 @@
-"""The encoding of the published latency models, with its peculiarities.
+"""Released encoding: that of the published latency models.
 
 Every output of an operator is a node, and so is every constant that is read, except weights of convolutions, linear
-layers and batch normalisations. Of a kernel, stride, padding and dilation the first number counts. Attributes follow
-each other without empty columns; shapes end after four dimensions. Costs are sums over known operators; MatMul is
-unknown.
+layers and batch normalisations. Only the first number of kernel, stride, padding and dilation counts. Attributes have
+no empty columns between them; shapes end after four dimensions. Costs are sums over known operators; MatMul is unknown.
 """
 
 from __future__ import annotations
@@ -21,11 +20,10 @@ from nas_core.graph.onnx.operators import RELEASED
 _NONE = len(RELEASED) - 1
 _CODES = {name: index for index, name in enumerate(RELEASED[:-4])}
 _HELD = ("Conv", "ConvTranspose", "Gemm", "BatchNormalization")
-"""Operators with weights that are no nodes."""
+"""Operators whose weights are not nodes."""
 
 
 def encode_released(network: Network) -> Encoded:
-    """Encode a network as in the published code."""
     encoded = Encoded(batch_of(network))
     read = {op.outputs: _read(op, network) for op in network.operations}
     consumed = {tensor for tensors in read.values() for tensor in tensors}

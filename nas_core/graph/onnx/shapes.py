@@ -1,4 +1,4 @@
-"""Shapes of all tensors of an ONNX model: open dimensions are bound to numbers, the others are inferred."""
+"""Shapes of all tensors of an ONNX model, bound or inferred."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from nas_core.optional import require
 
 Shapes = Mapping[str, Sequence[int] | int]
 Dim = int | str | None
-"""One dimension of a declared shape: a number, the name of an open dimension, or neither."""
+"""Dimension of a declared shape: a number, the name of an open dimension, or neither."""
 Values = dict[str, NDArray[Any]]
 
 _INDICES = {6, 7, 8, 9, 12, 13}
-"""TensorProto's numbers of int32, int64, string, bool, uint32, uint64, which are no weights."""
+"""TensorProto's numbers of int32, int64, string, bool, uint32, uint64, which are not weights."""
 
 
 def read_network(source: Any, shapes: Shapes | None = None, batch: int | None = None) -> Network:
-    """Open a model, bind its shapes and infer the others; see ``read_onnx``."""
+    """Read a model, bind its open dimensions and infer other shapes; see ``read_onnx``."""
     model, name = open_model(source)
     listed = sort_nodes(model.graph, operations(model.graph.node), name)
     parameters = parameter_inputs(model.graph, listed)
@@ -57,15 +57,11 @@ def _constants(listed: Iterable[Operation], inputs: Iterable[str], parameters: I
 def bind_shapes(
     model: Any, name: str, parameters: Collection[str], shapes: Shapes | None, batch: int | None
 ) -> tuple[str, ...]:
-    """Set all dimensions of the inputs of a ``ModelProto`` in place, and return the inputs' names.
-
-    Shapes that the file states for other tensors are kept as far as they are still true.
+    """Set the dimensions of the inputs of a ``ModelProto`` in place, and return the inputs' names.
 
     Args:
         parameters: inputs of the graph that are parameters.
-        shapes: a shape for an input (or for any tensor whose shape cannot be inferred), or a number for the name of an
-            open dimension.
-        batch: first dimension of all inputs without such a shape, whatever the file states.
+        batch: first dimension of all inputs without a shape in ``shapes``; it overrides the file.
     """
     graph = model.graph
     inputs = {tensor.name: tensor for tensor in graph.input if tensor.name not in parameters}
@@ -104,7 +100,6 @@ def bind_shapes(
 
 
 def _open(what: str, tensor: str, dims: Iterable[Dim] = (1, 3, 224, 224), batch: bool = False) -> GraphError:
-    """Return the error for an input without numbers; in its example each open dimension is 1."""
     sizes = [str(dim if isinstance(dim, int) else 1) for dim in dims]
     comma = "," * (len(sizes) == 1)
     return GraphError(
@@ -115,7 +110,6 @@ def _open(what: str, tensor: str, dims: Iterable[Dim] = (1, 3, 224, 224), batch:
 
 
 def _checked(shapes: Any, batch: int | None) -> tuple[dict[str, Shape], dict[str, int]]:
-    """Return the shapes of tensors and the numbers of open dimensions."""
     if not isinstance(shapes, Mapping):
         what = f"shapes are a {type(shapes).__name__}; expected"
         raise ConfigError(
@@ -146,7 +140,6 @@ def _is_size(value: Any) -> bool:
 
 
 def _update_stated(graph: Any, symbols: Mapping[str, int], overridden: bool, extra: Mapping[str, Shape]) -> None:
-    """Remove shapes stated in the file that are no longer true, and add the ``extra`` ones."""
     for place in reversed(range(len(graph.value_info))):
         tensor = graph.value_info[place]
         if overridden or tensor.name in extra or not _resolve(tensor, symbols):
@@ -160,7 +153,6 @@ def _update_stated(graph: Any, symbols: Mapping[str, int], overridden: bool, ext
 
 
 def _resolve(tensor: Any, symbols: Mapping[str, int]) -> bool:
-    """Put numbers in place of names; return False if a name has no number."""
     if not tensor.type.HasField("tensor_type"):
         return True
     for dim in tensor.type.tensor_type.shape.dim:
@@ -196,7 +188,6 @@ def _text(dims: Sequence[Dim]) -> str:
 
 
 def _infer(model: Any, name: str) -> tuple[dict[str, Shape], dict[str, int]]:
-    """Return shapes and element types of all tensors for which onnx infers them."""
     inference = require("onnx.shape_inference", "reading ONNX files", "onnx")
     try:
         graph = inference.infer_shapes(model, data_prop=True).graph
@@ -218,10 +209,7 @@ def _infer(model: Any, name: str) -> tuple[dict[str, Shape], dict[str, int]]:
 
 
 def _infer_stepwise(model: Any, known: dict[str, Shape], kinds: dict[str, int]) -> None:
-    """Add shapes that follow from computed numbers, by onnx's reference implementation of small constants.
-
-    Exports with open dimensions compute shapes of reshapes with operators that onnx's inference does not follow.
-    """
+    """Add shapes that onnx's inference misses, by its reference implementation of small constants."""
     onnx = require("onnx", "reading ONNX files", "onnx")
     for module in ("onnx.shape_inference", "onnx.reference", "onnx.numpy_helper", "onnx.helper", "onnx.defs"):
         require(module, "reading ONNX files", "onnx")
@@ -270,7 +258,6 @@ def _infer_node(
 
 
 def _evaluate(node: Any, model: Any, known: Mapping[str, Shape], values: Values, onnx: Any) -> None:
-    """Add the values of small constants that follow from others, or from the sizes of a tensor."""
     outputs = [output for output in node.output if output]
     if any(math.prod(known.get(output, (KEPT + 1,))) > KEPT for output in outputs):
         return

@@ -15,9 +15,9 @@ RECOVERY = 20
 MOST_TRIED = 12
 """Largest depth of a side with a new evaluation of all layers after each removal."""
 BROKEN = 1.0
-"""Largest rise of the loss in nats at which a network is evaluated without updates. Beyond it the loss does not rank
-layers: each of three decoder layers on Multi30k alone has 7.0, 6.6 and 9.6 nats, 4.6, 3.7 and 3.8 after
-:data:`RECOVERY` updates, and 3.0, 2.4 and 2.4 after 100."""
+"""Largest rise of the loss in nats at which networks are evaluated without updates. Beyond it the loss does not rank
+layers: on Multi30k, networks with one of three decoder layers have 7.0, 6.6 and 9.6 nats, but 3.0, 2.4 and 2.4 after
+100 updates."""
 MOST_RECOVERED = 6
 """Largest depth with evaluations after updates: at most 20 trainings of a side."""
 
@@ -30,17 +30,17 @@ def depth_order(
     recovered: Loss | None = None,
     shallowest: Mapping[str, int] | None = None,
 ) -> dict[str, tuple[int, ...]]:
-    """Return the layers of each side from the one that is kept longest to the one that is removed first.
+    """Return the layers of each side, from the one kept longest to the one removed first.
 
-    Layers are removed greedily, by the lowest loss without them; the other sides are whole. The layers of a side with
+    Layers are removed greedily by the lowest loss without them, with the other sides whole. The layers of a side with
     more than :data:`MOST_TRIED` are evaluated once, in the whole network.
 
     Args:
         sides: number of layers of each side.
-        loss: of the network with these layers of each side.
-        recovered: the same after a few updates, for the last :data:`MOST_RECOVERED` layers once every loss rises by
-            more than :data:`BROKEN`.
-        shallowest: number of layers of each side that every network has (default: 1). They come first, in their order.
+        loss: of the network with the given layers of each side.
+        recovered: loss after a few updates, for the last :data:`MOST_RECOVERED` layers once every loss rises by more
+            than :data:`BROKEN`.
+        shallowest: number of first layers of each side that every network has (default: 1).
     """
     most = math.inf if recovered is None else loss({}) + BROKEN
     fewest = {side: (shallowest or {}).get(side, 1) for side in sides}
@@ -67,11 +67,7 @@ def _order(side: str, count: int, fewest: int, most: float, loss: Loss, recovere
 
 
 def mean_loss(trained: Any, kept: Mapping[str, Sequence[int]], batches: Sequence[Any]) -> float:
-    """Return the mean loss over batches of the largest subnet with some layers of each side.
-
-    Args:
-        kept: indices of layers by side; default: all of a side.
-    """
+    """Return the mean loss of the largest subnet with the layers ``kept``; default: all of a side."""
     net = trained.net
     training = net.training
     net.eval()
@@ -84,10 +80,7 @@ def mean_loss(trained: Any, kept: Mapping[str, Sequence[int]], batches: Sequence
 
 
 def recovered_loss(trained: Any, kept: Mapping[str, Sequence[int]], batches: Sequence[Any]) -> float:
-    """Return the same loss on every second batch after :data:`RECOVERY` updates on the others; restore the weights.
-
-    With fewer than two batches there are no updates.
-    """
+    """Return the loss on every second batch after :data:`RECOVERY` updates on the others, and restore the weights."""
     train, held_out = batches[::2], batches[1::2]
     if not held_out:
         return mean_loss(trained, kept, batches)

@@ -1,9 +1,9 @@
 """Fit other kinds of attention to the output of the trained attention, layer by layer.
 
 Each alternative reads the trained attention's inputs and learns its output, without labels (Zhang et al. 2025,
-"LoLCATs: On Low-Rank Linearizing of Large Language Models", section 3.1, there with feature maps; here the projections
-learn, so that linear attention stays a plain cosFormer). For kinds that see positive parts only, queries and keys are
-rotated first. Then the output projection is solved for in closed form, and all projections are trained by gradients.
+"LoLCATs: On Low-Rank Linearizing of Large Language Models", section 3.1). Difference: the projections learn in place of
+feature maps, so linear attention stays a plain cosFormer. For kinds that only see positive parts, queries and keys are
+rotated. Then the output projection is solved in closed form, and all projections are trained by gradients.
 
 Shapes: N counted positions, B batch, T/S length of queries and keys, D head dim, C channels, Q = H * D.
 """
@@ -25,7 +25,7 @@ from nas_core.supernet.elastic.recording import AttentionWeights, Place, Recorde
 from nas_core.supernet.teacher.taps import Taps
 
 _EXACT = 1e-9
-"""Largest rounding error, as of local attention with a window that holds every sequence."""
+"""Largest rounding error, e.g. of local attention over whole sequences."""
 _LEAST = 1e-6
 """Added to variances relative to their mean, for directions without input."""
 
@@ -46,7 +46,7 @@ class FitConfig(NamedTuple):
 class Fitted(NamedTuple):
     """Squared errors of an alternative, relative to the mean square of the trained attention's output.
 
-    They are measured on held-out batches if there are five or more.
+    Measured on held-out batches if there are five or more.
     """
 
     gene: str
@@ -55,7 +55,7 @@ class Fitted(NamedTuple):
     before: float
     """With the trained projections."""
     solved: float
-    """After the rotation of queries and keys and the solution for the output projection."""
+    """After rotation and closed form."""
     after: float
 
 
@@ -66,13 +66,12 @@ def fit(
     loss: Callable[[Any, Any], Tensor],
     config: FitConfig | None = None,
 ) -> list[Fitted]:
-    """Fit each kind of attention that a layer may choose to the one of the largest network.
+    """Fit each kind of attention that a layer may choose to that of the largest network.
 
     Only the projections of alternatives change; the output of the largest network stays equal bit for bit.
 
     Args:
-        net: an elastic network over the space, with copies of the trained attention for other kinds, see
-            :func:`nas_core.supernet.elastic.kinds.with_kinds`.
+        net: an elastic network over the space; see :func:`nas_core.supernet.elastic.kinds.with_kinds`.
         batches: calibration data, at least one batch.
         loss: of a subnet on a batch.
     """
@@ -115,7 +114,6 @@ def _fit_gene(
 
 
 def _changed(base: Any, other: Any) -> tuple[Place, AttentionWeights]:
-    """Return the place where two subnets have different attention, and the weights of the second."""
     before = dict(attentions_of(base))
     (changed,) = [(at, weights) for at, weights in attentions_of(other) if weights.kind.name != before[at].kind.name]
     return changed
@@ -174,7 +172,6 @@ def _restore(weights: AttentionWeights, values: Sequence[Tensor]) -> None:
 
 
 def _solve(weights: AttentionWeights, recorded: Sequence[Recorded], ridge: float) -> None:
-    """Update the output projection by the least squares solution with a penalty on the change."""
     out = weights.out_proj
     with torch.no_grad():
         sums = [_sums(weights, batch) for batch in recorded]
@@ -247,7 +244,6 @@ def _queries_and_keys(weights: AttentionWeights) -> tuple[Affine, Affine]:
 
 
 def _memory(recorded: Recorded) -> Tensor:
-    """Return the readable positions (N, C) of another sequence."""
     assert recorded.memory is not None
     return recorded.memory.flatten(0, 1) if recorded.mask is None else recorded.memory[recorded.mask[:, 0, 0]]
 
@@ -261,7 +257,6 @@ def _moments(inputs: Sequence[Tensor]) -> Tensor:
 
 
 def _root(moments: Tensor) -> Tensor:
-    """Return the Cholesky factor."""
     least = _LEAST * moments.diagonal().mean() + 1e-30
     root: Tensor = torch.linalg.cholesky(
         moments + least * torch.eye(len(moments), dtype=moments.dtype, device=moments.device)

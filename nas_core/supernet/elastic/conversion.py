@@ -1,8 +1,4 @@
-"""Conversion of a trained network into a supernet whose largest subnet it is.
-
-A host reads its checkpoint as a :class:`Trained`. :func:`convert` compares outputs, sorts axes, orders layers, fits
-other kinds of attention and makes experts.
-"""
+"""Conversion of a trained network into a supernet with that network as its largest subnet."""
 
 from __future__ import annotations
 
@@ -27,36 +23,32 @@ from nas_core.supernet.elastic.kinds import attention_choices
 from nas_core.supernet.elastic.sorting import sort_axes
 
 TOLERANCE = 1e-5
-"""Largest difference of the outputs of trained network and largest subnet, relative to the largest output."""
+"""Largest difference of outputs of trained network and largest subnet, relative to the largest output."""
 
 
 class Trained(Protocol):
-    """Trained network of a host, with its weights in an elastic network."""
+    """Trained network of a host, as an elastic network."""
 
     net: Any
     """Elastic network over :attr:`space` without experts, whose largest subnet has the trained weights; other kinds of
-    attention are copies, see :func:`nas_core.supernet.elastic.kinds.with_kinds`."""
+    attention are copies (:func:`nas_core.supernet.elastic.kinds.with_kinds`)."""
     space: SearchSpace
     form: ElasticForm
 
     def difference(self, net: nn.Module) -> float:
-        """Return the largest difference of the outputs of host's model and largest subnet, relative to the largest.
+        """Return the difference of the outputs of host's model and largest subnet, relative to the largest output.
 
         Both run in float32 on the same random input.
         """
 
     def calibration(self, count: int) -> Sequence[Any]:
-        """Return up to ``count`` batches of training data.
-
-        Raises:
-            DataError: there is no batch.
-        """
+        """Return up to ``count`` batches of training data."""
 
     def loss(self, net: Any, subnet: Any, batch: Any) -> Tensor:
         """Return the differentiable mean loss of a subnet of ``net`` on a batch."""
 
     def with_experts(self, mos: str) -> nn.Module:
-        """Return a network as :attr:`net` with experts of a kind and random weights."""
+        """Return a network as :attr:`net` with experts of kind ``mos`` and random weights."""
 
     def save(self, path: Path, net: nn.Module) -> None:
         """Write the host's checkpoint of a supernet atomically."""
@@ -67,11 +59,10 @@ class ConversionResult:
     """Result of a conversion."""
 
     difference: float
-    """Largest difference of outputs of largest subnet and trained network, relative to the largest output."""
+    """Difference of outputs, see :data:`TOLERANCE`."""
     batches: int
-    """Number of batches of calibration data."""
     layer_order: dict[str, tuple[int, ...]]
-    """Layers of each side, the one that is kept longest first; empty if they keep their order."""
+    """Layers of each side, the one kept longest first; empty if they keep their order."""
     sorted_axes: int
     """Number of sorted axes: heads, hidden units and channels."""
     fitted: tuple[Fitted, ...] = ()
@@ -79,11 +70,6 @@ class ConversionResult:
 
 
 def check_settings(importance_by: str, calibrate: int, fit_steps: int = 0) -> None:
-    """Check the settings of a conversion.
-
-    Args:
-        fit_steps: 0 if there is nothing to fit.
-    """
     if importance_by not in CRITERIA:
         raise unknown_choice("criterion of importance (--importance)", importance_by, CRITERIA)
     for option, number in (("calibrate", calibrate), ("fit", fit_steps)):
@@ -99,7 +85,6 @@ def check_settings(importance_by: str, calibrate: int, fit_steps: int = 0) -> No
 
 
 def check_output(path: Path, option: str) -> None:
-    """Make the folder of an output file."""
     if path.exists():
         raise ConfigError(f"{path} exists; give another file with {option}, or remove it")
     try:
@@ -123,16 +108,16 @@ def convert(
 
     Args:
         path: the new checkpoint.
-        importance_by: criterion by which heads, hidden units and channels are sorted, one of
+        importance_by: criterion that sorts heads, hidden units and channels, one of
             :data:`nas_core.supernet.elastic.importance.CRITERIA`.
         calibrate: batches of data for importance and layer ablation; 0: the last layers are removed first.
         mos: experts of the feed-forward layers: a kind of mixture, or ``none``.
-        fit_steps: updates that fit another kind of attention of a layer to the trained one, see
-            :func:`nas_core.supernet.elastic.attention.fit`; 0: it stays a copy.
+        fit_steps: updates for each other kind of attention of a layer (see
+            :func:`nas_core.supernet.elastic.attention.fit`); 0: copies.
 
     Raises:
-        ConfigError: see :func:`check_settings`, or the file exists. DataError: no data for calibration.
-        CheckpointError: the two networks differ, which is a defect of this program.
+        ConfigError: invalid settings, or the file exists.
+        DataError: no data for calibration.
     """
     fit_steps = fit_steps if fit_steps < 0 or attention_choices(trained.space) else 0
     check_output(path, "--out")
@@ -167,7 +152,6 @@ def convert(
 
 
 def _may_be_ordered(space: SearchSpace, side: str) -> bool:
-    """Return whether there are shallower networks, and all layers have the same options."""
     depth = _depth(side)
     if depth in space.fixed or len(space.choice(depth).options[0]) < 2:
         return False

@@ -1,7 +1,4 @@
-"""Experts of a Mixture-of-Supernets from one trained feed-forward layer.
-
-Shapes: M experts, O rows.
-"""
+"""Experts of a Mixture-of-Supernets from one trained feed-forward layer."""
 
 from __future__ import annotations
 
@@ -14,14 +11,10 @@ from nas_core.layers.mos import SPREAD, MoSLinear, near_copies
 
 
 def copy_into_experts(plain: nn.Module, mixed: nn.Module, spread: float = SPREAD, seed: int = 0) -> None:
-    """Copy the weights of a network into the same network with experts.
+    """Copy the weights of ``plain`` into the same network with experts, ``mixed``.
 
-    Experts are the trained layer plus differences that sum to zero, and routers end in zeros: every architecture
-    has the trained weights and routers have a gradient. Left factors of low-rank experts are zero.
-
-    Args:
-        plain: the trained network.
-        mixed: the same network with experts, which are overwritten.
+    Experts are the trained layer plus differences that sum to zero, and routers end in zeros, so every architecture has
+    the trained weights and routers have a gradient. Left factors of low-rank experts are zero.
     """
     state, target = plain.state_dict(), mixed.state_dict()
     routers = [f"{at}.routers." for at, layer in mixed.named_modules() if isinstance(layer, ElasticFeedForward)]

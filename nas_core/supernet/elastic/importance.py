@@ -17,7 +17,6 @@ from nas_core.supernet.elastic.sorting import along
 from nas_core.supernet.teacher.taps import Taps
 
 CRITERIA = ("activation", "weight", "gradient", "none")
-"""Criteria of :func:`importance`."""
 
 Loss = Callable[[Any], Tensor]
 
@@ -28,18 +27,15 @@ def importance(
     """Return scores (size,) of the axes by name.
 
     - ``weight``: norm of all weights of a head, unit or channel. Needs no data.
-    - ``activation``: root mean square on the data, times the norm of the weights that read it (Sun et al. 2023, "A
-      Simple and Effective Pruning Approach for Large Language Models", equation 1), without padding.
-    - ``gradient``: change of the loss without it, to first order: the absolute sum of activation times gradient over a
+    - ``activation``: root mean square on the data without padding, times the norm of the weights that read it (Sun et
+      al. 2023, "A Simple and Effective Pruning Approach for Large Language Models", equation 1).
+    - ``gradient``: first-order change of the loss without it: the absolute sum of activation times gradient over a
       sequence, summed over sequences (Molchanov et al. 2019; Michel et al. 2019).
     - ``none``: no scores; orders stay.
 
     Args:
         batches: calibration data, for ``activation`` and ``gradient``.
         loss: of a batch, by the largest subnet of ``net``.
-
-    Raises:
-        UnknownChoiceError: no such criterion. ConfigError: data are missing.
     """
     if criterion not in CRITERIA:
         raise unknown_choice("criterion of importance (--importance)", criterion, CRITERIA)
@@ -73,7 +69,7 @@ def importance(
 
 
 def _recorded(read_by: dict[str, Tensor], loss: Loss, batch: Any) -> list[tuple[str, Tensor, Tensor]]:
-    """Return name, input and gradient of the loss for each call of these layers in one pass."""
+    """Return name, input and gradient of the loss for each call of these layers."""
     with torch.enable_grad(), Taps(read_by, inputs=True) as taps:
         value = loss(batch)
     read = [(name, x) for name, inputs in taps.inputs.items() for x in inputs]
@@ -84,7 +80,6 @@ def _recorded(read_by: dict[str, Tensor], loss: Loss, batch: Any) -> list[tuple[
 def _add_squares(
     recorded: Sequence[tuple[str, Tensor, Tensor]], sums: dict[str, Tensor], counted: dict[str, Tensor]
 ) -> None:
-    """Add squares at positions that the loss depends on."""
     for name, x, gradient in recorded:
         used = gradient.ne(0).any(-1, keepdim=True)
         sums[name] += (x.float().square() * used).flatten(0, -2).sum(0)

@@ -13,13 +13,13 @@ from nas_core.space import Choice, SearchSpace
 
 
 def attention_choices(space: SearchSpace) -> list[Choice]:
-    """Return the genes by which layers choose among several kinds of attention."""
+    """Return the genes with several kinds of attention."""
     kinds = set(KINDS.names())
     return [choice for choice in space.choices if any(len(row) > 1 and kinds.issuperset(row) for row in choice.options)]
 
 
 def kinds_at(kinds: Sequence[str], places: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the kinds allowed at each place; see :data:`nas_core.layers.attention.kinds.PLACES`."""
+    """Return the kinds that are possible at each place of :data:`nas_core.layers.attention.kinds.PLACES`."""
     if "softmax" not in kinds:
         raise ConfigError(f"attention {', '.join(kinds)}: softmax must be among them, the trained network has it")
     allowed = [tuple(kind for kind in dict.fromkeys(kinds) if place in KINDS.get(kind).places) for place in places]
@@ -30,14 +30,10 @@ def kinds_at(kinds: Sequence[str], places: Sequence[str]) -> list[tuple[str, ...
 
 
 def with_kinds(trained: Mapping[str, Tensor], net: nn.Module) -> dict[str, Tensor]:
-    """Return the state of a network whose layers choose their attention, from the state of a network with one kind.
+    """Return the state of ``net``, which has several kinds of attention per layer, from that of a network with one.
 
     Every kind gets the trained projections (Kasai et al. 2021, "Finetuning Pretrained Transformers into RNNs") and
     keeps its other tensors.
-
-    Args:
-        trained: state of the network with one kind of attention in each layer.
-        net: the same network over a space with several kinds.
     """
     kinds = {
         f"{at}.{kind}.": f"{at}."

@@ -1,4 +1,4 @@
-"""Inputs and outputs of the attentions of a trained network on calibration data.
+"""Inputs and outputs of the attention layers of a trained network on calibration data.
 
 Shapes: B batch, T/S length of queries and keys, C channels.
 """
@@ -45,7 +45,7 @@ class Recorded(NamedTuple):
 
 
 def attentions_of(subnet: Any, at: Place = ()) -> Iterator[tuple[Place, AttentionWeights]]:
-    """Yield the places and weights of all attentions of a subnet."""
+    """Yield place and weights of each attention of a subnet."""
     if isinstance(subnet, SelfAttentionWeights | CrossAttentionWeights):
         yield at, subnet
     elif isinstance(subnet, tuple | list):
@@ -69,8 +69,7 @@ def record(
     """Record one attention of a subnet on each batch.
 
     Args:
-        at: place of the attention.
-        others: kinds that will compute from the recorded inputs and may need more of them.
+        others: kinds that will use the recorded inputs and may need more of them.
         loss: of the subnet on a batch; positions with zero gradient are not counted.
     """
     path = ".".join(map(str, at))
@@ -107,7 +106,7 @@ def record(
 
 
 class _Watched:
-    """Kind of attention that records its calls, and makes networks prepare the inputs of other kinds."""
+    """Kind of attention that records its calls and has networks prepare the inputs of other kinds."""
 
     def __init__(self, kind: AttentionKind, others: Sequence[AttentionKind]) -> None:
         self._kind = kind
@@ -125,7 +124,6 @@ class _Watched:
 
 
 def _with(value: Any, at: Place, part: Any) -> Any:
-    """Return nested tuples with another part at a place."""
     if not at:
         return part
     first, *rest = at

@@ -11,13 +11,13 @@ from nas_core.models.elastic import Axis
 
 
 def sort_axes(net: nn.Module, axes: Sequence[Axis], scores: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Sort axes by descending scores, so that smaller networks keep the first; the largest network stays equal.
+    """Sort axes by descending scores; smaller networks keep the first entries, and the largest network stays equal.
 
     Args:
-        scores: (size,) by name; axes without scores stay as they are.
+        scores: (size,) by name; axes without scores are unchanged.
 
     Returns:
-        The former indices (size,) of each sorted axis.
+        Former indices (size,) of each sorted axis.
     """
     state = net.state_dict()
     orders = {}

@@ -14,17 +14,11 @@ AUTO, ATTENTION = "auto", "attention"
 
 
 def is_auto(space: str) -> bool:
-    """Return whether a specification means a space around the trained network."""
     return space == ATTENTION or space.partition(":")[0] == AUTO
 
 
 def resolve(space: str, around: Callable[[], SearchSpace]) -> SearchSpace:
-    """Return the space of a specification.
-
-    Args:
-        space: ``auto``, ``auto:GENE,GENE`` or ``attention``.
-        around: builds the whole space.
-    """
+    """Return the space of ``auto``, ``auto:GENE,GENE`` or ``attention``; ``around`` builds the whole space."""
     if space == ATTENTION:
         return attention_only(around())
     if ":" not in space:
@@ -53,7 +47,6 @@ def varying(space: SearchSpace, genes: Sequence[str]) -> SearchSpace:
 
 
 def attention_only(space: SearchSpace) -> SearchSpace:
-    """Return the space with choices of attention only; other genes are those of the largest network."""
     kinds = {choice.name for choice in attention_choices(space)}
     if not kinds:
         raise ConfigError(
@@ -76,7 +69,6 @@ def _narrowed(space: SearchSpace, kept: Collection[str], name: str) -> SearchSpa
 
 
 def check_kinds(kinds: Sequence[str], space: str = AUTO) -> None:
-    """Check kinds of attention against the specification of a space."""
     for kind in kinds:
         if kind not in KINDS.names():
             raise unknown_choice("kind of attention (--attention)", kind, KINDS.names())

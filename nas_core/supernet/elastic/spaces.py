@@ -6,19 +6,18 @@ import math
 from collections.abc import Sequence
 
 WIDTHS = (1.0, 0.875, 0.75, 0.625)
-"""Shares of a trained width."""
+"""Fractions of a trained width."""
 HEADS = (1.0, 0.75, 0.5)
-"""Shares of the heads of each attention."""
+"""Fractions of the heads of each attention."""
 FFN = (1.0, 0.75, 0.5, 0.25)
-"""Shares of the hidden units of each feed-forward layer."""
+"""Fractions of the hidden units of each feed-forward layer."""
 DEPTHS = 0.5
-"""Smallest share of the layers of a side."""
+"""Smallest fraction of the layers of a side."""
 _MULTIPLE = 16
-"""Largest rounding of smaller widths."""
 
 
 def around(size: int, shares: Sequence[float], multiple: int = 1) -> tuple[int, ...]:
-    """Return different sizes near some shares of a trained size, the trained one first.
+    """Return distinct sizes near the ``shares`` of a trained size, the trained one first.
 
     Args:
         multiple: smaller sizes are rounded to a positive multiple of it.
@@ -33,7 +32,7 @@ def depths(layers: int, share: float = DEPTHS) -> tuple[int, ...]:
 
 
 def rounding(size: int) -> int:
-    """Return the rounding of sizes below a trained one: a power of two, smaller for small sizes, that divides it."""
+    """Return the rounding of smaller sizes: a power of two that divides ``size``, smaller for small sizes."""
     multiple = 1
     while multiple < _MULTIPLE and size % (2 * multiple) == 0 and 16 * multiple <= size:
         multiple *= 2

@@ -24,7 +24,6 @@ class StackSizes(NamedTuple):
 
     @property
     def head_dim(self) -> int:
-        """Head dimension D."""
         return self.embed_dim // self.heads
 
 
@@ -32,14 +31,14 @@ def language_around(name: str, sizes: StackSizes, attention: Sequence[str] = ("s
     """Return a space of language models up to the trained one, with a choice of each size in each layer.
 
     Args:
-        attention: kinds that each layer may choose from, softmax among them.
+        attention: kinds that each layer may choose from, including softmax.
     """
     kinds = kinds_at(attention, ("decoder",))[0]
     return language_space(name, **_options(sizes), context_length=sizes.length, attention=kinds)
 
 
 def masked_lm_around(name: str, sizes: StackSizes, attention: Sequence[str] = ("softmax",)) -> SearchSpace:
-    """Return a space of masked language models; arguments and errors as of :func:`language_around`."""
+    """Return a space of masked language models; see :func:`language_around`."""
     kinds = kinds_at(attention, ("encoder",))[0]
     return masked_lm_space(name, **_options(sizes), sequence_length=sizes.length, attention=kinds)
 
@@ -55,11 +54,10 @@ def _options(sizes: StackSizes) -> dict[str, Any]:
 
 
 def trained_genes(sizes: StackSizes, **fixed: int) -> dict[str, Any]:
-    """Return the genes of a trained network without kinds of attention; ``fixed`` are further genes."""
+    """Return the genes of a trained network without attention; ``fixed`` are further genes."""
     genes = {"layers": sizes.layers, "embed_dim": sizes.embed_dim, **fixed, "head_dim": sizes.head_dim}
     return {**genes, "ffn_dim": (sizes.ffn_dim,) * sizes.layers, "heads": (sizes.heads,) * sizes.layers}
 
 
 def language_genes(sizes: StackSizes) -> dict[str, Any]:
-    """Return the genes of a trained language model."""
     return trained_genes(sizes, context_length=sizes.length)

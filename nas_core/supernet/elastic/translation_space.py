@@ -1,4 +1,4 @@
-"""The space around a trained translation network."""
+"""Space around a trained translation network."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ def auto_space(
     """Return a space of translation networks up to the trained one, with a choice of each size in each layer.
 
     Args:
-        head_dim: width of each head.
-        attention: kinds that each layer may choose from if they are possible there, softmax among them.
+        attention: kinds that each layer may choose from where possible, including softmax.
     """
     fixed = {"qkv_dim": max(encoder.heads, decoder.heads) * head_dim, "head_dim": head_dim}
     shallow = {"encoder": depths(encoder.layers), "decoder": depths(decoder.layers, 1 / decoder.layers)}
@@ -48,7 +47,7 @@ def auto_space(
 
 
 def trained_genes(encoder: SideSizes, decoder: SideSizes, head_dim: int) -> dict[str, Any]:
-    """Return the genes of a trained network without kinds of attention."""
+    """Return the genes of a trained network without attention."""
     genes: dict[str, Any] = {"qkv_dim": max(encoder.heads, decoder.heads) * head_dim, "head_dim": head_dim}
     for side, sizes in (("encoder", encoder), ("decoder", decoder)):
         genes |= {f"{side}.embed_dim": sizes.embed_dim, f"{side}.layers": sizes.layers}

@@ -1,9 +1,9 @@
-"""On-disk cache of a teacher's output for each training sample: its most probable words, row by row.
+"""On-disk cache of a teacher's most probable words for each row of each training sample.
 
-The files have their full size from the start. A sample's flag is set after its rows are on disk, so that a process may
-be killed at any time, and several may write.
+Files have their full size from creation. A sample's flag is set after its rows are on disk, so a process may be killed
+at any time, and several may write.
 
-Shapes: N rows of several samples one after the other, K words.
+Shapes: N rows of several samples in sequence, K words.
 """
 
 from __future__ import annotations
@@ -45,11 +45,7 @@ _WHAT = {
 
 @dataclass(frozen=True, kw_only=True)
 class CacheSettings:
-    """Teacher and data of a cache, and the form of its numbers.
-
-    Raises:
-        ConfigError: more words are kept than there are. UnknownChoiceError: no such precision.
-    """
+    """Teacher and data of a cache, and its number formats."""
 
     teacher: str
     """Digest of the teacher's weights: :func:`weights_digest`."""
@@ -74,7 +70,6 @@ class CacheSettings:
 
     @property
     def row_bytes(self) -> int:
-        """Size of a row on disk."""
         return sum(width * kind.itemsize for width, kind in self.files().values())
 
     def files(self) -> dict[str, tuple[int, np.dtype[Any]]]:
@@ -85,8 +80,6 @@ class CacheSettings:
 
 
 def weights_digest(state: Mapping[str, Tensor]) -> str:
-    """Return a digest of the names and values of all weights of a network."""
-
     def parts() -> Iterator[np.ndarray]:
         for name in sorted(state):
             tensor = state[name].detach().cpu().contiguous()
@@ -97,7 +90,6 @@ def weights_digest(state: Mapping[str, Tensor]) -> str:
 
 
 def digest_of(parts: Iterable[np.ndarray]) -> str:
-    """Return a digest of arrays."""
     digest = hashlib.blake2b(digest_size=16)
     for part in parts:
         digest.update(np.ascontiguousarray(part).tobytes())
@@ -105,16 +97,14 @@ def digest_of(parts: Iterable[np.ndarray]) -> str:
 
 
 class TeacherCache:
-    """Folder with the most probable words of each row of each sample. A missing folder is made.
+    """Folder with the most probable words of each row of each sample.
 
     Args:
         folder: a new or empty folder, or a cache of the same settings and samples.
-        settings: those of an existing cache must be equal.
         lengths: rows of each sample; a sample's key is its index here.
 
     Raises:
-        DataError: the folder is a cache of another teacher, other data or settings, or something else.
-        NasExtError: it cannot be written, as the disk is full.
+        DataError: the folder is not a cache, or one of another teacher, other data or settings.
     """
 
     def __init__(self, folder: str | Path, settings: CacheSettings, lengths: Sequence[int] | np.ndarray) -> None:
@@ -136,12 +126,11 @@ class TeacherCache:
 
     @property
     def rows(self) -> int:
-        """Rows of all samples."""
         return int(self._ends[-1])
 
     @property
     def size_mb(self) -> float:
-        """Size of the folder on disk in megabytes, also before it is filled."""
+        """Size on disk in megabytes, also before the cache is filled."""
         return (self.rows * self.settings.row_bytes + len(self._lengths)) / 1e6
 
     @property
@@ -150,11 +139,10 @@ class TeacherCache:
         return int(np.count_nonzero(self._flags)) + sum(not self._flags[sample] for sample in self._pending)
 
     def has(self, samples: Sequence[int]) -> bool:
-        """Return whether all samples are readable."""
         return all(self._flags[sample] or sample in self._pending for sample in self._checked(samples))
 
     def get(self, samples: Sequence[int], device: torch.device | str = "cpu") -> TopK | None:
-        """Return the rows of samples one after the other: (N, K) float32 probabilities and words; None if one lacks."""
+        """Return float32 probabilities and words (N, K) of samples in sequence; None if a sample is missing."""
         if not self.has(samples):
             return None
         rows = self._rows(samples)
@@ -168,11 +156,7 @@ class TeacherCache:
         return torch.from_numpy(self._maps[2][self._rows(samples)].astype(np.float32)).squeeze(1)
 
     def put(self, samples: Sequence[int], rows: TopK, checks: Tensor | None = None) -> None:
-        """Write the rows (N, K) of samples one after the other, and with ``settings.checked`` check numbers (N).
-
-        Raises:
-            DataError: the number of rows is not that of the samples. NasExtError: they cannot be written.
-        """
+        """Write the rows (N, K) of samples in sequence, and check numbers (N) if ``settings.checked``."""
         count = int(self._lengths[self._checked(samples)].sum())
         if tuple(rows.probabilities.shape) != (count, self.settings.kept):
             raise DataError(
@@ -197,7 +181,6 @@ class TeacherCache:
         self._pending = {}
 
     def close(self) -> None:
-        """Flush all rows."""
         self.flush()
 
     def __enter__(self) -> TeacherCache:
@@ -217,7 +200,7 @@ class TeacherCache:
         return list(samples)
 
     def _make(self) -> None:
-        """Make all files in another folder and rename it; another process may do so first."""
+        """Create all files in another folder and rename it; another process may do so first."""
         make_folder(self.folder.parent)
         with os_errors("write", self.folder):
             new = Path(tempfile.mkdtemp(dir=self.folder.parent, prefix=f".{self.folder.name}.", suffix=".part"))

@@ -1,6 +1,6 @@
 """Distillation losses on probabilities and on hidden states.
 
-Shapes: N rows (tokens, images), V classes or words, K of them that are kept, C channels.
+Shapes: N rows (tokens, images), V classes or words, K kept words, C channels.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _REDUCTIONS = ("mean", "sum", "none")
 
 
 class TopK(NamedTuple):
-    """Most probable words of a teacher; all other words have the remaining probability."""
+    """Most probable words of a teacher; all other words share the remaining probability."""
 
     probabilities: Tensor
-    """(.., K), at the temperature of the comparison."""
+    """(.., K), at the temperature of the loss."""
     indices: Tensor
     """(.., K) of the words."""
 
@@ -34,11 +34,9 @@ DISTILLATION_RANGES = {
     "distill_attention": Range(0),
     "teacher_top_k": Range(0),
 }
-"""Ranges of the options of distillation."""
 
 
 def check_temperature(temperature: float) -> float:
-    """Return a temperature above 0, or raise a ConfigError."""
     if not 0 < temperature < float("inf"):
         raise ConfigError(f"the temperature of distillation is {temperature}; expected more than 0, such as 1 or 2")
     return temperature
@@ -51,11 +49,8 @@ def distillation_loss(
 
     Args:
         student_logits: (.., V)
-        teacher_logits: (.., V), without a gradient.
+        teacher_logits: (.., V), without gradient.
         reduction: ``mean`` over rows, ``sum``, or ``none``: (..).
-
-    Raises:
-        ConfigError: the two differ in shape, or the temperature is not above 0. UnknownChoiceError: no such reduction.
     """
     check_temperature(temperature)
     if student_logits.shape != teacher_logits.shape:
@@ -71,18 +66,14 @@ def distillation_loss(
 
 
 def naive_distillation_loss(student_logits: Tensor, teacher_logits: Tensor, temperature: float = 1.0) -> Tensor:
-    """Return the mean of :func:`distillation_loss` by its definition: the reference."""
+    """Return the mean of :func:`distillation_loss` by its definition."""
     p = (teacher_logits.float() / temperature).softmax(-1)
     q = (student_logits.float() / temperature).softmax(-1)
     return ((p * (p.log() - q.log())).sum(-1) * temperature**2).mean()
 
 
 def top_k(teacher_logits: Tensor, k: int, temperature: float = 1.0) -> TopK:
-    """Return the ``k`` most probable words of each row of ``teacher_logits`` (.., V) in descending order.
-
-    Raises:
-        ConfigError: there are fewer than ``k`` words, or the temperature is not above 0.
-    """
+    """Return the ``k`` most probable words of each row of ``teacher_logits`` (.., V) in descending order."""
     words = teacher_logits.shape[-1]
     if not 1 <= k <= words:
         raise ConfigError(f"the {k} most probable words of a teacher; expected 1 to its {words} words")
@@ -97,11 +88,8 @@ def top_k_distillation_loss(
 ) -> Tensor:
     """Return the distillation loss over K + 1 events: each of the teacher's K words, and any other word.
 
-    ``student_logits`` (.., V); the teacher's probabilities are at this temperature. With K = V it is
+    ``student_logits`` is (.., V); the teacher's probabilities are at this temperature. With K = V the loss is
     :func:`distillation_loss`.
-
-    Raises:
-        ConfigError: the rows differ, or the temperature is not above 0. UnknownChoiceError: no such reduction.
     """
     check_temperature(temperature)
     if student_logits.shape[:-1] != teacher.indices.shape[:-1]:
@@ -122,7 +110,7 @@ def top_k_distillation_loss(
 
 
 def naive_top_k_distillation_loss(student_logits: Tensor, teacher: TopK, temperature: float = 1.0) -> Tensor:
-    """Return the mean of :func:`top_k_distillation_loss` by its definition: the reference."""
+    """Return the mean of :func:`top_k_distillation_loss` by its definition."""
     q = (student_logits.float() / temperature).softmax(-1)
     q_top = q.gather(-1, teacher.indices)
     p_top = teacher.probabilities.float()
@@ -132,7 +120,7 @@ def naive_top_k_distillation_loss(student_logits: Tensor, teacher: TopK, tempera
 
 
 def kept_and_rest(teacher: TopK, words: int) -> tuple[Tensor, Tensor]:
-    """Return probabilities (.., K) of the kept words and (..) of all others in float32, normalised to sum to 1."""
+    """Return float32 probabilities (.., K) of the kept words and (..) of all others, normalised to sum to 1."""
     p = _exact(teacher.probabilities)
     total = p.sum(-1)
     if p.shape[-1] == words:
@@ -146,12 +134,9 @@ def hidden_loss(student: Tensor, teacher: Tensor, mask: Tensor | None = None, no
 
     Args:
         student: (.., C)
-        teacher: (.., C') of the same rows, without a gradient.
+        teacher: (.., C') of the same rows, without gradient.
         mask: (..), True at rows that count.
         normalised: scale both to mean 0 and variance 1 over these channels, row by row.
-
-    Raises:
-        ConfigError: they are of different rows.
     """
     if student.shape[:-1] != teacher.shape[:-1]:
         raise ConfigError(

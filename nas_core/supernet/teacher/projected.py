@@ -1,7 +1,6 @@
-"""Label-smoothed and distillation loss in one operation with the output projection.
+"""Label-smoothed and distillation loss fused with the output projection.
 
-As in :mod:`nas_core.layers.smoothed_loss`, rows are processed in chunks and the gradient is computed in the same pass,
-so that no logits of the whole batch are in memory.
+Rows are processed in chunks with their gradient, so the logits of the whole batch are never in memory.
 
 Shapes: N rows (tokens), V words, K kept words, C channels.
 """
@@ -27,7 +26,7 @@ from nas_core.supernet.teacher.losses import (
 
 
 class Probabilities(NamedTuple):
-    """A teacher's probabilities of all words, at the temperature of the comparison."""
+    """A teacher's probabilities of all words, at the temperature of the loss."""
 
     probabilities: Tensor
     """(N, V)"""
@@ -36,7 +35,7 @@ class Probabilities(NamedTuple):
 
 
 class Projection(NamedTuple):
-    """A teacher's features and table; probabilities are computed chunk by chunk and not kept."""
+    """A teacher's features and table, from which probabilities are computed chunk by chunk."""
 
     features: Tensor
     """(N, C)"""
@@ -45,7 +44,6 @@ class Projection(NamedTuple):
     temperature: float = 1.0
 
     def of_rows(self, rows: slice) -> Probabilities:
-        """Return the probabilities of some rows."""
         kind = self.features.dtype
         logits = self.features[rows] @ self.table.t()
         return Probabilities(*_softmax(logits.to(torch.promote_types(kind, torch.float32)), self.temperature))
@@ -65,7 +63,7 @@ class DistilledSums(NamedTuple):
 
 
 def probabilities_of(logits: Tensor, temperature: float = 1.0) -> Probabilities:
-    """Return the probabilities of logits (N, V) in float32."""
+    """Return the float32 probabilities of logits (N, V)."""
     check_temperature(temperature)
     exact = torch.promote_types(logits.dtype, torch.float32)
     probabilities = torch.empty_like(logits, dtype=exact)
@@ -160,9 +158,9 @@ def projected_distilled_loss(
     smoothing: float = 0.0,
     padding_idx: int,
 ) -> DistilledSums:
-    """Return ``(1 - weight)`` times the label-smoothed loss and ``weight`` times the distillation loss of tokens.
+    """Return ``(1 - weight)`` times the label-smoothed loss plus ``weight`` times the distillation loss.
 
-    Types are those of :func:`nas_core.layers.smoothed_loss.projected_smoothed_loss`.
+    Data types are those of :func:`nas_core.layers.smoothed_loss.projected_smoothed_loss`.
 
     Args:
         features: (N, C)
@@ -189,7 +187,7 @@ def naive_distilled_loss(
     smoothing: float = 0.0,
     padding_idx: int,
 ) -> DistilledSums:
-    """Return the sums of :func:`projected_distilled_loss` by their definition: the reference."""
+    """Return the sums of :func:`projected_distilled_loss` by their definition."""
     own, nll = naive_smoothed_loss(features, table, target, smoothing, padding_idx)
     logits = features.float() @ table.float().t()
     if isinstance(teacher, TopK):
@@ -211,7 +209,7 @@ class _Distilled(NamedTuple):
 
     @property
     def steepest(self) -> float:
-        """Largest gradient: 1 - w of a difference of distributions, and w * T of one."""
+        """Bound of the gradient: 1 - w from a difference of distributions, w * T from one distribution."""
         return max(1.0, 1 - self.weight + self.weight * self.temperature)
 
     def __call__(self, rows: slice, logits: Tensor, gradient: bool) -> tuple[tuple[Tensor, ...], Tensor | None]:
@@ -237,7 +235,7 @@ class _Distilled(NamedTuple):
     ) -> tuple[Tensor, Tensor | None]:
         """Return KL(teacher || student) of rows, and the student's probabilities minus a share of the teacher's.
 
-        Logits are divided by the temperature. With a share of 1 the latter is the gradient.
+        With a share of 1 the latter is the gradient.
         """
         if not isinstance(self.teacher, TopK):
             p, negative_entropy = (

@@ -1,4 +1,4 @@
-"""Recording of inputs and outputs of linear layers while a network runs."""
+"""Recording of inputs and outputs of linear layers in a forward pass."""
 
 from __future__ import annotations
 
@@ -14,11 +14,8 @@ from nas_core.layers.weights import named_tensors
 
 
 def weights_of(subnet: Any, wanted: Callable[[str], bool]) -> dict[str, Tensor]:
-    """Return weights of a subnet by their names in the static network, ``encoder_layers.0.self_attn.out_proj.weight``.
-
-    Args:
-        subnet: result of a network's ``select``.
-        wanted: predicate on names.
+    """Return the ``wanted`` weights of a subnet by name in the static network,
+    ``encoder_layers.0.self_attn.out_proj.weight``.
     """
     return {name: tensor for name, tensor in named_tensors(subnet) if wanted(name)}
 
@@ -26,13 +23,11 @@ def weights_of(subnet: Any, wanted: Callable[[str], bool]) -> dict[str, Tensor]:
 class Taps(TorchFunctionMode):
     """Recorder of the inputs and outputs of linear layers inside a ``with`` block.
 
-    A layer is identified by its weight: a parameter, or a tensor of the subnet in use (:func:`weights_of`). Nothing is
-    detached. Layers inside another torch function, as in ``nn.MultiheadAttention``, are not recorded.
+    A layer is identified by its weight: a parameter, or a tensor of the subnet in use (:func:`weights_of`). Records are
+    not detached. Layers inside another torch function, as in ``nn.MultiheadAttention``, are not recorded.
 
     Args:
         weights: tensors (out, in) by name; one tensor may have several names.
-        inputs: record inputs.
-        outputs: record outputs.
     """
 
     def __init__(self, weights: Mapping[str, Tensor], inputs: bool = True, outputs: bool = False) -> None:
@@ -49,7 +44,6 @@ class Taps(TorchFunctionMode):
         self.clear()
 
     def clear(self) -> None:
-        """Remove all records."""
         inputs, outputs = self._records
         self.inputs = {name: [] for name in self._weights} if inputs else {}
         self.outputs = {name: [] for name in self._weights} if outputs else {}
@@ -57,7 +51,6 @@ class Taps(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Call ``func``, and record it if it is one of the layers."""
         kwargs = kwargs or {}
         if func is not F.linear or not (
             names := self._names.get(_place(args[1] if len(args) > 1 else kwargs["weight"]))
@@ -76,6 +69,6 @@ class Taps(TorchFunctionMode):
 
 
 def _place(weight: Tensor) -> object:
-    """Return a key of the memory of a tensor, equal for two views of the same part of a parameter."""
+    """Return a key of a tensor's memory, equal for two views of the same part of a parameter."""
     address = weight.data_ptr() if weight.device.type != "meta" else 0
     return (address, weight.device, tuple(weight.shape), weight.stride()) if address else id(weight)
