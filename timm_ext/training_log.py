@@ -21,7 +21,7 @@ def training_logs(checkpoint: Path) -> list[Path]:
 
 
 def training_curves(log: Path) -> TrainingCurves | None:
-    """Read loss and top-1 over epochs, of training and of each validated subnet; None for another program's file."""
+    """Read loss and top-1 over epochs, of training and of each validated subnet; None for unrelated files."""
     curves: dict[str, dict[str, dict[float, float]]] = {}
 
     def put(panel: str, name: str, epoch: Any, value: Any) -> None:

@@ -41,7 +41,7 @@ BATCH = 64
 def space_around(trained: Architecture, attention: Sequence[str] = ()) -> SearchSpace:
     """Return the space of :mod:`nas_core.supernet.elastic.spaces` around a uniform network.
 
-    Widths go down to 5/8, heads and layers to a half, hidden units to a quarter; ``attention`` are further kinds.
+    Widths go down to 5/8, heads and layers to a half, hidden units to a quarter; ``attention`` lists additional kinds.
     """
     return image_space(
         f"around-{trained.key}",
@@ -166,22 +166,23 @@ def elastic(
 
     Args:
         model: a name that timm builds, a model, or a file: a checkpoint of timm's trainer, or weights.
-        pretrained: for a name, load the weights that timm publishes.
+        pretrained: for a name, load timm's published weights.
         space: a search space, its name or file; ``auto`` for :func:`space_around`, ``auto:layers,ffn_dim`` for some of
             its genes, ``attention`` for the kinds of attention alone.
-        attention: with ``auto``, kinds that each layer may use in place of softmax, such as ``linear``.
+        attention: with ``auto``, alternatives to softmax in each layer, such as ``linear``.
         importance_by: criterion that sorts heads, hidden units and channels: ``activation``, ``weight``, ``gradient``
             or ``none``.
-        data: images for calibration, as ``timm_ext.train --data`` takes them.
+        data: images for calibration, as for ``timm_ext.train --data``.
         calibrate: number of calibration batches of 64 images.
-        fit_steps: updates of the fit of each other kind of attention; 0: a copy of softmax.
+        fit_steps: updates that fit each other kind of attention; 0: a copy of softmax.
         mos: experts of the feed-forward layers: none, layer, neuron, ..
         out: a new file for the supernet.
-        arguments: for a name, other arguments of timm (``num_classes``, ``img_size``, ..).
+        arguments: for a name, other timm arguments (``num_classes``, ``img_size``, ..).
 
     Raises:
-        CheckpointError: the model has no elastic form. SpaceError: it is not the largest network of the space.
-        NasExtError: other wrong input.
+        CheckpointError: the model has no elastic form.
+        SpaceError: the model is not the largest network of the space.
+        NasExtError: other invalid input.
     """
     check_settings(importance_by, calibrate, fit_steps if attention else 0)
     if isinstance(model, nn.Module):
