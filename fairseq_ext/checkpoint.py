@@ -24,14 +24,14 @@ from nas_core.space import Architecture, SearchSpace
 from nas_core.space.files import space_from_dict
 
 MOST_SETTINGS, DEEPEST_SETTINGS = 100_000, 20
-"""Limits on the number and nesting of a checkpoint's settings; fairseq writes a few hundred, in few levels."""
+"""Limits on the number and nesting of settings; fairseq writes a few hundred, in few levels."""
 _WRONG_SETTINGS = (
     ArithmeticError, AssertionError, AttributeError, LookupError, OmegaConfBaseException, TypeError, ValueError,
 )  # fmt: skip
 
 
 def read_state(path: Path, mmap: bool = False) -> dict[str, Any]:
-    """Read a checkpoint that holds only plain data and tensors.
+    """Read a checkpoint of plain data and tensors.
 
     Args:
         mmap: read tensors lazily; :func:`load_network` then verifies their checksums.
@@ -92,13 +92,11 @@ def model_arguments(state: dict[str, Any], path: str) -> Namespace:
 
 
 def stored_space(text: Any) -> SearchSpace:
-    """Parse the JSON of a checkpoint's search space."""
     with _damaged_json("search space"):
         return space_from_dict(parse_json(text), "checkpoint")
 
 
 def stored_architecture(text: Any) -> Architecture:
-    """Parse the JSON of a checkpoint's architecture."""
     with _damaged_json("architecture"):
         return Architecture(dict(parse_json(text)))
 
@@ -113,7 +111,6 @@ def _damaged_json(what: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def settings_errors(path: Path) -> Iterator[None]:
-    """Turn errors from invalid settings into a CheckpointError."""
     try:
         yield
     except _WRONG_SETTINGS as error:

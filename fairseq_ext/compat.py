@@ -27,7 +27,6 @@ from nas_core.optional import require
 logger = logging.getLogger(__name__)
 
 _WRONG_INPUT = 2
-"""Exit code for invalid input."""
 _HALF_PRECISION = ("memory_efficient_fp16", "fp16", "memory_efficient_bf16", "bf16", "amp")  # some set others
 _MEANINGS = {
     "The dataset is empty": "no sentence of the data set is left: all are longer than --max-source-positions,"
@@ -51,7 +50,7 @@ def replace_function(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
 
 
 def prepare_fairseq() -> None:
-    """Import fairseq without changing the logging, and fix its use of current torch and numpy."""
+    """Import fairseq without changing the logging, and fix it for current torch and numpy."""
     logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)  # it advertises a package on import
     root = logging.getLogger()
     level, handlers = root.level, root.handlers[:]
@@ -70,8 +69,6 @@ def prepare_fairseq() -> None:
 
 
 def _checked_load(load: Callable[..., Any]) -> Callable[..., Any]:
-    """Allow fairseq's settings in checkpoints, and check the file and its weights."""
-
     def load_checkpoint_to_cpu(path: str, *args: Any, **kwargs: Any) -> Any:
         torch.serialization.add_safe_globals([argparse.Namespace])
         if Path(path).is_file():  # fairseq also reads remote files
@@ -92,7 +89,7 @@ class _Numpy:
 
 
 def in_groups(state: dict[str, Any]) -> dict[str, Any]:
-    """Return a checkpoint's content with settings in groups; converts checkpoints from before 2021."""
+    """Return a checkpoint's content with settings in groups, as fairseq writes since 2021."""
     from fairseq import checkpoint_utils
     from omegaconf import OmegaConf
 
@@ -104,14 +101,14 @@ def in_groups(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def options_in(group: Any) -> dict[str, Any]:
-    """Return the options of a group of settings; changes to those of a dict or a namespace are in place."""
+    """Return a group's options; a dict or a namespace can be modified in place."""
     if isinstance(group, dict):
         return group
     return dict(group) if isinstance(group, Mapping) else getattr(group, "__dict__", {})
 
 
 def check_training(args: Any) -> None:
-    """Check the precision and the distributed backend of a training.
+    """Check precision and distributed backend of a training.
 
     torch's DDP waits for gradients of all parameters, but a subnet uses only some.
     """
@@ -137,7 +134,7 @@ def check_training(args: Any) -> None:
 
 
 def with_torch_ddp(args: Any) -> bool:
-    """Return whether several workers exchange gradients by torch's DDP."""
+    """Return whether several workers use torch's DDP."""
     workers = int(getattr(args, "distributed_world_size", 1) or 1)
     if torch.distributed.is_available() and torch.distributed.is_initialized():  # torchrun and Slurm set no option
         workers = max(workers, torch.distributed.get_world_size())
@@ -146,7 +143,7 @@ def with_torch_ddp(args: Any) -> bool:
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """End a fairseq command with a one-line error and exit code 2 for invalid input; elsewhere, raise the error."""
+    """End fairseq's commands with one line and exit code 2 for invalid input; elsewhere, raise the error."""
     try:
         yield
     except NasExtError as error:
@@ -157,13 +154,12 @@ def one_line_errors() -> Iterator[None]:
 
 
 def in_fairseq_command() -> bool:
-    """Return whether this process runs one of fairseq's commands."""
     program = Path(sys.argv[0])
     return program.name.startswith("fairseq-") or program.parent.name == "fairseq_cli"
 
 
 def is_named() -> bool:
-    """Return whether the user selected this plug-in, rather than :mod:`nas_core.startup` alone."""
+    """Return whether the user selected this plug-in, not only :mod:`nas_core.startup`."""
     if not getattr(sys.modules.get("_nas_ext_start"), "registering", False):
         return True
     words = [word for argument in sys.argv for word in argument.split("=", 1)]
@@ -172,7 +168,7 @@ def is_named() -> bool:
 
 
 def report_wrong_input() -> None:
-    """Make fairseq's commands report known invalid input in one line; other exceptions keep their traceback."""
+    """Report known invalid input of fairseq's commands in one line; other exceptions keep their traceback."""
     if not in_fairseq_command():
         return
     previous = sys.excepthook
@@ -190,7 +186,7 @@ def report_wrong_input() -> None:
 
 
 def wrong_input(error: BaseException) -> str | None:
-    """Return the message for an exception caused by known invalid input, else None."""
+    """Return the message for known invalid input, else None."""
     if isinstance(error, NasExtError):
         return str(error)
     calls = {frame.f_code.co_name: frame.f_locals for frame, _ in traceback.walk_tb(error.__traceback__)}

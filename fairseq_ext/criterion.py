@@ -47,7 +47,6 @@ class FusedLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):  # typ
 
 
 def label_smoothing(state: dict[str, Any]) -> float:
-    """Return the label smoothing that a checkpoint was trained with."""
     return float(options_in(state["cfg"].get("criterion")).get("label_smoothing") or 0.0)
 
 

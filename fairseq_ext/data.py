@@ -19,7 +19,7 @@ _SENTENCES, _TOKENS = 64, 4096
 
 
 def vocabulary_sizes(folder: Path) -> tuple[int, int] | None:
-    """Return the sizes of source and target dictionary, equal for a single one; None if there is none."""
+    """Return the sizes of the source and target dictionaries, equal for a single one; None without any."""
     paths = {path.name.split(".")[1]: path for path in sorted(folder.glob("dict.*.txt"))}
     if not paths:
         return (_size(single),) * 2 if (single := folder / "dict.txt").exists() else None
@@ -45,12 +45,11 @@ def _size(path: Path) -> int:
 
 
 def options_of(task: Any) -> Any:
-    """Return a task's options, also for fairseq's older tasks."""
     return getattr(task, "cfg", None) or task.args
 
 
 def split_of(task: Any, split: str) -> Any:
-    """Return the data set of a split, or None if it does not exist."""
+    """Return a split's data set, or None if it does not exist."""
     try:
         task.load_dataset(split, combine=False, epoch=1)
     except FileNotFoundError:
@@ -67,7 +66,7 @@ def on_device(batch: Any, device: str | torch.device) -> Any:
 
 
 def calibration_batches(task: Any, splits: tuple[str, ...], longest: Any, count: int, device: str) -> list[Any]:
-    """Collate up to ``count`` batches of samples from the first split that exists; the random choice is fixed."""
+    """Collate up to ``count`` batches of fixed random samples from the first split that exists."""
     dataset = next((data for split in splits if (data := split_of(task, split)) is not None), None)
     where = f"split {' or '.join(map(repr, dict.fromkeys(splits)))} in {options_of(task).data}"
     if dataset is None:

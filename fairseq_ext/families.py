@@ -68,7 +68,7 @@ SHARED: dict[str, dict[str, Any]] = {
         " bits of mantissa; default: float32",
     },
 }
-"""Options of several families, with their argparse arguments."""
+"""Options of several families and their argparse arguments."""
 
 EXPERTS = tuple(name for name in SHARED if name.startswith("mos"))
 DROPOUTS = ("dropout", "attention-dropout", "activation-dropout")
@@ -80,7 +80,7 @@ RANGES = {
     **dict.fromkeys(("linear_max_length", "linear_encoder_length"), Range(1)),
     "max_relative_length": Range(0),
 }
-"""Ranges of numeric model options; expert options are checked elsewhere."""
+"""Ranges of numeric model options, except those of experts."""
 
 SHARED_DEFAULTS: dict[str, Any] = {
     "mos_experts": 2,
@@ -100,7 +100,6 @@ SHARED_DEFAULTS: dict[str, Any] = {
     "linear_form": "auto",
     "tf32": False,
 }
-"""Defaults of the shared options."""
 
 ACTIVATION_NAMES = {"gelu_accurate": "gelu_tanh", "gelu_fast": "gelu_tanh"}
 """fairseq's activation name -> this project's name."""
@@ -120,19 +119,18 @@ class Family:
     task: str
     """fairseq's own task."""
     config: type[Any]
-    """Class of the network settings."""
     settings: Callable[[Namespace], Mapping[str, Any]]
-    """Function that returns the settings specific to this family."""
+    """Function that returns this family's own settings."""
     options: Mapping[str, Mapping[str, Any]]
-    """Options in the order of the help; their argparse arguments extend those in :data:`SHARED`."""
+    """Options in help order; their argparse arguments extend :data:`SHARED`."""
     defaults: Mapping[str, Any]
     """Default values, or functions of the other options."""
     architectures: Mapping[str, Mapping[str, Any]]
-    """Names of ``--arch`` and the values that differ from the defaults."""
+    """Names of ``--arch`` and their differences from the defaults."""
     inherited: tuple[str, ...]
-    """Options that a training inherits from its initial checkpoint unless the command sets them."""
+    """Options inherited from an initial checkpoint unless the command sets them."""
     sides: tuple[str, ...] = ("",)
-    """Sides of the network; one empty name if it has a single side."""
+    """Sides of the network; one empty name for a single side."""
     complete: Callable[[Namespace, dict[str, Any]], dict[str, Any]] = field(default=lambda args, values: values)
     """Function that adapts an architecture's values to the command's options."""
 
@@ -235,7 +233,7 @@ _HAT: dict[str, dict[str, Any]] = {
     "_iwslt_de_en": {"search_space": "hat_iwslt14_de_en", "dropout": 0.375, "extremes": "hat"},
     "_small": {"search_space": "hat_small", "dropout": 0.1},
 }
-"""``_wmt_en_de`` and ``_iwslt_de_en`` use the settings of HAT's and Mixture-of-Supernets' code for these tasks (dropout,
+"""``_wmt_en_de`` and ``_iwslt_de_en`` use these tasks' settings in HAT's and Mixture-of-Supernets' code (dropout,
 shared embeddings, smallest and largest subnet). The others share no embeddings by default."""
 _POSITIONS = {"max_source_positions": 512, "max_target_positions": 512}
 _WMT = {"dropout": 0.1, "activation_dropout": 0.1, "max_relative_length": 8, **_POSITIONS}
@@ -485,5 +483,4 @@ FAMILIES = {family.model: family for family in (TRANSLATION, LANGUAGE, MASKED_LM
 
 
 def family_of(args: Any) -> Family:
-    """Return the family of a model from its options."""
     return FAMILIES[ARCH_MODEL_NAME_REGISTRY.get(args.arch, TRANSLATION.model)]

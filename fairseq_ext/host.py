@@ -48,7 +48,6 @@ class FairseqHost(Host):
             return open_masked_lm(path, options.get("data")) if is_masked_lm(path) else self.open(path, **options)
 
     def open_trained(self, checkpoint: Path, **options: Any) -> Trained:
-        """Open one of fairseq's own models."""
         _prepare()
         from fairseq_ext.checkpoint import settings_errors
         from fairseq_ext.elastic.trained import Request, open_trained

@@ -24,7 +24,7 @@ _EXPERTS = (
     "mos_encoding",
     "mos_rank",
 )
-"""Options set by ``--arch``; they are inherited only from a converted network."""
+"""Options set by ``--arch``, inherited only from a converted network."""
 _CONVERTED = (
     "taken_over",
     "embedding_scale",
@@ -38,14 +38,14 @@ _CONVERTED = (
 _DEFAULTS = (None, False, 0, "relu", "sinusoidal")
 """Values that are not logged."""
 _SCALES = ("linear_max_length", "linear_encoder_length")
-"""Settings that depend on the data and must not change in a resumed training."""
+"""Settings that depend on the data and must not change when a training is resumed."""
 _LAST = "checkpoint_last.pt"
 
 
 def inherit(args: Namespace, inherited: Sequence[str]) -> None:
     """Fill in options that the command omits, in place, before the defaults of ``--arch``.
 
-    fairseq later reports a checkpoint that cannot be read or is of another model.
+    Unreadable or unrelated checkpoints are left to fairseq, which loads them later.
     """
     vars(args).pop("begun_from", None)
     if hasattr(args, "search_space_json") or (path := _first_checkpoint(args)) is None:
@@ -79,7 +79,7 @@ def inherit(args: Namespace, inherited: Sequence[str]) -> None:
 
 
 def differing_options(args: Namespace, inherited: Sequence[str]) -> str:
-    """List the options whose values differ from the training's initial checkpoint."""
+    """List options that differ from the training's initial checkpoint."""
     begun_from = getattr(args, "begun_from", None)
     stored = _stored_options(Path(begun_from)) if begun_from else None
     if stored is None:

@@ -23,7 +23,7 @@ _CACHE = "nas_ext_cache"
 
 
 class Decoder(FairseqIncrementalDecoder):  # type: ignore[misc]
-    """The network as fairseq's decoder: all positions in training and scoring, one position per call in decoding."""
+    """fairseq's decoder: all positions in training and scoring, one position per call in decoding."""
 
     def __init__(self, model: LanguageModel, dictionary: Any) -> None:
         super().__init__(dictionary)
@@ -67,7 +67,7 @@ class Decoder(FairseqIncrementalDecoder):  # type: ignore[misc]
 
 
 def resolve_language(args: Namespace) -> SearchSpace:
-    """Return the space with the context of ``--context-length``, and store it in ``args`` as JSON."""
+    """Return the space with ``--context-length``, and store it in ``args`` as JSON."""
     stored = hasattr(args, "search_space_json")
     space = resolve_space(args)
     check_language_space(space)
@@ -89,7 +89,7 @@ def resolve_language(args: Namespace) -> SearchSpace:
 
 @register
 class LanguageModel(SupernetModel[LanguageSubnet], FairseqLanguageModel):  # type: ignore[misc]
-    """A supernet of language models, or (with ``--subnet``) a static network; it replaces ``transformer_lm``.
+    """A supernet of language models, or (with ``--subnet``) a static network; replaces ``transformer_lm``.
 
     See :class:`fairseq_ext.supernet_model.SupernetModel`.
     """

@@ -27,13 +27,13 @@ logger = logging.getLogger(__name__)
 _CACHE = "nas_ext_cache"
 """Key of the attention cache in the incremental state."""
 _STEP = 8
-"""The length scale of linear attention is a multiple of this."""
+"""The scale of linear attention is a multiple of this."""
 _FAR = 5
-"""Ratio of the scale to the median length above which a warning is logged."""
+"""Ratio of the scale to the median length that causes a warning."""
 
 
 class Encoder(FairseqEncoder):  # type: ignore[misc]
-    """The network's encoder with the weights of the active architecture, which the decoder also uses."""
+    """fairseq's encoder, with the weights of the active architecture, which the decoder also uses."""
 
     def __init__(self, model: TranslationModel, dictionary: Any) -> None:
         super().__init__(dictionary)
@@ -54,7 +54,7 @@ class Encoder(FairseqEncoder):  # type: ignore[misc]
 
 
 class Decoder(FairseqIncrementalDecoder):  # type: ignore[misc]
-    """The network's decoder: all positions in training, one position per call in decoding."""
+    """fairseq's decoder: all positions in training, one position per call in decoding."""
 
     def __init__(self, model: TranslationModel, dictionary: Any) -> None:
         super().__init__(dictionary)
@@ -152,7 +152,7 @@ class TranslationModel(SupernetModel[Subnet], FairseqEncoderDecoderModel):  # ty
         return option if limit is None else min(option, limit)
 
     def max_positions(self) -> tuple[int, int]:
-        """Return the lengths above which fairseq skips sentences; in generation, only the option limits references."""
+        """Return the lengths above which fairseq skips sentences; in generation, only the option limits targets."""
         target = int(self.args.max_target_positions) if self._is_generation_fast else self.decoder.max_positions()
         return self.encoder.max_positions(), target
 
@@ -163,8 +163,8 @@ class TranslationModel(SupernetModel[Subnet], FairseqEncoderDecoderModel):  # ty
 def resolve_linear_lengths(args: Namespace, space: SearchSpace, task: Any) -> None:
     """Store the length scale of the decoder's linear attention in ``args``, and so in the checkpoint.
 
-    The scale is ``--linear-max-length``, by default the longest target of the data (and source, if cross attention may be
-    linear). If it is far above most sentence lengths, the cosine has no effect.
+    The scale is ``--linear-max-length``, by default the longest target of the data (and source, if cross attention may
+    be linear). Far above most sentence lengths, the cosine has no effect.
     """
     longest = max(args.max_source_positions, args.max_target_positions)
     if args.linear_max_length is not None:
@@ -197,7 +197,7 @@ def resolve_linear_lengths(args: Namespace, space: SearchSpace, task: Any) -> No
 
 
 def sentence_lengths(config: Any, splits: Sequence[str], languages: Sequence[str]) -> NDArray[np.int64]:
-    """Return the length in tokens, with the end token, of each sentence in splits and their parts (``train``, ``train1``, ...)."""
+    """Return sentence lengths in tokens, including the end, of splits and their parts (``train``, ``train1``, ...)."""
     return np.concatenate([np.empty(0, np.int64), *_sizes(config, splits, languages)])
 
 

@@ -1,4 +1,4 @@
-"""Idempotent patches of fairseq's batching and of its training by several workers."""
+"""Idempotent patches of fairseq's batching and multi-worker training."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _with_last_batch(original: Any) -> Any:
 def read_checkpoints_on_every_worker() -> None:
     """Make every worker read the checkpoint, as with ``--load-checkpoint-on-all-dp-ranks``.
 
-    fairseq broadcasts it with settings in objects that torch does not load from untrusted bytes.
+    fairseq broadcasts it as objects that torch does not load from untrusted bytes.
     """
     replace_function(Trainer, "load_checkpoint", _on_every_worker)
 
@@ -77,7 +77,7 @@ def _on_every_worker(original: Any) -> Any:
 
 
 def _check_visible(trainer: Any, filename: Any) -> None:
-    """Check that either all workers see the file or none does; otherwise their weights would differ."""
+    """Check that all workers see the file or none does, so that they start with equal weights."""
     seen = torch.tensor([float(PathManager.isfile(filename))], device=trainer.device)
     utils.all_reduce(seen, group=trainer.data_parallel_process_group)
     if 0 < int(seen) < trainer.data_parallel_world_size:
@@ -88,7 +88,7 @@ def _check_visible(trainer: Any, filename: Any) -> None:
 
 
 def mark_dummy_batches() -> None:
-    """Make every task mark dummy batches, so that a criterion with a teacher does not cache them."""
+    """Make every task mark dummy batches, for a criterion with a teacher."""
     replace_function(FairseqTask, "train_step", _with_dummy_batches)
 
 

@@ -1,4 +1,4 @@
-"""RankNAS's stopping criterion for supernets in fairseq's training loop; see :mod:`nas_core.supernet.stability`."""
+"""RankNAS's stopping criterion in fairseq's training loop; see :mod:`nas_core.supernet.stability`."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ PREFIX = "ranked:"
 
 
 def exact(value: Any) -> Any:
-    """Convert a logged loss to double precision without synchronising its device."""
+    """Convert a logged loss to double precision, without synchronising its device."""
     return value.double() if torch.is_tensor(value) else float(value)
 
 
 class Ranking:
-    """Summed losses of the ranked architectures over a validation, equal in all workers."""
+    """Losses of the ranked architectures, summed over a validation; equal in all workers."""
 
     def __init__(self, stability: Stability) -> None:
         self.stability = stability
@@ -37,11 +37,10 @@ class Ranking:
         self._loaded = False
 
     def architectures(self) -> dict[str, Architecture]:
-        """Return the ranked architectures by the log names of their losses."""
+        """Return the ranked architectures by their loss name in the log."""
         return {f"{PREFIX}{index}": architecture for index, architecture in enumerate(self.stability.architectures)}
 
     def forget(self) -> None:
-        """Reset the sums before a validation."""
         self._sums = {}
 
     def add(self, outputs: list[dict[str, Any]]) -> None:
@@ -76,8 +75,6 @@ class Ranking:
 
 
 def stop_when_stable(ranking: Ranking) -> None:
-    """Make fairseq's loop also stop when the ranking is stable."""
-
     def replacement(original: Any) -> Any:
         def should_stop_early(cfg: Any, valid_loss: float | None) -> bool:
             stop = bool(original(cfg, valid_loss))

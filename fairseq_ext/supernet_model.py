@@ -26,11 +26,11 @@ from nas_core.supernet.holder import SubnetHolder
 Weights = TypeVar("Weights")
 Model = TypeVar("Model", bound="SupernetModel[Any]")
 _LARGE_GB = 0.5
-"""Checkpoint size in GB above which a warning is logged."""
+"""Checkpoint size that causes a warning."""
 
 
 def resolve_space(args: Namespace) -> SearchSpace:
-    """Return the space, and store it in ``args`` as JSON, so that a checkpoint is self-contained."""
+    """Return the space, and store it in ``args`` as JSON, so that checkpoints are self-contained."""
     stored = getattr(args, "search_space_json", None) or vars(args).pop("inherited_space_json", None)
     space = stored_space(stored) if stored else get_space(args.search_space)
     args.search_space_json = json.dumps(space_to_dict(space))
@@ -38,7 +38,7 @@ def resolve_space(args: Namespace) -> SearchSpace:
 
 
 def resolve_subnet(args: Namespace, space: SearchSpace) -> Architecture | None:
-    """Return the architecture of a static network and store it in ``args`` as JSON; None for a supernet."""
+    """Return a static network's architecture, stored in ``args`` as JSON; None for a supernet."""
     if stored := getattr(args, "subnet_json", None):
         return stored_architecture(stored)
     if not args.subnet:
@@ -51,22 +51,21 @@ def resolve_subnet(args: Namespace, space: SearchSpace) -> Architecture | None:
 class SupernetModel(SubnetHolder[Weights]):
     """A supernet over a search space, or (with ``--subnet``) a static network of one architecture.
 
-    Models inherit it before fairseq's base class. fairseq calls ``set_num_updates`` before each training forward; it draws
-    an architecture from the seed and the update number, so that all workers, all micro-batches and a resumed run draw the
+    Models inherit it before fairseq's base class. Before each training forward, fairseq calls ``set_num_updates``,
+    which
+    draws an architecture from the seed and the update number: all workers, all micro-batches and a resumed run draw the
     same. Evaluation uses the largest architecture, or the file ``eval_subnet``.
     """
 
     args: Namespace
-    """All options of the model."""
     net: Any
     """The network, a module of :mod:`nas_core.models`."""
     trained_by: ClassVar[str]
     """Names of ``--arch`` whose checkpoints it loads, for error messages."""
     family: ClassVar[Family]
-    """Family of the network."""
 
     def hold(self, args: Namespace, net: Any) -> None:
-        """Set the network; call it after the constructor of fairseq's base class."""
+        """Set the network, after the constructor of fairseq's base class."""
         self.args, self.net = args, net
         self.start(net.space, int(getattr(args, "seed", 1)), args.architecture_draw)
         if getattr(args, "eval_subnet", None):
@@ -80,7 +79,7 @@ class SupernetModel(SubnetHolder[Weights]):
 
     @classmethod
     def build_model(cls, args: Namespace, task: Any) -> Self:
-        """Build the model of a command or a checkpoint; fairseq calls it."""
+        """Build the model of a command or a checkpoint."""
         keep_all_sentences()
         logger = logging.getLogger(cls.__module__)
         trains = not hasattr(args, "search_space_json")
@@ -110,7 +109,6 @@ class SupernetModel(SubnetHolder[Weights]):
 
     @classmethod
     def fill_in(cls, args: Namespace, task: Any) -> None:
-        """Fill in the options of a training or a checkpoint."""
         cls.family.fill_in(args)
 
     resolve_space: ClassVar[Callable[[Namespace], SearchSpace]] = staticmethod(resolve_space)
@@ -118,10 +116,10 @@ class SupernetModel(SubnetHolder[Weights]):
 
     @classmethod
     def of_space(cls, args: Namespace, task: Any, space: SearchSpace, largest: Architecture, static: bool) -> Self:
-        """Build the model of a space.
+        """Build the model.
 
         Args:
-            space: the search space; with ``static``, it contains one architecture.
+            space: search space; it contains one architecture if ``static``.
             largest: largest architecture of the original space.
         """
         raise NotImplementedError
@@ -172,7 +170,7 @@ class SupernetModel(SubnetHolder[Weights]):
 
 
 def large_checkpoints(args: Namespace, parameters: int) -> str | None:
-    """Return a warning if a training writes large checkpoints, else None."""
+    """Return a warning about large checkpoints of a training, else None."""
     moments = 2 if "adam" in str(getattr(args, "optimizer", "")) else 1
     gigabytes = 4 * parameters * (1 + moments) / 1e9
     if gigabytes < _LARGE_GB or getattr(args, "no_save", False):
@@ -190,7 +188,7 @@ def large_checkpoints(args: Namespace, parameters: int) -> str | None:
 
 
 def register(model: type[Model]) -> type[Model]:
-    """Register a model class with fairseq, and its family's names of ``--arch``."""
+    """Register a model class and its family's names of ``--arch`` with fairseq."""
     register_model(model.family.model)(model)
     for name, fill in model.family.named_architectures():
         register_model_architecture(model.family.model, name)(fill)

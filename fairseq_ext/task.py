@@ -1,6 +1,6 @@
 """``--task supernet_translation``, ``supernet_language_modeling`` and ``supernet_masked_lm``.
 
-Annotations are not postponed, because fairseq reads the options from the field types.
+Annotations are not postponed: fairseq reads option types.
 """
 
 import logging
@@ -43,9 +43,9 @@ logger = logging.getLogger(__name__)
 LOGGED = "experts_alike"
 """Log name of the unweighted term of ``--mos-apart``."""
 _LOSSES = ("loss", "nll_loss", "distill_loss", "hidden_loss", "attention_loss", LOGGED)
-"""Values logged as the mean over those subnets of a batch that have them."""
+"""Values logged as the mean over the subnets that have them."""
 _SUBNET = "subnet:"
-"""Prefix of log entries with the loss of one validated or trained subnet."""
+"""Prefix of log entries with one subnet's loss."""
 _SAMPLING = ChoiceEnum(["spos", "sandwich"])
 _SAMPLING_HELP = (
     "spos: one random subnet per update; sandwich: also the largest and the smallest, on the same batch. Its loss and"
@@ -57,7 +57,7 @@ _SELECT = ChoiceEnum(["mean", "smallest", "largest"])
 
 @dataclass
 class SupernetTaskConfig(FairseqDataclass):  # type: ignore[misc]
-    """Options of supernet training, in addition to those of fairseq's task."""
+    """Options of supernet training, in addition to fairseq's task."""
 
     supernet_sampling: _SAMPLING = field(  # type: ignore[valid-type]
         default="spos",
@@ -98,21 +98,18 @@ class SupernetTaskConfig(FairseqDataclass):  # type: ignore[misc]
 class SupernetTask:
     """Supernet training and validation; inherit it before fairseq's task.
 
-    ``spos`` (Mixture-of-Supernets, equation 1) trains one random architecture per update. ``sandwich`` (equation 2) trains a
-    random one, the largest and the smallest on the same batch. Its gradient is the mean of the three, as in the authors'
-    translation code; the equation and their BERT code use the sum.
+    ``spos`` (Mixture-of-Supernets, equation 1) trains one random architecture per update. ``sandwich`` (equation 2)
+    trains a random one, the largest and the smallest on the same batch. Its gradient is the mean of the three, as in
+    the authors' translation code; the equation and their BERT code use the sum.
 
     Validation reports the smallest, the largest and fixed random architectures separately.
     """
 
     cfg: Any
-    """Options of the task, including :class:`SupernetTaskConfig`."""
     model_type: ClassVar[type[SupernetModel[Any]]]
-    """Class of the models that the task trains."""
     plain: ClassVar[str]
     """Name of fairseq's own task."""
     ranking: Ranking | None = None
-    """Ranking of subnets, set with the model."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -121,7 +118,7 @@ class SupernetTask:
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
-        """Add ``--sampling``, stored separately from fairseq's generation flag, and log every 10 updates."""
+        """Add ``--sampling`` with a destination other than fairseq's generation flag, and log every 10 updates."""
         super().add_args(parser)  # type: ignore[misc]
         parser.set_defaults(log_interval=10)
         with suppress(ArgumentError):
@@ -154,7 +151,7 @@ class SupernetTask:
         return model
 
     def rank(self, model: SubnetHolder[Any]) -> None:
-        """Compare rankings of subnets between validations, and stop training when they are stable."""
+        """Stop training when the ranking of subnets is stable between validations."""
         with one_line_errors():
             settings = StabilityConfig(
                 architectures=self.cfg.stability_architectures,
@@ -176,7 +173,7 @@ class SupernetTask:
             self.ranking.epoch = epoch
 
     def validated(self, model: SubnetHolder[Any]) -> dict[str, Architecture]:
-        """Return the validated architectures by name; only one if the space has a single architecture."""
+        """Return the validated architectures by name."""
         return validation_set(model.space, self.cfg.valid_random, extremes=_extremes(model))
 
     def train_step(
@@ -258,7 +255,7 @@ def _criterion_only(sample: dict[str, Any], model: Any, criterion: Any) -> tuple
 
 
 def _combine(outputs: dict[str, dict[str, Any]], select: str) -> dict[str, Any]:
-    """Return one logging output: counts of one subnet, losses chosen by ``select``, and the loss of each architecture."""
+    """Merge logging outputs: counts of one subnet, losses by ``select``, and each architecture's loss."""
     combined = dict(outputs.get("largest") or next(iter(outputs.values())))
     for key in _LOSSES:
         values = {name: output[key] for name, output in outputs.items() if key in output}
@@ -280,7 +277,6 @@ def _unwrap(model: Any) -> SubnetHolder[Any]:
 
 
 def check_options(weight: float, sampling: str, model: Any) -> None:
-    """Check ``--mos-apart`` before training."""
     check_diversity_weight(weight, model)
     if weight and sampling == "spos" and with_torch_ddp(model.args):
         raise ConfigError(
@@ -292,7 +288,7 @@ def check_options(weight: float, sampling: str, model: Any) -> None:
 def keeping_apart(criterion: Any, model: Any, weight: float, passes: int) -> Any:
     """Add the term of ``--mos-apart`` to the first loss of a batch.
 
-    fairseq divides gradients by the batch size, so the term is multiplied by it. The logged loss excludes the term.
+    The term is multiplied by the batch size, by which fairseq divides gradients. The logged loss excludes it.
 
     Args:
         passes: number of losses averaged for the batch.
@@ -317,9 +313,9 @@ class _KeptApart:
 
 
 class KeptSubnets:
-    """Cached weights of the validated architectures, until :meth:`forget`.
+    """Cache of the validated architectures' weights, until :meth:`forget`.
 
-    Unlike slices, mixed experts need extra memory; the cache is at most as large as the supernet's weights.
+    Mixed experts need extra memory, unlike slices; the cache is at most as large as the supernet's weights.
     """
 
     def __init__(self) -> None:
@@ -328,7 +324,7 @@ class KeptSubnets:
         self._bytes = 0
 
     def forget(self) -> None:
-        """Free the weights; call it before weights change and before a validation."""
+        """Free the weights, before weights change and before a validation."""
         self._model, self._kept, self._bytes = None, {}, 0
 
     @contextmanager
@@ -350,7 +346,7 @@ class KeptSubnets:
 
 
 def _additional_bytes(model: SubnetHolder[Any], subnet: Any) -> int:
-    """Return the bytes of a subnet's weights that are not the model's own storage."""
+    """Return the bytes of a subnet's weights outside the model's parameters."""
     parameters = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
     sizes = {(data := tensor.untyped_storage()).data_ptr(): data.nbytes() for _, tensor in named_tensors(subnet)}
     return sum(size for pointer, size in sizes.items() if pointer not in parameters)

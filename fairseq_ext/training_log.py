@@ -13,7 +13,6 @@ from nas_core.supernet.curves import TrainingCurves
 
 _LINE = re.compile(r" \| INFO \| (train_inner|valid\w*) \| (.*)$")
 _SAVE_DIR = re.compile(r"""\bsave_dir['"]?\s*[:=]\s*(['"])(.+?)\1""")
-"""Checkpoint folder in the settings that fairseq prints."""
 _PAIR = re.compile(r"\b(\w+)[ =](-?\d[\d.e+-]*)")
 _OTHER = ("nll_loss", "best_loss")
 """Losses that are not plotted."""
@@ -29,7 +28,7 @@ def training_logs(checkpoint: Path) -> list[Path]:
 
 
 def _saved_into(log: Path, folder: Path) -> bool:
-    """Return whether fairseq's printed settings name this folder; a relative ``save_dir`` matches its end."""
+    """Return whether fairseq's printed settings name the folder; a relative ``save_dir`` matches its end."""
     with suppress(OSError), log.open(encoding="utf-8", errors="replace") as lines:
         for line in lines:
             if match := _SAVE_DIR.search(line):
@@ -42,7 +41,7 @@ def _saved_into(log: Path, folder: Path) -> bool:
 
 
 def training_curves(log: Path) -> TrainingCurves | None:
-    """Read the losses (bits per token) over updates: of training, and of each validated subnet."""
+    """Read losses (bits per token) over updates, of training and of each validated subnet."""
     losses: dict[str, dict[float, float]] = {}
     with log.open(encoding="utf-8", errors="replace") as lines:
         for line in lines:
@@ -58,7 +57,7 @@ def training_curves(log: Path) -> TrainingCurves | None:
 
 
 def _numbers(content: str) -> Iterator[tuple[str, float]]:
-    """Yield the names and values of a line, without the subset's prefix in ``json``."""
+    """Yield a line's names and values, without the subset's prefix in ``json``."""
     if content.startswith("{"):
         try:
             pairs = parse_json(content)
@@ -74,7 +73,7 @@ def _numbers(content: str) -> Iterator[tuple[str, float]]:
 
 
 def _title(tag: str, name: str) -> str | None:
-    """Return the curve's title for a loss, else None."""
+    """Return a loss's curve title, else None."""
     if name in _OTHER or not (name == "loss" or name.endswith("_loss")):
         return None
     if tag == "train_inner":

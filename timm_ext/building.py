@@ -28,7 +28,6 @@ from timm_ext.trained.registered import network_of_file
 from timm_ext.workers import Workers
 
 _DECAY_EPOCHS, _MILESTONES = 90, (90, 180, 270)
-"""timm's defaults of step schedules."""
 
 
 def build_model(config: TrainConfig, classes: int) -> VisionModel:
@@ -58,7 +57,7 @@ def build_model(config: TrainConfig, classes: int) -> VisionModel:
 
 
 def compile_static(backend: str, models: Sequence[VisionModel]) -> None:
-    """Compile static networks in place, at their first run; names of weights are kept."""
+    """Compile static networks in place, at their first run; weight names are kept."""
     if any(model.is_supernet for model in models):
         raise ConfigError(
             "--torchcompile with a supernet: each update trains another network, and each would be compiled; compile"
@@ -130,7 +129,7 @@ def make_optimizer(config: TrainConfig, model: VisionModel) -> torch.optim.Optim
 
 
 def make_schedule(config: TrainConfig, optimizer: torch.optim.Optimizer, per_epoch: int) -> Any:
-    """Build timm's schedule per update; with ``--updates``, warmup precedes the schedule, as in fairseq."""
+    """Build timm's schedule per update; with ``--updates``, warmup precedes it, as in fairseq."""
     if config.updates:
         rising = config.warmup_updates or min(config.warmup_epochs * per_epoch, config.updates - 1)
         falling = 0.2 if config.sched in ("wsd", "rsqrt") else _DECAY_EPOCHS * per_epoch
@@ -171,7 +170,7 @@ def seed_everything(seed: int, epoch: int, rank: int = 0) -> None:
 
 
 def order_seed(seed: int, epoch: int) -> int:
-    """Return the seed of an epoch's image order: the second number that torch's loader draws in one worker."""
+    """Return the seed of an epoch's image order, the second number that torch's loader draws in one worker."""
     drawing = torch.Generator().manual_seed(_mixed(seed, epoch, 0))
     return [int(torch.empty((), dtype=torch.int64).random_(generator=drawing)) for _ in ("loader", "order")][1]
 
@@ -188,13 +187,12 @@ class Pass(NamedTuple):
     update: int
     """Update index in the run."""
     part: int
-    """Index of the pass in its update, from 0."""
+    """Index of the pass in its update."""
     parts: int
-    """Passes per update."""
 
 
 class Passes:
-    """Batches of one worker, on its device; incomplete batches are dropped, as in timm's trainer."""
+    """Batches of one worker, on its device; incomplete ones are dropped, as in timm's trainer."""
 
     def __init__(self, config: TrainConfig, model: VisionModel, images: ImageSet, workers: Workers) -> None:
         self.config, self.model, self.images, self.workers = config, model, images, workers

@@ -1,7 +1,7 @@
 """Safe reading and atomic writing of image model checkpoints.
 
 A checkpoint has timm's keys (``state_dict``, ``state_dict_ema``, ``arch``, ``epoch``) and the model's settings as
-``nas_ext_image``, which are metadata in safetensors.
+``nas_ext_image``, in safetensors as metadata.
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ VERSION = 1
 _OF_DATA = {"data": (str,), "val_data": (str, type(None)), "val_count": (int,), "seed": (int,)}
 """Training settings that determine the validation data, and their types."""
 SETTINGS = "settings_of_file"
-"""Buffer with a model's settings as JSON bytes, so that checkpoints of timm's trainer do not depend on the original file."""
+"""Buffer with a model's settings as JSON bytes; checkpoints of timm's trainer then do not depend on the original
+file."""
 KEPT = "kept"
-"""Folder for ``--keep-every`` networks in a run folder."""
+"""Folder for ``--keep-every`` in a run folder."""
 
 _ARGUMENTS = {
     "search_space",
@@ -48,9 +49,9 @@ _ARGUMENTS = {
     *inspect.signature(VisionTransformer).parameters,
     *inspect.signature(VisionModel).parameters,
 } - {"block_fn", "device", "dtype", "embed_layer", "mlp_layer", "prepared", "space", "unknown"}
-"""Permitted arguments of timm's models in a file; none names weights, another checkpoint or an address."""
+"""timm arguments permitted in a file; none names weights, another checkpoint or an address."""
 MOST = 2**20
-"""Largest permitted number in these arguments."""
+"""Largest number permitted in these arguments."""
 
 
 def save_checkpoint(path: Path, model: VisionModel, **content: Any) -> None:
@@ -61,7 +62,7 @@ def save_checkpoint(path: Path, model: VisionModel, **content: Any) -> None:
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
-    """Read a checkpoint; the settings are under ``nas_ext_image``, also for timm's trainer.
+    """Read a checkpoint, with settings under ``nas_ext_image`` also for timm's trainer.
 
     Raises:
         DataError: the file is missing.
@@ -94,7 +95,6 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
 
 
 def settings_in(buffer: Tensor, path: Path | str) -> dict[str, Any]:
-    """Parse the settings of :func:`settings_buffer`."""
     settings = None
     if isinstance(buffer, Tensor):
         text = bytes(buffer.to("cpu", torch.uint8).flatten().tolist()).decode(errors="replace")
@@ -109,7 +109,7 @@ def settings_buffer(settings: dict[str, Any]) -> Tensor:
 
 
 def read_file(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the content of a torch or safetensors file, and the metadata of safetensors."""
+    """Return the content of a torch or safetensors file, and the latter's metadata."""
     try:
         if path.suffix == ".safetensors":
             with safe_open(path, "pt") as file:
@@ -154,7 +154,7 @@ def _settings_of_timm(state: dict[str, Any], path: Path) -> dict[str, Any]:
 def create(name: str, arguments: Mapping[str, Any], path: Path) -> nn.Module:
     """Build a file's model with random weights.
 
-    The arguments may name a local file of a space or an architecture, but no weights, address or hub.
+    Arguments may name a local space or architecture file, but no weights, address or hub.
 
     Raises:
         CheckpointError: timm has no such model, or an argument is forbidden or too large.
@@ -181,7 +181,7 @@ def create(name: str, arguments: Mapping[str, Any], path: Path) -> nn.Module:
 
 
 def check_fits(state: dict[str, Any], path: Path, ema: bool = False) -> None:
-    """Check the settings against the weights on the meta device, before memory is allocated."""
+    """Check settings against weights on the meta device, before memory is allocated."""
     settings = state[KEY]
     if not isinstance(settings, dict) or settings.get("version") != VERSION:
         raise CheckpointError(f"{path} has settings of another version; this release reads {VERSION}, upgrade nas-ext")
@@ -190,7 +190,7 @@ def check_fits(state: dict[str, Any], path: Path, ema: bool = False) -> None:
 
 
 def build(state: dict[str, Any], path: Path, ema: bool = False) -> VisionModel:
-    """Build a checkpoint's model; ``ema`` prefers moving averages of the weights."""
+    """Build a checkpoint's model; ``ema`` prefers averaged weights."""
     check_fits(state, path, ema)
     model = VisionModel.from_settings(state[KEY])
     load_weights(model, state, path, ema)
@@ -198,7 +198,7 @@ def build(state: dict[str, Any], path: Path, ema: bool = False) -> VisionModel:
 
 
 def load_weights(model: VisionModel, state: dict[str, Any], path: Path, ema: bool = False) -> None:
-    """Load a checkpoint's weights into a model; ``ema`` prefers their moving averages."""
+    """Load a checkpoint's weights into a model; ``ema`` prefers averaged weights."""
     weights: dict[str, Tensor] = (state.get("state_dict_ema") if ema else None) or state["state_dict"]
     try:
         check_finite(weights, path)
@@ -221,7 +221,7 @@ def load_model(path: str | Path, ema: bool = True) -> VisionModel:
 
 
 def write_subnet(model: VisionModel, architecture: Architecture, path: str | Path, arch: str = "") -> int:
-    """Write the collapsed subnet, as safetensors if the name ends so; return its number of parameters.
+    """Write the collapsed subnet, as safetensors if the path ends so; return its number of parameters.
 
     Args:
         arch: registered name of the network.

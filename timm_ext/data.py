@@ -24,7 +24,7 @@ _SPLITS = {"train": ("train", "training"), "validation": ("validation", "val", "
 """Folder names of a split, in timm's order of preference."""
 _KNOWN = {*_SPLITS["train"], *_SPLITS["validation"], "test", "testing"}
 _SHARE, _MOST, _FEW = 0.1, 5000, 5
-"""Default held-out images: a tenth of each class, 5000 images at most; 5 of a class with 25 images or more."""
+"""Default held-out images: a tenth of each class, at most 5000 in total; 5 per class of 25 images or more."""
 
 
 class Source(Protocol):
@@ -117,7 +117,6 @@ def _own_folder(path: Path, split: str) -> Path | None:
 
 
 def _split_folder(path: Path, split: str) -> Path:
-    """Return the split's folder if there is one, else ``path``."""
     folder = _own_folder(path, split)
     folders = sorted(entry.name for entry in path.iterdir() if entry.is_dir())
     if folder is None and folders and set(folders) <= _KNOWN:
@@ -160,7 +159,7 @@ def open_subset(places: Sequence[Path], name: str) -> Source:
 
 
 def validation_data(train: str | Path, validation: str | Path | None, held_out: int) -> str | Path | None:
-    """Return the validation data of :func:`open_splits`; None if it is held out of the training images."""
+    """Return the validation data of :func:`open_splits`; None if held out of the training images."""
     if validation or held_out:
         return validation or None
     return _own_folder(Path(train), "validation") if has_training_images(Path(train)) else None
@@ -169,13 +168,13 @@ def validation_data(train: str | Path, validation: str | Path | None, held_out: 
 def open_splits(
     train: str | Path, validation: str | Path | None, held_out: int, seed: int, train_count: int = 0
 ) -> tuple[ImageSet, ImageSet]:
-    """Return the training and the validation images.
+    """Return training and validation images.
 
-    Validation uses ``validation``, else ``held_out`` random training images, else the folder's ``val``, else a tenth of each
-    class. ``train_count`` limits the training images.
+    Validation uses ``validation``, else ``held_out`` random training images, else the folder's ``val``, else a tenth of
+    each class. ``train_count`` limits the training images.
 
     Raises:
-        DataError: no images are found.
+        DataError: there are no images.
         ConfigError: there are too few images, or classes differ.
     """
     source = open_images(train)
@@ -207,7 +206,7 @@ def open_splits(
 
 
 def some_of_each_class(source: Source, order: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the default held-out images: the first of each class, in this order."""
+    """Return the default held-out images: the first of each class in this order."""
     share, labels = min(_SHARE, _MOST / len(order)), source.labels[order]
     taken = []
     for label in range(source.classes):

@@ -47,7 +47,6 @@ def evaluate(
     totals, read = [0.0] * (2 * len(subnets)), 0
 
     def read_device() -> None:
-        """Add pending losses and accuracies from the device, by batch and subnet."""
         nonlocal read
         for position, value in enumerate(torch.stack(waiting).tolist() if waiting else ()):
             batch, metric = divmod(position, len(totals))

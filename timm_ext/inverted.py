@@ -30,13 +30,13 @@ class _Stage(NamedTuple):
 
 
 class _Recipe(NamedTuple):
-    """Properties of a family; sizes are those at width 1."""
+    """A family; sizes are those at width 1."""
 
     stem: int
     head: int
     stages: tuple[_Stage, ...]
     kernels: tuple[int, ...]
-    """Kernels to draw from, in addition to the stage's own."""
+    """Kernels to draw from, in addition to a stage's own."""
     widths: tuple[float, float]
     """Bounds of the width multiplier."""
     resolutions: tuple[int, int]

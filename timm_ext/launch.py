@@ -1,8 +1,8 @@
 """``python -m timm_ext.launch PATH/train.py ..``: run a script of a timm checkout with our models registered.
 
 In timm's trainer, a supernet draws one random subnet per forward pass (SPOS), the same on all workers of torchrun; the
-sandwich rule needs :mod:`timm_ext.train`. With ``--grad-accum-steps`` each pass of an update draws its own subnet, and
-the gradients are averaged.
+sandwich rule needs :mod:`timm_ext.train`. With ``--grad-accum-steps``, each pass draws its own subnet, and gradients
+are averaged.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def launch(script: str, arguments: Sequence[str]) -> None:
 
 @contextmanager
 def wrapping_subnets() -> Iterator[None]:
-    """Allow ``DistributedDataParallel`` around supernets inside the block, whose subnets lack parameters.
+    """Let ``DistributedDataParallel`` wrap supernets in the block, although subnets lack parameters.
 
     On a CPU, ``device_ids`` is omitted: timm always sets it, and torch rejects it.
     """

@@ -25,7 +25,7 @@ CIFAR10_MEAN, CIFAR10_STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 
 class _Variant(NamedTuple):
     network: Callable[[], SearchSpace | Architecture]
-    """Default space of a supernet, or an architecture."""
+    """Default space of a supernet, or architecture."""
     size: int = 32
     classes: int = 10
     arguments: Mapping[str, Any] = {}
@@ -61,7 +61,7 @@ _VARIANTS = {
     "vit_cifar10_small": _Variant(partial(_largest, "vit_cifar10_small")),
 }
 MODELS = list(_VARIANTS)
-"""Names of the registered models."""
+"""Registered model names."""
 
 
 def image_cfg(size: int, classes: int = 10) -> dict[str, Any]:
@@ -88,7 +88,7 @@ default_cfgs = generate_default_cfgs(
 
 
 def prepared_for(model: VisionModel, name: str) -> dict[str, Any]:
-    """Return a model's preprocessing: its own, else that of the registered model."""
+    """Return a model's own preprocessing, else that of the registered model."""
     if own := model.arguments["prepared"]:
         return {key: model.pretrained_cfg[key] for key in own}
     if timm.is_model(name) and (registered := timm.get_pretrained_cfg(name)) is not None:
@@ -113,7 +113,6 @@ def _as_architecture(subnet: Any) -> Architecture:
 
 
 def _create(variant: str, pretrained: bool = False, **kwargs: Any) -> Any:
-    """Build a model of the subnet, else of the space, else the variant's default."""
     kwargs = {**_VARIANTS[variant].arguments, **kwargs}
     space, subnet = kwargs.pop("search_space", None), kwargs.pop("subnet", None)
     network = _VARIANTS[variant].network()

@@ -16,7 +16,7 @@ SAMPLINGS = ("spos", "sandwich")
 LARGEST = "largest"
 """Value of ``--teacher`` for the largest subnet of each update."""
 EXPERTS = ("mos_experts", "mos_router_hidden", "mos_router_layers", "mos_router_dropout", "mos_start", "mos_rank")
-"""Settings of experts other than their kind."""
+"""Expert settings other than their kind."""
 _OF_MODEL = ("search_space", "subnet", "mos", *EXPERTS)
 """Settings of a network built by name."""
 _RANGES = {
@@ -32,7 +32,7 @@ _RANGES = {
     "lr": Range(0, without=(0,)),
     "seed": SEEDS,
 }
-"""Ranges of numbers; settings of experts and of stability are checked by their classes."""
+"""Ranges of numbers, except those of experts and stability."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ class TrainConfig:
     """training images: a folder with one sub-folder per class, or with train/ and optionally val/ (or validation/), or
     an npz of JPEG bytes"""
     model: str = ""
-    """model of timm_ext, e.g. mformer_cifar10_small or mformer_cifar10_small_supernet; default: the network of --init"""
+    """model of timm_ext, e.g. mformer_cifar10_small or mformer_cifar10_small_supernet; default: that of --init"""
     output: str
     """run folder; an interrupted run is resumed"""
     val_data: str = ""
@@ -73,32 +73,31 @@ class TrainConfig:
     mos_apart: float = 0.0
     """weight of the similarity of experts in the loss: mean squared cosine between rows of two experts; 0: none"""
     init: str = ""
-    """initial weights: a checkpoint of the same network, e.g. a subnet of 'nas-ext extract' or a supernet of 'nas-ext
-    elastic'"""
+    """initial weights: a checkpoint of the same network, e.g. of 'nas-ext extract' or 'nas-ext elastic'"""
     sampling: str = "spos"
     """supernets: spos (one random subnet per update) or sandwich (also the largest and the smallest)"""
     teacher: str = ""
-    """teacher: a checkpoint of timm_ext (of a supernet, its largest network) or of timm's trainer; or largest, the largest
+    """teacher: a checkpoint of timm_ext (of a supernet, its largest network) or timm's trainer; or largest, the largest
     subnet of --sampling sandwich"""
     distill_weight: float = 0.5
-    """with --teacher: share of the loss against the teacher's probabilities; the rest is that of the labels"""
+    """with --teacher: share of the loss against its probabilities; the labels have the rest"""
     distill_temperature: float = 1.0
     """with --teacher: temperature of both logits"""
     distill_hidden: float = 0.0
-    """with --teacher, the network's supernet: weight of the difference between feed-forward inputs"""
+    """with --teacher, the network's supernet: weight of the difference of feed-forward inputs"""
     distill_attention: float = 0.0
-    """with --teacher, the network's supernet: weight of the difference between attention outputs"""
+    """with --teacher, the network's supernet: weight of the difference of attention outputs"""
     teacher_cache: str = ""
-    """with --teacher: folder to cache its probabilities, reused by a run with the same images"""
+    """with --teacher: folder to cache its probabilities, reused with the same images"""
     teacher_top_k: int = 0
     """with --teacher-cache: most probable classes to keep; 0: all"""
     valid_random: int = 2
     """supernets: random subnets validated in addition to the smallest and the largest"""
     stability_architectures: int = 0
-    """supernets: number of subnets (RankNAS: 100 to 200) whose stable ranking by validation loss ends the training; 0:
+    """supernets: number of subnets (RankNAS: 100 to 200) whose stable ranking by validation loss ends training; 0:
     train all epochs"""
     stability_tau: float = 0.9
-    """stop when Kendall's tau between the rankings of two epochs is above this"""
+    """stop when Kendall's tau between two epochs' rankings is above this"""
     stability_patience: int = 5
     """stop when that tau has risen more often than this in a row"""
     epochs: int = 30
@@ -108,7 +107,7 @@ class TrainConfig:
     batch_size: int = 128
     """images per pass and worker; an update has this times the workers of torchrun times --grad-accum-steps"""
     grad_accum_steps: int = 1
-    """passes whose gradients are averaged into one update; a supernet draws one subnet for all"""
+    """passes averaged into one update; a supernet draws one subnet for all"""
     opt: str = "adamw"
     """optimizer, by timm's name"""
     opt_betas: tuple[float, ...] = ()
@@ -126,7 +125,7 @@ class TrainConfig:
     sched: str = "cosine"
     """schedule, by timm's name"""
     weight_decay: float = 0.05
-    """on matrices; not on biases, norms and positions"""
+    """weight decay of matrices; biases, norms and positions have none"""
     decay_all: bool = False
     """apply weight decay to all parameters, as fairseq's optimizers do"""
     clip_grad: float = 0.0
@@ -160,7 +159,7 @@ class TrainConfig:
     precision: str = "fp32"
     """fp32, tf32 (NVIDIA from Ampere on), bf16 or fp16 (autocast; fp16 with a scaled loss)"""
     channels_last: bool = False
-    """channels as the last dimension of images in memory"""
+    """use channels-last memory format"""
     torchcompile: str = field(default="", metadata={"alone": "inductor"})
     """static networks: compile with torch.compile, by this backend (if omitted: inductor)"""
     grad_checkpointing: bool = False
@@ -168,7 +167,7 @@ class TrainConfig:
     seed: int = 1
     """random seed of weights, data order, augmentation and architectures"""
     workers: int = 0
-    """image loader processes per worker of torchrun"""
+    """image loader processes per worker"""
     pin_mem: bool = False
     """read images into pinned memory"""
     no_prefetcher: bool = False
@@ -193,7 +192,7 @@ class TrainConfig:
                 raise ConfigError(message)
 
     def changed(self, names: Sequence[str]) -> list[str]:
-        """Return those of the named settings that differ from their default."""
+        """Return the named settings that differ from their default."""
         defaults = {field.name: field.default for field in fields(self)}
         return [name for name in defaults if name in names and getattr(self, name) != defaults[name]]
 

@@ -18,17 +18,15 @@ from timm_ext.options import TrainConfig
 _OF_THE_STUDY = ("data", "val_data", "val_count", "output", "model", "subnet", "search_space", "init", "keep_every")
 _OPTIONS = {option.name: option for option in options_of(TrainConfig)}
 _DROPPED = ("mos", "sampling", "valid_random", "stability_", "teacher", "distill_")
-"""Prefixes of options of supernets and of distillation."""
 
 
 class Origin(NamedTuple):
     """A supernet whose training settings are used."""
 
     state: Mapping[str, Any]
-    """Content of its checkpoint."""
     path: Path
     data: str | None
-    """Current path of its validation images, or of the data that contains them."""
+    """Current path of its validation images, or of data that contains them."""
     space: SearchSpace
 
 
@@ -43,8 +41,8 @@ def settings(origin: Origin, architecture: Architecture, folder: Path, changes: 
 
     Raises:
         CheckpointError: the checkpoint is not of ``timm_ext.train``.
-        ConfigError: the supernet is a converted model, the data has no training images, or an option is unknown or set
-            by the study.
+        ConfigError: the supernet is a converted model, the data has no training images, or an option is unknown or
+            fixed.
     """
     config = _changed(origin, _from_scratch(origin), changes, _DROPPED)
     return arguments_of(replace(_static(origin, config, architecture, folder), init=""))
@@ -148,7 +146,6 @@ def _static(origin: Origin, config: TrainConfig, architecture: Architecture, fol
 
 
 def data_of(origin: Origin) -> dict[str, str]:
-    """Return the image folders of :func:`settings`."""
     training, validation = _images(_changed(origin, _trained(origin), {}), origin.data)
     return {"data": training, "val_data": validation}
 

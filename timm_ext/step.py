@@ -18,7 +18,7 @@ from nas_core.precision import computing_in, tf32
 from timm_ext.workers import Workers
 
 _LEAST_SCALE = 1e-4
-"""fp16: smallest loss scale, as in fairseq; reached from 2**16 after 30 failures in a row."""
+"""fp16: smallest loss scale, as in fairseq; from 2**16, it is reached after 30 failures in a row."""
 
 
 class Step:
@@ -44,7 +44,7 @@ class Step:
         self.scaler = torch.amp.GradScaler(workers.device.type, enabled=precision == "fp16")
 
     def backward(self, forward: Callable[[], Tensor], holding: AbstractContextManager[None]) -> Tensor:
-        """Add the gradient of the loss that ``forward`` computes inside ``holding``; return the loss, on the device."""
+        """Add the gradient of the loss computed by ``forward`` inside ``holding``; return the loss, on the device."""
         device = self.workers.device
         with holding, computing_in(self.precision, device):
             loss = forward()
@@ -85,11 +85,10 @@ class Losses:
         self._waiting: dict[int, list[Tensor]] = {}
 
     def add(self, update: int, losses: list[Tensor]) -> None:
-        """Add terms of an update's loss."""
         self._waiting.setdefault(update, []).extend(losses)
 
     def read(self) -> float:
-        """Synchronise the device; return the mean over all workers and the updates since the last call."""
+        """Synchronise the device; return the mean over workers and over updates since the last call."""
         if not self._waiting:
             return math.nan
         flat = torch.stack([loss for losses in self._waiting.values() for loss in losses])

@@ -177,10 +177,10 @@ class Trainer:
     def train_step(
         self, images: torch.Tensor, labels: torch.Tensor, update: int, part: int = 0, parts: int = 1
     ) -> list[torch.Tensor]:
-        """Run the ``part``-th pass of an update through each of its architectures; the last part updates the weights.
+        """Run the ``part``-th pass of an update through each architecture; the last part updates the weights.
 
         Returns:
-            The terms of the update's loss, on the device.
+            Terms of the update's loss, on the device.
         """
         architectures = self.architectures_of(update)
         if not part:
@@ -202,7 +202,6 @@ class Trainer:
         return losses
 
     def architectures_of(self, update: int) -> list[Architecture]:
-        """Return the architectures of an update: one drawn, or the three of the sandwich rule."""
         model = self.model
         if not model.is_supernet:
             return [model.architecture]
@@ -211,7 +210,8 @@ class Trainer:
         return list(sandwich(model.space, drawn).values()) if self.config.sampling == "sandwich" else [drawn]
 
     def validate(self) -> dict[str, Any]:
-        """Return the mean ``loss`` and ``top1`` of the validated architectures, their individual values and ``stability_tau``.
+        """Return mean ``loss`` and ``top1`` of the validated architectures, their individual values and
+        ``stability_tau``.
 
         The images are split among the workers.
         """
@@ -237,7 +237,7 @@ class Trainer:
         return record
 
     def save(self, path: Path, updates: int | None = None) -> None:
-        """Write a checkpoint; ``updates`` defaults to those of the completed epochs."""
+        """Write a checkpoint; ``updates`` defaults to the completed epochs'."""
         more = {} if self.average is None else {"state_dict_ema": self.average.module.state_dict()}
         if self.stability:
             more["stability"] = self.stability.state_dict()
@@ -256,7 +256,7 @@ class Trainer:
         )
 
     def resume(self) -> None:
-        """Resume from ``last.pt`` of the run folder, if it exists."""
+        """Resume from the run folder's ``last.pt``, if it exists."""
         with self.workers.together():
             self._read(self.folder / "last.pt")
         folder = f"the last epoch in {self.folder}"

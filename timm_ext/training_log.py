@@ -13,7 +13,6 @@ from nas_core.supernet.curves import TrainingCurves
 
 LOSS, TOP1 = "loss (nats)", "top-1 (%)"
 _SUMMARY = {"train_loss": (LOSS, "training"), "eval_loss": (LOSS, "validation"), "eval_top1": (TOP1, "validation")}
-"""Columns of timm's summary."""
 
 
 def training_logs(checkpoint: Path) -> list[Path]:

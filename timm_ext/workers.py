@@ -1,7 +1,7 @@
 """Processes that train one network together under ``torchrun``, or a single process.
 
-Each worker has a device and a part of the images. All train the same subnets, so that gradients exist for the same
-parameters and are averaged once per update. ``DistributedDataParallel`` would search for unused parameters in each pass.
+Each worker has a device and a part of the images. All train the same subnets, so that the same parameters have
+gradients, averaged once per update. ``DistributedDataParallel`` would search for unused parameters in each pass.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from nas_core.device import usable_device
 from nas_core.errors import ConfigError, NasExtError
 
 _NEEDED = ("RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
-"""Variables that torchrun sets in addition to ``WORLD_SIZE``."""
 _BUCKET = 2**23
 """Numbers per exchange; larger tensors are exchanged alone."""
 
@@ -49,7 +48,7 @@ class Workers:
         return self.rank == 0
 
     def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Average each gradient over the workers; missing gradients stay missing."""
+        """Average each gradient over the workers; parameters without one keep none."""
         if self.count == 1:
             return
         buckets: list[list[nn.Parameter]] = []
@@ -113,7 +112,6 @@ class Workers:
         return error if self.first else OtherWorkerError(str(error))
 
     def reports(self, error: NasExtError) -> bool:
-        """Return whether this worker prints an error."""
         return self.first if isinstance(error, LostWorkerError) else not isinstance(error, OtherWorkerError)
 
     def _gathered(self, number: int) -> list[int]:
@@ -135,7 +133,7 @@ class Workers:
 
 
 def join(device: str) -> Workers:
-    """Join the workers of torchrun: NCCL between CUDA devices, gloo between CPUs; without torchrun, one worker.
+    """Join torchrun's workers: NCCL between CUDA devices, gloo between CPUs; without torchrun, one worker.
 
     Args:
         device: ``cpu`` or ``cuda``; several workers use ``cuda:0``, ``cuda:1``, .. by their local rank.
@@ -167,7 +165,7 @@ def join(device: str) -> Workers:
 
 
 def leave() -> None:
-    """Leave the group of workers; all must call it."""
+    """Leave the workers; all must call it."""
     if dist.is_available() and dist.is_initialized():
         dist.destroy_process_group()
 

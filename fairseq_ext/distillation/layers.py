@@ -65,13 +65,13 @@ def _numbers(model: Any, side: str, depth: int) -> list[int]:
 def differences(
     student: dict[tuple[str, int, str], Tensor], teacher: dict[tuple[str, int, str], Tensor], masks: dict[str, Tensor]
 ) -> Tensor:
-    """Return the mean difference per token of the shared layers; ``masks`` (B, T) are True at tokens."""
+    """Return the mean difference per token of shared layers; ``masks`` (B, T) are True at tokens."""
     shared = [key for key in student if key in teacher]
     return torch.stack([hidden_loss(student[key], teacher[key], masks[key[0]]) for key in shared]).mean()
 
 
 def check_one_origin(student: Any, teacher: Any, path: str) -> None:
-    """Check that both networks order their channels equally, so that layer states are comparable."""
+    """Check that both networks have the same channel order."""
     what = (
         "--distill-hidden and --distill-attention compare the layers of networks that come from one 'nas-ext elastic'"
     )

@@ -1,4 +1,4 @@
-"""A frozen teacher from a checkpoint of the same task and vocabulary as the student."""
+"""A frozen teacher from a checkpoint of the student's task and vocabulary."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class TeacherOutput(NamedTuple):
     """A teacher's output for a batch."""
 
     rows: Probabilities | TopK | Projection
-    """Probabilities of each of the N rows."""
+    """Probabilities of the N rows."""
     states: LayerStates | None
-    """Inputs and outputs of the layers, if they are compared."""
+    """Layer inputs and outputs, if they are compared."""
 
 
 def teacher_output(
@@ -63,7 +63,7 @@ def teacher_output(
 
 
 class FileTeacher:
-    """A checkpoint's network as the teacher; it is not registered as a module of the criterion."""
+    """A checkpoint's network, not registered as a module of the criterion."""
 
     def __init__(self, path: Path, task: Any, options: Any) -> None:
         self.path, self._task, self._options = path, task, options
@@ -96,7 +96,7 @@ class FileTeacher:
         self._ready = True
 
     def answer(self, sample: dict[str, Any], run: Any, once: bool, cached: bool = True) -> TeacherOutput:
-        """Return the output for a batch; ``run`` returns the outputs of a network."""
+        """Return the output for a batch; ``run`` returns a network's outputs."""
         temperature = self._options.distill_temperature
         words = min(self._options.teacher_top_k, len(self._task.target_dictionary))
         if self._cache is not None and cached:

@@ -36,7 +36,7 @@ _PARTS = {
 
 
 def layer_state(prefix: str, layer: Any) -> dict[str, Tensor]:
-    """Return the weights of fairseq's layer under this project's names, which start with ``prefix``."""
+    """Convert the weights of fairseq's layer; the names start with ``prefix``."""
     state: dict[str, Tensor] = {}
     reads_encoder = getattr(layer, "encoder_attn", None) is not None
     for name, parts in _PARTS.items():
@@ -48,7 +48,7 @@ def layer_state(prefix: str, layer: Any) -> dict[str, Tensor]:
 
 
 def plain_layer(prefix: str, layer: Any) -> dict[str, Tensor]:
-    """Return the weights of a subnet's layer under fairseq's names, which start with ``prefix``."""
+    """Convert the weights of a subnet's layer to fairseq's; the names start with ``prefix``."""
     state: dict[str, Tensor] = {}
     for name, tensor in named_tensors(layer):
         owner, kind = name.rsplit(".", 1)
@@ -59,7 +59,7 @@ def plain_layer(prefix: str, layer: Any) -> dict[str, Tensor]:
 
 
 def positions_table(positions: Any, length: int, width: int) -> Tensor:
-    """Return the position vectors (length, C), without those of fairseq's padding; zeros for a model without positions."""
+    """Return position vectors (length, C) without fairseq's padding; zeros if there are none."""
     if positions is None:
         return torch.zeros(length, width)
     sinusoids = isinstance(positions, SinusoidalPositionalEmbedding)
@@ -71,7 +71,7 @@ def positions_table(positions: Any, length: int, width: int) -> Tensor:
 
 
 def translation_state(model: Any, net: Any) -> dict[str, Tensor]:
-    """Convert the weights of fairseq's ``transformer`` to the elastic network's state."""
+    """Convert fairseq's ``transformer`` to the elastic network's state."""
     encoder, decoder, config = model.encoder, model.decoder, net.config
     state: dict[str, Tensor] = {"reference_widths": net.reference_widths}
     for side, layers in (("encoder", encoder.layers), ("decoder", decoder.layers)):
@@ -91,7 +91,7 @@ def translation_state(model: Any, net: Any) -> dict[str, Tensor]:
 
 
 def language_state(model: Any, net: Any) -> dict[str, Tensor]:
-    """Convert the weights of fairseq's ``transformer_lm`` to the elastic network's state."""
+    """Convert fairseq's ``transformer_lm`` to the elastic network's state."""
     decoder, table = model.decoder, model.decoder.embed_tokens.weight
     state: dict[str, Tensor] = {"reference_width": net.reference_width, "embedding.weight": table}
     state["output.weight"] = decoder.output_projection.weight
@@ -104,7 +104,7 @@ def language_state(model: Any, net: Any) -> dict[str, Tensor]:
 
 
 def masked_lm_state(model: Any, net: Any) -> dict[str, Tensor]:
-    """Convert the weights of fairseq's ``roberta`` to the elastic network's state."""
+    """Convert fairseq's ``roberta`` to the elastic network's state."""
     encoder, head = model.encoder.sentence_encoder, model.encoder.lm_head
     state: dict[str, Tensor] = {"reference_width": net.reference_width, "embedding.weight": encoder.embed_tokens.weight}
     state["positions.table"] = positions_table(encoder.embed_positions, len(net.positions.table), net.embed_dim)
@@ -130,7 +130,7 @@ def masked_lm_state(model: Any, net: Any) -> dict[str, Tensor]:
 
 
 def translation_weights(net: Any, subnet: Any) -> dict[str, Tensor]:
-    """Convert a subnet's weights to those of fairseq's ``transformer``.
+    """Convert a subnet to the weights of fairseq's ``transformer``.
 
     If the output shares a scaled embedding table, the last layer norm is divided by the scale.
     """
@@ -161,10 +161,7 @@ def translation_weights(net: Any, subnet: Any) -> dict[str, Tensor]:
 
 
 def language_weights(net: Any, subnet: Any) -> dict[str, Tensor]:
-    """Convert a subnet's weights to those of fairseq's ``transformer_lm``.
-
-    The output does not share a scaled embedding.
-    """
+    """Convert a subnet to the weights of fairseq's ``transformer_lm``; the output does not share a scaled embedding."""
     state: dict[str, Tensor] = {"decoder.version": torch.tensor([3.0])}
     for index, layer in enumerate(subnet.layers):
         state |= plain_layer(f"decoder.layers.{index}.", layer)
@@ -181,7 +178,7 @@ def language_weights(net: Any, subnet: Any) -> dict[str, Tensor]:
 
 
 def masked_lm_weights(net: Any, subnet: Any) -> dict[str, Tensor]:
-    """Convert the weights of a subnet with equal layers to those of fairseq's ``roberta``."""
+    """Convert a subnet with equal layers to the weights of fairseq's ``roberta``."""
     width, first = subnet.embedding.shape[1], net.config.padding_idx + 1
     positions = net.positions.table[:, :width].detach()
     state = {

@@ -80,13 +80,13 @@ _NO_FORM = {
         "ffn_blocks_to_remove",
     ),
 }
-"""Options that change a model's function and have no elastic form; they are off by default."""
+"""Options that change a model's function, without an elastic form; off by default."""
 _MASKED_LM_TASKS = {
     "masked_lm": "masked_lm",
     "multilingual_masked_lm": "masked_lm",
     "sentence_prediction": "sentence_prediction",
 }
-"""Task of the training -> task that opens the network. Multilingual models such as XLM-R have one vocabulary."""
+"""Training task -> task that opens the network. Multilingual models such as XLM-R have one vocabulary."""
 
 
 def translation_settings(
@@ -170,7 +170,7 @@ def _task_in(groups: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _options(arch: str, args: Namespace, path: Path) -> Namespace:
-    """Fill in options that older releases did not store, and check that all have an elastic form."""
+    """Fill in options that older releases lack, and check that all have an elastic form."""
     ARCH_CONFIG_REGISTRY[arch](args)
     model = "transformer_lm" if arch.startswith("transformer_lm") else arch
     if model == "transformer_lm":

@@ -13,7 +13,7 @@ from nas_core.supernet.elastic.space_spec import is_auto, resolve
 
 
 def space_around(wanted: str, trained: Mapping[str, Any], auto: Callable[[], SearchSpace]) -> SearchSpace:
-    """Return a search space whose largest network is the trained one: a new or an existing space.
+    """Return a new or existing search space whose largest network is the trained one.
 
     Args:
         wanted: spec of :func:`nas_core.supernet.elastic.space_spec.resolve`, or the name or file of a space.
@@ -35,7 +35,7 @@ def space_around(wanted: str, trained: Mapping[str, Any], auto: Callable[[], Sea
 
 
 def name_around(path: Path) -> str:
-    """Name a space after the file, or after the nearest parent folder if the name is a default of fairseq."""
+    """Name a space after the file, or the nearest parent folder without a default name of fairseq."""
     path = real_path(path)
     names = (path.stem, *(folder.name for folder in path.parents))
     return f"around-{next(name for name in names if not name.startswith('checkpoint')) or 'checkpoint'}"

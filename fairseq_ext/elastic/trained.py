@@ -56,7 +56,7 @@ from nas_core.supernet.teacher.cache import weights_digest
 _log = logging.getLogger(__name__)
 
 _LENGTHS = (17, 11, 5)
-"""Lengths in tokens of the sentences that compare outputs, limited to the network's longest input."""
+"""Sentence lengths in tokens for comparing outputs, limited to the network's longest input."""
 _HEADS = "classification_heads."
 _ROBERTA_OPTIONS = (
     "dropout",
@@ -81,7 +81,7 @@ class Request:
     space: str = "auto"
     """Name or file of a space, or a spec of :func:`nas_core.supernet.elastic.space_spec.resolve`."""
     attention: tuple[str, ...] = ("softmax",)
-    """Kinds of attention available to each layer, including softmax."""
+    """Kinds of attention for each layer, including softmax."""
     calibrate: int = 0
     """Batches that measure importance; 0 needs no data."""
     device: str = "cpu"
@@ -93,7 +93,7 @@ class FairseqTrained(ABC):
     By default, the network predicts next tokens.
 
     Args:
-        options: model options of the supernet's checkpoint.
+        options: model options for the supernet's checkpoint.
     """
 
     form: ClassVar[ElasticForm]
@@ -102,9 +102,8 @@ class FairseqTrained(ABC):
     mapped: ClassVar[Callable[[Any, Any], dict[str, Tensor]]]
     """Function that converts fairseq's weights to the elastic network's state."""
     family: ClassVar[Family]
-    """Family of the supernets."""
     reads: ClassVar[tuple[str, ...]] = ("src_tokens",)
-    """Names of the network's inputs in a batch."""
+    """Network inputs in a batch, by name."""
 
     def __init__(
         self, path: Path, state: dict[str, Any], space: SearchSpace, request: Request, options: Mapping[str, Any]
@@ -150,19 +149,19 @@ class FairseqTrained(ABC):
 
     @abstractmethod
     def _tokens(self) -> tuple[Tensor, ...]:
-        """Return random network inputs, each (B, T); the last one contains the positions that are compared."""
+        """Return random inputs, each (B, T); outputs are compared at the tokens of the last one."""
 
     def _logits(self, *tokens: Tensor) -> Tensor:
         return self._model(*tokens)[0]  # type: ignore[no-any-return]
 
     def calibration(self, count: int) -> Sequence[Any]:
-        """Return batches of training data, else of validation data."""
+        """Return training batches, else validation batches."""
         data = self._state["cfg"].get("dataset") or {}
         splits = tuple(str(data.get(f"{name}_subset") or name).split(",")[0] for name in ("train", "valid"))
         return calibration_batches(self.task, splits, self.longest(), count, self._device)
 
     def longest(self) -> Any:
-        """Return the largest number of tokens that the network reads on each side."""
+        """Return the longest input in tokens, by side."""
         return self._model.max_positions()
 
     def loss(self, net: Any, subnet: Any, batch: Any) -> Tensor:
@@ -176,7 +175,6 @@ class FairseqTrained(ABC):
         )
 
     def with_experts(self, mos: str) -> nn.Module:
-        """Return the network with experts of this kind and random weights."""
         return self._network(replace(self.net.config, mos=MoSConfig(kind=mos))).to(self._device).eval()
 
     def save(self, path: Path, net: nn.Module) -> None:
@@ -195,7 +193,7 @@ class FairseqTrained(ABC):
         return copy.deepcopy(self._state["cfg"])
 
     def _random_tokens(self, words: Any, longest: int, stream: torch.Generator, left: bool = False) -> Tensor:
-        """Return sentences (B, T) of different lengths, padded on the right, or on the ``left``."""
+        """Return sentences (B, T) of different lengths, padded on the right or ``left``."""
         longest = min(_LENGTHS[0], longest)
         tokens = torch.randint(words.nspecial, len(words), (len(_LENGTHS), longest), generator=stream)
         for row, length in zip(tokens, _LENGTHS, strict=True):
@@ -350,7 +348,7 @@ class TrainedMaskedLM(FairseqTrained):
         return int(self._args.max_positions)
 
     def loss(self, net: Any, subnet: Any, batch: Any) -> Tensor:
-        """Return the cross-entropy per masked token, or per sentence of a classifier; for a regression, the squared error."""
+        """Return the cross-entropy per masked token or classified sentence; for a regression, the squared error."""
         head = getattr(self.task.cfg, "classification_head_name", None)
         total, _ = batch_loss(net, subnet, batch, head)
         return total / max(batch["count"], 1)
@@ -396,7 +394,6 @@ def open_trained(path: Path, request: Request) -> FairseqTrained:
 
 
 def settings_of(state: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """Return the model options of a checkpoint."""
     config: Any = state.get("cfg")
     settings = dict(options_in(config.get("model"))) if hasattr(config, "get") else {}
     if not settings:
@@ -405,6 +402,5 @@ def settings_of(state: Mapping[str, Any], path: Path) -> dict[str, Any]:
 
 
 def model_name(settings: Mapping[str, Any]) -> str:
-    """Return fairseq's model name in these settings."""
     arch = str(settings.get("arch") or settings.get("_name"))
     return arch if arch in MODEL_REGISTRY else str(ARCH_MODEL_NAME_REGISTRY.get(arch, arch))

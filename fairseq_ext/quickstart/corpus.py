@@ -1,7 +1,7 @@
 """English-German sentence pairs from templates, for the quickstart and the demo.
 
-German verbs move to the end of clauses; articles, adjectives and pronouns agree with a noun that may be far away. A
-larger network therefore translates better than a small one.
+German verbs move to the end of clauses, and articles, adjectives and pronouns agree with distant nouns. A larger
+network therefore translates better than a small one.
 """
 
 from __future__ import annotations
@@ -144,11 +144,11 @@ def _joined(*words: str) -> str:
 def corpus(
     sizes: dict[str, int], seed: int = 1, words: float = 1.0, clauses: int = 2
 ) -> dict[str, list[tuple[str, str]]]:
-    """Draw sentence pairs with space-separated tokens; English sentences are unique.
+    """Draw sentence pairs with space-separated tokens and unique English sentences.
 
     Args:
         sizes: number of pairs in each split.
-        seed: random seed; results are equal on all platforms.
+        seed: random seed; platform-independent.
         words: used fraction of nouns and verbs, in (0, 1].
         clauses: maximum of main and subordinate clauses, 1 or 2.
     """

@@ -1,8 +1,7 @@
 """``python -m fairseq_ext.supernets.standalone FOLDER DATA [OPTIONS] [NAME=VALUE ..]``: fairseq's trainer for a study.
 
-It trains one architecture of a supernet, or a supernet with other experts. The folder contains a checkpoint of
-settings. Training starts from scratch, from ``--inherited`` weights, or from an interrupted run's
-``checkpoint_last.pt``.
+It trains one architecture of a supernet, or a supernet with other experts, with the checkpoint of settings in the
+folder. Training starts from scratch, ``--inherited`` weights, or an interrupted run's ``checkpoint_last.pt``.
 """
 
 from __future__ import annotations
@@ -27,15 +26,12 @@ from nas_core.files.reading import parse_yaml
 from nas_core.layers.weights import named_tensors
 
 SETTINGS = "settings.pt"
-"""File of settings in a run folder."""
 LAST = "checkpoint_last.pt"
 _OF_THE_STUDY = ("data", "save_dir", "restore_file", "finetune_from_model", "user_dir", "arch")
 _NETWORK = ("subnet", "subnet_json", "search_space", "search_space_json")
-"""Options that identify the network."""
 _OF_A_SUPERNET = ("architecture_draw", "extremes")
-"""Options for drawing architectures of a supernet."""
 _DECAY = "total_num_update"
-"""Length of ``polynomial_decay``; fairseq's default is that of the training, but checkpoints store the number."""
+"""Length of ``polynomial_decay``, by default that of the training; checkpoints store the number."""
 _FRESH = {
     "restore_file": LAST,
     "finetune_from_model": None,
@@ -52,7 +48,6 @@ _FRESH = {
     "device_id": 0,
     **{f"reset_{what}": False for what in ("dataloader", "lr_scheduler", "meters", "optimizer")},
 }
-"""fairseq's settings of one run."""
 
 
 @dataclass(frozen=True)
@@ -62,19 +57,18 @@ class Run:
     inherited: str = ""
     """Checkpoint with the initial weights of a further training."""
     every: int = 0
-    """In a further training, updates between saved networks."""
+    """Further training: updates between saved networks."""
     most_updates: int = 0
-    """Number of updates of a further training."""
+    """Further training: number of updates."""
     supernet: bool = False
-    """Train a supernet."""
 
     def options(self) -> list[str]:
-        """Return the options of the command."""
+        """Return the command's options."""
         given = {f"--{name.replace('_', '-')}": value for name, value in asdict(self).items() if value}
         return [part for name, value in given.items() for part in ([name] if value is True else [name, str(value)])]
 
     def settings(self) -> dict[str, Any]:
-        """Return fairseq's settings of this run; a network at the end of an epoch is saved only once."""
+        """Return fairseq's settings; a network at the end of an epoch is saved only once."""
         if not self.inherited:
             return {}
         return {
@@ -100,11 +94,11 @@ def run_settings(folder: Path, data: str, changes: Mapping[str, str], run: Run =
     """Return fairseq's settings of a training.
 
     Args:
-        changes: settings that differ from the supernet's, by fairseq's names, with YAML values. ``max_update`` also sets
-            the length of the learning rate's decay.
+        changes: settings that differ from the supernet's, by fairseq's names, with YAML values. ``max_update`` also
+            sets the length of the learning rate's decay.
 
     Raises:
-        ConfigError, UnknownChoiceError: a setting cannot be changed, does not exist, or has a value of the wrong type.
+        ConfigError, UnknownChoiceError: a setting is fixed, does not exist, or has a value of the wrong type.
     """
     groups: dict[str, Any] = read_state(folder / SETTINGS)["cfg"]
     options = [options_in(group) for group in groups.values()]
@@ -162,7 +156,7 @@ def _typed(name: str, text: str, current: Sequence[Any]) -> Any:
 
 
 def _number(value: Any, current: Sequence[Any]) -> Any:
-    """Convert text such as 1e-3, which YAML does not parse as a number; return other values unchanged."""
+    """Convert text such as 1e-3, which YAML does not read as a number; keep other values."""
     if isinstance(value, str):
         with suppress(ValueError):
             number = float(value)
@@ -172,7 +166,6 @@ def _number(value: Any, current: Sequence[Any]) -> Any:
 
 
 def digest(batches: Sequence[Any]) -> str:
-    """Return a digest of all tensors in batches."""
     content = hashlib.sha256()
     for batch in batches:
         for name, tensor in named_tensors(batch):
@@ -182,7 +175,7 @@ def digest(batches: Sequence[Any]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Train; for the arguments, see :class:`fairseq_ext.supernets.training.TrainingSupernet`."""
+    """Train; see :class:`fairseq_ext.supernets.training.TrainingSupernet` for the arguments."""
     parser = ArgumentParser("python -m fairseq_ext.supernets.standalone")
     parser.add_argument("folder", type=Path)
     parser.add_argument("data")

@@ -55,11 +55,11 @@ class FairseqSupernet(TrainingSupernet):
 
     Args:
         valid_sentences: size of a fixed random part of the split; None uses all.
-        precision: precision of the evaluation. Extraction and export use float32.
+        precision: precision of the evaluation; extraction and export use float32.
     """
 
     counted: ClassVar[str] = "ntokens"
-    """Key of the number of predictions in a batch."""
+    """Batch key of the number of predictions."""
     nothing: ClassVar[str]
     """Reason in the error for an empty split."""
 
@@ -94,7 +94,6 @@ class FairseqSupernet(TrainingSupernet):
     # -- validation data -----------------------------------------------------------------------------------------------
 
     def batches(self) -> list[dict[str, Any]]:
-        """Return the evaluation batches."""
         if self._batches is None:
             dataset = split_of(self.fairseq_task, self._subset)
             if dataset is None:
@@ -150,7 +149,6 @@ class FairseqSupernet(TrainingSupernet):
         return self._means(sums, count)
 
     def training_loss(self, architecture: Architecture, batch: dict[str, Any]) -> Tensor:
-        """Return the differentiable mean loss of a batch in nats, without dropout."""
         with (
             torch.enable_grad(),
             computing_in(self.precision, self.device),
@@ -159,7 +157,7 @@ class FairseqSupernet(TrainingSupernet):
             return self._sums(batch)[0] / batch[self.counted]
 
     def _sums(self, batch: dict[str, Any]) -> tuple[Tensor, Tensor]:
-        """Return a batch's summed losses with the training's label smoothing, and without."""
+        """Return a batch's summed loss with the training's label smoothing, and without."""
         features, extra = self.model(**batch["net_input"], features_only=True)
         return projected_smoothed_loss(
             features.flatten(0, 1),
@@ -185,7 +183,6 @@ class FairseqSupernet(TrainingSupernet):
         return sum(tensor.numel() for tensor in weights.values() if tensor.is_floating_point())
 
     def extract_plain(self, architecture: Architecture, path: Path) -> int:
-        """Save the collapsed subnet as a checkpoint of fairseq's own model; return its number of parameters."""
         return write_plain(self._state, self.model, self.space.validate(architecture), Path(path))
 
 
@@ -206,7 +203,6 @@ class TranslationSupernet(FairseqSupernet):
         return {"kind": "translation", "source_vocab": len(source), "target_vocab": len(target)}
 
     def also_evaluate(self, metric: str) -> None:
-        """Add ``bleu`` to the metrics; see :func:`bleu`."""
         self._bleu = self._bleu or metric == "bleu"
 
     def evaluate(self, architecture: Architecture, report: Report | None = None) -> dict[str, float]:
@@ -239,7 +235,7 @@ class TranslationSupernet(FairseqSupernet):
         return _TOKENS
 
     def exportable(self, architecture: Architecture) -> Exportable:
-        """Return the subnet's encoder and decoding step, with its dictionaries."""
+        """Return the subnet's encoder, decoding step and dictionaries."""
         return exporting.translation_exportable(self.model, self.fairseq_task, self.space.validate(architecture))
 
 
@@ -263,7 +259,7 @@ class LanguageSupernet(FairseqSupernet):
         return {**super()._metrics(loss, nll_loss), "ppl": math.exp(min(nll_loss, 700.0))}
 
     def exportable(self, architecture: Architecture) -> Exportable:
-        """Return the subnet's prompt and decoding step, with its dictionary."""
+        """Return the subnet's prompt, decoding step and dictionary."""
         return exporting.language_exportable(self.model, self.fairseq_task, self.space.validate(architecture))
 
 
@@ -303,12 +299,10 @@ class MaskedLMSupernet(FairseqSupernet):
         return {"loss": loss / _BITS, **({"accuracy": right} if self.head else {})}
 
     def extract_bert(self, architecture: Architecture, path: Path) -> int:
-        """Save the collapsed subnet in Hugging Face's BERT layout, with its dictionary."""
         words = self.fairseq_task.source_dictionary
         return write_bert(self.model.net, self.space.validate(architecture), path, words.symbols, self.head)
 
     def exportable(self, architecture: Architecture) -> Exportable:
-        """Return the subnet with its head, and its dictionary."""
         architecture = self.space.validate(architecture)
         part = encoder_part(self.model.net, architecture, self.head, self.model.longest())
         return exporting.masked_lm_exportable(self.fairseq_task, part, architecture)
@@ -334,9 +328,8 @@ def open_supernet(path: Path, **options: Any) -> FairseqSupernet:
 def bleu(task: Any, model: Any, batches: Sequence[dict[str, Any]]) -> float:
     """Return sacrebleu's BLEU, 0 to 100, of translations by fairseq's beam search.
 
-    Beam and length penalty are 5 and 1, or those of ``--eval-bleu-args``. Subwords are joined by the dictionary's
-    convention (``@@`` or ``▁``), or by ``--eval-bleu-remove-bpe``. BLEU uses sacrebleu's tokens (13a) for plain text, else
-    whole words.
+    Beam and length penalty are 5 and 1, or those of ``--eval-bleu-args``. Subwords are joined as in the dictionary
+    (``@@`` or ``▁``), or by ``--eval-bleu-remove-bpe``. BLEU uses sacrebleu's tokens (13a) for plain text, else words.
     """
     sacrebleu = require("sacrebleu", "the metric bleu", "fairseq")
     options, words = options_of(task), task.target_dictionary
@@ -363,7 +356,7 @@ def bleu(task: Any, model: Any, batches: Sequence[dict[str, Any]]) -> float:
 
 
 def _subwords(symbols: Sequence[str]) -> str | None:
-    """Return fairseq's name for how subwords are joined; None for whole words."""
+    """Return fairseq's name for the joining of subwords; None for whole words."""
     if any(symbol.startswith("\u2581") for symbol in symbols):
         return "sentencepiece"
     return "subword_nmt" if any(symbol.endswith("@@") for symbol in symbols) else None

@@ -1,4 +1,4 @@
-"""``nas-ext quickstart images``: a folder of synthetic images, and a script from supernet to a small timm model."""
+"""``nas-ext quickstart images``: synthetic images, and a script from supernet to a small timm model."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def texture_png(name: str, rng: np.random.Generator) -> bytes:
 
 
 def _wave(name: str, x: NDArray[np.float64], y: NDArray[np.float64], shift: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the texture's brightness from -1 to 1; a period of ``x`` and ``y`` is a full turn."""
+    """Return the brightness from -1 to 1; a period of ``x`` and ``y`` is a full turn."""
     if name == "rings":
         return np.sin(np.hypot(x - x.mean() - shift[0] / 3, y - y.mean() + shift[1] / 3))
     if name == "dots":

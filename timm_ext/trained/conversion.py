@@ -110,7 +110,7 @@ class TrainedViT:
         return float((output - expected).abs().max() / expected.abs().max().clamp(min=1e-30))
 
     def calibration(self, count: int) -> list[tuple[Tensor, Tensor]]:
-        """Return batches of 64 training images from a fixed random draw, preprocessed as for evaluation."""
+        """Return batches of 64 fixed random training images, preprocessed as for evaluation."""
         if not self.net.config.classes:
             raise ConfigError(f"{self.source.where} has no classifier, so no loss to calibrate by; take weight or none")
         if not self.data:
@@ -162,7 +162,7 @@ def elastic(
     device: str = "cpu",
     **arguments: Any,
 ) -> VisionModel:
-    """Convert a vision transformer of timm to a supernet whose largest network is the trained one.
+    """Convert timm's vision transformer to a supernet whose largest network is the trained one.
 
     Args:
         model: a name that timm builds, a model, or a file: a checkpoint of timm's trainer, or weights.

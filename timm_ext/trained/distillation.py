@@ -36,10 +36,10 @@ from timm_ext.workers import Workers
 
 _DRAWN_BY = ("seed", "batch_size", "scale", "aa", "color_jitter", "reprob", "mixup", "cutmix", "workers",
              "no_prefetcher")  # fmt: skip
-"""Settings that determine an epoch's images. Without loader processes, augmentation and dropout share one random stream,
-so other settings matter too; :func:`_checks_of` detects those differences."""
+"""Settings that determine an epoch's images. Without loader processes, augmentation and dropout share one random
+stream, so that more settings matter; :func:`_checks_of` detects the differences."""
 _NEAR = 1e-3
-"""Largest difference between checks of one image on two machines; those of different images differ by about 1."""
+"""Largest difference between one image's checks on two machines; different images differ by about 1."""
 
 
 class Activations(NamedTuple):
@@ -53,7 +53,7 @@ class Activations(NamedTuple):
 
 @contextmanager
 def capture(model: VisionModel, architecture: Architecture) -> Iterator[Callable[[], Activations]]:
-    """Run one architecture inside the block; yields a function that returns the activations after a pass."""
+    """Run one architecture inside the block; yields a function that returns a pass's activations."""
     subnet = model.select(architecture)
     hidden = {f"hidden.{index}": layer.ffn.fc1.weight for index, layer in enumerate(subnet.layers)}
     attention = {f"attention.{index}": layer.self_attn.out_proj.weight for index, layer in enumerate(subnet.layers)}
@@ -70,10 +70,10 @@ def capture(model: VisionModel, architecture: Architecture) -> Iterator[Callable
 def layer_pairs(
     student: VisionModel, subnet: Architecture, teacher: VisionModel, teacher_subnet: Architecture
 ) -> list[tuple[int, int]]:
-    """Return pairs of active student layer and teacher layer to compare.
+    """Return pairs of positions, among the active layers of student and teacher, to compare.
 
-    Supernets of equal depth compare the same layers. An extracted subnet's layers are distributed over the teacher's, last
-    to last.
+    Supernets of equal depth compare the same layers. An extracted subnet's layers are distributed over the teacher's,
+    last to last.
     """
     layers, teacher_layers = (
         kept_layers(range(len(model.net.layers)), architecture.number("layers"), model.net.config.layer_order)
@@ -110,13 +110,13 @@ class Teacher:
             )
 
     def logits(self, images: Tensor) -> Tensor:
-        """Map images (B, channels, height, width) with the student's normalisation to logits (B, K)."""
+        """Map images (B, channels, height, width), normalised for the student, to logits (B, K)."""
         with torch.no_grad(), computing_in(self.precision, self.device):
             logits: Tensor = self.model(images * self.scale + self.shift)
         return logits
 
     def output(self, images: Tensor, with_activations: bool = False) -> tuple[Tensor, Activations | None]:
-        """Return the logits, and on request the activations of a timm_ext network."""
+        """Return the logits, and optionally the activations of a timm_ext network."""
         if not with_activations:
             return self.logits(images), None
         with capture(self.model, self.model.architecture) as activations:
@@ -222,19 +222,18 @@ class Distillation:
         return self._cache[1]
 
     def close(self) -> None:
-        """Write the cache to disk."""
         if self._cache is not None:
             self._cache[1].close()
             self._cache = None
         self._check_images()
 
     def check(self, epoch: int) -> None:
-        """Open an epoch's cache, so that other settings fail before the first update."""
+        """Open an epoch's cache, to fail before the first update if its settings differ."""
         if self._settings is not None:
             self._cache_of(epoch)
 
     def order(self, architectures: Sequence[Architecture]) -> list[Architecture]:
-        """Move a teaching largest subnet to the front of an update's architectures."""
+        """Put the largest subnet first if it is the teacher."""
         return sorted(architectures, key=lambda architecture: not self._teaches(architecture))
 
     def loss(
@@ -242,7 +241,7 @@ class Distillation:
     ) -> Tensor:
         """Return the loss of one architecture.
 
-        The weights are 1 - w for the labels, w for the teacher's probabilities, and separate ones for activation differences.
+        Labels are weighted by 1 - w, the teacher's probabilities by w, and activation differences separately.
 
         Args:
             forward: runs the network; returns ``loss`` (of the labels) and ``output`` (logits).
@@ -282,14 +281,13 @@ class Distillation:
 
 
 def _checks_of(images: Tensor) -> Tensor:
-    """Return (B): position-weighted sums of each image's pixels, of magnitude 1."""
+    """Return (B): position-weighted pixel sums of each image, of magnitude 1."""
     flat = images.flatten(1).float()
     positions = torch.arange(flat.shape[1], device=flat.device, dtype=torch.float64)
     return (flat * torch.cos(positions.square()).float()).sum(1) / flat.shape[1] ** 0.5
 
 
 def _digest(config: TrainConfig, model: VisionModel, images: ImageSet, workers: Workers) -> str:
-    """Return a digest of the teacher's input images in order."""
     data = resolve_model_data_config(model)
     settings: dict[str, Any] = {name: getattr(config, name) for name in _DRAWN_BY}
     settings |= {name: data[name] for name in ("input_size", "mean", "std", "interpolation")}

@@ -30,7 +30,7 @@ _PREFIXES = ("module.", "_orig_mod.")
 
 @dataclass(frozen=True)
 class Source:
-    """A trained model in evaluation mode and its description."""
+    """A trained model in evaluation mode."""
 
     model: nn.Module
     name: str
@@ -38,13 +38,12 @@ class Source:
     prepared: Mapping[str, Any] = field(default_factory=dict)
     """Image preprocessing, by the names in :data:`PREPARED`."""
     data: str = ""
-    """Training data, if the checkpoint names it."""
+    """Training data, if known."""
     where: str = ""
     """Origin, for messages."""
 
 
 def source_of(model: nn.Module, name: str = "") -> Source:
-    """Copy a model into a source."""
     configuration = getattr(model, "pretrained_cfg", None) or {}
     name = name or str(configuration.get("architecture") or type(model).__name__)
     check_supported(model, name)
@@ -58,7 +57,7 @@ def _prepared_by(model: nn.Module, options: Mapping[str, Any] | None = None) -> 
 
 
 def read_source(path: Path, elastic: bool = True) -> Source:
-    """Read a checkpoint of timm's trainer (moving averages of the weights if present), or a weight file.
+    """Read a checkpoint of timm's trainer (averaged weights if present), or a weight file.
 
     The model is named in the checkpoint, in a ``config.json`` in the same folder as on the Hugging Face hub, in the
     metadata, or by the file (``vit_small_patch16_224.pth``).
@@ -107,7 +106,7 @@ def read_source(path: Path, elastic: bool = True) -> Source:
 
 
 def _with_sizes(arguments: Mapping[str, Any], weights: Mapping[str, Tensor], model: nn.Module) -> dict[str, Any]:
-    """Correct a model's arguments by its weight sizes, because timm's trainer does not store all of them."""
+    """Correct a model's arguments by its weight sizes: timm's trainer does not store them all."""
     sizes, own = dict(arguments), model.state_dict()
     other = {name for name in own.keys() & weights.keys() if own[name].shape != weights[name].shape}
     if "head.weight" in own and not any(name.startswith("head") for name in weights):

@@ -36,11 +36,11 @@ def _with_arguments(settings: dict[str, Any], **changes: Any) -> dict[str, Any]:
 def elastic_vit(pretrained: bool = False, **kwargs: Any) -> VisionModel:
     """Build the network of a file (``elastic=FILE``) from ``nas-ext elastic``, ``extract`` or a training.
 
-    Another ``num_classes`` gives a new classifier, another ``img_size`` interpolated positions. The state dict includes the
-    settings, so that checkpoints of timm's trainer do not need the file.
+    Another ``num_classes`` gives a new classifier, another ``img_size`` interpolated positions. The state dict includes
+    the settings, so that checkpoints of timm's trainer do not need the file.
 
     Raises:
-        ConfigError: no file is given, or arguments are fixed by the file.
+        ConfigError: no file is given, or an argument is fixed by the file.
         DataError: the file is missing.
     """
     timms = ("pretrained_cfg", "pretrained_cfg_overlay", "cache_dir", "elastic", "num_classes", "img_size", "in_chans")
@@ -74,7 +74,7 @@ def elastic_vit(pretrained: bool = False, **kwargs: Any) -> VisionModel:
 
 
 def _check_settings(model: VisionModel, state: dict[str, Any], prefix: str, *_: Any) -> None:
-    """Reject weights of another file's network, which may have equal shapes."""
+    """Reject another network's weights, which may have equal shapes."""
     own: Tensor = model.get_buffer(SETTINGS)
     if (stored := state.get(prefix + SETTINGS)) is not None:
         networks = []
@@ -99,7 +99,6 @@ def configure(model: VisionModel, name: str, overlay: Mapping[str, Any] | None =
 
 
 def network_of_file(path: Path, classes: int, **changes: Any) -> VisionModel:
-    """Build a checkpoint's network without its weights."""
     state = read_checkpoint(path)
     check_fits(state, path)
     model = VisionModel.from_settings(_with_arguments(state[KEY], **changes))
