@@ -134,7 +134,6 @@ def check_training(args: Any) -> None:
 
 
 def with_torch_ddp(args: Any) -> bool:
-    """Return whether several workers use torch's DDP."""
     workers = int(getattr(args, "distributed_world_size", 1) or 1)
     if torch.distributed.is_available() and torch.distributed.is_initialized():  # torchrun and Slurm set no option
         workers = max(workers, torch.distributed.get_world_size())

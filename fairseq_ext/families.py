@@ -80,7 +80,6 @@ RANGES = {
     **dict.fromkeys(("linear_max_length", "linear_encoder_length"), Range(1)),
     "max_relative_length": Range(0),
 }
-"""Ranges of numeric model options, except those of experts."""
 
 SHARED_DEFAULTS: dict[str, Any] = {
     "mos_experts": 2,
@@ -117,7 +116,6 @@ class Family:
     static: str
     """``--arch`` of a static network, or of a supernet without experts."""
     task: str
-    """fairseq's own task."""
     config: type[Any]
     settings: Callable[[Namespace], Mapping[str, Any]]
     """Function that returns this family's own settings."""

@@ -89,10 +89,7 @@ def resolve_language(args: Namespace) -> SearchSpace:
 
 @register
 class LanguageModel(SupernetModel[LanguageSubnet], FairseqLanguageModel):  # type: ignore[misc]
-    """A supernet of language models, or (with ``--subnet``) a static network; replaces ``transformer_lm``.
-
-    See :class:`fairseq_ext.supernet_model.SupernetModel`.
-    """
+    """A supernet of language models, or (with ``--subnet``) a static network; replaces ``transformer_lm``."""
 
     trained_by = (
         "mos_transformer_lm*, hat_transformer_lm* or mformer_language*, or one of --arch transformer_lm* that 'nas-ext"

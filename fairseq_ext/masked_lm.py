@@ -56,10 +56,7 @@ class Encoder(FairseqEncoder):  # type: ignore[misc]
 
 @register
 class MaskedLMModel(SupernetModel[Subnet], FairseqEncoderModel):  # type: ignore[misc]
-    """A supernet of masked language models, or (with ``--subnet``) a static network; replaces ``roberta``.
-
-    See :class:`fairseq_ext.supernet_model.SupernetModel`.
-    """
+    """A supernet of masked language models, or (with ``--subnet``) a static network; replaces ``roberta``."""
 
     trained_by = (
         "mos_roberta*, hat_roberta*, mformer_roberta*, *_bert or *_bert_small, or one of --arch roberta* that 'nas-ext"

@@ -104,10 +104,7 @@ def output_of(features: Tensor, subnet: Any, features_only: bool) -> tuple[Tenso
 
 @register
 class TranslationModel(SupernetModel[Subnet], FairseqEncoderDecoderModel):  # type: ignore[misc]
-    """A supernet of translation networks, or (with ``--subnet``) a static network.
-
-    See :class:`fairseq_ext.supernet_model.SupernetModel`.
-    """
+    """A supernet of translation networks, or (with ``--subnet``) a static network."""
 
     trained_by = "mos_transformer*, hat_transformer*, mformer_wmt14*, mformer_translation* or cosformer*"
     family = TRANSLATION

@@ -52,9 +52,8 @@ class SupernetModel(SubnetHolder[Weights]):
     """A supernet over a search space, or (with ``--subnet``) a static network of one architecture.
 
     Models inherit it before fairseq's base class. Before each training forward, fairseq calls ``set_num_updates``,
-    which
-    draws an architecture from the seed and the update number: all workers, all micro-batches and a resumed run draw the
-    same. Evaluation uses the largest architecture, or the file ``eval_subnet``.
+    which draws an architecture from the seed and the update number. All workers, all micro-batches and a resumed run
+    draw the same. Evaluation uses the largest architecture, or the file ``eval_subnet``.
     """
 
     args: Namespace

@@ -371,19 +371,19 @@ class SupernetMaskedLMConfig(SupernetTaskConfig, MaskedLMConfig):  # type: ignor
 
 
 class SupernetTranslationTask(SupernetTask, TranslationTask):  # type: ignore[misc]
-    """Translation with a supernet; see :class:`SupernetTask`."""
+    """Translation with a supernet."""
 
     model_type, plain = TranslationModel, "translation"
 
 
 class SupernetLanguageModelingTask(SupernetTask, LanguageModelingTask):  # type: ignore[misc]
-    """Language modelling with a supernet; see :class:`SupernetTask`."""
+    """Language modelling with a supernet."""
 
     model_type, plain = LanguageModel, "language_modeling"
 
 
 class SupernetMaskedLMTask(SupernetTask, MaskedLMTask):  # type: ignore[misc]
-    """Masked language modelling with a supernet; see :class:`SupernetTask`."""
+    """Masked language modelling with a supernet."""
 
     model_type, plain = MaskedLMModel, "masked_lm"
 

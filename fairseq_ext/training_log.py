@@ -73,7 +73,6 @@ def _numbers(content: str) -> Iterator[tuple[str, float]]:
 
 
 def _title(tag: str, name: str) -> str | None:
-    """Return a loss's curve title, else None."""
     if name in _OTHER or not (name == "loss" or name.endswith("_loss")):
         return None
     if tag == "train_inner":

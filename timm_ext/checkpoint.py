@@ -190,7 +190,7 @@ def check_fits(state: dict[str, Any], path: Path, ema: bool = False) -> None:
 
 
 def build(state: dict[str, Any], path: Path, ema: bool = False) -> VisionModel:
-    """Build a checkpoint's model; ``ema`` prefers averaged weights."""
+    """Build a checkpoint's model; ``ema`` prefers moving-average weights."""
     check_fits(state, path, ema)
     model = VisionModel.from_settings(state[KEY])
     load_weights(model, state, path, ema)
@@ -198,7 +198,7 @@ def build(state: dict[str, Any], path: Path, ema: bool = False) -> VisionModel:
 
 
 def load_weights(model: VisionModel, state: dict[str, Any], path: Path, ema: bool = False) -> None:
-    """Load a checkpoint's weights into a model; ``ema`` prefers averaged weights."""
+    """Load a checkpoint's weights into a model; ``ema`` prefers moving averages."""
     weights: dict[str, Tensor] = (state.get("state_dict_ema") if ema else None) or state["state_dict"]
     try:
         check_finite(weights, path)

@@ -24,7 +24,8 @@ _SPLITS = {"train": ("train", "training"), "validation": ("validation", "val", "
 """Folder names of a split, in timm's order of preference."""
 _KNOWN = {*_SPLITS["train"], *_SPLITS["validation"], "test", "testing"}
 _SHARE, _MOST, _FEW = 0.1, 5000, 5
-"""Default held-out images: a tenth of each class, at most 5000 in total; 5 per class of 25 images or more."""
+"""Default held-out images: a tenth of each class, at most 5000 in total; at least 5 of a class with 25 images or
+more."""
 
 
 class Source(Protocol):

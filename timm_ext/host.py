@@ -18,7 +18,6 @@ from timm_ext.training_log import training_curves, training_logs
 
 _MARK = b"nas_ext_image"
 _OF_TIMM = (b"patch_embed.proj.weight", b"blocks.0.")
-"""Tensor names in timm's vision transformers."""
 _LARGEST_HEADER = 2**24
 
 

@@ -61,7 +61,6 @@ _VARIANTS = {
     "vit_cifar10_small": _Variant(partial(_largest, "vit_cifar10_small")),
 }
 MODELS = list(_VARIANTS)
-"""Registered model names."""
 
 
 def image_cfg(size: int, classes: int = 10) -> dict[str, Any]:

@@ -16,9 +16,7 @@ SAMPLINGS = ("spos", "sandwich")
 LARGEST = "largest"
 """Value of ``--teacher`` for the largest subnet of each update."""
 EXPERTS = ("mos_experts", "mos_router_hidden", "mos_router_layers", "mos_router_dropout", "mos_start", "mos_rank")
-"""Expert settings other than their kind."""
 _OF_MODEL = ("search_space", "subnet", "mos", *EXPERTS)
-"""Settings of a network built by name."""
 _RANGES = {
     **DISTILLATION_RANGES,
     **dict.fromkeys(("epochs", "batch_size", "grad_accum_steps", "log_interval"), Range(1)),
@@ -32,7 +30,6 @@ _RANGES = {
     "lr": Range(0, without=(0,)),
     "seed": SEEDS,
 }
-"""Ranges of numbers, except those of experts and stability."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +40,7 @@ class TrainConfig:
     """training images: a folder with one sub-folder per class, or with train/ and optionally val/ (or validation/), or
     an npz of JPEG bytes"""
     model: str = ""
-    """model of timm_ext, e.g. mformer_cifar10_small or mformer_cifar10_small_supernet; default: that of --init"""
+    """model of timm_ext, e.g. mformer_cifar10_small or mformer_cifar10_small_supernet; default: network of --init"""
     output: str
     """run folder; an interrupted run is resumed"""
     val_data: str = ""
@@ -84,9 +81,9 @@ class TrainConfig:
     distill_temperature: float = 1.0
     """with --teacher: temperature of both logits"""
     distill_hidden: float = 0.0
-    """with --teacher, the network's supernet: weight of the difference of feed-forward inputs"""
+    """if --teacher is the network's supernet: weight of the difference of feed-forward inputs"""
     distill_attention: float = 0.0
-    """with --teacher, the network's supernet: weight of the difference of attention outputs"""
+    """if --teacher is the network's supernet: weight of the difference of attention outputs"""
     teacher_cache: str = ""
     """with --teacher: folder to cache its probabilities, reused with the same images"""
     teacher_top_k: int = 0
@@ -107,7 +104,7 @@ class TrainConfig:
     batch_size: int = 128
     """images per pass and worker; an update has this times the workers of torchrun times --grad-accum-steps"""
     grad_accum_steps: int = 1
-    """passes averaged into one update; a supernet draws one subnet for all"""
+    """passes whose gradients are averaged into one update; a supernet draws one subnet for all"""
     opt: str = "adamw"
     """optimizer, by timm's name"""
     opt_betas: tuple[float, ...] = ()
@@ -167,7 +164,7 @@ class TrainConfig:
     seed: int = 1
     """random seed of weights, data order, augmentation and architectures"""
     workers: int = 0
-    """image loader processes per worker"""
+    """image loader processes per worker of torchrun"""
     pin_mem: bool = False
     """read images into pinned memory"""
     no_prefetcher: bool = False

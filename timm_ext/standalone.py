@@ -33,8 +33,8 @@ class Origin(NamedTuple):
 def settings(origin: Origin, architecture: Architecture, folder: Path, changes: Mapping[str, str]) -> list[str]:
     """Return the options that train a static network with the supernet's settings, without a teacher.
 
-    Writes the space and the architecture into the folder. One process averages the gradients of the batches of all the
-    supernet's workers.
+    The space and the architecture are written into the folder. One process averages the gradients of the batches of all
+    the supernet's workers.
 
     Args:
         changes: other option values, by field name.
@@ -42,7 +42,7 @@ def settings(origin: Origin, architecture: Architecture, folder: Path, changes: 
     Raises:
         CheckpointError: the checkpoint is not of ``timm_ext.train``.
         ConfigError: the supernet is a converted model, the data has no training images, or an option is unknown or
-            fixed.
+            fixed by the study.
     """
     config = _changed(origin, _from_scratch(origin), changes, _DROPPED)
     return arguments_of(replace(_static(origin, config, architecture, folder), init=""))

@@ -67,7 +67,6 @@ class Step:
         self.scaler.update()
 
     def check_scale(self, update: int) -> None:
-        """Raise an error if fp16 training has diverged."""
         if self.precision == "fp16" and (scale := self.scaler.get_scale()) < _LEAST_SCALE:
             error = NasExtError(
                 f"no finite gradient in fp16 by update {update}, though the loss was scaled by {scale:.1e}; lower --lr,"
@@ -108,7 +107,6 @@ class Losses:
 
     @property
     def mean(self) -> float:
-        """Mean over the epoch's updates so far."""
         if not self.count:
             error = NasExtError("no loss of this epoch is finite; lower --lr, or take --precision bf16 or fp32")
             raise self.step.workers.agreed(error)

@@ -36,7 +36,7 @@ _SHARE = 4
 
 
 class ImageSupernet(Supernet):
-    """A checkpoint of ``timm_ext.train`` or of timm's trainer, with averaged weights if present.
+    """A checkpoint of ``timm_ext.train`` or of timm's trainer, with moving-average weights if present.
 
     Evaluation uses the run's validation images in ``precision``; extracted weights are float32.
 

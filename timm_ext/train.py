@@ -68,9 +68,6 @@ class Trainer:
 
     Args:
         workers: this process among the workers; default: from torchrun's environment.
-
-    Raises:
-        NasExtError: the settings are not usable.
     """
 
     def __init__(self, config: TrainConfig, workers: Workers | None = None) -> None:
@@ -210,8 +207,7 @@ class Trainer:
         return list(sandwich(model.space, drawn).values()) if self.config.sampling == "sandwich" else [drawn]
 
     def validate(self) -> dict[str, Any]:
-        """Return mean ``loss`` and ``top1`` of the validated architectures, their individual values and
-        ``stability_tau``.
+        """Return mean and individual ``loss`` and ``top1`` of the validated architectures, and ``stability_tau``.
 
         The images are split among the workers.
         """

@@ -124,7 +124,6 @@ def translation_settings(
 def language_settings(
     settings: Mapping[str, Any], groups: Mapping[str, Any], path: Path
 ) -> tuple[Namespace, StackSizes]:
-    """Return the options of a ``transformer_lm`` and its sizes."""
     name, task = _task_in(groups)
     if not issubclass(TASK_REGISTRY.get(name, object), LanguageModelingTask):
         raise ConfigError(f"{path} was trained with --task {name}; expected language_modeling")
@@ -144,7 +143,6 @@ def language_settings(
 def masked_lm_settings(
     settings: Mapping[str, Any], task: Mapping[str, Any], path: Path
 ) -> tuple[Namespace, StackSizes]:
-    """Return the options of a ``roberta`` and its sizes."""
     args = _options("roberta", Namespace(**settings), path)
     if not args.encoder_learned_pos:
         raise _no_form(path, "positions that are computed", "learned ones, as of --arch roberta*")

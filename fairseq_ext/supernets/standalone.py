@@ -63,7 +63,6 @@ class Run:
     supernet: bool = False
 
     def options(self) -> list[str]:
-        """Return the command's options."""
         given = {f"--{name.replace('_', '-')}": value for name, value in asdict(self).items() if value}
         return [part for name, value in given.items() for part in ([name] if value is True else [name, str(value)])]
 
@@ -175,7 +174,6 @@ def digest(batches: Sequence[Any]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Train; see :class:`fairseq_ext.supernets.training.TrainingSupernet` for the arguments."""
     parser = ArgumentParser("python -m fairseq_ext.supernets.standalone")
     parser.add_argument("folder", type=Path)
     parser.add_argument("data")

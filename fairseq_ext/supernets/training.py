@@ -31,7 +31,6 @@ class TrainingSupernet(Supernet, ABC):
     """Trainings for :class:`fairseq_ext.supernets.supernet.FairseqSupernet`: subnets, or other experts."""
 
     def _opened(self, path: Path) -> Any:
-        """Open another checkpoint, evaluated with this one's settings and loss."""
         opened: Any = type(self)(  # type: ignore[call-arg]
             path, self._data, self._subset, self._sentences, str(self.device), self.precision
         )

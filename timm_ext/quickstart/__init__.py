@@ -10,7 +10,6 @@ from nas_core.quickstart import Quickstart
 from timm_ext.quickstart.textures import TEXTURES, texture_png
 
 SIZES = {"train": 80, "val": 25}
-"""Images per class."""
 class ImagesQuickstart(Quickstart):
     """Six textures: supernet, search, extraction, and the network as a timm model."""
 

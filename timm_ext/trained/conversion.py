@@ -35,7 +35,6 @@ from timm_ext.trained.vit import architecture_of, arguments_of, state_of
 ELASTIC = "elastic_vit"
 """timm's name of converted models."""
 BATCH = 64
-"""Batch size of calibration."""
 
 
 def space_around(trained: Architecture, attention: Sequence[str] = ()) -> SearchSpace:

@@ -24,7 +24,7 @@ from nas_core.space.image import image_layers
 from timm_ext.trained.reading import PREPARED
 
 _BY_EPS = {1e-6: "vit_base_patch16_224", 1e-5: "vit_base_patch16_clip_224"}
-"""timm's models by the eps of their layer norms, which is not an argument."""
+"""timm's models by the eps of their layer norms, which timm has no argument for."""
 
 
 def write_plain(net: VisionNet, architecture: Architecture, prepared: Mapping[str, Any], path: Path) -> int:
@@ -90,7 +90,7 @@ def _differences(net: VisionNet, architecture: Architecture) -> Iterator[str]:
 
 
 def plain_state(net: VisionNet, architecture: Architecture) -> dict[str, Tensor]:
-    """Return a subnet's weights under timm's names, multiplied by the embedding's scale where needed."""
+    """Return a subnet's weights under timm's names; the embedding's scale is multiplied into them."""
     weights, config = net.static_state(architecture), net.config
     scale = architecture.number("embed_dim") ** 0.5 if config.embedding_scale is None else config.embedding_scale
     first = net.prefix_tokens

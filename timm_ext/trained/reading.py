@@ -57,7 +57,7 @@ def _prepared_by(model: nn.Module, options: Mapping[str, Any] | None = None) -> 
 
 
 def read_source(path: Path, elastic: bool = True) -> Source:
-    """Read a checkpoint of timm's trainer (averaged weights if present), or a weight file.
+    """Read a checkpoint of timm's trainer (moving-average weights if present), or a weight file.
 
     The model is named in the checkpoint, in a ``config.json`` in the same folder as on the Hugging Face hub, in the
     metadata, or by the file (``vit_small_patch16_224.pth``).

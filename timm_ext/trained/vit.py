@@ -190,7 +190,6 @@ def state_of(model: Any, space: SearchSpace) -> dict[str, Tensor]:
 
 
 def _scaled(linear: Any, scale: Any) -> tuple[Tensor, Tensor | None]:
-    """Return a linear layer's weight and bias, multiplied by its layer scale."""
     if isinstance(scale, nn.Identity):
         return linear.weight, linear.bias
     gamma = scale.gamma.detach().float()
