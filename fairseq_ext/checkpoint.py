@@ -1,4 +1,4 @@
-"""Reading fairseq checkpoints safely, and writing a network as one."""
+"""Safe reading and writing of fairseq checkpoints."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from nas_core.space import Architecture, SearchSpace
 from nas_core.space.files import space_from_dict
 
 MOST_SETTINGS, DEEPEST_SETTINGS = 100_000, 20
-"""Limits of a checkpoint's settings; fairseq writes some hundreds, in few levels."""
+"""Limits on the number and nesting of settings; fairseq writes a few hundred, in few levels."""
 _WRONG_SETTINGS = (
     ArithmeticError, AssertionError, AttributeError, LookupError, OmegaConfBaseException, TypeError, ValueError,
 )  # fmt: skip
 
 
 def read_state(path: Path, mmap: bool = False) -> dict[str, Any]:
-    """Read a checkpoint of fairseq-train, plain data and tensors only.
+    """Read a checkpoint of plain data and tensors.
 
     Args:
-        mmap: read tensors when they are used; their checksums are then checked by :func:`load_network`.
+        mmap: read tensors lazily; :func:`load_network` then verifies their checksums.
 
     Raises:
-        CheckpointError: the file is damaged, or holds objects or settings that are not allowed.
+        CheckpointError: the file is damaged, or holds forbidden objects or settings.
     """
     prepare_fairseq()
     try:
@@ -54,7 +54,6 @@ def read_state(path: Path, mmap: bool = False) -> dict[str, Any]:
 
 
 def damaged(path: str | Path, error: Exception) -> CheckpointError:
-    """Return the error of a file that cannot be read."""
     reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
     return CheckpointError(f"{path} cannot be read as a checkpoint ({reason}); it may be truncated")
 
@@ -82,11 +81,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
 
 
 def model_arguments(state: dict[str, Any], path: str) -> Namespace:
-    """Return the model's options in the content of a checkpoint.
-
-    Raises:
-        CheckpointError: the checkpoint was not written by this plug-in.
-    """
+    """Return the model's options in a checkpoint of this plug-in."""
     settings = state.get("cfg") or {}
     args = settings.get("model") if hasattr(settings, "get") else None
     if not isinstance(args, Namespace) or not hasattr(args, "search_space_json"):
@@ -97,13 +92,11 @@ def model_arguments(state: dict[str, Any], path: str) -> Namespace:
 
 
 def stored_space(text: Any) -> SearchSpace:
-    """Return the space that a checkpoint's options hold as JSON."""
     with _damaged_json("search space"):
         return space_from_dict(parse_json(text), "checkpoint")
 
 
 def stored_architecture(text: Any) -> Architecture:
-    """Return the architecture that a checkpoint's options hold as JSON."""
     with _damaged_json("architecture"):
         return Architecture(dict(parse_json(text)))
 
@@ -118,7 +111,6 @@ def _damaged_json(what: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def settings_errors(path: Path) -> Iterator[None]:
-    """Turn what settings of wrong types or names raise in the block into a CheckpointError."""
     try:
         yield
     except _WRONG_SETTINGS as error:
@@ -129,11 +121,11 @@ def settings_errors(path: Path) -> Iterator[None]:
 
 
 def load_network(path: Path, state: dict[str, Any], data: str | None) -> tuple[Any, Any]:
-    """Return the task and the model of a checkpoint, in evaluation mode.
+    """Return the task of a checkpoint, and its model in evaluation mode.
 
     Raises:
-        DataError: the data folder or a file in it is missing. CheckpointError: weights are damaged, or do not fit the
-            settings.
+        DataError: the data folder or a file in it is missing.
+        CheckpointError: the weights are damaged or do not fit the settings.
     """
     try:
         check_archive(path)
@@ -166,7 +158,7 @@ def load_network(path: Path, state: dict[str, Any], data: str | None) -> tuple[A
 
 
 def config_of(groups: dict[str, Any]) -> Any:
-    """Return groups of settings as fairseq's configuration; the model's options stay a namespace."""
+    """Convert groups of settings to fairseq's configuration; the model's options stay a namespace."""
     config = OmegaConf.create({**groups, "model": None}, flags={"allow_objects": True})
     with open_dict(config):
         config.model = groups["model"]
@@ -176,7 +168,7 @@ def config_of(groups: dict[str, Any]) -> Any:
 def write_network(
     state: dict[str, Any], settings: dict[str, Any], weights: dict[str, torch.Tensor], path: Path
 ) -> None:
-    """Write a checkpoint without optimizer state, for a new training."""
+    """Write a checkpoint without optimizer state."""
     content = {
         "args": None,
         "cfg": settings,

@@ -1,4 +1,4 @@
-"""Corrections that fairseq needs with current torch and numpy, and one-line errors for its commands."""
+"""Fixes for fairseq with current torch and numpy, and one-line errors for its commands."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ from nas_core.optional import require
 logger = logging.getLogger(__name__)
 
 _WRONG_INPUT = 2
-"""Exit code of a command with a wrong input."""
 _HALF_PRECISION = ("memory_efficient_fp16", "fp16", "memory_efficient_bf16", "bf16", "amp")  # some set others
 _MEANINGS = {
     "The dataset is empty": "no sentence of the data set is left: all are longer than --max-source-positions,"
@@ -38,7 +37,7 @@ _MEANINGS = {
     "since max_positions=": "{reason}; or train a model that reads longer sentences",
     "--finetune-from-model": "{reason}; give a checkpoint, such as one of 'nas-ext extract'",
 }
-"""A part of fairseq's message -> the line for the user."""
+"""Part of fairseq's message -> message for the user."""
 
 
 def replace_function(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
@@ -51,7 +50,7 @@ def replace_function(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
 
 
 def prepare_fairseq() -> None:
-    """Import fairseq without its side effects on logging, and correct what fails with current torch and numpy."""
+    """Import fairseq without changing the logging, and fix it for current torch and numpy."""
     logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)  # it advertises a package on import
     root = logging.getLogger()
     level, handlers = root.level, root.handlers[:]
@@ -70,8 +69,6 @@ def prepare_fairseq() -> None:
 
 
 def _checked_load(load: Callable[..., Any]) -> Callable[..., Any]:
-    """Let torch read the settings in each checkpoint, which timm forbids again, and check the file and its weights."""
-
     def load_checkpoint_to_cpu(path: str, *args: Any, **kwargs: Any) -> Any:
         torch.serialization.add_safe_globals([argparse.Namespace])
         if Path(path).is_file():  # fairseq also reads remote files
@@ -92,7 +89,7 @@ class _Numpy:
 
 
 def in_groups(state: dict[str, Any]) -> dict[str, Any]:
-    """Return the content of a checkpoint with its settings in groups, also of one from before 2021."""
+    """Return a checkpoint's content with settings in groups, as fairseq writes since 2021."""
     from fairseq import checkpoint_utils
     from omegaconf import OmegaConf
 
@@ -104,16 +101,16 @@ def in_groups(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def options_in(group: Any) -> dict[str, Any]:
-    """Return the options of a group of a checkpoint's settings; a dict or a namespace can be changed in place."""
+    """Return a group's options; a dict or a namespace can be modified in place."""
     if isinstance(group, dict):
         return group
     return dict(group) if isinstance(group, Mapping) else getattr(group, "__dict__", {})
 
 
 def check_training(args: Any) -> None:
-    """Check the precision and the distributed backend of a training.
+    """Check precision and distributed backend of a training.
 
-    torch's own DDP waits for gradients of all parameters, and a subnet uses some.
+    torch's DDP waits for gradients of all parameters, but a subnet uses only some.
     """
     on_cpu = getattr(args, "cpu", False) or not torch.cuda.is_available()
     for option in (*_HALF_PRECISION, "tf32"):
@@ -137,7 +134,6 @@ def check_training(args: Any) -> None:
 
 
 def with_torch_ddp(args: Any) -> bool:
-    """Return whether several workers exchange gradients by torch's own DDP."""
     workers = int(getattr(args, "distributed_world_size", 1) or 1)
     if torch.distributed.is_available() and torch.distributed.is_initialized():  # torchrun and Slurm set no option
         workers = max(workers, torch.distributed.get_world_size())
@@ -146,7 +142,7 @@ def with_torch_ddp(args: Any) -> bool:
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """End fairseq's commands with one line and exit code 2 for a wrong input; elsewhere raise the error."""
+    """End fairseq's commands with one line and exit code 2 for invalid input; elsewhere, raise the error."""
     try:
         yield
     except NasExtError as error:
@@ -157,13 +153,12 @@ def one_line_errors() -> Iterator[None]:
 
 
 def in_fairseq_command() -> bool:
-    """Return whether this process was started as ``fairseq-train`` or another of fairseq's commands."""
     program = Path(sys.argv[0])
     return program.name.startswith("fairseq-") or program.parent.name == "fairseq_cli"
 
 
 def is_named() -> bool:
-    """Return whether the user named this plug-in, which :mod:`nas_core.startup` registers in any case."""
+    """Return whether the user selected this plug-in, not only :mod:`nas_core.startup`."""
     if not getattr(sys.modules.get("_nas_ext_start"), "registering", False):
         return True
     words = [word for argument in sys.argv for word in argument.split("=", 1)]
@@ -172,7 +167,7 @@ def is_named() -> bool:
 
 
 def report_wrong_input() -> None:
-    """Let fairseq's commands end in one line for known wrong inputs; other exceptions keep their traceback."""
+    """Report known invalid input of fairseq's commands in one line; other exceptions keep their traceback."""
     if not in_fairseq_command():
         return
     previous = sys.excepthook
@@ -190,7 +185,7 @@ def report_wrong_input() -> None:
 
 
 def wrong_input(error: BaseException) -> str | None:
-    """Return the line for the user of an exception of fairseq's; None if it is no known wrong input."""
+    """Return the message for known invalid input, else None."""
     if isinstance(error, NasExtError):
         return str(error)
     calls = {frame.f_code.co_name: frame.f_locals for frame, _ in traceback.walk_tb(error.__traceback__)}

@@ -1,4 +1,4 @@
-"""``--criterion fused_label_smoothed_cross_entropy``: fairseq's loss, computed together with the output projection."""
+"""``--criterion fused_label_smoothed_cross_entropy``: fairseq's loss, fused with the output projection."""
 
 from typing import Any
 
@@ -16,9 +16,9 @@ NAME = "fused_label_smoothed_cross_entropy"
 
 
 class FusedLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):  # type: ignore[misc]
-    """``label_smoothed_cross_entropy`` computed together with the output projection.
+    """``label_smoothed_cross_entropy`` fused with the output projection.
 
-    It is faster for large vocabularies, as logits are never held for the whole batch.
+    It is faster for large vocabularies: logits of the whole batch are never in memory.
     """
 
     def forward(self, model, sample, reduce=True):  # type: ignore[no-untyped-def]
@@ -47,7 +47,6 @@ class FusedLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):  # typ
 
 
 def label_smoothing(state: dict[str, Any]) -> float:
-    """Return the label smoothing of a checkpoint's training."""
     return float(options_in(state["cfg"].get("criterion")).get("label_smoothing") or 0.0)
 
 

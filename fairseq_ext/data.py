@@ -1,4 +1,4 @@
-"""Folders of ``fairseq-preprocess``: dictionaries, the splits that a task reads, and batches of them."""
+"""Dictionaries, splits and batches of ``fairseq-preprocess`` folders."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from fairseq_ext.compat import wrong_input
 from nas_core.errors import DataError
 
 _SENTENCES, _TOKENS = 64, 4096
-"""Limits of a batch for calibration, unless one sample is longer."""
+"""Largest calibration batch, unless one sample is longer."""
 
 
 def vocabulary_sizes(folder: Path) -> tuple[int, int] | None:
-    """Return the entries of both dictionaries, twice those of a single one; None without any."""
+    """Return the sizes of the source and target dictionaries, equal for a single one; None without any."""
     paths = {path.name.split(".")[1]: path for path in sorted(folder.glob("dict.*.txt"))}
     if not paths:
         return (_size(single),) * 2 if (single := folder / "dict.txt").exists() else None
@@ -45,12 +45,11 @@ def _size(path: Path) -> int:
 
 
 def options_of(task: Any) -> Any:
-    """Return the options of a task, which older tasks of fairseq keep under another name."""
     return getattr(task, "cfg", None) or task.args
 
 
 def split_of(task: Any, split: str) -> Any:
-    """Return the data set of a split; None if its folder has no such split."""
+    """Return a split's data set, or None if it does not exist."""
     try:
         task.load_dataset(split, combine=False, epoch=1)
     except FileNotFoundError:
@@ -63,12 +62,11 @@ def split_of(task: Any, split: str) -> Any:
 
 
 def on_device(batch: Any, device: str | torch.device) -> Any:
-    """Return a batch with all its tensors on the device."""
     return utils.apply_to_sample(lambda tensor: tensor.to(torch.device(device)), batch)
 
 
 def calibration_batches(task: Any, splits: tuple[str, ...], longest: Any, count: int, device: str) -> list[Any]:
-    """Collate up to ``count`` batches of random samples of the first split that exists, the same each time."""
+    """Collate up to ``count`` batches of fixed random samples from the first split that exists."""
     dataset = next((data for split in splits if (data := split_of(task, split)) is not None), None)
     where = f"split {' or '.join(map(repr, dict.fromkeys(splits)))} in {options_of(task).data}"
     if dataset is None:

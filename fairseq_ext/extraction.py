@@ -1,4 +1,4 @@
-"""Subnets as checkpoints of their own: of this plug-in, or of one of fairseq's own models.
+"""Extraction of subnets as checkpoints of this plug-in or of fairseq's own models.
 
 Shapes: C channels, V vocabulary.
 """
@@ -30,20 +30,20 @@ from nas_core.space.hat import READ_LAYERS, qkv_dims
 from nas_core.space.mformer import ATTENTION_GENES, attention_of
 
 TASK_OPTIONS = frozenset(field.name for field in fields(SupernetTaskConfig)) - {"_name"}
-"""Options of a task that only the training of a supernet has."""
+"""Task options used only in supernet training."""
 _CRITERIA = {
     "fused_label_smoothed_cross_entropy": "label_smoothed_cross_entropy",
     "distilled_label_smoothed_cross_entropy": "label_smoothed_cross_entropy",
     "distilled_cross_entropy": "cross_entropy",
     "distilled_masked_lm": "masked_lm",
 }
-"""Criterion of this plug-in -> fairseq's own, which computes the same without a teacher."""
+"""Criterion of this plug-in -> fairseq's equivalent without a teacher."""
 _SHARED_TABLES = {
     "share_decoder_input_output_embed": "decoder.output_projection.weight",
     "share_all_embeddings": "decoder.embed_tokens.weight",
     "tied": "encoder.lm_head.weight",
 }
-"""Setting of one of fairseq's own models -> weight that it shares with another one."""
+"""Setting of fairseq's model -> weight that it shares with another one."""
 
 
 # -- fairseq's own models ----------------------------------------------------------------------------------------------
@@ -174,18 +174,18 @@ def _activation(name: str) -> str:
 
 @dataclass(frozen=True)
 class PlainModel:
-    """One of fairseq's own models, as the target of an extraction."""
+    """One of fairseq's own models as an extraction target."""
 
     title: str
-    """Its networks, in messages."""
+    """Name of its networks in messages."""
     name: str
     """fairseq's name of the model."""
     weights: Callable[[Any, Any], dict[str, Tensor]]
-    """Function of a network and a subnet that returns the weights of fairseq's model."""
+    """Function of a network and a subnet that returns fairseq's weights."""
     settings: Callable[..., dict[str, Any]]
-    """Function that returns the options of fairseq's model."""
+    """Function that returns fairseq's model options."""
     mismatches: Callable[[Architecture, Any], Iterator[str]]
-    """Function of an architecture and a network's settings that yields why fairseq has no such network."""
+    """Function of an architecture and network settings that yields reasons why fairseq has no such network."""
 
 
 PLAIN_MODELS = {
@@ -199,7 +199,7 @@ PLAIN_MODELS = {
         "roberta networks", "roberta", masked_lm_weights, _masked_lm_settings, _masked_lm_mismatches
     ),
 }
-"""fairseq's own models by the names of the supernets' models."""
+"""fairseq's own models by model name of the supernet."""
 
 
 # -- checkpoints -------------------------------------------------------------------------------------------------------
@@ -226,9 +226,9 @@ def write_subnet(state: dict[str, Any], weights: dict[str, Tensor], architecture
 
 
 def write_plain(state: dict[str, Any], model: Any, architecture: Architecture, path: Path) -> int:
-    """Write a subnet as a checkpoint of fairseq's own model, and return the number of its parameters.
+    """Write a subnet as a checkpoint of fairseq's own model; return its number of parameters.
 
-    Positions become tables. Embeddings are scaled where their scale is not the root of their width.
+    Positions become tables. Embeddings are rescaled unless their scale is the square root of their width.
     """
     family, plain, net = model.family, PLAIN_MODELS[model.family.model], model.net
     check_plain(family, architecture, net.config)
@@ -260,7 +260,6 @@ def write_plain(state: dict[str, Any], model: Any, architecture: Architecture, p
 
 
 def plain_weights(family: Family, net: Any, subnet: Any) -> dict[str, Tensor]:
-    """Return copies of a subnet's weights under fairseq's names."""
     return {
         name: tensor.detach().clone().contiguous()
         for name, tensor in PLAIN_MODELS[family.model].weights(net, subnet).items()
@@ -268,7 +267,6 @@ def plain_weights(family: Family, net: Any, subnet: Any) -> dict[str, Tensor]:
 
 
 def check_plain(family: Family, architecture: Architecture, config: Any) -> None:
-    """Check that fairseq's own model has such a network."""
     plain = PLAIN_MODELS[family.model]
     reasons = list(plain.mismatches(architecture, config))
     for name in (config.activation, getattr(config, "pooler_activation", "tanh")):
@@ -279,7 +277,7 @@ def check_plain(family: Family, architecture: Architecture, config: Any) -> None
 
 
 def _plain_groups(groups: dict[str, Any], family: Family, plain: bool) -> str:
-    """Remove options of the training of a supernet or with a teacher, in place, and return the name of the task."""
+    """Remove options of supernets and teachers in place; return the task's name."""
     task = groups.get("task")
     name = str((task.get("_name") if isinstance(task, Mapping) else None) or family.task)
     name = family.task if name == f"supernet_{family.task}" else name

@@ -1,4 +1,4 @@
-"""Options, defaults and names of ``--arch`` of translation, language and masked language models."""
+"""Model families of this plug-in: options, defaults and names of ``--arch``."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ SHARED: dict[str, dict[str, Any]] = {
         " bits of mantissa; default: float32",
     },
 }
-"""Options of several families, and their arguments of the parser."""
+"""Options of several families and their argparse arguments."""
 
 EXPERTS = tuple(name for name in SHARED if name.startswith("mos"))
 DROPOUTS = ("dropout", "attention-dropout", "activation-dropout")
@@ -80,7 +80,6 @@ RANGES = {
     **dict.fromkeys(("linear_max_length", "linear_encoder_length"), Range(1)),
     "max_relative_length": Range(0),
 }
-"""Ranges of the models' numeric options; those of experts are checked with their other settings."""
 
 SHARED_DEFAULTS: dict[str, Any] = {
     "mos_experts": 2,
@@ -100,10 +99,9 @@ SHARED_DEFAULTS: dict[str, Any] = {
     "linear_form": "auto",
     "tf32": False,
 }
-"""Defaults of the shared options."""
 
 ACTIVATION_NAMES = {"gelu_accurate": "gelu_tanh", "gelu_fast": "gelu_tanh"}
-"""fairseq's names of activations that have another one here."""
+"""fairseq's activation name -> this project's name."""
 
 _FLAG: dict[str, Any] = {"action": "store_true", "default": None}
 _SWITCH: dict[str, Any] = {"action": BooleanOptionalAction, "default": None}
@@ -111,44 +109,41 @@ _SWITCH: dict[str, Any] = {"action": BooleanOptionalAction, "default": None}
 
 @dataclass(frozen=True)
 class Family:
-    """A family of models. The name of ``--arch`` sets the options that a command does not give."""
+    """A family of models; the name of ``--arch`` sets options that the command omits."""
 
     model: str
-    """The name under which fairseq registers the supernets."""
+    """fairseq's registered name of the supernets."""
     static: str
-    """The name of ``--arch`` of a static network, and of a supernet without experts."""
+    """``--arch`` of a static network, or of a supernet without experts."""
     task: str
-    """fairseq's own task."""
     config: type[Any]
-    """The class of the networks' settings."""
     settings: Callable[[Namespace], Mapping[str, Any]]
-    """The function that returns the settings of this family alone."""
+    """Function that returns this family's own settings."""
     options: Mapping[str, Mapping[str, Any]]
-    """Options in the order of the help, and arguments of the parser that differ from :data:`SHARED`."""
+    """Options in help order; their argparse arguments extend :data:`SHARED`."""
     defaults: Mapping[str, Any]
-    """Values of options, or functions of the other options."""
+    """Default values, or functions of the other options."""
     architectures: Mapping[str, Mapping[str, Any]]
-    """Names of ``--arch``, and the values that differ from the defaults."""
+    """Names of ``--arch`` and their differences from the defaults."""
     inherited: tuple[str, ...]
-    """Options that a training from a checkpoint takes from that file unless the command gives them."""
+    """Options inherited from an initial checkpoint unless the command sets them."""
     sides: tuple[str, ...] = ("",)
-    """Sides of the network; one empty name for a network with one side."""
+    """Sides of the network; one empty name for a single side."""
     complete: Callable[[Namespace, dict[str, Any]], dict[str, Any]] = field(default=lambda args, values: values)
-    """The function that adapts an architecture's values to the options that are given."""
+    """Function that adapts an architecture's values to the command's options."""
 
     @property
     def orders(self) -> tuple[str, ...]:
-        """Options that hold the order in which layers are dropped."""
+        """Options with the order in which layers are dropped."""
         return tuple(f"{side or 'layer'}_order" for side in self.sides)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add the options that fairseq-train shows for these architectures."""
         for name, settings in self.options.items():
             choices = {"choices": mixtures()} if name == "mos" else {}  # routers are registered also after this import
             parser.add_argument(f"--{name}", **{**SHARED.get(name, {}), **settings, **choices})
 
     def fill_in(self, args: Namespace, values: Mapping[str, Any] | None = None) -> None:
-        """Set the options without a value to these values or the defaults."""
+        """Set missing options to these values, else to the defaults."""
         for name, value in {**self.defaults, **(values or {})}.items():
             if getattr(args, name, None) is None:
                 setattr(args, name, value(args) if callable(value) else value)
@@ -236,8 +231,8 @@ _HAT: dict[str, dict[str, Any]] = {
     "_iwslt_de_en": {"search_space": "hat_iwslt14_de_en", "dropout": 0.375, "extremes": "hat"},
     "_small": {"search_space": "hat_small", "dropout": 0.1},
 }
-"""``_wmt_en_de`` and ``_iwslt_de_en`` have what the code of HAT and of Mixture-of-Supernets trains these tasks with
-(dropout, sharing of embeddings, smallest and largest subnet); the others share no embeddings by default."""
+"""``_wmt_en_de`` and ``_iwslt_de_en`` use these tasks' settings in HAT's and Mixture-of-Supernets' code (dropout,
+shared embeddings, smallest and largest subnet). The others share no embeddings by default."""
 _POSITIONS = {"max_source_positions": 512, "max_target_positions": 512}
 _WMT = {"dropout": 0.1, "activation_dropout": 0.1, "max_relative_length": 8, **_POSITIONS}
 _MFORMER: dict[str, dict[str, Any]] = {
@@ -486,5 +481,4 @@ FAMILIES = {family.model: family for family in (TRANSLATION, LANGUAGE, MASKED_LM
 
 
 def family_of(args: Any) -> Family:
-    """Return the family of a model's options."""
     return FAMILIES[ARCH_MODEL_NAME_REGISTRY.get(args.arch, TRANSLATION.model)]

@@ -1,4 +1,4 @@
-"""The host of fairseq's checkpoints, logs and dictionaries for the command line."""
+"""The command line's host for fairseq's checkpoints, logs and dictionaries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class FairseqHost(Host):
     training_curves = staticmethod(training_curves)
 
     def recognises(self, checkpoint: Path) -> bool:
-        """Return whether the archive's pickle looks like fairseq's; its tensors are not read."""
+        """Return whether the archive's pickle looks like fairseq's, without reading tensors."""
         content = archive_pickle(checkpoint)
         return b"optimizer_history" in content and b"args" in content
 
@@ -48,7 +48,6 @@ class FairseqHost(Host):
             return open_masked_lm(path, options.get("data")) if is_masked_lm(path) else self.open(path, **options)
 
     def open_trained(self, checkpoint: Path, **options: Any) -> Trained:
-        """Open a network of one of fairseq's own models."""
         _prepare()
         from fairseq_ext.checkpoint import settings_errors
         from fairseq_ext.elastic.trained import Request, open_trained
@@ -57,7 +56,7 @@ class FairseqHost(Host):
             return open_trained(Path(checkpoint), Request(**options))
 
     def vocabularies(self, data: Path) -> tuple[int, int] | None:
-        """Return the entries of both dictionaries, or twice those of a language model's."""
+        """Return the sizes of the source and target dictionaries, equal for a language model."""
         if not any(data.glob("dict*.txt")):
             return None
         _prepare()

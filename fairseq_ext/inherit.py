@@ -1,4 +1,4 @@
-"""Options that ``fairseq-train --finetune-from-model FILE`` (or ``--restore-file``) takes from that checkpoint."""
+"""Options that ``fairseq-train --finetune-from-model FILE`` (or ``--restore-file``) inherits from the checkpoint."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _EXPERTS = (
     "mos_encoding",
     "mos_rank",
 )
-"""Options that the name of ``--arch`` sets, and that are only taken from a file of a converted network."""
+"""Options set by ``--arch``, inherited only from a converted network."""
 _CONVERTED = (
     "taken_over",
     "embedding_scale",
@@ -34,18 +34,18 @@ _CONVERTED = (
     "kept_layers",
     "final_norm",
 )
-"""Settings of a converted network that have no option of the command."""
+"""Settings of a converted network without a command-line option."""
 _DEFAULTS = (None, False, 0, "relu", "sinusoidal")
 """Values that are not logged."""
 _SCALES = ("linear_max_length", "linear_encoder_length")
-"""Settings that depend on the data, and must not change when a training is continued."""
+"""Settings that depend on the data and must not change when a training is resumed."""
 _LAST = "checkpoint_last.pt"
 
 
 def inherit(args: Namespace, inherited: Sequence[str]) -> None:
-    """Fill in options that the command does not give, in place, before the defaults of ``--arch``.
+    """Fill in options that the command omits, in place, before the defaults of ``--arch``.
 
-    A checkpoint that cannot be read, or is of another model, is left to fairseq, which loads it later.
+    Unreadable or unrelated checkpoints are left to fairseq, which loads them later.
     """
     vars(args).pop("begun_from", None)
     if hasattr(args, "search_space_json") or (path := _first_checkpoint(args)) is None:
@@ -79,7 +79,7 @@ def inherit(args: Namespace, inherited: Sequence[str]) -> None:
 
 
 def differing_options(args: Namespace, inherited: Sequence[str]) -> str:
-    """Return the options whose values differ from those of the checkpoint that the training starts from."""
+    """List options that differ from the training's initial checkpoint."""
     begun_from = getattr(args, "begun_from", None)
     stored = _stored_options(Path(begun_from)) if begun_from else None
     if stored is None:

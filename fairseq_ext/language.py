@@ -1,4 +1,4 @@
-"""fairseq's interface of language models, for its task ``language_modeling``."""
+"""Language models with fairseq's interface, for its task ``language_modeling``."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from nas_core.space.files import space_to_dict
 from nas_core.space.language import with_context
 
 _CACHE = "nas_ext_cache"
-"""Key of the weights and of the attention's cache in the incremental state."""
+"""Key of the weights and the attention cache in the incremental state."""
 
 
 class Decoder(FairseqIncrementalDecoder):  # type: ignore[misc]
-    """The network: all positions in training and scoring, one position per call when decoding."""
+    """fairseq's decoder: all positions in training and scoring, one position per call in decoding."""
 
     def __init__(self, model: LanguageModel, dictionary: Any) -> None:
         super().__init__(dictionary)
@@ -55,7 +55,7 @@ class Decoder(FairseqIncrementalDecoder):  # type: ignore[misc]
         return output_of(features, subnet, features_only)
 
     def extract_features(self, prev_output_tokens: Tensor, **options: Any) -> tuple[Tensor, dict[str, Any]]:
-        """Return features before the output projection (B, T, C)."""
+        """Return features (B, T, C) before the output projection."""
         return self.forward(prev_output_tokens, features_only=True, **options)
 
     def reorder_incremental_state(self, incremental_state: dict[str, Any], new_order: Tensor) -> None:
@@ -67,7 +67,7 @@ class Decoder(FairseqIncrementalDecoder):  # type: ignore[misc]
 
 
 def resolve_language(args: Namespace) -> SearchSpace:
-    """Return the space with the context of ``--context-length``, and write it into ``args`` as JSON."""
+    """Return the space with ``--context-length``, and store it in ``args`` as JSON."""
     stored = hasattr(args, "search_space_json")
     space = resolve_space(args)
     check_language_space(space)
@@ -89,10 +89,7 @@ def resolve_language(args: Namespace) -> SearchSpace:
 
 @register
 class LanguageModel(SupernetModel[LanguageSubnet], FairseqLanguageModel):  # type: ignore[misc]
-    """A supernet of language models, or (with ``--subnet``) one static network, in place of ``transformer_lm``.
-
-    See :class:`fairseq_ext.supernet_model.SupernetModel`.
-    """
+    """A supernet of language models, or (with ``--subnet``) a static network; replaces ``transformer_lm``."""
 
     trained_by = (
         "mos_transformer_lm*, hat_transformer_lm* or mformer_language*, or one of --arch transformer_lm* that 'nas-ext"
@@ -124,7 +121,7 @@ class LanguageModel(SupernetModel[LanguageSubnet], FairseqLanguageModel):  # typ
         return f", sequences of up to {self.net.context_length} tokens"
 
     def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None, **options: Any) -> Any:
-        """Return logits (B, T, V) after each of ``src_tokens`` (B, T)."""
+        """Return next-token logits (B, T, V) for ``src_tokens`` (B, T)."""
         return self.decoder(src_tokens, **options)
 
 

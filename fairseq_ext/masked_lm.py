@@ -1,4 +1,4 @@
-"""fairseq's interface of masked language models, with classification heads and batches as plain tensors.
+"""Masked language models with fairseq's interface, classification heads, and batches as plain tensors.
 
 Shapes: B batch, T length, N masked tokens, C channels, V vocabulary, K classes.
 """
@@ -28,7 +28,7 @@ _HEADS = "net.classification_heads."
 
 
 class Encoder(FairseqEncoder):  # type: ignore[misc]
-    """The network with the weights of the active architecture."""
+    """fairseq's encoder, with the weights of the active architecture."""
 
     def __init__(self, model: MaskedLMModel, dictionary: Any) -> None:
         super().__init__(dictionary)
@@ -56,10 +56,7 @@ class Encoder(FairseqEncoder):  # type: ignore[misc]
 
 @register
 class MaskedLMModel(SupernetModel[Subnet], FairseqEncoderModel):  # type: ignore[misc]
-    """A supernet of masked language models, or (with ``--subnet``) one static network, in place of ``roberta``.
-
-    See :class:`fairseq_ext.supernet_model.SupernetModel`.
-    """
+    """A supernet of masked language models, or (with ``--subnet``) a static network; replaces ``roberta``."""
 
     trained_by = (
         "mos_roberta*, hat_roberta*, mformer_roberta*, *_bert or *_bert_small, or one of --arch roberta* that 'nas-ext"
@@ -96,21 +93,20 @@ class MaskedLMModel(SupernetModel[Subnet], FairseqEncoderModel):  # type: ignore
         masked_tokens: Tensor | None = None,
         **_: Any,
     ) -> tuple[Tensor, dict[str, Any]]:
-        """Return logits (B, T, V) of ``src_tokens`` (B, T), or (N, V) of the ``masked_tokens`` (B, T).
+        """Return logits (B, T, V) for ``src_tokens`` (B, T), or (N, V) for ``masked_tokens`` (B, T).
 
-        With ``features_only`` these are features (B, T, C), with a classification head logits (B, K).
+        With ``features_only``, returns features (B, T, C); with a classification head, logits (B, K).
         """
         return self.encoder(src_tokens, features_only, classification_head_name, masked_tokens), {"inner_states": None}
 
     @property
     def classification_heads(self) -> Any:
-        """Classifiers of sequences by name."""
         return self.net.classification_heads
 
     def register_classification_head(
         self, name: str, num_classes: int | None = None, inner_dim: int | None = None, **_: Any
     ) -> None:
-        """Add a classifier of sequences; called by fairseq's task ``sentence_prediction``."""
+        """Add a sequence classifier, for fairseq's task ``sentence_prediction``."""
         with one_line_errors():
             self.net.set_classification_head(name, int(num_classes or 0), inner_dim)
 
@@ -123,7 +119,7 @@ class MaskedLMModel(SupernetModel[Subnet], FairseqEncoderModel):  # type: ignore
         return {"self"}
 
     def longest(self) -> int:
-        """Return the longest sequence in tokens, by the option and the attention's limit."""
+        """Return the longest sequence in tokens, limited by the option and the attention."""
         option, limit = int(self.args.max_positions), length_limit(self.space, self.net.config)
         return option if limit is None else min(option, limit)
 
@@ -137,16 +133,16 @@ class MaskedLMModel(SupernetModel[Subnet], FairseqEncoderModel):  # type: ignore
 
 
 def stored_heads(state: dict[str, Tensor], prefix: str = _HEADS) -> dict[str, tuple[int, int]]:
-    """Return the classes and hidden units of each head in a state, by name."""
+    """Return the classes and hidden units of a state's heads, by name."""
     names = dict.fromkeys(name.removeprefix(prefix).split(".")[0] for name in state if name.startswith(prefix))
     shapes = {name: state.get(f"{prefix}{name}.out_proj.weight") for name in names}
     return {name: (len(weight), weight.shape[1]) for name, weight in shapes.items() if weight is not None}
 
 
 def fit_heads(net: Any, state: dict[str, Any], load_all: bool) -> dict[str, Any]:
-    """Return the state with the heads of the network, as fairseq's RoBERTa does.
+    """Adapt a state to the network's heads, as fairseq's RoBERTa does.
 
-    A head that the network lacks is dropped, or added to it if ``load_all``.
+    Heads that the network lacks are dropped, or added to it with ``load_all``.
     """
     state, heads = dict(state), dict(net.classification_heads.items())
     for name, (classes, inner) in stored_heads(state).items():
@@ -166,9 +162,9 @@ def fit_heads(net: Any, state: dict[str, Any], load_all: bool) -> dict[str, Any]
 
 
 def plain_batch(batch: dict[str, Any], padding: int, device: str | torch.device) -> dict[str, Any]:
-    """Return a batch of ``masked_lm`` or ``sentence_prediction`` as ``tokens`` (B, T), ``target`` and their ``count``.
+    """Convert a batch of ``masked_lm`` or ``sentence_prediction`` to ``tokens`` (B, T), ``target`` and ``count``.
 
-    For masked tokens ``target`` is (N,), and ``at`` (N,) holds their positions in B * T.
+    For masked tokens, ``target`` is (N,), and ``at`` (N,) contains their positions in B * T.
     """
     tokens, target = batch["net_input"]["src_tokens"], batch["target"]
     tensors = {"tokens": tokens}
@@ -182,7 +178,7 @@ def plain_batch(batch: dict[str, Any], padding: int, device: str | torch.device)
 
 
 def batch_loss(net: Any, subnet: Subnet, batch: Mapping[str, Any], head: str | None) -> tuple[Tensor, Tensor]:
-    """Return the sum of a batch's losses in nats, and the number of correct predictions."""
+    """Return a batch's summed loss in nats and number of correct predictions."""
     features = net.encode(subnet, batch["tokens"])
     if head is None:
         logits = net.predict(subnet, features.flatten(0, 1).index_select(0, batch["at"]))

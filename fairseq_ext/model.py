@@ -1,4 +1,4 @@
-"""fairseq's interface of translation networks: encoder, decoder, and the scale of linear attention."""
+"""Translation networks with fairseq's interface, and the length scale of linear attention."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from nas_core.space import Architecture, SearchSpace
 logger = logging.getLogger(__name__)
 
 _CACHE = "nas_ext_cache"
-"""Key of the attention's cache in the incremental state."""
+"""Key of the attention cache in the incremental state."""
 _STEP = 8
 """The scale of linear attention is a multiple of this."""
 _FAR = 5
-"""Ratio of the scale to the median length that is warned about."""
+"""Ratio of the scale to the median length that causes a warning."""
 
 
 class Encoder(FairseqEncoder):  # type: ignore[misc]
-    """The network's encoder with the weights of the active architecture, which it passes on to the decoder."""
+    """fairseq's encoder, with the weights of the active architecture, which the decoder also uses."""
 
     def __init__(self, model: TranslationModel, dictionary: Any) -> None:
         super().__init__(dictionary)
@@ -45,7 +45,7 @@ class Encoder(FairseqEncoder):  # type: ignore[misc]
         return {"subnet": [subnet], "memory": [model.net.encode(subnet, src_tokens)], "order": [None]}
 
     def reorder_encoder_out(self, encoder_out: dict[str, list[Any]], new_order: Tensor) -> dict[str, list[Any]]:
-        """Reorder the row numbers alone: step by step, the decoder reads its own cached keys and values."""
+        """Reorder only the row numbers: in decoding, the decoder caches keys and values."""
         order = encoder_out["order"][0]
         return {**encoder_out, "order": [new_order if order is None else order.index_select(0, new_order)]}
 
@@ -54,7 +54,7 @@ class Encoder(FairseqEncoder):  # type: ignore[misc]
 
 
 class Decoder(FairseqIncrementalDecoder):  # type: ignore[misc]
-    """The network's decoder: all positions in training, one position per call when decoding."""
+    """fairseq's decoder: all positions in training, one position per call in decoding."""
 
     def __init__(self, model: TranslationModel, dictionary: Any) -> None:
         super().__init__(dictionary)
@@ -95,7 +95,7 @@ class Decoder(FairseqIncrementalDecoder):  # type: ignore[misc]
 
 
 def output_of(features: Tensor, subnet: Any, features_only: bool) -> tuple[Tensor, dict[str, Any]]:
-    """Return a decoder's logits (B, T, V), or its features (B, T, C) with the output table (V, C)."""
+    """Return logits (B, T, V), or with ``features_only`` the features (B, T, C) and the output table (V, C)."""
     if features_only:
         # torch's DDP searches for parameters behind what a forward returns, and finds no parameter returned itself
         return features, {"attn": [None], "output": subnet.output.view_as(subnet.output)}
@@ -104,10 +104,7 @@ def output_of(features: Tensor, subnet: Any, features_only: bool) -> tuple[Tenso
 
 @register
 class TranslationModel(SupernetModel[Subnet], FairseqEncoderDecoderModel):  # type: ignore[misc]
-    """A supernet of translation networks, or (with ``--subnet``) one static network.
-
-    See :class:`fairseq_ext.supernet_model.SupernetModel`.
-    """
+    """A supernet of translation networks, or (with ``--subnet``) a static network."""
 
     trained_by = "mos_transformer*, hat_transformer*, mformer_wmt14*, mformer_translation* or cosformer*"
     family = TRANSLATION
@@ -146,13 +143,13 @@ class TranslationModel(SupernetModel[Subnet], FairseqEncoderDecoderModel):  # ty
         return decoded
 
     def longest(self, side: str) -> int:
-        """Return the longest ``source`` or ``target`` in tokens, by the options and the attention's limit."""
+        """Return the longest ``source`` or ``target`` in tokens, limited by the options and the attention."""
         option = int(getattr(self.args, f"max_{side}_positions"))
         limit = length_limits(self.space, self.net.config)[("source", "target").index(side)]
         return option if limit is None else min(option, limit)
 
     def max_positions(self) -> tuple[int, int]:
-        """Return the lengths by which fairseq skips sentences; decoding reads no references, so any length will do."""
+        """Return the lengths above which fairseq skips sentences; in generation, only the option limits targets."""
         target = int(self.args.max_target_positions) if self._is_generation_fast else self.decoder.max_positions()
         return self.encoder.max_positions(), target
 
@@ -161,10 +158,10 @@ class TranslationModel(SupernetModel[Subnet], FairseqEncoderDecoderModel):  # ty
 
 
 def resolve_linear_lengths(args: Namespace, space: SearchSpace, task: Any) -> None:
-    """Write the scale of linear attention in the decoder into ``args``, and so into the checkpoint.
+    """Store the length scale of the decoder's linear attention in ``args``, and so in the checkpoint.
 
-    It is ``--linear-max-length``, by default the longest target (and source, where cross attention may be linear) of
-    the data. Far above the lengths of most sentences, the cosine has no effect.
+    The scale is ``--linear-max-length``, by default the longest target of the data (and source, if cross attention may
+    be linear). Far above most sentence lengths, the cosine has no effect.
     """
     longest = max(args.max_source_positions, args.max_target_positions)
     if args.linear_max_length is not None:
@@ -197,7 +194,7 @@ def resolve_linear_lengths(args: Namespace, space: SearchSpace, task: Any) -> No
 
 
 def sentence_lengths(config: Any, splits: Sequence[str], languages: Sequence[str]) -> NDArray[np.int64]:
-    """Return the tokens of each sentence, with its end, of splits and their parts (``train``, ``train1``, ...)."""
+    """Return sentence lengths in tokens, including the end, of splits and their parts (``train``, ``train1``, ...)."""
     return np.concatenate([np.empty(0, np.int64), *_sizes(config, splits, languages)])
 
 

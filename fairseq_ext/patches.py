@@ -1,4 +1,4 @@
-"""Corrections of fairseq's batching and of trainings by several workers. Applying one twice changes nothing."""
+"""Idempotent patches of fairseq's batching and multi-worker training."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from nas_core.errors import CheckpointError
 def keep_all_sentences() -> None:
     """Keep the last batch of every data set.
 
-    fairseq drops it if its size is no multiple of ``--required-batch-size-multiple`` (8 by default).
+    fairseq drops it if its size is not a multiple of ``--required-batch-size-multiple`` (8 by default).
     """
     replace_function(data_utils, "batch_by_size", _with_last_batch)
 
@@ -51,9 +51,9 @@ def _with_last_batch(original: Any) -> Any:
 
 
 def read_checkpoints_on_every_worker() -> None:
-    """Let each of several workers read the checkpoint, as with ``--load-checkpoint-on-all-dp-ranks``.
+    """Make every worker read the checkpoint, as with ``--load-checkpoint-on-all-dp-ranks``.
 
-    fairseq sends it to them with settings in objects that torch does not load from untrusted bytes.
+    fairseq broadcasts it as objects that torch does not load from untrusted bytes.
     """
     replace_function(Trainer, "load_checkpoint", _on_every_worker)
 
@@ -77,7 +77,7 @@ def _on_every_worker(original: Any) -> Any:
 
 
 def _check_visible(trainer: Any, filename: Any) -> None:
-    """Check that all workers see the file or none: a worker that does not would start with other weights."""
+    """Check that all workers see the file or none does, so that they start with equal weights."""
     seen = torch.tensor([float(PathManager.isfile(filename))], device=trainer.device)
     utils.all_reduce(seen, group=trainer.data_parallel_process_group)
     if 0 < int(seen) < trainer.data_parallel_world_size:
@@ -88,7 +88,7 @@ def _check_visible(trainer: Any, filename: Any) -> None:
 
 
 def mark_dummy_batches() -> None:
-    """Let every task mark dummy batches, which are of the validation data, for a criterion with a teacher."""
+    """Make every task mark dummy batches, for a criterion with a teacher."""
     replace_function(FairseqTask, "train_step", _with_dummy_batches)
 
 

@@ -1,4 +1,4 @@
-"""The stop of RankNAS's supernet training inside fairseq's loop; see :mod:`nas_core.supernet.stability`."""
+"""RankNAS's stopping criterion in fairseq's training loop; see :mod:`nas_core.supernet.stability`."""
 
 from __future__ import annotations
 
@@ -19,30 +19,28 @@ logger = logging.getLogger(__name__)
 
 FILE = "stability.json"
 PREFIX = "ranked:"
-"""Prefix of logging entries that hold the loss of one ranked architecture."""
+"""Prefix of log entries with the loss of one ranked architecture."""
 
 
 def exact(value: Any) -> Any:
-    """Return a logged loss as a number that sums without rounding, without reading it from its device."""
+    """Convert a logged loss to double precision, without synchronising its device."""
     return value.double() if torch.is_tensor(value) else float(value)
 
 
 class Ranking:
-    """Sums of the losses of the ranked architectures over a validation, equal in all workers."""
+    """Losses of the ranked architectures, summed over a validation; equal in all workers."""
 
     def __init__(self, stability: Stability) -> None:
         self.stability = stability
         self.epoch = 1
-        """The current epoch."""
         self._sums: dict[str, Any] = {}
         self._loaded = False
 
     def architectures(self) -> dict[str, Architecture]:
-        """Return the ranked architectures by the names of their losses in the log."""
+        """Return the ranked architectures by their loss name in the log."""
         return {f"{PREFIX}{index}": architecture for index, architecture in enumerate(self.stability.architectures)}
 
     def forget(self) -> None:
-        """Drop the sums of an earlier validation."""
         self._sums = {}
 
     def add(self, outputs: list[dict[str, Any]]) -> None:
@@ -53,9 +51,9 @@ class Ranking:
                     self._sums[name] = self._sums.get(name, 0.0) + exact(value)
 
     def finish(self, folder: Path, writes: bool) -> bool:
-        """Return whether training may stop, after an update or a validation.
+        """Update the ranking after a validation; return whether training may stop.
 
-        The state is kept in a file: fairseq stores a task's state, but does not restore it.
+        The state is stored in a file, because fairseq does not restore a task's state.
         """
         path = folder / FILE
         if not self._loaded:
@@ -77,8 +75,6 @@ class Ranking:
 
 
 def stop_when_stable(ranking: Ranking) -> None:
-    """Let fairseq's loop also stop by the ranking, which is asked after each validation."""
-
     def replacement(original: Any) -> Any:
         def should_stop_early(cfg: Any, valid_loss: float | None) -> bool:
             stop = bool(original(cfg, valid_loss))

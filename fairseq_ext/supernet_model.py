@@ -1,4 +1,4 @@
-"""Base class of this plug-in's models: a supernet, or one of its static networks."""
+"""Base class of this plug-in's models."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from nas_core.supernet.holder import SubnetHolder
 Weights = TypeVar("Weights")
 Model = TypeVar("Model", bound="SupernetModel[Any]")
 _LARGE_GB = 0.5
-"""Smallest size of a checkpoint that is warned about."""
+"""Checkpoint size that causes a warning."""
 
 
 def resolve_space(args: Namespace) -> SearchSpace:
-    """Return the space, and write it into ``args`` as JSON, so that a checkpoint needs no name or file."""
+    """Return the space, and store it in ``args`` as JSON, so that checkpoints are self-contained."""
     stored = getattr(args, "search_space_json", None) or vars(args).pop("inherited_space_json", None)
     space = stored_space(stored) if stored else get_space(args.search_space)
     args.search_space_json = json.dumps(space_to_dict(space))
@@ -38,7 +38,7 @@ def resolve_space(args: Namespace) -> SearchSpace:
 
 
 def resolve_subnet(args: Namespace, space: SearchSpace) -> Architecture | None:
-    """Return the architecture of a static network, or None for a supernet; write it into ``args`` as JSON."""
+    """Return a static network's architecture, stored in ``args`` as JSON; None for a supernet."""
     if stored := getattr(args, "subnet_json", None):
         return stored_architecture(stored)
     if not args.subnet:
@@ -49,24 +49,22 @@ def resolve_subnet(args: Namespace, space: SearchSpace) -> Architecture | None:
 
 
 class SupernetModel(SubnetHolder[Weights]):
-    """A supernet over a search space, or (with ``--subnet``) the static network of one architecture.
+    """A supernet over a search space, or (with ``--subnet``) a static network of one architecture.
 
-    A model inherits it before fairseq's own base class. In training, ``set_num_updates``, which fairseq calls before
-    each forward, draws an architecture from the seed and the update number: all workers, all micro-batches and a
-    resumed run draw the same. In evaluation it is the largest, or that of the file ``eval_subnet``.
+    Models inherit it before fairseq's base class. Before each training forward, fairseq calls ``set_num_updates``,
+    which draws an architecture from the seed and the update number. All workers, all micro-batches and a resumed run
+    draw the same. Evaluation uses the largest architecture, or the file ``eval_subnet``.
     """
 
     args: Namespace
-    """The complete options of the model."""
     net: Any
     """The network, a module of :mod:`nas_core.models`."""
     trained_by: ClassVar[str]
-    """Names of ``--arch`` whose checkpoints it loads, for errors."""
+    """Names of ``--arch`` whose checkpoints it loads, for error messages."""
     family: ClassVar[Family]
-    """Options of this kind of network."""
 
     def hold(self, args: Namespace, net: Any) -> None:
-        """Set the network; a subclass calls it after the constructor of fairseq's base class."""
+        """Set the network, after the constructor of fairseq's base class."""
         self.args, self.net = args, net
         self.start(net.space, int(getattr(args, "seed", 1)), args.architecture_draw)
         if getattr(args, "eval_subnet", None):
@@ -80,7 +78,7 @@ class SupernetModel(SubnetHolder[Weights]):
 
     @classmethod
     def build_model(cls, args: Namespace, task: Any) -> Self:
-        """Build the model of a command or of a checkpoint; called by fairseq."""
+        """Build the model of a command or a checkpoint."""
         keep_all_sentences()
         logger = logging.getLogger(cls.__module__)
         trains = not hasattr(args, "search_space_json")
@@ -106,11 +104,10 @@ class SupernetModel(SubnetHolder[Weights]):
 
     @classmethod
     def check_new(cls, args: Namespace, task: Any) -> None:
-        """Check options of a training before anything is built."""
+        """Check the options of a new training."""
 
     @classmethod
     def fill_in(cls, args: Namespace, task: Any) -> None:
-        """Complete the options of a training or of a checkpoint."""
         cls.family.fill_in(args)
 
     resolve_space: ClassVar[Callable[[Namespace], SearchSpace]] = staticmethod(resolve_space)
@@ -121,13 +118,13 @@ class SupernetModel(SubnetHolder[Weights]):
         """Build the model.
 
         Args:
-            space: its search space; that of a ``static`` network holds one architecture.
-            largest: of the space that a static network comes from.
+            space: search space; it contains one architecture if ``static``.
+            largest: largest architecture of the original space.
         """
         raise NotImplementedError
 
     def describe_lengths(self) -> str:
-        """Return an addition to the model's description in the log."""
+        """Return a suffix for the model's description in the log."""
         return ""
 
     # -- architecture --------------------------------------------------------------------------------------------------
@@ -172,7 +169,7 @@ class SupernetModel(SubnetHolder[Weights]):
 
 
 def large_checkpoints(args: Namespace, parameters: int) -> str | None:
-    """Return a warning about large checkpoints of a training, which names a smaller architecture; None for others."""
+    """Return a warning about large checkpoints of a training, else None."""
     moments = 2 if "adam" in str(getattr(args, "optimizer", "")) else 1
     gigabytes = 4 * parameters * (1 + moments) / 1e9
     if gigabytes < _LARGE_GB or getattr(args, "no_save", False):
@@ -190,7 +187,7 @@ def large_checkpoints(args: Namespace, parameters: int) -> str | None:
 
 
 def register(model: type[Model]) -> type[Model]:
-    """Register a class of models with fairseq, under the names of ``--arch`` of its family."""
+    """Register a model class and its family's names of ``--arch`` with fairseq."""
     register_model(model.family.model)(model)
     for name, fill in model.family.named_architectures():
         register_model_architecture(model.family.model, name)(fill)

@@ -1,6 +1,6 @@
 """``--task supernet_translation``, ``supernet_language_modeling`` and ``supernet_masked_lm``.
 
-Annotations are not postponed in this module: fairseq reads the options from the field types.
+Annotations are not postponed: fairseq reads option types.
 """
 
 import logging
@@ -41,11 +41,11 @@ from nas_core.supernet.stability import Stability, StabilityConfig
 logger = logging.getLogger(__name__)
 
 LOGGED = "experts_alike"
-"""Name in the log of the term of ``--mos-apart``, without its weight."""
+"""Log name of the unweighted term of ``--mos-apart``."""
 _LOSSES = ("loss", "nll_loss", "distill_loss", "hidden_loss", "attention_loss", LOGGED)
-"""Values that are logged as the mean over the subnets of a batch that have them."""
+"""Values logged as the mean over the subnets that have them."""
 _SUBNET = "subnet:"
-"""Prefix of logging entries that hold the loss of one validated or trained subnet."""
+"""Prefix of log entries with one subnet's loss."""
 _SAMPLING = ChoiceEnum(["spos", "sandwich"])
 _SAMPLING_HELP = (
     "spos: one random subnet per update; sandwich: also the largest and the smallest, on the same batch. Its loss and"
@@ -57,7 +57,7 @@ _SELECT = ChoiceEnum(["mean", "smallest", "largest"])
 
 @dataclass
 class SupernetTaskConfig(FairseqDataclass):  # type: ignore[misc]
-    """Options of training a supernet, in addition to those of fairseq's own task."""
+    """Options of supernet training, in addition to fairseq's task."""
 
     supernet_sampling: _SAMPLING = field(  # type: ignore[valid-type]
         default="spos",
@@ -96,23 +96,20 @@ class SupernetTaskConfig(FairseqDataclass):  # type: ignore[misc]
 
 
 class SupernetTask:
-    """Training and validation of a supernet; a task inherits it before fairseq's own task.
+    """Supernet training and validation; inherit it before fairseq's task.
 
-    Training: ``spos`` (Mixture-of-Supernets, equation 1) draws one architecture per update. ``sandwich`` (equation 2)
-    trains a random one, the largest and the smallest on the same batch. Its gradient is the mean over the three, as in
-    the authors' code for translation; the equation, and their code for BERT, use the sum.
+    ``spos`` (Mixture-of-Supernets, equation 1) trains one random architecture per update. ``sandwich`` (equation 2)
+    trains a random one, the largest and the smallest on the same batch. Its gradient is the mean of the three, as in
+    the authors' translation code; the equation and their BERT code use the sum.
 
-    Validation: the smallest, the largest and a fixed random set, each under its own name.
+    Validation reports the smallest, the largest and fixed random architectures separately.
     """
 
     cfg: Any
-    """Options of the task, with those of :class:`SupernetTaskConfig`."""
     model_type: ClassVar[type[SupernetModel[Any]]]
-    """Class of the models that the task trains."""
     plain: ClassVar[str]
     """Name of fairseq's own task."""
     ranking: Ranking | None = None
-    """The ranking of subnets, set with the model."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -121,7 +118,7 @@ class SupernetTask:
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
-        """Add ``--sampling`` with another destination than fairseq's flag of generation, and log every 10 updates."""
+        """Add ``--sampling`` with a destination other than fairseq's generation flag, and log every 10 updates."""
         super().add_args(parser)  # type: ignore[misc]
         parser.set_defaults(log_interval=10)
         with suppress(ArgumentError):
@@ -154,7 +151,7 @@ class SupernetTask:
         return model
 
     def rank(self, model: SubnetHolder[Any]) -> None:
-        """Compare the ranking of subnets between validations, and stop training when it is stable."""
+        """Stop training when the ranking of subnets is stable between validations."""
         with one_line_errors():
             settings = StabilityConfig(
                 architectures=self.cfg.stability_architectures,
@@ -176,7 +173,7 @@ class SupernetTask:
             self.ranking.epoch = epoch
 
     def validated(self, model: SubnetHolder[Any]) -> dict[str, Architecture]:
-        """Return the fixed architectures of a validation by name; one if the space holds only one."""
+        """Return the validated architectures by name."""
         return validation_set(model.space, self.cfg.valid_random, extremes=_extremes(model))
 
     def train_step(
@@ -234,7 +231,7 @@ class SupernetTask:
         return loss, size, combined
 
     def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
-        """Log fairseq's own metrics, and ``<architecture>_loss`` in bits per token."""
+        """Log fairseq's metrics, and ``<architecture>_loss`` in bits per token."""
         super().reduce_metrics(logging_outputs, criterion)  # type: ignore[misc]
         if self.ranking:
             self.ranking.add(logging_outputs)
@@ -258,7 +255,7 @@ def _criterion_only(sample: dict[str, Any], model: Any, criterion: Any) -> tuple
 
 
 def _combine(outputs: dict[str, dict[str, Any]], select: str) -> dict[str, Any]:
-    """Return one logging output: counts of one subnet, the losses by ``select``, and the loss of each architecture."""
+    """Merge logging outputs: counts of one subnet, losses by ``select``, and each architecture's loss."""
     combined = dict(outputs.get("largest") or next(iter(outputs.values())))
     for key in _LOSSES:
         values = {name: output[key] for name, output in outputs.items() if key in output}
@@ -280,7 +277,6 @@ def _unwrap(model: Any) -> SubnetHolder[Any]:
 
 
 def check_options(weight: float, sampling: str, model: Any) -> None:
-    """Check ``--mos-apart`` before training."""
     check_diversity_weight(weight, model)
     if weight and sampling == "spos" and with_torch_ddp(model.args):
         raise ConfigError(
@@ -290,13 +286,12 @@ def check_options(weight: float, sampling: str, model: Any) -> None:
 
 
 def keeping_apart(criterion: Any, model: Any, weight: float, passes: int) -> Any:
-    """Return the criterion of one batch with the term of ``--mos-apart`` in its first loss.
+    """Add the term of ``--mos-apart`` to the first loss of a batch.
 
-    The term is multiplied by the size of the batch, by which fairseq divides gradients. The logged loss is the
-    criterion's own.
+    The term is multiplied by the batch size, by which fairseq divides gradients. The logged loss excludes it.
 
     Args:
-        passes: number of losses whose mean is the loss of the batch.
+        passes: number of losses averaged for the batch.
     """
     return _KeptApart(criterion, model, weight * passes) if weight else criterion
 
@@ -318,9 +313,9 @@ class _KeptApart:
 
 
 class KeptSubnets:
-    """Weights of the architectures of a validation, kept until :meth:`forget`.
+    """Cache of the validated architectures' weights, until :meth:`forget`.
 
-    Mixed experts take memory, unlike slices; they are kept up to that of the supernet's own weights.
+    Mixed experts need extra memory, unlike slices; the cache is at most as large as the supernet's weights.
     """
 
     def __init__(self) -> None:
@@ -334,7 +329,7 @@ class KeptSubnets:
 
     @contextmanager
     def using(self, model: SubnetHolder[Any], architecture: Architecture) -> Iterator[None]:
-        """Run the model, in evaluation mode, with this architecture inside the block."""
+        """Run the model with this architecture inside the block, in evaluation mode."""
         if self._model is not model:
             self.forget()
             self._model = model
@@ -351,7 +346,7 @@ class KeptSubnets:
 
 
 def _additional_bytes(model: SubnetHolder[Any], subnet: Any) -> int:
-    """Return the memory of a subnet's weights outside of the model's parameters."""
+    """Return the bytes of a subnet's weights outside the model's parameters."""
     parameters = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
     sizes = {(data := tensor.untyped_storage()).data_ptr(): data.nbytes() for _, tensor in named_tensors(subnet)}
     return sum(size for pointer, size in sizes.items() if pointer not in parameters)
@@ -376,19 +371,19 @@ class SupernetMaskedLMConfig(SupernetTaskConfig, MaskedLMConfig):  # type: ignor
 
 
 class SupernetTranslationTask(SupernetTask, TranslationTask):  # type: ignore[misc]
-    """Translation with a supernet; see :class:`SupernetTask`."""
+    """Translation with a supernet."""
 
     model_type, plain = TranslationModel, "translation"
 
 
 class SupernetLanguageModelingTask(SupernetTask, LanguageModelingTask):  # type: ignore[misc]
-    """Language modelling with a supernet; see :class:`SupernetTask`."""
+    """Language modelling with a supernet."""
 
     model_type, plain = LanguageModel, "language_modeling"
 
 
 class SupernetMaskedLMTask(SupernetTask, MaskedLMTask):  # type: ignore[misc]
-    """Masked language modelling with a supernet; see :class:`SupernetTask`."""
+    """Masked language modelling with a supernet."""
 
     model_type, plain = MaskedLMModel, "masked_lm"
 

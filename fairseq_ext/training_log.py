@@ -1,4 +1,4 @@
-"""fairseq's training log, in its formats ``simple`` and ``json``, as curves."""
+"""Curves from fairseq's training log in its formats ``simple`` and ``json``."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from nas_core.supernet.curves import TrainingCurves
 
 _LINE = re.compile(r" \| INFO \| (train_inner|valid\w*) \| (.*)$")
 _SAVE_DIR = re.compile(r"""\bsave_dir['"]?\s*[:=]\s*(['"])(.+?)\1""")
-"""The folder of checkpoints in the settings that fairseq prints."""
 _PAIR = re.compile(r"\b(\w+)[ =](-?\d[\d.e+-]*)")
 _OTHER = ("nll_loss", "best_loss")
-"""Losses that are no curve of their own."""
+"""Losses that are not plotted."""
 
 
 def training_logs(checkpoint: Path) -> list[Path]:
-    """Return the logs near a checkpoint that name its folder as ``--save-dir``."""
+    """Return logs near a checkpoint that name its folder as ``--save-dir``."""
     folder = real_path(checkpoint).parent
     places = sorted(folder.glob("*.log"))
     for parent in (folder.parent / "logs", folder.parent):
@@ -29,7 +28,7 @@ def training_logs(checkpoint: Path) -> list[Path]:
 
 
 def _saved_into(log: Path, folder: Path) -> bool:
-    """Return whether the settings that fairseq prints first name that folder, or end as a relative ``save_dir``."""
+    """Return whether fairseq's printed settings name the folder; a relative ``save_dir`` matches its end."""
     with suppress(OSError), log.open(encoding="utf-8", errors="replace") as lines:
         for line in lines:
             if match := _SAVE_DIR.search(line):
@@ -42,7 +41,7 @@ def _saved_into(log: Path, folder: Path) -> bool:
 
 
 def training_curves(log: Path) -> TrainingCurves | None:
-    """Read the losses (bits per token) over updates of training, and of validation for each subnet."""
+    """Read losses (bits per token) over updates, of training and of each validated subnet."""
     losses: dict[str, dict[float, float]] = {}
     with log.open(encoding="utf-8", errors="replace") as lines:
         for line in lines:
@@ -58,7 +57,7 @@ def training_curves(log: Path) -> TrainingCurves | None:
 
 
 def _numbers(content: str) -> Iterator[tuple[str, float]]:
-    """Yield names and values of a line; in ``json``, names of a validation begin with the name of its subset."""
+    """Yield a line's names and values, without the subset's prefix in ``json``."""
     if content.startswith("{"):
         try:
             pairs = parse_json(content)
@@ -74,7 +73,6 @@ def _numbers(content: str) -> Iterator[tuple[str, float]]:
 
 
 def _title(tag: str, name: str) -> str | None:
-    """Return the title of a loss in the log; None for other values."""
     if name in _OTHER or not (name == "loss" or name.endswith("_loss")):
         return None
     if tag == "train_inner":

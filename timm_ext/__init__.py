@@ -1,6 +1,6 @@
 """timm plug-in: ``import timm_ext; timm.create_model("mformer_cifar10")``.
 
-Importing this package registers the models with timm.
+Importing it registers the models with timm.
 """
 
 import sys

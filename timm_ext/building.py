@@ -1,4 +1,4 @@
-"""Parts of a training run: model, loaders, passes, optimizer and schedule from its settings."""
+"""Components of a training run, built from its settings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ from timm_ext.trained.registered import network_of_file
 from timm_ext.workers import Workers
 
 _DECAY_EPOCHS, _MILESTONES = 90, (90, 180, 270)
-"""timm's defaults of step schedules."""
 
 
 def build_model(config: TrainConfig, classes: int) -> VisionModel:
@@ -58,7 +57,7 @@ def build_model(config: TrainConfig, classes: int) -> VisionModel:
 
 
 def compile_static(backend: str, models: Sequence[VisionModel]) -> None:
-    """Compile static networks in place, at their first run; the names of weights stay."""
+    """Compile static networks in place, at their first run; weight names are kept."""
     if any(model.is_supernet for model in models):
         raise ConfigError(
             "--torchcompile with a supernet: each update trains another network, and each would be compiled; compile"
@@ -71,7 +70,6 @@ def compile_static(backend: str, models: Sequence[VisionModel]) -> None:
 
 
 def make_stability(config: TrainConfig, space: SearchSpace) -> Stability | None:
-    """Build the criterion that ends a supernet's training when its ranking of subnets is stable."""
     if not config.stability_architectures:
         return None
     settings = StabilityConfig(
@@ -84,9 +82,9 @@ def make_stability(config: TrainConfig, space: SearchSpace) -> Stability | None:
 
 
 def make_loader(config: TrainConfig, model: VisionModel, images: ImageSet, training: bool, workers: Workers) -> Any:
-    """Build timm's loader of this worker's images: shuffled and augmented for training, or centre crops in order.
+    """Build timm's loader: shuffled and augmented for training, or centre crops in order.
 
-    In training several workers take turns in the order of :func:`order_seed`, as one worker with a larger batch.
+    In training, workers take turns in the order of :func:`order_seed`, like one worker with a larger batch.
     """
     data = resolve_model_data_config(model)
     several = training and workers.count > 1
@@ -115,7 +113,6 @@ def make_loader(config: TrainConfig, model: VisionModel, images: ImageSet, train
 
 
 def make_optimizer(config: TrainConfig, model: VisionModel) -> torch.optim.Optimizer:
-    """Build timm's optimizer."""
     betas = {"betas": config.opt_betas} if config.opt_betas else {}
     try:
         if betas and not get_optimizer_info(config.opt).has_betas:
@@ -132,7 +129,7 @@ def make_optimizer(config: TrainConfig, model: VisionModel) -> torch.optim.Optim
 
 
 def make_schedule(config: TrainConfig, optimizer: torch.optim.Optimizer, per_epoch: int) -> Any:
-    """Build timm's schedule per update; with ``--updates`` the rate rises before the schedule, as in fairseq."""
+    """Build timm's schedule per update; with ``--updates``, warmup precedes it, as in fairseq."""
     if config.updates:
         rising = config.warmup_updates or min(config.warmup_epochs * per_epoch, config.updates - 1)
         falling = 0.2 if config.sched in ("wsd", "rsqrt") else _DECAY_EPOCHS * per_epoch
@@ -165,7 +162,7 @@ def make_schedule(config: TrainConfig, optimizer: torch.optim.Optimizer, per_epo
 
 
 def seed_everything(seed: int, epoch: int, rank: int = 0) -> None:
-    """Seed all generators of an epoch, also of the loader's processes; workers draw different augmentation."""
+    """Seed all generators for an epoch; workers differ in augmentation."""
     mixed = _mixed(seed, epoch, rank)
     random.seed(mixed)
     np.random.seed(mixed)
@@ -173,7 +170,7 @@ def seed_everything(seed: int, epoch: int, rank: int = 0) -> None:
 
 
 def order_seed(seed: int, epoch: int) -> int:
-    """Return the seed of an epoch's order of images: the second number that torch's loader draws in one worker."""
+    """Return the seed of an epoch's image order, the second number that torch's loader draws in one worker."""
     drawing = torch.Generator().manual_seed(_mixed(seed, epoch, 0))
     return [int(torch.empty((), dtype=torch.int64).random_(generator=drawing)) for _ in ("loader", "order")][1]
 
@@ -183,16 +180,15 @@ def _mixed(seed: int, epoch: int, rank: int) -> int:
 
 
 class Pass(NamedTuple):
-    """A batch and its place in the run."""
+    """A batch and its position in the run."""
 
     images: Tensor
     labels: Tensor
     update: int
-    """Number of its update, from the start of the run."""
+    """Update index in the run."""
     part: int
-    """Number of the pass in its update, from 0."""
+    """Index of the pass in its update."""
     parts: int
-    """Number of passes of the update."""
 
 
 class Passes:
@@ -201,14 +197,14 @@ class Passes:
     def __init__(self, config: TrainConfig, model: VisionModel, images: ImageSet, workers: Workers) -> None:
         self.config, self.model, self.images, self.workers = config, model, images, workers
         self.count = len(images) // (config.batch_size * workers.count)
-        """Passes of an epoch."""
+        """Passes per epoch."""
         if not self.count:
             on_each = f" on each of {workers.count} workers" if workers.count > 1 else ""
             raise DataError(
                 f"{len(images)} images do not fill one batch of {config.batch_size}{on_each}; lower --batch-size"
             )
         self.updates = math.ceil(self.count / config.grad_accum_steps)
-        """Updates of an epoch."""
+        """Updates per epoch."""
         self.mixup: Mixup | None = None
         if config.mixup > 0 or config.cutmix > 0:
             labels = {"label_smoothing": config.smoothing, "num_classes": model.num_classes}

@@ -1,7 +1,7 @@
-"""Checkpoints of image models: safe reading and atomic writing.
+"""Safe reading and atomic writing of image model checkpoints.
 
-A checkpoint has timm's keys (``state_dict``, ``state_dict_ema``, ``arch``, ``epoch``) and ``nas_ext_image``, the
-settings of the model, which are metadata in safetensors.
+A checkpoint has timm's keys (``state_dict``, ``state_dict_ema``, ``arch``, ``epoch``) and the model's settings as
+``nas_ext_image``, in safetensors as metadata.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from timm_ext.model import MISFITS, VisionModel
 KEY = "nas_ext_image"
 VERSION = 1
 _OF_DATA = {"data": (str,), "val_data": (str, type(None)), "val_count": (int,), "seed": (int,)}
-"""Settings of a training that decide the validation data, and their types."""
+"""Training settings that determine the validation data, and their types."""
 SETTINGS = "settings_of_file"
-"""Buffer of a model that timm built from a file: its settings as JSON bytes. Otherwise checkpoints of timm's trainer
-would depend on the file, which may move or change."""
+"""Buffer with a model's settings as JSON bytes; checkpoints of timm's trainer then do not depend on the original
+file."""
 KEPT = "kept"
-"""Folder of the networks of ``--keep-every`` in a run folder."""
+"""Folder for ``--keep-every`` in a run folder."""
 
 _ARGUMENTS = {
     "search_space",
@@ -49,9 +49,9 @@ _ARGUMENTS = {
     *inspect.signature(VisionTransformer).parameters,
     *inspect.signature(VisionModel).parameters,
 } - {"block_fn", "device", "dtype", "embed_layer", "mlp_layer", "prepared", "space", "unknown"}
-"""Arguments of timm's models that a file may contain: none names weights, another checkpoint or an address."""
+"""timm arguments permitted in a file; none names weights, another checkpoint or an address."""
 MOST = 2**20
-"""Largest number among them."""
+"""Largest number permitted in these arguments."""
 
 
 def save_checkpoint(path: Path, model: VisionModel, **content: Any) -> None:
@@ -62,10 +62,11 @@ def save_checkpoint(path: Path, model: VisionModel, **content: Any) -> None:
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
-    """Read a checkpoint; the settings are under ``nas_ext_image``, also for those of timm's own trainer.
+    """Read a checkpoint, with settings under ``nas_ext_image`` also for timm's trainer.
 
     Raises:
-        DataError: no such file. CheckpointError: it is damaged, of another model, or holds forbidden objects.
+        DataError: the file is missing.
+        CheckpointError: the file is damaged, of another model, or contains forbidden objects.
     """
     if not path.is_file():
         raise DataError(f"no file {path}; give a checkpoint of timm_ext.train or of timm's trainer")
@@ -94,7 +95,6 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
 
 
 def settings_in(buffer: Tensor, path: Path | str) -> dict[str, Any]:
-    """Read the settings of :func:`settings_buffer`."""
     settings = None
     if isinstance(buffer, Tensor):
         text = bytes(buffer.to("cpu", torch.uint8).flatten().tolist()).decode(errors="replace")
@@ -109,7 +109,7 @@ def settings_buffer(settings: dict[str, Any]) -> Tensor:
 
 
 def read_file(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    """Read a file of torch or safetensors; return its content and the metadata of the latter."""
+    """Return the content of a torch or safetensors file, and the latter's metadata."""
     try:
         if path.suffix == ".safetensors":
             with safe_open(path, "pt") as file:
@@ -152,9 +152,9 @@ def _settings_of_timm(state: dict[str, Any], path: Path) -> dict[str, Any]:
 
 
 def create(name: str, arguments: Mapping[str, Any], path: Path) -> nn.Module:
-    """Build the model of a file with random weights.
+    """Build a file's model with random weights.
 
-    A file must not name weights, an address or a hub, but it may name a local file of a space or an architecture.
+    Arguments may name a local space or architecture file, but no weights, address or hub.
 
     Raises:
         CheckpointError: timm has no such model, or an argument is forbidden or too large.
@@ -181,7 +181,7 @@ def create(name: str, arguments: Mapping[str, Any], path: Path) -> nn.Module:
 
 
 def check_fits(state: dict[str, Any], path: Path, ema: bool = False) -> None:
-    """Compare a checkpoint's settings with its weights on the meta device, before a network takes memory."""
+    """Check settings against weights on the meta device, before memory is allocated."""
     settings = state[KEY]
     if not isinstance(settings, dict) or settings.get("version") != VERSION:
         raise CheckpointError(f"{path} has settings of another version; this release reads {VERSION}, upgrade nas-ext")
@@ -190,7 +190,7 @@ def check_fits(state: dict[str, Any], path: Path, ema: bool = False) -> None:
 
 
 def build(state: dict[str, Any], path: Path, ema: bool = False) -> VisionModel:
-    """Build the model of a checkpoint; ``ema`` prefers moving averages of the weights."""
+    """Build a checkpoint's model; ``ema`` prefers moving-average weights."""
     check_fits(state, path, ema)
     model = VisionModel.from_settings(state[KEY])
     load_weights(model, state, path, ema)
@@ -198,7 +198,7 @@ def build(state: dict[str, Any], path: Path, ema: bool = False) -> VisionModel:
 
 
 def load_weights(model: VisionModel, state: dict[str, Any], path: Path, ema: bool = False) -> None:
-    """Load a checkpoint's weights into a model; ``ema`` prefers their moving averages."""
+    """Load a checkpoint's weights into a model; ``ema`` prefers moving averages."""
     weights: dict[str, Tensor] = (state.get("state_dict_ema") if ema else None) or state["state_dict"]
     try:
         check_finite(weights, path)
@@ -211,16 +211,17 @@ def load_weights(model: VisionModel, state: dict[str, Any], path: Path, ema: boo
 
 
 def load_model(path: str | Path, ema: bool = True) -> VisionModel:
-    """Load the model of a checkpoint or an extracted subnet, in evaluation mode.
+    """Load a checkpoint or an extracted subnet in evaluation mode.
 
     Raises:
-        DataError: no such file. CheckpointError: it is damaged or of another model.
+        DataError: the file is missing.
+        CheckpointError: the file is damaged or of another model.
     """
     return build(read_checkpoint(Path(path)), Path(path), ema).eval()
 
 
 def write_subnet(model: VisionModel, architecture: Architecture, path: str | Path, arch: str = "") -> int:
-    """Write the collapsed subnet, as safetensors by the name's suffix; return its number of parameters.
+    """Write the collapsed subnet, as safetensors if the path ends so; return its number of parameters.
 
     Args:
         arch: registered name of the network.

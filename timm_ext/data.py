@@ -1,6 +1,6 @@
 """Labelled images: folders with one sub-folder per class (or with train/ and val/), or npz files.
 
-An npz file holds ``data`` (JPEG files, uint8), ``offset`` (n + 1), ``label`` (n) and ``classes`` (names).
+An npz file contains ``data`` (JPEG files, uint8), ``offset`` (n + 1), ``label`` (n) and ``classes`` (names).
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from nas_core.files.archives import DAMAGED_ARCHIVE, open_npz
 from nas_core.files.reading import real_path
 
 _SPLITS = {"train": ("train", "training"), "validation": ("validation", "val", "valid", "eval", "evaluation")}
-"""Names of a split's folder in timm's order of preference."""
+"""Folder names of a split, in timm's order of preference."""
 _KNOWN = {*_SPLITS["train"], *_SPLITS["validation"], "test", "testing"}
 _SHARE, _MOST, _FEW = 0.1, 5000, 5
-"""Defaults of held-out images: a tenth of each class, 5000 images at most; 5 of a class with 25 images or more."""
+"""Default held-out images: a tenth of each class, at most 5000 in total; at least 5 of a class with 25 images or
+more."""
 
 
 class Source(Protocol):
@@ -32,7 +33,7 @@ class Source(Protocol):
 
     classes: int
     names: Sequence[str]
-    """Names of the classes, in the order of their labels."""
+    """Class names in label order."""
     labels: NDArray[np.int64]
 
     def __len__(self) -> int: ...
@@ -117,7 +118,6 @@ def _own_folder(path: Path, split: str) -> Path | None:
 
 
 def _split_folder(path: Path, split: str) -> Path:
-    """Return the folder with a sub-folder per class: the split's if there is one, else ``path``."""
     folder = _own_folder(path, split)
     folders = sorted(entry.name for entry in path.iterdir() if entry.is_dir())
     if folder is None and folders and set(folders) <= _KNOWN:
@@ -127,7 +127,7 @@ def _split_folder(path: Path, split: str) -> Path:
 
 
 def open_images(path: str | Path, split: str = "train") -> Source:
-    """Open an npz file, or a folder or the sub-folder of its split."""
+    """Open an npz file, a folder, or its sub-folder of the split."""
     path = Path(path)
     return _Folder(path, split) if path.is_dir() else JpegFile(path)
 
@@ -137,11 +137,11 @@ def has_training_images(path: Path) -> bool:
 
 
 def is_training_data(data: Path, trained_on: Path, held_out: int) -> bool:
-    """Return whether ``data`` is the training data of a run without validation data, perhaps moved.
+    """Return whether ``data``, possibly moved, is the training data of a run without validation data.
 
     Args:
-        trained_on: the run's path of it.
-        held_out: number of images that the run held out.
+        trained_on: original path of the training data.
+        held_out: number of held-out images.
     """
     return bool(held_out) or real_path(data).name == real_path(trained_on).name or has_training_images(data)
 
@@ -160,7 +160,7 @@ def open_subset(places: Sequence[Path], name: str) -> Source:
 
 
 def validation_data(train: str | Path, validation: str | Path | None, held_out: int) -> str | Path | None:
-    """Return the validation data of :func:`open_splits`; None: held out of the training images."""
+    """Return the validation data of :func:`open_splits`; None if held out of the training images."""
     if validation or held_out:
         return validation or None
     return _own_folder(Path(train), "validation") if has_training_images(Path(train)) else None
@@ -169,13 +169,14 @@ def validation_data(train: str | Path, validation: str | Path | None, held_out: 
 def open_splits(
     train: str | Path, validation: str | Path | None, held_out: int, seed: int, train_count: int = 0
 ) -> tuple[ImageSet, ImageSet]:
-    """Return the training and the validation images.
+    """Return training and validation images.
 
-    The latter are those of ``validation``, else ``held_out`` training images drawn by the seed, else the folder's
-    ``val``, else a tenth of each class. ``train_count`` limits the former.
+    Validation uses ``validation``, else ``held_out`` random training images, else the folder's ``val``, else a tenth of
+    each class. ``train_count`` limits the training images.
 
     Raises:
-        DataError: nothing to read. ConfigError: there are fewer images, or classes differ.
+        DataError: there are no images.
+        ConfigError: there are too few images, or classes differ.
     """
     source = open_images(train)
     if source.classes < 2:
@@ -206,7 +207,7 @@ def open_splits(
 
 
 def some_of_each_class(source: Source, order: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the first images of each class, in this order."""
+    """Return the default held-out images: the first of each class in this order."""
     share, labels = min(_SHARE, _MOST / len(order)), source.labels[order]
     taken = []
     for label in range(source.classes):

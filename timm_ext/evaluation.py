@@ -1,4 +1,4 @@
-"""Loss and accuracy of subnets on a set of images."""
+"""Loss and accuracy of subnets on images."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def evaluate(
     after_batch: Callable[[int, Results], None] | None = None,
     sums: Callable[[Sequence[float]], Sequence[float]] = list,
 ) -> Results:
-    """Return ``loss`` (cross-entropy, nats) and ``top1`` (percent) of each architecture, by name.
+    """Return ``loss`` (cross-entropy, nats) and ``top1`` (percent) of each architecture.
 
     Args:
-        after_batch: called with the number of batches and the results so far; the host then waits for the device after
-            each batch instead of at the end.
+        after_batch: called with the number of batches and the results so far; synchronises the device after each batch
+            instead of at the end.
         sums: adds the totals of several workers.
     """
     training = model.training
@@ -47,7 +47,6 @@ def evaluate(
     totals, read = [0.0] * (2 * len(subnets)), 0
 
     def read_device() -> None:
-        """Add the losses and mean accuracies that wait on the device, batch by batch and subnet by subnet."""
         nonlocal read
         for position, value in enumerate(torch.stack(waiting).tolist() if waiting else ()):
             batch, metric = divmod(position, len(totals))

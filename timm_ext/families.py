@@ -1,4 +1,4 @@
-"""Families of image networks built by timm, and this project's image transformers, for sets of measured latencies."""
+"""Families of image networks, of timm and this project, for sets of measured latencies."""
 
 from __future__ import annotations
 

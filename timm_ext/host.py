@@ -1,4 +1,4 @@
-"""The host of image supernets, the entry point ``nas_ext.hosts: timm``."""
+"""The host of image supernets, entry point ``nas_ext.hosts: timm``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from timm_ext.training_log import training_curves, training_logs
 
 _MARK = b"nas_ext_image"
 _OF_TIMM = (b"patch_embed.proj.weight", b"blocks.0.")
-"""Names of tensors in every vision transformer of timm."""
 _LARGEST_HEADER = 2**24
 
 
@@ -27,7 +26,7 @@ def _is_ours(content: bytes) -> bool:
 
 
 def _content(checkpoint: Path) -> bytes:
-    """Return the part of a file that names its tensors: the archive's pickle, or the header of safetensors."""
+    """Return the part of a file with tensor names: the archive's pickle, or the safetensors header."""
     if checkpoint.suffix != ".safetensors":
         return archive_pickle(checkpoint)
     try:
@@ -52,7 +51,7 @@ class TimmHost(Host):
         return NETWORKS
 
     def recognises(self, checkpoint: Path) -> bool:
-        """Return whether a file names tensors of an image supernet or of a vision transformer of timm."""
+        """Return whether a file has tensor names of an image supernet or timm's vision transformers."""
         content = _content(checkpoint)
         return _is_ours(content) or all(name in content for name in _OF_TIMM)
 
@@ -79,7 +78,6 @@ class TimmHost(Host):
         calibrate: int = 0,
         device: str = "cpu",
     ) -> TrainedViT:
-        """Open a model that timm has trained, for conversion."""
         trained = TrainedViT(read_source(Path(checkpoint)), space, attention, data, device)
         if calibrate:
             trained.calibration(1)

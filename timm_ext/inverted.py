@@ -30,15 +30,15 @@ class _Stage(NamedTuple):
 
 
 class _Recipe(NamedTuple):
-    """What distinguishes a family; sizes are those at width 1."""
+    """A family; sizes are those at width 1."""
 
     stem: int
     head: int
     stages: tuple[_Stage, ...]
     kernels: tuple[int, ...]
-    """What a stage's kernel is drawn from, besides its own."""
+    """Kernels to draw from, in addition to a stage's own."""
     widths: tuple[float, float]
-    """Bounds of the network's width multiplier."""
+    """Bounds of the width multiplier."""
     resolutions: tuple[int, int]
     network: Callable[..., nn.Module]
 

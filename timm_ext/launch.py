@@ -1,8 +1,8 @@
-"""``python -m timm_ext.launch PATH/train.py ..``: a script of a timm checkout with our models registered.
+"""``python -m timm_ext.launch PATH/train.py ..``: run a script of a timm checkout with our models registered.
 
-timm finds models by what was imported, and its trainer is a script outside the package. Under it a supernet draws one
-random subnet per forward pass (SPOS); the sandwich rule needs :mod:`timm_ext.train`. Under torchrun all workers draw
-the same one. With ``--grad-accum-steps`` each of an update's passes draws its own; the update is the mean of theirs.
+In timm's trainer, a supernet draws one random subnet per forward pass (SPOS), the same on all workers of torchrun; the
+sandwich rule needs :mod:`timm_ext.train`. With ``--grad-accum-steps``, each pass draws its own subnet, and gradients
+are averaged.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from nas_core.files.reading import real_path
 
 
 def launch(script: str, arguments: Sequence[str]) -> None:
-    """Run a script as ``__main__``, with its folder first in the search path."""
+    """Run a script as ``__main__``, with its folder first in the import path."""
     path = Path(script)
     if not path.is_file():
         raise DataError(f"no file {script}; give train.py or validate.py of a timm checkout")
@@ -34,9 +34,9 @@ def launch(script: str, arguments: Sequence[str]) -> None:
 
 @contextmanager
 def wrapping_subnets() -> Iterator[None]:
-    """Let torch's ``DistributedDataParallel`` wrap supernets inside the block, whose subnets lack parameters.
+    """Let ``DistributedDataParallel`` wrap supernets in the block, although subnets lack parameters.
 
-    Models on a CPU are wrapped without ``device_ids``, which timm always sets and torch rejects there.
+    On a CPU, ``device_ids`` is omitted: timm always sets it, and torch rejects it.
     """
     from torch.nn.parallel import DistributedDataParallel
 

@@ -1,4 +1,4 @@
-"""Image networks with timm's interface: one class for supernets and static subnets.
+"""Image supernets and static subnets with timm's interface.
 
 Shapes: B batch, N tokens, C channels, K classes.
 """
@@ -21,7 +21,7 @@ from nas_core.space.space import SAMPLINGS
 from nas_core.supernet.holder import SubnetHolder
 
 MISFITS = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
-"""Errors of timm and of this project when a damaged file gives a network arguments of wrong types."""
+"""Errors from damaged files with arguments of wrong types."""
 _NO_ARGUMENTS = ("self", "space", "unknown", "__class__")
 _ARCHITECTURE = ("depth", "embed_dim", "head_dim", "mlp_ratio", "num_heads", "num_layers", "patch_size")
 _INSTEAD = {
@@ -35,8 +35,8 @@ _FEATURES = "give features_only=True, with out_indices= and no feature_cls=, or 
 class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
     """A supernet over a search space, or the static network of a space with one architecture.
 
-    :attr:`architecture` is the architecture in use: in training a draw per forward pass, from the seed and the number
-    of passes; in evaluation :attr:`eval_architecture`, by default the largest. :meth:`using` overrides both.
+    In training, each forward pass draws an :attr:`architecture` from the seed and the number of passes. Evaluation uses
+    :attr:`eval_architecture`, by default the largest. :meth:`using` overrides both.
 
     Args:
         space: genes of :mod:`nas_core.space.image`.
@@ -45,13 +45,13 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         global_pool: ``avg``, ``max``, ``avgmax``, ``token``, or an empty string for every token.
         dynamic_img_size: accept images of other sizes.
         drop_rate: dropout after the embedding and each sublayer; ``attn_drop_rate``, ``act_drop_rate`` and
-            ``drop_path_rate``: of attention weights, hidden units and sublayers.
-        mos: kind of experts of the feed-forward layers, one of ``nas_core.layers.mos.mixtures()``; the other ``mos_``
-            arguments are those of :class:`nas_core.layers.MoSConfig`. A static network has no experts.
-        architecture_seed: seed of the draws; ``architecture_draw``: ``gene`` or ``architecture``.
+            ``drop_path_rate`` apply to attention weights, hidden units and sublayers.
+        mos: kind of experts of the feed-forward layers, one of ``nas_core.layers.mos.mixtures()``; other ``mos_``
+            arguments as in :class:`nas_core.layers.MoSConfig`. A static network has no experts.
+        architecture_seed: seed of the draws; ``architecture_draw`` is ``gene`` or ``architecture``.
         linear_form: algorithm of linear attention; ``auto`` chooses by device and length.
         activation, norm_eps, embedding_scale, norm_embedding, norm_after_pool, registers, smooth_positions,
-            layer_order: as in :class:`nas_core.models.image.VisionConfig`.
+            layer_order: see :class:`nas_core.models.image.VisionConfig`.
         prepared: preprocessing by timm's names (``mean``, ``std``, ..); default: the registered model's.
     """
 
@@ -145,7 +145,7 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         ]
 
     def settings(self) -> dict[str, Any]:
-        """Return the JSON-able settings of :meth:`from_settings`."""
+        """Return the JSON-serialisable settings for :meth:`from_settings`."""
         config = self.net.config
         current = {"num_classes": config.classes, "global_pool": config.pool, "img_size": config.image_size}
         arguments = {**self.arguments, **current, "layer_order": config.layer_order}
@@ -156,7 +156,7 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         """Build a model from :meth:`settings`.
 
         Raises:
-            CheckpointError: the settings are of another kind or of a newer version.
+            CheckpointError: the settings are of another kind or a newer version.
         """
         try:
             return cls(space_from_dict(settings["space"], "checkpoint"), **settings["arguments"])
@@ -169,7 +169,7 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         return self.net.select(architecture, known=True)
 
     def active_subnet(self) -> VisionSubnet:
-        """Return the weights of the architecture in use; in training, those of the next draw."""
+        """Return the weights in use; in training, those of the next draw."""
         if self.training and self.is_supernet and self.held is None:
             self.train_architecture = self.draw(self._updates)
             self.count_from(self._updates + 1)
@@ -217,7 +217,7 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         output_fmt: str = "NCHW",
         intermediates_only: bool = False,
     ) -> Any:
-        """Return the normalised tokens after the last layer, and outputs of layers as (B, C, rows, columns) or ``NLC``.
+        """Return the final normalised tokens, and layer outputs as (B, C, rows, columns) or ``NLC``.
 
         Args:
             indices: number of last layers, or a list of layers; default: all.
@@ -243,7 +243,7 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
     def prune_intermediate_layers(
         self, indices: int | list[int] = 1, prune_norm: bool = False, prune_head: bool = True
     ) -> list[int]:
-        """Drop the layers after the deepest one listed; return the listed indices."""
+        """Drop layers after the deepest listed one; return the listed indices."""
         if self.net.config.layer_order:
             raise ConfigError("layers in an order of their own cannot be dropped from the end; extract a subnet")
         taken, deepest = _taken_layers(self.space.smallest().number("layers"), indices)
@@ -306,14 +306,13 @@ def _reject_arguments(given: Mapping[str, Any], arguments: Collection[str]) -> N
 
 
 def check_feature_class(feature_class: Any) -> None:
-    """Reject a ``feature_cls=`` that needs another structure of the model."""
     name = str(getattr(feature_class, "__name__", feature_class)).lower()
     if not any(part in name for part in ("getter", "hook")):
         raise ConfigError(f"feature_cls={name!r} cannot take an image model of timm_ext apart; {_FEATURES}")
 
 
 def _taken_layers(count: int, indices: int | Collection[int] | None) -> tuple[list[int], int]:
-    """Return the listed layers and the deepest of them; a negative index counts from the end."""
+    """Return the listed layers and the deepest; negative indices count from the end."""
     number = count if indices is None else indices
     wanted = range(-number, 0) if isinstance(number, int) else number
     if not wanted or not all(-count <= index < count for index in wanted):

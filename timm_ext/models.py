@@ -1,7 +1,7 @@
 """Image models that ``timm.create_model`` builds by name, without weights.
 
-Every name takes ``subnet=`` (an architecture file, a mapping of genes or an ``Architecture``). Supernets also take
-``search_space=`` (a name, a YAML file or a ``SearchSpace``). Others: :class:`timm_ext.model.VisionModel`.
+Every model takes ``subnet=`` (an architecture file, a mapping of genes or an ``Architecture``). Supernets also take
+``search_space=`` (a name, a YAML file or a ``SearchSpace``). For others, see :class:`timm_ext.model.VisionModel`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CIFAR10_MEAN, CIFAR10_STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 
 class _Variant(NamedTuple):
     network: Callable[[], SearchSpace | Architecture]
-    """The default: the space of a supernet, or an architecture."""
+    """Default space of a supernet, or architecture."""
     size: int = 32
     classes: int = 10
     arguments: Mapping[str, Any] = {}
@@ -36,7 +36,7 @@ def _largest(space: str) -> Architecture:
 
 
 def _mixed_small(*kinds: str) -> Architecture:
-    """Return six layers of the small space, whose kinds of attention repeat these."""
+    """Return six layers of the small space that cycle through these kinds of attention."""
     return Architecture({**_largest("mformer_cifar10_small"), "attention": (kinds * 6)[:6]})
 
 
@@ -61,7 +61,6 @@ _VARIANTS = {
     "vit_cifar10_small": _Variant(partial(_largest, "vit_cifar10_small")),
 }
 MODELS = list(_VARIANTS)
-"""Names registered here."""
 
 
 def image_cfg(size: int, classes: int = 10) -> dict[str, Any]:
@@ -88,7 +87,7 @@ default_cfgs = generate_default_cfgs(
 
 
 def prepared_for(model: VisionModel, name: str) -> dict[str, Any]:
-    """Return the preprocessing of a checkpoint's model: its own, else that of the registered model of this name."""
+    """Return a model's own preprocessing, else that of the registered model."""
     if own := model.arguments["prepared"]:
         return {key: model.pretrained_cfg[key] for key in own}
     if timm.is_model(name) and (registered := timm.get_pretrained_cfg(name)) is not None:
@@ -97,7 +96,7 @@ def prepared_for(model: VisionModel, name: str) -> dict[str, Any]:
 
 
 def stored_size(model: VisionModel) -> tuple[int, int]:
-    """Return height and width of the images of the stored positions."""
+    """Return the image height and width of the stored positions."""
     (rows, columns), side = model.net.grid, model.net.patch_size
     return rows * side, columns * side
 
@@ -113,7 +112,6 @@ def _as_architecture(subnet: Any) -> Architecture:
 
 
 def _create(variant: str, pretrained: bool = False, **kwargs: Any) -> Any:
-    """Build a model of the subnet if one is given, else of the space, else the variant's own."""
     kwargs = {**_VARIANTS[variant].arguments, **kwargs}
     space, subnet = kwargs.pop("search_space", None), kwargs.pop("subnet", None)
     network = _VARIANTS[variant].network()

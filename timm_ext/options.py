@@ -16,9 +16,7 @@ SAMPLINGS = ("spos", "sandwich")
 LARGEST = "largest"
 """Value of ``--teacher`` for the largest subnet of each update."""
 EXPERTS = ("mos_experts", "mos_router_hidden", "mos_router_layers", "mos_router_dropout", "mos_start", "mos_rank")
-"""Settings of experts besides their kind."""
 _OF_MODEL = ("search_space", "subnet", "mos", *EXPERTS)
-"""Settings of a network that is built by its name."""
 _RANGES = {
     **DISTILLATION_RANGES,
     **dict.fromkeys(("epochs", "batch_size", "grad_accum_steps", "log_interval"), Range(1)),
@@ -32,7 +30,6 @@ _RANGES = {
     "lr": Range(0, without=(0,)),
     "seed": SEEDS,
 }
-"""Ranges of numbers; those of experts and of the stop by rankings are checked by their own classes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,15 +40,13 @@ class TrainConfig:
     """training images: a folder with one sub-folder per class, or with train/ and optionally val/ (or validation/), or
     an npz of JPEG bytes"""
     model: str = ""
-    """name of a model of timm_ext, e.g. mformer_cifar10_small or mformer_cifar10_small_supernet; default: the network
-    of --init"""
+    """model of timm_ext, e.g. mformer_cifar10_small or mformer_cifar10_small_supernet; default: network of --init"""
     output: str
-    """run folder; an interrupted run is continued"""
+    """run folder; an interrupted run is resumed"""
     val_data: str = ""
     """validation images; default: val/ or validation/ of --data, else --val-count of the training images"""
     val_count: int = 0
-    """number of training images held out for validation, even if --data has val/; default: a tenth of each class, 5000
-    images at most"""
+    """training images held out for validation, even if --data has val/; default: a tenth of each class, 5000 at most"""
     train_count: int = 0
     """number of training images; 0: all"""
     search_space: str = ""
@@ -61,7 +56,7 @@ class TrainConfig:
     mos: str = ""
     """experts of a supernet's feed-forward layers: none, layer or neuron; default: the model's"""
     mos_experts: int = 2
-    """with experts: number of experts of a linear layer"""
+    """with experts: number per linear layer"""
     mos_router_hidden: int = 128
     """with experts: width of the routers' hidden layers"""
     mos_router_layers: int = 2
@@ -73,66 +68,65 @@ class TrainConfig:
     mos_rank: int = 0
     """with experts: rank of the difference from the first expert; 0: full"""
     mos_apart: float = 0.0
-    """weight of the similarity of experts in the loss: the mean squared cosine between rows of two experts; 0: none"""
+    """weight of the similarity of experts in the loss: mean squared cosine between rows of two experts; 0: none"""
     init: str = ""
-    """initial weights: a checkpoint of the same network, e.g. a subnet of 'nas-ext extract', or a supernet of 'nas-ext
-    elastic'"""
+    """initial weights: a checkpoint of the same network, e.g. of 'nas-ext extract' or 'nas-ext elastic'"""
     sampling: str = "spos"
     """supernets: spos (one random subnet per update) or sandwich (also the largest and the smallest)"""
     teacher: str = ""
-    """teacher of a distillation: a checkpoint of timm_ext (of a supernet, its largest network) or of timm's trainer; or
-    largest, the largest subnet of --sampling sandwich"""
+    """teacher: a checkpoint of timm_ext (of a supernet, its largest network) or timm's trainer; or largest, the largest
+    subnet of --sampling sandwich"""
     distill_weight: float = 0.5
-    """with --teacher: share of the loss against the teacher's probabilities; the rest is that of the labels"""
+    """with --teacher: share of the loss against its probabilities; the labels have the rest"""
     distill_temperature: float = 1.0
     """with --teacher: temperature of both logits"""
     distill_hidden: float = 0.0
-    """with --teacher, the network's supernet: weight of the difference between inputs of the feed-forward layers"""
+    """if --teacher is the network's supernet: weight of the difference of feed-forward inputs"""
     distill_attention: float = 0.0
-    """with --teacher, the network's supernet: weight of the difference between outputs of attention"""
+    """if --teacher is the network's supernet: weight of the difference of attention outputs"""
     teacher_cache: str = ""
-    """with --teacher: folder of its probabilities, which a run with the same images reads"""
+    """with --teacher: folder to cache its probabilities, reused with the same images"""
     teacher_top_k: int = 0
-    """with --teacher-cache: number of most probable classes that are kept; 0: all"""
+    """with --teacher-cache: most probable classes to keep; 0: all"""
     valid_random: int = 2
     """supernets: random subnets validated in addition to the smallest and the largest"""
     stability_architectures: int = 0
-    """supernets: number of subnets (RankNAS: 100 to 200) whose stable ranking by validation loss ends the training; 0:
+    """supernets: number of subnets (RankNAS: 100 to 200) whose stable ranking by validation loss ends training; 0:
     train all epochs"""
     stability_tau: float = 0.9
-    """stop when Kendall's tau between the rankings of two epochs is above this"""
+    """stop when Kendall's tau between two epochs' rankings is above this"""
     stability_patience: int = 5
     """stop when that tau has risen more often than this in a row"""
     epochs: int = 30
     """passes over the training images"""
     updates: int = 0
-    """number of updates instead of --epochs, also of the schedule"""
+    """number of updates, also of the schedule; replaces --epochs"""
     batch_size: int = 128
-    """images of a pass on each worker; an update has this times the workers of torchrun times --grad-accum-steps"""
+    """images per pass and worker; an update has this times the workers of torchrun times --grad-accum-steps"""
     grad_accum_steps: int = 1
-    """passes whose gradients are averaged into one update; a supernet draws one subnet for all of them"""
+    """passes whose gradients are averaged into one update; a supernet draws one subnet for all"""
     opt: str = "adamw"
     """optimizer, by timm's name"""
     opt_betas: tuple[float, ...] = ()
-    """of Adam and its relatives, two numbers; default: the optimizer's (mFormer: 0.9 0.998)"""
+    """betas of Adam and its relatives, two numbers; default: the optimizer's (mFormer: 0.9 0.998)"""
     lr: float = 1e-3
-    """highest learning rate; it is not scaled by the number of workers"""
+    """highest learning rate; not scaled by the number of workers"""
     min_lr: float = 1e-6
     """last learning rate"""
     warmup_lr: float = 1e-6
     """first learning rate"""
     warmup_epochs: int = 2
-    """epochs in which the rate rises"""
+    """warmup epochs of the learning rate"""
     warmup_updates: int = 0
-    """with --updates: updates in which the rate rises, instead of --warmup-epochs"""
+    """with --updates: warmup updates, instead of --warmup-epochs"""
     sched: str = "cosine"
     """schedule, by timm's name"""
     weight_decay: float = 0.05
-    """on matrices; not on biases, norms and positions"""
+    """weight decay of matrices; biases, norms and positions have none"""
     decay_all: bool = False
-    """weight decay on every parameter, as fairseq's optimizers do"""
+    """apply weight decay to all parameters, as fairseq's optimizers do"""
     clip_grad: float = 0.0
-    """largest norm of the gradient; 0: no limit"""
+    """largest gradient norm; 0: no limit"""
     smoothing: float = 0.1
     """label smoothing"""
     mixup: float = 0.0
@@ -148,7 +142,7 @@ class TrainConfig:
     drop_path: float = 0.0
     """stochastic depth (mFormer: 0.1)"""
     scale: float = 0.5
-    """smallest share of an image's area that a random crop keeps"""
+    """smallest fraction of an image's area in a random crop"""
     aa: str = ""
     """automatic augmentation, by timm's name (mFormer: rand-m9-mstd0.5-inc1)"""
     color_jitter: float = 0.0
@@ -162,25 +156,25 @@ class TrainConfig:
     precision: str = "fp32"
     """fp32, tf32 (NVIDIA from Ampere on), bf16 or fp16 (autocast; fp16 with a scaled loss)"""
     channels_last: bool = False
-    """channels as the last dimension of images in memory"""
+    """use channels-last memory format"""
     torchcompile: str = field(default="", metadata={"alone": "inductor"})
-    """static networks: compile with torch.compile, by this backend (without one: inductor)"""
+    """static networks: compile with torch.compile, by this backend (if omitted: inductor)"""
     grad_checkpointing: bool = False
     """recompute layers in the backward pass to save memory"""
     seed: int = 1
-    """of weights, data order, augmentation and architectures"""
+    """random seed of weights, data order, augmentation and architectures"""
     workers: int = 0
-    """processes that read images, per worker of torchrun"""
+    """image loader processes per worker of torchrun"""
     pin_mem: bool = False
     """read images into pinned memory"""
     no_prefetcher: bool = False
-    """on CUDA: prepare images in the processes that read them, without timm's prefetcher"""
+    """on CUDA: prepare images in the loader processes, without timm's prefetcher"""
     persistent_workers: bool = False
-    """keep the processes that read images from epoch to epoch; a run that is continued then draws other augmentation"""
+    """keep loader processes between epochs; a resumed run then draws other augmentation"""
     log_interval: int = 50
-    """updates between two reads of the loss, for which the host waits for the device"""
+    """updates between loss readings, which synchronise the device"""
     keep_every: int = 0
-    """updates between networks that are kept as kept/UPDATES.pt in the run folder; 0: none"""
+    """updates between networks kept as kept/UPDATES.pt in the run folder; 0: none"""
     device: str = "cpu"
     """cpu, cuda, cuda:1; under torchrun cpu or cuda"""
 
@@ -195,7 +189,7 @@ class TrainConfig:
                 raise ConfigError(message)
 
     def changed(self, names: Sequence[str]) -> list[str]:
-        """Return the settings of these names that differ from the default."""
+        """Return the named settings that differ from their default."""
         defaults = {field.name: field.default for field in fields(self)}
         return [name for name in defaults if name in names and getattr(self, name) != defaults[name]]
 
@@ -245,7 +239,7 @@ class TrainConfig:
 
 
 def parse(arguments: Sequence[str] | None = None) -> TrainConfig:
-    """Parse a command line; wrong options end the process with a message, as in argparse."""
+    """Parse a command line; invalid options end the process with a message."""
     return read_options(TrainConfig, parser().parse_args(arguments))
 
 

@@ -1,4 +1,4 @@
-"""timm's networks by name, for the graphs of published latencies."""
+"""timm's networks by name, for graphs of published latencies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torch import nn
 from nas_core.latency.by_graph.published.export import NamedNetwork, exporting
 
 _ROUNDED_M = 0.0051
-"""Published millions of parameters have two decimals."""
+"""Rounding tolerance: published millions of parameters have two decimals."""
 
 
 def open_exporter(**limits: Any) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
@@ -24,7 +24,7 @@ def open_exporter(**limits: Any) -> Callable[[Mapping[str, Any]], dict[str, Any]
 
 
 def named_network(model: str, img_size: int) -> NamedNetwork | None:
-    """Return a model of timm's registry for square images, without pretrained weights; None for other names.
+    """Return a registered timm model for square images, without weights; None for other names.
 
     The family is the module: ``resnet`` for models of ``timm.models.resnet``.
     """

@@ -18,32 +18,31 @@ from timm_ext.options import TrainConfig
 _OF_THE_STUDY = ("data", "val_data", "val_count", "output", "model", "subnet", "search_space", "init", "keep_every")
 _OPTIONS = {option.name: option for option in options_of(TrainConfig)}
 _DROPPED = ("mos", "sampling", "valid_random", "stability_", "teacher", "distill_")
-"""Prefixes of options of supernets and of distillation."""
 
 
 class Origin(NamedTuple):
     """A supernet whose training settings are used."""
 
     state: Mapping[str, Any]
-    """Content of its checkpoint."""
     path: Path
     data: str | None
-    """Present place of its validation images, or of the data that holds them."""
+    """Current path of its validation images, or of data that contains them."""
     space: SearchSpace
 
 
 def settings(origin: Origin, architecture: Architecture, folder: Path, changes: Mapping[str, str]) -> list[str]:
-    """Return the options of the supernet's training for the static network of an architecture, without a teacher.
+    """Return the options that train a static network with the supernet's settings, without a teacher.
 
     The space and the architecture are written into the folder. One process averages the gradients of the batches of all
-    workers of the supernet.
+    the supernet's workers.
 
     Args:
-        changes: other values of options, by the names of their fields.
+        changes: other option values, by field name.
 
     Raises:
-        CheckpointError: the checkpoint is not of ``timm_ext.train``. ConfigError: the supernet is a converted model,
-            the data has no training images, or an option is unknown or set by the study.
+        CheckpointError: the checkpoint is not of ``timm_ext.train``.
+        ConfigError: the supernet is a converted model, the data has no training images, or an option is unknown or
+            fixed by the study.
     """
     config = _changed(origin, _from_scratch(origin), changes, _DROPPED)
     return arguments_of(replace(_static(origin, config, architecture, folder), init=""))
@@ -58,7 +57,7 @@ def further_settings(
     every: int,
     most: int,
 ) -> list[str]:
-    """Return the options that train a subnet further from the file ``inherited``; errors as of :func:`settings`.
+    """Return the options that continue training a subnet from the file ``inherited``; raises as :func:`settings`.
 
     Args:
         every: updates between checkpoints.
@@ -77,7 +76,7 @@ def further_settings(
 
 
 def supernet_settings(origin: Origin, experts: MoSConfig, folder: Path, changes: Mapping[str, str]) -> list[str]:
-    """Return the options of the supernet's training with other experts."""
+    """Return the options that train the supernet with other experts."""
     trained = _from_scratch(origin)
     if trained.get("init"):
         raise ConfigError(
@@ -115,7 +114,7 @@ def _from_scratch(origin: Origin) -> dict[str, Any]:
 def _changed(
     origin: Origin, trained: Mapping[str, Any], changes: Mapping[str, str], dropped: tuple[str, ...] = ()
 ) -> TrainConfig:
-    """Return a training's settings with changes, for one process, without options of the prefixes ``dropped``."""
+    """Apply changes to a training's settings, for one process, without options of the prefixes ``dropped``."""
     if fixed := [name for name in changes if name in _OF_THE_STUDY]:
         raise ConfigError(f"setting {fixed[0]} of this training is set by the study; leave it out")
     source = Path(origin.data or trained["data"])
@@ -147,7 +146,6 @@ def _static(origin: Origin, config: TrainConfig, architecture: Architecture, fol
 
 
 def data_of(origin: Origin) -> dict[str, str]:
-    """Return the folders of images in :func:`settings`."""
     training, validation = _images(_changed(origin, _trained(origin), {}), origin.data)
     return {"data": training, "val_data": validation}
 

@@ -1,6 +1,6 @@
-"""Updates of the weights: losses in a precision; gradients scaled, averaged over workers and clipped.
+"""Weight updates: mixed precision, gradient scaling, averaging over workers and clipping.
 
-The host does not wait for the device, except for torch's scaler in fp16.
+The device is not synchronised, except by torch's scaler in fp16.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from nas_core.precision import computing_in, tf32
 from timm_ext.workers import Workers
 
 _LEAST_SCALE = 1e-4
-"""fp16: smallest scale of the loss, as in fairseq; from 2**16 it is reached after 30 failures in a row."""
+"""fp16: smallest loss scale, as in fairseq; from 2**16, it is reached after 30 failures in a row."""
 
 
 class Step:
     """Backward passes and updates.
 
     Args:
-        clip: largest norm of the gradient; 0: no limit.
-            apart: weight of :func:`nas_core.layers.mos.experts_alike` in the loss.
+        clip: largest gradient norm; 0: no limit.
+        apart: weight of :func:`nas_core.layers.mos.experts_alike` in the loss.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Step:
         self.scaler = torch.amp.GradScaler(workers.device.type, enabled=precision == "fp16")
 
     def backward(self, forward: Callable[[], Tensor], holding: AbstractContextManager[None]) -> Tensor:
-        """Add the gradient of the loss that ``forward`` computes inside ``holding``; return the loss, on the device."""
+        """Add the gradient of the loss computed by ``forward`` inside ``holding``; return the loss, on the device."""
         device = self.workers.device
         with holding, computing_in(self.precision, device):
             loss = forward()
@@ -55,7 +55,7 @@ class Step:
     def update(self) -> None:
         """Update the weights by the mean gradient of all workers.
 
-        In fp16 an update with a gradient that is not finite is skipped, and the scale halved.
+        In fp16, an update with a non-finite gradient is skipped and the scale halved.
         """
         if self.apart:
             self.backward(lambda: self.apart * experts_alike(self.model), nullcontext())
@@ -67,7 +67,6 @@ class Step:
         self.scaler.update()
 
     def check_scale(self, update: int) -> None:
-        """Raise if an fp16 training has diverged."""
         if self.precision == "fp16" and (scale := self.scaler.get_scale()) < _LEAST_SCALE:
             error = NasExtError(
                 f"no finite gradient in fp16 by update {update}, though the loss was scaled by {scale:.1e}; lower --lr,"
@@ -77,7 +76,7 @@ class Step:
 
 
 class Losses:
-    """Training losses of an epoch, which stay on the device until :meth:`read`."""
+    """Training losses of an epoch, kept on the device until :meth:`read`."""
 
     def __init__(self, step: Step) -> None:
         self.step = step
@@ -85,11 +84,10 @@ class Losses:
         self._waiting: dict[int, list[Tensor]] = {}
 
     def add(self, update: int, losses: list[Tensor]) -> None:
-        """Add terms of an update's loss."""
         self._waiting.setdefault(update, []).extend(losses)
 
     def read(self) -> float:
-        """Wait for the device; return the mean over the updates since the last call and over all workers."""
+        """Synchronise the device; return the mean over workers and over updates since the last call."""
         if not self._waiting:
             return math.nan
         flat = torch.stack([loss for losses in self._waiting.values() for loss in losses])
@@ -109,7 +107,6 @@ class Losses:
 
     @property
     def mean(self) -> float:
-        """The mean over the epoch's updates so far."""
         if not self.count:
             error = NasExtError("no loss of this epoch is finite; lower --lr, or take --precision bf16 or fp32")
             raise self.step.workers.agreed(error)

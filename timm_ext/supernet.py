@@ -31,18 +31,17 @@ from timm_ext.trained.plain import write_plain
 
 _LAST = "last.pt"
 _HOST_BYTES = 2**30
-"""Largest size of preprocessed images in the host's memory."""
 _SHARE = 4
 """Preprocessed images take at most a fourth of a GPU's free memory."""
 
 
 class ImageSupernet(Supernet):
-    """A checkpoint of ``timm_ext.train`` or of timm's own trainer, with its moving averages if there are any.
+    """A checkpoint of ``timm_ext.train`` or of timm's trainer, with moving-average weights if present.
 
-    It evaluates on the run's validation images in ``precision``; extracted weights are float32.
+    Evaluation uses the run's validation images in ``precision``; extracted weights are float32.
 
     Args:
-        data: present place of the validation data, or of the training data that it was held out of.
+        data: current path of the validation data, or of the training data from which it was held out.
         valid_subset: a folder of the data (``train``, ``val``, ``test``) to evaluate on instead.
         valid_sentences: number of images.
     """
@@ -72,7 +71,7 @@ class ImageSupernet(Supernet):
             self.task["activation"] = activation  # of latency measurements
 
     def evaluated(self) -> Any:
-        """Return the evaluated images (B, 3, height, width) and labels (B,) in batches, in the order of the folders."""
+        """Return batches of images (B, 3, height, width) and labels (B,), in folder order."""
         if self._batches is None:
             images = self._chosen_images()
             size = 4 * len(images) * self._model.in_chans * self.task["height"] * self.task["width"]
@@ -86,7 +85,7 @@ class ImageSupernet(Supernet):
         return self._batches
 
     def batches(self) -> Iterator[Any]:
-        """Yield the images of :meth:`evaluated` in a fixed random order, so that each batch has all classes."""
+        """Yield the evaluated images in a fixed random order, so that batches mix the classes."""
         images = self._chosen_images()
         mixed = np.random.default_rng(0).permutation(images.indices)
         yield from self._loader(ImageSet(images.source, mixed), pinned=True)
@@ -118,7 +117,6 @@ class ImageSupernet(Supernet):
         )
 
     def validation_set(self) -> ImageSet:
-        """Return all images of the validation split."""
         run = self._state.get("train") or {}
         if self._subset != "valid":
             places = [self._data] if self._data else [run.get("val_data"), run.get("data")]
@@ -174,7 +172,6 @@ class ImageSupernet(Supernet):
         return experts
 
     def training_loss(self, architecture: Architecture, batch: Any) -> Tensor:
-        """Return the mean cross-entropy with the training's label smoothing in nats, with its gradient."""
         smoothing = float((self._state.get("train") or {}).get("smoothing", 0.0))
         images, labels = (tensor.to(self.device, non_blocking=True) for tensor in batch)
         net = self._model.net
@@ -183,7 +180,7 @@ class ImageSupernet(Supernet):
             return F.cross_entropy(logits.float(), labels, label_smoothing=smoothing)
 
     def examples_key(self) -> str:
-        """Return a digest of all labels and of the first batch's images."""
+        """Return a digest of all labels and the first batch's images."""
         digest = hashlib.sha256()
         for index, (images, labels) in enumerate(self.evaluated()):
             if not index:
@@ -227,7 +224,7 @@ class ImageSupernet(Supernet):
         return _train(standalone.supernet_settings(self._origin(), experts, folder, changes))
 
     def trained_supernet(self, folder: Path) -> ImageSupernet:
-        """Open the file with this one's name, else that of the last epoch, with the images of this supernet."""
+        """Open the file with this checkpoint's name, else the last epoch's, with the same images."""
         same_name = folder / self.path.name
         return self._open(same_name if same_name.exists() else folder / _LAST, same_images=True)
 
@@ -244,11 +241,11 @@ def _train(arguments: list[str]) -> list[str]:
 
 
 def place_of(size: int, free: int | None) -> str:
-    """Return where preprocessed images are kept: ``device``, ``host``, or ``nowhere`` (read for each evaluation).
+    """Return where to keep preprocessed images: ``device``, ``host``, or ``nowhere`` (read for each evaluation).
 
     Args:
         size: bytes of the images.
-        free: bytes of free memory of a GPU; None: the device is the CPU.
+        free: free bytes of a GPU; None for the CPU.
     """
     if free is not None and size <= free // _SHARE:
         return "device"

@@ -1,7 +1,7 @@
-"""``python -m timm_ext.train --data .. --model .. --output ..``: a small training loop of timm's parts.
+"""``python -m timm_ext.train --data .. --model .. --output ..``: a small training loop of timm's components.
 
-It trains supernets by single paths (SPOS) or the sandwich rule, on one device or on several under torchrun. An
-interrupted run continues with the same results: random numbers depend on seed, epoch, update and worker alone.
+It trains supernets by single paths (SPOS) or the sandwich rule, on one device or on several under torchrun. Resuming
+gives the same results: random numbers depend only on seed, epoch, update and worker.
 """
 
 from __future__ import annotations
@@ -60,17 +60,14 @@ _FREE = (
     "log_interval",
     "keep_every",
 )
-"""Settings that may differ in a continued run; other ``workers`` and loaders draw other augmentation."""
+"""Settings that may differ in a resumed run; other ``workers`` and loaders draw other augmentation."""
 
 
 class Trainer:
-    """One run, built from its settings.
+    """One training run.
 
     Args:
-        workers: this process among the workers; default: from the environment of torchrun.
-
-    Raises:
-        NasExtError: the settings are not usable.
+        workers: this process among the workers; default: from torchrun's environment.
     """
 
     def __init__(self, config: TrainConfig, workers: Workers | None = None) -> None:
@@ -113,7 +110,7 @@ class Trainer:
         self.epoch = 0
 
     def run(self) -> dict[str, Any]:
-        """Train to the last update or a stable ranking of subnets; return the metrics of the best epoch.
+        """Train to the last update or a stable ranking of subnets; return the best epoch's metrics.
 
         Raises:
             NasExtError: the run folder has other settings, or the training diverges.
@@ -177,8 +174,11 @@ class Trainer:
     def train_step(
         self, images: torch.Tensor, labels: torch.Tensor, update: int, part: int = 0, parts: int = 1
     ) -> list[torch.Tensor]:
-        """Run a pass, the ``part``-th of an update, through each architecture of the update; the last part updates the
-        weights. Return the terms of the update's loss, on the device."""
+        """Run the ``part``-th pass of an update through each architecture; the last part updates the weights.
+
+        Returns:
+            Terms of the update's loss, on the device.
+        """
         architectures = self.architectures_of(update)
         if not part:
             self.optimizer.zero_grad()
@@ -199,7 +199,6 @@ class Trainer:
         return losses
 
     def architectures_of(self, update: int) -> list[Architecture]:
-        """Return the architectures of an update: one drawn, or the three of the sandwich rule."""
         model = self.model
         if not model.is_supernet:
             return [model.architecture]
@@ -208,9 +207,9 @@ class Trainer:
         return list(sandwich(model.space, drawn).values()) if self.config.sampling == "sandwich" else [drawn]
 
     def validate(self) -> dict[str, Any]:
-        """Return mean ``loss`` and ``top1`` of the validated architectures, their own, and ``stability_tau``.
+        """Return mean and individual ``loss`` and ``top1`` of the validated architectures, and ``stability_tau``.
 
-        Each worker evaluates a part of the images.
+        The images are split among the workers.
         """
         validated = validation_set(self.model.space, self.config.valid_random, self.config.seed)
         ranked = dict(enumerate(self.stability.architectures)) if self.stability else {}
@@ -234,7 +233,7 @@ class Trainer:
         return record
 
     def save(self, path: Path, updates: int | None = None) -> None:
-        """Write a checkpoint; ``updates`` default to those of the completed epochs."""
+        """Write a checkpoint; ``updates`` defaults to the completed epochs'."""
         more = {} if self.average is None else {"state_dict_ema": self.average.module.state_dict()}
         if self.stability:
             more["stability"] = self.stability.state_dict()
@@ -253,7 +252,7 @@ class Trainer:
         )
 
     def resume(self) -> None:
-        """Continue from ``last.pt`` of the run folder, if there is one."""
+        """Resume from the run folder's ``last.pt``, if it exists."""
         with self.workers.together():
             self._read(self.folder / "last.pt")
         folder = f"the last epoch in {self.folder}"
@@ -302,7 +301,7 @@ class Trainer:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return 0, or 2 after wrong input."""
+    """Run the command; return 0, or 2 for invalid input."""
     workers, first = None, os.environ.get("RANK", "0") == "0"
     try:
         config = parse(arguments)

@@ -13,7 +13,6 @@ from nas_core.supernet.curves import TrainingCurves
 
 LOSS, TOP1 = "loss (nats)", "top-1 (%)"
 _SUMMARY = {"train_loss": (LOSS, "training"), "eval_loss": (LOSS, "validation"), "eval_top1": (TOP1, "validation")}
-"""Columns of timm's summary."""
 
 
 def training_logs(checkpoint: Path) -> list[Path]:
@@ -21,7 +20,7 @@ def training_logs(checkpoint: Path) -> list[Path]:
 
 
 def training_curves(log: Path) -> TrainingCurves | None:
-    """Read loss and top-1 over epochs, of training and of each validated subnet; None for another program's file."""
+    """Read loss and top-1 over epochs, of training and of each validated subnet; None for unrelated files."""
     curves: dict[str, dict[str, dict[float, float]]] = {}
 
     def put(panel: str, name: str, epoch: Any, value: Any) -> None:

@@ -1,8 +1,7 @@
-"""Processes that train one network together under ``torchrun``, or the single one.
+"""Processes that train one network together under ``torchrun``, or a single process.
 
-Each has a device and a part of the images. All train the same subnets, so the same parameters have a gradient
-everywhere; gradients are averaged once per update. torch's ``DistributedDataParallel`` would search the parameters that
-a subnet lacks in each pass.
+Each worker has a device and a part of the images. All train the same subnets, so that the same parameters have
+gradients, averaged once per update. ``DistributedDataParallel`` would search for unused parameters in each pass.
 """
 
 from __future__ import annotations
@@ -20,13 +19,12 @@ from nas_core.device import usable_device
 from nas_core.errors import ConfigError, NasExtError
 
 _NEEDED = ("RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
-"""Variables of torchrun besides ``WORLD_SIZE``."""
 _BUCKET = 2**23
 """Numbers per exchange; larger tensors are exchanged alone."""
 
 
 class LostWorkerError(NasExtError):
-    """Another worker ended, or is not reachable."""
+    """Another worker ended or is not reachable."""
 
 
 class OtherWorkerError(NasExtError):
@@ -35,9 +33,9 @@ class OtherWorkerError(NasExtError):
 
 @dataclass(frozen=True)
 class Workers:
-    """This process and the number of processes; with one worker nothing is exchanged.
+    """This process among all workers; a single worker exchanges nothing.
 
-    All workers have to call every method.
+    All workers must call every method.
     """
 
     device: torch.device
@@ -50,7 +48,7 @@ class Workers:
         return self.rank == 0
 
     def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Replace each gradient by its mean over the workers; parameters without one keep none."""
+        """Average each gradient over the workers; parameters without one keep none."""
         if self.count == 1:
             return
         buckets: list[list[nn.Parameter]] = []
@@ -70,11 +68,11 @@ class Workers:
                 parameter.grad = part.view_as(parameter)
 
     def mean(self, values: Tensor) -> Tensor:
-        """Return the mean of the workers' tensors."""
+        """Average tensors over the workers."""
         return values if self.count == 1 else self._sum(values.clone()) / self.count
 
     def sums(self, values: Sequence[float]) -> list[float]:
-        """Return the sums of the workers' numbers, bit for bit equal in all."""
+        """Sum numbers over the workers; results are bitwise equal on all."""
         if self.count == 1:
             return list(values)
         total = self._sum(torch.tensor(values, dtype=torch.float64, device=self.device))
@@ -95,8 +93,10 @@ class Workers:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Raise on all workers if a block without exchanges fails on some: the error on the first of them,
-        :class:`OtherWorkerError` on the others."""
+        """Raise on all workers if the block, which exchanges nothing, fails on some.
+
+        The first failing worker raises its error, the others :class:`OtherWorkerError`.
+        """
         failure: NasExtError | None = None
         try:
             yield
@@ -108,11 +108,10 @@ class Workers:
             raise mine or OtherWorkerError("another worker failed")
 
     def agreed(self, error: NasExtError) -> NasExtError:
-        """Return an error that all workers find at once on the first, :class:`OtherWorkerError` on the others."""
+        """Return an error found by all workers on the first one, :class:`OtherWorkerError` on the others."""
         return error if self.first else OtherWorkerError(str(error))
 
     def reports(self, error: NasExtError) -> bool:
-        """Return whether this worker prints an error."""
         return self.first if isinstance(error, LostWorkerError) else not isinstance(error, OtherWorkerError)
 
     def _gathered(self, number: int) -> list[int]:
@@ -134,10 +133,10 @@ class Workers:
 
 
 def join(device: str) -> Workers:
-    """Join the workers of torchrun: NCCL between CUDA devices, gloo between CPUs. Without torchrun there is one worker.
+    """Join torchrun's workers: NCCL between CUDA devices, gloo between CPUs; without torchrun, one worker.
 
     Args:
-        device: ``cpu`` or ``cuda``; several workers take ``cuda:0``, ``cuda:1``, .. by their local rank.
+        device: ``cpu`` or ``cuda``; several workers use ``cuda:0``, ``cuda:1``, .. by their local rank.
 
     Raises:
         ConfigError: the device cannot be used, or has an index with several workers.
@@ -166,7 +165,7 @@ def join(device: str) -> Workers:
 
 
 def leave() -> None:
-    """Leave the workers; all have to call it."""
+    """Leave the workers; all must call it."""
     if dist.is_available() and dist.is_initialized():
         dist.destroy_process_group()
 

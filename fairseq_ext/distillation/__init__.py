@@ -1,1 +1,1 @@
-"""Training with a teacher inside fairseq."""
+"""Distillation in fairseq's training."""

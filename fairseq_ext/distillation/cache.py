@@ -1,6 +1,6 @@
-"""A cache on disk of a teacher's output for the sentences of fairseq's training data.
+"""A disk cache of a teacher's output for fairseq's training data.
 
-Shapes: B batch, T length, N = B * T rows of a padded batch, R rows that are no padding, K words.
+Shapes: B batch, T length, N = B * T rows of a padded batch, K words.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from nas_core.supernet.teacher.losses import TopK
 _log = logging.getLogger(__name__)
 
 _LOOKED_AT = 1000
-"""Number of sentences whose words are part of the data's digest."""
+"""Number of sentences whose words enter the data's digest."""
 _OTHER = (
     "sentences of a batch differ in length from those of the data set, so --teacher-cache cannot keep them; drop it"
 )
 
 
 class SampleCache:
-    """The teacher's most probable words of each target token, by the number of its sentence."""
+    """A teacher's most probable words for each target token, by sentence number."""
 
     def __init__(self, folder: Path, task: Any, teacher: torch.nn.Module, kept: int, temperature: float) -> None:
         dataset, words = _training_data(task), len(task.target_dictionary)
@@ -54,7 +54,7 @@ class SampleCache:
     def rows(self, sample: dict[str, Any], compute: Callable[[], TopK]) -> TopK:
         """Return the words (N, K) of a batch; ``compute`` returns all rows if a sentence is missing.
 
-        New rows are read back, so that a continued training has the same numbers.
+        New rows are read back, so that a resumed training uses the same numbers.
         """
         ids = [int(number) for number in sample["id"].tolist()]  # the host waits for the device here
         target: Tensor = sample["target"]
@@ -76,11 +76,10 @@ class SampleCache:
         return TopK(*(part[order] for part in kept))
 
     def flush(self) -> None:
-        """Wait until all rows are on the disk."""
         self._cache.flush()
 
     def _places(self, ids: list[int], target: Tensor) -> list[np.ndarray]:
-        """Return the rows of each sentence in a batch, which is padded on the right."""
+        """Return each sentence's rows in a batch padded on the right."""
         if max(ids) >= len(self._lengths) or self._lengths[ids].max() > target.shape[1]:
             raise DataError(_OTHER)
         return [row * target.shape[1] + np.arange(self._lengths[number]) for row, number in enumerate(ids)]
@@ -101,7 +100,6 @@ def _training_data(task: Any) -> Any:
 
 
 def _data_digest(dataset: Any, lengths: np.ndarray) -> str:
-    """Return a digest of the lengths of all sentences and the words of some."""
     digest = hashlib.blake2b(lengths.tobytes(), digest_size=16)
     for index in np.unique(np.linspace(0, len(lengths) - 1, _LOOKED_AT).astype(np.int64)):
         item = dataset[int(index)]

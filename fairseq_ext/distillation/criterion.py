@@ -1,8 +1,8 @@
-"""fairseq's criteria with a teacher: ``distilled_label_smoothed_cross_entropy``, ``distilled_cross_entropy`` and
+"""fairseq's criteria with a teacher, ``distilled_label_smoothed_cross_entropy``, ``distilled_cross_entropy`` and
 ``distilled_masked_lm``.
 
-Annotations are not postponed in this module: fairseq reads the options from the field types. Shapes: B batch, T length,
-N = B * T rows, C channels, V vocabulary.
+Annotations are not postponed: fairseq reads option types. Shapes: B batch, T length, N = B * T rows, C channels,
+V vocabulary.
 """
 
 import math
@@ -35,17 +35,17 @@ from nas_core.supernet.teacher.losses import DISTILLATION_RANGES
 from nas_core.supernet.teacher.projected import DistilledSums, distilled_loss, projected_distilled_loss, smoothed_loss
 
 LARGEST = "largest"
-"""The teacher that is the largest subnet of the sandwich."""
+"""Value of ``--teacher`` for the largest subnet of the sandwich."""
 _CACHED_WORDS = 32
-"""Default number of words that a cache keeps for each token."""
+"""Default number of cached words per token."""
 _LOGGED = ("distill_loss", "hidden_loss", "attention_loss")
 Outputs = tuple[Tensor, Tensor | None]
-"""Features (N, C) and their output table (V, C), or logits (N, V) and None."""
+"""Features (N, C) and the output table (V, C), or logits (N, V) and None."""
 
 
 @dataclass
 class DistillationConfig(FairseqDataclass):  # type: ignore[misc]
-    """Options of a teacher, in addition to those of the criterion's own loss."""
+    """Options of distillation, in addition to those of the own loss."""
 
     teacher: Optional[str] = field(  # noqa: UP045  fairseq reads this form
         default=None,
@@ -82,7 +82,7 @@ class DistillationConfig(FairseqDataclass):  # type: ignore[misc]
 
 
 def check_options(options: Any) -> None:
-    """Check what is wrong without reading a file, and fill in defaults that depend on other options."""
+    """Check options that need no file, and fill in dependent defaults."""
     if not options.teacher:
         raise ConfigError("this criterion learns from a teacher; give --teacher FILE or --teacher largest, or take a"
                           " criterion without one")  # fmt: skip
@@ -99,26 +99,25 @@ def check_options(options: Any) -> None:
 
 
 class Distilled:
-    """A criterion with a teacher; a class inherits it before fairseq's own criterion.
+    """Mixin for a criterion with a teacher; inherit it before fairseq's criterion.
 
-    In training the loss is ``(1 - w)`` times the own loss plus ``w`` times ``KL(teacher || student) * T^2``, plus
-    optional differences between layers. In validation it is the own loss.
+    The training loss is ``(1 - w)`` times the criterion's own loss plus ``w`` times ``KL(teacher || student) * T^2``,
+    plus optional differences between layers. The validation loss is the criterion's own.
 
-    The output of a teacher from a file is shared by all subnets of a batch. With ``--teacher largest`` the largest
-    subnet runs first with its own loss, and is the teacher of the others (Yu et al. 2020, BigNAS, section 3.1).
+    All subnets of a batch share a file teacher's output. With ``--teacher largest`` the largest subnet runs first with
+    its own loss, and is the teacher of the others (Yu et al. 2020, BigNAS, section 3.1).
     """
 
     training: bool
     padding_idx: int
     smoothing = 0.0
-    """Label smoothing of the own loss."""
     sentence_avg = False
-    """Whether the loss is divided by the number of sentences."""
+    """Divide the loss by the number of sentences, not tokens."""
     cached = True
-    """Whether batches have the same targets each time they are read."""
+    """Targets are the same in each epoch and can be cached."""
 
     def set_up(self, cfg: Any, task: Any) -> None:
-        """Read the options; in ``fairseq-train``, open the teacher at once."""
+        """Read the options; ``fairseq-train`` also opens the teacher."""
         with one_line_errors():
             check_options(cfg)
             if cfg.teacher_cache and not self.cached:
@@ -148,7 +147,7 @@ class Distilled:
 
     @contextmanager
     def one_batch(self) -> Iterator[None]:
-        """Share the teacher's output between all forwards of the block, which are of one batch."""
+        """Share the teacher's output between the forwards in the block, all of one batch."""
         self._shared = True
         try:
             yield
@@ -157,7 +156,7 @@ class Distilled:
 
     @contextmanager
     def dummy_batch(self) -> Iterator[None]:
-        """Leave the teacher's cache unchanged in the block, whose batch is no training data."""
+        """Bypass the teacher's cache in the block: its batch is not training data."""
         self._dummy = True
         try:
             yield
@@ -165,14 +164,13 @@ class Distilled:
             self._dummy = False
 
     def train(self, mode: bool = True) -> Any:
-        """Change the mode; the teacher's cache is on the disk before a validation."""
+        """Set the mode; before a validation, flush the teacher's cache."""
         teacher = getattr(self, "teacher", None)
         if not mode and teacher is not None:
             teacher.flush()
         return super().train(mode)  # type: ignore[misc]
 
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Any, Any, dict[str, Any]]:
-        """Return the loss, its divisor, and the logging output."""
         if not (model.training and reduce):
             return self.plain(model, sample, reduce)
         target, tokens, run = self.predicted(sample)
@@ -182,17 +180,16 @@ class Distilled:
         return loss, size, {**log, "ntokens": sample["ntokens"], "nsentences": sentences, "sample_size": size}
 
     def plain(self, model: Any, sample: dict[str, Any], reduce: bool) -> tuple[Any, Any, dict[str, Any]]:
-        """Return the own loss, as fairseq's criterion does."""
         return super().forward(model, sample, reduce)  # type: ignore[misc,no-any-return]
 
     def predicted(self, sample: dict[str, Any]) -> tuple[Tensor, Any, Callable[[Any], Outputs]]:
-        """Return the targets (N,), their number without padding, and a function that runs a network."""
+        """Return targets (N,), their number without padding, and a function that runs a network."""
         return sample["target"].view(-1), sample["ntokens"], lambda net: projected_outputs(net, sample)
 
     def distilled(
         self, model: Any, sample: dict[str, Any], target: Tensor, tokens: Any, run: Callable[[Any], Outputs]
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Return the training loss of a batch and its parts for the log, all sums over tokens."""
+        """Return the training loss of a batch and its logged parts, summed over tokens."""
         student, options = model, self.options
         while isinstance(getattr(student, "module", None), nn.Module):
             student = student.module
@@ -229,14 +226,14 @@ class Distilled:
         return loss, log
 
     def masks(self, sample: dict[str, Any]) -> dict[str, Tensor]:
-        """Return the mask (B, T) of tokens for each side of the network."""
+        """Return token masks (B, T) by side of the network."""
         decoder = sample["target"].ne(self._task.target_dictionary.pad())
         if "prev_output_tokens" not in sample["net_input"]:
             return {"": decoder}
         return {"encoder": sample["net_input"]["src_tokens"].ne(self._task.source_dictionary.pad()), "decoder": decoder}
 
     def _answer(self, student: Any, sample: dict[str, Any], run: Any) -> Any:
-        """Return the teacher's output; None for the largest subnet, which is the teacher of the batch."""
+        """Return the teacher's output; None if the student is the largest subnet and the teacher."""
         if self._memo is not None and self._memo[0] is sample:
             return self._memo[1]
         teacher = self._opened()
@@ -272,7 +269,7 @@ class Distilled:
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
-        """Log fairseq's own metrics, and the teacher's in bits per token."""
+        """Log fairseq's metrics, and the teacher's loss in bits per token."""
         super().reduce_metrics(logging_outputs)  # type: ignore[misc]
         total = sum(log.get("sample_size", 0) for log in logging_outputs)
         for name in _LOGGED:
@@ -283,7 +280,7 @@ class Distilled:
 
 
 def projected_outputs(model: Any, sample: dict[str, Any]) -> Outputs:
-    """Return features and their table of networks that give them, otherwise logits."""
+    """Return features and output table if the network provides them, else logits."""
     if not hasattr(model, "active_subnet"):
         output = getattr(getattr(model, "decoder", None), "output_projection", None)
         if model.training or not isinstance(output, nn.Linear) or output.bias is not None:
@@ -356,7 +353,7 @@ class DistilledMaskedLm(Distilled, MaskedLmLoss):  # type: ignore[misc]
         return target[masked], masked.int().sum(), run
 
     def masks(self, sample: dict[str, Any]) -> dict[str, Tensor]:
-        """Return a mask of all tokens, masked or not."""
+        """Return the mask (B, T) of all tokens, masked or not."""
         return {"": sample["net_input"]["src_tokens"].ne(self.padding_idx)}
 
 

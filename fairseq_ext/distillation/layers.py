@@ -1,4 +1,4 @@
-"""Inputs and outputs of a subnet's layers, by their numbers in the whole network."""
+"""Inputs and outputs of a subnet's layers, by layer number in the supernet."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LAYER = re.compile(r"(\w*?)_?layers\.(\d+)\.(\w+)\.(in_proj|out_proj)\.weight")
 
 
 class LayerStates(NamedTuple):
-    """Tensors (B, T, C) by side, number and part of a layer: ``("encoder", 2, "self_attn")``."""
+    """Tensors (B, T, C) by side, layer number and part, such as ``("encoder", 2, "self_attn")``."""
 
     hidden: dict[tuple[str, int, str], Tensor]
     """Inputs of self-attention."""
@@ -30,7 +30,7 @@ class LayerStates(NamedTuple):
 
 
 def with_states(model: Any, call: Callable[[], Result]) -> tuple[Result, LayerStates]:
-    """Return the result of ``call``, which runs the model once, and the states of its layers."""
+    """Return the result of ``call``, which runs the model once, and the layer states."""
     subnet = model.active_subnet()
     places: dict[str, tuple[str, int, str]] = {}
     weights: dict[str, Tensor] = {}
@@ -65,13 +65,13 @@ def _numbers(model: Any, side: str, depth: int) -> list[int]:
 def differences(
     student: dict[tuple[str, int, str], Tensor], teacher: dict[tuple[str, int, str], Tensor], masks: dict[str, Tensor]
 ) -> Tensor:
-    """Return the mean difference per token of the layers that both have; ``masks`` (B, T) are True at tokens."""
+    """Return the mean difference per token of shared layers; ``masks`` (B, T) are True at tokens."""
     shared = [key for key in student if key in teacher]
     return torch.stack([hidden_loss(student[key], teacher[key], masks[key[0]]) for key in shared]).mean()
 
 
 def check_one_origin(student: Any, teacher: Any, path: str) -> None:
-    """Check that the channels of both have one order, so that their states can be compared."""
+    """Check that both networks have the same channel order."""
     what = (
         "--distill-hidden and --distill-attention compare the layers of networks that come from one 'nas-ext elastic'"
     )

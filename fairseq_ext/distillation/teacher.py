@@ -1,4 +1,4 @@
-"""A checkpoint as a teacher: a frozen network of the same task and the same words as the student."""
+"""A frozen teacher from a checkpoint of the student's task and vocabulary."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _log = logging.getLogger(__name__)
 
 
 class TeacherOutput(NamedTuple):
-    """Output of a teacher for a batch."""
+    """A teacher's output for a batch."""
 
     rows: Probabilities | TopK | Projection
-    """Probabilities of each of the N rows."""
+    """Probabilities of the N rows."""
     states: LayerStates | None
-    """Inputs and outputs of its layers, where they are compared."""
+    """Layer inputs and outputs, if they are compared."""
 
 
 def teacher_output(
@@ -46,11 +46,11 @@ def teacher_output(
     states: LayerStates | None = None,
     once: bool = False,
 ) -> TeacherOutput:
-    """Return a network's output as that of a teacher.
+    """Convert a network's outputs to a teacher's output.
 
     Args:
         kept: number of most probable words to keep; 0 keeps all.
-        once: compute probabilities only together with the student's.
+        once: defer the probabilities until the student's are computed.
     """
     x, table = outputs
     if table is None:
@@ -63,7 +63,7 @@ def teacher_output(
 
 
 class FileTeacher:
-    """The network of a checkpoint, which is no module of the criterion."""
+    """A checkpoint's network, not registered as a module of the criterion."""
 
     def __init__(self, path: Path, task: Any, options: Any) -> None:
         self.path, self._task, self._options = path, task, options
@@ -73,7 +73,7 @@ class FileTeacher:
         self._ready = False
 
     def prepare(self, student: Any) -> None:
-        """Move to the student's device, before the first update."""
+        """Check the student, open the cache and move to the student's device, before the first update."""
         if self._ready:
             return
         options = self._options
@@ -96,7 +96,7 @@ class FileTeacher:
         self._ready = True
 
     def answer(self, sample: dict[str, Any], run: Any, once: bool, cached: bool = True) -> TeacherOutput:
-        """Return the output for a batch; ``run`` returns the outputs of a network."""
+        """Return the output for a batch; ``run`` returns a network's outputs."""
         temperature = self._options.distill_temperature
         words = min(self._options.teacher_top_k, len(self._task.target_dictionary))
         if self._cache is not None and cached:
@@ -106,7 +106,6 @@ class FileTeacher:
         return teacher_output(outputs, words, temperature, states, once)
 
     def flush(self) -> None:
-        """Wait until the cache is on the disk."""
         if self._cache is not None:
             self._cache.flush()
 
@@ -128,10 +127,11 @@ def _tuple(positions: Any) -> tuple[int, ...]:
 
 
 def open_teacher(path: Path, task: Any) -> nn.Module:
-    """Open the network of a checkpoint, or the largest subnet of a supernet, without gradients.
+    """Open a checkpoint's network, or the largest subnet of a supernet, without gradients.
 
     Raises:
-        ConfigError: it is no file, or of another task or vocabulary. CheckpointError: it is damaged.
+        ConfigError: the file is missing, or has another task or vocabulary.
+        CheckpointError: the file is damaged.
     """
     if not path.is_file():
         raise ConfigError(f"--teacher {path} is no file; give a checkpoint of fairseq-train, or 'largest'")

@@ -1,1 +1,1 @@
-"""Trained networks of fairseq's own models, converted to the largest subnet of a supernet."""
+"""Conversion of fairseq's own models to supernets whose largest subnet is the trained network."""

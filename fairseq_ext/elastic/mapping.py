@@ -1,4 +1,4 @@
-"""Weights of fairseq's transformers under the names of this project's networks, and back.
+"""Mapping of weights between fairseq's transformers and this project's networks.
 
 Shapes: C channels, V vocabulary.
 """
@@ -18,7 +18,7 @@ from nas_core.supernet.elastic.kinds import with_kinds
 
 _ENCODER, _HEAD = "encoder.sentence_encoder.", "encoder.lm_head."
 _FIRST = 2
-"""Position of the first token in fairseq, after padding."""
+"""fairseq's position of the first token, after padding."""
 
 _PARTS = {
     "self_attn.in_proj": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
@@ -36,7 +36,7 @@ _PARTS = {
 
 
 def layer_state(prefix: str, layer: Any) -> dict[str, Tensor]:
-    """Return the weights of a layer of fairseq's under this project's names, which start with ``prefix``."""
+    """Convert the weights of fairseq's layer; the names start with ``prefix``."""
     state: dict[str, Tensor] = {}
     reads_encoder = getattr(layer, "encoder_attn", None) is not None
     for name, parts in _PARTS.items():
@@ -48,7 +48,7 @@ def layer_state(prefix: str, layer: Any) -> dict[str, Tensor]:
 
 
 def plain_layer(prefix: str, layer: Any) -> dict[str, Tensor]:
-    """Return the weights of a subnet's layer under fairseq's names, which start with ``prefix``."""
+    """Convert the weights of a subnet's layer to fairseq's; the names start with ``prefix``."""
     state: dict[str, Tensor] = {}
     for name, tensor in named_tensors(layer):
         owner, kind = name.rsplit(".", 1)
@@ -59,7 +59,7 @@ def plain_layer(prefix: str, layer: Any) -> dict[str, Tensor]:
 
 
 def positions_table(positions: Any, length: int, width: int) -> Tensor:
-    """Return the vectors (length, C) of the first positions, without fairseq's padding; zeros without positions."""
+    """Return position vectors (length, C) without fairseq's padding; zeros if there are none."""
     if positions is None:
         return torch.zeros(length, width)
     sinusoids = isinstance(positions, SinusoidalPositionalEmbedding)
@@ -71,7 +71,7 @@ def positions_table(positions: Any, length: int, width: int) -> Tensor:
 
 
 def translation_state(model: Any, net: Any) -> dict[str, Tensor]:
-    """Return the weights of fairseq's ``transformer`` as the state of the elastic network."""
+    """Convert fairseq's ``transformer`` to the elastic network's state."""
     encoder, decoder, config = model.encoder, model.decoder, net.config
     state: dict[str, Tensor] = {"reference_widths": net.reference_widths}
     for side, layers in (("encoder", encoder.layers), ("decoder", decoder.layers)):
@@ -91,7 +91,7 @@ def translation_state(model: Any, net: Any) -> dict[str, Tensor]:
 
 
 def language_state(model: Any, net: Any) -> dict[str, Tensor]:
-    """Return the weights of fairseq's ``transformer_lm`` as the state of the elastic network."""
+    """Convert fairseq's ``transformer_lm`` to the elastic network's state."""
     decoder, table = model.decoder, model.decoder.embed_tokens.weight
     state: dict[str, Tensor] = {"reference_width": net.reference_width, "embedding.weight": table}
     state["output.weight"] = decoder.output_projection.weight
@@ -104,7 +104,7 @@ def language_state(model: Any, net: Any) -> dict[str, Tensor]:
 
 
 def masked_lm_state(model: Any, net: Any) -> dict[str, Tensor]:
-    """Return the weights of fairseq's ``roberta`` as the state of the elastic network."""
+    """Convert fairseq's ``roberta`` to the elastic network's state."""
     encoder, head = model.encoder.sentence_encoder, model.encoder.lm_head
     state: dict[str, Tensor] = {"reference_width": net.reference_width, "embedding.weight": encoder.embed_tokens.weight}
     state["positions.table"] = positions_table(encoder.embed_positions, len(net.positions.table), net.embed_dim)
@@ -130,9 +130,9 @@ def masked_lm_state(model: Any, net: Any) -> dict[str, Tensor]:
 
 
 def translation_weights(net: Any, subnet: Any) -> dict[str, Tensor]:
-    """Return the weights of a subnet under the names of fairseq's ``transformer``.
+    """Convert a subnet to the weights of fairseq's ``transformer``.
 
-    Where a scaled table is shared with the output, the last layer norm is divided by its factor.
+    If the output shares a scaled embedding table, the last layer norm is divided by the scale.
     """
     state: dict[str, Tensor] = {}
     factors = []
@@ -161,10 +161,7 @@ def translation_weights(net: Any, subnet: Any) -> dict[str, Tensor]:
 
 
 def language_weights(net: Any, subnet: Any) -> dict[str, Tensor]:
-    """Return the weights of a subnet under the names of fairseq's ``transformer_lm``.
-
-    A scaled embedding is not shared with the output.
-    """
+    """Convert a subnet to the weights of fairseq's ``transformer_lm``; the output does not share a scaled embedding."""
     state: dict[str, Tensor] = {"decoder.version": torch.tensor([3.0])}
     for index, layer in enumerate(subnet.layers):
         state |= plain_layer(f"decoder.layers.{index}.", layer)
@@ -181,7 +178,7 @@ def language_weights(net: Any, subnet: Any) -> dict[str, Tensor]:
 
 
 def masked_lm_weights(net: Any, subnet: Any) -> dict[str, Tensor]:
-    """Return the weights of a subnet with equal layers under the names of fairseq's ``roberta``."""
+    """Convert a subnet with equal layers to the weights of fairseq's ``roberta``."""
     width, first = subnet.embedding.shape[1], net.config.padding_idx + 1
     positions = net.positions.table[:, :width].detach()
     state = {

@@ -1,4 +1,4 @@
-"""Settings of fairseq's ``transformer``, ``transformer_lm`` and ``roberta``, and parts without an elastic form."""
+"""Settings of fairseq's ``transformer``, ``transformer_lm`` and ``roberta``, and options without an elastic form."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ACTIVATIONS = {
     "gelu_accurate": "gelu_tanh",
     "tanh": "tanh",
 }
-"""fairseq's ``--activation-fn`` -> :data:`nas_core.layers.feed_forward.ACTIVATIONS`."""
+"""fairseq's ``--activation-fn`` -> name in :data:`nas_core.layers.feed_forward.ACTIVATIONS`."""
 _OFF = (None, False, 0, 0.0, "", [], -1)
 _NO_FORM = {
     "transformer": (
@@ -80,13 +80,13 @@ _NO_FORM = {
         "ffn_blocks_to_remove",
     ),
 }
-"""Options that change what a model computes, and are off by default."""
+"""Options that change a model's function, without an elastic form; off by default."""
 _MASKED_LM_TASKS = {
     "masked_lm": "masked_lm",
     "multilingual_masked_lm": "masked_lm",
     "sentence_prediction": "sentence_prediction",
 }
-"""Task of the training -> task with which the network is opened; several languages, as XLM-R, have one vocabulary."""
+"""Training task -> task that opens the network. Multilingual models such as XLM-R have one vocabulary."""
 
 
 def translation_settings(
@@ -124,7 +124,6 @@ def translation_settings(
 def language_settings(
     settings: Mapping[str, Any], groups: Mapping[str, Any], path: Path
 ) -> tuple[Namespace, StackSizes]:
-    """Return the options of a ``transformer_lm`` and its sizes; arguments as of :func:`translation_settings`."""
     name, task = _task_in(groups)
     if not issubclass(TASK_REGISTRY.get(name, object), LanguageModelingTask):
         raise ConfigError(f"{path} was trained with --task {name}; expected language_modeling")
@@ -144,7 +143,6 @@ def language_settings(
 def masked_lm_settings(
     settings: Mapping[str, Any], task: Mapping[str, Any], path: Path
 ) -> tuple[Namespace, StackSizes]:
-    """Return the options of a ``roberta`` and its sizes."""
     args = _options("roberta", Namespace(**settings), path)
     if not args.encoder_learned_pos:
         raise _no_form(path, "positions that are computed", "learned ones, as of --arch roberta*")
@@ -156,7 +154,7 @@ def masked_lm_settings(
 
 
 def masked_lm_task(groups: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """Return the options of a ``roberta``'s task, with the task that opens it as ``_name``."""
+    """Return the task options of a ``roberta``; ``_name`` is the task that opens it."""
     name, options = _task_in(groups)
     if name not in _MASKED_LM_TASKS:
         raise ConfigError(f"{path} was trained with --task {name}; expected {', '.join(_MASKED_LM_TASKS)}")
@@ -170,7 +168,7 @@ def _task_in(groups: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _options(arch: str, args: Namespace, path: Path) -> Namespace:
-    """Complete the options of a model with what older releases did not store, and check that all have a form."""
+    """Fill in options that older releases lack, and check that all have an elastic form."""
     ARCH_CONFIG_REGISTRY[arch](args)
     model = "transformer_lm" if arch.startswith("transformer_lm") else arch
     if model == "transformer_lm":

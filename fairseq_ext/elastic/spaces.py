@@ -1,4 +1,4 @@
-"""The search space whose largest network is the trained one."""
+"""Search spaces around a trained network."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from nas_core.supernet.elastic.space_spec import is_auto, resolve
 
 
 def space_around(wanted: str, trained: Mapping[str, Any], auto: Callable[[], SearchSpace]) -> SearchSpace:
-    """Return the space around a network, or an existing space whose largest network is the trained one.
+    """Return a new or existing search space whose largest network is the trained one.
 
     Args:
-        wanted: argument of :func:`nas_core.supernet.elastic.space_spec.resolve`, or a name or file of a space.
-        trained: genes of the trained network, whose attention is softmax.
+        wanted: spec of :func:`nas_core.supernet.elastic.space_spec.resolve`, or the name or file of a space.
+        trained: genes of the trained network, which uses softmax attention.
     """
     if is_auto(wanted):
         return resolve(wanted, auto)
@@ -35,7 +35,7 @@ def space_around(wanted: str, trained: Mapping[str, Any], auto: Callable[[], Sea
 
 
 def name_around(path: Path) -> str:
-    """Return a name after the file, or after the first folder above it that has none of fairseq's default names."""
+    """Name a space after the file, or the nearest parent folder without a default name of fairseq."""
     path = real_path(path)
     names = (path.stem, *(folder.name for folder in path.parents))
     return f"around-{next(name for name in names if not name.startswith('checkpoint')) or 'checkpoint'}"

@@ -56,7 +56,7 @@ from nas_core.supernet.teacher.cache import weights_digest
 _log = logging.getLogger(__name__)
 
 _LENGTHS = (17, 11, 5)
-"""Tokens of the sentences on which outputs are compared, up to the longest that the network reads."""
+"""Sentence lengths in tokens for comparing outputs, limited to the network's longest input."""
 _HEADS = "classification_heads."
 _ROBERTA_OPTIONS = (
     "dropout",
@@ -74,38 +74,36 @@ _ROBERTA_OPTIONS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """The supernet that a user asks for."""
+    """Settings of a conversion."""
 
     data: str | None = None
-    """The data folder, if it has moved since training."""
+    """Data folder, if it has moved since training."""
     space: str = "auto"
     """Name or file of a space, or a spec of :func:`nas_core.supernet.elastic.space_spec.resolve`."""
     attention: tuple[str, ...] = ("softmax",)
-    """Kinds of attention that each layer may choose from, softmax among them."""
+    """Kinds of attention for each layer, including softmax."""
     calibrate: int = 0
-    """Batches of data on which importance is measured; 0: no data is needed."""
+    """Batches that measure importance; 0 needs no data."""
     device: str = "cpu"
-    """The device of the computation."""
 
 
 class FairseqTrained(ABC):
-    """Trained network as an elastic network, see :class:`nas_core.supernet.elastic.conversion.Trained`.
+    """A trained network as an elastic network; see :class:`nas_core.supernet.elastic.conversion.Trained`.
 
-    Outputs and losses are by default those of networks that predict a next token.
+    By default, the network predicts next tokens.
 
     Args:
-        options: of a supernet around the network, as its checkpoint will hold them.
+        options: model options for the supernet's checkpoint.
     """
 
     form: ClassVar[ElasticForm]
     network: ClassVar[Callable[..., nn.Module]]
-    """Class of elastic networks of a space, sizes of vocabularies and settings."""
+    """Elastic network of a space, vocabulary sizes and settings."""
     mapped: ClassVar[Callable[[Any, Any], dict[str, Tensor]]]
-    """Function that returns the weights of fairseq's model under the names of the elastic network."""
+    """Function that converts fairseq's weights to the elastic network's state."""
     family: ClassVar[Family]
-    """Family of its supernets."""
     reads: ClassVar[tuple[str, ...]] = ("src_tokens",)
-    """Inputs of the network in a batch."""
+    """Network inputs in a batch, by name."""
 
     def __init__(
         self, path: Path, state: dict[str, Any], space: SearchSpace, request: Request, options: Mapping[str, Any]
@@ -138,7 +136,7 @@ class FairseqTrained(ABC):
         return (len(self.task.source_dictionary),)
 
     def difference(self, net: nn.Module) -> float:
-        """Return the largest difference between logits (B, T, V) of tokens, relative to the largest logit."""
+        """Return the largest difference between logits (B, T, V) at tokens, relative to the largest logit."""
         tokens = self._tokens()
         subnet = net.select(self.space.largest())  # type: ignore[operator]
         with torch.no_grad():
@@ -151,23 +149,23 @@ class FairseqTrained(ABC):
 
     @abstractmethod
     def _tokens(self) -> tuple[Tensor, ...]:
-        """Return random inputs of the network, each (B, T); the last one is predicted after."""
+        """Return random inputs, each (B, T); outputs are compared at the tokens of the last one."""
 
     def _logits(self, *tokens: Tensor) -> Tensor:
         return self._model(*tokens)[0]  # type: ignore[no-any-return]
 
     def calibration(self, count: int) -> Sequence[Any]:
-        """Return batches of training data, or of validation data if there is no training data."""
+        """Return training batches, else validation batches."""
         data = self._state["cfg"].get("dataset") or {}
         splits = tuple(str(data.get(f"{name}_subset") or name).split(",")[0] for name in ("train", "valid"))
         return calibration_batches(self.task, splits, self.longest(), count, self._device)
 
     def longest(self) -> Any:
-        """Return the most tokens that the network reads, of each side."""
+        """Return the longest input in tokens, by side."""
         return self._model.max_positions()
 
     def loss(self, net: Any, subnet: Any, batch: Any) -> Tensor:
-        """Return the cross-entropy per target token, with the label smoothing of the training."""
+        """Return the cross-entropy per target token, with the training's label smoothing."""
         logits = net(subnet, *(batch["net_input"][name] for name in self.reads))
         words = logits.shape[-1]
         smoothing = label_smoothing(self._state) * words / (words - 1)  # fairseq spreads it over the other words
@@ -177,11 +175,9 @@ class FairseqTrained(ABC):
         )
 
     def with_experts(self, mos: str) -> nn.Module:
-        """Return the same network with experts of that kind and random weights."""
         return self._network(replace(self.net.config, mos=MoSConfig(kind=mos))).to(self._device).eval()
 
     def save(self, path: Path, net: nn.Module) -> None:
-        """Write a checkpoint of a supernet."""
         config: Any = net.config
         args = copy.copy(self._args)
         args.arch = self.family.static if config.mos.kind == "none" else self.family.model
@@ -197,7 +193,7 @@ class FairseqTrained(ABC):
         return copy.deepcopy(self._state["cfg"])
 
     def _random_tokens(self, words: Any, longest: int, stream: torch.Generator, left: bool = False) -> Tensor:
-        """Return sentences (B, T) of different lengths, padded on the right, or on the ``left``."""
+        """Return sentences (B, T) of different lengths, padded on the right or ``left``."""
         longest = min(_LENGTHS[0], longest)
         tokens = torch.randint(words.nspecial, len(words), (len(_LENGTHS), longest), generator=stream)
         for row, length in zip(tokens, _LENGTHS, strict=True):
@@ -324,7 +320,7 @@ class TrainedMaskedLM(FairseqTrained):
         return replace(super()._config(), classification_heads=tuple(heads))
 
     def difference(self, net: nn.Module) -> float:
-        """Return the largest relative difference between logits (B, T, V) of tokens, or (B, K) of a head."""
+        """Return the largest relative difference between logits (B, T, V) at tokens, or (B, K) of a head."""
         (tokens,) = self._tokens()
         read = tokens.ne(self.task.source_dictionary.pad())
         elastic: Any = net
@@ -352,7 +348,7 @@ class TrainedMaskedLM(FairseqTrained):
         return int(self._args.max_positions)
 
     def loss(self, net: Any, subnet: Any, batch: Any) -> Tensor:
-        """Return the cross-entropy per masked token, or per sentence of a classifier; squared error of a regression."""
+        """Return the cross-entropy per masked token or classified sentence; for a regression, the squared error."""
         head = getattr(self.task.cfg, "classification_head_name", None)
         total, _ = batch_loss(net, subnet, batch, head)
         return total / max(batch["count"], 1)
@@ -374,11 +370,11 @@ SOURCES: dict[str, Callable[[Path, dict[str, Any], Request], FairseqTrained]] = 
     "transformer_lm": TrainedLanguage,
     "roberta": TrainedMaskedLM,
 }
-"""Classes by fairseq's name of the model."""
+"""Classes by fairseq's model name."""
 
 
 def open_trained(path: Path, request: Request) -> FairseqTrained:
-    """Open a checkpoint of one of fairseq's own models in :data:`SOURCES`."""
+    """Open a checkpoint of a model in :data:`SOURCES`."""
     state = in_groups(read_state(path, mmap=True))
     settings = settings_of(state, path)
     if "search_space_json" in settings:
@@ -398,7 +394,6 @@ def open_trained(path: Path, request: Request) -> FairseqTrained:
 
 
 def settings_of(state: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """Return the options of a checkpoint's model by name."""
     config: Any = state.get("cfg")
     settings = dict(options_in(config.get("model"))) if hasattr(config, "get") else {}
     if not settings:
@@ -407,6 +402,5 @@ def settings_of(state: Mapping[str, Any], path: Path) -> dict[str, Any]:
 
 
 def model_name(settings: Mapping[str, Any]) -> str:
-    """Return fairseq's name of the model of these settings."""
     arch = str(settings.get("arch") or settings.get("_name"))
     return arch if arch in MODEL_REGISTRY else str(ARCH_MODEL_NAME_REGISTRY.get(arch, arch))

@@ -1,4 +1,4 @@
-"""``nas-ext quickstart translation``: a small parallel corpus from a grammar, and a script."""
+"""``nas-ext quickstart translation``: a small synthetic parallel corpus and a script."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nas_core.quickstart import Quickstart
 
 SIZES = {"test": 100, "valid": 200, "train": 4000}
 class TranslationQuickstart(Quickstart):
-    """English to German: supernet, latency, search, extraction and decoding, with fairseq's commands."""
+    """English to German with fairseq's commands: supernet, latency, search, extraction and decoding."""
 
     name = "translation"
     purpose = "search a fast translation network, from a parallel corpus to translated sentences"

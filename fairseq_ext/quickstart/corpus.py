@@ -1,7 +1,7 @@
-"""English-German sentence pairs from templates: the corpus of the quickstart and of the demo.
+"""English-German sentence pairs from templates, for the quickstart and the demo.
 
-German moves verbs to the end of clauses, and its articles, adjectives and pronouns agree with the gender, number and
-case of a noun that may be far away, so that a larger network translates better than a small one.
+German verbs move to the end of clauses, and articles, adjectives and pronouns agree with distant nouns. A larger
+network therefore translates better than a small one.
 """
 
 from __future__ import annotations
@@ -144,11 +144,13 @@ def _joined(*words: str) -> str:
 def corpus(
     sizes: dict[str, int], seed: int = 1, words: float = 1.0, clauses: int = 2
 ) -> dict[str, list[tuple[str, str]]]:
-    """Draw sentence pairs whose tokens are separated by spaces; no English sentence comes twice.
+    """Draw sentence pairs with space-separated tokens and unique English sentences.
 
     Args:
-        sizes: number of pairs of each split. seed: of the random stream; the same pairs everywhere.
-        words: share of nouns and verbs in use, in (0, 1]. clauses: most main and subordinate clauses, 1 or 2.
+        sizes: number of pairs in each split.
+        seed: random seed; platform-independent.
+        words: used fraction of nouns and verbs, in (0, 1].
+        clauses: maximum of main and subordinate clauses, 1 or 2.
     """
     grammar, seen = _Grammar(seed, words, clauses), set[str]()
     splits: dict[str, list[tuple[str, str]]] = {name: [] for name in sizes}

@@ -1,4 +1,4 @@
-"""Contents of exported files: parts, dictionaries and special tokens."""
+"""Contents of exported files: network parts, dictionaries and special tokens."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TASKS = ("masked_lm", "sentence_prediction")
 
 
 def translation_exportable(model: TranslationModel, task: Any, architecture: Architecture) -> Exportable:
-    """Return a translation subnet with inherited weights, and what decoding needs."""
+    """Return a subnet with inherited weights, and the data for decoding."""
     source, target = (int(getattr(model.args, f"max_{side}_positions")) for side in ("source", "target"))
     parts = translation_parts(model.net, architecture, source, target)
     languages = {"source": task.cfg.source_lang, "target": task.cfg.target_lang}
@@ -42,7 +42,7 @@ def translation_exportable(model: TranslationModel, task: Any, architecture: Arc
 
 
 def language_exportable(model: Any, task: Any, architecture: Architecture) -> Exportable:
-    """Return the prompt and the decoding step of a language model's subnet, and what generation needs."""
+    """Return a subnet's prompt and decoding step, and the data for generation."""
     words, net = task.source_dictionary, model.net
     parts = language_parts(net, architecture, net.context_length)
     info = {
@@ -57,7 +57,7 @@ def language_exportable(model: Any, task: Any, architecture: Architecture) -> Ex
 
 
 def _text(dictionary: Any) -> str:
-    """Return a line for each token from ``nspecial`` on: the token, a space, its count."""
+    """Return a line per token from ``nspecial`` on: the token, a space, its count."""
     text = io.StringIO()
     dictionary.save(text)
     return text.getvalue()
@@ -78,7 +78,6 @@ class MaskedLM:
         self.space = SearchSpace("roberta", [Choice(name, ((number,),)) for name, number in sizes.items()])
 
     def exportable(self, architecture: Architecture) -> Exportable:
-        """Return the encoder with its head, and its dictionary."""
         trained = self._trained
         head = getattr(trained.task.cfg, "classification_head_name", None)
         part = encoder_part(trained.net, trained.space.largest(), head, trained.longest())
@@ -86,7 +85,7 @@ class MaskedLM:
 
 
 def masked_lm_exportable(task: Any, part: Part, architecture: Architecture) -> Exportable:
-    """Return an encoder with the head of its task, and what using it needs."""
+    """Return an encoder with its task's head, and the data for inference."""
     words, classify = task.source_dictionary, hasattr(task.cfg, "classification_head_name")
     (longest,) = (dim.largest for dim in part.dims if dim.name == "length")
     info = {
@@ -108,7 +107,7 @@ def masked_lm_exportable(task: Any, part: Part, architecture: Architecture) -> E
 
 
 def is_masked_lm(path: Path) -> bool:
-    """Return whether a checkpoint is of fairseq's RoBERTa, and not of this plug-in."""
+    """Return whether a checkpoint is of fairseq's RoBERTa, not of this plug-in."""
     settings = read_state(path, mmap=True).get("cfg")
     if not hasattr(settings, "get"):
         raise CheckpointError(
@@ -151,7 +150,6 @@ def open_masked_lm(path: Path, data: str | None = None) -> MaskedLM:
 
 
 def _setting(group: Any, name: str) -> str:
-    """Return the kind of a group of settings: ``_name`` of a dict, or an option of a namespace."""
     return str(group.get("_name") if isinstance(group, dict) else getattr(group, name, None))
 
 

@@ -1,7 +1,7 @@
 """``python -m fairseq_ext.supernets.standalone FOLDER DATA [OPTIONS] [NAME=VALUE ..]``: fairseq's trainer for a study.
 
-It trains one architecture of a supernet, or a supernet with other experts. The folder holds a checkpoint of settings.
-The training starts from scratch, from ``--inherited`` weights, or from ``checkpoint_last.pt`` of an interrupted run.
+It trains one architecture of a supernet, or a supernet with other experts, with the checkpoint of settings in the
+folder. Training starts from scratch, ``--inherited`` weights, or an interrupted run's ``checkpoint_last.pt``.
 """
 
 from __future__ import annotations
@@ -26,15 +26,12 @@ from nas_core.files.reading import parse_yaml
 from nas_core.layers.weights import named_tensors
 
 SETTINGS = "settings.pt"
-"""File of settings in the folder of a run."""
 LAST = "checkpoint_last.pt"
 _OF_THE_STUDY = ("data", "save_dir", "restore_file", "finetune_from_model", "user_dir", "arch")
 _NETWORK = ("subnet", "subnet_json", "search_space", "search_space_json")
-"""Options that identify the network."""
 _OF_A_SUPERNET = ("architecture_draw", "extremes")
-"""Options of a supernet's draws."""
 _DECAY = "total_num_update"
-"""Length of ``polynomial_decay``: by default that of the training, but checkpoints hold the number."""
+"""Length of ``polynomial_decay``, by default that of the training; checkpoints store the number."""
 _FRESH = {
     "restore_file": LAST,
     "finetune_from_model": None,
@@ -51,29 +48,26 @@ _FRESH = {
     "device_id": 0,
     **{f"reset_{what}": False for what in ("dataloader", "lr_scheduler", "meters", "optimizer")},
 }
-"""Settings of one run, by their names in fairseq."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A training; by default of a static network from scratch."""
+    """A training; by default, of a static network from scratch."""
 
     inherited: str = ""
-    """Checkpoint whose weights a further training starts with."""
+    """Checkpoint with the initial weights of a further training."""
     every: int = 0
-    """Interval of saved networks in updates, in a further training."""
+    """Further training: updates between saved networks."""
     most_updates: int = 0
-    """Number of updates of a further training."""
+    """Further training: number of updates."""
     supernet: bool = False
-    """Whether it trains a supernet."""
 
     def options(self) -> list[str]:
-        """Return the options of the command."""
         given = {f"--{name.replace('_', '-')}": value for name, value in asdict(self).items() if value}
         return [part for name, value in given.items() for part in ([name] if value is True else [name, str(value)])]
 
     def settings(self) -> dict[str, Any]:
-        """Return fairseq's settings of this run. A network at the end of an epoch is saved only once."""
+        """Return fairseq's settings; a network at the end of an epoch is saved only once."""
         if not self.inherited:
             return {}
         return {
@@ -93,18 +87,17 @@ class Run:
 
 
 SCRATCH = Run()
-"""A static network from scratch."""
 
 
 def run_settings(folder: Path, data: str, changes: Mapping[str, str], run: Run = SCRATCH) -> DictConfig:
     """Return fairseq's settings of a training.
 
     Args:
-        changes: settings that differ from the supernet's, by fairseq's names; values as YAML. ``max_update`` also sets
-            the length of the learning rate's decay.
+        changes: settings that differ from the supernet's, by fairseq's names, with YAML values. ``max_update`` also
+            sets the length of the learning rate's decay.
 
     Raises:
-        ConfigError, UnknownChoiceError: a setting cannot be changed, does not exist, or has a value of another kind.
+        ConfigError, UnknownChoiceError: a setting is fixed, does not exist, or has a value of the wrong type.
     """
     groups: dict[str, Any] = read_state(folder / SETTINGS)["cfg"]
     options = [options_in(group) for group in groups.values()]
@@ -141,7 +134,7 @@ def run_settings(folder: Path, data: str, changes: Mapping[str, str], run: Run =
 
 
 def _typed(name: str, text: str, current: Sequence[Any]) -> Any:
-    """Return a value of YAML as the list, text or number that the current values are."""
+    """Convert a YAML value to the type of the current values: list, text or number."""
     try:
         value = parse_yaml(text)
     except ValueError:
@@ -162,7 +155,7 @@ def _typed(name: str, text: str, current: Sequence[Any]) -> Any:
 
 
 def _number(value: Any, current: Sequence[Any]) -> Any:
-    """Return the number of a text such as 1e-3, which YAML reads as a number only with a point; other values as is."""
+    """Convert text such as 1e-3, which YAML does not read as a number; keep other values."""
     if isinstance(value, str):
         with suppress(ValueError):
             number = float(value)
@@ -172,7 +165,6 @@ def _number(value: Any, current: Sequence[Any]) -> Any:
 
 
 def digest(batches: Sequence[Any]) -> str:
-    """Return a digest of all tensors of batches."""
     content = hashlib.sha256()
     for batch in batches:
         for name, tensor in named_tensors(batch):
@@ -182,7 +174,6 @@ def digest(batches: Sequence[Any]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Train; arguments as of :class:`fairseq_ext.supernets.training.TrainingSupernet`'s commands."""
     parser = ArgumentParser("python -m fairseq_ext.supernets.standalone")
     parser.add_argument("folder", type=Path)
     parser.add_argument("data")

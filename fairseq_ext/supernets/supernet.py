@@ -43,7 +43,7 @@ from nas_core.supernet.host import Report
 _log = logging.getLogger(__name__)
 
 _BITS = math.log(2)
-"""Nats of a bit."""
+"""Nats per bit."""
 _TOKENS = 4096
 """Most tokens of a batch, unless one sequence is longer."""
 _BEAM = 5
@@ -51,17 +51,17 @@ _BEAM = 5
 
 
 class FairseqSupernet(TrainingSupernet):
-    """A checkpoint of this plug-in's models; validation batches are read once, by the first evaluation.
+    """A checkpoint of this plug-in's models; the first evaluation reads the validation batches.
 
     Args:
-        valid_sentences: size of a fixed random part of the split; None for all.
-        precision: of the evaluation. Extraction and export use float32.
+        valid_sentences: size of a fixed random part of the split; None uses all.
+        precision: precision of the evaluation; extraction and export use float32.
     """
 
     counted: ClassVar[str] = "ntokens"
-    """Key of a batch that holds the number of its predictions."""
+    """Batch key of the number of predictions."""
     nothing: ClassVar[str]
-    """End of the error for an empty split."""
+    """Reason in the error for an empty split."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class FairseqSupernet(TrainingSupernet):
     @property
     @abstractmethod
     def task(self) -> dict[str, Any]:
-        """The task of the networks as plain data."""
+        """The networks' task as plain data."""
 
     @property
     def network(self) -> torch.nn.Module:
@@ -94,7 +94,6 @@ class FairseqSupernet(TrainingSupernet):
     # -- validation data -----------------------------------------------------------------------------------------------
 
     def batches(self) -> list[dict[str, Any]]:
-        """Return the batches of the evaluation."""
         if self._batches is None:
             dataset = split_of(self.fairseq_task, self._subset)
             if dataset is None:
@@ -150,7 +149,6 @@ class FairseqSupernet(TrainingSupernet):
         return self._means(sums, count)
 
     def training_loss(self, architecture: Architecture, batch: dict[str, Any]) -> Tensor:
-        """Return the mean loss of a batch in nats, with its gradient and without dropout."""
         with (
             torch.enable_grad(),
             computing_in(self.precision, self.device),
@@ -159,7 +157,7 @@ class FairseqSupernet(TrainingSupernet):
             return self._sums(batch)[0] / batch[self.counted]
 
     def _sums(self, batch: dict[str, Any]) -> tuple[Tensor, Tensor]:
-        """Return the sums of a batch's losses with the label smoothing of the training, and without."""
+        """Return a batch's summed loss with the training's label smoothing, and without."""
         features, extra = self.model(**batch["net_input"], features_only=True)
         return projected_smoothed_loss(
             features.flatten(0, 1),
@@ -185,14 +183,13 @@ class FairseqSupernet(TrainingSupernet):
         return sum(tensor.numel() for tensor in weights.values() if tensor.is_floating_point())
 
     def extract_plain(self, architecture: Architecture, path: Path) -> int:
-        """Save the collapsed subnet as a checkpoint of fairseq's own model; return its number of parameters."""
         return write_plain(self._state, self.model, self.space.validate(architecture), Path(path))
 
 
 class TranslationSupernet(FairseqSupernet):
     """A ``mos_/hat_transformer`` or ``mformer`` checkpoint.
 
-    ``loss`` (label-smoothed) and ``nll_loss`` are per target token; ``bleu`` is computed on request.
+    ``loss`` (label-smoothed) and ``nll_loss`` are per target token; ``bleu`` is optional.
     """
 
     units: ClassVar = {"loss": "bits per token", "nll_loss": "bits per token"}
@@ -206,7 +203,6 @@ class TranslationSupernet(FairseqSupernet):
         return {"kind": "translation", "source_vocab": len(source), "target_vocab": len(target)}
 
     def also_evaluate(self, metric: str) -> None:
-        """Add ``bleu`` to the metrics; see :func:`bleu`."""
         self._bleu = self._bleu or metric == "bleu"
 
     def evaluate(self, architecture: Architecture, report: Report | None = None) -> dict[str, float]:
@@ -239,14 +235,14 @@ class TranslationSupernet(FairseqSupernet):
         return _TOKENS
 
     def exportable(self, architecture: Architecture) -> Exportable:
-        """Return the subnet's encoder and decoding step, with its dictionaries."""
+        """Return the subnet's encoder, decoding step and dictionaries."""
         return exporting.translation_exportable(self.model, self.fairseq_task, self.space.validate(architecture))
 
 
 class LanguageSupernet(FairseqSupernet):
     """A ``mos_/hat_transformer_lm`` or ``mformer_language`` checkpoint.
 
-    ``loss`` (label-smoothed, if the training was) and ``nll_loss`` are per token, ``ppl`` is the perplexity.
+    ``loss`` (label-smoothed as in training) and ``nll_loss`` are per token; ``ppl`` is the perplexity.
     """
 
     units: ClassVar = {"loss": "bits per token", "nll_loss": "bits per token", "ppl": ""}
@@ -263,7 +259,7 @@ class LanguageSupernet(FairseqSupernet):
         return {**super()._metrics(loss, nll_loss), "ppl": math.exp(min(nll_loss, 700.0))}
 
     def exportable(self, architecture: Architecture) -> Exportable:
-        """Return the subnet's prompt and decoding step, with its dictionary."""
+        """Return the subnet's prompt, decoding step and dictionary."""
         return exporting.language_exportable(self.model, self.fairseq_task, self.space.validate(architecture))
 
 
@@ -303,12 +299,10 @@ class MaskedLMSupernet(FairseqSupernet):
         return {"loss": loss / _BITS, **({"accuracy": right} if self.head else {})}
 
     def extract_bert(self, architecture: Architecture, path: Path) -> int:
-        """Save the collapsed subnet in the layout of Hugging Face's BERT, with its dictionary."""
         words = self.fairseq_task.source_dictionary
         return write_bert(self.model.net, self.space.validate(architecture), path, words.symbols, self.head)
 
     def exportable(self, architecture: Architecture) -> Exportable:
-        """Return the subnet with its head, and its dictionary."""
         architecture = self.space.validate(architecture)
         part = encoder_part(self.model.net, architecture, self.head, self.model.longest())
         return exporting.masked_lm_exportable(self.fairseq_task, part, architecture)
@@ -319,11 +313,11 @@ SUPERNETS: dict[str, type[FairseqSupernet]] = {
     "mos_transformer_lm": LanguageSupernet,
     "mos_roberta": MaskedLMSupernet,
 }
-"""Classes by fairseq's name of the model."""
+"""Classes by fairseq's model name."""
 
 
 def open_supernet(path: Path, **options: Any) -> FairseqSupernet:
-    """Open a checkpoint; options as of :class:`nas_core.supernet.host.Host`."""
+    """Open a checkpoint; options as in :class:`nas_core.supernet.host.Host`."""
     args = model_arguments(read_state(path, mmap=True), str(path))
     return SUPERNETS[family_of(args).model](path, **options)
 
@@ -332,11 +326,10 @@ def open_supernet(path: Path, **options: Any) -> FairseqSupernet:
 
 
 def bleu(task: Any, model: Any, batches: Sequence[dict[str, Any]]) -> float:
-    """Return sacrebleu's BLEU, 0 to 100, of a network's translations by fairseq's beam search.
+    """Return sacrebleu's BLEU, 0 to 100, of translations by fairseq's beam search.
 
-    Beam and length penalty are 5 and 1, or those of ``--eval-bleu-args``. Subwords are joined by the dictionary
-    (``@@`` or ``▁``), or by ``--eval-bleu-remove-bpe``. BLEU is of sacrebleu's own tokens (13a) if the text is plain,
-    otherwise of the words.
+    Beam and length penalty are 5 and 1, or those of ``--eval-bleu-args``. Subwords are joined as in the dictionary
+    (``@@`` or ``▁``), or by ``--eval-bleu-remove-bpe``. BLEU uses sacrebleu's tokens (13a) for plain text, else words.
     """
     sacrebleu = require("sacrebleu", "the metric bleu", "fairseq")
     options, words = options_of(task), task.target_dictionary
@@ -363,7 +356,7 @@ def bleu(task: Any, model: Any, batches: Sequence[dict[str, Any]]) -> float:
 
 
 def _subwords(symbols: Sequence[str]) -> str | None:
-    """Return fairseq's name of the way in which words are joined; None if they are whole."""
+    """Return fairseq's name for the joining of subwords; None for whole words."""
     if any(symbol.startswith("\u2581") for symbol in symbols):
         return "sentencepiece"
     return "subword_nmt" if any(symbol.endswith("@@") for symbol in symbols) else None

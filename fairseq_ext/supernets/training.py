@@ -1,4 +1,4 @@
-"""Trainings of a supernet's networks by fairseq's trainer; see :class:`nas_core.supernet.host.Supernet`."""
+"""Training of a supernet's networks by fairseq's trainer."""
 
 from __future__ import annotations
 
@@ -24,14 +24,13 @@ from nas_core.supernet.host import Supernet
 
 _INHERITED = "inherited.pt"
 _KEPT = re.compile(r"checkpoint(?:_\d+_(?P<updates>\d+)|\d+)\.pt")
-"""Names of checkpoints within an epoch, and at its end, which do not contain the number of updates."""
+"""Names of checkpoints within an epoch, and at its end; the latter lack the number of updates."""
 
 
 class TrainingSupernet(Supernet, ABC):
-    """The trainings of :class:`fairseq_ext.supernets.supernet.FairseqSupernet`: subnets, and other experts."""
+    """Trainings for :class:`fairseq_ext.supernets.supernet.FairseqSupernet`: subnets, or other experts."""
 
     def _opened(self, path: Path) -> Any:
-        """Open another checkpoint, evaluated with the settings and the loss of this one."""
         opened: Any = type(self)(  # type: ignore[call-arg]
             path, self._data, self._subset, self._sentences, str(self.device), self.precision
         )
@@ -47,7 +46,6 @@ class TrainingSupernet(Supernet, ABC):
     # -- from scratch --------------------------------------------------------------------------------------------------
 
     def examples_key(self) -> str:
-        """Return a digest of the batches of the evaluation."""
         return digest(self.batches())
 
     def training_data(self) -> dict[str, str]:
@@ -56,7 +54,7 @@ class TrainingSupernet(Supernet, ABC):
         return {"data": ":".join(str(real_path(folder)) for folder in folders)}
 
     def standalone_command(self, architecture: Architecture, folder: Path, changes: Mapping[str, str]) -> list[str]:
-        """Return the command of fairseq's trainer; see :mod:`fairseq_ext.supernets.standalone`."""
+        """Return the training command; see :mod:`fairseq_ext.supernets.standalone`."""
         write_subnet(self._state, {}, self.space.validate(architecture), folder / SETTINGS)
         return self._command(folder, changes)
 
@@ -104,7 +102,6 @@ class TrainingSupernet(Supernet, ABC):
         return self.model.net.config.mos  # type: ignore[no-any-return]
 
     def supernet_command(self, folder: Path, experts: MoSConfig, changes: Mapping[str, str]) -> list[str]:
-        """Return the command that trains a supernet with these experts from scratch."""
         settings = copy.deepcopy(self._state["cfg"])
         model = vars(settings["model"])
         options = {**options_in(settings.get("checkpoint")), **model}

@@ -1,4 +1,4 @@
-"""``nas-ext quickstart images``: a folder of drawn images, and a script from supernet to a small timm model."""
+"""``nas-ext quickstart images``: synthetic images, and a script from supernet to a small timm model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from nas_core.quickstart import Quickstart
 from timm_ext.quickstart.textures import TEXTURES, texture_png
 
 SIZES = {"train": 80, "val": 25}
-"""Images of each class."""
 class ImagesQuickstart(Quickstart):
     """Six textures: supernet, search, extraction, and the network as a timm model."""
 

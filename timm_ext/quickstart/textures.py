@@ -1,4 +1,4 @@
-"""Drawn images that a small network learns to tell apart: textures in two random colours, with noise."""
+"""Synthetic texture images in two random colours, with noise."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TEXTURES = ("bars", "checks", "diagonals", "dots", "rings", "stripes")
 
 
 def texture_png(name: str, rng: np.random.Generator) -> bytes:
-    """One image of a texture, as a PNG file of 32 by 32 pixels."""
+    """Draw a texture as a PNG file of 32 by 32 pixels."""
     period, shift = rng.uniform(5, 9), rng.uniform(0, 9, 2)
     y, x = np.mgrid[:SIZE, :SIZE] + shift[:, None, None]
     share = 0.5 + 0.5 * _wave(name, 2 * np.pi * x / period, 2 * np.pi * y / period, shift)
@@ -27,7 +27,7 @@ def texture_png(name: str, rng: np.random.Generator) -> bytes:
 
 
 def _wave(name: str, x: NDArray[np.float64], y: NDArray[np.float64], shift: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Brightness of the texture from -1 to 1; a period of ``x`` and ``y`` is a full turn."""
+    """Return the brightness from -1 to 1; a period of ``x`` and ``y`` is a full turn."""
     if name == "rings":
         return np.sin(np.hypot(x - x.mean() - shift[0] / 3, y - y.mean() + shift[1] / 3))
     if name == "dots":

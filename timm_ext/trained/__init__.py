@@ -1,1 +1,1 @@
-"""Models that timm has trained, as supernets and as teachers."""
+"""Models trained by timm, as supernets and as teachers."""

@@ -35,13 +35,12 @@ from timm_ext.trained.vit import architecture_of, arguments_of, state_of
 ELASTIC = "elastic_vit"
 """timm's name of converted models."""
 BATCH = 64
-"""Batch size of calibration."""
 
 
 def space_around(trained: Architecture, attention: Sequence[str] = ()) -> SearchSpace:
     """Return the space of :mod:`nas_core.supernet.elastic.spaces` around a uniform network.
 
-    Widths go down to 5/8, heads and layers to a half, hidden units to a quarter; ``attention`` are further kinds.
+    Widths go down to 5/8, heads and layers to a half, hidden units to a quarter; ``attention`` lists additional kinds.
     """
     return image_space(
         f"around-{trained.key}",
@@ -110,7 +109,7 @@ class TrainedViT:
         return float((output - expected).abs().max() / expected.abs().max().clamp(min=1e-30))
 
     def calibration(self, count: int) -> list[tuple[Tensor, Tensor]]:
-        """Return batches of 64 training images from a fixed random draw, preprocessed as for evaluation."""
+        """Return batches of 64 fixed random training images, preprocessed as for evaluation."""
         if not self.net.config.classes:
             raise ConfigError(f"{self.source.where} has no classifier, so no loss to calibrate by; take weight or none")
         if not self.data:
@@ -162,26 +161,27 @@ def elastic(
     device: str = "cpu",
     **arguments: Any,
 ) -> VisionModel:
-    """Convert a vision transformer of timm to a supernet whose largest network is the trained one.
+    """Convert timm's vision transformer to a supernet whose largest network is the trained one.
 
     Args:
         model: a name that timm builds, a model, or a file: a checkpoint of timm's trainer, or weights.
-        pretrained: for a name, load the weights that timm publishes.
+        pretrained: for a name, load timm's published weights.
         space: a search space, its name or file; ``auto`` for :func:`space_around`, ``auto:layers,ffn_dim`` for some of
             its genes, ``attention`` for the kinds of attention alone.
-        attention: with ``auto``, kinds that each layer may use in place of softmax, such as ``linear``.
+        attention: with ``auto``, alternatives to softmax in each layer, such as ``linear``.
         importance_by: criterion that sorts heads, hidden units and channels: ``activation``, ``weight``, ``gradient``
             or ``none``.
-        data: images for calibration, as ``timm_ext.train --data`` takes them.
+        data: images for calibration, as for ``timm_ext.train --data``.
         calibrate: number of calibration batches of 64 images.
-        fit_steps: updates of the fit of each other kind of attention; 0: a copy of softmax.
+        fit_steps: updates that fit each other kind of attention; 0: a copy of softmax.
         mos: experts of the feed-forward layers: none, layer, neuron, ..
         out: a new file for the supernet.
-        arguments: for a name, other arguments of timm (``num_classes``, ``img_size``, ..).
+        arguments: for a name, other timm arguments (``num_classes``, ``img_size``, ..).
 
     Raises:
-        CheckpointError: the model has no elastic form. SpaceError: it is not the largest network of the space.
-        NasExtError: other wrong input.
+        CheckpointError: the model has no elastic form.
+        SpaceError: the model is not the largest network of the space.
+        NasExtError: other invalid input.
     """
     check_settings(importance_by, calibrate, fit_steps if attention else 0)
     if isinstance(model, nn.Module):

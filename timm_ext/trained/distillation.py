@@ -1,4 +1,4 @@
-"""Distillation in ``timm_ext.train``: the teacher, the loss of each subnet, and soft targets on disk.
+"""Distillation in ``timm_ext.train``: the teacher, the loss of each subnet, and cached soft targets.
 
 The teacher is a frozen network, or the largest subnet of the sandwich rule, which learns from the labels alone.
 
@@ -36,14 +36,14 @@ from timm_ext.workers import Workers
 
 _DRAWN_BY = ("seed", "batch_size", "scale", "aa", "color_jitter", "reprob", "mixup", "cutmix", "workers",
              "no_prefetcher")  # fmt: skip
-"""Settings that decide the images of an epoch. Where augmentation and dropout draw from one stream (no processes that
-read images), others do too; :func:`_checks_of` finds those differences."""
+"""Settings that determine an epoch's images. Without loader processes, augmentation and dropout share one random
+stream, so that more settings matter; :func:`_checks_of` detects the differences."""
 _NEAR = 1e-3
-"""Largest difference between checks of one image on two machines; checks of different images differ by about 1."""
+"""Largest difference between one image's checks on two machines; different images differ by about 1."""
 
 
 class Activations(NamedTuple):
-    """Tensors (B, N, C) of each layer that ran, first to last."""
+    """Tensors (B, N, C) of each active layer, first to last."""
 
     hidden: tuple[Tensor, ...]
     """Inputs of the feed-forward part: the normalised tokens after attention."""
@@ -53,7 +53,7 @@ class Activations(NamedTuple):
 
 @contextmanager
 def capture(model: VisionModel, architecture: Architecture) -> Iterator[Callable[[], Activations]]:
-    """Run one architecture inside the block; after a pass, the yielded function returns the layers' activations."""
+    """Run one architecture inside the block; yields a function that returns a pass's activations."""
     subnet = model.select(architecture)
     hidden = {f"hidden.{index}": layer.ffn.fc1.weight for index, layer in enumerate(subnet.layers)}
     attention = {f"attention.{index}": layer.self_attn.out_proj.weight for index, layer in enumerate(subnet.layers)}
@@ -70,10 +70,10 @@ def capture(model: VisionModel, architecture: Architecture) -> Iterator[Callable
 def layer_pairs(
     student: VisionModel, subnet: Architecture, teacher: VisionModel, teacher_subnet: Architecture
 ) -> list[tuple[int, int]]:
-    """Return for each running layer of the student the position of the teacher's layer it is compared with.
+    """Return pairs of positions, among the active layers of student and teacher, to compare.
 
-    That is the same layer in supernets of equal depth. The layers of an extracted subnet are distributed over the
-    teacher's, last to last.
+    Supernets of equal depth compare the same layers. An extracted subnet's layers are distributed over the teacher's,
+    last to last.
     """
     layers, teacher_layers = (
         kept_layers(range(len(model.net.layers)), architecture.number("layers"), model.net.config.layer_order)
@@ -86,7 +86,7 @@ def layer_pairs(
 
 
 class Teacher:
-    """A frozen network: of a checkpoint of timm_ext (the largest subnet) or of timm's trainer."""
+    """A frozen network: the largest subnet of a timm_ext checkpoint, or a model of timm's trainer."""
 
     def __init__(self, path: Path, student: VisionModel, device: torch.device, precision: str) -> None:
         self.path, self.device, self.precision = path, device, precision
@@ -110,13 +110,13 @@ class Teacher:
             )
 
     def logits(self, images: Tensor) -> Tensor:
-        """Map images (B, channels, height, width) with the student's normalisation to logits (B, K)."""
+        """Map images (B, channels, height, width), normalised for the student, to logits (B, K)."""
         with torch.no_grad(), computing_in(self.precision, self.device):
             logits: Tensor = self.model(images * self.scale + self.shift)
         return logits
 
     def output(self, images: Tensor, with_activations: bool = False) -> tuple[Tensor, Activations | None]:
-        """Return the logits, and the activations of a network of timm_ext."""
+        """Return the logits, and optionally the activations of a timm_ext network."""
         if not with_activations:
             return self.logits(images), None
         with capture(self.model, self.model.architecture) as activations:
@@ -137,7 +137,7 @@ def _open_network(path: Path) -> tuple[nn.Module, Mapping[str, Any]]:
 
 @dataclass
 class TeacherBatch:
-    """Outputs of the teacher for a batch."""
+    """The teacher's outputs for a batch."""
 
     logits: Tensor | TopK | None = None
     """(B, K), or cached probabilities; None until the largest subnet has run."""
@@ -222,26 +222,26 @@ class Distillation:
         return self._cache[1]
 
     def close(self) -> None:
-        """Write the cache to disk."""
         if self._cache is not None:
             self._cache[1].close()
             self._cache = None
         self._check_images()
 
     def check(self, epoch: int) -> None:
-        """Open the cache of an epoch, so that one with other settings fails before the first update."""
+        """Open an epoch's cache, to fail before the first update if its settings differ."""
         if self._settings is not None:
             self._cache_of(epoch)
 
     def order(self, architectures: Sequence[Architecture]) -> list[Architecture]:
-        """Return the architectures of an update, with a teaching largest subnet first."""
+        """Put the largest subnet first if it is the teacher."""
         return sorted(architectures, key=lambda architecture: not self._teaches(architecture))
 
     def loss(
         self, architecture: Architecture, forward: Callable[[], Mapping[str, Tensor]], batch: TeacherBatch
     ) -> Tensor:
-        """Compute the loss of one architecture: labels by 1 - w, the teacher's probabilities by w, plus differences of
-        activations by their own weights.
+        """Return the loss of one architecture.
+
+        Labels are weighted by 1 - w, the teacher's probabilities by w, and activation differences separately.
 
         Args:
             forward: runs the network; returns ``loss`` (of the labels) and ``output`` (logits).
@@ -281,14 +281,13 @@ class Distillation:
 
 
 def _checks_of(images: Tensor) -> Tensor:
-    """Return (B): a sum of each image's pixels, weighted by their positions, of magnitude 1."""
+    """Return (B): position-weighted pixel sums of each image, of magnitude 1."""
     flat = images.flatten(1).float()
     positions = torch.arange(flat.shape[1], device=flat.device, dtype=torch.float64)
     return (flat * torch.cos(positions.square()).float()).sum(1) / flat.shape[1] ** 0.5
 
 
 def _digest(config: TrainConfig, model: VisionModel, images: ImageSet, workers: Workers) -> str:
-    """Return a digest of a run's images, in the order and the form in which the teacher reads them."""
     data = resolve_model_data_config(model)
     settings: dict[str, Any] = {name: getattr(config, name) for name in _DRAWN_BY}
     settings |= {name: data[name] for name in ("input_size", "mean", "std", "interpolation")}

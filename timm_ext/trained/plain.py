@@ -24,14 +24,14 @@ from nas_core.space.image import image_layers
 from timm_ext.trained.reading import PREPARED
 
 _BY_EPS = {1e-6: "vit_base_patch16_224", 1e-5: "vit_base_patch16_clip_224"}
-"""timm's models by the eps of their layer norms, which is no argument of timm's."""
+"""timm's models by the eps of their layer norms, which timm has no argument for."""
 
 
 def write_plain(net: VisionNet, architecture: Architecture, prepared: Mapping[str, Any], path: Path) -> int:
-    """Write a subnet as a file of timm's, as safetensors by the name's suffix; return its number of parameters.
+    """Write a subnet for timm, as safetensors if the path ends so; return its number of parameters.
 
     Args:
-        prepared: preprocessing of images, kept as ``pretrained_cfg``.
+        prepared: image preprocessing, stored as ``pretrained_cfg``.
     """
     name, arguments = plain_arguments(net, architecture)
     state = plain_state(net, architecture)
@@ -47,7 +47,7 @@ def write_plain(net: VisionNet, architecture: Architecture, prepared: Mapping[st
 
 
 def plain_arguments(net: VisionNet, architecture: Architecture) -> tuple[str, dict[str, Any]]:
-    """Return the name and the JSON-able arguments of ``timm.create_model`` for a subnet."""
+    """Return the name and JSON-serialisable arguments of ``timm.create_model`` for a subnet."""
     if differences := list(_differences(net, architecture)):
         raise ConfigError(f"this subnet is no VisionTransformer of timm's: {'; '.join(differences)}; leave out --plain")
     config, layer = net.config, image_layers(architecture)[0]
@@ -90,7 +90,7 @@ def _differences(net: VisionNet, architecture: Architecture) -> Iterator[str]:
 
 
 def plain_state(net: VisionNet, architecture: Architecture) -> dict[str, Tensor]:
-    """Return the weights of a subnet under timm's names; the embedding's factor is multiplied into them."""
+    """Return a subnet's weights under timm's names; the embedding's scale is multiplied into them."""
     weights, config = net.static_state(architecture), net.config
     scale = architecture.number("embed_dim") ** 0.5 if config.embedding_scale is None else config.embedding_scale
     first = net.prefix_tokens

@@ -1,4 +1,4 @@
-"""Readers of trained models: checkpoints of timm's trainer, and files of weights."""
+"""Readers of trained models: checkpoints of timm's trainer, and weight files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from timm_ext.checkpoint import KEY, create, read_file
 from timm_ext.trained.vit import check_supported
 
 PREPARED = ("mean", "std", "crop_pct", "crop_mode", "interpolation")
-"""Names of timm's data configuration that are kept."""
+"""Kept names of timm's data configuration."""
 _WEIGHTS = ("state_dict_ema", "model_ema", "state_dict", "model")
 """Keys of weights in a checkpoint, in timm's order of preference."""
 _PREFIXES = ("module.", "_orig_mod.")
@@ -30,21 +30,20 @@ _PREFIXES = ("module.", "_orig_mod.")
 
 @dataclass(frozen=True)
 class Source:
-    """A trained model in evaluation mode and its description."""
+    """A trained model in evaluation mode."""
 
     model: nn.Module
     name: str
     """timm's name of the model."""
     prepared: Mapping[str, Any] = field(default_factory=dict)
-    """Preprocessing of images, by the names in :data:`PREPARED`."""
+    """Image preprocessing, by the names in :data:`PREPARED`."""
     data: str = ""
-    """Training data, if the checkpoint names it."""
+    """Training data, if known."""
     where: str = ""
     """Origin, for messages."""
 
 
 def source_of(model: nn.Module, name: str = "") -> Source:
-    """Return the source of a copy of a model."""
     configuration = getattr(model, "pretrained_cfg", None) or {}
     name = name or str(configuration.get("architecture") or type(model).__name__)
     check_supported(model, name)
@@ -58,16 +57,17 @@ def _prepared_by(model: nn.Module, options: Mapping[str, Any] | None = None) -> 
 
 
 def read_source(path: Path, elastic: bool = True) -> Source:
-    """Read a checkpoint of timm's trainer (its moving averages, if there are any), or a file of weights.
+    """Read a checkpoint of timm's trainer (moving-average weights if present), or a weight file.
 
-    The model is named in the checkpoint, in a ``config.json`` next to the file as on the Hugging Face hub, in the
-    metadata, or by the file itself (``vit_small_patch16_224.pth``).
+    The model is named in the checkpoint, in a ``config.json`` in the same folder as on the Hugging Face hub, in the
+    metadata, or by the file (``vit_small_patch16_224.pth``).
 
     Args:
         elastic: require an elastic form.
 
     Raises:
-        DataError: no such file. CheckpointError: it is damaged, does not fit timm's model, or has no elastic form.
+        DataError: the file is missing.
+        CheckpointError: the file is damaged, does not fit timm's model, or has no elastic form.
     """
     if not path.is_file():
         raise DataError(f"no file {path}; give a checkpoint of timm's trainer, or a file of weights")
@@ -106,7 +106,7 @@ def read_source(path: Path, elastic: bool = True) -> Source:
 
 
 def _with_sizes(arguments: Mapping[str, Any], weights: Mapping[str, Tensor], model: nn.Module) -> dict[str, Any]:
-    """Correct the arguments of a model by the sizes of its weights: timm's trainer does not store all of them."""
+    """Correct a model's arguments by its weight sizes: timm's trainer does not store them all."""
     sizes, own = dict(arguments), model.state_dict()
     other = {name for name in own.keys() & weights.keys() if own[name].shape != weights[name].shape}
     if "head.weight" in own and not any(name.startswith("head") for name in weights):

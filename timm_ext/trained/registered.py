@@ -1,6 +1,6 @@
 """Networks of a file as models of ``timm.create_model``: ``elastic_vit`` with ``elastic=FILE``.
 
-timm's own trainer continues with a converted model by
+timm's trainer continues with a converted model by
 ``python -m timm_ext.launch train.py --model elastic_vit --model-kwargs elastic=supernet.pt ..``.
 """
 
@@ -22,7 +22,7 @@ from timm_ext.trained.reading import PREPARED
 
 _CHANGED = ("drop_rate", "attn_drop_rate", "act_drop_rate", "drop_path_rate", "architecture_seed", "architecture_draw",
             "dynamic_img_size", "linear_form")  # fmt: skip
-"""Arguments that may differ from the file's: they change no weight."""
+"""Arguments that may differ from the file's, because they change no weight."""
 
 
 def _with_arguments(settings: dict[str, Any], **changes: Any) -> dict[str, Any]:
@@ -34,13 +34,14 @@ def _with_arguments(settings: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 @register_model
 def elastic_vit(pretrained: bool = False, **kwargs: Any) -> VisionModel:
-    """Build the network of a file (``elastic=FILE``) of ``nas-ext elastic``, ``extract`` or a training.
+    """Build the network of a file (``elastic=FILE``) from ``nas-ext elastic``, ``extract`` or a training.
 
-    Another ``num_classes`` gives a new classifier, another ``img_size`` interpolated positions. The state dict contains
-    the settings, so that checkpoints of timm's trainer need no file.
+    Another ``num_classes`` gives a new classifier, another ``img_size`` interpolated positions. The state dict includes
+    the settings, so that checkpoints of timm's trainer do not need the file.
 
     Raises:
-        ConfigError: no file, or arguments that the file decides. DataError: no such file.
+        ConfigError: no file is given, or an argument is fixed by the file.
+        DataError: the file is missing.
     """
     timms = ("pretrained_cfg", "pretrained_cfg_overlay", "cache_dir", "elastic", "num_classes", "img_size", "in_chans")
     given = {name: kwargs.pop(name, None) for name in timms}
@@ -73,7 +74,7 @@ def elastic_vit(pretrained: bool = False, **kwargs: Any) -> VisionModel:
 
 
 def _check_settings(model: VisionModel, state: dict[str, Any], prefix: str, *_: Any) -> None:
-    """Raise where weights are of a network of another file, which may have the same shapes."""
+    """Reject another network's weights, which may have equal shapes."""
     own: Tensor = model.get_buffer(SETTINGS)
     if (stored := state.get(prefix + SETTINGS)) is not None:
         networks = []
@@ -98,7 +99,6 @@ def configure(model: VisionModel, name: str, overlay: Mapping[str, Any] | None =
 
 
 def network_of_file(path: Path, classes: int, **changes: Any) -> VisionModel:
-    """Build the network of a checkpoint without its weights."""
     state = read_checkpoint(path)
     check_fits(state, path)
     model = VisionModel.from_settings(_with_arguments(state[KEY], **changes))

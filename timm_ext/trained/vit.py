@@ -1,4 +1,4 @@
-"""The elastic form of timm's ``VisionTransformer``: supported models, their architecture, arguments and weights.
+"""The elastic form of timm's ``VisionTransformer``: supported models, architecture, arguments and weights.
 
 Shapes: C channels, N tokens.
 """
@@ -25,13 +25,12 @@ _OTHERS = {
     "VisionTransformerRelPos": "relative position biases",
     "NaFlexVit": "images of several sizes in one batch",
 }
-"""Relatives of ``VisionTransformer`` and their parts that have no elastic form."""
+"""Related models of timm -> their part without an elastic form."""
 _ACTIVATIONS = {nn.ReLU: "relu", nn.SiLU: "silu", nn.Tanh: "tanh", Tanh: "tanh", GELU: "gelu", GELUTanh: "gelu_tanh",
                 QuickGELU: "quick_gelu"}  # fmt: skip
 
 
 def check_supported(model: Any, name: str) -> None:
-    """Raise unless an elastic network can compute the model's function."""
     if reasons := unsupported(model):
         raise CheckpointError(
             f"{name} has no elastic form: {'; '.join(reasons)}. A VisionTransformer of timm with layer norms, softmax"
@@ -40,10 +39,7 @@ def check_supported(model: Any, name: str) -> None:
 
 
 def unsupported(model: Any) -> list[str]:
-    """Return descriptions of the parts of a timm model that have no elastic form.
-
-    Weights are not read; the model may be on torch's meta device.
-    """
+    """List parts of a timm model without an elastic form, also on torch's meta device."""
     kind = type(model).__name__
     if type(model) is not VisionTransformer:
         return [f"it is a {kind}" + (f", with {_OTHERS[kind]}" if kind in _OTHERS else "")]
@@ -119,7 +115,7 @@ def norms_of(model: Any) -> list[Any]:
 
 
 def activation_of(module: nn.Module) -> str:
-    """Return the function's name in :data:`nas_core.layers.feed_forward.ACTIVATIONS`; empty: none."""
+    """Return the name in :data:`nas_core.layers.feed_forward.ACTIVATIONS`, or an empty string."""
     if isinstance(module, nn.GELU):
         return "gelu_tanh" if module.approximate == "tanh" else "gelu"
     return _ACTIVATIONS.get(type(module), "")
@@ -162,10 +158,10 @@ def arguments_of(model: Any) -> dict[str, Any]:
 
 
 def state_of(model: Any, space: SearchSpace) -> dict[str, Tensor]:
-    """Return the float32 state of the ``VisionNet`` of a space whose largest architecture is the model's.
+    """Return the float32 state of a ``VisionNet`` whose largest architecture is the model's.
 
-    Layer scale is multiplied into the weights before it; absent biases and positions are zero. Other kinds of attention
-    start with softmax's projections.
+    Layer scale is multiplied into the preceding weights; missing biases and positions are zero. Other kinds of
+    attention are initialised with softmax's projections.
     """
     width = model.embed_dim
     state = {"positions": _positions(model)}
@@ -194,7 +190,6 @@ def state_of(model: Any, space: SearchSpace) -> dict[str, Tensor]:
 
 
 def _scaled(linear: Any, scale: Any) -> tuple[Tensor, Tensor | None]:
-    """Return weight and bias of a linear layer, multiplied by its layer scale."""
     if isinstance(scale, nn.Identity):
         return linear.weight, linear.bias
     gamma = scale.gamma.detach().float()
@@ -203,7 +198,7 @@ def _scaled(linear: Any, scale: Any) -> tuple[Tensor, Tensor | None]:
 
 
 def _positions(model: Any) -> Tensor:
-    """Return (N, C); tokens without positions have zeros."""
+    """Return (N, C); zeros for tokens without positions."""
     first, width = model.num_prefix_tokens, model.embed_dim
     if model.pos_embed is None:
         return torch.zeros(first + model.patch_embed.num_patches, width)
