@@ -22,7 +22,7 @@ _INSTALL_LINES = {
 
 
 def install_line(extra: str) -> str:
-    """Return the shell line that installs an extra."""
+    """Return the shell command that installs an extra."""
     return _INSTALL_LINES.get(extra, f"pip install 'nas-ext[{extra}]'")
 
 
@@ -32,11 +32,10 @@ def require(module: str, feature: str, extra: str) -> ModuleType:
     Args:
         module: dotted name ("onnx").
         feature: start of the message ("exporting to ONNX").
-        extra: extra of nas-ext that brings the package.
+        extra: extra of nas-ext that installs the package.
 
     Raises:
-        MissingHostError: the package or one of its dependencies is absent or does not import; the message says how to
-            install it.
+        MissingHostError: the package or a dependency cannot be imported.
     """
     try:
         return importlib.import_module(module)

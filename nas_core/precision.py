@@ -1,4 +1,4 @@
-"""Number formats that networks compute in."""
+"""Numeric precision of networks."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import torch
 from nas_core.errors import ConfigError, unknown_choice
 
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
-"""``fp32``: float32. ``tf32``: float32 whose products have 10 bits of mantissa on tensor cores of NVIDIA devices from
-Ampere on. ``bf16``, ``fp16``: 16 bits by torch's autocast.
-"""
+"""``fp32``: float32. ``tf32``: float32 with products of 10-bit mantissas on tensor cores of NVIDIA devices from Ampere
+on. ``bf16``, ``fp16``: 16 bits by torch's autocast."""
 
 _HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 _AMPERE = (8, 0)
 
 
 def check_precision(precision: str, device: torch.device | str) -> str:
-    """Return the precision if the device computes in it.
+    """Return a precision that the device supports.
 
     Raises:
-        UnknownChoiceError: there is no such precision. ConfigError: the device does not have it.
+        UnknownChoiceError: the precision does not exist.
+        ConfigError: the device does not support it.
     """
     if precision not in PRECISIONS:
         raise unknown_choice("precision", precision, PRECISIONS)
@@ -47,9 +47,9 @@ def half_type(precision: str) -> torch.dtype | None:
 
 @contextmanager
 def computing_in(precision: str, device: torch.device | str) -> Iterator[None]:
-    """Compute in a precision inside the block, by autocast and by torch's setting for TF32.
+    """Compute in a precision inside the block, by autocast or torch's TF32 setting.
 
-    Weights keep their types. ``tf32`` on a device without it is ``fp32``; see :func:`check_precision`.
+    Weights keep their types. ``tf32`` is ``fp32`` on a device without it.
     """
     half = half_type(precision)
     with tf32(precision == "tf32"), torch.autocast(torch.device(device).type, half, enabled=half is not None):
@@ -58,7 +58,7 @@ def computing_in(precision: str, device: torch.device | str) -> Iterator[None]:
 
 @contextmanager
 def tf32(enabled: bool) -> Iterator[None]:
-    """Enable or disable TF32 for matrix products and convolutions of float32 inside the block."""
+    """Enable or disable TF32 for float32 matrix products and convolutions inside the block."""
     try:
         before = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
     except RuntimeError:  # torch >= 2.9, if the newer settings were used

@@ -23,11 +23,11 @@ def duration(seconds: float) -> str:
 
 
 class SlowWork:
-    """Progress on standard error, first after :data:`FIRST_S` seconds and then every minute.
+    """Progress on standard error, first after :data:`FIRST_S` seconds, then every minute.
 
     Args:
         what: name of the work.
-        total: number of units; may be set later, before :meth:`advance`.
+        total: number of units; can be set before the first :meth:`advance`.
     """
 
     def __init__(self, what: str, total: int = 0) -> None:
@@ -37,7 +37,7 @@ class SlowWork:
         self._next = self._began + FIRST_S
 
     def advance(self, done: int, note: str = "") -> None:
-        """Report the number of finished units if a report is due; none is after the last unit."""
+        """Report the number of finished units if a report is due. The last unit is not reported."""
         now = clock()
         if now < self._next or done >= self.total:
             return
@@ -48,7 +48,7 @@ class SlowWork:
 
 
 def slow_training(what: str) -> Callable[[int, int, float], None]:
-    """Return a progress callback of a predictor's training that reports like :class:`SlowWork`, for each fit."""
+    """Return a progress callback for the training of a predictor, which reports each fit like :class:`SlowWork`."""
     work, last = SlowWork(what), 0
 
     def progress(step: int, steps: int, loss: float) -> None:
@@ -63,10 +63,12 @@ def slow_training(what: str) -> Callable[[int, int, float], None]:
 
 @contextmanager
 def counted(what: str, total: int, unit: str, show: bool | None = None) -> Iterator[Callable[[int], None]]:
-    """Yield a function that is called with a number of finished units.
+    """Yield a function to call with the number of newly finished units.
 
     Args:
-        what: name of the work. total: number of units. unit: name of a unit.
+        what: name of the work.
+        total: number of units.
+        unit: name of a unit.
         show: show the bar; None: on a terminal, elsewhere report like :class:`SlowWork`.
     """
     work, done = SlowWork(what, total), 0

@@ -14,18 +14,19 @@ import yaml
 from nas_core.errors import DataError, NasExtError
 
 MOST_BYTES = 2**30
-"""Largest file that is read whole"""
+"""Largest file that is read whole, in bytes"""
 MOST_TEXT = 400_000
 """Largest YAML text in bytes; its parser is slow"""
 MOST_OWN_TEXT = 2**24
-"""The same of a text that this package writes: settings of a run, a space with thousands of options"""
+"""Largest YAML text written by this package, in bytes: run settings, large spaces"""
 
 
 def check_regular(path: str | Path) -> Path:
     """Return the path of a regular file.
 
     Raises:
-        DataError: it is missing, a pipe, a socket or a device. NasExtError: it is a folder or cannot be accessed.
+        DataError: the file is missing, a pipe, a socket or a device.
+        NasExtError: it is a folder or cannot be accessed.
     """
     try:
         mode = Path(path).stat().st_mode
@@ -41,16 +42,12 @@ def check_regular(path: str | Path) -> Path:
 
 
 def real_path(path: str | Path) -> Path:
-    """Return the absolute path with links followed; unlike `Path.resolve`, links in a loop raise nothing."""
+    """Return the absolute path with links followed; unlike in `Path.resolve`, loops of links raise nothing."""
     return Path(os.path.realpath(path))
 
 
 def file_digest(path: str | Path) -> str:
-    """Return the SHA-256 of a file.
-
-    Raises:
-        DataError, NasExtError: see `check_regular`.
-    """
+    """Return the SHA-256 of a file."""
     try:
         with check_regular(path).open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -62,7 +59,8 @@ def read_bytes(path: str | Path, most: int = MOST_BYTES) -> bytes:
     """Return the content of a file of at most ``most`` bytes.
 
     Raises:
-        DataError: it is larger, or see `check_regular`. NasExtError: it cannot be read.
+        DataError: the file is larger or not a regular file.
+        NasExtError: it cannot be read.
     """
     try:
         with check_regular(path).open("rb") as file:
@@ -78,7 +76,7 @@ def parse_json(text: bytes | str) -> Any:
     """Return the value of a JSON text.
 
     Raises:
-        ValueError: it is not JSON, or nested too deep.
+        ValueError: the text is not JSON, or nested too deep.
     """
     try:
         return json.loads(text.decode("utf-8") if isinstance(text, bytes) else text)
@@ -90,7 +88,8 @@ def read_json(path: str | Path) -> Any:
     """Return the value in a JSON file.
 
     Raises:
-        DataError: the file is missing or not JSON. NasExtError: it cannot be read.
+        DataError: the file is missing or not JSON.
+        NasExtError: it cannot be read.
     """
     content = read_bytes(path)
     try:
@@ -103,7 +102,7 @@ def parse_yaml(text: bytes | str, most: int = MOST_TEXT) -> Any:
     """Return the plain value of a YAML text of at most ``most`` bytes.
 
     Raises:
-        ValueError: it is larger, not YAML, nested too deep, or asks for other objects.
+        ValueError: the text is larger, not YAML, nested too deep, or asks for other objects.
     """
     content = text.encode("utf-8") if isinstance(text, str) else text
     if len(content) > most:
@@ -120,7 +119,8 @@ def read_yaml(path: str | Path, most: int = MOST_TEXT) -> Any:
     """Return the value in a YAML file of at most ``most`` bytes.
 
     Raises:
-        DataError: the file is missing, or `parse_yaml` rejects it. NasExtError: it cannot be read.
+        DataError: the file is missing, or `parse_yaml` rejects it.
+        NasExtError: it cannot be read.
     """
     content = read_bytes(path)
     try:
