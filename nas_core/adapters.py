@@ -11,8 +11,8 @@ from nas_core.registry import Registry
 class Adapter:
     """Parts that a distribution adds for a framework, each optional and written as ``"module:object"``.
 
-    A distribution offers an instance of a subclass in the entry-point group ``nas_ext.hosts``. Its module imports no
-    framework, so that other commands start at once.
+    A distribution offers an instance of a subclass in the entry-point group ``nas_ext.hosts``. Its module must not
+    import the framework.
     """
 
     name: ClassVar[str]
@@ -34,7 +34,7 @@ ADAPTERS: Registry[Adapter] = Registry("host", "nas_ext.hosts", {}, Adapter)
 
 
 def adapter_parts(part: str) -> dict[str, str]:
-    """Return the ``"module:object"`` of a part by adapter name, for the adapters that have it."""
+    """Return adapter name -> ``"module:object"`` of a part."""
     return {name: getattr(adapter, part) for name, adapter in ADAPTERS.items() if getattr(adapter, part)}
 
 

@@ -39,7 +39,7 @@ SEEDS = Range(0, 2**32 - 1)
 def check_fields(config: Any, owner: str = "", ranges: Mapping[str, Range] | None = None) -> None:
     """Validate the bool, int, float and str fields of a frozen dataclass and convert NumPy numbers to plain ones.
 
-    The allowed values of a field are its ``metadata["choices"]``, if there are any. Call this in ``__post_init__``.
+    The allowed values of a field are its ``metadata["choices"]``, if any. Call this in ``__post_init__``.
 
     Args:
         owner: noun for messages ("recipe").
@@ -63,11 +63,7 @@ def check_fields(config: Any, owner: str = "", ranges: Mapping[str, Range] | Non
 
 
 def checked_seed(seed: Any) -> int:
-    """Return the seed of a predictor as a plain number.
-
-    Raises:
-        ConfigError: the seed is not an integer from 0 to 2**32 - 1.
-    """
+    """Return the seed of a predictor, from 0 to 2**32 - 1, as a plain number."""
     return int(checked_value(seed, int, "seed of a predictor", SEEDS))
 
 

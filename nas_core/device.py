@@ -36,7 +36,7 @@ def device_name(device: torch.device | str) -> str:
 def usable_devices(names: str) -> list[str]:
     """Split ``cuda:0,cuda:1`` into devices, one for each process; ``cuda`` is the current device.
 
-    Several devices are looked up without creating tensors, since devices in exclusive mode accept a single process.
+    No tensor is created if there are several: in exclusive mode a device accepts a single process.
 
     Raises:
         ConfigError: a device is absent, repeated or of another kind.
@@ -100,7 +100,6 @@ def uncollected() -> Iterator[None]:
 
 @contextmanager
 def pinned_threads(threads: int) -> Iterator[None]:
-    """Set torch's number of threads inside the block."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:

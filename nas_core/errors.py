@@ -69,7 +69,6 @@ def unknown_choice(kind: str, got: object, choices: Iterable[object]) -> Unknown
 
     Args:
         kind: noun of the choice ("search space").
-        got: value of the user.
         choices: allowed values, in the order of the message.
     """
     allowed = list(choices)

@@ -32,7 +32,6 @@ EXECUTORS = ("local", "submitit")
 POLL_S = {"local": 0.1, "slurm": 2.0}
 """Seconds between checks of the jobs; submitit queries Slurm's accounting at most once a minute"""
 CANCEL_S = 10.0
-"""Seconds to wait for cancelled jobs"""
 _OUTCOMES = re.compile(r"[0-9a-f]{32}\.jsonl")
 
 Opener = Callable[..., Callable[[Any], Mapping[str, Any]]]
@@ -45,7 +44,7 @@ class Failure:
     """An item without a result."""
 
     reason: str
-    """Message of one line"""
+    """One line"""
 
     @classmethod
     def of(cls, error: Exception) -> Failure:
@@ -94,11 +93,6 @@ def jobs_config(executor: str, device: str, given: Mapping[str, Any]) -> JobsCon
     Args:
         executor: one of :data:`EXECUTORS`.
         given: settings by name, also as texts.
-
-    Raises:
-        UnknownChoiceError: an unknown executor or setting.
-        ConfigError: invalid settings.
-        MissingHostError: submitit is not installed.
     """
     if executor not in EXECUTORS:
         raise unknown_choice("executor", executor, EXECUTORS)
@@ -195,7 +189,7 @@ class JobPool:
 def _silent() -> Iterator[None]:
     """Start processes without stderr and with SIGINT enabled inside the block.
 
-    submitit's watcher of a local job is cancelled by SIGINT and then prints a traceback.
+    submitit cancels its watcher of a local job by SIGINT, and the watcher prints a traceback.
     """
     main = threading.current_thread() is threading.main_thread()
     ignored = main and signal.getsignal(signal.SIGINT) == signal.SIG_IGN
@@ -215,8 +209,6 @@ def _silent() -> Iterator[None]:
 
 
 class _Share:
-    """Items of a job and its replacements."""
-
     def __init__(self, pool: JobPool, opener: Opener, arguments: dict[str, Any], items: list[Any]) -> None:
         self.pool, self.opener, self.arguments, self.items = pool, opener, arguments, items
         self.outcomes: list[dict[str, Any] | Failure] = []
@@ -270,8 +262,7 @@ class _Share:
 
 
 def work(opener: Opener, arguments: Mapping[str, Any], items: Sequence[Any], out: str) -> None:
-    """Run a job: append the result of each item to the file ``out`` until the file is removed. A requeued job
-    continues."""
+    """Run a job and append each result to the file ``out`` until the file is removed. A requeued job continues."""
     from submitit.core.utils import UncompletedJobError
 
     path = Path(out)

@@ -1,4 +1,4 @@
-"""Locks between processes, released by the system when their process ends."""
+"""Locks between processes, which end with their process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from nas_core.errors import ConfigError
 from nas_core.files.writing import make_folder, os_errors
 
 _CLOCKS_S = 60.0
-"""Tolerance between the clocks of processes and files, in seconds"""
 _HOLDER = re.compile(r"process (\d+) on (\S+)")
 
 
@@ -32,7 +31,6 @@ def only_process(lock: str | Path, doing: str, instead: str) -> Iterator[int]:
 
     Raises:
         ConfigError: another process holds the lock.
-        NasExtError: the file cannot be written.
     """
     path = Path(lock)
     descriptor = _acquire(path, doing, instead)
@@ -48,7 +46,7 @@ def only_process(lock: str | Path, doing: str, instead: str) -> Iterator[int]:
 
 
 def held(lock: str | Path) -> bool | None:
-    """Return whether a process holds the lock, without acquiring it; None if this is unknown."""
+    """Return whether a process holds the lock, without acquiring it; None if unknown."""
     if os.path.exists(lock) and not os.path.isfile(lock):  # reading a pipe would wait
         return None
     try:

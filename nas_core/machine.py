@@ -1,4 +1,4 @@
-"""Processor name, and environment of further Python processes."""
+"""Processor name, and environment of other Python processes."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ def cpu_name() -> str:
 
 
 def python_environment() -> dict[str, str]:
-    """Return environment variables with which another Python process finds the same modules."""
+    """Return environment variables for Python processes that find the same modules."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(entry or os.getcwd() for entry in sys.path)}

@@ -22,7 +22,6 @@ _INSTALL_LINES = {
 
 
 def install_line(extra: str) -> str:
-    """Return the shell command that installs an extra."""
     return _INSTALL_LINES.get(extra, f"pip install 'nas-ext[{extra}]'")
 
 

@@ -1,7 +1,6 @@
 """Settings by name: frozen dataclasses whose fields are options of commands, YAML files and ``NAME=VALUE``.
 
-An option has the type, the default and the docstring of its field. :mod:`nas_core.cli.options` makes typer's parameters
-of them.
+An option has the type, the default and the docstring of its field.
 """
 
 from __future__ import annotations
@@ -31,11 +30,10 @@ class Option:
     """A setting of a dataclass as users give it."""
 
     name: str
-    """Name of the field, in YAML and Python"""
     kind: Any
     """bool, int, float, str or Path; a dataclass for a group of settings; dict for arbitrary names with texts"""
     default: Any
-    """Default; MISSING if the option is required"""
+    """MISSING if the option is required"""
     help: str
     """Docstring under the field, as one line without markup"""
     choices: tuple[str, ...] = ()
@@ -51,7 +49,7 @@ class Option:
 
     @property
     def grouped(self) -> bool:
-        """True if the value is settings by name, given by repeated ``NAME=VALUE``."""
+        """True for settings by name, given by repeated ``NAME=VALUE``."""
         return self.kind is dict or is_dataclass(self.kind)
 
     @property
@@ -68,7 +66,7 @@ class Option:
         return self.help.rstrip(".") + choices + (f" (default: {self.default})" if shown else required)
 
     def checked(self, value: Any) -> Any:
-        """Validate a value from YAML or Python and return it as a plain value of the option's kind."""
+        """Validate a value from YAML or Python and return a plain one."""
         if self.grouped:
             if self.kind is not dict and isinstance(value, self.kind):
                 return value
@@ -82,7 +80,7 @@ class Option:
         return checked_value(value, self.kind, self.name, choices=self.choices)
 
     def read(self, text: Any) -> Any:
-        """Convert a typed text, a list of texts, or the value of a parser, without validation."""
+        """Convert a typed text, a list of texts, or a parser's value, without validation."""
         texts = [text] if isinstance(text, str) else text
         if self.grouped:
             given = text if isinstance(text, Mapping) else read_pairs(self.name, texts)
@@ -111,9 +109,6 @@ def read_pairs(what: str, texts: Sequence[Any]) -> dict[str, Any]:
     """Return ``["depth=2", "part.width=3"]`` as ``{"depth": "2", "part": {"width": "3"}}``.
 
     A repeated name gets a list of its values.
-
-    Raises:
-        ConfigError: a text is not ``NAME=VALUE``.
     """
     pairs: dict[str, Any] = {}
     for text in texts:
@@ -132,23 +127,18 @@ def read_pairs(what: str, texts: Sequence[Any]) -> dict[str, Any]:
 
 
 def flag_of(name: str) -> str:
-    """Return the command-line name of a field."""
     return f"--{name.replace('_', '-')}"
 
 
 def check_ranges(options: Any, ranges: Mapping[str, Range]) -> None:
-    """Check numbers among the attributes of parsed options; None and absent ones are skipped.
-
-    Raises:
-        ConfigError: a number is not finite or out of range.
-    """
+    """Validate numbers among the attributes of parsed options; None and absent ones are skipped."""
     for name, allowed in ranges.items():
         if (value := getattr(options, name, None)) is not None:
             checked_value(value, int if isinstance(value, int) else float, flag_of(name), allowed)
 
 
 def options_of(config_class: type[Any]) -> tuple[Option, ...]:
-    """Return the options of a dataclass in the order of its fields."""
+    """Return the options of a dataclass in field order."""
     if not is_dataclass(config_class):
         raise ConfigError(f"{config_class.__name__} is no dataclass; expected one with a field for each setting")
     hints, docs = get_type_hints(config_class), _docs(config_class)
@@ -164,10 +154,6 @@ def config_from(config_class: type[Config], given: Mapping[str, Any], what: str)
 
     Args:
         what: noun of a setting in messages ("option of evolution").
-
-    Raises:
-        UnknownChoiceError: an unknown name.
-        ConfigError: a value is invalid or missing.
     """
     options = {option.name: option for option in options_of(config_class)}
     for name in given:
@@ -183,22 +169,20 @@ def config_from(config_class: type[Config], given: Mapping[str, Any], what: str)
 
 @dataclass(frozen=True)
 class NoSettings:
-    """Settings of a registry member without any."""
+    """Empty settings."""
 
 
 class Configured:
     """A registry member whose settings are the fields of a dataclass."""
 
     name: ClassVar[str]
-    """Name in the registry"""
     called: ClassVar[str]
     """Noun in messages ("latency model")"""
     config_class: ClassVar[type] = NoSettings
-    """Frozen dataclass of the settings"""
+    """Frozen dataclass of settings"""
 
     @classmethod
     def setting_types(cls) -> dict[str, type]:
-        """Return the types of the settings by name."""
         hints = get_type_hints(cls.config_class)
         return {field.name: hints[field.name] for field in fields(cls.config_class)}
 
@@ -217,12 +201,8 @@ def parsed_settings(texts: Iterable[str], types: Mapping[str, type], what: str =
     """Return ``["dim=64", "lr=1e-3"]`` as values by name.
 
     Args:
-        types: types of the settings by name.
+        types: type of each setting.
         what: owner of the settings in messages.
-
-    Raises:
-        ConfigError: a text is not ``NAME=VALUE``, repeats a name, or has another type.
-        UnknownChoiceError: an unknown setting.
     """
     values: dict[str, Any] = {}
     for text in texts:
@@ -242,7 +222,6 @@ def parsed_settings(texts: Iterable[str], types: Mapping[str, type], what: str =
 
 
 def add_options(parser: argparse.ArgumentParser, config_class: type[Any]) -> None:
-    """Add the options of a dataclass to an argparse parser."""
     for option in options_of(config_class):
         keywords: dict[str, Any] = {"help": option.described.replace("%", "%%")}
         if option.kind is bool:
@@ -263,14 +242,14 @@ def add_options(parser: argparse.ArgumentParser, config_class: type[Any]) -> Non
 
 
 def read_options(config_class: type[Config], parsed: argparse.Namespace) -> Config:
-    """Return the settings from the result of a parser with :func:`add_options`."""
+    """Return the settings from a parser with :func:`add_options`."""
     typed = {option.name: getattr(parsed, option.name) for option in options_of(config_class)}
     given = {name: value for name, value in typed.items() if value is not None}
     return config_from(config_class, read_texts(config_class, given), "option")
 
 
 def arguments_of(config: Any) -> list[str]:
-    """Return the arguments, without defaults, from which :func:`read_options` reads equal settings."""
+    """Return arguments, without defaults, from which :func:`read_options` reads equal settings."""
     arguments: list[str] = []
     for option in options_of(type(config)):
         value = getattr(config, option.name)
@@ -302,7 +281,7 @@ def _option(field: Field[Any], hint: Any, doc: str, owner: type[Any]) -> Option:
 
 @cache
 def _docs(config_class: Any) -> dict[str, str]:
-    """Return the docstring under each field, also of base classes; empty if there is no source."""
+    """Return the docstring under each field, also of base classes; empty without source."""
     docs: dict[str, str] = {}
     owner: Any
     for owner in filter(is_dataclass, reversed(config_class.__mro__)):

@@ -41,7 +41,6 @@ def check_precision(precision: str, device: torch.device | str) -> str:
 
 
 def half_type(precision: str) -> torch.dtype | None:
-    """Return the 16-bit type of a precision; None for ``fp32`` and ``tf32``."""
     return _HALVES.get(precision)
 
 
@@ -58,7 +57,6 @@ def computing_in(precision: str, device: torch.device | str) -> Iterator[None]:
 
 @contextmanager
 def tf32(enabled: bool) -> Iterator[None]:
-    """Enable or disable TF32 for float32 matrix products and convolutions inside the block."""
     try:
         before = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
     except RuntimeError:  # torch >= 2.9, if the newer settings were used

@@ -27,7 +27,7 @@ class SlowWork:
 
     Args:
         what: name of the work.
-        total: number of units; can be set before the first :meth:`advance`.
+        total: number of units; can be set before :meth:`advance`.
     """
 
     def __init__(self, what: str, total: int = 0) -> None:
@@ -37,7 +37,7 @@ class SlowWork:
         self._next = self._began + FIRST_S
 
     def advance(self, done: int, note: str = "") -> None:
-        """Report the number of finished units if a report is due. The last unit is not reported."""
+        """Report the number of finished units if a report is due and units are left."""
         now = clock()
         if now < self._next or done >= self.total:
             return
@@ -48,7 +48,7 @@ class SlowWork:
 
 
 def slow_training(what: str) -> Callable[[int, int, float], None]:
-    """Return a progress callback for the training of a predictor, which reports each fit like :class:`SlowWork`."""
+    """Return a progress callback for a predictor's training, which reports like :class:`SlowWork`."""
     work, last = SlowWork(what), 0
 
     def progress(step: int, steps: int, loss: float) -> None:
@@ -63,11 +63,10 @@ def slow_training(what: str) -> Callable[[int, int, float], None]:
 
 @contextmanager
 def counted(what: str, total: int, unit: str, show: bool | None = None) -> Iterator[Callable[[int], None]]:
-    """Yield a function to call with the number of newly finished units.
+    """Yield a function to call with a number of finished units.
 
     Args:
         what: name of the work.
-        total: number of units.
         unit: name of a unit.
         show: show the bar; None: on a terminal, elsewhere report like :class:`SlowWork`.
     """

@@ -1,4 +1,4 @@
-"""Seeding of torch's global random generators for a block of code."""
+"""Seeds of torch's global random generators in a block of code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 def own_streams(seed: int | None = None, device: torch.device | str = "cpu") -> Iterator[None]:
     """Seed torch's global generators in the block and restore them afterwards, on the CPU and all accelerators in use.
 
-    Inside, use :func:`seed_streams` instead of ``torch.manual_seed``, which also seeds unused CUDA devices.
+    Use :func:`seed_streams` inside: ``torch.manual_seed`` also seeds unused CUDA devices.
 
     Args:
         seed: None: continue from the current state.

@@ -18,13 +18,13 @@ Member = TypeVar("Member")
 
 
 class Registry(Generic[Member]):
-    """Members by name, in the order: project, other distributions, registered ones.
+    """Members by name: of the project, of other distributions, registered ones.
 
     Args:
         what: noun for a member in messages ("search strategy").
         group: entry-point group of other distributions; empty: none.
         own: name -> "module:object" of the project's members.
-        base: class of every member. Entry points of another class or another ``name`` count as not importable.
+        base: class of every member. Entry points of another class or ``name`` count as not importable.
         of_classes: members are subclasses of ``base``, not objects.
         offered: function that returns further lines like ``own``.
     """
@@ -56,11 +56,10 @@ class Registry(Generic[Member]):
         return self._registered.setdefault(name, member)
 
     def unregister(self, name: str) -> None:
-        """Remove a member that :meth:`register` added."""
         self._registered.pop(name, None)
 
     def names(self) -> list[str]:
-        """Return all names, including members that cannot be imported."""
+        """Return all names, also of members that cannot be imported."""
         return list(dict.fromkeys([*self._targets(), *self._registered]))
 
     def get(self, name: str) -> Member:
@@ -84,7 +83,7 @@ class Registry(Generic[Member]):
         return self._loaded[target]
 
     def items(self) -> Iterator[tuple[str, Member]]:
-        """Yield names and members that can be imported."""
+        """Yield the importable members with their names."""
         for name in self.names():
             try:
                 yield name, self.get(name)
@@ -114,11 +113,7 @@ class Registry(Generic[Member]):
 
 
 def import_object(what: str, target: str) -> Any:
-    """Import ``"module:object"``.
-
-    Raises:
-        MissingHostError: the import fails; ``what`` starts the message.
-    """
+    """Import ``"module:object"`` or raise a MissingHostError; ``what`` starts its message."""
     try:
         return EntryPoint("", target, "").load()
     except MissingHostError:
@@ -130,7 +125,6 @@ def import_object(what: str, target: str) -> Any:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the message of an import error in one line."""
     line = str(error).strip().partition("\n")[0]
     if isinstance(error, ImportError | AttributeError) and line:
         return line

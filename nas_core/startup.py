@@ -1,9 +1,9 @@
 """Hooks that run on the import of a host, in every Python process of an environment.
 
-``setup.py`` copies this file into ``site-packages``, with ``nas_ext.pth`` that calls :func:`install`. The hooks act on
+``setup.py`` copies this file into ``site-packages``, with ``nas_ext.pth`` that calls :func:`install`.
 
-- ``fairseq_cli``: OpenMP threads wait without spinning, see :func:`wait_passively`;
-- ``fairseq``, in its commands: ``fairseq_ext`` is imported, so that ``--arch mos_transformer`` needs no ``--user-dir``;
+- ``fairseq_cli``: OpenMP threads wait without spinning, see :func:`wait_passively`.
+- ``fairseq``, in its commands: ``fairseq_ext`` is imported, so that ``--arch mos_transformer`` needs no ``--user-dir``.
 - ``torchvision``: a CUDA build with a CPU torch is repaired, see :mod:`nas_core.torchvision_fix`.
 
 A failing hook prints one line on stderr.
@@ -47,7 +47,6 @@ def _repair_torchvision() -> None:
 
 
 registering = False
-"""True while the hook, not the user, imports ``fairseq_ext``"""
 _BEFORE = {"fairseq_cli": wait_passively, "torchvision": _repair_torchvision}
 _AFTER = {"fairseq": _register_with_fairseq}
 

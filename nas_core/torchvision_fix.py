@@ -2,7 +2,7 @@
 
 PyPI has only CUDA builds of torchvision for Linux. With a CPU torch, ``import torchvision`` fails with ``operator
 torchvision::nms does not exist``. Declaring the two missing operators makes transforms, data sets and models usable;
-calling these operators still fails.
+the operators themselves still fail.
 """
 
 from __future__ import annotations
@@ -33,11 +33,8 @@ def _is_cuda_build(package: str) -> bool:
 
 
 def repair() -> bool:
-    """Declare the missing operators if the builds do not match. Call it before importing torchvision.
-
-    Returns:
-        True if the operators are declared by this call.
-    """
+    """Declare the missing operators if the builds do not match; return True if it did. Call it before importing
+    torchvision."""
     if not _declared and cuda_mismatch("torchvision"):
         import torch
 

@@ -1,7 +1,7 @@
-"""Worker processes of this machine, each with its own device. A worker opens its data once.
+"""Worker processes of this machine, each with its own device.
 
-A worker is a new interpreter, since CUDA cannot be used in a fork. It does not import the program's main module. Items
-and results are JSON lines through pipes.
+A worker is a new interpreter, since CUDA cannot be used in a fork. It opens its data once and does not import the
+program's main module. Items and results are JSON lines through pipes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PROGRAM = "from nas_core.workers import work; work()"
 
 
 class WorkerPool:
-    """Pool of workers, one for each mapping of arguments, which start with the first items and run until it is closed.
+    """Pool of workers, one for each mapping of arguments, which start with the first items.
 
     Args:
         opener: importable function, called once in each worker; it returns the function from an item to its result.
@@ -108,7 +108,7 @@ class WorkerPool:
 
 
 def _module_of(opener: Opener) -> str:
-    """Return the importable module of the opener, also in a program started by ``python -m``."""
+    """Return the importable module of the opener, also in a program run by ``python -m``."""
     name = str(opener.__module__)
     if name == "__main__":
         spec = getattr(sys.modules["__main__"], "__spec__", None)
@@ -125,7 +125,6 @@ class _Place:
     name: str
     opening: Mapping[str, Any]
     item: int | None = None
-    """Index of the current item"""
     losses: int = 0
     """Workers that died over this item or at startup"""
     _process: subprocess.Popen[bytes] | None = None
@@ -139,7 +138,6 @@ class _Place:
 
     @property
     def results(self) -> int:
-        """Descriptor of the pipe with the results."""
         assert self.process.stdout is not None
         return self.process.stdout.fileno()
 
@@ -151,7 +149,7 @@ class _Place:
         self._write({"item": items[index]})
 
     def read(self, items: Sequence[Any]) -> Mapping[str, Any] | Failure | None:
-        """Read from the pipe and return the result of the item if it is complete."""
+        """Return the result of the item if it is complete."""
         content = os.read(self.results, 1 << 20)
         if not content:
             return self.lost(items)
@@ -170,7 +168,7 @@ class _Place:
         return outcome
 
     def lost(self, items: Sequence[Any]) -> Failure | None:
-        """Replace the worker that died; return a failure if it was the second for this item."""
+        """Replace a dead worker; return a failure if it was the second for this item."""
         began, index = self._began, self.item
         assert index is not None
         how = self.end()
@@ -189,7 +187,7 @@ class _Place:
                 self._process.stdin.close()
 
     def end(self) -> str:
-        """End the worker, if any, and return its exit state."""
+        """End the worker and return its exit state."""
         if self._process is None:
             return "not there"
         self.close_input()
@@ -210,7 +208,7 @@ class _Place:
 
 
 def _start() -> subprocess.Popen[bytes]:
-    """Start a worker in its own session, so that Ctrl-C reaches this process only."""
+    """Start a worker in its own session, out of reach of Ctrl-C."""
     threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     return subprocess.Popen(
         [sys.executable, "-P", "-c", _PROGRAM],
@@ -226,10 +224,8 @@ def _start() -> subprocess.Popen[bytes]:
 
 
 def work() -> None:
-    """Run a worker: call the opener from the first line of stdin, then compute each item.
-
-    Output goes to stderr. The process ends with its input.
-    """
+    """Run a worker: call the opener from the first line of stdin, then compute items until stdin ends. Output goes to
+    stderr."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
@@ -262,7 +258,7 @@ def work() -> None:
 
 
 def _device_is_lost() -> bool:
-    """Return whether CUDA fails on every call of this process, as after an illegal access."""
+    """Return whether every CUDA call of this process fails, as after an illegal access."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_initialized():
         return False
@@ -285,7 +281,7 @@ def _answer(answers: IO[bytes], record: dict[str, Any]) -> None:
 
 
 def _end(answers: IO[bytes], record: dict[str, Any]) -> None:
-    """Send a result and wait: a process that ends before its pool ends it counts as lost."""
+    """Send a result and wait: a process that exits counts as lost."""
     _answer(answers, record)
     sys.stderr.flush()
     threading.Event().wait()

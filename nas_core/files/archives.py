@@ -25,9 +25,9 @@ DAMAGED_ARCHIVE: tuple[type[Exception], ...] = (
 
 _NO_PICKLE: tuple[type[Exception], ...] = (NasExtError, StopIteration, *DAMAGED_ARCHIVE)
 MOST_ARRAYS = 2**30
-"""Largest unpacked size of the arrays of an .npz file, in bytes"""
+"""Largest unpacked size of an .npz file, in bytes"""
 _PICKLE = 2**26
-"""Largest pickle of a checkpoint in bytes; it describes the tensors without their numbers"""
+"""Largest pickle of a checkpoint, in bytes; it describes the tensors without their numbers"""
 _SLACK = 2**26
 
 
@@ -39,7 +39,6 @@ def check_archive(path: str | Path, whole: bool = True) -> None:
 
     Raises:
         ValueError: the checkpoint is rejected.
-        DataError: the file is missing or a pipe.
     """
     if not zipfile.is_zipfile(check_regular(path)):
         return
@@ -78,11 +77,10 @@ def open_npz(path: str | Path, most: int | None = None) -> Iterator[np.lib.npyio
     """Open an .npz file of plain arrays, which are read on access.
 
     Args:
-        most: largest unpacked size of all arrays in bytes; default: 1 GB, or twice the file if larger.
+        most: largest unpacked size in bytes; default: 1 GB, or twice the file if larger.
 
     Raises:
-        DataError: the file is missing or a pipe.
-        One of `DAMAGED_ARCHIVE`: the file is damaged or declares more.
+        One of `DAMAGED_ARCHIVE`: the file is damaged or larger.
     """
     with zipfile.ZipFile(check_regular(path)) as archive:
         declared = sum(record.file_size for record in archive.infolist())

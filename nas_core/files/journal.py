@@ -1,4 +1,4 @@
-"""Journals: JSON Lines that grow by whole records and survive kills during a write."""
+"""Journals: JSON Lines that grow by whole records and survive kills."""
 
 from __future__ import annotations
 
@@ -49,7 +49,6 @@ def read_jsonl(path: str | Path) -> list[dict[str, Any]]:
 
     Raises:
         DataError: the file is missing, or another line is not a JSON object.
-        NasExtError: the file cannot be read.
     """
     lines = read_bytes(path).split(b"\n")
     records: list[dict[str, Any]] = []
@@ -70,11 +69,7 @@ def read_jsonl(path: str | Path) -> list[dict[str, Any]]:
 
 
 def repair_jsonl(path: str | Path) -> None:
-    """Remove an incomplete last line of a journal, which must have no other writer.
-
-    Raises:
-        DataError: the file is not a journal; it is unchanged.
-    """
+    """Remove an incomplete last line of a journal, which must have no other writer."""
     with open(path, "a+b", buffering=0) as file:
         _mend(file.fileno(), path)
 

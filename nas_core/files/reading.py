@@ -1,4 +1,7 @@
-"""Readers of JSON and YAML with a size cap and errors of one line."""
+"""Readers of JSON and YAML with a size limit and errors of one line.
+
+They raise DataError for a missing, malformed or special file, else NasExtError if it cannot be read.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +25,7 @@ MOST_OWN_TEXT = 2**24
 
 
 def check_regular(path: str | Path) -> Path:
-    """Return the path of a regular file.
-
-    Raises:
-        DataError: the file is missing, a pipe, a socket or a device.
-        NasExtError: it is a folder or cannot be accessed.
-    """
+    """Return a path after checking that it is a regular file."""
     try:
         mode = Path(path).stat().st_mode
     except (FileNotFoundError, ValueError) as error:  # a name with a zero byte
@@ -42,7 +40,7 @@ def check_regular(path: str | Path) -> Path:
 
 
 def real_path(path: str | Path) -> Path:
-    """Return the absolute path with links followed; unlike in `Path.resolve`, loops of links raise nothing."""
+    """Return the absolute path with links followed. Unlike `Path.resolve`, accept loops of links."""
     return Path(os.path.realpath(path))
 
 
@@ -56,12 +54,7 @@ def file_digest(path: str | Path) -> str:
 
 
 def read_bytes(path: str | Path, most: int = MOST_BYTES) -> bytes:
-    """Return the content of a file of at most ``most`` bytes.
-
-    Raises:
-        DataError: the file is larger or not a regular file.
-        NasExtError: it cannot be read.
-    """
+    """Return the content of a file of at most ``most`` bytes."""
     try:
         with check_regular(path).open("rb") as file:
             content = file.read(most + 1)
@@ -85,12 +78,7 @@ def parse_json(text: bytes | str) -> Any:
 
 
 def read_json(path: str | Path) -> Any:
-    """Return the value in a JSON file.
-
-    Raises:
-        DataError: the file is missing or not JSON.
-        NasExtError: it cannot be read.
-    """
+    """Return the value in a JSON file."""
     content = read_bytes(path)
     try:
         return parse_json(content)
@@ -116,12 +104,7 @@ def parse_yaml(text: bytes | str, most: int = MOST_TEXT) -> Any:
 
 
 def read_yaml(path: str | Path, most: int = MOST_TEXT) -> Any:
-    """Return the value in a YAML file of at most ``most`` bytes.
-
-    Raises:
-        DataError: the file is missing, or `parse_yaml` rejects it.
-        NasExtError: it cannot be read.
-    """
+    """Return the value in a YAML file of at most ``most`` bytes."""
     content = read_bytes(path)
     try:
         return parse_yaml(content, most)

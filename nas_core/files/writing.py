@@ -1,4 +1,7 @@
-"""Atomic writers: a temporary file is written, flushed, and renamed over the old one."""
+"""Atomic writers: a temporary file is written, flushed, and renamed over the old one.
+
+They create missing folders. If they raise a NasExtError, the old file is unchanged.
+"""
 
 from __future__ import annotations
 
@@ -34,13 +37,12 @@ def os_errors(verb: str, path: str | Path) -> Iterator[None]:
 
 
 def make_folder(path: str | Path) -> None:
-    """Create a folder and its parents if missing."""
     with os_errors("make the folder", path):
         Path(path).mkdir(parents=True, exist_ok=True)
 
 
 def check_replaceable(path: str | Path) -> None:
-    """Reject a pipe, a socket or a device as an output file by a DataError."""
+    """Raise a DataError for a pipe, a socket or a device."""
     with os_errors("write", path):
         if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
             raise DataError(f"cannot write {path}: it is a pipe, a socket or a device; give the name of a file")
@@ -50,10 +52,7 @@ def check_replaceable(path: str | Path) -> None:
 def atomic_output(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path that becomes ``path`` if the block ends without an exception.
 
-    For writers that take a file name (``torch.save``, ``safetensors``). Missing folders are created.
-
-    Raises:
-        NasExtError: the file cannot be written; the old file is unchanged.
+    For writers that take a file name (``torch.save``, ``safetensors``).
     """
     check_replaceable(path)
     target = Path(os.path.realpath(path))  # a link keeps pointing at its file
@@ -80,7 +79,6 @@ def atomic_output(path: str | Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _disk_errors() -> Iterator[None]:
-    """Turn errors of torch and safetensors for a full disk into an OSError."""
     try:
         yield
     except OSError:
@@ -112,7 +110,6 @@ def write_json(path: str | Path, value: Any) -> None:
 
 
 def _mode_for(target: Path) -> int:
-    """Return the mode of the file to be replaced, or that of a new file."""
     if target.exists():
         return stat.S_IMODE(target.stat().st_mode)
     mask = os.umask(0)
@@ -129,7 +126,7 @@ def _sync(path: Path) -> None:
 
 
 def plain_json(value: object) -> Any:
-    """Return NumPy and torch values as numbers and lists, paths as text; for ``default`` of `json.dumps`."""
+    """Return NumPy and torch values as numbers and lists, paths as text; ``default`` of `json.dumps`."""
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if hasattr(value, "tolist"):

@@ -18,7 +18,7 @@ from nas_core.registry import Registry
 __all__ = ["QUICKSTARTS", "Quickstart"]
 
 _UNFINISHED = ".quickstart-unfinished"
-"""File that marks an interrupted write; such a folder is written anew."""
+"""File that marks an interrupted write"""
 
 
 class Quickstart(abc.ABC):
@@ -51,11 +51,7 @@ class Quickstart(abc.ABC):
         return f"{'bash' if self.script.endswith('.sh') else 'python'} {self.script}"
 
     def check(self) -> None:
-        """Check that the packages of the script are installed.
-
-        Raises:
-            MissingHostError: a package is missing.
-        """
+        """Raise a MissingHostError if a package of the script is missing."""
         for module in self.modules:
             require(module, f"quickstart {self.name!r}", self.extra)
 
@@ -69,7 +65,7 @@ class Quickstart(abc.ABC):
         return {**self.pages(), **self.data()}
 
     def write(self, folder: str | Path, force: bool = False) -> list[Path]:
-        """Write the folder and return its files. A folder whose writing was interrupted is written anew.
+        """Write the folder and return its files. An interrupted write is repeated.
 
         Args:
             force: write into a folder that is not empty; files of other names are kept.
@@ -77,8 +73,6 @@ class Quickstart(abc.ABC):
         Raises:
             MissingHostError: a package of the script is missing.
             ConfigError: the folder is not empty, or is a file.
-            DataError: a file lies outside the folder.
-            NasExtError: a file cannot be written.
         """
         self.check()
         target = Path(folder)
