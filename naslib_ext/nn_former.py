@@ -12,7 +12,7 @@ from nas_core.predictor.recipes import Recipe, get_recipe
 from naslib_ext.predictor import AccuracyPredictor
 
 REPORTED = ("epochs", "batch_size", "lr", "weight_decay", "rank_weight", "dropout", "dim", "depth")
-"""Settings that are always among the hyperparameters."""
+"""Settings that are always hyperparameters."""
 
 
 class NNFormerPredictor(AccuracyPredictor):
@@ -69,7 +69,7 @@ class NNFormerPredictor(AccuracyPredictor):
 
 
 def _raw(recipe: Recipe) -> bool:
-    """Return whether targets are not normalised, so that they have to be fractions."""
+    """Return whether targets are not normalised and have to be fractions."""
     return recipe.targets == "none" and recipe.train.loss == "mse"
 
 
