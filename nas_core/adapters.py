@@ -17,7 +17,7 @@ class Adapter:
 
     name: ClassVar[str]
     host: ClassVar[str] = ""
-    """:class:`nas_core.supernet.host.Host` that opens checkpoints; empty if the adapter is a ``Host`` itself"""
+    """:class:`nas_core.supernet.host.Host` that opens checkpoints; empty if the adapter is one"""
     commands: ClassVar[str] = ""
     """``typer.Typer`` of the command with the adapter's name"""
     quickstarts: ClassVar[Mapping[str, str]] = {}
@@ -27,7 +27,7 @@ class Adapter:
     space_format: ClassVar[str] = ""
     """Function that writes a search space as text, for ``nas-ext lab space export --format NAME``"""
     shared_search: ClassVar[str] = ""
-    """Function that returns evaluations shared by several machines, see :mod:`nas_core.search.shared`"""
+    """Function that returns shared evaluations, see :mod:`nas_core.search.shared`"""
 
 
 ADAPTERS: Registry[Adapter] = Registry("host", "nas_ext.hosts", {}, Adapter)

@@ -39,7 +39,7 @@ SEEDS = Range(0, 2**32 - 1)
 def check_fields(config: Any, owner: str = "", ranges: Mapping[str, Range] | None = None) -> None:
     """Validate the bool, int, float and str fields of a frozen dataclass and convert NumPy numbers to plain ones.
 
-    The allowed values of a field are its ``metadata["choices"]``, if any. Call this in ``__post_init__``.
+    Call this in ``__post_init__``. A field's ``metadata["choices"]`` are its allowed values.
 
     Args:
         owner: noun for messages ("recipe").
@@ -75,7 +75,6 @@ def checked_value(
     Args:
         what: noun for messages.
         allowed: range of a number; default: any.
-        choices: allowed texts; default: any.
     """
     allowed = allowed or Range()
     number = isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool)

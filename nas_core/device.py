@@ -13,11 +13,7 @@ from nas_core.machine import cpu_name
 
 
 def usable_device(name: str) -> torch.device:
-    """Return a device after creating a tensor on it.
-
-    Raises:
-        ConfigError: torch does not know the device or cannot use it.
-    """
+    """Return a device after creating a tensor on it; raise a ConfigError if this fails."""
     try:
         device = torch.device(name)
         torch.zeros(1, device=device).cpu()
@@ -36,7 +32,7 @@ def device_name(device: torch.device | str) -> str:
 def usable_devices(names: str) -> list[str]:
     """Split ``cuda:0,cuda:1`` into devices, one for each process; ``cuda`` is the current device.
 
-    No tensor is created if there are several: in exclusive mode a device accepts a single process.
+    No tensor is created on several devices, which may be in exclusive mode.
 
     Raises:
         ConfigError: a device is absent, repeated or of another kind.

@@ -15,7 +15,6 @@ class NasExtError(Exception):
     """Base class of errors for wrong input. Line breaks in the message become spaces.
 
     Args:
-        message: message in Python.
         command_line: message of a command; default: ``message``.
     """
 
@@ -69,7 +68,6 @@ def unknown_choice(kind: str, got: object, choices: Iterable[object]) -> Unknown
 
     Args:
         kind: noun of the choice ("search space").
-        choices: allowed values, in the order of the message.
     """
     allowed = list(choices)
     if not allowed:

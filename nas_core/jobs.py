@@ -1,7 +1,7 @@
 """Jobs of submitit that compute items on other machines.
 
 A job is a process on this machine (cluster ``local``) or on a Slurm cluster with a shared folder. It opens its data
-once, computes items one by one and appends each result to a JSON Lines file. The results of a lost job are kept.
+once and appends each result to a JSON Lines file, so that the results of a lost job are kept.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def jobs_config(executor: str, device: str, given: Mapping[str, Any]) -> JobsCon
 
 
 class JobPool:
-    """Pool of jobs that share a folder with this process. Needs submitit."""
+    """Pool of submitit jobs that share a folder with this process."""
 
     def __init__(self, config: JobsConfig, folder: str | Path) -> None:
         self._submitit = require("submitit", "sharing work out to jobs", "submitit")
@@ -187,9 +187,9 @@ class JobPool:
 
 @contextlib.contextmanager
 def _silent() -> Iterator[None]:
-    """Start processes without stderr and with SIGINT enabled inside the block.
+    """Start processes with SIGINT enabled, and without stderr inside the block.
 
-    submitit cancels its watcher of a local job by SIGINT, and the watcher prints a traceback.
+    A cancelled watcher of submitit prints a traceback.
     """
     main = threading.current_thread() is threading.main_thread()
     ignored = main and signal.getsignal(signal.SIGINT) == signal.SIG_IGN

@@ -1,4 +1,4 @@
-"""Locks between processes, which end with their process."""
+"""Locks between processes; the system releases them when their process ends."""
 
 from __future__ import annotations
 
@@ -46,7 +46,18 @@ def only_process(lock: str | Path, doing: str, instead: str) -> Iterator[int]:
 
 
 def held(lock: str | Path) -> bool | None:
-    """Return whether a process holds the lock, without acquiring it; None if unknown."""
+    """Exclude other processes and threads from the block by ``flock``.
+
+    The lock file contains the name of its process and is removed at the end. The block gets its descriptor; a child
+    that inherits it (``pass_fds``) holds the lock too.
+
+    Args:
+        doing: activity for the message ("writes to lat.jsonl").
+        instead: alternative to waiting ("give another file").
+
+    Raises:
+        ConfigError: another process holds the lock.
+    """
     if os.path.exists(lock) and not os.path.isfile(lock):  # reading a pipe would wait
         return None
     try:

@@ -26,15 +26,12 @@ def install_line(extra: str) -> str:
 
 
 def require(module: str, feature: str, extra: str) -> ModuleType:
-    """Import an optional module.
+    """Import an optional module or raise a MissingHostError.
 
     Args:
         module: dotted name ("onnx").
         feature: start of the message ("exporting to ONNX").
         extra: extra of nas-ext that installs the package.
-
-    Raises:
-        MissingHostError: the package or a dependency cannot be imported.
     """
     try:
         return importlib.import_module(module)

@@ -80,7 +80,7 @@ class Option:
         return checked_value(value, self.kind, self.name, choices=self.choices)
 
     def read(self, text: Any) -> Any:
-        """Convert a typed text, a list of texts, or a parser's value, without validation."""
+        """Convert typed text or a parser's value, without validation."""
         texts = [text] if isinstance(text, str) else text
         if self.grouped:
             given = text if isinstance(text, Mapping) else read_pairs(self.name, texts)
@@ -131,7 +131,7 @@ def flag_of(name: str) -> str:
 
 
 def check_ranges(options: Any, ranges: Mapping[str, Range]) -> None:
-    """Validate numbers among the attributes of parsed options; None and absent ones are skipped."""
+    """Validate numbers of parsed options; None and absent ones are skipped."""
     for name, allowed in ranges.items():
         if (value := getattr(options, name, None)) is not None:
             checked_value(value, int if isinstance(value, int) else float, flag_of(name), allowed)
@@ -148,9 +148,9 @@ def options_of(config_class: type[Any]) -> tuple[Option, ...]:
 
 
 def config_from(config_class: type[Config], given: Mapping[str, Any], what: str) -> Config:
-    """Return settings of a class from values by name; None means the default.
+    """Return settings from values by name; None means the default.
 
-    If the class has a method ``of``, it computes the other settings from the given ones.
+    A method ``of`` of the class computes the other settings from the given ones.
 
     Args:
         what: noun of a setting in messages ("option of evolution").
@@ -173,13 +173,12 @@ class NoSettings:
 
 
 class Configured:
-    """A registry member whose settings are the fields of a dataclass."""
+    """A registry member with a dataclass of settings."""
 
     name: ClassVar[str]
     called: ClassVar[str]
     """Noun in messages ("latency model")"""
     config_class: ClassVar[type] = NoSettings
-    """Frozen dataclass of settings"""
 
     @classmethod
     def setting_types(cls) -> dict[str, type]:
@@ -188,7 +187,6 @@ class Configured:
 
     @classmethod
     def check_settings(cls, names: Iterable[str]) -> None:
-        """Raise a ConfigError for unknown settings."""
         settings = cls.setting_types()
         if unknown := set(names) - settings.keys():
             raise ConfigError(
@@ -201,7 +199,6 @@ def parsed_settings(texts: Iterable[str], types: Mapping[str, type], what: str =
     """Return ``["dim=64", "lr=1e-3"]`` as values by name.
 
     Args:
-        types: type of each setting.
         what: owner of the settings in messages.
     """
     values: dict[str, Any] = {}

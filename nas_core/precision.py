@@ -19,10 +19,9 @@ _AMPERE = (8, 0)
 
 
 def check_precision(precision: str, device: torch.device | str) -> str:
-    """Return a precision that the device supports.
+    """Return the precision if the device supports it.
 
     Raises:
-        UnknownChoiceError: the precision does not exist.
         ConfigError: the device does not support it.
     """
     if precision not in PRECISIONS:

@@ -23,12 +23,7 @@ def duration(seconds: float) -> str:
 
 
 class SlowWork:
-    """Progress on standard error, first after :data:`FIRST_S` seconds, then every minute.
-
-    Args:
-        what: name of the work.
-        total: number of units; can be set before :meth:`advance`.
-    """
+    """Progress on standard error, first after :data:`FIRST_S` seconds, then every minute."""
 
     def __init__(self, what: str, total: int = 0) -> None:
         self.total = total
@@ -66,9 +61,7 @@ def counted(what: str, total: int, unit: str, show: bool | None = None) -> Itera
     """Yield a function to call with a number of finished units.
 
     Args:
-        what: name of the work.
-        unit: name of a unit.
-        show: show the bar; None: on a terminal, elsewhere report like :class:`SlowWork`.
+        show: show a bar; None: on a terminal, elsewhere report like :class:`SlowWork`.
     """
     work, done = SlowWork(what, total), 0
     with tqdm(desc=what, total=total, unit=unit, disable=None if show is None else not show) as bar:

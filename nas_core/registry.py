@@ -44,11 +44,7 @@ class Registry(Generic[Member]):
         self._loaded: dict[str, Member] = {}
 
     def register(self, name: str, member: Member) -> Member:
-        """Add a member for this process and return it.
-
-        Raises:
-            ConfigError: the name is in use.
-        """
+        """Add a member for this process and return it; raise a ConfigError if the name is in use."""
         targets = self._targets()
         if self._registered.get(name, member) is not member or (name in targets and self.get(name) is not member):
             holder = " and ".join(targets.get(name) or [_origin(self._registered[name])])
@@ -83,7 +79,6 @@ class Registry(Generic[Member]):
         return self._loaded[target]
 
     def items(self) -> Iterator[tuple[str, Member]]:
-        """Yield the importable members with their names."""
         for name in self.names():
             try:
                 yield name, self.get(name)
@@ -133,7 +128,6 @@ def first_line(error: BaseException) -> str:
 
 @lru_cache
 def _entries(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    """Return the entry points of a group, cached for each ``sys.path``."""
     return tuple(sorted(entry_points(group=group), key=lambda entry: entry.name)) if group else ()
 
 

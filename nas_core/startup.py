@@ -56,7 +56,6 @@ class _OnImport:
 
     of_nas_ext = True
     asks = False
-    """True during a query of the other finders, which may call this one"""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None

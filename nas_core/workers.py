@@ -25,7 +25,7 @@ from nas_core.jobs import Failure, Opener
 from nas_core.machine import python_environment
 
 LOOK_S = 1.0
-"""Seconds between checks of silent workers, whose children can keep the pipes open"""
+"""Seconds between checks of silent workers"""
 END_S = 10.0
 """Seconds until an unresponsive worker is killed"""
 _PROGRAM = "from nas_core.workers import work; work()"
@@ -108,7 +108,6 @@ class WorkerPool:
 
 
 def _module_of(opener: Opener) -> str:
-    """Return the importable module of the opener, also in a program run by ``python -m``."""
     name = str(opener.__module__)
     if name == "__main__":
         spec = getattr(sys.modules["__main__"], "__spec__", None)
@@ -149,7 +148,6 @@ class _Place:
         self._write({"item": items[index]})
 
     def read(self, items: Sequence[Any]) -> Mapping[str, Any] | Failure | None:
-        """Return the result of the item if it is complete."""
         content = os.read(self.results, 1 << 20)
         if not content:
             return self.lost(items)
@@ -187,7 +185,6 @@ class _Place:
                 self._process.stdin.close()
 
     def end(self) -> str:
-        """End the worker and return its exit state."""
         if self._process is None:
             return "not there"
         self.close_input()
@@ -224,8 +221,7 @@ def _start() -> subprocess.Popen[bytes]:
 
 
 def work() -> None:
-    """Run a worker: call the opener from the first line of stdin, then compute items until stdin ends. Output goes to
-    stderr."""
+    """Run a worker: call the opener from the first line of stdin, then compute items until stdin ends."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()

@@ -95,7 +95,6 @@ def repairs() -> tuple[str, ...]:
 
 @contextmanager
 def _old_collections() -> Iterator[None]:
-    """Restore ``collections.Iterable``, removed by Python 3.10."""
     if hasattr(collections, "Iterable"):
         yield
         return
@@ -119,8 +118,6 @@ def _repair_metrics() -> None:
 
 
 class _OldMetrics:
-    """``sklearn.metrics`` with the ``squared`` option of 1.5."""
-
     def __init__(self, real: Any) -> None:
         self._real = real
 
@@ -142,7 +139,7 @@ class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Importer of empty modules in place of packages, inside a ``with`` block.
 
     Args:
-        packages: package -> its name for pip, for the message when an attribute is used.
+        packages: package -> its name for pip.
     """
 
     def __init__(self, packages: Mapping[str, str]) -> None:

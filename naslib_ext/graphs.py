@@ -88,7 +88,6 @@ def space_of(ss_type: str | None) -> Space:
 
 @lru_cache(CACHED)
 def _read(ss_type: str, description: Hashable) -> Graph | None:
-    """Read a graph, cached for all members of an ensemble."""
     return SPACES[ss_type].read(description)
 
 

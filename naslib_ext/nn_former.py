@@ -19,7 +19,6 @@ class NNFormerPredictor(AccuracyPredictor):
     """NN-Former with its recipes; see also :class:`~naslib_ext.predictor.AccuracyPredictor`.
 
     Args:
-        ss_type, encoding_type, seed: as of the base class.
         recipe: a name of ``nas_core.predictor.recipes.list_recipes()`` or a ``Recipe``.
         epochs: passes over the training architectures; None: the recipe's (``paper``: 3000, for a GPU).
         options: other arguments of the base class, and settings of the recipe by name (``lr=3e-4, dim=64``).

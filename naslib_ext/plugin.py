@@ -31,7 +31,6 @@ _log = logging.getLogger(__name__)
 
 
 def create_predictor(model: str = core.NNFormerPredictor.name, **hyperparameters: Any) -> AccuracyPredictor:
-    """Create the predictor of an accuracy model by its name."""
     if model == core.NNFormerPredictor.name:
         return NNFormerPredictor(**hyperparameters)
     return AccuracyPredictor(model=model, **hyperparameters)
@@ -76,7 +75,6 @@ def unregister(name: str = "nnformer") -> None:
 
 
 def _table() -> dict[str, tuple[dict[str, Any], AccuracyPredictor]]:
-    """Return hyperparameters and first member of each registered name, stored in NASLib's class."""
     (module,) = load("naslib.predictors.ensemble")
     ensemble = module.Ensemble
     if not hasattr(ensemble, _TABLE):
@@ -121,14 +119,14 @@ class EnsembleMember:
         self.error = 0.0
 
     def fit(self, xtrain: Sequence[Any], ytrain: Sequence[float], train_info: Any = None) -> float:
-        """Fit the shared predictor once; see :meth:`AccuracyPredictor.fit`."""
+        """Fit the shared predictor once."""
         if self.first is not None:
             return self.first.error
         self.error = self.shared.fit(xtrain, ytrain, train_info)
         return self.error
 
     def query(self, xtest: Sequence[Any], info: Any = None) -> NDArray[np.float64]:
-        """Return the quantile ``(n,)``; see :meth:`AccuracyPredictor.query_with_std`."""
+        """Return the quantile ``(n,)``."""
         mean, deviation = self.shared.query_with_std(xtest, info)
         return mean + self.deviations * deviation
 

@@ -95,7 +95,6 @@ class AccuracyPredictor:
         return 1.0
 
     def _random(self) -> dict[str, Any]:
-        """Draw some hyperparameters from numpy's global stream."""
         return {}
 
     def set_ss_type(self, ss_type: str) -> None:
@@ -168,10 +167,6 @@ class AccuracyPredictor:
 
         Returns:
             Mean absolute error on these architectures, in the units of ``ytrain``.
-
-        Raises:
-            GraphError: an architecture of another search space.
-            DataError: invalid targets, or fewer than two.
         """
         if self.hyperparams is None:
             self.hyperparams = dict(self.default_hyperparams)
@@ -202,9 +197,6 @@ class AccuracyPredictor:
         Args:
             xtest: as of :meth:`fit`.
             info: ``{"zero_cost_scores": {..}}`` of each architecture, if the fit had such scores.
-
-        Raises:
-            ConfigError: there was no fit, or zero-cost scores are missing.
         """
         return self._queried(xtest, info)[0]
 

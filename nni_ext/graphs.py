@@ -28,7 +28,7 @@ def nasbench101_sample(sample: Sample) -> Graph:
     """Return the pruned cell of a sample of ``nni.nas.hub.pytorch.NasBench101``.
 
     Raises:
-        GraphError: a label is missing or invalid, or the benchmark lacks the cell.
+        GraphError: the benchmark lacks the cell.
     """
     nodes = _value(sample, "cell/num_nodes")
     if isinstance(nodes, bool) or not isinstance(nodes, int) or nodes < 2:
@@ -42,11 +42,7 @@ def nasbench101_sample(sample: Sample) -> Graph:
 
 
 def nasbench201_sample(sample: Sample) -> Graph:
-    """Return the pruned cell of a sample of ``nni.nas.hub.pytorch.NasBench201``, for accuracy predictors.
-
-    Raises:
-        GraphError: a label is missing.
-    """
+    """Return the pruned cell of a sample of ``nni.nas.hub.pytorch.NasBench201``, for accuracy predictors."""
     return nasbench201_graph(_ops_201(sample))
 
 

@@ -95,7 +95,6 @@ class Record:
             self._save_finalists(choose_finalists({self._name: self._best}, self._archive, FINALISTS))
 
     def _save_finalists(self, finalists: Sequence[Finalist]) -> None:
-        """Save the current finalists and remove the files of earlier ones."""
         former = {f"finalists/{entry['key']}.json" for entry in finalists_before(self.folder)}
         save_finalists(self.folder, finalists)
         for file in former - {finalist.file for finalist in finalists}:

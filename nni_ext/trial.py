@@ -42,9 +42,6 @@ def evaluate(
 
     The report also has all metrics, computed costs and, with a model, ``latency_ms``. ``report`` gets intermediate
     results.
-
-    Raises:
-        UnknownChoiceError: the supernet does not have the metric.
     """
     model = load_latency_model(latency_model, "genes", supernet.space) if latency_model else None
     found = CheckpointEvaluation(supernet, model, calibration)(architecture, report)

@@ -1,7 +1,7 @@
 """Heartbeats of running trials in any storage of Optuna.
 
-Optuna's own heartbeat needs a database. Here a worker increments an attribute of its trial. A trial is failed if its
-count stays the same for a time that the attribute also names. No clocks are compared.
+Optuna's own heartbeat needs a database. Here a worker increments an attribute of its trial, and other workers fail a
+trial whose count stays the same for too long. No clocks are compared.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from optuna_ext.history import CLAIM
 from optuna_ext.storage import patiently
 
 BEAT = "nas_ext:beat"
-"""System attribute of a running trial: number of beats, and seconds without a beat after which the trial is stale."""
+"""System attribute of a running trial: number of beats, and seconds without a beat after which it is stale."""
 STALE_S = 600.0
 """Default seconds without a beat; long enough for a machine that sleeps or swaps."""
 
@@ -26,7 +26,6 @@ class Heartbeat:
 
     Args:
         storage: storage of Optuna.
-        trial_id: id of the trial in the storage.
         stale_s: seconds without a beat after which the trial is stale.
     """
 
@@ -67,8 +66,7 @@ class Heartbeat:
 class StaleTrials:
     """Detector of stale trials, called regularly by each worker.
 
-    A trial that has a claim but never had a beat is stale after the longest time of all trials. A study without beats
-    has no stale trials.
+    A trial with a claim but no beat is stale after the longest time of all trials. Without any beats no trial is stale.
     """
 
     def __init__(self) -> None:

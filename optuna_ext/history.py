@@ -17,7 +17,7 @@ from optuna_ext.genes import architecture_of
 CLAIM = "nas_ext:architecture"
 """System attribute: architecture as a row of option indices, set before the first parameter."""
 OPENED = "nas_ext:opened"
-"""System attribute of the first trial of a generation: results at that time."""
+"""System attribute of the first trial of a generation: results at its start."""
 ERROR = "error"
 """User attribute: reason of a failed evaluation. A failed trial without it has lost its worker."""
 WITHDRAWN = "nas_ext:withdrawn"
@@ -35,7 +35,6 @@ class Trials:
     results: dict[Architecture, Mapping[str, Any] | None] = field(default_factory=dict)
     """Metrics, oldest first; None for a failure."""
     errors: dict[Architecture, str] = field(default_factory=dict)
-    """Known reasons of failures."""
     held: dict[int, Architecture] = field(default_factory=dict)
     """Architectures of running or waiting trials by number."""
     failing: set[int] = field(default_factory=set)
@@ -46,7 +45,6 @@ class Trials:
     """Results at the start of each generation, from its earliest trial."""
 
     def taken(self, number: int) -> set[Architecture]:
-        """Return the architectures of all other trials."""
         held = (architecture for other, architecture in self.held.items() if other != number)
         return {*self.results, *held}
 

@@ -35,7 +35,7 @@ ROUNDS = 100
 
 
 class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined, misc]
-    """A search strategy, by name, as a sampler.
+    """A search strategy as a sampler.
 
     The objective calls :func:`~optuna_ext.suggest_architecture`; other parameters are sampled independently. No worker
     repeats an architecture or violates a limit. The strategy learns from all finished trials of the storage, so workers
@@ -56,7 +56,6 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
 
     Raises:
         ConfigError, UnknownChoiceError, ConstraintError: an invalid setting or limit.
-        MissingHostError: Optuna is not installed.
     """
 
     def __init__(
@@ -95,8 +94,7 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         self._lock = threading.RLock()
 
     def infer_relative_search_space(self, study: Any, trial: Any) -> dict[str, Any]:
-        """Return the distributions of all genes; none for a study with one value and a strategy with several
-        objectives."""
+        """Return the distributions of all genes; none if a multi-objective strategy has a study with one value."""
         self._check_directions(study)
         return dict(self._distributions) if self._fits(study) else {}
 
@@ -119,7 +117,7 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         return self._independent.sample_independent(study, trial, param_name, param_distribution)
 
     def reseed_rng(self) -> None:
-        """Reseed the sampler of other parameters; the search is the same in all workers."""
+        """Reseed the sampler of other parameters only."""
         self._independent.reseed_rng()
 
     def before_trial(self, study: Any, trial: Any) -> None:
@@ -129,7 +127,6 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         self._independent.after_trial(study, trial, state, values)
 
     def _claim(self, study: Any, trial: Any) -> dict[str, Any]:
-        """Claim an architecture in the storage and return its parameters."""
         self._wait_for_turn(study, trial.number)
         self._search_of(study)  # resets what was cached of another study
         self._stale.fail_stale(study, study.get_trials(deepcopy=False))

@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 PATIENCE_S = 180.0
 """Longest outage of a storage in seconds, such as a restart of its database."""
 ATTEMPTS, PAUSE_S = 8, 0.25
-"""Attempts to open a database, since processes that create its tables at once collide."""
+"""Attempts to open a database: processes that create its tables at once collide."""
 DISTURBED = ("IntegrityError", "OperationalError", "ProgrammingError", "StorageInternalError")
 """Errors of such a collision."""
 SETTINGS = "nas_ext:settings"
@@ -60,7 +60,6 @@ def open_storage(storage: str) -> Any:
 
     Raises:
         ConfigError: the storage cannot be opened.
-        MissingHostError: Optuna is not installed.
     """
     storages = require("optuna.storages", "a shared search", "optuna")
     journal = require("optuna.storages.journal", "a shared search", "optuna")

@@ -59,7 +59,6 @@ class SharedEvaluations:
 
     Args:
         storage: URL of a storage of Optuna, or path of a journal file.
-        study: name of the study.
         evaluate: function from an architecture to its metrics.
         metrics: names of the trials' values, all minimised; other metrics are user attributes.
         settings: plain data that decides the results, the same for all workers.
@@ -68,11 +67,10 @@ class SharedEvaluations:
 
     Raises:
         ConfigError: the storage cannot be opened, or the study belongs to another search.
-        MissingHostError: Optuna is not installed.
     """
 
     together = 10_000
-    """Largest number of architectures per call: a whole generation."""
+    """Largest number of architectures per call."""
 
     def __init__(
         self,
@@ -181,7 +179,6 @@ class SharedEvaluations:
             )
 
     def _succeeded(self) -> None:
-        """Publish the failures."""
         self._in_a_row = 0
         while self._failed:
             failed = self._failed.pop()
@@ -218,8 +215,7 @@ class SharedEvaluations:
             self._withdraw(failed.trial)
 
     def _withdraw(self, trial: Any) -> None:
-        """Give a trial up, so that other workers get its architecture at once, or when it is stale if the storage is
-        unreachable."""
+        """Give a trial up, so that other workers get its architecture, at the latest when the trial is stale."""
         try:
             self.study._storage.set_trial_system_attr(trial._trial_id, WITHDRAWN, True)
             give_up(self.study, trial.number)
@@ -244,7 +240,6 @@ class SharedEvaluations:
         return {name: value for name, value in metrics.items() if value is not None}
 
     def _take(self, architecture: Architecture) -> Any:
-        """Create the architecture's trial; return None if another worker was faster."""
         token, parameters = uuid.uuid4().hex, parameters_of(self.space, architecture)
         row = self.space.row(architecture).tolist()
         trial = self._optuna.create_trial(

@@ -2,7 +2,7 @@
 
 Each command is a module with a line in `COMMANDS`, or in `LAB` for ``nas-ext lab``. The module has ``app`` (a
 `typer.Typer` with sub-commands), ``command`` (a function) or ``make_command`` (returns a function whose options depend
-on the installation). Only the module of the requested command is imported.
+on the installation). It is imported only if its command is requested.
 
 A `NasExtError` ends as one line on stderr and exit code 2; ``--debug`` adds the traceback.
 """
@@ -106,7 +106,7 @@ def _run(arguments: list[str], debug: bool) -> int:
 
 
 def application(arguments: Sequence[str]) -> typer.Typer:
-    """Return the application with the requested command, and the other commands by name only."""
+    """Return the application with the requested command, and names of the other commands."""
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.callback()(_global_options)
     wanted, further, *_ = [*(argument for argument in arguments if not argument.startswith("-")), None, None]

@@ -107,7 +107,7 @@ def diagnose(imports: bool = False) -> dict[str, Any]:
     ``problems`` (lines) and ``install`` (shell line or None), some ``torchvision_fix``.
 
     Args:
-        imports: import each host and plug-in; otherwise at most torch, for its accelerators.
+        imports: import each host and plug-in.
     """
     core = unmet_requirements("nas-ext")
     for_cpu = (installed_version("torch") or "").endswith("+cpu")
@@ -235,7 +235,7 @@ def found_plug_ins(imports: bool = True) -> list[dict[str, Any]]:
 
 
 def probe(function: str, items: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
-    """Call a function of this module on each item in new interpreters and return results, or ``error`` in a line."""
+    """Call a function of this module on each item in new interpreters; a failure is an ``error`` of one line."""
     answers: list[dict[str, Any]] = []
     while len(answers) < len(items):
         code = f"from nas_core.cli.doctor import answer; answer({function!r}, {list(items[len(answers) :])!r})"
@@ -259,7 +259,6 @@ def probe(function: str, items: Sequence[Sequence[str]]) -> list[dict[str, Any]]
 
 
 def answer(function: str, items: Sequence[Sequence[str]]) -> None:
-    """Print a marked line of JSON for each item, in the process of :func:`probe`."""
     for item in items:
         try:
             finding = globals()[function](*item) or {}
@@ -271,7 +270,7 @@ def answer(function: str, items: Sequence[Sequence[str]]) -> None:
 
 
 def import_host(*modules: str) -> dict[str, Any]:
-    """Import modules; return the version of the first, and for torch the accelerators."""
+    """Import modules; return the version of the first, and torch's accelerators."""
     if modules[0] in _USES_TORCHVISION:
         repair()
     first, *_ = map(importlib.import_module, modules)
@@ -282,7 +281,7 @@ def import_host(*modules: str) -> dict[str, Any]:
 
 
 def check_plug_in(group: str, name: str, target: str) -> None:
-    """Import a plug-in, and all parts of an adapter; raise a NasExtError if it is not usable."""
+    """Import a plug-in, and all parts of an adapter."""
     if group not in GROUPS:
         raise unknown_choice("group of entry points", group, GROUPS)
     member = import_object("registry", GROUPS[group]).get(name)
@@ -293,7 +292,6 @@ def check_plug_in(group: str, name: str, target: str) -> None:
 
 
 def _accelerators() -> list[dict[str, Any]]:
-    """Return the accelerators on which an addition succeeds."""
     import torch
 
     from nas_core.precision import PRECISIONS, check_precision

@@ -27,7 +27,6 @@ def parameters_of(config_class: type[Any]) -> list[inspect.Parameter]:
 
 
 def settings_help(title: str, config_class: type[Any]) -> str:
-    """Return help of settings given as ``NAME=VALUE``, a line each."""
     lines = [f"  {option.name}: {option.described}" for option in options_of(config_class)]
     return "\n".join([f"\b\n{title}:", *(lines or ["  none"])])
 
@@ -38,7 +37,7 @@ def with_options(
     """Return a command with further options.
 
     Args:
-        further: argument of the command -> options that it gets as a mapping, without those that are not given.
+        further: argument of the command -> options that it gets as a mapping, if given.
         doc: help of the command.
     """
     signature = inspect.signature(command, eval_str=True)
@@ -73,7 +72,6 @@ def _parameter(option: Option) -> inspect.Parameter:
 
 
 def workload_help() -> str:
-    """Return help of the workloads of all network kinds."""
     return "\n\n".join(
         settings_help(f"Workload of {name} networks; --workload NAME=VALUE", kind.workload_config)
         for name, kind in KINDS.items()
@@ -88,10 +86,7 @@ def workload_config(
     Args:
         typed: ``NAME=VALUE``; ``vocab`` means both vocabularies of translation.
         task: defaults, from :attr:`nas_core.supernet.host.Supernet.task`.
-        data: folder of dictionaries, for the vocabulary sizes.
-
-    Raises:
-        ConfigError, UnknownChoiceError: an invalid setting, or ``data`` with a vocabulary.
+        data: folder of dictionaries, for the vocabulary sizes; excludes a typed vocabulary.
     """
     settings = read_pairs("workload", typed)
     names = [option.name for option in options_of(kind.workload_config)]

@@ -98,7 +98,7 @@ def _reader(space: SearchSpace) -> Read:
 
 
 def _from_file(path: Path, read: Read) -> list[tuple[Any, Any, dict[str, Any]]]:
-    """Return the distinct architectures of a file, with the other texts and numbers of their records."""
+    """Return the distinct architectures of a file and the other fields of their records."""
     networks: dict[str, tuple[Any, Any, dict[str, Any]]] = {}
     for number, record in enumerate(read_jsonl(path), 1):
         if "architecture" not in record:
@@ -117,12 +117,7 @@ def _from_file(path: Path, read: Read) -> list[tuple[Any, Any, dict[str, Any]]]:
 
 
 def _scored_before(out: Path, scores: NetworkProxies) -> set[str]:
-    """Return the keys of the scored architectures.
-
-    Raises:
-        ConfigError: the scores have other settings.
-        DataError: the file has other records.
-    """
+    """Return the keys of the scored architectures; raise a ConfigError for scores of other settings."""
     if not out.exists():
         return set()
     records = read_jsonl(out)

@@ -49,7 +49,6 @@ def _minutes(quickstart: Quickstart) -> str:
 
 
 def _shown(written: list[Path], target: Path) -> list[str]:
-    """Return the top-level files, and folders with numbers of files."""
     tops = [path.relative_to(target).parts for path in written]
     folders = dict.fromkeys(parts[0] for parts in tops if len(parts) > 1)
     counted = [f"{name}/ ({sum(parts[0] == name for parts in tops)} files)" for name in folders]

@@ -13,13 +13,13 @@ from nas_core.cli import EXIT_INTERRUPTED
 from nas_core.errors import ConfigError
 
 DEFAULT = "RUN .."
-"""Command name, for help, of arguments that name no other command"""
+"""Help's name of the command for arguments without a command name"""
 
 
 class DefaultGroup(TyperGroup):
-    """Group with a default command for arguments that begin with no command name.
+    """Group with a default command, for arguments that begin with no command name.
 
-    A command name that is the only argument and also a folder means the folder.
+    A single argument that is a command name and a folder means the folder.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -41,7 +41,6 @@ def _search(
 
 
 def _settings(config: Path | None, typed: Mapping[str, Any]) -> SearchSettings:
-    """Merge the settings of the file and the command line, also inside groups."""
     given = read_yaml(config) if config else {}
     if not isinstance(given, dict):
         raise ConfigError(f"{config} holds {type(given).__name__}; expected options by name, such as strategy: random")

@@ -77,7 +77,6 @@ def _table(columns: Sequence[Measure], rows: Sequence[Mapping[str, Any]]) -> Tab
 def _write(
     study: Study, subjects: Sequence[Subject], settings: Mapping[str, Any], config: Any, result: StudyResult, out: Path
 ) -> list[Path]:
-    """Write ``NAME.json``, ``NAME.png`` and ``NAME.html`` and return their paths."""
     make_folder(out)
     data, picture, html = (out / f"{study.name}.{suffix}" for suffix in ("json", "png", "html"))
     write_json(

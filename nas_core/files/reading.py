@@ -21,7 +21,7 @@ MOST_BYTES = 2**30
 MOST_TEXT = 400_000
 """Largest YAML text in bytes; its parser is slow"""
 MOST_OWN_TEXT = 2**24
-"""Largest YAML text written by this package, in bytes: run settings, large spaces"""
+"""Largest YAML text written by this package, in bytes"""
 
 
 def check_regular(path: str | Path) -> Path:
@@ -45,7 +45,6 @@ def real_path(path: str | Path) -> Path:
 
 
 def file_digest(path: str | Path) -> str:
-    """Return the SHA-256 of a file."""
     try:
         with check_regular(path).open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -78,7 +77,6 @@ def parse_json(text: bytes | str) -> Any:
 
 
 def read_json(path: str | Path) -> Any:
-    """Return the value in a JSON file."""
     content = read_bytes(path)
     try:
         return parse_json(content)

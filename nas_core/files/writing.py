@@ -90,7 +90,7 @@ def _disk_errors() -> Iterator[None]:
 
 
 def _remove_abandoned(target: Path) -> None:
-    """Remove temporary files of killed processes; those of running processes are locked."""
+    """Remove temporary files that no running process has locked."""
     for file in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
         with contextlib.suppress(OSError), file.open("rb") as opened:
             fcntl.flock(opened.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -18,7 +18,6 @@ from nas_core.registry import Registry
 __all__ = ["QUICKSTARTS", "Quickstart"]
 
 _UNFINISHED = ".quickstart-unfinished"
-"""File that marks an interrupted write"""
 
 
 class Quickstart(abc.ABC):
@@ -43,7 +42,7 @@ class Quickstart(abc.ABC):
 
     @abc.abstractmethod
     def data(self) -> Mapping[str, str | bytes]:
-        """Return the content of each input file of the script by its relative path, the same in each call."""
+        """Return the input files of the script as relative path -> content, the same in each call."""
 
     @property
     def command(self) -> str:

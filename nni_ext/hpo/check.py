@@ -16,7 +16,6 @@ from nni_ext.hpo.tuner import SearchTuner
 _FEATURE = "checking experiments of NNI"
 _TRIAL = "nni_ext.trial"
 _FILES = ("--checkpoint", "--data", "--latency-model", "--calibration")
-"""Options of the trial that name files"""
 
 
 def experiment_warnings(class_args: Mapping[str, Any], metric: str, mode: str, config: Any) -> list[str]:
@@ -50,7 +49,6 @@ def experiment_warnings(class_args: Mapping[str, Any], metric: str, mode: str, c
 
 
 def _about_default(shown: str, metric: str, mode: str, ours: bool) -> list[str]:
-    """Compare the metric of the tuner with ``default``, shown by NNI's page."""
     larger = metric_named(shown).larger_is_better
     if ours and metric not in ("default", shown):
         return [
@@ -66,7 +64,6 @@ def _about_default(shown: str, metric: str, mode: str, ours: bool) -> list[str]:
 
 
 def _about_files(command: list[str], config: Any) -> list[str]:
-    """Warn of files that local trials would not find."""
     if getattr(config.training_service, "platform", None) != "local":
         return []
     folder = Path(str(config.trial_code_directory))
@@ -103,11 +100,6 @@ def check_experiment(path: Path, import_code: bool = False) -> Checked:
 
     Args:
         import_code: import and run the module of a tuner derived from ours.
-
-    Raises:
-        DataError: the file is missing or not an experiment of NNI.
-        ConfigError: another tuner, or one that needs an import.
-        NasExtError: the tuner rejects its arguments or the search space.
     """
     config_class = nni_module("nni.experiment.config", _FEATURE).ExperimentConfig
     if not path.is_file():

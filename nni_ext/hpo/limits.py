@@ -20,7 +20,6 @@ LIMITS = ("max_latency_ms", "max_params_m", "max_flops_g", "max_memory_mb", "max
 
 
 def expand(path: object) -> str:
-    """Expand ``~`` and environment variables in a path of ``classArgs``."""
     return os.path.expandvars(os.path.expanduser(str(path)))
 
 

@@ -24,11 +24,7 @@ def _ours() -> list[Any]:
 
 
 def register() -> list[str]:
-    """Register the tuner with NNI for ``tuner: {name: nas-ext}`` and return its name.
-
-    Raises:
-        ConfigError: NNI has another algorithm of the name.
-    """
+    """Register the tuner with NNI for ``tuner: {name: nas-ext}`` and return its name."""
     utils = nni_module("nni.tools.package_utils", _FEATURE)
     for meta in _ours():
         old = utils.get_algo_meta(meta.name)

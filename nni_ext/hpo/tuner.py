@@ -56,7 +56,6 @@ def report_errors(method: Method) -> Method:
 
 
 def _calling_dispatcher() -> Any:
-    """Return the dispatcher among the callers, or None."""
     dispatcher = nni_module("nni.runtime.msg_dispatcher_base", _FEATURE).MsgDispatcherBase
     frame = sys._getframe(1)
     while frame is not None and not isinstance(frame.f_locals.get("self"), dispatcher):
@@ -241,7 +240,7 @@ class SearchTuner(_Tuner):
         return self._search
 
     def _recall(self) -> None:
-        """Repeat architectures that a killed experiment lost, once all workers are idle or there is only one."""
+        """Repeat architectures lost by a killed experiment, once all workers are idle or there is only one."""
         if self._running and self._workers > 1:
             return
         for parameter_id, architecture in list(self._parameters.items()):
@@ -271,7 +270,6 @@ class SearchTuner(_Tuner):
         search.tell(architecture, metrics)
 
     def _metrics(self, architecture: Architecture, value: Any) -> dict[str, float | None]:
-        """Return a trial's result with predicted costs that it lacks and the minimised metric."""
         row = self._started().strategy.space.rows([architecture])
         metrics = {constraint.name: float(constraint.values(row)[0]) for constraint in self.constraints}
         if isinstance(value, Mapping):
@@ -281,7 +279,6 @@ class SearchTuner(_Tuner):
         return with_negatives(plain_metrics(metrics), self.objectives)
 
     def _read(self, parameters: Any) -> Architecture | None:
-        """Return the architecture of parameters; None, with a warning, if it is outside the space."""
         space = self._started().strategy.space
         try:
             if not isinstance(parameters, Mapping):
@@ -293,7 +290,6 @@ class SearchTuner(_Tuner):
 
 
 def _check_direction(metric: str, mode: str) -> None:
-    """Raise a ConfigError if the metric's name implies the other direction."""
     if metric.startswith(NEGATED):
         raise ConfigError(f"metric is {metric}; give it without the minus, and 'optimize_mode: maximize'")
     larger = metric_named(metric).larger_is_better

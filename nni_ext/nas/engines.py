@@ -29,8 +29,7 @@ def stopping() -> bool:
 def finished_trials(engine: Any) -> list[tuple[dict[str, Any], Any]]:
     """Return sample and final metric of each trial of a training-service engine; empty for other engines.
 
-    A metric is matched by its parameters, since concurrent trials may swap them. NNI's ``list_models`` does not do
-    this.
+    Metrics are matched by parameters, which concurrent trials may swap; NNI's ``list_models`` matches trials.
     """
     manager = getattr(_innermost(engine), "nodejs_binding", None)
     if manager is None:
@@ -72,7 +71,6 @@ class _Job:
     architecture: Architecture
     model: Any
     reported: Any = None
-    """Reported final metric; the engine keeps one number of it"""
     awaited: set[int] | None = None
     """After an end without a metric: concurrent models that still run"""
 
@@ -90,7 +88,6 @@ class Submitted:
         self._held: list[Any] = []
 
     def __len__(self) -> int:
-        """Return the number of models without a result."""
         return len(self._jobs)
 
     def add(self, architecture: Architecture, model: Any) -> None:

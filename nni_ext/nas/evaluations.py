@@ -38,7 +38,6 @@ class Evaluations:
 
     Args:
         search: minimises the score of its own metric.
-        flat: space of the search.
         costs: constraints that compute :attr:`Evaluated.costs`.
         maximize: larger metrics are better.
     """
@@ -70,7 +69,7 @@ class Evaluations:
     def replay(self, results: Mapping[Architecture, Any]) -> None:
         """Add results of an earlier run in the order in which the search asks for them.
 
-        Architectures that it asks for and that have no result are its first proposals afterwards.
+        Architectures without a result are proposed again first.
         """
         left = {one: metric for one, metric in results.items() if one not in self._evaluated_models}
         while left and (architectures := self.search.ask(1)):
@@ -103,11 +102,7 @@ class Evaluations:
         return {**head, "search": self.search.state_dict(), "archive": archive}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Continue from a :meth:`state`.
-
-        Raises:
-            ConfigError: the state is invalid or of another search.
-        """
+        """Continue from a :meth:`state`; raise a ConfigError for a state of another search."""
         try:
             if (state["format"], state["version"]) != (FORMAT, VERSION):
                 raise ConfigError(

@@ -51,11 +51,7 @@ class PredictorEvaluator(_Evaluator):
         self.read, self.reader = read, reader
 
     def evaluate(self, model: Any) -> float:
-        """Return the prediction for a frozen model, or its expected improvement; a trial also reports it to NNI.
-
-        Raises:
-            SpaceError, ConfigError: a space of another class without ``read``, or a model that is not frozen.
-        """
+        """Return the prediction for a frozen model, or its expected improvement; a trial also reports it to NNI."""
         read = self.read or reader_for(model, reader_name(self.predictor, self.reader))
         sample = getattr(model, "sample", None)
         if sample is None:
@@ -73,7 +69,6 @@ class PredictorEvaluator(_Evaluator):
         return metric
 
     def _execute(self, model: Any) -> float:
-        """Evaluate without building the model; a hook of NNI."""
         return self.evaluate(model)
 
     def extra_repr(self) -> str:

@@ -21,7 +21,7 @@ from nni_ext.nas.spaces import FlatSpace
 
 _FEATURE = "limiting searches with NNI's profilers"
 PROBES, DRAWN = 10, 200
-"""Number of valid samples on which a profiler is tried, and of random samples drawn for them"""
+"""Valid samples on which a profiler is tried, and random samples drawn for them"""
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,6 @@ def validity_constraint(flat: FlatSpace, model_space: Any) -> Constraint:
 
 def limit_constraint(flat: FlatSpace, model_space: Any, limit: ProfilerLimit) -> Constraint:
     """Return a limit as a constraint that profiles each architecture once and excludes those that the profiler rejects.
-
-    Raises:
-        ConfigError: the profiler does not fit the model space.
     """
     profiler, values = limit.profiler, dict[bytes, float]()
     expression = _expression(profiler, flat)
@@ -138,7 +135,6 @@ def _evaluate(expression: Any, flat: FlatSpace, rows: Rows) -> list[float]:
 
 
 def _probe(flat: FlatSpace, model_space: Any, limit: ProfilerLimit) -> None:
-    """Try the profiler on some samples, for an early error."""
     rows = [flat.space.row(flat.space.smallest()), *flat.space.sample_rows(np.random.default_rng(0), DRAWN)]
     samples = (flat.sample_of_row(row) for row in rows)
     valid = [sample for sample in samples if not flat.checked or model_space.contains(sample)][:PROBES]

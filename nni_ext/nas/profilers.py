@@ -35,12 +35,10 @@ class PredictorProfiler(_Profiler):
         reader: name of a graph reader; default: that of the predictor's training, else that of accuracy. Latency on
             NAS-Bench-201 needs ``nasbench201_unpruned``.
         read: function from a sample to a graph, for model spaces of other classes.
-        quantile: quantile to return: 0.9 for a filter with ``max=``, 0.1 for one with ``min=``; default: the
-            prediction.
+        quantile: 0.9 for a filter with ``max=``, 0.1 for one with ``min=``; default: the prediction.
 
     Raises:
-        DataError: the file is missing or not a predictor.
-        ConfigError: an invalid predictor, reader or quantile.
+        DataError, ConfigError: an invalid predictor, reader or quantile.
         SpaceError: a model space of another class without ``read``.
     """
 
@@ -67,7 +65,6 @@ class PredictorProfiler(_Profiler):
 
         Raises:
             GraphError: a label is missing, or the predictor was not fitted for such graphs.
-            ArchitectureError, UnknownChoiceError: a value is outside the space.
         """
         return self.profile_many([sample])[0]
 
@@ -93,9 +90,6 @@ class NetworkLatencyProfiler(_Profiler):
         model_space: model space of NNI.
         example_input: input of a network of the space.
         model: model of ``nas-ext latency train``, or its file; default: the shipped model of onnxruntime.
-
-    Raises:
-        DataError: the file is missing or not a latency model.
     """
 
     together = 8

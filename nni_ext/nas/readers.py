@@ -50,7 +50,6 @@ def reader_for(space: Any, name: str | None = None) -> Read:
 
     Raises:
         SpaceError: the class is not in :data:`READERS`.
-        ConfigError: the space does not have the reader.
     """
     nas = nni_module("nni.nas.space", "reading model spaces of NNI")
     if isinstance(space, nas.RawFormatModelSpace):
@@ -82,12 +81,7 @@ def reader_name(predictor: AccuracyModel, given: str | None) -> str | None:
 
 
 def open_predictor(predictor: AccuracyModel | str | Path) -> AccuracyModel:
-    """Return a fitted predictor, or read it from its file.
-
-    Raises:
-        DataError: the file is missing or not a predictor.
-        ConfigError: the object is not a predictor, or not fitted.
-    """
+    """Return a fitted predictor, or read it from its file."""
     if isinstance(predictor, str | Path):
         return check_unpriced(load_accuracy_model(predictor), predictor)
     if not isinstance(predictor, AccuracyModel):

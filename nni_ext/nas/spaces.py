@@ -56,11 +56,7 @@ class FlatSpace:
         return self.sample_of_row(self.space.row(architecture))
 
     def architecture(self, sample: Sample) -> Architecture:
-        """Return the architecture of a sample; other labels are ignored, tuples may be lists as in JSON.
-
-        Raises:
-            ArchitectureError: a label is missing, or its value is not an option.
-        """
+        """Return the architecture of a sample; other labels are ignored, tuples may be lists as in JSON."""
         row = [self._index(sample, slot) for slot in range(len(self.labels))]
         return self.space.architecture(self.space.slots.canonical(np.array([row], np.int16))[0])
 
@@ -153,7 +149,6 @@ def _subset_count(leaf: Any) -> int:
 
 
 def _wrapped(model_space: Any) -> Any:
-    """Return the model space of an executable one, or its class with its arguments."""
     return next((getattr(model_space, name) for name in ("model_space", "model") if hasattr(model_space, name)), None)
 
 

@@ -194,7 +194,6 @@ class SearchStrategy(_Strategy):
         self.engine.submit_models(model)
 
     def _take(self, timeout_s: float = 0.0) -> None:
-        """Report the results so far to the search; wait ``timeout_s`` for the first."""
         _, evaluations = self._parts()
         for architecture, reported in self._submitted.results(timeout_s):
             if reported_number(reported) is None:
