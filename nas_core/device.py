@@ -32,7 +32,7 @@ def device_name(device: torch.device | str) -> str:
 def usable_devices(names: str) -> list[str]:
     """Split ``cuda:0,cuda:1`` into devices, one for each process; ``cuda`` is the current device.
 
-    No tensor is created on several devices, which may be in exclusive mode.
+    Several devices are checked without a tensor, since they may be in exclusive mode.
 
     Raises:
         ConfigError: a device is absent, repeated or of another kind.

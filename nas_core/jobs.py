@@ -187,9 +187,9 @@ class JobPool:
 
 @contextlib.contextmanager
 def _silent() -> Iterator[None]:
-    """Start processes with SIGINT enabled, and without stderr inside the block.
+    """Start processes without stderr and with SIGINT enabled inside the block.
 
-    A cancelled watcher of submitit prints a traceback.
+    submitit cancels its watcher of a local job by SIGINT, and the watcher prints a traceback.
     """
     main = threading.current_thread() is threading.main_thread()
     ignored = main and signal.getsignal(signal.SIGINT) == signal.SIG_IGN

@@ -24,8 +24,7 @@ def distributions_of(space: SearchSpace) -> dict[str, Any]:
 
 
 def suggest_architecture(trial: Any, space: SearchSpace) -> Architecture:
-    """Suggest an architecture: depths first, then the genes of the existing layers. ``trial`` may be a ``FixedTrial``.
-    """
+    """Suggest an architecture: depths first, then the genes of the existing layers. ``FixedTrial`` works too."""
     genes: dict[str, Any] = dict(space.fixed)
     for choice in sorted(space.choices, key=lambda choice: choice.per is not None):
         if choice.per is None:

@@ -107,7 +107,7 @@ def diagnose(imports: bool = False) -> dict[str, Any]:
     ``problems`` (lines) and ``install`` (shell line or None), some ``torchvision_fix``.
 
     Args:
-        imports: import each host and plug-in.
+        imports: import each host and plug-in; otherwise at most torch is imported.
     """
     core = unmet_requirements("nas-ext")
     for_cpu = (installed_version("torch") or "").endswith("+cpu")

@@ -27,7 +27,7 @@ _NO_PICKLE: tuple[type[Exception], ...] = (NasExtError, StopIteration, *DAMAGED_
 MOST_ARRAYS = 2**30
 """Largest unpacked size of an .npz file, in bytes"""
 _PICKLE = 2**26
-"""Largest pickle of a checkpoint, in bytes; it has no numbers of tensors"""
+"""Largest pickle of a checkpoint, in bytes; it describes the tensors without their numbers"""
 _SLACK = 2**26
 
 

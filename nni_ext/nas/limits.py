@@ -71,8 +71,7 @@ def validity_constraint(flat: FlatSpace, model_space: Any) -> Constraint:
 
 
 def limit_constraint(flat: FlatSpace, model_space: Any, limit: ProfilerLimit) -> Constraint:
-    """Return a limit as a constraint that profiles each architecture once and excludes those that the profiler rejects.
-    """
+    """Return a limit as a constraint that profiles each architecture once and excludes those the profiler rejects."""
     profiler, values = limit.profiler, dict[bytes, float]()
     expression = _expression(profiler, flat)
     _probe(flat, model_space, limit)

@@ -186,7 +186,7 @@ def _check_data(model: GeneLatencyModel, data: LatencyData) -> dict[str, Quality
 
 
 def _other_conditions(model: Mapping[str, Any], data: Mapping[str, Any]) -> str:
-    """Return the timing conditions that differ; the reference cannot correct for them."""
+    """Return the timing conditions that differ between a model and data; empty if none do."""
     differences = []
     for name in ("clock", "precision", "cuda_graphs"):
         of_data, of_model = ((info.get("settings", {}).get("timing") or {}).get(name) for info in (data, model))
