@@ -41,7 +41,7 @@ class Option:
     many: bool = False
     """True if the value is a tuple"""
     alone: str | None = None
-    """Value of the option without one for argparse, from ``metadata["alone"]``; None: a value is required"""
+    """Value of an option given without one in argparse, from ``metadata["alone"]``; None: a value is required"""
 
     @property
     def flag(self) -> str:

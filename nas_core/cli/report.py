@@ -13,7 +13,7 @@ from nas_core.cli import EXIT_INTERRUPTED
 from nas_core.errors import ConfigError
 
 DEFAULT = "RUN .."
-"""Help's name of the command for arguments without a command name"""
+"""Name in the help of the command for arguments without a command name"""
 
 
 class DefaultGroup(TyperGroup):

@@ -35,7 +35,7 @@ class PredictorProfiler(_Profiler):
         reader: name of a graph reader; default: that of the predictor's training, else that of accuracy. Latency on
             NAS-Bench-201 needs ``nasbench201_unpruned``.
         read: function from a sample to a graph, for model spaces of other classes.
-        quantile: 0.9 for a filter with ``max=``, 0.1 for one with ``min=``; default: the prediction.
+        quantile: quantile to return: 0.9 for a filter with ``max=``, 0.1 for ``min=``; default: the prediction.
 
     Raises:
         DataError, ConfigError: an invalid predictor, reader or quantile.
