@@ -33,7 +33,7 @@ def _is_cuda_build(package: str) -> bool:
 
 
 def repair() -> bool:
-    """Declare the missing operators if the builds do not match and return True. Call it before importing torchvision."""
+    """Declare the missing operators if the builds do not match; return True if so. Call before any torchvision import."""
     if not _declared and cuda_mismatch("torchvision"):
         import torch
 
