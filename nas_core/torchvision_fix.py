@@ -33,7 +33,11 @@ def _is_cuda_build(package: str) -> bool:
 
 
 def repair() -> bool:
-    """Declare the missing operators if the builds do not match; return True if so. Call before any torchvision import."""
+    """Declare the missing operators if the builds do not match. Call it before importing torchvision.
+
+    Returns:
+        True if the operators are declared.
+    """
     if not _declared and cuda_mismatch("torchvision"):
         import torch
 
