@@ -1,4 +1,4 @@
-"""Adapters of host frameworks: the parts that each adds to nas_core, imported when they are used."""
+"""Adapters of host frameworks, imported when they are used."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from nas_core.registry import Registry
 
 
 class Adapter:
-    """The parts that a distribution adds for a framework, each ``"module:object"`` and optional.
+    """Parts that a distribution adds for a framework, each optional and written as ``"module:object"``.
 
-    A distribution offers an object of a subclass in the entry-point group ``nas_ext.hosts``. Its module imports no
-    framework, so that commands that do not need the framework start at once.
+    A distribution offers an instance of a subclass in the entry-point group ``nas_ext.hosts``. Its module must not
+    import the framework.
     """
 
     name: ClassVar[str]
     host: ClassVar[str] = ""
-    """:class:`nas_core.supernet.host.Host` that opens checkpoints; a ``Host`` is an adapter itself and leaves it out"""
+    """:class:`nas_core.supernet.host.Host` that opens checkpoints; empty if the adapter is one"""
     commands: ClassVar[str] = ""
-    """``typer.Typer``: the command of the adapter's name"""
+    """``typer.Typer`` of the command with the adapter's name"""
     quickstarts: ClassVar[Mapping[str, str]] = {}
-    """:class:`nas_core.quickstart.Quickstart` objects by their names"""
+    """:class:`nas_core.quickstart.Quickstart` objects by name"""
     network_families: ClassVar[str] = ""
     """Sequence of :class:`nas_core.latency.by_graph.families.family.Family`"""
     space_format: ClassVar[str] = ""
-    """Function that writes a search space as text: ``nas-ext lab space export --format NAME``"""
+    """Function that writes a search space as text, for ``nas-ext lab space export --format NAME``"""
     shared_search: ClassVar[str] = ""
-    """Function that returns evaluations which several machines share, see :mod:`nas_core.search.shared`"""
+    """Function that returns shared evaluations, see :mod:`nas_core.search.shared`"""
 
 
 ADAPTERS: Registry[Adapter] = Registry("host", "nas_ext.hosts", {}, Adapter)
 
 
 def adapter_parts(part: str) -> dict[str, str]:
-    """Return the ``"module:object"`` of a part by the names of the adapters that have it."""
+    """Return adapter name -> ``"module:object"`` of a part."""
     return {name: getattr(adapter, part) for name, adapter in ADAPTERS.items() if getattr(adapter, part)}
 
 

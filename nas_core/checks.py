@@ -1,4 +1,4 @@
-"""Validation of the fields of a settings dataclass: types, ranges, choices, finite numbers."""
+"""Validation of settings: types, ranges, choices, finite numbers."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from nas_core.errors import ConfigError, unknown_choice
 
 @dataclass(frozen=True)
 class Range:
-    """An interval of allowed numbers."""
+    """Interval of allowed numbers."""
 
     low: float = -math.inf
     high: float = math.inf
     without: tuple[float, ...] = ()
-    """Ends that are excluded"""
+    """Excluded ends"""
 
     def __contains__(self, value: float) -> bool:
         return self.low <= value <= self.high and value not in self.without
@@ -37,17 +37,17 @@ SEEDS = Range(0, 2**32 - 1)
 
 
 def check_fields(config: Any, owner: str = "", ranges: Mapping[str, Range] | None = None) -> None:
-    """Validate the bool, int, float and str fields of a frozen dataclass; NumPy numbers become plain ones.
+    """Validate the bool, int, float and str fields of a frozen dataclass and convert NumPy numbers to plain ones.
 
-    A field whose ``metadata`` has ``choices`` allows only these.
+    Call this in ``__post_init__``. A field's ``metadata["choices"]`` are its allowed values.
 
     Args:
-        config: the dataclass, inside its ``__post_init__``.
         owner: noun for messages ("recipe").
         ranges: allowed numbers by field.
 
     Raises:
-        ConfigError: a value of another type, not finite, or out of range. UnknownChoiceError: none of the choices.
+        ConfigError: a value has another type, is not finite, or is out of range.
+        UnknownChoiceError: a value is none of the choices.
     """
     hints = get_type_hints(type(config))
     for field in fields(config):
@@ -63,26 +63,18 @@ def check_fields(config: Any, owner: str = "", ranges: Mapping[str, Range] | Non
 
 
 def checked_seed(seed: Any) -> int:
-    """Return the seed of a predictor as a plain number.
-
-    Raises:
-        ConfigError: it is not a whole number from 0 to 2**32 - 1.
-    """
+    """Return the seed of a predictor, from 0 to 2**32 - 1, as a plain number."""
     return int(checked_value(seed, int, "seed of a predictor", SEEDS))
 
 
 def checked_value(
     value: Any, kind: type[Any], what: str, allowed: Range | None = None, choices: Sequence[str] = ()
 ) -> Any:
-    """Return a value as a plain bool, int, float, str or Path.
+    """Validate a value and return it as a plain bool, int, float, str or Path.
 
     Args:
         what: noun for messages.
         allowed: range of a number; default: any.
-        choices: allowed texts; default: any.
-
-    Raises:
-        ConfigError: another type or out of range. UnknownChoiceError: none of the choices.
     """
     allowed = allowed or Range()
     number = isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool)

@@ -13,11 +13,7 @@ from nas_core.machine import cpu_name
 
 
 def usable_device(name: str) -> torch.device:
-    """Return the device after creating a tensor on it.
-
-    Raises:
-        ConfigError: torch does not know the name or cannot use the device here.
-    """
+    """Return a device after creating a tensor on it; raise a ConfigError if this fails."""
     try:
         device = torch.device(name)
         torch.zeros(1, device=device).cpu()
@@ -28,18 +24,18 @@ def usable_device(name: str) -> torch.device:
 
 
 def device_name(device: torch.device | str) -> str:
-    """Return the name of the GPU or processor model."""
+    """Return the model name of the GPU or processor."""
     device = torch.device(device)
     return torch.cuda.get_device_name(device) if device.type == "cuda" else cpu_name()
 
 
 def usable_devices(names: str) -> list[str]:
-    """Split ``cuda:0,cuda:1`` into devices, one for each process; ``cuda`` is the current one.
+    """Split ``cuda:0,cuda:1`` into devices, one for each process; ``cuda`` is the current device.
 
-    Several devices are only looked up: a tensor would take memory, and exclusive devices would reject their process.
+    Several devices are checked without a tensor, since they may be in exclusive mode.
 
     Raises:
-        ConfigError: an empty name, a device that is absent or of another kind, or a CUDA device that is named twice.
+        ConfigError: a device is absent, repeated or of another kind.
     """
     listed = [name.strip() for name in names.split(",")]
     if "" in listed:
@@ -77,7 +73,7 @@ def _present(name: str) -> str:
 
 
 def device_index(device: torch.device | str) -> int:
-    """Return the index of a device; of ``cuda`` that of the current device."""
+    """Return the index of a device; ``cuda`` is the current device."""
     device = torch.device(device)
     index: int | None = device.index  # which torch declares to be a number
     if index is not None:
@@ -88,7 +84,7 @@ def device_index(device: torch.device | str) -> int:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Disable Python's garbage collector inside the block, since a collection takes time."""
+    """Disable garbage collection inside the block, for stable timings."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -100,7 +96,6 @@ def uncollected() -> Iterator[None]:
 
 @contextmanager
 def pinned_threads(threads: int) -> Iterator[None]:
-    """Set the number of threads of torch inside the block."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:

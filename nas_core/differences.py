@@ -13,8 +13,7 @@ _ABSENT = "nothing"
 def first_difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, Any, Any] | None:
     """Return the first setting that differs as ``(name, before, now)``; None if all agree.
 
-    Names of nested settings are joined by dots. Tuples equal lists. A setting of only one side is ``'nothing'`` on the
-    other.
+    Names of nested settings are joined by dots. Tuples equal lists. A missing setting is ``'nothing'``.
     """
     old, new = _flat(before), _flat(now)
     for name in [*new, *old]:
@@ -24,14 +23,11 @@ def first_difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple
 
 
 def check_same_settings(what: str, before: Mapping[str, Any], now: Mapping[str, Any], advice: str) -> None:
-    """Check that all settings agree, as :func:`first_difference` compares them.
+    """Raise a ConfigError if a setting differs, as compared by :func:`first_difference`.
 
     Args:
-        what: start of the message: what was made with ``before``.
+        what: start of the message: the result computed with ``before``.
         advice: end of the message.
-
-    Raises:
-        ConfigError: one differs; the message names the first.
     """
     if difference := first_difference(before, now):
         name, old, new = difference

@@ -1,6 +1,6 @@
-"""Errors that wrong input raises, with one base class and messages of one line.
+"""Errors for wrong input, with one base class and messages of one line.
 
-The command line prints them without a traceback. Any other exception is a defect and keeps its traceback.
+The command line prints them without a traceback. Any other exception is a defect.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ _MAX_LISTED = 40
 
 
 class NasExtError(Exception):
-    """Base class of errors that wrong input raises. Line breaks in the message become spaces.
+    """Base class of errors for wrong input. Line breaks in the message become spaces.
 
     Args:
-        message: for callers from Python.
-        command_line: the same for users of a command, if the advice differs; default: ``message``.
+        command_line: message of a command; default: ``message``.
     """
 
     def __init__(self, message: str, *, command_line: str | None = None) -> None:
@@ -29,11 +28,11 @@ def _one_line(message: str) -> str:
 
 
 class UnknownChoiceError(NasExtError):
-    """A name or value outside a closed list; see `unknown_choice`."""
+    """A name or value outside a closed list."""
 
 
 class SpaceError(NasExtError):
-    """A search space that contradicts itself or cannot be read."""
+    """A search space that is contradictory or unreadable."""
 
 
 class ArchitectureError(NasExtError):
@@ -41,11 +40,11 @@ class ArchitectureError(NasExtError):
 
 
 class CheckpointError(NasExtError):
-    """A checkpoint that is damaged or of another model."""
+    """A checkpoint that is damaged or belongs to another model."""
 
 
 class ConstraintError(NasExtError):
-    """A limit that no or hardly any architecture meets."""
+    """A limit that almost no architecture meets."""
 
 
 class DataError(NasExtError):
@@ -53,24 +52,22 @@ class DataError(NasExtError):
 
 
 class MissingHostError(NasExtError):
-    """An optional package that is absent or does not import."""
+    """An optional package that is missing or cannot be imported."""
 
 
 class ConfigError(NasExtError):
-    """An option, or a combination of options, that is invalid."""
+    """An invalid option or combination of options."""
 
 
 class UnsupportedError(ConfigError):
-    """A capability that a host, a network kind or a layer does not have."""
+    """A capability that a host, network kind or layer lacks."""
 
 
 def unknown_choice(kind: str, got: object, choices: Iterable[object]) -> UnknownChoiceError:
-    """Return the error for an unknown name or value, with all choices and the closest one.
+    """Return the error for an unknown name, with all choices and the closest one.
 
     Args:
         kind: noun of the choice ("search space").
-        got: value of the user.
-        choices: allowed values, in the order of the message.
     """
     allowed = list(choices)
     if not allowed:

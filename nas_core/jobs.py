@@ -1,8 +1,7 @@
 """Jobs of submitit that compute items on other machines.
 
 A job is a process on this machine (cluster ``local``) or on a Slurm cluster with a shared folder. It opens its data
-once and computes one item after the other. Each result is a JSON line in the job's file, so that the results of a lost
-job are kept.
+once and appends each result to a JSON Lines file, so that the results of a lost job are kept.
 """
 
 from __future__ import annotations
@@ -31,15 +30,13 @@ from nas_core.options import config_from, read_texts
 CLUSTERS = ("local", "slurm")
 EXECUTORS = ("local", "submitit")
 POLL_S = {"local": 0.1, "slurm": 2.0}
-"""Seconds between checks of the jobs; submitit asks Slurm's accounting at most once a minute"""
+"""Seconds between checks of the jobs; submitit queries Slurm's accounting at most once a minute"""
 CANCEL_S = 10.0
-"""Seconds to wait for cancelled jobs"""
 _OUTCOMES = re.compile(r"[0-9a-f]{32}\.jsonl")
-"""Names of the files of jobs"""
 
 Opener = Callable[..., Callable[[Any], Mapping[str, Any]]]
-"""Importable function, called once in each process with plain arguments; it returns the function from a plain item to
-its plain result."""
+"""Importable function, called once in each process with plain arguments; it returns the function from an item to its
+result"""
 
 
 @dataclass(frozen=True)
@@ -56,20 +53,20 @@ class Failure:
 
 @dataclass(frozen=True, kw_only=True)
 class JobsConfig:
-    """Settings of jobs; raises ConfigError or UnknownChoiceError."""
+    """Settings of jobs."""
 
     cluster: str = field(default="local", metadata={"choices": CLUSTERS})
-    """``local``: processes of this machine; ``slurm``: jobs of the Slurm cluster this machine belongs to."""
+    """``local``: processes of this machine; ``slurm``: jobs of the Slurm cluster of this machine."""
     jobs: int = 2
     """Jobs at a time."""
     per_job: int = 25
-    """Items that one job does at most; each job opens what it works with anew."""
+    """Largest number of items of a job; each job opens its data anew."""
     timeout_min: int = 60
-    """Minutes after which a job is ended; what it has done is kept."""
+    """Minutes after which a job is ended; its results are kept."""
     gpus: int = 0
     """GPUs of each job; default: one with device cuda, else none."""
     cpus: int = 1
-    """Processor cores of each job, and threads that torch computes with there."""
+    """Processor cores and torch threads of each job."""
     memory_gb: float | None = None
     """Main memory of each job; Slurm only; default: the cluster's."""
     partition: str | None = None
@@ -91,15 +88,11 @@ class JobsConfig:
 
 
 def jobs_config(executor: str, device: str, given: Mapping[str, Any]) -> JobsConfig | None:
-    """Return the settings of jobs; None means work in this process.
+    """Return the settings of jobs, or None to work in this process.
 
     Args:
-        executor: of :data:`EXECUTORS`.
-        given: settings by name, also as texts; a job on a CUDA device has one GPU by default.
-
-    Raises:
-        UnknownChoiceError: an unknown executor or setting. ConfigError: invalid settings. MissingHostError: submitit is
-            absent.
+        executor: one of :data:`EXECUTORS`.
+        given: settings by name, also as texts.
     """
     if executor not in EXECUTORS:
         raise unknown_choice("executor", executor, EXECUTORS)
@@ -119,7 +112,7 @@ def jobs_config(executor: str, device: str, given: Mapping[str, Any]) -> JobsCon
 
 
 class JobPool:
-    """Jobs that share a folder with this process; raises MissingHostError without submitit."""
+    """Pool of submitit jobs that share a folder with this process."""
 
     def __init__(self, config: JobsConfig, folder: str | Path) -> None:
         self._submitit = require("submitit", "sharing work out to jobs", "submitit")
@@ -149,11 +142,12 @@ class JobPool:
     ) -> Iterator[dict[str, Any] | Failure]:
         """Yield the result of each item in order, when its job has ended. No job outlives the iteration.
 
-        A lost job (killed, out of time) is followed by another for the missing items. An item fails if two jobs are
-        lost over it or its work raises an exception.
+        The missing items of a lost job (killed, out of time) run again in another job. An item fails if its work raises
+        an exception or two jobs are lost over it.
 
         Raises:
-            ConfigError: the cluster cannot be reached. NasExtError: a job raised one or cannot be submitted.
+            ConfigError: the cluster cannot be reached.
+            NasExtError: a job raised one or cannot be submitted.
         """
         make_folder(self.folder)
         for file in self.folder.glob("*.jsonl"):  # of a process that was killed: without them its jobs end
@@ -195,7 +189,7 @@ class JobPool:
 def _silent() -> Iterator[None]:
     """Start processes without stderr and with SIGINT enabled inside the block.
 
-    SIGINT cancels submitit's watcher of a local job, which then prints a traceback.
+    submitit cancels its watcher of a local job by SIGINT, and the watcher prints a traceback.
     """
     main = threading.current_thread() is threading.main_thread()
     ignored = main and signal.getsignal(signal.SIGINT) == signal.SIG_IGN
@@ -215,8 +209,6 @@ def _silent() -> Iterator[None]:
 
 
 class _Share:
-    """Items of one job and of those that replace it."""
-
     def __init__(self, pool: JobPool, opener: Opener, arguments: dict[str, Any], items: list[Any]) -> None:
         self.pool, self.opener, self.arguments, self.items = pool, opener, arguments, items
         self.outcomes: list[dict[str, Any] | Failure] = []
@@ -231,7 +223,6 @@ class _Share:
         self.job = self.pool.start(self.opener, self.arguments, missing, str(self.path))
 
     def collect(self) -> None:
-        """Read the results of the job after its end."""
         if self.job is None or not self.job.done():
             return
         job, self.job = self.job, None
@@ -271,7 +262,7 @@ class _Share:
 
 
 def work(opener: Opener, arguments: Mapping[str, Any], items: Sequence[Any], out: str) -> None:
-    """Run a job: append the outcome of each item to the file ``out`` until it is gone; a requeued job continues."""
+    """Run a job and append each result to the file ``out`` until the file is removed. A requeued job continues."""
     from submitit.core.utils import UncompletedJobError
 
     path = Path(out)

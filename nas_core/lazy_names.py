@@ -1,4 +1,4 @@
-"""Packages that import their names on first use."""
+"""Lazy imports of the names of packages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` for a package that imports its names under ``if TYPE_CHECKING:``.
 
-    A name must differ from all modules of the package.
+    A name must differ from the package's modules.
     """
     module = sys.modules[package]
 

@@ -1,4 +1,4 @@
-"""Locks between processes, which the system releases when their process ends."""
+"""Locks between processes; the system releases them when their process ends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from nas_core.errors import ConfigError
 from nas_core.files.writing import make_folder, os_errors
 
 _CLOCKS_S = 60.0
-"""Tolerance between the clocks of processes and files"""
 _HOLDER = re.compile(r"process (\d+) on (\S+)")
 
 
@@ -23,15 +22,15 @@ _HOLDER = re.compile(r"process (\d+) on (\S+)")
 def only_process(lock: str | Path, doing: str, instead: str) -> Iterator[int]:
     """Exclude other processes and threads from the block by ``flock``.
 
-    The file holds the name of its process and is removed at the end. Its folder is created. The block gets the
-    descriptor; a child that inherits it (``pass_fds``) holds the lock too.
+    The lock file contains the name of its process and is removed at the end. The block gets its descriptor; a child
+    that inherits it (``pass_fds``) holds the lock too.
 
     Args:
-        doing: what the process with the lock does, for the message ("writes to lat.jsonl").
+        doing: activity of the holder, for the message ("writes to lat.jsonl").
         instead: alternative to waiting ("give another file").
 
     Raises:
-        ConfigError: another process holds the lock. NasExtError: the file cannot be written.
+        ConfigError: another process holds the lock.
     """
     path = Path(lock)
     descriptor = _acquire(path, doing, instead)
@@ -47,7 +46,18 @@ def only_process(lock: str | Path, doing: str, instead: str) -> Iterator[int]:
 
 
 def held(lock: str | Path) -> bool | None:
-    """Return whether a process holds the lock, without acquiring it; None if this machine cannot know."""
+    """Exclude other processes and threads from the block by ``flock``.
+
+    The lock file contains the name of its process and is removed at the end. The block gets its descriptor; a child
+    that inherits it (``pass_fds``) holds the lock too.
+
+    Args:
+        doing: activity for the message ("writes to lat.jsonl").
+        instead: alternative to waiting ("give another file").
+
+    Raises:
+        ConfigError: another process holds the lock.
+    """
     if os.path.exists(lock) and not os.path.isfile(lock):  # reading a pipe would wait
         return None
     try:

@@ -22,21 +22,16 @@ _INSTALL_LINES = {
 
 
 def install_line(extra: str) -> str:
-    """Return the shell line that installs an extra."""
     return _INSTALL_LINES.get(extra, f"pip install 'nas-ext[{extra}]'")
 
 
 def require(module: str, feature: str, extra: str) -> ModuleType:
-    """Import an optional module.
+    """Import an optional module or raise a MissingHostError.
 
     Args:
         module: dotted name ("onnx").
         feature: start of the message ("exporting to ONNX").
-        extra: extra of nas-ext that brings the package.
-
-    Raises:
-        MissingHostError: the package or one of its dependencies is absent or does not import; the message says how to
-            install it.
+        extra: extra of nas-ext that installs the package.
     """
     try:
         return importlib.import_module(module)

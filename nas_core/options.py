@@ -1,7 +1,6 @@
-"""Settings by name: frozen dataclasses whose fields are options of a command, of YAML and of ``NAME=VALUE``.
+"""Settings by name: frozen dataclasses whose fields are options of commands, YAML files and ``NAME=VALUE``.
 
-The type, the default and the docstring under a field are those of the option. :mod:`nas_core.cli.options` makes typer's
-parameters of them.
+An option has the type, the default and the docstring of its field.
 """
 
 from __future__ import annotations
@@ -28,36 +27,34 @@ _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 
 @dataclass(frozen=True)
 class Option:
-    """A setting as users give it."""
+    """A setting of a dataclass as users give it."""
 
     name: str
-    """Name of the field; name in YAML and Python"""
     kind: Any
-    """bool, int, float, str or Path; a dataclass for a group of settings; dict for any names with texts"""
+    """bool, int, float, str or Path; a dataclass for a group of settings; dict for arbitrary names with texts"""
     default: Any
     """MISSING if the option is required"""
     help: str
     """Docstring under the field, as one line without markup"""
     choices: tuple[str, ...] = ()
-    """Allowed texts, ``metadata={"choices": ..}`` of the field; empty: any"""
+    """Allowed texts from the field's ``metadata["choices"]``; empty: any"""
     many: bool = False
-    """The value is a tuple"""
+    """True if the value is a tuple"""
     alone: str | None = None
-    """For argparse: value of the option without one, ``metadata={"alone": ..}`` of the field; None: it needs one"""
+    """Value of an option given without one in argparse, from ``metadata["alone"]``; None: a value is required"""
 
     @property
     def flag(self) -> str:
-        """Name on a command line."""
         return flag_of(self.name)
 
     @property
     def grouped(self) -> bool:
-        """True if the value is settings by name; on a command line ``NAME=VALUE``, repeated."""
+        """True for settings by name, given by repeated ``NAME=VALUE``."""
         return self.kind is dict or is_dataclass(self.kind)
 
     @property
     def described(self) -> str:
-        """The help with choices, and with the default unless the help states it."""
+        """Help with choices and default."""
         choices = f"; one of {', '.join(self.choices)}" if self.choices else ""
         shown = (
             "default:" not in self.help.lower()
@@ -69,7 +66,7 @@ class Option:
         return self.help.rstrip(".") + choices + (f" (default: {self.default})" if shown else required)
 
     def checked(self, value: Any) -> Any:
-        """Return a value of YAML or Python as a plain one of the option's kind."""
+        """Validate a value from YAML or Python and return a plain one."""
         if self.grouped:
             if self.kind is not dict and isinstance(value, self.kind):
                 return value
@@ -83,7 +80,7 @@ class Option:
         return checked_value(value, self.kind, self.name, choices=self.choices)
 
     def read(self, text: Any) -> Any:
-        """Convert a typed text, a list of texts, or the value of a parser; :meth:`checked` validates it."""
+        """Convert typed text or a parser's value, without validation."""
         texts = [text] if isinstance(text, str) else text
         if self.grouped:
             given = text if isinstance(text, Mapping) else read_pairs(self.name, texts)
@@ -103,7 +100,7 @@ def _convert(text: Any, kind: Any) -> Any:
 
 
 def read_texts(config_class: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert typed settings to the kinds of their fields; unknown names are left as they are."""
+    """Convert typed settings to the kinds of their fields; unknown names keep their texts."""
     options = {option.name: option for option in options_of(config_class)}
     return {name: options[name].read(value) if name in options else value for name, value in given.items()}
 
@@ -112,12 +109,6 @@ def read_pairs(what: str, texts: Sequence[Any]) -> dict[str, Any]:
     """Return ``["depth=2", "part.width=3"]`` as ``{"depth": "2", "part": {"width": "3"}}``.
 
     A repeated name gets a list of its values.
-
-    Args:
-        what: noun for messages.
-
-    Raises:
-        ConfigError: a text is not ``NAME=VALUE``.
     """
     pairs: dict[str, Any] = {}
     for text in texts:
@@ -136,27 +127,18 @@ def read_pairs(what: str, texts: Sequence[Any]) -> dict[str, Any]:
 
 
 def flag_of(name: str) -> str:
-    """Return the name of a field on a command line."""
     return f"--{name.replace('_', '-')}"
 
 
 def check_ranges(options: Any, ranges: Mapping[str, Range]) -> None:
-    """Check numbers among the attributes of parsed options; None and absent ones are skipped.
-
-    Raises:
-        ConfigError: a number is not finite or out of range.
-    """
+    """Validate numbers of parsed options; None and absent ones are skipped."""
     for name, allowed in ranges.items():
         if (value := getattr(options, name, None)) is not None:
             checked_value(value, int if isinstance(value, int) else float, flag_of(name), allowed)
 
 
 def options_of(config_class: type[Any]) -> tuple[Option, ...]:
-    """Return the options of a dataclass in the order of its fields.
-
-    Raises:
-        ConfigError: it is not a dataclass, or a field has an unsupported type.
-    """
+    """Return the options of a dataclass in field order."""
     if not is_dataclass(config_class):
         raise ConfigError(f"{config_class.__name__} is no dataclass; expected one with a field for each setting")
     hints, docs = get_type_hints(config_class), _docs(config_class)
@@ -166,15 +148,12 @@ def options_of(config_class: type[Any]) -> tuple[Option, ...]:
 
 
 def config_from(config_class: type[Config], given: Mapping[str, Any], what: str) -> Config:
-    """Return settings of which some are given by name; None means the default.
+    """Return settings from values by name; None means the default.
 
-    A method ``of`` of the class computes the rest from what is given.
+    A method ``of`` of the class computes the other settings from the given ones.
 
     Args:
         what: noun of a setting in messages ("option of evolution").
-
-    Raises:
-        UnknownChoiceError: an unknown name. ConfigError: a value that is invalid or missing.
     """
     options = {option.name: option for option in options_of(config_class)}
     for name in given:
@@ -190,28 +169,24 @@ def config_from(config_class: type[Config], given: Mapping[str, Any], what: str)
 
 @dataclass(frozen=True)
 class NoSettings:
-    """Settings of a member without any."""
+    """Empty settings."""
 
 
 class Configured:
-    """A member of a registry with settings, the fields of a dataclass."""
+    """A registry member with a dataclass of settings."""
 
     name: ClassVar[str]
-    """Name in the registry"""
     called: ClassVar[str]
-    """Noun in messages: "latency model\""""
+    """Noun in messages ("latency model")"""
     config_class: ClassVar[type] = NoSettings
-    """Frozen dataclass of the settings"""
 
     @classmethod
     def setting_types(cls) -> dict[str, type]:
-        """Return the types of the settings by name."""
         hints = get_type_hints(cls.config_class)
         return {field.name: hints[field.name] for field in fields(cls.config_class)}
 
     @classmethod
     def check_settings(cls, names: Iterable[str]) -> None:
-        """Reject unknown settings by a ConfigError."""
         settings = cls.setting_types()
         if unknown := set(names) - settings.keys():
             raise ConfigError(
@@ -221,14 +196,10 @@ class Configured:
 
 
 def parsed_settings(texts: Iterable[str], types: Mapping[str, type], what: str = "a predictor") -> dict[str, Any]:
-    """Return ``["dim=64", "lr=1e-3"]`` as values by name, each of the type of its setting.
+    """Return ``["dim=64", "lr=1e-3"]`` as values by name.
 
     Args:
-        types: types of the settings by name.
         what: owner of the settings in messages.
-
-    Raises:
-        ConfigError: not ``NAME=VALUE``, a repeated name, or another type. UnknownChoiceError: an unknown setting.
     """
     values: dict[str, Any] = {}
     for text in texts:
@@ -248,7 +219,6 @@ def parsed_settings(texts: Iterable[str], types: Mapping[str, type], what: str =
 
 
 def add_options(parser: argparse.ArgumentParser, config_class: type[Any]) -> None:
-    """Add the options of a dataclass to an argparse parser."""
     for option in options_of(config_class):
         keywords: dict[str, Any] = {"help": option.described.replace("%", "%%")}
         if option.kind is bool:
@@ -269,14 +239,14 @@ def add_options(parser: argparse.ArgumentParser, config_class: type[Any]) -> Non
 
 
 def read_options(config_class: type[Config], parsed: argparse.Namespace) -> Config:
-    """Return the settings from the result of a parser with :func:`add_options`; raise as :func:`config_from`."""
+    """Return the settings from a parser with :func:`add_options`."""
     typed = {option.name: getattr(parsed, option.name) for option in options_of(config_class)}
     given = {name: value for name, value in typed.items() if value is not None}
     return config_from(config_class, read_texts(config_class, given), "option")
 
 
 def arguments_of(config: Any) -> list[str]:
-    """Return the arguments from which :func:`read_options` reads equal settings, without defaults."""
+    """Return arguments, without defaults, from which :func:`read_options` reads equal settings."""
     arguments: list[str] = []
     for option in options_of(type(config)):
         value = getattr(config, option.name)
@@ -308,7 +278,7 @@ def _option(field: Field[Any], hint: Any, doc: str, owner: type[Any]) -> Option:
 
 @cache
 def _docs(config_class: Any) -> dict[str, str]:
-    """Return the docstring under each field, with those of base classes; none where there is no source."""
+    """Return the docstring under each field, also of base classes; empty without source."""
     docs: dict[str, str] = {}
     owner: Any
     for owner in filter(is_dataclass, reversed(config_class.__mro__)):

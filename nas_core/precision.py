@@ -1,4 +1,4 @@
-"""Number formats that networks compute in."""
+"""Numeric precision of networks."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ import torch
 from nas_core.errors import ConfigError, unknown_choice
 
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
-"""``fp32``: float32. ``tf32``: float32 whose products have 10 bits of mantissa on tensor cores of NVIDIA devices from
-Ampere on. ``bf16``, ``fp16``: 16 bits by torch's autocast.
-"""
+"""``fp32``: float32. ``tf32``: float32 with products of 10-bit mantissas on tensor cores of NVIDIA devices from Ampere
+on. ``bf16``, ``fp16``: 16 bits by torch's autocast."""
 
 _HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 _AMPERE = (8, 0)
 
 
 def check_precision(precision: str, device: torch.device | str) -> str:
-    """Return the precision if the device computes in it.
+    """Return the precision if the device supports it.
 
     Raises:
-        UnknownChoiceError: there is no such precision. ConfigError: the device does not have it.
+        ConfigError: the device does not support it.
     """
     if precision not in PRECISIONS:
         raise unknown_choice("precision", precision, PRECISIONS)
@@ -41,15 +40,14 @@ def check_precision(precision: str, device: torch.device | str) -> str:
 
 
 def half_type(precision: str) -> torch.dtype | None:
-    """Return the 16-bit type of a precision; None for ``fp32`` and ``tf32``."""
     return _HALVES.get(precision)
 
 
 @contextmanager
 def computing_in(precision: str, device: torch.device | str) -> Iterator[None]:
-    """Compute in a precision inside the block, by autocast and by torch's setting for TF32.
+    """Compute in a precision inside the block, by autocast or torch's TF32 setting.
 
-    Weights keep their types. ``tf32`` on a device without it is ``fp32``; see :func:`check_precision`.
+    Weights keep their types. ``tf32`` is ``fp32`` on a device without it.
     """
     half = half_type(precision)
     with tf32(precision == "tf32"), torch.autocast(torch.device(device).type, half, enabled=half is not None):
@@ -58,7 +56,6 @@ def computing_in(precision: str, device: torch.device | str) -> Iterator[None]:
 
 @contextmanager
 def tf32(enabled: bool) -> Iterator[None]:
-    """Enable or disable TF32 for matrix products and convolutions of float32 inside the block."""
     try:
         before = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
     except RuntimeError:  # torch >= 2.9, if the newer settings were used

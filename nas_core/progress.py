@@ -23,12 +23,7 @@ def duration(seconds: float) -> str:
 
 
 class SlowWork:
-    """Progress on standard error, first after :data:`FIRST_S` seconds and then every minute.
-
-    Args:
-        what: name of the work.
-        total: number of units; may be set later, before :meth:`advance`.
-    """
+    """Progress on standard error, first after :data:`FIRST_S` seconds, then every minute."""
 
     def __init__(self, what: str, total: int = 0) -> None:
         self.total = total
@@ -37,7 +32,7 @@ class SlowWork:
         self._next = self._began + FIRST_S
 
     def advance(self, done: int, note: str = "") -> None:
-        """Report the number of finished units if a report is due; none is after the last unit."""
+        """Report the number of finished units if a report is due and units are left."""
         now = clock()
         if now < self._next or done >= self.total:
             return
@@ -48,7 +43,7 @@ class SlowWork:
 
 
 def slow_training(what: str) -> Callable[[int, int, float], None]:
-    """Return a progress callback of a predictor's training that reports like :class:`SlowWork`, for each fit."""
+    """Return a progress callback for a predictor's training, which reports like :class:`SlowWork`."""
     work, last = SlowWork(what), 0
 
     def progress(step: int, steps: int, loss: float) -> None:
@@ -63,11 +58,10 @@ def slow_training(what: str) -> Callable[[int, int, float], None]:
 
 @contextmanager
 def counted(what: str, total: int, unit: str, show: bool | None = None) -> Iterator[Callable[[int], None]]:
-    """Yield a function that is called with a number of finished units.
+    """Yield a function to call with a number of finished units.
 
     Args:
-        what: name of the work. total: number of units. unit: name of a unit.
-        show: show the bar; None: on a terminal, elsewhere report like :class:`SlowWork`.
+        show: show a bar; None: on a terminal, elsewhere report like :class:`SlowWork`.
     """
     work, done = SlowWork(what, total), 0
     with tqdm(desc=what, total=total, unit=unit, disable=None if show is None else not show) as bar:

@@ -1,4 +1,4 @@
-"""Random generators of torch, seeded for a block of code."""
+"""Seeds of torch's global random generators in a block of code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 def own_streams(seed: int | None = None, device: torch.device | str = "cpu") -> Iterator[None]:
     """Seed torch's global generators in the block and restore them afterwards, on the CPU and all accelerators in use.
 
-    Inside, :func:`seed_streams` seeds again; ``torch.manual_seed`` would also seed CUDA devices that are used later.
+    Use :func:`seed_streams` inside: ``torch.manual_seed`` also seeds unused CUDA devices.
 
     Args:
         seed: None: continue from the current state.
@@ -32,7 +32,7 @@ def own_streams(seed: int | None = None, device: torch.device | str = "cpu") -> 
 
 
 def seed_streams(seed: int, device: torch.device | str = "cpu") -> None:
-    """Seed the global generators of the CPU and of one device."""
+    """Seed the global generators of the CPU and one device."""
     device = torch.device(device)
     torch.default_generator.manual_seed(seed)
     if device.type == "cuda":

@@ -1,7 +1,7 @@
-"""Registries: members of one kind by name, from the project, from other distributions and from a program.
+"""Registries of members by name.
 
-A member of the project is one line, ``name: "module:object"``, imported when it is first used. Another distribution
-offers a member as an entry point of the registry's group. A program calls :meth:`Registry.register`.
+A member of the project is a line ``name: "module:object"``, imported on first use. Other distributions offer members as
+entry points. Programs call :meth:`Registry.register`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ Member = TypeVar("Member")
 
 
 class Registry(Generic[Member]):
-    """Members by name: first those of the project, then those of other distributions, then registered ones.
+    """Members by name: of the project, of other distributions, registered ones.
 
     Args:
         what: noun for a member in messages ("search strategy").
-        group: entry-point group of other distributions; empty if only programs add members.
+        group: entry-point group of other distributions; empty: none.
         own: name -> "module:object" of the project's members.
-        base: class of every member. A member of another distribution that is of another class, or whose ``name`` is
-            another one, counts as not importable.
+        base: class of every member. Entry points of another class or ``name`` count as not importable.
         of_classes: members are subclasses of ``base``, not objects.
         offered: function that returns further lines like ``own``.
     """
@@ -45,11 +44,7 @@ class Registry(Generic[Member]):
         self._loaded: dict[str, Member] = {}
 
     def register(self, name: str, member: Member) -> Member:
-        """Add a member for this process and return it.
-
-        Raises:
-            ConfigError: another member has the name.
-        """
+        """Add a member for this process and return it; raise a ConfigError if the name is in use."""
         targets = self._targets()
         if self._registered.get(name, member) is not member or (name in targets and self.get(name) is not member):
             holder = " and ".join(targets.get(name) or [_origin(self._registered[name])])
@@ -57,19 +52,18 @@ class Registry(Generic[Member]):
         return self._registered.setdefault(name, member)
 
     def unregister(self, name: str) -> None:
-        """Remove a member that :meth:`register` added."""
         self._registered.pop(name, None)
 
     def names(self) -> list[str]:
-        """Return every name, also of members that cannot be imported."""
+        """Return all names, also of members that cannot be imported."""
         return list(dict.fromkeys([*self._targets(), *self._registered]))
 
     def get(self, name: str) -> Member:
         """Return a member by name.
 
         Raises:
-            UnknownChoiceError: an unknown name. ConfigError, MissingHostError: it does not import, or two distributions
-                offer it.
+            UnknownChoiceError: an unknown name.
+            ConfigError, MissingHostError: the import fails, or two distributions offer the name.
         """
         if name in self._registered:
             return self._registered[name]
@@ -85,7 +79,6 @@ class Registry(Generic[Member]):
         return self._loaded[target]
 
     def items(self) -> Iterator[tuple[str, Member]]:
-        """Yield the members that can be imported with their names."""
         for name in self.names():
             try:
                 yield name, self.get(name)
@@ -93,7 +86,7 @@ class Registry(Generic[Member]):
                 continue
 
     def _targets(self) -> dict[str, list[str]]:
-        """Return name -> the "module:object" of every claim to it: one, unless distributions collide."""
+        """Return name -> all its "module:object"; several if distributions collide."""
         targets = {name: [target] for name, target in {**self._own, **self._offered()}.items()}
         for entry in _entries(self.group, tuple(sys.path)):
             claims = targets.setdefault(entry.name, [])
@@ -115,11 +108,7 @@ class Registry(Generic[Member]):
 
 
 def import_object(what: str, target: str) -> Any:
-    """Import ``"module:object"``.
-
-    Raises:
-        MissingHostError: it does not import; ``what`` starts the message.
-    """
+    """Import ``"module:object"`` or raise a MissingHostError; ``what`` starts its message."""
     try:
         return EntryPoint("", target, "").load()
     except MissingHostError:
@@ -131,7 +120,6 @@ def import_object(what: str, target: str) -> Any:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the message of an error of an import in one line."""
     line = str(error).strip().partition("\n")[0]
     if isinstance(error, ImportError | AttributeError) and line:
         return line
@@ -140,7 +128,6 @@ def first_line(error: BaseException) -> str:
 
 @lru_cache
 def _entries(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    """Return the entry points of a group by name, looked up once for each ``sys.path``."""
     return tuple(sorted(entry_points(group=group), key=lambda entry: entry.name)) if group else ()
 
 

@@ -1,12 +1,12 @@
-"""Hooks that run when a host is imported, in every Python of an environment.
+"""Hooks that run on the import of a host, in every Python process of an environment.
 
-``setup.py`` copies this file into ``site-packages``, with ``nas_ext.pth`` that calls :func:`install`. The hooks act on
+``setup.py`` copies this file into ``site-packages``, with ``nas_ext.pth`` that calls :func:`install`.
 
-- ``fairseq_cli``: OpenMP threads wait without spinning, see :func:`wait_passively`;
-- ``fairseq``, in its commands: ``fairseq_ext`` is imported, so that ``--arch mos_transformer`` needs no ``--user-dir``;
-- ``torchvision``: a CUDA build next to a CPU torch is repaired, see :mod:`nas_core.torchvision_fix`.
+- ``fairseq_cli``: OpenMP threads wait without spinning, see :func:`wait_passively`.
+- ``fairseq``, in its commands: ``fairseq_ext`` is imported, so that ``--arch mos_transformer`` needs no ``--user-dir``.
+- ``torchvision``: a CUDA build with a CPU torch is repaired, see :mod:`nas_core.torchvision_fix`.
 
-A hook that fails prints one line on stderr.
+A failing hook prints one line on stderr.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def wait_passively() -> None:
-    """Let waiting OpenMP threads sleep, unless the environment sets their policy; call it before torch is imported."""
+    """Let waiting OpenMP threads sleep, unless the environment sets their policy. Call it before importing torch."""
     import os
 
     if "GOMP_SPINCOUNT" not in os.environ:
@@ -47,18 +47,15 @@ def _repair_torchvision() -> None:
 
 
 registering = False
-"""``fairseq_ext`` is being imported by the hook, not by its user"""
 _BEFORE = {"fairseq_cli": wait_passively, "torchvision": _repair_torchvision}
 _AFTER = {"fairseq": _register_with_fairseq}
-"""Hooks before and after the execution of a module"""
 
 
 class _OnImport:
-    """A finder that adds the hooks to the modules of the other finders."""
+    """Finder that adds the hooks to the modules of other finders."""
 
     of_nas_ext = True
     asks = False
-    """The other finders are being asked; they may ask this one"""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -97,6 +94,5 @@ def _call(actions: dict[str, Callable[[], None]], name: str) -> None:
 
 
 def install() -> None:
-    """Add the hooks once."""
     if not any(getattr(finder, "of_nas_ext", False) for finder in sys.meta_path):
         sys.meta_path.insert(0, _OnImport())

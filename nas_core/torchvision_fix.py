@@ -1,8 +1,8 @@
-"""Repair of a CUDA build of torchvision next to a CPU build of torch.
+"""Repair of a CUDA build of torchvision with a CPU build of torch.
 
-PyPI has torchvision for Linux as a CUDA build only. Next to a CPU torch ``import torchvision`` stops with ``operator
-torchvision::nms does not exist``, since its compiled part does not load. Declaring the two missing operators is enough
-for transforms, data sets and models; calling these operators still fails.
+PyPI has only CUDA builds of torchvision for Linux. With a CPU torch, ``import torchvision`` fails with ``operator
+torchvision::nms does not exist``. Declaring the two missing operators makes transforms, data sets and models usable;
+the operators themselves still fail.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _declared: list[object] = []  # the declarations live as long as the object that
 
 
 def cuda_mismatch(package: str) -> bool:
-    """Return whether a CUDA build of ``torchvision`` or ``torchaudio`` is installed next to a CPU torch."""
+    """Return whether a CUDA build of ``torchvision`` or ``torchaudio`` is installed with a CPU torch."""
     return _is_cuda_build(package) and not _is_cuda_build("torch")
 
 
@@ -36,7 +36,7 @@ def repair() -> bool:
     """Declare the missing operators if the builds do not match. Call it before importing torchvision.
 
     Returns:
-        True if the operators are declared here.
+        True if the operators are declared.
     """
     if not _declared and cuda_mismatch("torchvision"):
         import torch

@@ -1,7 +1,7 @@
-"""Worker processes of this machine, each of which opens its data once, on a device of its own.
+"""Worker processes of this machine, each with its own device.
 
-A worker is a fresh interpreter, since CUDA cannot be used in a fork. It does not import the main module of the program.
-Items and results are JSON lines through pipes.
+A worker is a new interpreter, since CUDA cannot be used in a fork. It opens its data once and does not import the
+program's main module. Items and results are JSON lines through pipes.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from nas_core.jobs import Failure, Opener
 from nas_core.machine import python_environment
 
 LOOK_S = 1.0
-"""Seconds between checks of silent workers, whose pipes their children may hold open"""
+"""Seconds between checks of silent workers"""
 END_S = 10.0
-"""Seconds until a worker that does not end is killed"""
+"""Seconds until an unresponsive worker is killed"""
 _PROGRAM = "from nas_core.workers import work; work()"
 
 
 class WorkerPool:
-    """Workers, one for each mapping of arguments, that start with the first items and stay until the pool is closed.
+    """Pool of workers, one for each mapping of arguments, which start with the first items.
 
     Args:
         opener: importable function, called once in each worker; it returns the function from an item to its result.
@@ -64,10 +64,10 @@ class WorkerPool:
             place.end()
 
     def map(self, items: Sequence[Any]) -> Iterator[Mapping[str, Any] | Failure]:
-        """Yield the result of each item in order, as soon as it is known.
+        """Yield the result of each item in order, as soon as possible.
 
-        A worker that dies is replaced and its item repeated. An item fails if two workers die over it or its work
-        raises.
+        A worker that dies is replaced and its item repeated. An item fails if its work raises an exception or two
+        workers die over it.
 
         Raises:
             NasExtError: a worker raised one or could not start; all workers are ended.
@@ -108,11 +108,6 @@ class WorkerPool:
 
 
 def _module_of(opener: Opener) -> str:
-    """Return the importable module of the opener, also in a program started by ``python -m``.
-
-    Raises:
-        ConfigError: there is none, or the opener is defined inside a function or class.
-    """
     name = str(opener.__module__)
     if name == "__main__":
         spec = getattr(sys.modules["__main__"], "__spec__", None)
@@ -129,9 +124,8 @@ class _Place:
     name: str
     opening: Mapping[str, Any]
     item: int | None = None
-    """Index of the current item"""
     losses: int = 0
-    """Workers that died over this item or at their start"""
+    """Workers that died over this item or at startup"""
     _process: subprocess.Popen[bytes] | None = None
     _began: bool = False
     _unread: bytes = b""
@@ -143,7 +137,6 @@ class _Place:
 
     @property
     def results(self) -> int:
-        """Descriptor of the pipe with the answers."""
         assert self.process.stdout is not None
         return self.process.stdout.fileno()
 
@@ -155,7 +148,6 @@ class _Place:
         self._write({"item": items[index]})
 
     def read(self, items: Sequence[Any]) -> Mapping[str, Any] | Failure | None:
-        """Read from the pipe; return the outcome of the item if there is one."""
         content = os.read(self.results, 1 << 20)
         if not content:
             return self.lost(items)
@@ -174,7 +166,7 @@ class _Place:
         return outcome
 
     def lost(self, items: Sequence[Any]) -> Failure | None:
-        """Replace the worker that died; return the failure of its item if it was the second."""
+        """Replace a dead worker; return a failure if it was the second for this item."""
         began, index = self._began, self.item
         assert index is not None
         how = self.end()
@@ -188,13 +180,11 @@ class _Place:
         return Failure(f"two workers were lost over it: the one on {self.name} {how}")
 
     def close_input(self) -> None:
-        """End the worker."""
         if self._process is not None and self._process.stdin is not None:
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
 
     def end(self) -> str:
-        """End the worker, if there is one, and return how it ended."""
         if self._process is None:
             return "not there"
         self.close_input()
@@ -215,7 +205,7 @@ class _Place:
 
 
 def _start() -> subprocess.Popen[bytes]:
-    """Start a worker in a session of its own, so that Ctrl-C reaches this process alone, which ends the worker."""
+    """Start a worker in its own session, out of reach of Ctrl-C."""
     threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     return subprocess.Popen(
         [sys.executable, "-P", "-c", _PROGRAM],
@@ -231,10 +221,7 @@ def _start() -> subprocess.Popen[bytes]:
 
 
 def work() -> None:
-    """Run a worker: call the opener of the first line of stdin, then answer each item.
-
-    Output goes to stderr. The process ends at once when its input ends.
-    """
+    """Run a worker: call the opener from the first line of stdin, then compute items until stdin ends."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
@@ -267,7 +254,7 @@ def work() -> None:
 
 
 def _device_is_lost() -> bool:
-    """Return whether CUDA fails every call of this process, as after an illegal access."""
+    """Return whether every CUDA call of this process fails, as after an illegal access."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_initialized():
         return False
@@ -290,7 +277,7 @@ def _answer(answers: IO[bytes], record: dict[str, Any]) -> None:
 
 
 def _end(answers: IO[bytes], record: dict[str, Any]) -> None:
-    """Answer and wait to be ended: a process that ends first counts as lost."""
+    """Send a result and wait: a process that exits counts as lost."""
     _answer(answers, record)
     sys.stderr.flush()
     threading.Event().wait()

@@ -1,6 +1,6 @@
-"""NASLib plug-in: accuracy models as predictors of NASLib's evaluator and of its search methods.
+"""NASLib plug-in: accuracy models as predictors of NASLib's evaluator and search methods.
 
-Importing this package does not import NASLib, and the predictors work without it.
+Importing this package does not import NASLib. The predictors work without it.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from naslib_ext.evaluation import OURS, evaluate, make_predictor
 from naslib_ext.spaces import SPACES, make_space, nasbench201_table, pickled_table
 
 OWN_SETTINGS = {"recipe": str, "seed": int, "device": str, "units": str}
-"""Settings of NN-Former besides those of a recipe."""
+"""Settings of NN-Former other than those of a recipe."""
 COLUMNS = ("kendalltau", "spearman", "mae", "fit_s", "query_ms", "one_query_ms")
 
 _log = logging.getLogger(__name__)
@@ -52,11 +52,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Compare the predictors; return the content of ``--out``.
-
-    Raises:
-        NasExtError: no NASLib, no data, a wrong setting.
-    """
+    """Compare the predictors; return the content of ``--out``."""
     settings = parsed_settings(arguments.set, {**recipe_types(), **OWN_SETTINGS})
     if arguments.naslib:
         compat.use(arguments.naslib)
@@ -132,7 +128,7 @@ def _trials(
 
 
 def table(result: dict[str, Any]) -> str:
-    """Format means over trials, with the standard deviation of tau."""
+    """Format means over trials, and the standard deviation of tau."""
     title = (
         f"{result['space']} ({result['data']}), {result['test_size']} test architectures, {result['trials']} trial(s);"
         " tau against validation accuracy"

@@ -1,6 +1,6 @@
-"""Import of a NASLib source tree (last changed in 2023) with today's Python and libraries.
+"""Import of a NASLib source tree (last changed in 2023) with current Python and libraries.
 
-What is missing exists during the import only, in :func:`load` or :func:`importable`.
+Missing modules and names are replaced only during the import, in :func:`load` or :func:`importable`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from nas_core.optional import install_line, require
 from nas_core.torchvision_fix import repair
 
 NEEDED = ("fvcore.common.checkpoint", "networkx", "sklearn.metrics", "scipy.stats", "PIL.Image", "tqdm", "yaml")
-"""Packages that NASLib uses for predictors and search."""
+"""Packages that NASLib needs for predictors and search."""
 PEERS = {
     "ConfigSpace": "ConfigSpace",
     "emcee": "emcee",
@@ -45,7 +45,7 @@ PEERS = {
     "transforms3d": "transforms3d",
     "xgboost": "xgboost",
 }
-"""Other packages that NASLib imports (other predictors, image data), and their names for pip."""
+"""Other packages that NASLib imports (other predictors, image data) -> their names for pip."""
 
 _log = logging.getLogger(__name__)
 _done: list[str] = []
@@ -61,14 +61,13 @@ def use(folder: str | Path) -> None:
 
 
 def load(*names: str) -> list[ModuleType]:
-    """Import modules of NASLib."""
     with importable():
         return [require(name, "comparing and searching with NASLib", "naslib") for name in names]
 
 
 @contextmanager
 def importable() -> Iterator[None]:
-    """Make modules of NASLib importable inside the block."""
+    """Make NASLib importable inside the block."""
     if sys.modules.get("naslib") is None and importlib.util.find_spec("naslib") is None:
         raise MissingHostError(
             f"NASLib was not found: it is no package to install but a source tree; run {install_line('naslib')}"
@@ -96,7 +95,6 @@ def repairs() -> tuple[str, ...]:
 
 @contextmanager
 def _old_collections() -> Iterator[None]:
-    """Restore ``collections.Iterable``, which Python 3.10 removed."""
     if hasattr(collections, "Iterable"):
         yield
         return
@@ -109,7 +107,7 @@ def _old_collections() -> Iterator[None]:
 
 
 def _repair_metrics() -> None:
-    """Restore ``mean_squared_error(squared=False)``, which scikit-learn 1.6 removed; NASLib hides the error as NaN."""
+    """Restore ``mean_squared_error(squared=False)``, removed by scikit-learn 1.6; NASLib turns the error into NaN."""
     real = sys.modules.get("sklearn.metrics")
     if real is None or "squared" in inspect.signature(real.mean_squared_error).parameters:
         return
@@ -120,8 +118,6 @@ def _repair_metrics() -> None:
 
 
 class _OldMetrics:
-    """``sklearn.metrics`` with the ``squared`` option of 1.5."""
-
     def __init__(self, real: Any) -> None:
         self._real = real
 
@@ -143,7 +139,7 @@ class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Importer of empty modules in place of packages, inside a ``with`` block.
 
     Args:
-        packages: names of packages, and their names for pip, which attributes of the modules report on use.
+        packages: package -> its name for pip.
     """
 
     def __init__(self, packages: Mapping[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""One predictor through NASLib's own ``PredictorEvaluator``."""
+"""Evaluation of a predictor by NASLib's ``PredictorEvaluator``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SINGLE_QUERIES = 20
 
 
 class Settings(dict[str, Any]):
-    """A configuration of NASLib: a dictionary with attributes."""
+    """Configuration of NASLib: a dictionary with attributes."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -32,7 +32,7 @@ class Settings(dict[str, Any]):
 
 
 def make_predictor(name: str, space: str, **settings: Any) -> Any:
-    """Create ``nnformer`` with these settings, another accuracy model, or a predictor of NASLib's with its defaults."""
+    """Create ``nnformer`` with settings, another accuracy model, or a predictor of NASLib with its defaults."""
     if name == OURS:
         return create_predictor(ss_type=space, **settings)
     if name in ACCURACY_MODELS.names():
@@ -56,20 +56,17 @@ def evaluate(
     dataset: str = "cifar10",
     hpo_seconds: int = 0,
 ) -> list[dict[str, Any]]:
-    """Fit on random architectures and compare predictions with the table; one row per training size.
+    """Fit on random architectures and compare predictions with the table; return one row per training size.
 
-    All architectures are drawn before the first fit, so equal seeds give equal architectures for all predictors.
+    All architectures are drawn before the first fit, so equal seeds give all predictors the same architectures.
 
     Args:
-        seed: of Python's, numpy's and torch's global streams.
+        seed: seed of the global streams of Python, numpy and torch.
         hpo_seconds: NASLib's ``max_hpo_time``.
 
     Returns:
         NASLib's metrics against validation accuracy, ``fit_s``, ``query_ms`` (per architecture, all at once) and
         ``one_query_ms`` (median of single queries).
-
-    Raises:
-        NasExtError: NASLib could not compute its metrics.
     """
     random.seed(seed)
     np.random.seed(seed)

@@ -1,6 +1,6 @@
 """Graphs of NASLib's architecture objects, or of their descriptions, by NASLib's name of the search space.
 
-NASLib's encodings are not read: they lose parts of the graphs.
+NASLib's encodings are not used, since they lose parts of the graphs.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ from nas_core.graph.nasbench101 import AbsentCellError
 from nas_core.graph.nasbench201 import CHOICES, STATES, nasbench201_ops
 
 NASBENCH101_OPS = ("input", "output", "maxpool3x3", "conv1x1-bn-relu", "conv3x3-bn-relu")
-"""Operations by their index in NASLib's tuples of NAS-Bench-101."""
+"""Operations of NAS-Bench-101 by their index in NASLib's tuples."""
 NASBENCH201_OPS = ("skip_connect", "none", "nor_conv_3x3", "nor_conv_1x1", "avg_pool_3x3")
 """Operations of NAS-Bench-201 by their index in NASLib."""
 NASBENCH201_EDGES = ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))
-"""Their edges in NASLib, by source; the official order is by target."""
+"""Edges of NAS-Bench-201 in NASLib, by source; the official order is by target."""
 UNSUPPORTED = {
     "nlp": "its architectures are recurrent cells, for which there is no graph reader",
     "asr": "its architectures are chains with skips of their own, for which there is no graph reader",
 }
 CACHED = 16384
-"""Graphs kept by description; about 25 MB. NAS-Bench-201 has 15,625."""
+"""Number of cached graphs, about 25 MB. NAS-Bench-201 has 15,625."""
 
 
 @dataclass(frozen=True)
 class Space:
-    """The reader of a search space of NASLib."""
+    """Reader of a search space of NASLib."""
 
     name: str
     """NASLib's ``get_type()``."""
     getter: str
     """Method of an architecture object that returns its description."""
     plain: Callable[[Any], Hashable]
-    """Converts the description to a hashable value."""
+    """Function from the description to a hashable value."""
     read: Callable[[Any], Graph | None]
-    """Builds the graph of that value."""
+    """Function from that value to its graph."""
 
 
 def graph_of(architecture: Any, ss_type: str | None) -> Graph | None:
@@ -61,7 +61,8 @@ def graph_of(architecture: Any, ss_type: str | None) -> Graph | None:
         None for a cell that NAS-Bench-101 lacks (no path from input to output, or more than 9 edges).
 
     Raises:
-        UnknownChoiceError, ConfigError: an unsupported search space. GraphError: a malformed description, or none.
+        UnknownChoiceError, ConfigError: an unsupported search space.
+        GraphError: a missing or malformed description.
     """
     space = space_of(ss_type)
     description = architecture
@@ -73,7 +74,6 @@ def graph_of(architecture: Any, ss_type: str | None) -> Graph | None:
 
 
 def space_of(ss_type: str | None) -> Space:
-    """Return the reader of a search space; errors as of :func:`graph_of`."""
     if ss_type is None:
         raise ConfigError("the search space is not set; give ss_type=..., as NASLib's set_ss_type does")
     if ss_type in UNSUPPORTED:
@@ -88,7 +88,6 @@ def space_of(ss_type: str | None) -> Space:
 
 @lru_cache(CACHED)
 def _read(ss_type: str, description: Hashable) -> Graph | None:
-    """Read a graph, cached for all members of an ensemble."""
     return SPACES[ss_type].read(description)
 
 
@@ -104,7 +103,7 @@ def _numbers(description: Any) -> Hashable:
 
 
 def _plain_nasbench101(description: Any) -> Hashable:
-    """Convert ``{"matrix", "ops"}``, or NASLib's tuple of the matrix row by row and the operations."""
+    """Convert ``{"matrix", "ops"}``, or NASLib's tuple of the matrix by rows and the operations."""
     if isinstance(description, Mapping):
         if not {"matrix", "ops"} <= set(description):
             raise GraphError(f"a NAS-Bench-101 cell has parts matrix and ops; got {sorted(map(str, description))}")

@@ -12,14 +12,13 @@ from nas_core.predictor.recipes import Recipe, get_recipe
 from naslib_ext.predictor import AccuracyPredictor
 
 REPORTED = ("epochs", "batch_size", "lr", "weight_decay", "rank_weight", "dropout", "dim", "depth")
-"""Settings that are always among the hyperparameters."""
+"""Settings that are always hyperparameters."""
 
 
 class NNFormerPredictor(AccuracyPredictor):
     """NN-Former with its recipes; see also :class:`~naslib_ext.predictor.AccuracyPredictor`.
 
     Args:
-        ss_type, encoding_type, seed: as of the base class.
         recipe: a name of ``nas_core.predictor.recipes.list_recipes()`` or a ``Recipe``.
         epochs: passes over the training architectures; None: the recipe's (``paper``: 3000, for a GPU).
         options: other arguments of the base class, and settings of the recipe by name (``lr=3e-4, dim=64``).
@@ -69,7 +68,7 @@ class NNFormerPredictor(AccuracyPredictor):
 
 
 def _raw(recipe: Recipe) -> bool:
-    """Return whether targets are not normalised, so that they have to be fractions."""
+    """Return whether targets are not normalised and have to be fractions."""
     return recipe.targets == "none" and recipe.train.loss == "mse"
 
 

@@ -1,4 +1,4 @@
-"""Accuracy models by name in NASLib's search methods, whose ``Ensemble.get_ensemble`` is wrapped once."""
+"""Accuracy models by name in NASLib's search methods, by a wrapper of ``Ensemble.get_ensemble``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ _log = logging.getLogger(__name__)
 
 
 def create_predictor(model: str = core.NNFormerPredictor.name, **hyperparameters: Any) -> AccuracyPredictor:
-    """Create the predictor of an accuracy model by its name; errors as of :class:`AccuracyPredictor`."""
     if model == core.NNFormerPredictor.name:
         return NNFormerPredictor(**hyperparameters)
     return AccuracyPredictor(model=model, **hyperparameters)
@@ -43,13 +42,13 @@ def register(name: str = "nnformer", *, spread: bool = False, **hyperparameters:
     Use ``num_ensemble`` above 1: with one member NASLib's Thompson sampling has no deviation.
 
     Args:
-        name: new to NASLib; without "semi", which NASLib takes for semi-supervised.
+        name: a name that NASLib lacks; "semi" in it would mean semi-supervised in NASLib.
         spread: members are quantiles of one model, so that NASLib's acquisition functions (its, ucb, ei) use its
             calibrated standard deviation, and each round fits one model. NASLib's ``ei`` divides it by 5.
-        hyperparameters: of :func:`create_predictor`.
+        hyperparameters: arguments of :func:`create_predictor`.
 
     Raises:
-        ConfigError: the name is taken, by NASLib or with other hyperparameters; an unknown setting.
+        ConfigError: the name is in use, by NASLib or with other hyperparameters; an unknown setting.
         MissingHostError: NASLib cannot be imported.
     """
     if "semi" in name:
@@ -71,12 +70,11 @@ def register(name: str = "nnformer", *, spread: bool = False, **hyperparameters:
 
 
 def unregister(name: str = "nnformer") -> None:
-    """Remove a registered name, if there is one."""
+    """Remove a registered name, if any."""
     _table().pop(name, None)
 
 
 def _table() -> dict[str, tuple[dict[str, Any], AccuracyPredictor]]:
-    """Return the hyperparameters and the first member of each registered name, stored in NASLib's class."""
     (module,) = load("naslib.predictors.ensemble")
     ensemble = module.Ensemble
     if not hasattr(ensemble, _TABLE):
@@ -106,14 +104,14 @@ def _shown(hyperparameters: dict[str, Any]) -> str:
 
 
 class EnsembleMember:
-    """A quantile of a shared predictor, in place of a member of NASLib's ensemble.
+    """Quantile of a shared predictor as a member of NASLib's ensemble.
 
     numpy's ``mean`` and ``std`` over the members are the predictor's mean and standard deviation.
 
     Args:
-        shared: the predictor of all members, whose other attributes a member has.
-        deviations: the quantile, in standard deviations above the mean.
-        first: the member whose fit fits the shared predictor; None: this one.
+        shared: predictor of all members; its other attributes are the member's.
+        deviations: quantile, in standard deviations above the mean.
+        first: member whose fit fits the shared predictor; None: this one.
     """
 
     def __init__(self, shared: AccuracyPredictor, deviations: float, first: EnsembleMember | None = None) -> None:
@@ -121,14 +119,14 @@ class EnsembleMember:
         self.error = 0.0
 
     def fit(self, xtrain: Sequence[Any], ytrain: Sequence[float], train_info: Any = None) -> float:
-        """Fit the shared predictor, once; see :meth:`AccuracyPredictor.fit`."""
+        """Fit the shared predictor once."""
         if self.first is not None:
             return self.first.error
         self.error = self.shared.fit(xtrain, ytrain, train_info)
         return self.error
 
     def query(self, xtest: Sequence[Any], info: Any = None) -> NDArray[np.float64]:
-        """Return the quantile ``(n,)``; see :meth:`AccuracyPredictor.query_with_std`."""
+        """Return the quantile ``(n,)``."""
         mean, deviation = self.shared.query_with_std(xtest, info)
         return mean + self.deviations * deviation
 
@@ -139,7 +137,6 @@ class EnsembleMember:
 
 
 def members_of(predictor: AccuracyPredictor, count: int) -> list[EnsembleMember]:
-    """Return the members of one predictor."""
     if count < 2:
         raise ConfigError(f"num_ensemble is {count}, and spread=True shows the spread between members; give 2 or more")
     quantiles = ndtri((np.arange(count) + 0.5) / count)

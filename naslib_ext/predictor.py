@@ -1,4 +1,4 @@
-"""Accuracy models with NASLib's predictor interface. NASLib is not imported."""
+"""Accuracy models with NASLib's predictor interface, without an import of NASLib."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNITS = ("auto", "percent", "fraction", "any")
 INVALID = -1.0
 """Prediction for a cell that the benchmark lacks, as in NASLib."""
 CACHED = 16384
-"""Largest number of cached predictions: acquisition functions ask for one architecture at a time."""
+"""Largest number of cached predictions: acquisition functions query architectures one by one."""
 
 _log = logging.getLogger(__name__)
 
@@ -38,25 +38,25 @@ def units_of(targets: NDArray[np.float64]) -> str:
 
 
 class AccuracyPredictor:
-    """Any accuracy model of ``nas_core`` by name; predicts validation accuracy in NASLib's units.
+    """Any accuracy model by name; predicts validation accuracy in NASLib's units.
 
     Example:
         >>> evaluator = PredictorEvaluator(AccuracyPredictor(model="boosted-trees"), config=config)
 
-    Each :meth:`fit` combines ``seed`` with a number of numpy's global stream: NASLib copies one object for an ensemble,
-    and its ``set_seed`` repeats a run. Cells that NAS-Bench-101 lacks are predicted as -1.
+    Each :meth:`fit` combines ``seed`` with a number of numpy's global stream, since NASLib copies one object for an
+    ensemble. NASLib's ``set_seed`` repeats a run. Cells that NAS-Bench-101 lacks are predicted as -1.
 
     Args:
         ss_type: NASLib's name of the search space.
         encoding_type: not used.
         model: a name of ``nas_core.predictor.ACCURACY_MODELS``.
         units: of the targets: percent, fraction, any, or auto (see :func:`units_of`).
-        hpo_wrapper: let NASLib's evaluator search hyperparameters where ``max_hpo_time`` is above 0; each trial is
-            three fits.
+        hpo_wrapper: let NASLib's evaluator search hyperparameters if ``max_hpo_time`` is above 0; a trial is three
+            fits.
         hyperparameters: settings of the model by name; None: the default.
 
     Raises:
-        ConfigError, UnknownChoiceError: a model or a setting that does not exist.
+        ConfigError, UnknownChoiceError: an unknown model or setting.
     """
 
     def __init__(
@@ -95,11 +95,9 @@ class AccuracyPredictor:
         return 1.0
 
     def _random(self) -> dict[str, Any]:
-        """Draw some hyperparameters from numpy's global stream."""
         return {}
 
     def set_ss_type(self, ss_type: str) -> None:
-        """Set the search space."""
         space_of(ss_type)
         self.ss_type = ss_type
 
@@ -126,7 +124,7 @@ class AccuracyPredictor:
         xtest_zc_info: Any = None,
         unlabeled_zc_info: Any = None,
     ) -> None:
-        """Set zero-cost scores of the next fit and the next query, as further inputs. Unlabelled data is not used."""
+        """Set zero-cost scores of the next fit and query, as further inputs. Unlabelled data is not used."""
         for use, info in (("fit", xtrain_zc_info), ("query", xtest_zc_info)):
             if (scores := (info or {}).get("zero_cost_scores")) is not None:
                 self._zero_cost[use] = list(scores)
@@ -157,7 +155,6 @@ class AccuracyPredictor:
         return dict(chosen)
 
     def require_std(self) -> None:
-        """Raise a ConfigError if the model has no standard deviation."""
         self._create(self.hyperparams or self.default_hyperparams, 0).require_std()
 
     def fit(self, xtrain: Sequence[Any], ytrain: Sequence[float], train_info: Any = None) -> float:
@@ -165,14 +162,11 @@ class AccuracyPredictor:
 
         Args:
             xtrain: architecture objects of NASLib, or their descriptions.
-            ytrain: as many accuracies; those of cells that do not exist are ignored.
+            ytrain: accuracies; those of cells that do not exist are ignored.
             train_info: not used.
 
         Returns:
             Mean absolute error on these architectures, in the units of ``ytrain``.
-
-        Raises:
-            GraphError: an architecture of another search space. DataError: wrong targets, or fewer than two.
         """
         if self.hyperparams is None:
             self.hyperparams = dict(self.default_hyperparams)
@@ -202,10 +196,7 @@ class AccuracyPredictor:
 
         Args:
             xtest: as of :meth:`fit`.
-            info: ``{"zero_cost_scores": {..}}`` of each architecture, if it was fitted with such scores.
-
-        Raises:
-            ConfigError: nothing was fitted yet, or zero-cost scores are missing. GraphError: as of :meth:`fit`.
+            info: ``{"zero_cost_scores": {..}}`` of each architecture, if the fit had such scores.
         """
         return self._queried(xtest, info)[0]
 
@@ -254,5 +245,5 @@ class AccuracyPredictor:
         return predicted[:, 0], predicted[:, 1]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the cache out of copies, of which NASLib makes many."""
+        """Leave the cache out of NASLib's copies."""
         return {**self.__dict__, "_predicted": {}}

@@ -54,7 +54,7 @@ def _light_nasbench201() -> Any:
 
 
 class NASBench201Table(dict[str, Any]):
-    """A numpy table in the form of NASLib's pickle: accuracies by an architecture's string.
+    """Numpy table in the form of NASLib's pickle: accuracies by architecture string.
 
     Args:
         ops: ``(G, 6)`` official indices.
@@ -81,9 +81,6 @@ def nasbench201_table(path: str | Path, column: str | None = None) -> tuple[dict
 
     Args:
         column: default: the only validation accuracy after 200 epochs.
-
-    Raises:
-        DataError: not such a file. UnknownChoiceError: no such column.
     """
     try:
         with open_npz(path) as file:
@@ -102,7 +99,7 @@ def nasbench201_table(path: str | Path, column: str | None = None) -> tuple[dict
 
 
 def pickled_table(space: str, dataset: str) -> dict[str, Any]:
-    """Load NASLib's own ``dataset_api`` from its folder ``naslib/data``."""
+    """Load NASLib's own ``dataset_api`` from ``naslib/data``."""
     (utils,) = load("naslib.utils")
     try:
         with contextlib.redirect_stdout(io.StringIO()):

@@ -1,8 +1,7 @@
-"""NNI plug-in: predictors as profilers and evaluators, search spaces as model spaces, searches as strategies and
-tuners.
+"""NNI plug-in: predictors as profilers and evaluators, spaces as model spaces, searches as strategies and tuners.
 
-Importing this package does not import NNI. Import it before ``nni.nas`` if a CUDA build of torchvision is installed
-next to a CPU build of torch: NNI imports torchvision, which then fails.
+Importing this package does not import NNI. Import it before ``nni.nas`` if torchvision is a CUDA build and torch a CPU
+build; the import of NNI would fail otherwise.
 """
 
 from __future__ import annotations

@@ -11,11 +11,7 @@ from nas_core.optional import require
 
 
 def nni_module(module: str, feature: str) -> ModuleType:
-    """Import a module of NNI.
-
-    Raises:
-        MissingHostError: NNI or one of its dependencies is absent or does not import.
-    """
+    """Import a module of NNI or raise a MissingHostError."""
     startup.install()  # NNI's NAS part imports torchvision where it finds it
     return require(module, feature, "nni")
 

@@ -1,4 +1,4 @@
-"""Samples of NNI (label -> value) as graphs and architectures of ``nas_core``.
+"""Samples of NNI (label -> value) as graphs and architectures.
 
 Unknown labels, such as an evaluator's parameters or NNI's ``cell/final``, are ignored.
 """
@@ -20,16 +20,15 @@ Sample = Mapping[str, Any]
 """Label -> value, as NNI's strategies draw it"""
 
 _HUB_201 = ("none", "skip_connect", "conv_1x1", "conv_3x3", "avg_pool_3x3")
-"""NNI's names of the operations of NAS-Bench-201, in the benchmark's order"""
+"""NNI's operations of NAS-Bench-201, in the benchmark's order"""
 assert len(_HUB_201) == len(CHOICES)
 
 
 def nasbench101_sample(sample: Sample) -> Graph:
-    """Return the pruned cell of a sample of ``nni.nas.hub.pytorch.NasBench101``; ``cell/final`` is ignored.
+    """Return the pruned cell of a sample of ``nni.nas.hub.pytorch.NasBench101``.
 
     Raises:
-        GraphError: a label is missing or invalid, or the cell is not one of the benchmark.
-        UnknownChoiceError: an unknown operation.
+        GraphError: the benchmark lacks the cell.
     """
     nodes = _value(sample, "cell/num_nodes")
     if isinstance(nodes, bool) or not isinstance(nodes, int) or nodes < 2:
@@ -43,16 +42,12 @@ def nasbench101_sample(sample: Sample) -> Graph:
 
 
 def nasbench201_sample(sample: Sample) -> Graph:
-    """Return the pruned cell of a sample of ``nni.nas.hub.pytorch.NasBench201``, for predictors of accuracy.
-
-    Raises:
-        GraphError: a label is missing. UnknownChoiceError: an unknown operation.
-    """
+    """Return the pruned cell of a sample of ``nni.nas.hub.pytorch.NasBench201``, for accuracy predictors."""
     return nasbench201_graph(_ops_201(sample))
 
 
 def nasbench201_unpruned_sample(sample: Sample) -> Graph:
-    """Return the cell with all operations that a device computes, for predictors of latency."""
+    """Return the cell with all operations that a device computes, for latency predictors."""
     return nasbench201_graph(_ops_201(sample), prune=False)
 
 
@@ -65,7 +60,7 @@ def architecture_of(space: SearchSpace, sample: Sample) -> Architecture:
     """Return the architecture of a sample of ``as_model_space(space)``.
 
     Labels are ``space.feature_names("layers")``: ``encoder.embed_dim``, or ``encoder.ffn_dim.0`` for a layer. Labels of
-    absent layers are ignored, so that several samples can be one architecture.
+    absent layers are ignored, so that different samples can be the same architecture.
 
     Raises:
         ArchitectureError: a label is missing, or its value is not an option.

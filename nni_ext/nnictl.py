@@ -1,8 +1,8 @@
 """``python -m nni_ext.nnictl``: nnictl for machines on which NNI starts slowly.
 
-nnictl waits three seconds for NNI's manager (``Create experiment failed: ... Connection refused``); here it waits a
-minute. ``create`` and ``resume`` also wait until the tuner has connected, and end with exit code 1 and the reason if
-the experiment fails. Everything else is nnictl's.
+nnictl waits three seconds for NNI's manager (``Create experiment failed: ... Connection refused``); this command waits
+a minute. ``create`` and ``resume`` also wait until the tuner has connected. If the experiment fails, they print the
+reason and end with exit code 1.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MANAGER_S = 60
 TUNER_S = 20
 """Seconds after which an experiment without error and trials counts as started"""
 MOST_UNANSWERED = 3
-"""Unanswered requests in a row after which a manager counts as dead"""
+"""Consecutive unanswered requests after which a manager counts as dead"""
 _FEATURE = "running nnictl"
 
 
@@ -64,11 +64,7 @@ def main() -> int:
 
 
 def wait_for_tuner(port: int, url_prefix: str | None = None) -> None:
-    """Wait until an experiment has a trial or :data:`TUNER_S` seconds have passed.
-
-    Raises:
-        NasExtError: it has failed.
-    """
+    """Wait until an experiment has a trial or :data:`TUNER_S` seconds have passed; raise a NasExtError if it fails."""
     rest = nni_module("nni.experiment.rest", _FEATURE)
     unanswered = 0
     for _ in range(TUNER_S):
@@ -88,11 +84,7 @@ def wait_for_tuner(port: int, url_prefix: str | None = None) -> None:
 
 
 def check_status(port: int, url_prefix: str | None = None) -> None:
-    """Raise the error of an experiment that has failed.
-
-    Raises:
-        NasExtError: it has failed, or the manager does not answer.
-    """
+    """Raise a NasExtError if the experiment has failed or the manager does not answer."""
     try:
         status: Mapping[str, Any] = nni_module("nni.experiment.rest", _FEATURE).get(port, "/check-status", url_prefix)
     except OSError as error:  # requests' errors are such

@@ -1,4 +1,4 @@
-"""Minimised metrics of a search with several objectives."""
+"""Minimised metrics of a multi-objective search."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def further_objectives(
 
 
 def with_negatives(metrics: Mapping[str, float | None], minimised: Sequence[str]) -> dict[str, float | None]:
-    """Return the metrics with the negatives of those that are maximised."""
+    """Return the metrics and the negatives of maximised ones."""
     found = dict(metrics)
     for name in minimised:
         number = found.get(name.removeprefix(NEGATED))

@@ -1,4 +1,4 @@
-"""The results of a tuner or strategy in the files of ``nas-ext search``, for resuming and for ``nas-ext report``."""
+"""Results of a tuner or strategy in the files of ``nas-ext search``, for resuming and ``nas-ext report``."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ FINALISTS = 8
 
 
 class Record:
-    """A run folder: ``config.yaml``, ``journal.jsonl``, ``pareto.csv``, ``sessions.json``, finalists, ``state.json``.
+    """Run folder: ``config.yaml``, ``journal.jsonl``, ``pareto.csv``, ``sessions.json``, finalists, ``state.json``.
 
     Args:
-        folder: created if it is missing.
+        folder: created if missing.
         strategy: source of settings and limits.
         notes: ``experiment`` (``id`` and ``name``) and ``units`` of metrics by name.
 
     Raises:
-        ConfigError: the folder has the record of other settings. NasExtError: it cannot be written.
+        ConfigError: the folder has a record with other settings.
     """
 
     def __init__(self, folder: Path, strategy: Strategy, notes: Mapping[str, Any] | None = None) -> None:
@@ -69,11 +69,7 @@ class Record:
         return cls(folder / FOLDER, strategy, {"experiment": experiment, "units": dict(units)})
 
     def results(self) -> Iterator[tuple[Architecture, dict[str, float | None]]]:
-        """Yield all recorded results in order, and update the front and the best with them.
-
-        Raises:
-            DataError: the journal is damaged.
-        """
+        """Yield all recorded results in order, and update the front and the best with them."""
         for number, entry in enumerate(read_jsonl(self._journal) if self._journal.exists() else [], start=1):
             if not all(isinstance(entry.get(key), dict) for key in ("genes", "metrics")):
                 raise DataError(
@@ -84,7 +80,7 @@ class Record:
             yield architecture, entry["metrics"]
 
     def add(self, architecture: Architecture, metrics: Mapping[str, Any]) -> None:
-        """Record a result; it is on the disk when this returns."""
+        """Write a result to the disk."""
         plain = plain_metrics(metrics)
         entry = {"index": self._count, "search": self._name, "key": architecture.key, "metrics": plain,
                  "genes": architecture.to_dict()}  # fmt: skip
@@ -99,14 +95,13 @@ class Record:
             self._save_finalists(choose_finalists({self._name: self._best}, self._archive, FINALISTS))
 
     def _save_finalists(self, finalists: Sequence[Finalist]) -> None:
-        """Save the current finalists and remove the files of earlier ones."""
         former = {f"finalists/{entry['key']}.json" for entry in finalists_before(self.folder)}
         save_finalists(self.folder, finalists)
         for file in former - {finalist.file for finalist in finalists}:
             (self.folder / file).unlink(missing_ok=True)
 
     def _take(self, architecture: Architecture, metrics: Mapping[str, float | None]) -> None:
-        """Update the front and the best, unless a limit is exceeded, as imported trials may."""
+        """Update the front and the best, unless a limit is exceeded, as by imported trials."""
         self._count += 1
         metric, proposals = self._strategy.metric, self._strategy.proposals
         if not proposals.feasible(self._strategy.space.rows([architecture]))[0]:
@@ -118,7 +113,6 @@ class Record:
 
 
 def _experiment_name(identity: str) -> str | None:
-    """Return the name of an experiment from NNI's list; None if it is not there."""
     try:
         known = nni_module("nni.tools.nnictl.config_utils", "naming experiments").Experiments().get_all_experiments()
         return str(known[identity]["experimentName"])

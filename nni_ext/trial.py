@@ -1,7 +1,7 @@
 """The trial of an experiment: an architecture evaluated with the inherited weights of a supernet.
 
-``trialCommand: python -m nni_ext.trial --checkpoint supernet.pt [--latency-model latency.json]``. The checkpoint is of
-any host; its space is that of the experiment. ``--architecture FILE`` evaluates outside an experiment.
+``trialCommand: python -m nni_ext.trial --checkpoint supernet.pt [--latency-model latency.json]``. The checkpoint can be
+of any host; its space is that of the experiment. ``--architecture FILE`` evaluates outside an experiment.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from nni_ext.graphs import architecture_of
 
 _FEATURE = "running a trial of NNI"
 INTERMEDIATE = 10
-"""Most intermediate results"""
+"""Largest number of intermediate results"""
 
 
 def evaluate(
@@ -38,13 +38,10 @@ def evaluate(
     metric: str = "loss",
     calibration: Calibration | None = None,
 ) -> dict[str, float]:
-    """Return the report of a trial: ``default`` is the ``metric`` or the estimate of a calibration.
+    """Return the report of a trial; its ``default`` is the ``metric``, or the estimate of a calibration.
 
     The report also has all metrics, computed costs and, with a model, ``latency_ms``. ``report`` gets intermediate
     results.
-
-    Raises:
-        UnknownChoiceError: the supernet does not have the metric.
     """
     model = load_latency_model(latency_model, "genes", supernet.space) if latency_model else None
     found = CheckpointEvaluation(supernet, model, calibration)(architecture, report)
@@ -56,7 +53,7 @@ def evaluate(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; return 0, or 2 after wrong input."""
+    """Run the command and return 0, or 2 after wrong input."""
     options = parser().parse_args(argv)
     try:
         _run(options)
@@ -67,7 +64,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
     made = argparse.ArgumentParser(prog="python -m nni_ext.trial", description=__doc__.partition("\n")[0])
     made.add_argument("--checkpoint", required=True, help="of a trained supernet")
     made.add_argument("--data", help="default: what the supernet was trained on")
@@ -123,7 +119,7 @@ def _calibration(options: argparse.Namespace, space: SearchSpace) -> Calibration
 
 
 class _Progress:
-    """A callback that sends a result for each tenth of the data."""
+    """Callback that sends a result for each tenth of the data."""
 
     def __init__(self, nni: Any, metric: str) -> None:
         self._nni, self._metric, self._next = nni, metric, 0.0

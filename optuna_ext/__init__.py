@@ -1,4 +1,4 @@
-"""Optuna plug-in: strategies as samplers, supernets as objectives, and searches shared through a storage of Optuna.
+"""Optuna plug-in: strategies as samplers, supernets as objectives, and searches shared through an Optuna storage.
 
 Importing this package does not import Optuna.
 """

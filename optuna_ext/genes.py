@@ -1,6 +1,6 @@
 """Genes as Optuna's distributions, and architectures of trials.
 
-Parameters have the names of :mod:`nas_core.space.labels`; a trial has only those of existing layers.
+Parameters are named as in :mod:`nas_core.space.labels`. A trial has parameters of existing layers only.
 """
 
 from __future__ import annotations
@@ -14,25 +14,17 @@ from nas_core.space import Architecture, Choice, SearchSpace
 from nas_core.space.labels import options_by_label
 
 MAX_OPTIONS = 10_000
-"""Largest number of values of a distribution."""
+"""Largest number of values of a distribution"""
 
 
 def distributions_of(space: SearchSpace) -> dict[str, Any]:
-    """Return a categorical distribution for each gene and possible layer, by its label.
-
-    Raises:
-        MissingHostError: Optuna is not installed.
-    """
+    """Return a categorical distribution for each gene of each possible layer, by label."""
     distributions = require("optuna.distributions", "genes as distributions", "optuna")
     return {label: distributions.CategoricalDistribution(row) for label, row in options_by_label(space).items()}
 
 
 def suggest_architecture(trial: Any, space: SearchSpace) -> Architecture:
-    """Suggest an architecture: depths first, then the genes of the existing layers.
-
-    Args:
-        trial: a ``Trial``, or a ``FixedTrial``.
-    """
+    """Suggest an architecture: depths first, then the genes of the existing layers. ``FixedTrial`` works too."""
     genes: dict[str, Any] = dict(space.fixed)
     for choice in sorted(space.choices, key=lambda choice: choice.per is not None):
         if choice.per is None:
@@ -46,7 +38,7 @@ def suggest_architecture(trial: Any, space: SearchSpace) -> Architecture:
 
 
 def architecture_of(trial: Any, space: SearchSpace) -> Architecture:
-    """Return the architecture of a trial or of a mapping of parameters; other parameters than genes are ignored.
+    """Return the architecture of a trial or of a mapping of parameters; parameters that are no genes are ignored.
 
     Raises:
         ArchitectureError: a gene is missing, or outside the space.
@@ -72,10 +64,10 @@ def architecture_of(trial: Any, space: SearchSpace) -> Architecture:
 
 
 def space_of(distributions: Mapping[str, Any], name: str = "optuna") -> SearchSpace:
-    """Return a space with one gene for each distribution: categories, whole numbers, or steps.
+    """Return a space with one gene for each distribution: categories, integers, or steps.
 
     Raises:
-        SpaceError: a distribution is continuous, too large, or has other categories than numbers and texts.
+        SpaceError: a distribution is continuous, too large, or has categories other than numbers and texts.
     """
     if not distributions:
         raise SpaceError("there are no distributions; give at least one, by the name of its parameter")

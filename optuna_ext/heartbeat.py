@@ -1,7 +1,7 @@
-"""Heartbeats of running trials in any storage of Optuna, and failure of trials without them.
+"""Heartbeats of running trials in any storage of Optuna.
 
-Optuna's own heartbeat needs a database. Here a worker counts up an attribute of its trial; a trial whose count does not
-change for the time that it names itself is failed. No clocks are compared.
+Optuna's own heartbeat needs a database. Here a worker increments an attribute of its trial, and other workers fail a
+trial whose count stays the same for too long. No clocks are compared.
 """
 
 from __future__ import annotations
@@ -16,17 +16,16 @@ from optuna_ext.history import CLAIM
 from optuna_ext.storage import patiently
 
 BEAT = "nas_ext:beat"
-"""System attribute of a running trial: number of beats, and seconds without another after which it is stale."""
+"""System attribute of a running trial: number of beats, and seconds without a beat after which it is stale."""
 STALE_S = 600.0
-"""Default seconds without a beat: a machine may sleep, or swap, for a while."""
+"""Default seconds without a beat; long enough for a machine that sleeps or swaps."""
 
 
 class Heartbeat:
-    """Beats of a trial, inside a ``with`` block or from :meth:`start` to :meth:`stop`.
+    """Heartbeat of a trial, inside a ``with`` block or from :meth:`start` to :meth:`stop`.
 
     Args:
-        storage: of Optuna.
-        trial_id: the trial's id there.
+        storage: storage of Optuna.
         stale_s: seconds without a beat after which the trial is stale.
     """
 
@@ -36,13 +35,13 @@ class Heartbeat:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> Heartbeat:
-        """Beat once now, then regularly."""
+        """Beat once now, then regularly in a thread."""
         patiently(self._beat, 1)
         self._thread.start()
         return self
 
     def stop(self) -> None:
-        """Stop, also before :meth:`start`."""
+        """Stop; allowed before :meth:`start`."""
         self._ended.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -67,15 +66,14 @@ class Heartbeat:
 class StaleTrials:
     """Detector of stale trials, called regularly by each worker.
 
-    A trial with a claim and without any beat is stale after the longest time that any trial names. In a study without
-    beats nothing is failed.
+    A trial with a claim but no beat is stale after the longest time of all trials. Without any beats no trial is stale.
     """
 
     def __init__(self) -> None:
         self._seen: dict[int, tuple[int | None, float]] = {}
 
     def fail_stale(self, study: Any, trials: Sequence[Any]) -> list[int]:
-        """Fail stale trials; return their numbers."""
+        """Fail stale trials and return their numbers."""
         failed = []
         now = time.monotonic()
         longest = max((trial.system_attrs[BEAT][1] for trial in trials if BEAT in trial.system_attrs), default=None)
@@ -95,7 +93,7 @@ class StaleTrials:
 
 
 def give_up(study: Any, number: int) -> bool:
-    """Fail a running trial; return whether it was still running."""
+    """Fail a trial; return True if it was running."""
     from optuna.exceptions import UpdateFinishedTrialError
     from optuna.trial import TrialState
 

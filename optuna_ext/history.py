@@ -1,4 +1,4 @@
-"""Trials of a study as a search reads them: results, running architectures, and generations."""
+"""Trials of a study in the form that a search reads: results, running architectures, generations."""
 
 from __future__ import annotations
 
@@ -15,44 +15,42 @@ from nas_core.space import Architecture, SearchSpace
 from optuna_ext.genes import architecture_of
 
 CLAIM = "nas_ext:architecture"
-"""System attribute: the architecture as a row of option indices, set before the first parameter."""
+"""System attribute: architecture as a row of option indices, set before the first parameter."""
 OPENED = "nas_ext:opened"
-"""System attribute of the first trial of a generation: the results at that time."""
+"""System attribute of the first trial of a generation: results at its start."""
 ERROR = "error"
-"""User attribute: the reason of a failed evaluation. A failed trial without it has lost its worker."""
+"""User attribute: reason of a failed evaluation. A failed trial without it has lost its worker."""
 WITHDRAWN = "nas_ext:withdrawn"
-"""System attribute of a trial that was given up because another worker has its architecture."""
+"""System attribute of a trial withdrawn because another worker has its architecture."""
 FAILING = "nas_ext:failing"
-"""System attribute of a running trial: the reason of a failure that may be the worker's fault."""
+"""System attribute of a running trial: reason of a failure that the worker may have caused."""
 TRIES = 3
-"""Number of lost workers after which an architecture counts as failed."""
+"""Lost workers after which an architecture counts as failed."""
 
 
 @dataclass
 class Trials:
-    """The state of a study."""
+    """State of a study."""
 
     results: dict[Architecture, Mapping[str, Any] | None] = field(default_factory=dict)
     """Metrics, oldest first; None for a failure."""
     errors: dict[Architecture, str] = field(default_factory=dict)
-    """Reasons of failures, as far as they are known."""
     held: dict[int, Architecture] = field(default_factory=dict)
     """Architectures of running or waiting trials by number."""
     failing: set[int] = field(default_factory=set)
-    """Numbers of running trials with a failure that may be the worker's fault."""
+    """Numbers of running trials with a failure that the worker may have caused."""
     undecided: set[int] = field(default_factory=set)
     """Numbers of running trials without an architecture."""
     openings: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    """Results at the start of each generation, by the earliest trial."""
+    """Results at the start of each generation, from its earliest trial."""
 
     def taken(self, number: int) -> set[Architecture]:
-        """Return the architectures of all other trials."""
         held = (architecture for other, architecture in self.held.items() if other != number)
         return {*self.results, *held}
 
 
 class History:
-    """Reader of the trials of studies over one space."""
+    """Reader of the trials of one space."""
 
     def __init__(self, space: SearchSpace) -> None:
         self.space = space
@@ -62,8 +60,8 @@ class History:
         """Read trials in the order of their numbers.
 
         Args:
-            metrics: names of the values of trials.
-            signs: 1 for values that are minimised, -1 for others.
+            metrics: names of the trials' values.
+            signs: 1 for a minimised value, -1 for a maximised one.
         """
         state, lost = Trials(), Counter[Architecture]()
         for trial in trials:
@@ -93,7 +91,7 @@ class History:
         return state
 
     def _architecture(self, trial: Any) -> Architecture | None:
-        """Return the architecture of the parameters, else of those that were enqueued, else of the claim."""
+        """Return the architecture of the parameters, else of enqueued ones, else of the claim."""
         key = trial.number, trial.datetime_start  # start times tell studies apart
         finished = trial.state.is_finished()
         if finished and key in self._cache:
@@ -113,7 +111,7 @@ class History:
 
 
 def metric_names(study: Any, given: Sequence[str] | None = None) -> tuple[str, ...]:
-    """Return the names of a study's values; by default the study's, else ``loss``, ``objective_1``, .."""
+    """Return the metric names of a study; default: its own, else ``loss``, ``objective_1``, .."""
     count = len(study.directions)
     if given is None:
         return tuple(study.metric_names or ("loss", *(f"objective_{place}" for place in range(1, count))))

@@ -30,21 +30,22 @@ def as_objective(
     costs: Mapping[str, Callable[[Architecture], float]] | None = None,
     stale_s: float = STALE_S,
 ) -> Callable[[Any], float | tuple[float, ...]]:
-    """Return an objective for ``study.optimize``: metrics of a supernet's subnet, with any sampler.
+    """Return an objective for ``study.optimize``: metrics of a supernet's subnet, for any sampler.
 
-    All metrics become user attributes of the trial, and so does ``architecture``, its key. A trial outside a limit is
-    pruned before the evaluation. A failed evaluation sets the attribute ``error`` and fails its trial.
+    All metrics, and ``architecture`` (its key), become user attributes of the trial. A trial outside a limit is pruned
+    before the evaluation. A failed evaluation sets the attribute ``error`` and fails its trial.
 
     Args:
         supernet: an object with ``space`` and ``evaluate``.
         metrics: names of the study's values, from the supernet's metrics, ``costs`` and limits.
-        limits: hard limits, as of a sampler; their predictions are metrics too.
+        limits: hard limits, as of a sampler; their predictions become metrics.
         costs: functions of an architecture by name; default: ``params_m`` and ``flops_g``, if there are formulas.
         stale_s: seconds without a heartbeat after which samplers of this package fail the trial. If its worker then
             continues, Optuna ends its ``study.optimize`` with "Cannot tell a FAIL trial".
 
     Raises:
-        ConfigError: no metric is named. ConstraintError: malformed limits. MissingHostError: Optuna is not installed.
+        ConfigError: no metric is named.
+        ConstraintError: malformed limits.
     """
     optuna = require("optuna", "a supernet as an objective", "optuna")
     if isinstance(metrics, str) or not metrics:

@@ -1,7 +1,7 @@
 """Search strategies as samplers of Optuna, for any number of workers on one storage.
 
-Storages share no lock. So a worker writes its claim, then reads whether another worker has claimed the same; of two at
-once, at least one sees the other and takes the next. Workers take turns by the numbers of their trials.
+Storages have no common lock. A worker writes its claim, then reads the claims of others. If two workers claim an
+architecture at once, at least one of them sees the other and takes the next. Workers take turns by trial number.
 """
 
 from __future__ import annotations
@@ -28,36 +28,34 @@ from optuna_ext.history import CLAIM, OPENED, History, Trials, metric_names
 
 _optuna = require("optuna", "sampling for Optuna", "optuna")
 PATIENCE_S = 5.0
-"""Longest wait for earlier trials to claim an architecture."""
+"""Longest wait for earlier trials to claim an architecture, in seconds."""
 POLL_S = 0.01
 ROUNDS = 100
-"""Largest number of claims of one trial."""
+"""Largest number of claims of a trial."""
 
 
 class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined, misc]
-    """Any search strategy as a sampler, by its name.
+    """A search strategy as a sampler.
 
-    The objective calls :func:`~optuna_ext.suggest_architecture`; other parameters are drawn independently. No worker
-    repeats an architecture or violates a limit. The strategy learns from all finished trials of the storage, so every
-    worker with the same settings goes the same way. Children of the best follow its own proposals; when nothing new is
-    left, ``study.optimize`` stops.
+    The objective calls :func:`~optuna_ext.suggest_architecture`; other parameters are sampled independently. No worker
+    repeats an architecture or violates a limit. The strategy learns from all finished trials of the storage, so workers
+    with equal settings run the same search. After its last proposal, children of the best architectures follow.
+    ``study.optimize`` stops when nothing new is left.
 
-    A failed trial is tried again twice, unless it was pruned or has the user attribute ``error``. Trials of
-    :func:`~optuna_ext.as_objective` without a heartbeat are failed. Enqueued genes are taken without a check.
+    A failed trial is repeated up to twice, unless it was pruned or has the user attribute ``error``. Trials of
+    :func:`~optuna_ext.as_objective` without a heartbeat are failed. Enqueued genes are not checked.
 
     Args:
-        space: the search space.
-        limits: hard limits, as ``{"params_m": (function of an architecture, largest value)}``; or constraints.
+        limits: hard limits ``{"params_m": (function of an architecture, largest value)}``, or constraints.
         strategy: a name of :data:`nas_core.search.STRATEGIES`.
         metrics: names of the study's values; default: those of the study, else ``loss``.
         seed: the same for all workers.
-        max_tries: cap of each rejection sampling, in candidates.
+        max_tries: limit of each rejection sampling, in candidates.
         independent_sampler: sampler of other parameters; default: random.
-        options: settings of the strategy by name, as ``population=20``.
+        options: settings of the strategy by name, such as ``population=20``.
 
     Raises:
-        ConfigError, UnknownChoiceError, ConstraintError: a wrong setting or limit. MissingHostError: Optuna is not
-            installed.
+        ConfigError, UnknownChoiceError, ConstraintError: an invalid setting or limit.
     """
 
     def __init__(
@@ -96,7 +94,7 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         self._lock = threading.RLock()
 
     def infer_relative_search_space(self, study: Any, trial: Any) -> dict[str, Any]:
-        """Return the distributions of all genes; none for a single value of a strategy with several objectives."""
+        """Return the distributions of all genes; none if a multi-objective strategy has a study with one value."""
         self._check_directions(study)
         return dict(self._distributions) if self._fits(study) else {}
 
@@ -119,7 +117,7 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         return self._independent.sample_independent(study, trial, param_name, param_distribution)
 
     def reseed_rng(self) -> None:
-        """Reseed the sampler of other parameters; the search is the same in every worker."""
+        """Reseed the sampler of other parameters only."""
         self._independent.reseed_rng()
 
     def before_trial(self, study: Any, trial: Any) -> None:
@@ -129,7 +127,6 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         self._independent.after_trial(study, trial, state, values)
 
     def _claim(self, study: Any, trial: Any) -> dict[str, Any]:
-        """Claim an architecture for a trial in the storage; return its parameters."""
         self._wait_for_turn(study, trial.number)
         self._search_of(study)  # resets what was cached of another study
         self._stale.fail_stale(study, study.get_trials(deepcopy=False))
@@ -191,9 +188,9 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
 
 
 class HATEvolutionSampler(SearchSampler):
-    """HAT's evolution (:class:`nas_core.search.HATEvolution`) as a sampler; options are those of ``EvolutionConfig``.
+    """HAT's evolution (:class:`nas_core.search.HATEvolution`) as a sampler, with the options of ``EvolutionConfig``.
 
-    By default the first 125 trials are random; choose ``population`` by the number of trials.
+    By default the first 125 trials are random; set ``population`` according to the number of trials.
     """
 
     def __init__(self, space: SearchSpace, limits: Limits = (), **options: Any) -> None:
@@ -201,15 +198,15 @@ class HATEvolutionSampler(SearchSampler):
 
 
 class RankNASSampler(SearchSampler):
-    """RankNAS (:class:`nas_core.search.RankNAS`) as a sampler; options are those of ``RankNASConfig``."""
+    """RankNAS (:class:`nas_core.search.RankNAS`) as a sampler, with the options of ``RankNASConfig``."""
 
     def __init__(self, space: SearchSpace, limits: Limits = (), **options: Any) -> None:
         super().__init__(space, limits, strategy="ranknas", **options)
 
 
 class MultiObjectiveSampler(SearchSampler):
-    """NSGA-II on genes (:class:`nas_core.search.MultiObjectiveEvolution`) as a sampler, for studies with several
-    directions; options are those of ``MultiObjectiveConfig``."""
+    """NSGA-II on genes (:class:`nas_core.search.MultiObjectiveEvolution`) as a sampler for studies with several
+    directions, with the options of ``MultiObjectiveConfig``."""
 
     def __init__(self, space: SearchSpace, limits: Limits = (), **options: Any) -> None:
         super().__init__(space, limits, strategy="multi-objective", **options)

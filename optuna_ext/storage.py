@@ -19,9 +19,9 @@ from nas_core.registry import first_line
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 PATIENCE_S = 180.0
-"""Longest outage of a storage, such as a restart of its database."""
+"""Longest outage of a storage in seconds, such as a restart of its database."""
 ATTEMPTS, PAUSE_S = 8, 0.25
-"""Attempts to open a database: processes that create its tables at once disturb each other."""
+"""Attempts to open a database: processes that create its tables at once collide."""
 DISTURBED = ("IntegrityError", "OperationalError", "ProgrammingError", "StorageInternalError")
 """Errors of such a collision."""
 SETTINGS = "nas_ext:settings"
@@ -37,7 +37,7 @@ _FIELD_PASSWORD = re.compile(
 
 
 class _JournalLock:
-    """Optuna's lock of a journal file, whose holder first removes an incomplete last line of a killed process."""
+    """Optuna's lock of a journal file; its holder first removes an incomplete last line of a killed process."""
 
     def __init__(self, path: str, lock: Any) -> None:
         self._path, self._lock = path, lock
@@ -59,7 +59,7 @@ def open_storage(storage: str) -> Any:
     """Open a storage by its URL (``sqlite:///search.db``), or a journal file.
 
     Raises:
-        ConfigError: it cannot be opened. MissingHostError: Optuna is not installed.
+        ConfigError: the storage cannot be opened.
     """
     storages = require("optuna.storages", "a shared search", "optuna")
     journal = require("optuna.storages.journal", "a shared search", "optuna")
@@ -90,7 +90,7 @@ def open_storage(storage: str) -> Any:
 
 
 def _check_url(storage: str) -> None:
-    """Reject a URL with part of the password in the host, which messages of databases contain."""
+    """Reject a URL with part of the password in the host, which database messages contain."""
     engine = require("sqlalchemy.engine", "a shared search", "optuna")
     try:
         whole = "@" not in (engine.make_url(storage).host or "")
@@ -104,14 +104,14 @@ def _check_url(storage: str) -> None:
 
 
 def open_study(storage: str, name: str, metrics: Sequence[str], settings: Mapping[str, Any]) -> Any:
-    """Open or create a study, all of whose values are minimised.
+    """Open or create a study whose values are all minimised.
 
     Args:
         metrics: names of the values.
         settings: plain data that decides the results, the same for all workers.
 
     Raises:
-        ConfigError: the storage cannot be opened; the study has other values or settings.
+        ConfigError: the storage cannot be opened, or the study has other values or settings.
     """
     opened = open_storage(storage)
     optuna = require("optuna", "a shared search", "optuna")
@@ -142,14 +142,14 @@ def open_study(storage: str, name: str, metrics: Sequence[str], settings: Mappin
 
 
 def is_of_storage(error: BaseException) -> bool:
-    """Return whether an exception means that a database or a journal file is not reachable, or in use."""
+    """Return whether an exception means that a database or journal file is unreachable or in use."""
     return isinstance(error, OSError) or any(
         kind.__name__ in ("SQLAlchemyError", "StorageInternalError") for kind in type(error).__mro__
     )
 
 
 def reading(read: Callable[..., T]) -> Callable[..., T]:
-    """Wrap a call that reads a storage: unexpected content raises one ConfigError."""
+    """Wrap a function that reads a storage: unexpected content raises a ConfigError."""
 
     def checked(*args: Any) -> T:
         try:
@@ -164,11 +164,7 @@ def reading(read: Callable[..., T]) -> Callable[..., T]:
 
 
 def patiently(call: Callable[..., T], *args: Any) -> T:
-    """Call a function of a storage, with repeats for some minutes while the storage is not reachable.
-
-    Raises:
-        ConfigError: the outage is longer. Other errors of the call.
-    """
+    """Call a function of a storage, repeatedly for up to :data:`PATIENCE_S` while the storage is unreachable."""
     until, pause = time.monotonic() + PATIENCE_S, PAUSE_S
     while True:
         try:
@@ -189,5 +185,5 @@ def patiently(call: Callable[..., T], *args: Any) -> T:
 
 
 def without_password(text: str) -> str:
-    """Replace passwords in a URL or a message by ``***``: after the user's name, and in fields such as ``password``."""
+    """Replace passwords in a URL or message by ``***``: after the user name, and in fields such as ``password``."""
     return _FIELD_PASSWORD.sub(r"\1\2\3***", _URL_PASSWORD.sub(r"\1***@", text))

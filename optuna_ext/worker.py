@@ -1,10 +1,10 @@
-"""One search of many machines, which run the same command and share evaluations in a storage of Optuna.
+"""One search by several machines that run the same command and share evaluations in an Optuna storage.
 
-Strategies follow from results alone, so all workers ask for the same architectures. Creating a trial claims its
-architecture; of two such trials the lower number wins. Any worker may be killed, or join, at any time.
+Strategies depend on results only, so all workers ask for the same architectures. Creating a trial claims its
+architecture; of two such trials the lower number wins. Workers may be killed or join at any time.
 
-A worker publishes its failures after its next success: before, they may be its own fault. With nothing else left, it
-evaluates again what succeeded before. After too many failures in a row it ends.
+A worker publishes its failures only after its next success, since the worker may have caused them. If nothing else is
+left, it repeats a successful evaluation. After too many consecutive failures it ends.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ _log = logging.getLogger(__name__)
 TOKEN = "nas_ext:token"
 """System attribute by which a worker finds its trial."""
 CHOICES = 16
-"""A worker draws among this many free architectures, so that two seldom take the same."""
+"""Number of free architectures among which a worker draws, to avoid collisions."""
 LOST = "the workers that evaluated it were lost"
 
 STALE_S = 120.0
-"""Seconds without a heartbeat; short, since a worker whose trial was failed simply continues."""
+"""Seconds without a heartbeat; short, since a worker continues after its trial was failed."""
 
 Evaluate = Callable[[Architecture], Mapping[str, Any]]
 
 
 class _Failed(NamedTuple):
-    """A trial with a failure here, kept alive until it is clear whose fault that was."""
+    """A trial with a failure, kept running until its cause (worker or architecture) is known."""
 
     trial: Any
     architecture: Architecture
@@ -54,26 +54,23 @@ class _Failed(NamedTuple):
 
 
 class SharedEvaluations:
-    """Evaluations shared by the workers of a study: ``evaluate_many`` of :func:`nas_core.search.search` and
-    the ``shared_search`` of :data:`nas_core.adapters.OPTUNA`.
+    """Evaluations shared by the workers of a study, as ``evaluate_many`` of :func:`nas_core.search.search` or
+    ``shared_search`` of :data:`nas_core.adapters.OPTUNA`.
 
     Args:
-        storage: URL of a storage of Optuna, or the path of a journal file.
-        study: its name.
-        space: of the architectures.
-        evaluate: computes an architecture's metrics.
-        metrics: names of the values of trials, all minimised; other metrics are user attributes.
+        storage: URL of a storage of Optuna, or path of a journal file.
+        evaluate: function from an architecture to its metrics.
+        metrics: names of the trials' values, all minimised; other metrics are user attributes.
         settings: plain data that decides the results, the same for all workers.
         stale_s: seconds without a heartbeat after which a worker is lost.
-        poll_s: seconds between two reads while other workers evaluate.
+        poll_s: seconds between reads while other workers evaluate.
 
     Raises:
-        ConfigError: the storage cannot be opened, or the study is one of another search. MissingHostError: Optuna is
-            not installed.
+        ConfigError: the storage cannot be opened, or the study belongs to another search.
     """
 
     together = 10_000
-    """Largest number of architectures per call: a whole generation."""
+    """Largest number of architectures per call."""
 
     def __init__(
         self,
@@ -93,7 +90,7 @@ class SharedEvaluations:
         self.study = patiently(reading(open_study), storage, study, metrics, settings)
         self.stale_s, self.poll_s = stale_s, poll_s
         self.evaluated = 0
-        """Number of evaluations of this worker."""
+        """Number of evaluations by this worker."""
         self._optuna = require("optuna", "a shared search", "optuna")
         self._distributions = distributions_of(space)
         self._history, self._stale = History(space), StaleTrials()
@@ -102,10 +99,11 @@ class SharedEvaluations:
         self._in_a_row = 0
 
     def __call__(self, architectures: Sequence[Architecture]) -> Iterator[Mapping[str, Any] | Failure]:
-        """Yield metrics of each architecture, or its failure, in order; evaluate those without a result.
+        """Yield metrics or failure of each architecture in order; evaluate those without a result.
 
         Raises:
-            NasExtError: too many failures in a row, or wrong input. ConfigError: the storage was not reachable.
+            NasExtError: too many consecutive failures, or wrong input.
+            ConfigError: the storage is unreachable.
         """
         try:
             yield from self._outcomes(architectures)
@@ -136,7 +134,7 @@ class SharedEvaluations:
         return self._history.read(trials, self.metrics, [1] * len(self.metrics))
 
     def take_unless_taken(self, architecture: Architecture) -> None:
-        """Evaluate an architecture and store its result, unless another worker has it; errors as of a call."""
+        """Evaluate an architecture and store its result, unless another worker has claimed it."""
         trial = self._take(architecture)
         if trial is None:
             return
@@ -181,7 +179,6 @@ class SharedEvaluations:
             )
 
     def _succeeded(self) -> None:
-        """Publish the failures: the worker is sound."""
         self._in_a_row = 0
         while self._failed:
             failed = self._failed.pop()
@@ -192,7 +189,7 @@ class SharedEvaluations:
                 failed.heartbeat.stop()
 
     def _evaluate_again(self, state: Trials) -> bool:
-        """Evaluate what succeeded before, else what failed; return False if others still evaluate."""
+        """Repeat a successful evaluation, else a failed one; return False if other workers are evaluating."""
         good = [architecture for architecture, metrics in state.results.items() if metrics is not None]
         if not good and state.held.keys() - state.failing:
             return False
@@ -218,7 +215,7 @@ class SharedEvaluations:
             self._withdraw(failed.trial)
 
     def _withdraw(self, trial: Any) -> None:
-        """Give a trial up, so that others take its architecture at once, or, without the storage, when it is stale."""
+        """Give a trial up, so that other workers get its architecture, at the latest when the trial is stale."""
         try:
             self.study._storage.set_trial_system_attr(trial._trial_id, WITHDRAWN, True)
             give_up(self.study, trial.number)
@@ -243,7 +240,6 @@ class SharedEvaluations:
         return {name: value for name, value in metrics.items() if value is not None}
 
     def _take(self, architecture: Architecture) -> Any:
-        """Create the architecture's trial; None if another worker was faster."""
         token, parameters = uuid.uuid4().hex, parameters_of(self.space, architecture)
         row = self.space.row(architecture).tolist()
         trial = self._optuna.create_trial(

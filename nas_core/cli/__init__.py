@@ -1,10 +1,10 @@
 """The command ``nas-ext``.
 
-Each command is a module of this folder with a line in `COMMANDS`, or in `LAB` for ``nas-ext lab``. The module has
-``app`` (a `typer.Typer` with sub-commands), ``command`` (a function) or ``make_command`` (returns the function, whose
-options depend on what is installed). Only the module of the requested command is imported.
+Each command is a module with a line in `COMMANDS`, or in `LAB` for ``nas-ext lab``. The module has ``app`` (a
+`typer.Typer` with sub-commands), ``command`` (a function) or ``make_command`` (returns a function whose options depend
+on the installation). It is imported only if its command is requested.
 
-Every `NasExtError` ends as one line on stderr and exit code 2; ``--debug`` adds the traceback.
+A `NasExtError` ends as one line on stderr and exit code 2; ``--debug`` adds the traceback.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ EXIT_INTERRUPTED = 130
 
 
 class Command(NamedTuple):
-    """A line of the table of commands."""
+    """Line of the table of commands."""
 
     name: str
     module: str
@@ -62,7 +62,7 @@ LAB = (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``nas-ext`` with ``argv`` (default: the arguments of the process) and return its exit code."""
+    """Run ``nas-ext`` with ``argv`` (default: arguments of the process) and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     end = arguments.index("--") if "--" in arguments else len(arguments)
     kept = [argument for argument in arguments[:end] if argument != "--debug"]
@@ -72,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextlib.contextmanager
 def _sigterm_as_exit() -> Iterator[None]:
-    """Let SIGTERM end the command as Ctrl-C does: half-written files are removed, results are kept."""
+    """Handle SIGTERM like Ctrl-C: half-written files are removed, results are kept."""
 
     def leave(number: int, _frame: object) -> None:
         raise SystemExit(128 + number)
@@ -106,7 +106,7 @@ def _run(arguments: list[str], debug: bool) -> int:
 
 
 def application(arguments: Sequence[str]) -> typer.Typer:
-    """Return the application with the requested command in full and the others by name only."""
+    """Return the application with the requested command, and names of the other commands."""
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.callback()(_global_options)
     wanted, further, *_ = [*(argument for argument in arguments if not argument.startswith("-")), None, None]

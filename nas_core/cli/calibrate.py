@@ -1,4 +1,4 @@
-"""``nas-ext lab calibrate``: an estimate of standalone quality from a supernet and a few trained networks."""
+"""``nas-ext lab calibrate``: estimate of standalone quality from a supernet and a few trained networks."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""``nas-ext doctor``: which hosts, accelerators and plug-ins are usable, and how to install what is not.
+"""``nas-ext doctor``: usable hosts, accelerators and plug-ins, and how to install missing ones.
 
-Metadata and version files are read, which takes a second. ``--import`` imports each package in a process of its own.
+It reads metadata and version files, in about a second. ``--import`` also imports each package in its own process.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NOT_STARTED = (
 _REPAIRED = "torchvision is a CUDA build next to a CPU torch: repaired on import"
 _USES_TORCHVISION = ("timm", "nni", "naslib")
 _NOT_NEEDED = "torchaudio"
-"""Dependency of fairseq that only its speech tasks import; ``tools/setup.sh`` may remove it"""
+"""Dependency of fairseq's speech tasks only; ``tools/setup.sh`` may remove it"""
 
 
 class Host(NamedTuple):
@@ -45,7 +45,7 @@ class Host(NamedTuple):
     name: str
     distributions: tuple[str, ...]
     modules: tuple[str, ...]
-    """Modules that have to import for the host to be usable"""
+    """Modules that must be importable for a usable host"""
 
 
 HOSTS = (
@@ -62,7 +62,7 @@ CUDA_PACKAGES = {
     "onnxruntime-gpu": ("onnxruntime-gpu",),
     "nvidia-ml-py": ("nvidia-ml-py",),
 }
-"""Packages that only CUDA devices need -> their distributions"""
+"""Package for CUDA devices only -> its distributions"""
 GROUPS = {
     "nas_ext.accuracy_models": "nas_core.predictor:ACCURACY_MODELS",
     "nas_ext.attention_kinds": "nas_core.layers.attention:KINDS",
@@ -72,7 +72,7 @@ GROUPS = {
     "nas_ext.network_kinds": "nas_core.models:KINDS",
     "nas_ext.strategies": "nas_core.search:STRATEGIES",
 }
-"""Groups of entry points -> their registries"""
+"""Entry-point group -> its registry"""
 
 
 class PlugIn(NamedTuple):
@@ -104,10 +104,10 @@ def diagnose(imports: bool = False) -> dict[str, Any]:
     """Return the findings as plain types.
 
     ``torch``, ``torchaudio`` and each host have ``installed``, ``importable`` (None: not tried), ``version``,
-    ``problems`` (lines) and ``install`` (shell line; None without a problem), some ``torchvision_fix``.
+    ``problems`` (lines) and ``install`` (shell line or None), some ``torchvision_fix``.
 
     Args:
-        imports: import each host and plug-in; otherwise only a torch that may have accelerators is imported.
+        imports: import each host and plug-in; otherwise at most torch is imported.
     """
     core = unmet_requirements("nas-ext")
     for_cpu = (installed_version("torch") or "").endswith("+cpu")
@@ -169,7 +169,7 @@ def _is_present(module: str) -> bool:
 
 
 def installed_version(*distributions: str) -> str | None:
-    """Return the version of the first installed distribution; None if none is."""
+    """Return the version of the first installed distribution, or None."""
     for name in distributions:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             return importlib.metadata.version(name)
@@ -177,7 +177,7 @@ def installed_version(*distributions: str) -> str | None:
 
 
 def unmet_requirements(package: str) -> list[str]:
-    """Return a line for each unmet requirement of a package (``nas-ext[timm]``) and of its direct dependencies."""
+    """Return a line for each unmet requirement of a package (``nas-ext[timm]``) and its direct dependencies."""
     outer = Requirement(package)
     direct = list(_requirements(outer))
     unmet = []
@@ -207,7 +207,7 @@ def _requirements(package: Requirement) -> Iterator[Requirement]:
 
 
 def installed_plug_ins() -> list[PlugIn]:
-    """Return the ``nas_ext.*`` entry points of other distributions; import nothing."""
+    """Return the ``nas_ext.*`` entry points of other distributions without importing them."""
     return sorted(
         {
             PlugIn(entry.group, entry.name, entry.value, distribution.metadata["Name"], distribution.version)
@@ -235,7 +235,7 @@ def found_plug_ins(imports: bool = True) -> list[dict[str, Any]]:
 
 
 def probe(function: str, items: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
-    """Call a function of this module on each item in fresh interpreters; return answers, or ``error`` in a line."""
+    """Call a function of this module on each item in new interpreters; a failure is an ``error`` of one line."""
     answers: list[dict[str, Any]] = []
     while len(answers) < len(items):
         code = f"from nas_core.cli.doctor import answer; answer({function!r}, {list(items[len(answers) :])!r})"
@@ -259,7 +259,6 @@ def probe(function: str, items: Sequence[Sequence[str]]) -> list[dict[str, Any]]
 
 
 def answer(function: str, items: Sequence[Sequence[str]]) -> None:
-    """Print a marked line of JSON for each item; run in a process of its own."""
     for item in items:
         try:
             finding = globals()[function](*item) or {}
@@ -271,7 +270,7 @@ def answer(function: str, items: Sequence[Sequence[str]]) -> None:
 
 
 def import_host(*modules: str) -> dict[str, Any]:
-    """Import the modules; return the version of the first, and of torch the accelerators."""
+    """Import modules; return the version of the first, and torch's accelerators."""
     if modules[0] in _USES_TORCHVISION:
         repair()
     first, *_ = map(importlib.import_module, modules)
@@ -282,11 +281,7 @@ def import_host(*modules: str) -> dict[str, Any]:
 
 
 def check_plug_in(group: str, name: str, target: str) -> None:
-    """Import a plug-in, and all parts of an adapter.
-
-    Raises:
-        NasExtError: it cannot be used.
-    """
+    """Import a plug-in, and all parts of an adapter."""
     if group not in GROUPS:
         raise unknown_choice("group of entry points", group, GROUPS)
     member = import_object("registry", GROUPS[group]).get(name)
@@ -297,7 +292,6 @@ def check_plug_in(group: str, name: str, target: str) -> None:
 
 
 def _accelerators() -> list[dict[str, Any]]:
-    """Return the accelerators on which a first addition succeeds."""
     import torch
 
     from nas_core.precision import PRECISIONS, check_precision
@@ -338,7 +332,6 @@ def _adds(device: str) -> bool:
 
 
 def findings_table(findings: Mapping[str, Any]) -> str:
-    """Return the findings as a table for people."""
     return "\n".join(_lines(findings))
 
 

@@ -1,4 +1,4 @@
-"""``nas-ext export``: a subnet as files that need nothing of this project."""
+"""``nas-ext export``: a subnet as files that do not need this project."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of commands from dataclasses of settings, and the workload of a network as ``NAME=VALUE``."""
+"""Command options from dataclasses of settings, and workloads as ``NAME=VALUE``."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ Workload = Annotated[
 
 
 def parameters_of(config_class: type[Any]) -> list[inspect.Parameter]:
-    """Return a parameter of a command for each field of a dataclass; the default of all is None."""
+    """Return a command parameter for each field of a dataclass, with default None."""
     return [_parameter(option) for option in options_of(config_class)]
 
 
 def settings_help(title: str, config_class: type[Any]) -> str:
-    """Return help of the settings that ``NAME=VALUE`` gives, a line each."""
     lines = [f"  {option.name}: {option.described}" for option in options_of(config_class)]
     return "\n".join([f"\b\n{title}:", *(lines or ["  none"])])
 
@@ -35,10 +34,10 @@ def settings_help(title: str, config_class: type[Any]) -> str:
 def with_options(
     command: Callable[..., None], further: Mapping[str, Sequence[inspect.Parameter]], doc: str
 ) -> Callable[..., None]:
-    """Return the command with further options.
+    """Return a command with further options.
 
     Args:
-        further: argument of the command -> options that it gets as a mapping, without those that are not given.
+        further: argument of the command -> options that it gets as a mapping, if given.
         doc: help of the command.
     """
     signature = inspect.signature(command, eval_str=True)
@@ -73,7 +72,6 @@ def _parameter(option: Option) -> inspect.Parameter:
 
 
 def workload_help() -> str:
-    """Return help of the workloads of all kinds of network."""
     return "\n\n".join(
         settings_help(f"Workload of {name} networks; --workload NAME=VALUE", kind.workload_config)
         for name, kind in KINDS.items()
@@ -83,15 +81,12 @@ def workload_help() -> str:
 def workload_config(
     kind: ModelKind, typed: Sequence[str], task: Mapping[str, Any] | None = None, data: Path | None = None
 ) -> Any:
-    """Return the workload of a kind of network.
+    """Return the workload of a network kind.
 
     Args:
         typed: ``NAME=VALUE``; ``vocab`` means both vocabularies of translation.
-        task: :attr:`nas_core.supernet.host.Supernet.task`, the default of what is not typed.
-        data: folder whose dictionaries give the sizes of vocabularies.
-
-    Raises:
-        ConfigError, UnknownChoiceError: an unknown setting, a value of another type, or ``data`` with a vocabulary.
+        task: defaults, from :attr:`nas_core.supernet.host.Supernet.task`.
+        data: folder of dictionaries, for the vocabulary sizes; excludes a typed vocabulary.
     """
     settings = read_pairs("workload", typed)
     names = [option.name for option in options_of(kind.workload_config)]

@@ -1,4 +1,4 @@
-"""``nas-ext lab predictor``: train a predictor on graphs with known values, predict with it, time it."""
+"""``nas-ext lab predictor``: training, prediction and timing of a predictor of graphs."""
 
 from __future__ import annotations
 
@@ -197,7 +197,6 @@ def bench(
 
 
 def _fitted(predictor: AccuracyModel, records: Records, losses: LearningCurve, unfinished: Path) -> float:
-    """Fit with a checkpoint, keep the loss of each step, and return the duration in seconds."""
     start = time.perf_counter()
     try:
         with training_bar() as show:
@@ -230,7 +229,6 @@ def _draw(losses: LearningCurve, path: Path, members: int) -> None:
 
 
 def _quality(predictor: AccuracyModel, records: Records) -> dict[str, Any]:
-    """Return the quality on held-out records; empty without any."""
     if not len(records.graphs):
         return {}
     strict, predictor.unseen = predictor.unseen, "warn"  # only held-out graphs may have a rare operation
@@ -253,7 +251,6 @@ def _print_quality(quality: dict[str, Any], learned: int, seconds: float) -> Non
 
 
 def _require_seen(predictor: AccuracyModel, graphs: Graphs, path: Path, reader: Reader | None) -> None:
-    """Raise a DataError that names the first record with an unseen operation."""
     if not predictor.fitted or predictor.unseen != "error" or not (new := predictor.unseen_in(graphs)):
         return
     op, record = min(new.items(), key=lambda item: item[1])
@@ -265,7 +262,6 @@ def _require_seen(predictor: AccuracyModel, graphs: Graphs, path: Path, reader: 
 
 
 def _opened(model: Path, device: str, unseen: str | None) -> AccuracyModel:
-    """Return the predictor of a file, or the prior, which predicts before it is fitted."""
     if str(model) == "prior" and not model.exists():
         return NNFormerPredictor("prior", device=device, unseen=unseen or "error")
     return check_unpriced(load_accuracy_model(model, device, unseen), model)

@@ -1,4 +1,4 @@
-"""``nas-ext lab proxies``: scores of untrained networks, one JSON object a line."""
+"""``nas-ext lab proxies``: scores of untrained networks as JSON Lines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from nas_core.proxies.networks import NasBench201Proxies, NetworkProxies, SpaceP
 from nas_core.space import Architecture, SearchSpace, get_space
 
 BENCHMARK = "nasbench201"
-"""Name of the cells of NAS-Bench-201, which are not a search space of genes"""
+"""Name of the cells of NAS-Bench-201, which have no space of genes"""
 
 Read = Callable[[Any], tuple[Any, Any]]
 """Function from an architecture in JSON to its canonical JSON and its value"""
@@ -98,7 +98,7 @@ def _reader(space: SearchSpace) -> Read:
 
 
 def _from_file(path: Path, read: Read) -> list[tuple[Any, Any, dict[str, Any]]]:
-    """Return the distinct architectures of a file with other texts and numbers of their records."""
+    """Return the distinct architectures of a file and the other fields of their records."""
     networks: dict[str, tuple[Any, Any, dict[str, Any]]] = {}
     for number, record in enumerate(read_jsonl(path), 1):
         if "architecture" not in record:
@@ -117,11 +117,7 @@ def _from_file(path: Path, read: Read) -> list[tuple[Any, Any, dict[str, Any]]]:
 
 
 def _scored_before(out: Path, scores: NetworkProxies) -> set[str]:
-    """Return the keys of the scored architectures.
-
-    Raises:
-        ConfigError: scores of other settings. DataError: other records.
-    """
+    """Return the keys of the scored architectures; raise a ConfigError for scores of other settings."""
     if not out.exists():
         return set()
     records = read_jsonl(out)

@@ -1,4 +1,4 @@
-"""``nas-ext quickstart``: write a folder with a small example and a script that runs it."""
+"""``nas-ext quickstart``: a folder with a small example and its script."""
 
 from __future__ import annotations
 
@@ -49,7 +49,6 @@ def _minutes(quickstart: Quickstart) -> str:
 
 
 def _shown(written: list[Path], target: Path) -> list[str]:
-    """Return the files at the top, and folders with their numbers of files."""
     tops = [path.relative_to(target).parts for path in written]
     folders = dict.fromkeys(parts[0] for parts in tops if len(parts) > 1)
     counted = [f"{name}/ ({sum(parts[0] == name for parts in tops)} files)" for name in folders]

@@ -1,4 +1,4 @@
-"""``nas-ext report``: pages about searches, measured latencies and predictors, or a picture of architectures."""
+"""``nas-ext report``: pages about searches, latencies and predictors, and pictures of architectures."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from nas_core.cli import EXIT_INTERRUPTED
 from nas_core.errors import ConfigError
 
 DEFAULT = "RUN .."
-"""Name of the command for arguments that name no other; help shows it"""
+"""Name in the help of the command for arguments without a command name"""
 
 
 class DefaultGroup(TyperGroup):
-    """Commands of which one is meant by arguments that begin with none.
+    """Group with a default command, for arguments that begin with no command name.
 
-    The name of a command that is the only argument and also a folder means the folder.
+    A single argument that is a command name and a folder means the folder.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""``nas-ext search``: search architectures of a supernet under limits."""
+"""``nas-ext search``: constrained architecture search in a supernet."""
 
 from __future__ import annotations
 
@@ -41,7 +41,6 @@ def _search(
 
 
 def _settings(config: Path | None, typed: Mapping[str, Any]) -> SearchSettings:
-    """Merge the settings of the file with those of the command line, also inside groups."""
     given = read_yaml(config) if config else {}
     if not isinstance(given, dict):
         raise ConfigError(f"{config} holds {type(given).__name__}; expected options by name, such as strategy: random")
@@ -78,7 +77,7 @@ def _shown(name: str) -> tuple[str, str]:
 
 
 def make_command() -> Callable[..., None]:
-    """Return the command, whose help lists the settings of all strategies."""
+    """Return the command, with help for the settings of all strategies."""
     doc = "Search architectures under hard limits; the same command again continues an interrupted search."
     listed = [
         settings_help(f"Strategy {name}, {strategy.purpose}; --set NAME=VALUE", strategy.config_class)

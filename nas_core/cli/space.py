@@ -50,7 +50,7 @@ MODELS = {
     "supershaper_bert_small": ("supershaper_bert_small",),
     "vit_cifar10_small": ("mos_vit_cifar10_small_supernet", "vit_cifar10_small"),
 }  # fmt: skip
-"""Space -> models that have it by default: of timm for images, else names of fairseq's ``--arch``"""
+"""Space -> its models by default, of timm for images, else names of fairseq's ``--arch``"""
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 

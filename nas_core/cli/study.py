@@ -60,7 +60,7 @@ def _study(
 
 
 def make_command() -> Callable[..., None]:
-    """Return the command, whose help lists all studies with their settings."""
+    """Return the command, with help for all studies and settings."""
     listed = [
         part
         for name, study in STUDIES.items()
@@ -77,7 +77,6 @@ def _table(columns: Sequence[Measure], rows: Sequence[Mapping[str, Any]]) -> Tab
 def _write(
     study: Study, subjects: Sequence[Subject], settings: Mapping[str, Any], config: Any, result: StudyResult, out: Path
 ) -> list[Path]:
-    """Write ``NAME.json``, ``NAME.png`` and ``NAME.html`` into a folder and return their paths."""
     make_folder(out)
     data, picture, html = (out / f"{study.name}.{suffix}" for suffix in ("json", "png", "html"))
     write_json(

@@ -10,11 +10,7 @@ from nas_core.errors import MissingHostError
 
 
 def user_dir() -> str:
-    """Return the installed ``fairseq_ext`` folder without importing it.
-
-    Raises:
-        MissingHostError: the installation has no such folder.
-    """
+    """Return the installed ``fairseq_ext`` folder without importing it."""
     spec = importlib.util.find_spec("fairseq_ext")
     if spec is None or spec.origin is None or not spec.submodule_search_locations:
         raise MissingHostError(

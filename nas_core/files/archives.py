@@ -1,4 +1,4 @@
-"""Zip archives such as .npz files and checkpoints, whose declared sizes are checked before they are unpacked."""
+"""Zip archives (.npz, checkpoints) whose declared sizes are checked before they are unpacked."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ DAMAGED_ARCHIVE: tuple[type[Exception], ...] = (
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, ValueError, LookupError, TypeError,
     AttributeError, ArithmeticError, MemoryError, RuntimeError, SyntaxError, tokenize.TokenError,
 )  # fmt: skip
-"""Exceptions that reading a damaged archive raises"""
+"""Exceptions raised by reading a damaged archive"""
 
 _NO_PICKLE: tuple[type[Exception], ...] = (NasExtError, StopIteration, *DAMAGED_ARCHIVE)
 MOST_ARRAYS = 2**30
-"""Bytes of all arrays of an .npz file, unpacked"""
+"""Largest unpacked size of an .npz file, in bytes"""
 _PICKLE = 2**26
-"""Bytes of a checkpoint's pickle, which has the names of tensors but not their numbers"""
+"""Largest pickle of a checkpoint, in bytes; it describes the tensors without their numbers"""
 _SLACK = 2**26
 
 
 def check_archive(path: str | Path, whole: bool = True) -> None:
-    """Reject a zip checkpoint that declares more than its file can hold (torch does not compress) or that is damaged.
+    """Reject a zip checkpoint that is damaged or declares more than its file can hold (torch does not compress).
 
     Args:
         whole: verify the checksums of all records, which torch does not; once per process for an unchanged file.
 
     Raises:
-        ValueError: it is such a checkpoint. DataError: there is no such file, or it is a pipe.
+        ValueError: the checkpoint is rejected.
     """
     if not zipfile.is_zipfile(check_regular(path)):
         return
@@ -59,7 +59,7 @@ def _damaged_record(path: str, *_: int) -> str | None:
 
 
 def archive_pickle(path: str | Path) -> bytes:
-    """Return the raw pickle of a checkpoint in torch's zip format; empty for any other file."""
+    """Return the raw pickle of a checkpoint in torch's zip format; empty for other files."""
     try:
         with zipfile.ZipFile(check_regular(path)) as archive:
             record = next(record for record in archive.infolist() if _is_pickle(record))
@@ -74,13 +74,13 @@ def _is_pickle(record: zipfile.ZipInfo) -> bool:
 
 @contextlib.contextmanager
 def open_npz(path: str | Path, most: int | None = None) -> Iterator[np.lib.npyio.NpzFile]:
-    """Open an .npz file of plain arrays, which are read when they are accessed.
+    """Open an .npz file of plain arrays, which are read on access.
 
     Args:
-        most: bytes of all arrays, unpacked; default: 1 GB, or twice the file if that is more.
+        most: largest unpacked size in bytes; default: 1 GB, or twice the file if larger.
 
     Raises:
-        DataError: the file is missing or a pipe. One of `DAMAGED_ARCHIVE`: it is damaged or declares more.
+        One of `DAMAGED_ARCHIVE`: the file is damaged or larger.
     """
     with zipfile.ZipFile(check_regular(path)) as archive:
         declared = sum(record.file_size for record in archive.infolist())

@@ -1,4 +1,4 @@
-"""Journals: JSON Lines that grow by whole records and survive a process killed while writing."""
+"""Journals: JSON Lines that grow by whole records and survive kills."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _log = logging.getLogger(__name__)
 
 
 def append_jsonl(path: str | Path, record: Mapping[str, Any]) -> None:
-    """Append a record to a journal and flush it to the disk; the journal is created if it is missing.
+    """Append a record to a journal, created if missing, and flush it to the disk.
 
-    A half-written last line of a killed process is removed first. Only one process may write at a time.
+    An incomplete last line of a killed process is removed first. Only one process may write at a time.
 
     Raises:
-        DataError: the file is a pipe or a device, or not a journal; it is unchanged.
-        NasExtError: it cannot be written; a partly written record is removed.
+        DataError: the file is not a journal; it is unchanged.
+        NasExtError: the file cannot be written; a partial record is removed.
     """
     line = json.dumps(record, ensure_ascii=False, default=plain_json).encode("utf-8") + b"\n"
     journal = Path(path)
@@ -45,10 +45,10 @@ def append_jsonl(path: str | Path, record: Mapping[str, Any]) -> None:
 
 
 def read_jsonl(path: str | Path) -> list[dict[str, Any]]:
-    """Return the records of a journal; a half-written last line is dropped with a warning.
+    """Return the records of a journal; an incomplete last line is dropped with a warning.
 
     Raises:
-        DataError: the file is missing, or another line is not a JSON object. NasExtError: it cannot be read.
+        DataError: the file is missing, or another line is not a JSON object.
     """
     lines = read_bytes(path).split(b"\n")
     records: list[dict[str, Any]] = []
@@ -69,11 +69,7 @@ def read_jsonl(path: str | Path) -> list[dict[str, Any]]:
 
 
 def repair_jsonl(path: str | Path) -> None:
-    """Remove a half-written last line of a journal that nobody writes to meanwhile.
-
-    Raises:
-        DataError: the file is not a journal; it is unchanged. OSError: it cannot be read or written.
-    """
+    """Remove an incomplete last line of a journal, which must have no other writer."""
     with open(path, "a+b", buffering=0) as file:
         _mend(file.fileno(), path)
 

@@ -1,4 +1,7 @@
-"""Readers of JSON and YAML with a size cap and errors of one line."""
+"""Readers of JSON and YAML with a size limit and errors of one line.
+
+They raise DataError for a missing, malformed or special file, else NasExtError if it cannot be read.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +17,15 @@ import yaml
 from nas_core.errors import DataError, NasExtError
 
 MOST_BYTES = 2**30
-"""Largest file that is read whole"""
+"""Largest file that is read whole, in bytes"""
 MOST_TEXT = 400_000
 """Largest YAML text in bytes; its parser is slow"""
 MOST_OWN_TEXT = 2**24
-"""The same of a text that this package writes: settings of a run, a space with thousands of options"""
+"""Largest YAML text written by this package, in bytes"""
 
 
 def check_regular(path: str | Path) -> Path:
-    """Return the path of a regular file.
-
-    Raises:
-        DataError: it is missing, a pipe, a socket or a device. NasExtError: it is a folder or cannot be accessed.
-    """
+    """Return a path after checking that it is a regular file."""
     try:
         mode = Path(path).stat().st_mode
     except (FileNotFoundError, ValueError) as error:  # a name with a zero byte
@@ -41,16 +40,11 @@ def check_regular(path: str | Path) -> Path:
 
 
 def real_path(path: str | Path) -> Path:
-    """Return the absolute path with links followed; unlike `Path.resolve`, links in a loop raise nothing."""
+    """Return the absolute path with links followed. Unlike `Path.resolve`, accept loops of links."""
     return Path(os.path.realpath(path))
 
 
 def file_digest(path: str | Path) -> str:
-    """Return the SHA-256 of a file.
-
-    Raises:
-        DataError, NasExtError: see `check_regular`.
-    """
     try:
         with check_regular(path).open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -59,11 +53,7 @@ def file_digest(path: str | Path) -> str:
 
 
 def read_bytes(path: str | Path, most: int = MOST_BYTES) -> bytes:
-    """Return the content of a file of at most ``most`` bytes.
-
-    Raises:
-        DataError: it is larger, or see `check_regular`. NasExtError: it cannot be read.
-    """
+    """Return the content of a file of at most ``most`` bytes."""
     try:
         with check_regular(path).open("rb") as file:
             content = file.read(most + 1)
@@ -78,7 +68,7 @@ def parse_json(text: bytes | str) -> Any:
     """Return the value of a JSON text.
 
     Raises:
-        ValueError: it is not JSON, or nested too deep.
+        ValueError: the text is not JSON, or nested too deep.
     """
     try:
         return json.loads(text.decode("utf-8") if isinstance(text, bytes) else text)
@@ -87,11 +77,6 @@ def parse_json(text: bytes | str) -> Any:
 
 
 def read_json(path: str | Path) -> Any:
-    """Return the value in a JSON file.
-
-    Raises:
-        DataError: the file is missing or not JSON. NasExtError: it cannot be read.
-    """
     content = read_bytes(path)
     try:
         return parse_json(content)
@@ -103,7 +88,7 @@ def parse_yaml(text: bytes | str, most: int = MOST_TEXT) -> Any:
     """Return the plain value of a YAML text of at most ``most`` bytes.
 
     Raises:
-        ValueError: it is larger, not YAML, nested too deep, or asks for other objects.
+        ValueError: the text is larger, not YAML, nested too deep, or asks for other objects.
     """
     content = text.encode("utf-8") if isinstance(text, str) else text
     if len(content) > most:
@@ -117,11 +102,7 @@ def parse_yaml(text: bytes | str, most: int = MOST_TEXT) -> Any:
 
 
 def read_yaml(path: str | Path, most: int = MOST_TEXT) -> Any:
-    """Return the value in a YAML file of at most ``most`` bytes.
-
-    Raises:
-        DataError: the file is missing, or `parse_yaml` rejects it. NasExtError: it cannot be read.
-    """
+    """Return the value in a YAML file of at most ``most`` bytes."""
     content = read_bytes(path)
     try:
         return parse_yaml(content, most)

@@ -1,4 +1,7 @@
-"""Atomic writers: a new version is written to a temporary file, flushed, and renamed over the old one."""
+"""Atomic writers: a temporary file is written, flushed, and renamed over the old one.
+
+They create missing folders. If they raise a NasExtError, the old file is unchanged.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +21,13 @@ from typing import Any
 from nas_core.errors import DataError, NasExtError
 
 _OF_DISK = re.compile(r"PytorchStreamWriter|unexpected pos|os error \d+|file write failed")
-"""Messages of torch (RuntimeError) and safetensors (SafetensorError) for a file that cannot be written"""
+"""Messages of torch (RuntimeError) and safetensors (SafetensorError) for a full disk"""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 @contextlib.contextmanager
 def os_errors(verb: str, path: str | Path) -> Iterator[None]:
-    """Turn an OSError inside the block into a `NasExtError` of one line: cannot ``verb`` ``path``."""
+    """Turn an OSError inside the block into a `NasExtError`: cannot ``verb`` ``path``."""
     try:
         yield
     except OSError as error:
@@ -34,21 +37,12 @@ def os_errors(verb: str, path: str | Path) -> Iterator[None]:
 
 
 def make_folder(path: str | Path) -> None:
-    """Create a folder and its parents if they are missing.
-
-    Raises:
-        NasExtError: it cannot be created.
-    """
     with os_errors("make the folder", path):
         Path(path).mkdir(parents=True, exist_ok=True)
 
 
 def check_replaceable(path: str | Path) -> None:
-    """Reject a pipe, a socket or a device as a file to write.
-
-    Raises:
-        DataError: the path is one of these.
-    """
+    """Raise a DataError for a pipe, a socket or a device."""
     with os_errors("write", path):
         if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
             raise DataError(f"cannot write {path}: it is a pipe, a socket or a device; give the name of a file")
@@ -58,10 +52,7 @@ def check_replaceable(path: str | Path) -> None:
 def atomic_output(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path that becomes ``path`` if the block ends without an exception.
 
-    For writers that take a file name (``torch.save``, ``safetensors``). Missing folders are created.
-
-    Raises:
-        NasExtError: the file cannot be written; the old file is unchanged.
+    For writers that take a file name (``torch.save``, ``safetensors``).
     """
     check_replaceable(path)
     target = Path(os.path.realpath(path))  # a link keeps pointing at its file
@@ -88,7 +79,6 @@ def atomic_output(path: str | Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _disk_errors() -> Iterator[None]:
-    """Turn errors of torch and safetensors for a full disk into an OSError."""
     try:
         yield
     except OSError:
@@ -100,7 +90,7 @@ def _disk_errors() -> Iterator[None]:
 
 
 def _remove_abandoned(target: Path) -> None:
-    """Remove temporary files of killed processes; those of running ones are locked."""
+    """Remove temporary files that no running process has locked."""
     for file in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
         with contextlib.suppress(OSError), file.open("rb") as opened:
             fcntl.flock(opened.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -108,27 +98,18 @@ def _remove_abandoned(target: Path) -> None:
 
 
 def write_atomic(path: str | Path, data: bytes | str) -> None:
-    """Replace the content of a file by ``data`` (text as UTF-8).
-
-    Raises:
-        NasExtError: see `atomic_output`.
-    """
+    """Replace the content of a file by ``data`` (text as UTF-8)."""
     content = data.encode("utf-8") if isinstance(data, str) else data
     with atomic_output(path) as temporary:
         temporary.write_bytes(content)
 
 
 def write_json(path: str | Path, value: Any) -> None:
-    """Write a value as indented JSON; NumPy numbers and arrays become plain ones.
-
-    Raises:
-        NasExtError: see `atomic_output`.
-    """
+    """Write a value as indented JSON; NumPy numbers and arrays become plain ones."""
     write_atomic(path, json.dumps(value, indent=2, ensure_ascii=False, default=plain_json) + "\n")
 
 
 def _mode_for(target: Path) -> int:
-    """Return the mode of the file to be replaced, or that of a new file."""
     if target.exists():
         return stat.S_IMODE(target.stat().st_mode)
     mask = os.umask(0)
@@ -145,7 +126,7 @@ def _sync(path: Path) -> None:
 
 
 def plain_json(value: object) -> Any:
-    """Return NumPy and torch values as numbers and lists, paths as text: ``default`` of `json.dumps`."""
+    """Return NumPy and torch values as numbers and lists, paths as text; ``default`` of `json.dumps`."""
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if hasattr(value, "tolist"):
@@ -154,9 +135,9 @@ def plain_json(value: object) -> Any:
 
 
 def csv_cell(value: Any) -> Any:
-    """Return the value of a CSV cell; an apostrophe keeps spreadsheets from computing a text as a formula.
+    """Return the value of a CSV cell; an apostrophe keeps spreadsheets from evaluating text as a formula.
 
-    Numbers are left as they are, also as text and several in one text.
+    Numbers, and texts of numbers, are unchanged.
     """
     if not isinstance(value, str) or not value.startswith(_FORMULA) or all(map(_is_number, value.split(" "))):
         return value

@@ -1,4 +1,4 @@
-"""Quickstarts: small examples that ``nas-ext quickstart`` writes as folders and that run as they are."""
+"""Quickstarts: small examples that ``nas-ext quickstart`` writes as runnable folders."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ from nas_core.registry import Registry
 __all__ = ["QUICKSTARTS", "Quickstart"]
 
 _UNFINISHED = ".quickstart-unfinished"
-"""File that marks a folder whose writing was interrupted; such a folder is written anew."""
 
 
 class Quickstart(abc.ABC):
-    """A folder with data, a page that explains it, and a script that runs it.
+    """A folder with data, a page that explains it, and a script.
 
-    A subclass sets the class variables and returns the files that the script reads from :meth:`data`.
+    A subclass sets the class variables and implements :meth:`data`.
     """
 
     name: ClassVar[str]
@@ -33,51 +32,46 @@ class Quickstart(abc.ABC):
     templates: ClassVar[str]
     """Folder with ``README.md`` and the script, as ``package/folder``."""
     script: ClassVar[str] = "run.py"
-    """Name of the script: ``.py`` is run by Python, ``.sh`` by bash."""
+    """Name of the script: ``.py`` for Python, ``.sh`` for bash."""
     modules: ClassVar[Sequence[str]] = ()
-    """Packages that the script imports and that come with ``extra``."""
+    """Packages that the script imports and ``extra`` installs."""
     extra: ClassVar[str] = ""
-    """Extra of nas-ext that the script needs, as in ``pip install 'nas-ext[EXTRA]'``; empty: none."""
+    """Extra of nas-ext that the script needs; empty: none."""
     minutes: ClassVar[float] = 1.0
     """Duration of the script on two slow cores, rounded up."""
 
     @abc.abstractmethod
     def data(self) -> Mapping[str, str | bytes]:
-        """Return the content of each file that the script reads by its path in the folder, the same each time."""
+        """Return the input files of the script as relative path -> content, the same in each call."""
 
     @property
     def command(self) -> str:
-        """Shell line that runs the script."""
+        """Shell command that runs the script."""
         return f"{'bash' if self.script.endswith('.sh') else 'python'} {self.script}"
 
     def check(self) -> None:
-        """Check that the packages which the script imports are installed.
-
-        Raises:
-            MissingHostError: one is not; the message has the line that installs it.
-        """
+        """Raise a MissingHostError if a package of the script is missing."""
         for module in self.modules:
             require(module, f"quickstart {self.name!r}", self.extra)
 
     def pages(self) -> Mapping[str, str]:
-        """Return ``README.md`` and the script, by default the files in :attr:`templates`."""
+        """Return ``README.md`` and the script, by default from :attr:`templates`."""
         package, *parts = self.templates.split("/")
         folder = files(package).joinpath(*parts)
         return {name: folder.joinpath(name).read_text(encoding="utf-8") for name in ("README.md", self.script)}
 
     def contents(self) -> dict[str, str | bytes]:
-        """Return every file of the folder."""
         return {**self.pages(), **self.data()}
 
     def write(self, folder: str | Path, force: bool = False) -> list[Path]:
-        """Write the folder and return its files. A folder whose writing was interrupted is written anew.
+        """Write the folder and return its files. An interrupted write is repeated.
 
         Args:
             force: write into a folder that is not empty; files of other names are kept.
 
         Raises:
-            MissingHostError: the script could not run here. ConfigError: the folder is not empty, or is a file.
-            DataError: a file lies outside it. NasExtError: the system cannot write it.
+            MissingHostError: a package of the script is missing.
+            ConfigError: the folder is not empty, or is a file.
         """
         self.check()
         target = Path(folder)

@@ -1,4 +1,4 @@
-"""Checks of an experiment before it starts."""
+"""Checks of an experiment before its start."""
 
 from __future__ import annotations
 
@@ -16,15 +16,13 @@ from nni_ext.hpo.tuner import SearchTuner
 _FEATURE = "checking experiments of NNI"
 _TRIAL = "nni_ext.trial"
 _FILES = ("--checkpoint", "--data", "--latency-model", "--calibration")
-"""Options of our trial that name files"""
 
 
 def experiment_warnings(class_args: Mapping[str, Any], metric: str, mode: str, config: Any) -> list[str]:
     """Return a warning for each setting that misleads or fails later.
 
     Args:
-        class_args: arguments of the tuner in the YAML.
-        metric: metric of the tuner.
+        class_args: arguments of the tuner.
         mode: ``minimize`` or ``maximize``.
         config: canonical experiment of NNI.
     """
@@ -51,7 +49,6 @@ def experiment_warnings(class_args: Mapping[str, Any], metric: str, mode: str, c
 
 
 def _about_default(shown: str, metric: str, mode: str, ours: bool) -> list[str]:
-    """Compare the metric of the tuner with ``default``, which NNI's page shows."""
     larger = metric_named(shown).larger_is_better
     if ours and metric not in ("default", shown):
         return [
@@ -67,7 +64,6 @@ def _about_default(shown: str, metric: str, mode: str, ours: bool) -> list[str]:
 
 
 def _about_files(command: list[str], config: Any) -> list[str]:
-    """Warn of files that trials on this machine would not find."""
     if getattr(config.training_service, "platform", None) != "local":
         return []
     folder = Path(str(config.trial_code_directory))
@@ -79,7 +75,6 @@ def _about_files(command: list[str], config: Any) -> list[str]:
 
 
 def _option(command: list[str], name: str) -> str | None:
-    """Return the value of ``--name value`` or ``--name=value``."""
     for place, word in enumerate(command):
         if word == name and place + 1 < len(command):
             return command[place + 1]
@@ -104,11 +99,7 @@ def check_experiment(path: Path, import_code: bool = False) -> Checked:
     The tuner comes from this package, whatever ``codeDirectory`` is.
 
     Args:
-        import_code: import the module of another tuner, which runs its code, for tuners derived from ours.
-
-    Raises:
-        DataError: the file is missing or not an experiment of NNI. ConfigError: its tuner is not ours, unknown to NNI,
-            or needs an import. NasExtError: the tuner rejects its arguments or the search space.
+        import_code: import and run the module of a tuner derived from ours.
     """
     config_class = nni_module("nni.experiment.config", _FEATURE).ExperimentConfig
     if not path.is_file():
@@ -133,7 +124,7 @@ def check_experiment(path: Path, import_code: bool = False) -> Checked:
 
 
 def make_tuner(path: Path, settings: Mapping[str, Any], import_code: bool) -> SearchTuner:
-    """Return the tuner of a YAML's ``tuner`` with its arguments; raise as :func:`check_experiment`."""
+    """Return the tuner of a YAML's ``tuner`` with its arguments."""
     name, given = settings.get("name"), settings.get("className")
     if not name and not given:
         raise ConfigError("the experiment names no tuner; give one, such as 'tuner: {name: nas-ext}'")

@@ -20,7 +20,6 @@ LIMITS = ("max_latency_ms", "max_params_m", "max_flops_g", "max_memory_mb", "max
 
 
 def expand(path: object) -> str:
-    """Return a path of ``classArgs`` with ``~`` and environment variables expanded."""
     return os.path.expandvars(os.path.expanduser(str(path)))
 
 
@@ -30,11 +29,10 @@ def make_constraints(
     """Return the constraints of the given limits.
 
     Args:
-        workload: settings by name at which memory and cache are counted.
+        workload: settings by name, for memory and cache.
 
     Raises:
-        ConfigError: a limit is not a number, ``space`` or the latency model is missing, or the workload is invalid.
-            DataError: the file of the model is missing. ConstraintError: a limit is not above 0.
+        ConfigError: an invalid limit or workload, or ``space`` or the latency model is missing.
     """
     for name, limit in limits.items():
         if isinstance(limit, bool) or not isinstance(limit, int | float):

@@ -24,11 +24,7 @@ def _ours() -> list[Any]:
 
 
 def register() -> list[str]:
-    """Register the tuner with NNI for ``tuner: {name: nas-ext}`` and return its name.
-
-    Raises:
-        ConfigError: NNI has another algorithm of the name. MissingHostError: NNI is absent.
-    """
+    """Register the tuner with NNI for ``tuner: {name: nas-ext}`` and return its name."""
     utils = nni_module("nni.tools.package_utils", _FEATURE)
     for meta in _ours():
         old = utils.get_algo_meta(meta.name)
@@ -43,7 +39,7 @@ def register() -> list[str]:
 
 
 def unregister() -> list[str]:
-    """Remove the tuner from NNI's list; return the removed names."""
+    """Remove the tuner from NNI's list and return the removed names."""
     utils = nni_module("nni.tools.package_utils", _FEATURE)
     registered = {meta.name: utils.get_algo_meta(meta.name) for meta in _ours()}
     names = [meta.name for meta in _ours() if getattr(registered[meta.name], "class_name", None) == meta.class_name]

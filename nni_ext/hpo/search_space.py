@@ -1,4 +1,4 @@
-"""Search spaces of ``nas_core`` as NNI's search-space files, and the reverse."""
+"""Conversion between search spaces and NNI's search-space files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nas_core.space import Choice, SearchSpace
 from nas_core.space.labels import options_by_label
 
 MAX_INTEGERS = 10_000
-"""Most options of a ``randint``"""
+"""Largest number of options of a ``randint``"""
 
 
 def nni_search_space(space: SearchSpace) -> dict[str, Any]:
@@ -51,11 +51,7 @@ def _options(label: str, entry: Any) -> tuple[Any, ...]:
 
 
 def check_labels(space: SearchSpace, search_space: Mapping[str, Any]) -> None:
-    """Check that the search space of an experiment is ``space``.
-
-    Raises:
-        SpaceError: an entry differs; the message names the first.
-    """
+    """Raise a SpaceError with the first entry of an experiment's search space that differs from ``space``."""
     expected = nni_search_space(space)
     advice = f"write it anew with 'nas-ext lab space export {space.name} --format nni'"
     for label in [*expected, *search_space]:

@@ -1,4 +1,4 @@
-"""A tuner for NNI's experiment YAMLs: any search strategy of ``nas_core`` by its name."""
+"""Tuner for NNI's experiment YAMLs: any search strategy by its name."""
 
 from __future__ import annotations
 
@@ -56,7 +56,6 @@ def report_errors(method: Method) -> Method:
 
 
 def _calling_dispatcher() -> Any:
-    """Return the dispatcher among the callers; None outside an experiment."""
     dispatcher = nni_module("nni.runtime.msg_dispatcher_base", _FEATURE).MsgDispatcherBase
     frame = sys._getframe(1)
     while frame is not None and not isinstance(frame.f_locals.get("self"), dispatcher):
@@ -69,9 +68,9 @@ class _Silent:
     """A trial that ended without a result."""
 
     concurrent: set[int | None]
-    """Trials that ran at its end and still run"""
+    """Concurrent trials at its end that still run"""
     since: int
-    """Number of requests before; two requests later it counts as failed, when a late result has arrived"""
+    """Requests before its end; two requests later it counts as failed, since late results have arrived"""
 
 
 class SearchTuner(_Tuner):
@@ -80,20 +79,18 @@ class SearchTuner(_Tuner):
     ``classArgs`` are the settings of the strategy by the names of ``nas-ext search --help`` (``population: 30``) and:
 
     - ``strategy``: as in ``nas-ext search --strategy``.
-    - ``space``: a name of ``nas-ext lab space list`` or a YAML file, for the search space of ``nas-ext lab space export
-    NAME
-      --format nni``. Without it, each entry of the search space is a gene.
+    - ``space``: name or YAML file of the space from which ``nas-ext lab space export NAME --format nni`` wrote the
+      search space; without it, each entry is a gene.
     - ``metric``: metric of the trials' results (``default``); ``unit``: its unit for reports.
-    - ``objectives``: metrics of a strategy that weighs several, as of :class:`nni_ext.SearchStrategy`.
-    - ``optimize_mode``: ``minimize`` (default) or ``maximize``; always give it, since NNI's page maximises by default.
+    - ``objectives``: metrics of a multi-objective strategy, as of :class:`nni_ext.SearchStrategy`.
+    - ``optimize_mode``: ``minimize`` (default) or ``maximize``; always set it, since NNI's page maximises by default.
     - ``latency_model`` and ``max_latency_ms``, ``max_params_m``, ``max_flops_g``, ``max_memory_mb``, ``max_cache_mb``:
-    hard
-      limits, which need ``space``. ``workload``: settings by name at which memory and cache are counted.
+      hard limits, which need ``space``. ``workload``: settings by name, for memory and cache.
     - ``seed``, ``max_tries``: see :class:`~nas_core.search.Strategy`.
 
-    Give whole paths, since NNI starts tuners in a folder of its own; ``~`` and ``$PWD`` are expanded. A trial that
-    fails, or reports nothing or no number, counts as failed. The record lies next to the experiment's log: ``nnictl
-    resume`` continues from it, and ``nas-ext report`` reads it.
+    Use absolute paths, since NNI starts tuners in its own folder; ``~`` and ``$PWD`` are expanded. A trial that fails
+    or reports no number counts as failed. The record is next to the experiment's log: ``nnictl resume`` continues from
+    it, and ``nas-ext report`` reads it.
 
     Raises:
         ConfigError, UnknownChoiceError, SpaceError: unknown or invalid arguments.
@@ -115,7 +112,6 @@ class SearchTuner(_Tuner):
         if strategy in ("", None):
             raise ConfigError(f"classArgs name no strategy; give 'strategy' one of {', '.join(STRATEGIES.names())}")
         self.kind = STRATEGIES.get(str(strategy))
-        """Class of the strategy"""
         options = [option.name for option in strategy_options(self.kind.name, _COMMON)]
         for given in arguments:
             if given not in options:
@@ -130,7 +126,7 @@ class SearchTuner(_Tuner):
         _check_direction(self.metric, self.mode)
         self.unit = str(common["unit"] or "")
         self.minimized = self.metric if self.mode == "minimize" else f"{NEGATED}{self.metric}"
-        """The metric, or its negative under another name, which the strategy minimises"""
+        """Minimised metric: ``metric`` or its negative under another name"""
         defaults = {"seed": 0, "max_tries": 20_000}
         self.common = {
             name: default if common[name] is None else checked_value(common[name], int, name, Range(0))
@@ -143,17 +139,17 @@ class SearchTuner(_Tuner):
         limited = [constraint.name for constraint in self.constraints]
         further = further_objectives(self.kind, objectives, self.metric, limited)
         self.objectives = (self.minimized, *further)
-        """Minimised metrics; most strategies use the first"""
+        """Minimised metrics; most strategies use only the first"""
 
     # -- called by NNI -----------------------------------------------------------------------------------------------
 
     @report_errors
     def update_search_space(self, search_space: Mapping[str, Any]) -> None:
-        """Start the search; a later call must not change the space.
+        """Start the search. A later call must not change the space.
 
         Raises:
-            SpaceError: it differs from ``space``, or has other entries than choices. ConfigError: it has changed.
-            ConstraintError: nothing meets the limits.
+            SpaceError: the space differs from ``space``, or has entries other than choices.
+            ConstraintError: no architecture meets the limits.
         """
         with self._lock:
             if self.space is not None:
@@ -204,8 +200,9 @@ class SearchTuner(_Tuner):
 
     @report_errors
     def trial_end(self, parameter_id: int, success: bool, **kwargs: Any) -> None:
-        """Note the end of a trial. Its result may come later from another thread, also because local trials that start
-        together may swap their parameters.
+        """Record the end of a trial.
+
+        Its result may come later from another thread. Local trials that start together may swap their parameters.
         """
         with self._lock:
             self._running.discard(parameter_id)
@@ -230,10 +227,10 @@ class SearchTuner(_Tuner):
             self._any_result = self._any_result or self._requests > 0
 
     def save_checkpoint(self) -> None:
-        """Do nothing: each result is on the disk before it is used."""
+        """Do nothing: each result is written before it is used."""
 
     def load_checkpoint(self) -> None:
-        """Do nothing: the record is read when the search space is known."""
+        """Do nothing: the record is read with the search space."""
 
     # -- inside ------------------------------------------------------------------------------------------------------
 
@@ -243,9 +240,7 @@ class SearchTuner(_Tuner):
         return self._search
 
     def _recall(self) -> None:
-        """Repeat architectures without a result, which were lost with a killed experiment, once all workers are idle or
-        there is only one.
-        """
+        """Repeat architectures lost by a killed experiment, once all workers are idle or there is only one."""
         if self._running and self._workers > 1:
             return
         for parameter_id, architecture in list(self._parameters.items()):
@@ -255,7 +250,7 @@ class SearchTuner(_Tuner):
                 self._started().recall(architecture)
 
     def _fail_silent(self, ended: int | None = None) -> None:
-        """Fail trials that ended without a result once all concurrent trials have ended."""
+        """Fail trials without a result once all concurrent trials have ended."""
         for parameter_id, silent in list(self._silent.items()):
             silent.concurrent.discard(ended)
             if parameter_id not in self._parameters:
@@ -275,7 +270,6 @@ class SearchTuner(_Tuner):
         search.tell(architecture, metrics)
 
     def _metrics(self, architecture: Architecture, value: Any) -> dict[str, float | None]:
-        """Return a trial's result with predicted costs that it lacks and with the minimised number."""
         row = self._started().strategy.space.rows([architecture])
         metrics = {constraint.name: float(constraint.values(row)[0]) for constraint in self.constraints}
         if isinstance(value, Mapping):
@@ -285,7 +279,6 @@ class SearchTuner(_Tuner):
         return with_negatives(plain_metrics(metrics), self.objectives)
 
     def _read(self, parameters: Any) -> Architecture | None:
-        """Return the architecture of parameters; None, with a warning, if it is outside the space."""
         space = self._started().strategy.space
         try:
             if not isinstance(parameters, Mapping):
@@ -297,11 +290,6 @@ class SearchTuner(_Tuner):
 
 
 def _check_direction(metric: str, mode: str) -> None:
-    """Check that a metric is optimised in the direction in which it is better.
-
-    Raises:
-        ConfigError: the name of the metric implies the other direction.
-    """
     if metric.startswith(NEGATED):
         raise ConfigError(f"metric is {metric}; give it without the minus, and 'optimize_mode: maximize'")
     larger = metric_named(metric).larger_is_better
@@ -313,12 +301,7 @@ def _check_direction(metric: str, mode: str) -> None:
 
 
 class SearchTunerValidator(_Validator):
-    """The check of ``classArgs`` that NNI asks for before a tuner is made."""
+    """Validator of ``classArgs``, called by NNI before a tuner is created."""
 
     def validate_class_args(self, **class_args: Any) -> None:
-        """Check the arguments.
-
-        Raises:
-            NasExtError: they are invalid.
-        """
         SearchTuner(**class_args)

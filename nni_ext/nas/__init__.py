@@ -1,1 +1,1 @@
-"""Searches as strategies of NasExperiment, with predictors as profilers and evaluators."""
+"""Search strategies, profilers and evaluators of NasExperiment."""

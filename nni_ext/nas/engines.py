@@ -1,4 +1,4 @@
-"""Workarounds for NNI 3.0's execution engines, and the models that an engine has."""
+"""Workarounds for NNI 3.0's execution engines, and the submitted models."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _log = logging.getLogger("nni.nas_ext")
 
 
 def stopping() -> bool:
-    """Return whether NNI is ending an experiment, when it saves the state even of a strategy that never ran."""
+    """Return whether NNI is ending an experiment; it then saves the state even of a strategy that never ran."""
     stop = nni_module("nni.nas.experiment.experiment", _FEATURE).NasExperiment.stop.__code__
     frame = sys._getframe(1)
     while frame is not None and frame.f_code is not stop:
@@ -27,9 +27,9 @@ def stopping() -> bool:
 
 
 def finished_trials(engine: Any) -> list[tuple[dict[str, Any], Any]]:
-    """Return sample and final metric of each trial of a training-service engine; nothing for other engines.
+    """Return sample and final metric of each trial of a training-service engine; empty for other engines.
 
-    Unlike in NNI's ``list_models``, metrics belong to parameters, which concurrent trials may swap.
+    Metrics are matched by parameters, which concurrent trials may swap; NNI's ``list_models`` matches trials.
     """
     manager = getattr(_innermost(engine), "nodejs_binding", None)
     if manager is None:
@@ -43,7 +43,7 @@ def finished_trials(engine: Any) -> list[tuple[dict[str, Any], Any]]:
 
 
 def keep_listening(engine: Any) -> bool:
-    """Restart the listening thread of a training-service engine; return whether it had ended.
+    """Restart the listening thread of a training-service engine; return True if it had ended.
 
     It ends at commands about old trials of a resumed experiment.
     """
@@ -71,17 +71,15 @@ class _Job:
     architecture: Architecture
     model: Any
     reported: Any = None
-    """Final metric as reported; the engine keeps one number of it"""
     awaited: set[int] | None = None
-    """After an end without a metric: running models that were running then"""
+    """After an end without a metric: concurrent models that still run"""
 
 
 class Submitted:
-    """Submitted models, whose events of any thread become results in the thread of the search.
+    """Submitted models. Their events from any thread become results in the thread of the search.
 
     Trials of NNI's local training service that start together may swap their parameters: a metric belongs to
-    parameters, an end to a trial. A model without a metric has therefore failed only when all concurrent models have
-    ended.
+    parameters, an end to a trial. So a model without a metric fails only when all concurrent models have ended.
     """
 
     def __init__(self) -> None:
@@ -90,16 +88,15 @@ class Submitted:
         self._held: list[Any] = []
 
     def __len__(self) -> int:
-        """Return the number of models without a result."""
         return len(self._jobs)
 
     def add(self, architecture: Architecture, model: Any) -> None:
-        """Add a model before it is submitted, since some engines run it in that call."""
+        """Add a model. Call it before the submission, in which some engines run the model."""
         self._held.append(model)
         self._jobs[id(model)] = _Job(architecture, model)
 
     def listen(self, engine: Any, on: bool = True) -> None:
-        """Start or stop listening to the events of an engine."""
+        """Start or stop listening to an engine's events."""
         kinds = nni_module("nni.nas.execution.event", _FEATURE).ModelEventType
         change = engine.register_model_event_callback if on else engine.unregister_model_event_callback
         change(kinds.FinalMetric, self._on_metric)
@@ -112,7 +109,7 @@ class Submitted:
         self._events.put(("end", event.model, event.status))
 
     def results(self, timeout_s: float = 0.0) -> Iterator[tuple[Architecture, Any]]:
-        """Yield the reports of ended models, None for failed ones, waiting ``timeout_s`` for an event."""
+        """Yield the reports of ended models, None for failed ones; wait ``timeout_s`` for an event."""
         while True:
             try:
                 kind, model, value = self._events.get(timeout=timeout_s) if timeout_s else self._events.get_nowait()

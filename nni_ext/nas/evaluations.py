@@ -1,4 +1,4 @@
-"""Evaluated models of a search over a model space of NNI, with replay of earlier results."""
+"""Evaluated models of a search in a model space of NNI, with replay of earlier results."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ FORMAT, VERSION = "nas-ext/nni-strategy", 1
 
 @dataclass(frozen=True)
 class Evaluated:
-    """An evaluated model."""
+    """Evaluated model."""
 
     sample: Mapping[str, Any]
     """Label -> value, for ``model_space.freeze``"""
     architecture: Architecture
-    """The architecture of ``nas_core``"""
     metric: float | None
-    """Metric of the evaluator; None if it failed"""
+    """Metric of the evaluator; None after a failure"""
     costs: Mapping[str, float]
     """Values of the limits' profilers by name"""
     others: Mapping[str, float] = field(default_factory=dict)
@@ -35,11 +34,10 @@ class Evaluated:
 
 
 class Evaluations:
-    """Evaluated models in the order of their results, with the search that learns from them.
+    """Evaluated models in the order of their results.
 
     Args:
         search: minimises the score of its own metric.
-        flat: space of the search.
         costs: constraints that compute :attr:`Evaluated.costs`.
         maximize: larger metrics are better.
     """
@@ -59,11 +57,7 @@ class Evaluations:
         return min(models, key=lambda model: self._score(model.metric) or 0.0, default=None)
 
     def tell(self, architecture: Architecture, reported: Any) -> None:
-        """Add the report of an evaluator (None: failed); a second result of an architecture is ignored.
-
-        Raises:
-            ArchitectureError: it is outside the space. NasExtError: the record cannot be written.
-        """
+        """Add the report of an evaluator (None: failed); a second result of an architecture is ignored."""
         if architecture in self._evaluated_models:
             return
         evaluated = self._evaluated(architecture, reported)
@@ -73,8 +67,10 @@ class Evaluations:
         self.search.tell(architecture, self._metrics(evaluated))
 
     def replay(self, results: Mapping[Architecture, Any]) -> None:
-        """Add results of an earlier run in the order in which the search asks for them; what it asks for and has no
-        result is asked for again first."""
+        """Add results of an earlier run in the order in which the search asks for them.
+
+        Architectures without a result are proposed again first.
+        """
         left = {one: metric for one, metric in results.items() if one not in self._evaluated_models}
         while left and (architectures := self.search.ask(1)):
             if architectures[0] in left:
@@ -84,11 +80,7 @@ class Evaluations:
         self.search.requeue()
 
     def keep_in(self, record: Record) -> None:
-        """Replay the results of a record and add all others to it, also later ones.
-
-        Raises:
-            NasExtError: it cannot be read or written.
-        """
+        """Replay the results of a record, and write all other and later results to it."""
         recorded = {architecture: self._reported(architecture, metrics) for architecture, metrics in record.results()}
         for model in self.entries:
             if model.architecture not in recorded:
@@ -97,7 +89,7 @@ class Evaluations:
         self._record = record
 
     def state(self) -> dict[str, Any]:
-        """Return the search and its results in plain types."""
+        """Return the search and its results as plain types."""
         archive = [
             {
                 "genes": model.architecture.to_dict(),
@@ -110,11 +102,7 @@ class Evaluations:
         return {**head, "search": self.search.state_dict(), "archive": archive}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Continue from a :meth:`state`.
-
-        Raises:
-            ConfigError: it is the state of another search, or no state.
-        """
+        """Continue from a :meth:`state`; raise a ConfigError for a state of another search."""
         try:
             if (state["format"], state["version"]) != (FORMAT, VERSION):
                 raise ConfigError(
@@ -140,12 +128,11 @@ class Evaluations:
         return Evaluated(self.flat.sample_of_row(row), architecture, reported_number(reported), costs, numbers)
 
     def _metrics(self, model: Evaluated) -> dict[str, float | None]:
-        """Return the metrics for the search."""
         metrics = {**model.others, self.search.metric: self._score(model.metric)}
         return with_negatives(metrics, self.search.objectives[1:])
 
     def _reported(self, architecture: Architecture, recorded: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the report of the evaluator from a record, which adds predictions and negatives."""
+        """Return the evaluator's report from a record, without its predictions and negatives."""
         added = {**self._predicted(architecture), self.search.metric: recorded.get(self.search.metric)}
         others = {name: value for name, value in recorded.items() if added.get(name, math.nan) != value}
         plain = {name: value for name, value in others.items() if not name.startswith(NEGATED)}
@@ -163,7 +150,7 @@ class Evaluations:
 
 
 def reported_number(reported: Any) -> float | None:
-    """Return the reported metric (``default`` of several) as a finite number; None if it is not one."""
+    """Return the reported metric (``default`` of several) as a finite number, or None."""
     value = reported.get("default") if isinstance(reported, Mapping) else reported
     try:
         number = float(value)

@@ -16,10 +16,10 @@ _Evaluator: Any = host_class("nni.nas.evaluator", "Evaluator", _FEATURE)
 
 
 class PredictorEvaluator(_Evaluator):
-    """An evaluator that reports a predictor's value of each model, without building or training it.
+    """Evaluator that reports a predictor's value of each model, without building or training it.
 
     NNI's strategies maximise it. The training-service engine needs the path of the predictor and an importable
-    ``read``. The standard deviation is reported as ``spread``, the prediction as ``prediction`` if it is not the
+    ``read``. The report has the standard deviation as ``spread``, and the prediction as ``prediction`` if it is not the
     metric.
 
     Example:
@@ -27,13 +27,12 @@ class PredictorEvaluator(_Evaluator):
         >>> NasExperiment(NasBench201(), evaluator, RegularizedEvolution(), config)
 
     Args:
-        predictor: fitted, or its file.
+        predictor: fitted predictor, or its file.
         best: best measured value; the metric is then the expected improvement over it.
         reader, read: see :class:`~nni_ext.PredictorProfiler`.
 
     Raises:
         DataError, ConfigError: an invalid predictor, or one without standard deviation for ``best``.
-        MissingHostError: NNI is absent.
     """
 
     def __init__(
@@ -52,12 +51,7 @@ class PredictorEvaluator(_Evaluator):
         self.read, self.reader = read, reader
 
     def evaluate(self, model: Any) -> float:
-        """Return the prediction for a frozen model, or its expected improvement; a trial also reports it to NNI.
-
-        Raises:
-            SpaceError, ConfigError: a space of another class without ``read``, or a model that is not frozen.
-            GraphError, ArchitectureError, UnknownChoiceError: the predictor or the space does not have such a sample.
-        """
+        """Return the prediction for a frozen model, or its expected improvement; a trial also reports it to NNI."""
         read = self.read or reader_for(model, reader_name(self.predictor, self.reader))
         sample = getattr(model, "sample", None)
         if sample is None:
@@ -75,7 +69,6 @@ class PredictorEvaluator(_Evaluator):
         return metric
 
     def _execute(self, model: Any) -> float:
-        """Evaluate without building the model, a hook of NNI."""
         return self.evaluate(model)
 
     def extra_repr(self) -> str:

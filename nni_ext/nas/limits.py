@@ -21,23 +21,19 @@ from nni_ext.nas.spaces import FlatSpace
 
 _FEATURE = "limiting searches with NNI's profilers"
 PROBES, DRAWN = 10, 200
-"""Valid samples that a profiler is tried on, among this number of random ones"""
+"""Valid samples on which a profiler is tried, and random samples drawn for them"""
 
 
 @dataclass(frozen=True)
 class ProfilerLimit:
-    """The limit ``profiler.profile(sample) <= limit``.
-
-    Raises:
-        ConfigError: the profiler has no ``profile``. ConstraintError: the limit is not a number above 0.
-    """
+    """The limit ``profiler.profile(sample) <= limit``."""
 
     name: str
     """Name of the cost with its unit: ``flops``, ``params``, ``latency_ms``"""
     profiler: Any
     """``nni.nas.profiler.Profiler`` of the searched model space"""
     limit: float
-    """Largest allowed value in the profiler's unit"""
+    """Largest allowed value, in the profiler's unit"""
 
     def __post_init__(self) -> None:
         if not callable(getattr(self.profiler, "profile", None)):
@@ -51,11 +47,7 @@ class ProfilerLimit:
 
 
 def as_limits(given: Mapping[str, Any] | Sequence[ProfilerLimit]) -> tuple[ProfilerLimit, ...]:
-    """Return limits from ``{name: (profiler, limit)}`` or a list of limits.
-
-    Raises:
-        ConfigError: anything else, or a repeated name. ConstraintError: see :class:`ProfilerLimit`.
-    """
+    """Return limits from ``{name: (profiler, limit)}`` or a list of limits."""
     if isinstance(given, Mapping):
         for name, pair in given.items():
             if not isinstance(pair, list | tuple) or len(pair) != 2:
@@ -70,7 +62,7 @@ def as_limits(given: Mapping[str, Any] | Sequence[ProfilerLimit]) -> tuple[Profi
 
 
 def validity_constraint(flat: FlatSpace, model_space: Any) -> Constraint:
-    """Return the constraint that excludes samples which NNI cannot freeze."""
+    """Return a constraint that excludes samples which NNI cannot freeze."""
     return Constraint(
         "invalid",
         0.5,
@@ -79,11 +71,7 @@ def validity_constraint(flat: FlatSpace, model_space: Any) -> Constraint:
 
 
 def limit_constraint(flat: FlatSpace, model_space: Any, limit: ProfilerLimit) -> Constraint:
-    """Return a limit as a constraint that profiles each architecture once and excludes what the profiler rejects.
-
-    Raises:
-        ConfigError: the profiler cannot profile samples of this model space.
-    """
+    """Return a limit as a constraint that profiles each architecture once and excludes those the profiler rejects."""
     profiler, values = limit.profiler, dict[bytes, float]()
     expression = _expression(profiler, flat)
     _probe(flat, model_space, limit)
@@ -114,7 +102,7 @@ def limit_constraint(flat: FlatSpace, model_space: Any, limit: ProfilerLimit) ->
 
 
 def _expression(profiler: Any, flat: FlatSpace) -> Any:
-    """Return the expression of an expression profiler whose labels are those of the space, else None."""
+    """Return the expression of an expression profiler with the labels of the space, else None."""
     plain = nni_module("nni.nas.profiler.profiler", _FEATURE).ExpressionProfiler
     expression = getattr(profiler, "expression", None)
     if getattr(type(profiler), "profile", None) is not plain.profile:
@@ -126,7 +114,7 @@ def _expression(profiler: Any, flat: FlatSpace) -> Any:
 
 
 def _evaluate(expression: Any, flat: FlatSpace, rows: Rows) -> list[float]:
-    """Evaluate each node of an expression for all rows in turn, which is seven times as fast as ``profile``."""
+    """Evaluate an expression for all rows, node by node; seven times as fast as ``profile``."""
     symbols = nni_module("nni.mutable.symbol", _FEATURE)
     slots = {label: slot for slot, label in enumerate(flat.labels)}
     columns: dict[int, list[Any]] = {}
@@ -146,7 +134,6 @@ def _evaluate(expression: Any, flat: FlatSpace, rows: Rows) -> list[float]:
 
 
 def _probe(flat: FlatSpace, model_space: Any, limit: ProfilerLimit) -> None:
-    """Try the profiler on some samples, so that a wrong one fails before the search."""
     rows = [flat.space.row(flat.space.smallest()), *flat.space.sample_rows(np.random.default_rng(0), DRAWN)]
     samples = (flat.sample_of_row(row) for row in rows)
     valid = [sample for sample in samples if not flat.checked or model_space.contains(sample)][:PROBES]

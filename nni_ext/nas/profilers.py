@@ -23,24 +23,23 @@ _Profiler: Any = host_class("nni.nas.profiler", "Profiler", _FEATURE)
 
 
 class PredictorProfiler(_Profiler):
-    """Predictions for samples (accuracy, latency), for ``RangeProfilerFilter`` and ``SampleProfilerPenalty`` of NNI.
+    """Predictions for samples (accuracy, latency), for NNI's ``RangeProfilerFilter`` and ``SampleProfilerPenalty``.
 
     Example:
         >>> profiler = PredictorProfiler(NasBench201(), "accuracy.safetensors")
         >>> strategy = RandomOneShot(filter=RangeProfilerFilter(profiler, min=90.0))
 
     Args:
-        model_space: NasBench101 or NasBench201 of NNI's hub, or of ``as_model_space``.
-        predictor: fitted, or its file.
-        reader: ``nas_core``'s name of a graph reader; default: that of the predictor's training, else that of accuracy.
-            Latency on NAS-Bench-201 needs ``nasbench201_unpruned``.
+        model_space: NasBench101 or NasBench201 of NNI's hub, or a space of ``as_model_space``.
+        predictor: fitted predictor, or its file.
+        reader: name of a graph reader; default: that of the predictor's training, else that of accuracy. Latency on
+            NAS-Bench-201 needs ``nasbench201_unpruned``.
         read: function from a sample to a graph, for model spaces of other classes.
-        quantile: probability with which a value is below the returned one: 0.9 for a filter with ``max=``, 0.1 for one
-            with ``min=``; default: the prediction.
+        quantile: quantile to return: 0.9 for a filter with ``max=``, 0.1 for ``min=``; default: the prediction.
 
     Raises:
-        DataError: the file is missing or not a predictor. ConfigError: an invalid predictor, reader or quantile.
-        SpaceError: a model space of another class without ``read``. MissingHostError: NNI is absent.
+        DataError, ConfigError: an invalid predictor, reader or quantile.
+        SpaceError: a model space of another class without ``read``.
     """
 
     def __init__(
@@ -66,12 +65,11 @@ class PredictorProfiler(_Profiler):
 
         Raises:
             GraphError: a label is missing, or the predictor was not fitted for such graphs.
-            ArchitectureError, UnknownChoiceError: a value is outside the space.
         """
         return self.profile_many([sample])[0]
 
     def profile_many(self, samples: Sequence[Sample]) -> list[float]:
-        """Return the predictions for several samples, which is faster; raise as :meth:`profile`."""
+        """Return the predictions for several samples, which is faster."""
         graphs = [self.read(sample) for sample in samples]
         if self.quantile is None:
             return [float(value) for value in self.predictor.predict(graphs)]
@@ -81,7 +79,7 @@ class PredictorProfiler(_Profiler):
 class NetworkLatencyProfiler(_Profiler):
     """Predicted milliseconds of samples of any model space that torch can export.
 
-    Exports the network of a sample to ONNX in memory and predicts it, once, in 0.1 to 1 s. Searches of ``nas_core``
+    A prediction exports the sample's network to ONNX in memory, in 0.1 to 1 s, and is cached. Searches of this project
     with this limit profile few more samples than they evaluate.
 
     Example:
@@ -89,16 +87,13 @@ class NetworkLatencyProfiler(_Profiler):
         >>> strategy = nni_ext.SearchStrategy("evolution", constraints={"latency_ms": (profiler, 20.0)})
 
     Args:
-        model_space: of NNI.
+        model_space: model space of NNI.
         example_input: input of a network of the space.
-        model: of ``nas-ext latency train``, or its file; default: the shipped model of onnxruntime.
-
-    Raises:
-        DataError: the file is missing or not such a model. MissingHostError: NNI is absent.
+        model: model of ``nas-ext latency train``, or its file; default: the shipped model of onnxruntime.
     """
 
     together = 8
-    """Number of samples of a search at once"""
+    """Number of samples that a search profiles at once"""
 
     def __init__(
         self,
@@ -121,7 +116,6 @@ class NetworkLatencyProfiler(_Profiler):
         return self.profile_many([sample])[0]
 
     def profile_many(self, samples: Sequence[Sample]) -> list[float]:
-        """Profile several samples; raise as :meth:`profile`."""
         keys = [json.dumps(sample, sort_keys=True, default=str) for sample in samples]
         fresh = {key: sample for key, sample in zip(keys, samples, strict=True) if key not in self._predictions}
         networks = [

@@ -1,4 +1,4 @@
-"""Graphs of samples, by the class of the model space, and predictors for them."""
+"""Graph readers by the class of the model space, and predictors."""
 
 from __future__ import annotations
 
@@ -39,8 +39,7 @@ READERS: dict[str, Callable[..., dict[str, Read]]] = {
     },
     "nni_ext.nas.spaces.ArchitectureSpace": _architectures,
 }
-"""Qualified name of a model space's class -> function from the arguments of the space to its readers by name, the
-default first"""
+"""Qualified class name of a model space -> function from the space's arguments to its readers by name, default first"""
 
 
 def reader_for(space: Any, name: str | None = None) -> Read:
@@ -50,8 +49,7 @@ def reader_for(space: Any, name: str | None = None) -> Read:
         name: reader of the predictor's training; default: the first of the space.
 
     Raises:
-        SpaceError: the class is not in :data:`READERS`. ConfigError: the space does not have the reader.
-        MissingHostError: NNI is absent.
+        SpaceError: the class is not in :data:`READERS`.
     """
     nas = nni_module("nni.nas.space", "reading model spaces of NNI")
     if isinstance(space, nas.RawFormatModelSpace):
@@ -77,17 +75,13 @@ def reader_for(space: Any, name: str | None = None) -> Read:
 
 
 def reader_name(predictor: AccuracyModel, given: str | None) -> str | None:
-    """Return the given reader, else that of ``nas-ext lab predictor train``."""
+    """Return the given reader, else that of the predictor's training."""
     trained = predictor.info.get("reader")
     return given if given is not None or not isinstance(trained, str) else trained
 
 
 def open_predictor(predictor: AccuracyModel | str | Path) -> AccuracyModel:
-    """Return a fitted predictor, or read it from its file.
-
-    Raises:
-        DataError: the file is missing or not a predictor. ConfigError: it is not a predictor, or not fitted.
-    """
+    """Return a fitted predictor, or read it from its file."""
     if isinstance(predictor, str | Path):
         return check_unpriced(load_accuracy_model(predictor), predictor)
     if not isinstance(predictor, AccuracyModel):

@@ -1,4 +1,4 @@
-"""Model spaces of NNI as search spaces of ``nas_core``, with one gene per label, and the reverse."""
+"""Conversion between NNI's model spaces and search spaces with one gene per label."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from nni_ext.compat import host_class, nni_module
 from nni_ext.graphs import Sample, architecture_of
 
 MAX_SUBSETS = 1024
-"""Subsets of a choice of several values up to which it is one gene; beyond, each value is a gene"""
+"""Largest number of subsets for which a choice of several values is one gene; beyond, each value is a gene"""
 GRANULARITY = 4
 """A range of numbers becomes ``2 ** GRANULARITY - 1`` options at equal steps of its distribution."""
 MAX_OPTIONS = np.iinfo(np.int16).max
@@ -34,38 +34,29 @@ _ModelSpace: Any = host_class("nni.nas.nn.pytorch", "ModelSpace", _FEATURE)
 
 @dataclass(frozen=True)
 class FlatSpace:
-    """A search space with NNI's values of its options."""
+    """Search space with NNI's values of its options."""
 
     space: SearchSpace
-    """Search space with a gene for each label"""
     labels: tuple[str, ...]
     """Labels of the slots in order"""
     values: tuple[tuple[Any, ...], ...]
     """Values of each slot in the order of the options"""
     checked: bool = False
-    """The model space rejects some samples, so that each has to be validated"""
+    """True if the model space rejects some samples, so that each has to be validated"""
 
     def sample_of_row(self, row: NDArray[np.int16]) -> dict[str, Any]:
-        """Return label -> value; absent layers have their first value, since NNI needs all labels."""
+        """Return label -> value; absent layers get their first value, since NNI needs all labels."""
         return {
             label: values[0 if index == ABSENT else index]
             for label, values, index in zip(self.labels, self.values, row.tolist(), strict=True)
         }
 
     def sample(self, architecture: Architecture) -> dict[str, Any]:
-        """Return NNI's sample of an architecture.
-
-        Raises:
-            ArchitectureError: it is outside the space.
-        """
+        """Return NNI's sample of an architecture."""
         return self.sample_of_row(self.space.row(architecture))
 
     def architecture(self, sample: Sample) -> Architecture:
-        """Return the architecture of a sample; other labels are ignored, tuples may be lists as in JSON.
-
-        Raises:
-            ArchitectureError: a label is missing, or its value is not an option.
-        """
+        """Return the architecture of a sample; other labels are ignored, tuples may be lists as in JSON."""
         row = [self._index(sample, slot) for slot in range(len(self.labels))]
         return self.space.architecture(self.space.slots.canonical(np.array([row], np.int16))[0])
 
@@ -86,8 +77,8 @@ def flat_space(
 ) -> FlatSpace:
     """Return a space with one gene per label, named after it.
 
-    Numbers and names are options as they are; other values (tuples, flags, None, modules) are named, equally in every
-    process.
+    Numbers and names are options as they are. Other values (tuples, flags, None, modules) get names that are equal in
+    every process.
 
     Args:
         options: label -> values of any type.
@@ -95,7 +86,7 @@ def flat_space(
         checked: see :class:`FlatSpace`.
 
     Raises:
-        SpaceError: there is no label, or a label has no values, a value twice, or more than 32,767.
+        SpaceError: no label, or a label with no values, a repeated value, or more than 32,767.
     """
     if not options and base is None:
         raise SpaceError(f"model space {name!r} has nothing to choose; make layers or values of it nni.choice(..)")
@@ -116,7 +107,7 @@ def flatten(model_space: Any) -> FlatSpace:
     Choices of several values become subsets, ranges of numbers a grid; weights of choices are dropped.
 
     Raises:
-        SpaceError: nothing to choose, or an unknown kind of choice. MissingHostError: NNI is absent.
+        SpaceError: nothing to choose, or an unknown kind of choice.
     """
     mutable = nni_module("nni.mutable", _SEARCHING)
     annotation = nni_module("nni.mutable.annotation", _SEARCHING).MutableAnnotation
@@ -158,7 +149,6 @@ def _subset_count(leaf: Any) -> int:
 
 
 def _wrapped(model_space: Any) -> Any:
-    """Return the model space of an executable one, or its class with its arguments."""
     return next((getattr(model_space, name) for name in ("model_space", "model") if hasattr(model_space, name)), None)
 
 
@@ -204,7 +194,7 @@ def _as_lists(value: Any) -> Any:
 
 
 class ArchitectureModule(nn.Module):
-    """The model of an evaluator: an architecture without weights."""
+    """Model of an evaluator: an architecture without weights."""
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
@@ -215,13 +205,10 @@ class ArchitectureModule(nn.Module):
 
 
 class ArchitectureSpace(_ModelSpace):
-    """A model space with one mutable per gene and layer, labelled as in ``architecture_of``.
+    """Model space with one mutable per gene and layer, labelled as in ``architecture_of``.
 
     Args:
         space: ``space_to_dict(search_space)``, since NNI sends it to other processes.
-
-    Raises:
-        SpaceError: malformed data. MissingHostError: NNI is absent.
     """
 
     def __init__(self, space: Mapping[str, Any]) -> None:
@@ -244,9 +231,5 @@ class ArchitectureSpace(_ModelSpace):
 
 
 def as_model_space(space: SearchSpace) -> ArchitectureSpace:
-    """Return a search space as a model space for any strategy of NNI.
-
-    Raises:
-        MissingHostError: NNI is absent.
-    """
+    """Return a search space as a model space for any strategy of NNI."""
     return ArchitectureSpace(space=space_to_dict(space))

@@ -1,4 +1,4 @@
-"""Search strategies of ``nas_core`` for NNI's ``NasExperiment``."""
+"""Search strategies for NNI's ``NasExperiment``."""
 
 from __future__ import annotations
 
@@ -25,35 +25,33 @@ _Strategy: Any = host_class("nni.nas.strategy", "Strategy", _FEATURE)
 _log = logging.getLogger("nni.nas_ext")  # a child of "nni", whose log is the experiment's
 
 POLL_S = 1.0
-"""Interval of checks for the end of the engine while results are awaited"""
+"""Seconds between checks for the end of the engine while results are awaited"""
 MAX_REVIVALS = 100
 """Limit of restarts of an engine's listening thread"""
 LATE_RESULTS = 10
-"""Polls for late results after an engine has ended"""
+"""Polls for late results after the end of an engine"""
 _COMMON = ("constraints", "objectives", "maximize", "seed", "max_tries", "record")
 
 
 class SearchStrategy(_Strategy):
-    """A strategy of ``nas-ext search`` over any model space of NNI: ``SearchStrategy("evolution", population=30)``.
+    """A strategy of ``nas-ext search`` in any model space of NNI: ``SearchStrategy("evolution", population=30)``.
 
     A model that fails or reports no number counts as failed; the sequential engine then needs ``continue_on_failure``.
-    ``NasExperiment.resume`` continues a search; :attr:`archive` then has all models. NNI saves the state only at the
-    start and the end of an experiment; ``record`` keeps every result.
+    ``NasExperiment.resume`` continues a search. NNI saves the state only at the start and end of an experiment;
+    ``record`` keeps every result.
 
     Args:
         strategy: as in ``nas-ext search --strategy``.
         constraints: hard limits, ``{name: (profiler, limit)}`` or a list of :class:`ProfilerLimit`.
-        objectives: metrics of a strategy that weighs several, ``default`` first; a minus marks a larger-is-better
-            metric unless its name is known. Default: ``default`` and the limited costs.
+        objectives: metrics of a multi-objective strategy, ``default`` first; a minus marks a larger-is-better metric
+            unless its name is known. Default: ``default`` and the limited costs.
         maximize: larger metrics are better.
-        seed: of the search.
         max_tries: limit of each rejection sampling, in candidates.
-        record: folder for results, front and finalists, which ``nas-ext report`` reads; a killed search continues from
-            it.
+        record: folder for results, front and finalists, read by ``nas-ext report``; a killed search continues from it.
         options: settings of the strategy by the names of ``nas-ext search --help``; defaults fit the model space.
 
     Raises:
-        UnknownChoiceError, ConfigError, ConstraintError: unknown or invalid arguments. MissingHostError: NNI is absent.
+        UnknownChoiceError, ConfigError, ConstraintError: unknown or invalid arguments.
 
     Example:
         >>> flops = FlopsProfiler(space, torch.randn(1, 3, 224, 224))
@@ -75,7 +73,6 @@ class SearchStrategy(_Strategy):
         **options: Any,
     ) -> None:
         self.kind = STRATEGIES.get(str(strategy))
-        """Class of the strategy"""
         names = [option.name for option in strategy_options(self.kind.name, _COMMON)]
         for name in options:
             if name not in names:
@@ -88,7 +85,7 @@ class SearchStrategy(_Strategy):
         )
         self.maximize, self.seed, self.max_tries = maximize, seed, max_tries
         self.search: Strategy | None = None
-        """Strategy of ``nas_core`` after :meth:`initialize`; used only in the thread that runs the search"""
+        """Strategy after :meth:`initialize`; used only in the thread of the search"""
         self._evaluations: Evaluations | None = None
         self._folder = None if record is None else Path(record)
         self._submitted = Submitted()
@@ -98,11 +95,11 @@ class SearchStrategy(_Strategy):
 
     @property
     def archive(self) -> list[Evaluated]:
-        """All evaluated models in the order of their results, with those before a resume."""
+        """All evaluated models in the order of their results, also from before a resume."""
         return self._evaluations.entries if self._evaluations else []
 
     def best(self) -> Evaluated | None:
-        """Return the model with the best metric, the earliest among equals; None if there is none."""
+        """Return the earliest model with the best metric; None if there is none."""
         return self._evaluations.best() if self._evaluations else None
 
     def extra_repr(self) -> str:
@@ -112,10 +109,11 @@ class SearchStrategy(_Strategy):
     # -- called by NNI -----------------------------------------------------------------------------------------------
 
     def initialize(self, model_space: Any, engine: Any) -> Any:
-        """Prepare the search over a model space of NNI.
+        """Prepare the search in a model space of NNI.
 
         Raises:
-            ConfigError: the strategy was used before, or a profiler is of another space. SpaceError: nothing to choose.
+            ConfigError: the strategy was used before, or a profiler is of another space.
+            SpaceError: nothing to choose.
         """
         if self.search is not None:
             raise ConfigError(
@@ -143,7 +141,8 @@ class SearchStrategy(_Strategy):
         """Search until the strategy is done.
 
         Raises:
-            ConstraintError: nothing meets the limits. ConfigError: the earlier state or record is of another search.
+            ConstraintError: no architecture meets the limits.
+            ConfigError: the earlier state or record is of another search.
         """
         search, _ = self._parts()
         if self._rejected is not None:
@@ -195,7 +194,6 @@ class SearchStrategy(_Strategy):
         self.engine.submit_models(model)
 
     def _take(self, timeout_s: float = 0.0) -> None:
-        """Tell the search the results that have arrived, waiting ``timeout_s`` for the first."""
         _, evaluations = self._parts()
         for architecture, reported in self._submitted.results(timeout_s):
             if reported_number(reported) is None:
@@ -203,7 +201,7 @@ class SearchStrategy(_Strategy):
             evaluations.tell(architecture, reported)
 
     def _continue(self) -> None:
-        """Replay results of the record and of trials that a training service has finished since the state was saved."""
+        """Replay results of the record and of trials that finished after the state was saved."""
         search, evaluations = self._parts()
         if self._folder is not None:
             evaluations.keep_in(Record(self._folder, search))
@@ -249,7 +247,7 @@ class SearchStrategy(_Strategy):
         """Continue from the state of an interrupted search.
 
         Raises:
-            ConfigError: it is the state of another strategy, space or setting, or no state.
+            ConfigError: the state is invalid or of another strategy, space or setting.
         """
         _, evaluations = self._parts()
         try:

@@ -103,7 +103,6 @@ def _collect(
 
 
 def _searched(space: str | None, checkpoint: Path | None, data: Path | None) -> tuple[SearchSpace, Mapping[str, Any]]:
-    """Return the space to measure and the task of the supernet."""
     if checkpoint is not None and space is None:
         from nas_core.supernet.host import open_supernet
 
@@ -187,7 +186,7 @@ def _check_data(model: GeneLatencyModel, data: LatencyData) -> dict[str, Quality
 
 
 def _other_conditions(model: Mapping[str, Any], data: Mapping[str, Any]) -> str:
-    """Return the differing timing conditions, with which the reference cannot link two measurements."""
+    """Return the timing conditions that differ between a model and data; empty if none do."""
     differences = []
     for name in ("clock", "precision", "cuda_graphs"):
         of_data, of_model = ((info.get("settings", {}).get("timing") or {}).get(name) for info in (data, model))

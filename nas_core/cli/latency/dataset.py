@@ -105,7 +105,6 @@ def _published(
 
 
 def _print_skipped(collected: NetworkSet, source: NetworkSource) -> None:
-    """Print on stderr which networks the host no longer has, and why others are skipped."""
     skipped = [row for row in collected.rows if "error" in row]
     absent = sorted({row["settings"]["model"] for row in skipped if row["family"] == ABSENT_FAMILY})
     if absent:

@@ -150,7 +150,7 @@ def _fitted(model: GraphLatencyModel, networks: NetworkLatencies, seed: int, fea
 
 
 def _shapes(given: Sequence[str]) -> dict[str, tuple[int, ...] | int]:
-    """Return ``["x=1,3,224,224", "batch=1"]`` by name: shapes have several numbers or a comma, dimensions one."""
+    """Return ``["x=1,3,224,224", "batch=1"]`` by name: a shape for numbers with a comma, else a dimension."""
     sizes: dict[str, tuple[int, ...] | int] = {}
     for text in given:
         name, equals, value = (part.strip() for part in text.rpartition("="))
@@ -167,7 +167,7 @@ def _shapes(given: Sequence[str]) -> dict[str, tuple[int, ...] | int]:
 def _read(
     files: Sequence[Path], model: GraphLatencyModel, shapes: Mapping[str, Any], batch: int | None
 ) -> tuple[list[OnnxNetwork], int]:
-    """Return networks and the number of files that could not be read; of several, each error is printed."""
+    """Return networks and the number of unreadable files."""
     read: list[OnnxNetwork] = []
     for path in files:
         try:
@@ -192,7 +192,6 @@ def _row(prediction: NetworkPrediction) -> dict[str, Any]:
 
 
 def _provenance(model: GraphLatencyModel, here: str) -> str:
-    """Return a line about the model: training networks, device, quality."""
     device, info = device_of(model), model.info
     where = f" on {device}" if device else ""
     held_out = info.get("held_out")
