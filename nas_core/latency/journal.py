@@ -1,4 +1,4 @@
-"""Journals of measurements: a header with settings, machine and reference, then one line for each measurement."""
+"""Journals of measurements: a header with settings, machine and reference, then one line per measurement."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nas_core.latency.protocol import checked_settings
 
 
 class Journal(Protocol):
-    """A file or folder that was begun under some settings on a machine."""
+    """Measurement file or folder."""
 
     path: Path
     settings: dict[str, Any]
@@ -23,13 +23,15 @@ class Journal(Protocol):
 def read_journal(
     path: Path, format_name: str, version: int, content: str, command: str
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the header, with its settings and machine checked, and the other lines; or raise a DataError.
+    """Return the validated header, and the other lines.
 
     Args:
-        format_name: format in the header.
-        version: newest version that can be read.
-        content: what the journal holds, for messages.
-        command: the command that fills it.
+        version: newest supported version.
+        content: contents of the journal, for messages.
+        command: command that writes it, for messages.
+
+    Raises:
+        DataError: the journal is missing or damaged.
     """
     lines = read_jsonl(path)
     if not lines:
@@ -47,7 +49,7 @@ def read_journal(
 
 
 def check_conditions(journal: Journal, settings: Mapping[str, Any], machine: Mapping[str, Any], instead: str) -> None:
-    """Raise a ConfigError with the first difference if measurements may not be added under these settings.
+    """Raise a ConfigError if measurements may not be added under these settings.
 
     Args:
         instead: "file" or "folder", for the message.
