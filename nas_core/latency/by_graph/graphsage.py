@@ -92,8 +92,7 @@ class SageLayer(nn.Module):
 
 
 class SageNet(nn.Module):
-    """NNLP's architecture (Liu et al., ICPP 2022) on the 192 node features of NN-Former, with standardised logarithms.
-    """
+    """NNLP's architecture (Liu et al., ICPP 2022) on the 192 node features of NN-Former."""
 
     def __init__(self, config: SageConfig, attributes: int) -> None:
         super().__init__()

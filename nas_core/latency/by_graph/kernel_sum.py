@@ -241,8 +241,7 @@ def log_costs(graphs: Graphs) -> Floats:
 
 
 def polynomial_fit(costs: Floats, logs: Floats) -> tuple[Floats, Floats]:
-    """Fit a quadratic polynomial of costs ``(G, 4)`` to ``logs (G,)``; return scale ``(2, 4)``, weights ``(15,)``.
-    """
+    """Fit a quadratic polynomial to costs ``(G, 4)`` and ``logs (G,)``: scale ``(2, 4)`` and weights ``(15,)``."""
     scale = np.asarray(np.stack([costs.mean(0), np.maximum(costs.std(0), 1e-3)]), np.float64)
     inputs = _terms((costs - scale[0]) / scale[1])
     penalty = _RIDGE * len(logs) * np.eye(inputs.shape[1])

@@ -1,4 +1,4 @@
-"""Masked softmax attention and dropout for very short sequences, faster than those of torch."""
+"""Masked softmax attention and dropout, faster than torch's for very short sequences."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BITS = {
 
 
 def dropout(x: Tensor, probability: float, training: bool) -> Tensor:
-    """Drop elements and scale the others; on a CPU the probability is rounded to a multiple of 1/256."""
+    """Apply dropout; on a CPU the probability is rounded to a multiple of 1/256."""
     if not training or not probability:
         return x
     if x.device.type != "cpu":
@@ -62,10 +62,10 @@ def _bits_of(number: float, dtype: torch.dtype) -> int:
 
 
 SHORT = 32
-"""Longest sequence of the short path on a CPU; longer ones fill vector registers."""
+"""Longest sequence of the short path on a CPU."""
 SMALLEST = 1e-30
-"""Sums of exponentials from here on, and finite, need no subtraction of each row's maximum, which takes twice as long
-as the exponentials over nine columns; others are computed anew with it."""
+"""Least sum of exponentials that needs no subtraction of the row's maximum, which takes twice as long as the
+exponentials over nine columns. Other sums, and infinite ones, are recomputed with it."""
 
 
 def attend(projected: Tensor, heads: int, mask: Tensor | None, dropout: float = 0.0) -> Tensor:
@@ -74,8 +74,8 @@ def attend(projected: Tensor, heads: int, mask: Tensor | None, dropout: float = 
     Args:
         projected: ``(B, L, 3 C)``: queries, keys and values of all heads, D = C / H channels each.
         heads: H.
-        mask: ``(B, H, L, L)`` bool with at least one True in each row, or None for all True.
-        dropout: probability for attention weights.
+        mask: ``(B, H, L, L)`` bool with at least one True in each row; None: all True.
+        dropout: dropout probability of attention weights.
 
     Returns:
         ``(B, L, C)``.
@@ -93,7 +93,7 @@ def attend(projected: Tensor, heads: int, mask: Tensor | None, dropout: float = 
 
 
 def plain_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float) -> Tensor:
-    """Compute softmax(q kᵀ / sqrt(D)) v of ``(..., L, D)``, with gradients that are reproducible on CUDA."""
+    """Compute softmax(q kᵀ / sqrt(D)) v of ``(..., L, D)``, with reproducible gradients on CUDA."""
     scores = (query * query.shape[-1] ** -0.5) @ key.mT
     if mask is not None:
         scores = scores.masked_fill(~mask, float("-inf"))

@@ -1,4 +1,4 @@
-"""The naive twin of NN-Former, for tests and timings: one graph, one head, one equation at a time, without dropout."""
+"""Naive twin of NN-Former, for tests and timings: one graph, one head, one equation at a time, without dropout."""
 
 from __future__ import annotations
 
