@@ -75,7 +75,7 @@ def _one_line_error(name: str) -> Iterator[None]:
 
 
 class _Replay:
-    """Recorded part, with references to its result and inputs that keep their memory."""
+    """Recorded part, with references to its result and inputs."""
 
     def __init__(self, graph: torch.cuda.CUDAGraph, result: object, part: Callable[[], object]) -> None:
         self._graph, self._result, self._part = graph, result, part

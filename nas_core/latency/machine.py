@@ -36,7 +36,6 @@ REASONS = {
 THROTTLED = {"sw_power_cap", "hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown"}
 """Reasons that depend on load, heat and power; the others are settings or idleness."""
 _DIFFERENT = 1.05
-"""Ratio above which two clock rates are different states."""
 _CPU = Path("/sys/devices/system/cpu/cpu0/cpufreq")
 
 
@@ -59,7 +58,7 @@ def describe_machine(device: str, threads: int) -> dict[str, str | int]:
 
 
 def is_here(device_name: str) -> bool:
-    """Return True if this machine's processor or one of its CUDA devices has that name."""
+    """Return whether this machine's processor or one of its CUDA devices has that name."""
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     return device_name in {cpu_name(), *(torch.cuda.get_device_name(index) for index in range(count))}
 

@@ -4,9 +4,8 @@ In HAT's latency tables (Wang et al., ACL 2020, arXiv 2005.14187) most of the er
 48 % above its median state. Here a constant reference workload runs before and after every measured pass, and latency
 is relative to it. Inference mode, evaluation mode and the number of threads are enforced.
 
-Clocks of a CUDA device: ``wall`` is the time from the call to the device's last result, with a synchronisation after
-each part. ``device`` is the time between two CUDA events on the device's stream. With ``cuda_graphs`` each part is
-recorded once and replayed.
+Clocks of a CUDA device: ``wall`` is the time from the call to the last result, with a synchronisation after each part.
+``device`` is the time between two CUDA events. With ``cuda_graphs`` each part is recorded once and replayed.
 
 Workload and reference share precision and graphs, so corrected milliseconds are comparable within one file only.
 """
@@ -82,11 +81,7 @@ class TimingConfig:
                 )
 
     def checked_here(self) -> TimingConfig:
-        """Return these settings.
-
-        Raises:
-            ConfigError: this machine does not support them.
-        """
+        """Return these settings; raise a ConfigError if this machine does not support them."""
         check_precision(self.precision, usable_device(self.device))
         return self
 
@@ -138,7 +133,7 @@ class Measurement:
     relative: float
     """Median over the passes of the pass's time / mean of the reference's time just before and just after."""
     clock_state: ClockState = field(default_factory=dict)
-    """Clocks of the device right after the passes, see :func:`nas_core.latency.machine.clock_state`."""
+    """Clocks of the device right after the passes."""
 
     def corrected_ms(self, reference_ms: float) -> float:
         """Return the time of a pass in the state in which the reference takes ``reference_ms``."""

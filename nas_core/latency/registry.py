@@ -51,7 +51,6 @@ _INSTEAD = {
         " fit a model by genes to them with 'nas-ext latency fit', and give that"
     ),
 }
-"""End of the message about a model of the other kind."""
 
 
 def list_latency_models(by: By | None = None) -> list[str]:

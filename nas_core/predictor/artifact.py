@@ -20,7 +20,6 @@ FORMAT = "nas-ext/predictor"
 VERSION = 2
 _CHECKSUM = "sha256"
 NETWORK_LATENCY = "network-latency"
-"""Kind of the files of latency models of whole networks."""
 NOT_BY_ITSELF = (
     "a latency model of whole networks, not a predictor by itself; use it with 'nas-ext latency predict' or"
     " nni_ext.NetworkLatencyProfiler"

@@ -37,7 +37,6 @@ WITH_SPREAD = (
     " any recipe with members=2 or more"
 )
 _DAMAGE = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError, NasExtError)
-"""Errors of reading an altered file."""
 
 _log = logging.getLogger(__name__)
 
@@ -110,7 +109,6 @@ class AccuracyModel(Configured, ABC):
 
     @property
     def networks(self) -> int:
-        """Return the number of networks that are trained in sequence."""
         return 0
 
     def facts(self) -> dict[str, Any]:
@@ -130,7 +128,6 @@ class AccuracyModel(Configured, ABC):
 
     @property
     def title(self) -> str:
-        """Return a name for display."""
         return self.name
 
     # -- fitting and predicting ----------------------------------------------------------------------------------------

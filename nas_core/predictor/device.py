@@ -15,7 +15,6 @@ from nas_core.precision import PRECISIONS, check_precision
 CHOICES = ("auto", *PRECISIONS)
 """Settings of a precision; ``auto``: bf16 where the device supports it, else fp32."""
 HOSTS = ("cpu",)
-"""Device types of the host."""
 
 
 def on_host(device: torch.device) -> bool:

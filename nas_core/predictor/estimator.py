@@ -42,7 +42,6 @@ class FittedState:
     """Networks, statistics, scale and shares of a fitted predictor."""
 
     recipe: Recipe
-    """Recipe with the sizes of the training graphs"""
     models: tuple[NNFormer, ...]
     statistics: StatisticsModel | None
     scale: TargetScale
@@ -54,7 +53,6 @@ class FittedState:
 
     @property
     def share(self) -> float:
-        """Return the share of the statistics in a prediction."""
         if self.mixture is None:
             return self.recipe.statistics
         return 1.0 - self.mixture.shares[0] if self.models else 1.0

@@ -24,7 +24,6 @@ from nas_core.locks import only_process
 from nas_core.predictor.readers import Reader, reader_names
 
 LEAST = 2
-"""Fewest graphs on either side of a split."""
 OUTPUTS = (".jsonl", ".csv")
 OURS = ("record", "prediction", "spread")
 
@@ -55,7 +54,6 @@ class Records:
     targets: NDArray[np.float64]
     """``(G,)``, or ``(0,)`` without targets"""
     notes: Sequence[Mapping[str, Any]]
-    """Further fields of each record"""
     proxies: Sequence[Mapping[str, float]] | None = None
     """Scores of each graph by proxy"""
 

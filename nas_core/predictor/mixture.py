@@ -20,11 +20,9 @@ FOLDS, MORE_FOLDS, FEW = 5, 10, 60
 PRIOR_GRAPHS = 60.0
 """Weight of the prior shares, in graphs."""
 LEAST = 1e-6
-"""Least standard deviation, in scaled units."""
 COVERAGE = 0.683
-"""Coverage of one standard deviation of a normal distribution."""
 SINGLE_WEIGHT = 0.85
-"""Weight of the coverage at one standard deviation; the rest is for that at two, which is uncertain for few graphs."""
+"""Weight of the coverage at one standard deviation, against that at two."""
 GRID = np.linspace(0.0, 4.0, 41)
 
 

@@ -33,7 +33,6 @@ TREES = (
      "least pooling", "sum of pooling", *_SIZES[5:]),
     (*_SIZES[:3], "walks' mean of pooling", *_SIZES[4:]),
 )  # fmt: skip
-"""Features of each of the boosted models."""
 MONOTONE = {
     **dict.fromkeys(
         ("log FLOPs", "log parameters", "log activations", "mean of convolutions", "mean of spatial", "most weights",
@@ -42,7 +41,7 @@ MONOTONE = {
     ),
     **dict.fromkeys(("mean of pooling", "least pooling", "sum of pooling", "walks' mean of pooling"), -1),
 }  # fmt: skip
-"""Sign of the monotone dependence of the trees on a feature."""
+"""Sign of the monotone dependence of the trees on features."""
 SETTINGS = {
     "num_leaves": 6, "feature_fraction": 0.5, "bagging_fraction": 0.8, "bagging_freq": 1, "min_data_in_leaf": 20,
 }  # fmt: skip
@@ -72,7 +71,7 @@ class Prior:
 
     @classmethod
     def fit(cls, benchmarks: Sequence[Benchmark], seed: int = 0) -> Prior:
-        """Fit ranks of targets to differences of features within each benchmark."""
+        """Fit several benchmarks, by ranks of targets and differences of features within each."""
         from scipy.special import ndtri
         from scipy.stats import rankdata
 

@@ -25,7 +25,6 @@ Progress = Callable[[int, int, float], None]
 EVERY = 50
 """Steps between two reads of the losses from an accelerator; each read waits for the device."""
 EVERY_S = 30.0
-"""Seconds between two checkpoints."""
 KIND = "training"
 
 
@@ -58,7 +57,6 @@ class Losses:
         self._pending: list[Tensor] = []
 
     def add(self, loss: Tensor) -> None:
-        """Add the loss of the next step."""
         if self._progress is None:
             return
         self._pending.append(loss)
@@ -76,7 +74,6 @@ class Losses:
 
 
 def member_file(checkpoint: Path, member: int) -> Path:
-    """Return the checkpoint file of one network, counted from 0."""
     return checkpoint.with_name(f"{checkpoint.name}.{member}.safetensors")
 
 

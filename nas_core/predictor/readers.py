@@ -25,7 +25,6 @@ class Reader:
     """Function that makes graphs of one kind of architecture, and names of their operations."""
 
     name: str
-    """Name of the benchmark or the kind of space."""
     read: Callable[..., Graph]
     """Makes a graph from the benchmark's description of an architecture."""
     operations: tuple[str, ...]
@@ -77,12 +76,10 @@ READERS: Registry[Reader] = Registry(
 
 
 def reader_names() -> list[str]:
-    """Return the names of all readers."""
     return list(dict.fromkeys([*READERS.names(), *KINDS.names()]))
 
 
 def reader_of_kind(kind: ModelKind) -> Reader:
-    """Return the reader for a kind of network."""
     return Reader(kind.name, kind.graph, kind.operations, kind.attributes, genes=True)
 
 

@@ -95,7 +95,6 @@ class Recipe:
 
     @property
     def mixture(self) -> str:
-        """Describe the parts of a prediction in a sentence."""
         if not self.members:
             before = ", added to a prior from public benchmarks" if self.from_prior else ""
             return f"each prediction is that of graph statistics alone, without NN-Former{before}"
@@ -175,7 +174,6 @@ def get_recipe(name: str) -> Recipe:
 
 
 def recipe_types() -> dict[str, type]:
-    """Return the changeable settings and their types."""
     types = {k: v for c in (Recipe, NNFormerConfig, TrainConfig) for k, v in get_type_hints(c).items()}
     return {name: kind for name, kind in types.items() if name not in {"name", "model", "train", "seed", "kept"}}
 

@@ -17,9 +17,7 @@ from nas_core.predictor.nn_former.naive import naive_prediction
 from nas_core.predictor.nn_former.scorer import Scorer
 
 NAIVE_GRAPHS = 16
-"""Graphs for timing the naive twin."""
 _NAIVE = ("siblings", "bidirectional", 4)
-"""Attention, feed-forward and heads of networks with a naive twin."""
 
 
 def random_graphs(
@@ -44,7 +42,6 @@ def random_graphs(
 
 
 def mean_of(models: Sequence[NNFormer], precision: str) -> Callable[[Graphs], NDArray[np.float64]]:
-    """Return a function that predicts the mean of networks."""
     scorers = [Scorer(model, precision) for model in models]
     return lambda graphs: np.mean([scorer(graphs) for scorer in scorers], axis=0)
 

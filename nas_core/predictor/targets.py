@@ -58,7 +58,6 @@ class TargetScale:
         return _through(targets, self.targets, self.learned)
 
     def restore(self, learned: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return scaled predictions in the units of the targets."""
         return _through(learned, self.learned, self.targets)
 
 

@@ -148,7 +148,6 @@ class Bucket:
 CHECKED = EVERY
 """Steps between two checks of the loss; each check waits for the device."""
 _SCALED = ("scale", "_growth_tracker")
-"""State of torch's scaler of fp16 losses."""
 
 
 class Trainer:
@@ -289,7 +288,7 @@ class Trainer:
         return config.final_lr + (1 - config.final_lr) * falling
 
     def state(self) -> dict[str, Tensor]:
-        """Return all that changes during training, by name; an equal trainer resumes from it identically."""
+        """Return the training state by name; an equal trainer resumes from it identically."""
         self.check()
         named = {"done": torch.tensor(self.done)}
         named |= {f"model.{name}": value for name, value in self.model.state_dict().items()}

@@ -27,7 +27,6 @@ Inputs = NDArray[Any]
 
 SOURCES = ("rows", "summary")
 LEAST_RECORDS = 10
-"""Fewest measurements for a fit."""
 FORMAT = "nas-ext/latency-model"
 VERSION = 1
 
@@ -36,7 +35,6 @@ _BELOW_FASTEST = 3
 _NORMAL_90 = 2 * 1.645
 """Standard deviations from the 5 % to the 95 % quantile of a normal distribution."""
 _MAX_BYTES = 2**28
-"""Limit of all weights in a file, uncompressed."""
 
 
 class GeneLatencyModel(LatencyModel):
@@ -59,9 +57,8 @@ class GeneLatencyModel(LatencyModel):
         self.interval = (0.0, float("inf"))
         """5 % and 95 % quantiles of measured / predicted on held-out rows."""
         self.floor_ms = 0.0
-        """Lower bound of predictions."""
         self.info: dict[str, Any] = {}
-        """Origin of the model: ``machine``, ``settings``, ``reference_ms``, ``metrics``."""
+        """Provenance: ``machine``, ``settings``, ``reference_ms``, ``metrics``."""
         self.fitted = False
 
     def fit(self, inputs: Inputs, latency_ms: Floats) -> Self:
@@ -85,7 +82,7 @@ class GeneLatencyModel(LatencyModel):
         return self.estimate(inputs)
 
     def predict_rows(self, rows: Rows) -> Floats:
-        """Return milliseconds ``(n,)`` for canonical rows of genes; fast for many candidates."""
+        """Return milliseconds ``(n,)`` for canonical rows; fast for many candidates."""
         return self.predict_inputs(rows if self.source == "rows" else self.space.encode_rows(rows, "summary"))
 
     def predict(self, architectures: Sequence[Architecture] | Architecture) -> Floats:
@@ -199,11 +196,7 @@ class GeneLatencyModel(LatencyModel):
 
 
 def read_model_file(path: str | Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return header and arrays of a file of :meth:`GeneLatencyModel.save`.
-
-    Raises:
-        DataError: the file is missing, damaged or of another format.
-    """
+    """Return header and arrays of a file of :meth:`GeneLatencyModel.save`."""
     try:
         if str(path).endswith(".npz"):
             with open_npz(path, _MAX_BYTES) as file:

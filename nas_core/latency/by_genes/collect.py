@@ -1,4 +1,4 @@
-"""Measurement of random architectures of a space into a file, in this process or in jobs."""
+"""Measurement of architectures of a space into a file, in this process or in jobs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,6 @@ BuildWorkload = Callable[[Architecture], Workload]
 MeasureMany = Callable[[Sequence[Architecture]], Generator[Measured | Failure, None, None]]
 
 _MOST_DRAWS = 50
-"""Draws per architecture before a space counts as exhausted."""
 
 
 def collect(
@@ -152,7 +151,6 @@ class SubmititMeasurements:
         self._arguments = {"space": space_to_dict(space), "workload": asdict(workload), "timing": asdict(timing)}
 
     def __call__(self, architectures: Sequence[Architecture]) -> Generator[Measured | Failure, None, None]:
-        """Yield the measurement of each architecture in order."""
         genes = [architecture.to_dict() for architecture in architectures]
         for outcome in self._pool.map(open_workload, self._arguments, genes):
             if isinstance(outcome, Failure):

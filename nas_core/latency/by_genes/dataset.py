@@ -76,7 +76,6 @@ class LatencyData:
         return [fingerprint(row) for row in self.inputs]
 
     def scaled(self, factor: float) -> LatencyData:
-        """Multiply all latencies by a factor."""
         return replace(self, latency_ms=self.latency_ms * factor)
 
 
@@ -92,7 +91,6 @@ class LatencyDataset:
     path: Path
     space: SearchSpace
     settings: dict[str, Any]
-    """Settings of the measurements."""
     machine: dict[str, Any]
     reference_ms: float
     """Time of the reference when the file was created."""
@@ -122,11 +120,6 @@ class LatencyDataset:
 
     @classmethod
     def read(cls, path: str | Path) -> LatencyDataset:
-        """Read a file.
-
-        Raises:
-            DataError: the file is missing or damaged.
-        """
         header, records = read_journal(Path(path), FORMAT, VERSION, "latency measurements", "nas-ext latency collect")
         try:
             space, reference_ms = space_from_dict(header["space"], str(path)), reference_of(header["reference_ms"])
@@ -230,11 +223,8 @@ def read_hat_table(path: str | Path, table: str | None = None, space: SearchSpac
     """Read one of HAT's latency tables from a .csv or .npz file (MIT licence).
 
     A row has ten averages of an architecture, and its encoder and decoder latency in ms, which are added. Rows are in
-    measurement order. The tables cover a superset of the space that HAT searches.
-
-    Args:
-        table: name of the table in an .npz file.
-        space: space of the averages; default ``hat_wmt14_en_de``.
+    measurement order. The tables cover a superset of the space that HAT searches. Arguments as in
+    :func:`load_latency_data`.
 
     Raises:
         DataError: a column is missing, or a cell is no finite number.

@@ -31,10 +31,8 @@ class Drift:
     factor: Floats
     """``(n,)``, median 1."""
     window: int
-    """Width of the running median."""
 
     def at(self, order: NDArray[Any]) -> Floats:
-        """Return the factor at other positions."""
         return np.asarray(np.interp(order, self.order, self.factor), np.float64)
 
 

@@ -29,7 +29,6 @@ _LEAST_HELD_OUT = 3
 INTERVAL = 0.9
 """Nominal coverage of prediction intervals."""
 _SIGNIFICANCE = 0.05
-"""Significance level of the test of the coverage."""
 _FEW = 20
 """Held-out measurements below which metrics are rough."""
 
@@ -55,7 +54,7 @@ class Quality:
     coverage_percent: float
     """Coverage of the model's 90 % prediction interval, in percent."""
     options_percent: float = math.nan
-    """Options of the space that occur in the training measurements, in percent."""
+    """Percentage of the space's options that occur in the training measurements."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the metrics for JSON; undefined ones are None."""
@@ -73,7 +72,6 @@ class Fit:
     without_drift: Quality | None
     """Metrics on held-out rows divided by the drift of the training rows; None without drift."""
     drift: Drift | None
-    """Drift over all rows."""
 
     def tables(self) -> dict[str, Quality]:
         rows = {"held out": self.held_out}

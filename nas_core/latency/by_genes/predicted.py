@@ -38,7 +38,6 @@ class PredictedMeasurements:
 
     @property
     def described(self) -> dict[str, Any]:
-        """Return the workload and the model for the file's settings."""
         held_out = self.model.info.get("held_out")
         return {
             "kind": "predicted",
@@ -50,7 +49,6 @@ class PredictedMeasurements:
         }
 
     def __call__(self, architectures: Sequence[Architecture]) -> Generator[Measured, None, None]:
-        """Yield the prediction for each architecture in order."""
         reference_ms = sum(self._parts_ms(reference_architecture(self.space))[0].values())
         for architecture in architectures:
             parts_ms, deviation_ms = self._parts_ms(architecture)

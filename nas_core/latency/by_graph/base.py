@@ -41,7 +41,6 @@ class GraphLatencyModel(LatencyModel):
 
     by = "graph"
     artifact: ClassVar[str] = NETWORK_LATENCY
-    """Kind of the model's file."""
     reads: ClassVar[tuple[str, ...]]
     """Required features of graphs, of ``attributes``, ``shapes``, ``costs`` and ``static``."""
 
@@ -49,7 +48,6 @@ class GraphLatencyModel(LatencyModel):
         self.check_settings(settings)
         self.config = self.config_class(**settings)
         self.known: frozenset[int] = frozenset()
-        """Operations of the training networks."""
         self.relative_spread = 0.0
         """Half the width of the middle 68 % of measured / predicted."""
         self._warned: set[int | str] = set()
@@ -137,7 +135,6 @@ class GraphLatencyModel(LatencyModel):
         return {}
 
     def check(self, graphs: Graphs) -> None:
-        """Raise a GraphError if the model does not support the graphs."""
         if absent := [name for name in self.reads if getattr(graphs, name) is None]:
             raise GraphError(
                 f"graphs without {', '.join(absent)}; latency model {self.name!r} expects graphs of read_onnx"
@@ -171,7 +168,7 @@ class GraphLatencyModel(LatencyModel):
 
     @classmethod
     def restored(cls, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Self:
-        """Return the model of a header and tensors of :meth:`contents`."""
+        """Invert :meth:`contents`."""
         about = about_of(header) or {}
         model = cls(**about["settings"])
         model._restore_header(about)
@@ -195,7 +192,7 @@ class GraphLatencyModel(LatencyModel):
 
 
 def about_of(header: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the description of a latency model in the header, or in the ``info`` of NN-Former's."""
+    """Return the description of a latency model in a header, or in its ``info``."""
     info = header.get("info")
     about: Any = header if "model" in header else info.get("network_latency") if isinstance(info, dict) else None
     return about if isinstance(about, dict) else None

@@ -20,7 +20,6 @@ from nas_core.predictor.metrics import accuracy_within, mape
 _GRAPHS = ("ops", "edges", "sizes", "edge_counts", "attributes", "shapes", "costs", "static")
 _ROWS = ("latency_ms", "families", "names", "held_out")
 _DTYPES = {"latency_ms": "iuf", "families": "U", "names": "U", "held_out": "b"}
-"""numpy kinds of the arrays of a file."""
 
 _log = logging.getLogger(__name__)
 
@@ -39,7 +38,7 @@ class NetworkLatencies:
     held_out: NDArray[np.bool_]
     """``(G,)`` test part of the in-domain split."""
     skipped: tuple[tuple[str, str], ...] = field(default=())
-    """Unreadable networks, with the reasons."""
+    """Unreadable networks, with reasons."""
 
     def __post_init__(self) -> None:
         rows = {name: len(getattr(self, name)) for name in _ROWS}

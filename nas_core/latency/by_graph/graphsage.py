@@ -32,7 +32,6 @@ from nas_core.random_streams import own_streams
 
 WARMUP = 0.1
 CHUNK_NODES = 8000
-"""Nodes predicted at once."""
 
 _RANGES = {
     **{name: Range(1) for name in ("dim", "layers", "epochs", "batch_size")},
@@ -60,6 +59,7 @@ class SageConfig:
     lr: float = 2e-3
     """Peak learning rate of AdamW, after a warm-up of a tenth of the steps; cosine decay to 0."""
     weight_decay: float = 1e-3
+    """Weight decay of AdamW."""
     clip: float = 1.0
     """Largest norm of the gradient."""
 
@@ -79,7 +79,7 @@ def neighbours_of(graphs: Graphs) -> csr_array:
 
 
 class SageLayer(nn.Module):
-    """Sum of the projected node and the projected mean of its parents and children, with L2 norm 1."""
+    """Sum of the projected node and the projected mean of its neighbours, with L2 norm 1."""
 
     def __init__(self, inputs: int, dim: int) -> None:
         super().__init__()

@@ -39,7 +39,6 @@ _SORT = np.array([next((i for i, sort in enumerate(_SORTS) if kind in sort), len
 SURROUNDINGS = 2 * (len(_SORTS) + 1)
 """Columns of :attr:`Kernels.neighbours`."""
 _MULTIPLE = 8
-"""Multiple of sizes that suits matrix units."""
 NUMBERS = 3 + 4 + len(ATTRIBUTES) + 5
 """Columns of :attr:`Kernels.numbers`."""
 _RANGES = {
@@ -55,7 +54,6 @@ _RANGES = {
 _CHUNK = 200
 _MATRIX = tuple(CORRECTED.index(name) for name in ("conv", "conv_transpose", "gemm", "matmul", "attention"))
 _RIDGE = 1e-2
-"""Ridge penalty of the standardised terms."""
 
 
 @dataclass(frozen=True)

@@ -112,10 +112,9 @@ def read_nnlqp(
     features: str = "corrected",
     progress: Callable[[int, int], None] | None = None,
 ) -> NetworkLatencies:
-    """Read all networks of a folder of NNLQP as graphs, which takes minutes; unreadable ones are recorded as skipped.
+    """Read all networks of a folder of NNLQP as graphs, in minutes; unreadable ones are recorded as skipped.
 
     Args:
-        table: default: the folder's ``gt_stage.txt`` or ``gt.txt``.
         features: encoding of the nodes, see :func:`nas_core.graph.onnx.reader.read_onnx`.
         progress: called with the number of files read, and of all files.
 

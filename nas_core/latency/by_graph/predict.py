@@ -22,7 +22,6 @@ from nas_core.machine import cpu_name
 from nas_core.optional import require
 
 FOLDER = Path(__file__).parent / "shipped"
-"""Folder of the shipped models."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,6 @@ def shipped_model(runtime: str = "onnxruntime", device_name: str | None = None) 
 
 
 def shipped_for(device_name: str) -> GraphLatencyModel:
-    """Return the first shipped model by name for that device, in any runtime."""
     models = {device_of(model) or "": model for model in reversed(_shipped())}
     if device_name not in models:
         raise unknown_choice("device of a shipped model", device_name, sorted(models))
@@ -62,7 +60,6 @@ def shipped_for(device_name: str) -> GraphLatencyModel:
 
 
 def device_of(model: GraphLatencyModel) -> str | None:
-    """Return the name of the measured device, if known."""
     machine: Any = model.info.get("machine")
     return str(machine.get("device_name")) if isinstance(machine, dict) else None
 
@@ -97,7 +94,6 @@ def predict_networks(
 
 
 def predict_read(networks: Sequence[OnnxNetwork], model: GraphLatencyModel) -> list[NetworkPrediction]:
-    """Predict the latency of networks in the model's encoding."""
     predicted, deviation = model.predict_with_std(Graphs.of([network.graph for network in networks]))
     far = [model.out_of_range(network.graph) for network in networks]
     return [

@@ -12,7 +12,6 @@ from nas_core.graph import Graphs
 from nas_core.graph.onnx.operators import CORRECTED, RELEASED
 
 ENCODINGS = {"corrected": CORRECTED, "released": RELEASED}
-"""Names of the operations by encoding."""
 Ranges = dict[str, list[float]]
 """Minimum and maximum of each size."""
 
@@ -34,24 +33,20 @@ _STATIC = {
     "million parameters": _Size(10.0, 2.0, 0.15),
     "million elements of memory access": _Size(10.0, 2.0, 0.15),
 }
-"""Sizes in the order of the static features."""
 _POSITIONS = "attended positions"
 _SIZES = {**_STATIC, _POSITIONS: _Size(1.0, 1.0, 0.35)}
 TRUSTED_SPREAD = 0.5
 """Largest relative standard deviation by extrapolation for use in a latency constraint."""
 _FARTHEST = math.log(1000.0)
-"""Distance at which the standard deviation stops growing."""
 
 
 def unseen_operations(graphs: Graphs, known: frozenset[int], encoding: str) -> dict[int, str]:
-    """Return indices and names of the unseen operations."""
     names = ENCODINGS[encoding]
     unseen = sorted({int(op) for op in np.unique(graphs.ops)} - known)
     return {op: names[op] if op < len(names) else str(op) for op in unseen}
 
 
 def ranges_of(graphs: Graphs, encoding: str = "corrected") -> Ranges:
-    """Return minimum and maximum of each size."""
     ranges = {}
     for name, values in _sizes_of(graphs, encoding).items():
         finite = values[np.isfinite(values)]

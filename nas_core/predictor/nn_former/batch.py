@@ -42,7 +42,6 @@ class Batch:
     largest: int = 0
     """Largest operation index"""
     most_nodes: int = 0
-    """Nodes of the largest graph"""
 
     @classmethod
     def of(cls, graphs: Graphs, indices: ArrayLike | None = None, device: torch.device | str = "cpu") -> Batch:

@@ -85,7 +85,6 @@ class Block(nn.Module):
 COSTS = 3
 """Costs of a node: FLOPs, parameters, memory access"""
 _LEAST = 1e-9
-"""Least value of a static feature before the logarithm"""
 _CONSTANT = 1e-3
 
 
@@ -118,7 +117,6 @@ class LogReadout(nn.Module):
         return milliseconds
 
     def set_scale(self, graphs: Graphs, latency_ms: Tensor) -> None:
-        """Fit the scale to the training networks."""
         columns = [] if graphs.static is None else list(torch.from_numpy(graphs.static.copy()).unbind(1))
         if len(columns) + 1 != len(self.scale):
             raise GraphError(f"graphs have {len(columns)} static; this model reads {len(self.scale) - 1} of them")

@@ -65,7 +65,6 @@ def _embedded(model: NNFormer, graph: Graph) -> tuple[Tensor, int]:
 
 
 def _read(model: NNFormer, encoded: Tensor, graph: Graph) -> Tensor:
-    """Return the class token's output, or the supplement's readout of the sum over nodes."""
     if model.config.readout == "class_token":
         output: Tensor = model.head(encoded[0])[0] + model.config.offset
         return output

@@ -24,7 +24,7 @@ LARGEST = 60.0
 
 @dataclass(frozen=True)
 class Transposed:
-    """Pairs of a matrix in column order."""
+    """Transposed pairs, in column order."""
 
     rows: Tensor
     """``(P,)`` int64"""
@@ -198,7 +198,6 @@ class PackedTopology:
     """Masks and sums of packed graphs, as :class:`Topology` for padded ones."""
 
     heads: tuple[Pairs, ...]
-    """As in :class:`Matrices`"""
     splits: tuple[Pairs, ...]
     sizes: tuple[int, ...]
 
@@ -327,9 +326,7 @@ class _Listed:
     of_row: Tensor
     """``(T,)`` number of pairs of each row"""
     order: Tensor
-    """``(P,)`` pairs in column order"""
     of_column: Tensor
-    """``(T,)``"""
 
     @classmethod
     def of(cls, matrix: csr_array, sizes: NDArray[np.int64], device: torch.device) -> _Listed:

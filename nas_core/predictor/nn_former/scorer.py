@@ -37,7 +37,6 @@ SENT = 16 * 2**20
 ROWS = 1024
 """Number of rows for which oneDNN optimises the layout of weights."""
 WARM_UP = 3
-"""Passes before recording, in which libraries choose kernels and allocate memory."""
 _RECORDING = threading.Lock()
 """Lock of recordings: the start of one synchronises the device, which would break another thread's."""
 _log = logging.getLogger(__name__)
@@ -313,7 +312,6 @@ class StaticForward:
         forward: ``Batch -> (B,)`` without copies to the host or data-dependent shapes.
         graphs: largest number of graphs in a batch.
         nodes: nodes of every graph.
-        device: device of the weights.
     """
 
     # Not in inference mode: up to 2.12 the first recording keeps torch's random state as a tensor of that mode, which

@@ -39,7 +39,6 @@ def sets_of(inner: NDArray[np.int64], kinds: int) -> NDArray[np.bool_]:
 MOST_LEVELS = 64
 """Largest number of values of an attribute that is counted by value."""
 MOST_COUNTS = 4096
-"""Largest number of counted pairs of a kind and a value."""
 
 
 def levels_of(attributes: NDArray[np.float32], kinds: int) -> list[NDArray[np.float32]]:
@@ -136,7 +135,6 @@ def _parts(graphs: Graphs, operations: int) -> Iterator[Array]:
 
 
 def _paths(edges: Array, kinds: Array, rows: NDArray[np.int64], last: NDArray[np.int64]) -> Array:
-    """Return statistics over all paths from the first to the last node."""
     count, width, operations = kinds.shape
     ways, longest, shortest = np.zeros((count, width)), np.full((count, width), -FAR), np.full((count, width), FAR)
     met = np.zeros((count, width, operations))
@@ -208,7 +206,6 @@ class Vocabulary:
 
     @property
     def static(self) -> int:
-        """Return the number of static features, the last columns."""
         return self.widths[-1]
 
     def describe(self, graphs: Graphs) -> Array:
@@ -276,7 +273,6 @@ def _widths(graphs: Graphs) -> tuple[int, ...]:
 
 
 LAST = 2**31
-"""Index beyond any column."""
 
 
 @dataclass(frozen=True)
@@ -307,7 +303,6 @@ class Description:
 
     @property
     def counted(self) -> slice:
-        """Return the columns that count operations by kind and value of an attribute."""
         first, counted = len(self) - len(self.vocabulary), self.vocabulary.counted
         return slice(first + counted.start, first + counted.stop)
 

@@ -38,7 +38,6 @@ Array = NDArray[np.float64]
 COLUMNS = 0.5
 """Share of the statistics in each process (random subspaces, Ho 1998). All have the static features."""
 CHUNK = 50_000
-"""Graphs per chunk."""
 UNSCALED = TargetScale((), ())
 PRIOR_WEIGHT = 3.0
 """Pseudo-graphs of slope 0 that regularise the slope of a prior."""
@@ -56,7 +55,6 @@ class StatisticsModel:
 
     processes: tuple[GaussianProcess, ...]
     columns: tuple[Tensor, ...]
-    """Statistics of each process"""
     trees: tuple[BoostedTrees, ...]
     description: Description
     mean: float
@@ -165,7 +163,7 @@ class StatisticsModel:
         return np.concatenate([self.predict_from(self.description.describe(part)) for part in chunks], 1)
 
     def predict_from(self, statistics: Array) -> Array:
-        """Predict from statistics ``(B, F)``, as :meth:`predict` does from graphs."""
+        """Predict from statistics ``(B, F)``."""
         smooth = [row for sums in self._sums for row in sums(statistics)]
         groups = [[row for row, of in zip(smooth, self._groups, strict=True) if of == group] for group in (0, 1)]
         if len(statistics) <= FEW and self.trees:
@@ -184,7 +182,6 @@ class StatisticsModel:
 
     @cached_property
     def _sums(self) -> list[KernelSums]:
-        """Join neighbouring processes of equal shapes, as in one group."""
         pairs = zip(self.processes, self.columns, strict=True)
         joined = (zip(*group, strict=True) for _, group in groupby(pairs, key=lambda pair: pair[0].points.shape))
         return [KernelSums.of(processes, columns) for processes, columns in joined]

@@ -162,7 +162,6 @@ def subset_statistics(edges: Array, kinds: Array, last: NDArray[np.int64], sets:
 
 
 CHUNK = 2**18
-"""Padded nodes per chunk."""
 SETS = {
     "spatial": (0, 3), "pointwise": (1, 3), "convolutions": (0, 1, 3), "pooling": (2, 3), "identity": (3,),
     "spatial and pooling": (0, 2, 3), "pointwise and pooling": (1, 2, 3),
@@ -177,7 +176,6 @@ FEATURES = (
     *(f"{how} {quantity}" for how in _ALONG for quantity in QUANTITIES),
     "log ways", "operations", "connected", *_SHARES, *_ENDS, *(f"{how} {name}" for how in _BY for name in SETS), *COSTS,
 )  # fmt: skip
-"""Names of the columns."""
 _REACHES = [index for index, name in enumerate(FEATURES) if name.endswith("receptive field")]
 
 

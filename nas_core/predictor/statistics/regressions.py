@@ -42,7 +42,6 @@ MOST = 5000
 PRIOR = 4.0
 """Precision of the normal prior on logarithms of length scales; its mean is that of the root of their number."""
 NOISE = 1e-6
-"""Least variance of the noise."""
 
 
 @dataclass(frozen=True)
@@ -291,7 +290,6 @@ class Forest:
 
 
 def _parts(text: str) -> tuple[str, str, str]:
-    """Split a model into the text before its trees, its trees, and the text after them."""
     first, last = text.index("\nTree=0\n") + 1, text.index("end of trees")
     return text[:first], text[first:last], text[last:]
 

@@ -42,15 +42,11 @@ _REFERENCE = {
 }
 """Settings of the GoogLeNet-like reference network: small and large layers, a few milliseconds."""
 _FIRST_PASSES = 20
-"""Least number of reference passes when a folder is created."""
 _MOST_BROKEN = 30
-"""Consecutive skipped networks after which the run ends."""
 _MOST_DRAWS = 50
-"""Draws per network after which a family counts as exhausted."""
 _AGREE = 0.02
 """Largest relative difference between the outputs of two runtimes."""
 _FEW_PASSES = 3
-"""Passes for the estimate of a network's time."""
 
 _RANGES = {
     **dict.fromkeys(("visits", "together", "most_batch"), Range(1)),
@@ -69,7 +65,7 @@ class NetworkSetConfig:
     seed: int = 0
     """Seed of the list of networks."""
     visits: int = 4
-    """Measurements of each network, some seconds apart; 4 halve the noise."""
+    """Measurements of each network, some seconds apart; four halve the noise."""
     together: int = 8
     """Networks measured in turn, and lost if a run is killed."""
     least_ms: float = 5.0
@@ -301,7 +297,6 @@ class VisitedNetwork:
                 raise BrokenNetwork("the output is not finite")
             content = exported(network, inputs)
         self.content = without_weights(content)
-        """ONNX file without weights."""
         read = read_onnx(self.content, warn=False)
         self._costs = {
             "nodes": len(read.graph),
@@ -353,7 +348,7 @@ def _visited(
     config: NetworkSetConfig,
     timing: TimingConfig,
 ) -> Iterator[tuple[PlannedNetwork, VisitedNetwork | str]]:
-    """Yield each network after all visits, in turn, or the reason for a failure."""
+    """Yield each network after all visits, or the reason for a failure."""
     outcomes: dict[str, VisitedNetwork | str] = {}
     for number in range(config.visits + 1):
         for network in planned:

@@ -57,7 +57,6 @@ def _take_statistics(norm: _BatchNorm, inputs: tuple[Tensor, ...]) -> None:
 
 
 def input_names(count: int) -> list[str]:
-    """Return the input names of an exported file."""
     return [f"input{index}" for index in range(count)]
 
 

@@ -26,7 +26,6 @@ from nas_core.latency.protocol import is_positive
 
 JOURNAL = "dataset.jsonl"
 AGAIN = "again.jsonl"
-"""File of second measurements."""
 _FORMAT, _VERSION = "nas-ext/network-latencies", 1
 _CACHE = re.compile(r"graphs-\w+-[0-9a-f]{12}\.npz")
 
@@ -46,7 +45,6 @@ class NetworkSet:
 
     path: Path
     settings: dict[str, Any]
-    """Settings of the networks and measurements."""
     machine: dict[str, Any]
     reference_ms: dict[str, float]
     """Time of the reference network in each runtime when the folder was created."""

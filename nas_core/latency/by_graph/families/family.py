@@ -25,9 +25,7 @@ class Family:
 
     name: str
     description: str
-    """One line about the varied sizes."""
     sample: Callable[[np.random.Generator], Settings]
-    """Draws random settings."""
     build: Callable[[Settings], Built]
     """Builds the network with random weights."""
     batched: bool = True

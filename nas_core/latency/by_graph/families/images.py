@@ -23,7 +23,6 @@ from nas_core.latency.by_graph.families.family import (
 
 _CLASSES = 1000
 _SHRINK = 4
-"""Squeeze ratio of the block's input width."""
 
 
 def _sample_alexnet(rng: np.random.Generator) -> Settings:
@@ -295,9 +294,7 @@ REGNET = Family(
 
 
 class _Cell(nn.Module):
-    """Cell with four states, each the sum of its edges' operations; ``none`` is computed only for a state without other
-    edges.
-    """
+    """Cell with four states; ``none`` is computed only for a state without other edges."""
 
     def __init__(self, channels: int, ops: tuple[int, ...]) -> None:
         super().__init__()
@@ -320,8 +317,6 @@ class _Cell(nn.Module):
 
 
 class _Reduction(nn.Module):
-    """Residual block that halves the resolution."""
-
     def __init__(self, channels: int, wide: int) -> None:
         super().__init__()
         self.body = nn.Sequential(_relu_conv(channels, wide, 3, 2), _relu_conv(wide, wide, 3))

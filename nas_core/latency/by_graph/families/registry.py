@@ -15,7 +15,6 @@ from nas_core.latency.by_graph.families.translation import ENCODER, TRANSLATION
 from nas_core.registry import import_object
 
 CORE = (ALEXNET, VGG, SQUEEZENET, GOOGLENET, REGNET, NASBENCH201, ENCODER, TRANSLATION)
-"""Families of the core."""
 
 
 def network_families() -> dict[str, Family | MissingHostError]:
@@ -38,11 +37,6 @@ def network_families() -> dict[str, Family | MissingHostError]:
 
 
 def register_all(known: dict[str, Family | MissingHostError], families: Iterable[Family], origin: str) -> None:
-    """Add families to ``known``.
-
-    Raises:
-        ConfigError: a name is in use.
-    """
     for family in families:
         if known.setdefault(family.name, family) is not family:
             raise ConfigError(f"family {family.name!r} of {origin} has the name of another one; rename it")

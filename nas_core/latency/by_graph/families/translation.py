@@ -18,16 +18,13 @@ _FIRST_WORD = 4
 """First token number after fairseq's special symbols."""
 _PARTS = ("encoder", "decoder_step")
 _OPTIONS = (("softmax",), ("softmax", "linear"))
-"""Attention kinds of a side's layers."""
 _VOCABULARIES = (2000, 4000, 6000, 8000, 10000, 16000, 32000)
 _UNREAD = 8
-"""Vocabulary of the unused side."""
 _LONGEST = 80
 """Longest sentence, in tokens."""
 _MOST_PAST = 60
 """Longest prefix of a decoder step, in tokens; at least one, since a file cannot have an empty input."""
 _MOST_ROWS = 8
-"""Most hypotheses of a step."""
 
 
 class _Size(NamedTuple):
@@ -44,7 +41,6 @@ _SIZES = {
     256: _Size((192, 256, 384), (512, 768, 1024, 1536), _LONGEST),
     512: _Size((384, 512, 640), (512, 1024, 1536, 2048), 50),
 }
-"""By the width of queries, keys and values."""
 
 
 class _Encoder(nn.Module):

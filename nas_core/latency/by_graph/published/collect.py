@@ -23,9 +23,7 @@ from nas_core.supernet.host import each_host
 from nas_core.workers import WorkerPool
 
 RUNTIME = "torch"
-"""Runtime in the rows."""
 _UNKNOWN_FAMILY = "unknown"
-"""Family of a network whose worker died."""
 _PER_WORKER = 100
 """Networks per worker process, which limits torch's memory of traced networks."""
 
@@ -35,7 +33,6 @@ class NetworkSource(Protocol):
 
     name: str
     version: str
-    """Release of the host's package."""
     opener: Opener
     """Importable function, called once per worker with the arguments of
     :func:`nas_core.latency.by_graph.published.export.exporting` without ``build``; it returns the result of that."""

@@ -29,14 +29,13 @@ from nas_core.latency.by_graph.dataset.export import ABSENT, exported, input_nam
 from nas_core.optional import require
 
 ABSENT_FAMILY = "absent"
-"""Family of networks that the source lacks."""
 _SAME_PARAMS, _ROUNDED_M = 0.01, 0.011
 """Tolerances for rounded published parameter counts: relative, and in millions."""
 _WAYS = ((True, True), (True, False), (False, True), (False, False))
 """Pairs (any batch, constant folding), in the order of the attempts. Folding fails if a shape depends on a weight's
 shape, as with weights that are standardised in each pass."""
 _TILL_KILLED = 3
-"""Multiple of the time limit after which the process of a hanging network ends."""
+"""Multiple of the time limit after which a hanging process ends."""
 _NO_MEMORY = ("can't allocate memory", "not enough memory", "bad_alloc", "Cannot allocate memory")
 _VALUE, _STEP = 1e-2, 1e-6
 """Value of the first parameter's elements, and its increment per parameter: the exporter would merge equal ones."""
@@ -68,10 +67,7 @@ def exporting(
 
     Args:
         build: network from its name and image size, or None.
-        folder: folder of the ONNX files.
-        most_seconds: time limit for one network.
         most_memory_gb: memory limit of this process; None: no limit.
-        max_nodes: largest graph.
     """
     if most_memory_gb is not None:
         _, hard = resource.getrlimit(resource.RLIMIT_DATA)
@@ -196,8 +192,6 @@ def without_storage() -> Iterator[None]:
 
 
 class _Unwritten(TorchFunctionMode):
-    """Mode that skips writes to tensors whose elements share memory."""
-
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
@@ -248,7 +242,7 @@ def exported_without_weights(
 
 
 def of_batch(content: bytes, batch: int) -> bytes | None:
-    """Change the batch of a file of :func:`exported_without_weights`; return None if the file has a fixed batch."""
+    """Change the batch of a file of :func:`exported_without_weights`; None if it is fixed."""
     model = require("onnx", "changing the batch of networks", "onnx").ModelProto.FromString(content)
     if (_BATCH, _ANY) not in [(entry.key, entry.value) for entry in model.metadata_props]:
         return None
@@ -258,8 +252,6 @@ def of_batch(content: bytes, batch: int) -> bytes | None:
 
 
 class _OnlyInputs(nn.Module):
-    """Wrapper that hides optional arguments from the exporter."""
-
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
         self.network = network
@@ -282,7 +274,6 @@ def _weights_elsewhere(graph: Any, inputs: set[str], onnx: Any) -> None:
 
 
 def _without_following(graph: Any) -> None:
-    """Remove the shapes of values that depend on the inputs."""
     following = {value.name for value in graph.input}
     for node in graph.node:
         if not following.isdisjoint(node.input):

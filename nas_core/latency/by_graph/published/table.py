@@ -30,11 +30,9 @@ _FURTHER = {
     "gmacs": ("gmacs", "infer_gmacs"),
     "macts": ("macts", "infer_macts"),
 }
-"""Optional columns; cells may be empty."""
 _MODEL = re.compile(r"\w[\w.+-]*")
 _GZIP = b"\x1f\x8b"
 _MAX_BYTES = 2**26
-"""Size limit of a table, before and after decompression."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,6 @@ class PublishedNetwork:
     step_ms: float
     """Milliseconds of a whole batch."""
     params_m: float | None = None
-    """Million parameters."""
     gmacs: float | None = None
     """Billion multiply-adds for one image."""
     macts: float | None = None
@@ -61,12 +58,10 @@ class PublishedNetwork:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Return the identity of the network, as plain data."""
         return {"model": self.model, "img_size": self.img_size, "batch_size": self.batch_size}
 
     @property
     def costs(self) -> dict[str, float]:
-        """Return the published costs."""
         costs = {"params_m": self.params_m, "gmacs": self.gmacs, "macts": self.macts}
         return {name: value for name, value in costs.items() if value is not None}
 
@@ -89,7 +84,6 @@ class PublishedTable:
         return name, self.devices[name]
 
     def fingerprint(self, device: str) -> str:
-        """Return a short hash of all networks of a device."""
         rows = [asdict(network) for network in self.devices[device]]
         return hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()[:12]
 
