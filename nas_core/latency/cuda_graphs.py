@@ -16,7 +16,7 @@ WARM_UP = 3
 
 
 def recorded(parts: Mapping[str, Callable[[], object]], device: torch.device | str) -> dict[str, Callable[[], object]]:
-    """Record each part as a CUDA graph and return functions that replay them, to be called in the order of the parts.
+    """Record each part as a CUDA graph and return functions that replay them, to be called in order.
 
     A replay reads the inputs of the recording and returns the recorded tensors with new values. A part must not read a
     value on the host.

@@ -23,12 +23,7 @@ class Journal(Protocol):
 def read_journal(
     path: Path, format_name: str, version: int, content: str, command: str
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the validated header, and the other lines.
-
-    Args:
-        version: newest supported version.
-        content: contents of the journal, for messages.
-        command: command that writes it, for messages.
+    """Return the validated header, and the other lines; ``content`` and ``command`` are for messages.
 
     Raises:
         DataError: the journal is missing or damaged.
@@ -49,11 +44,7 @@ def read_journal(
 
 
 def check_conditions(journal: Journal, settings: Mapping[str, Any], machine: Mapping[str, Any], instead: str) -> None:
-    """Raise a ConfigError if measurements may not be added under these settings.
-
-    Args:
-        instead: "file" or "folder", for the message.
-    """
+    """Raise a ConfigError if measurements may not be added under these settings."""
     for part, old, new in (("setting", journal.settings, settings), ("machine", journal.machine, machine)):
         advice = f"go on with the former one, or give another {instead}"
         check_same_settings(f"{journal.path} was begun with {part}", old, new, advice)

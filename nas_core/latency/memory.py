@@ -31,7 +31,6 @@ class MeasuredMemory:
     memory_mb: float
     """Weights plus the peak of all other tensors."""
     weights_mb: float
-    """Parameters and buffers."""
     cache_mb: float | None
     """Cache after the last step; None without decoding."""
 

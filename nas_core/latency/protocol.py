@@ -87,7 +87,6 @@ class TimingConfig:
 
 
 def checked_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Validate the settings of a collection from a file."""
     for name in ("workload", "timing"):
         if not isinstance(settings.get(name) or {}, Mapping):
             raise TypeError(name)
@@ -95,7 +94,6 @@ def checked_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def reference_of(value: Any) -> float:
-    """Validate the milliseconds of a reference network from a file."""
     if not is_positive(value):
         raise ValueError(f"reference_ms ({str(value)[:20]})")
     return float(value)
@@ -127,13 +125,13 @@ class Measurement:
     std_ms: float
     """Standard deviation of the passes after trimming."""
     mad_ms: float
-    """Median absolute deviation of all passes, robust to outliers."""
+    """Median absolute deviation of all passes."""
     reference_ms: float
     """Median of the reference passes."""
     relative: float
     """Median over the passes of the pass's time / mean of the reference's time just before and just after."""
     clock_state: ClockState = field(default_factory=dict)
-    """Clocks of the device right after the passes."""
+    """Clocks of the device after the passes."""
 
     def corrected_ms(self, reference_ms: float) -> float:
         """Return the time of a pass in the state in which the reference takes ``reference_ms``."""
@@ -203,7 +201,7 @@ class PreparedWorkload:
 
 
 def prepared(workload: Workload, config: TimingConfig) -> Workload:
-    """Return the workload in the precision, and recorded as CUDA graphs if set. :func:`measure` calls this.
+    """Return the workload in the precision, and recorded as CUDA graphs if set; :func:`measure` calls this.
 
     Raises:
         ConfigError: the workload supports ``fp32`` only, or cannot be recorded.

@@ -25,8 +25,7 @@ def expected_improvement(mean: ArrayLike, spread: ArrayLike, best: float, *, max
 
     Args:
         mean: ``(B,)`` predictions.
-        spread: ``(B,)`` standard deviations, 0 or above.
-        best: best value so far.
+        spread: ``(B,)`` standard deviations.
         maximize: False for values to minimise, such as losses.
 
     Raises:

@@ -88,5 +88,5 @@ def read_artifact(path: str | Path, kind: str | Collection[str]) -> tuple[dict[s
 
 
 def below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the tensors whose names start with the prefix, without the prefix."""
+    """Return the tensors under a name prefix, without the prefix."""
     return {name[len(prefix) :]: value for name, value in tensors.items() if name.startswith(prefix)}

@@ -47,8 +47,7 @@ class AccuracyModel(Configured, ABC):
     A subclass defines :meth:`learn`, :meth:`estimate`, :meth:`tensors` and :meth:`restore`.
 
     Args:
-        seed: seed of all random draws; equal seeds on one machine give equal files.
-        device: device of torch.
+        seed: equal seeds on one machine give equal files.
         unseen: treatment of operations that no training graph has: ``error``, ``warn`` or ``ignore``.
         settings: fields of the model's ``config_class``.
 
@@ -119,7 +118,7 @@ class AccuracyModel(Configured, ABC):
 
     @property
     def ready(self) -> bool:
-        """Return whether it can predict: it was fitted, or has a prior."""
+        """Return whether the model was fitted, or has a prior."""
         return self.fitted
 
     @property
@@ -237,7 +236,6 @@ class AccuracyModel(Configured, ABC):
 
         Args:
             levels: ``(L,)`` probabilities between 0 and 1.
-            proxies: as in :meth:`predict`.
 
         Raises:
             ConfigError: an invalid level, or the model has no standard deviation; others as in :meth:`predict`.
@@ -313,7 +311,6 @@ class AccuracyModel(Configured, ABC):
         write_artifact(path, self.name, *self.contents())
 
     def contents(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """Return header and tensors, for files with several predictors."""
         self.require_fitted("save")
         common = {
             "seed": self.seed, "unseen": self.unseen, "settings": asdict(self.config), "known": sorted(self._known),

@@ -82,7 +82,6 @@ class FittedState:
         return self.mixture.quantiles(self._parts(graphs), self.scale, levels.tolist())
 
     def _parts(self, graphs: Graphs) -> Array:
-        """Predict the scaled targets ``(P, B)`` of each part."""
         rows = [scorer(graphs) for scorer in self.scorers]
         statistics = [] if self.statistics is None else list(self.statistics.predict(graphs))
         return np.stack([*([np.mean(rows, 0)] if rows else []), *statistics])
@@ -152,7 +151,7 @@ class NNFormerPredictor(AccuracyModel):
 
     Args:
         recipe: a name of ``list_recipes()`` or a :class:`Recipe`.
-        seed: seed of weights, dropout and batches; equal seeds on one device give equal predictors.
+        seed: equal seeds on one device give equal predictors.
         device: device of torch, such as ``cuda:1``.
         unseen: treatment of operations that no training graph has: ``error``, ``warn`` or ``ignore``.
         prior: prior of recipe ``prior``; default: the shipped one.

@@ -55,7 +55,6 @@ class Records:
     """``(G,)``, or ``(0,)`` without targets"""
     notes: Sequence[Mapping[str, Any]]
     proxies: Sequence[Mapping[str, float]] | None = None
-    """Scores of each graph by proxy"""
 
     def take(self, indices: NDArray[np.int64]) -> Records:
         proxies = None if self.proxies is None else [self.proxies[i] for i in indices]
@@ -136,7 +135,6 @@ def _scores(record: Mapping[str, Any], proxies: Sequence[str]) -> dict[str, floa
 
 
 def new_file(path: Path, force: bool, inputs: Iterable[Path] = (), suffixes: Sequence[str] = ()) -> Path:
-    """Return the path if a result may be written there."""
     if suffixes and path.suffix not in suffixes:
         raise ConfigError(f"output {path}: expected a name that ends in {' or '.join(suffixes)}")
     if path.is_dir():

@@ -16,7 +16,7 @@ from nas_core.predictor.targets import TargetScale
 
 Array = NDArray[np.float64]
 FOLDS, MORE_FOLDS, FEW = 5, 10, 60
-"""Number of folds, number for few graphs, and largest number of graphs that are few."""
+"""Folds, folds for few graphs, and the largest number of graphs that are few."""
 PRIOR_GRAPHS = 60.0
 """Weight of the prior shares, in graphs."""
 LEAST = 1e-6
@@ -56,8 +56,6 @@ class Mixture:
         Args:
             held_out: ``(P, G)`` out-of-fold predictions in scaled units.
             learned: ``(G,)`` scaled targets.
-            targets: ``(G,)`` targets.
-            scale: scale between both.
             prior: ``(P,)`` prior shares.
         """
         shares = _learned_shares(held_out, learned, np.asarray(prior, np.float64))

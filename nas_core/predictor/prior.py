@@ -128,20 +128,11 @@ def shipped_prior() -> Prior:
 
 
 def read_prior(path: str | Path) -> tuple[Prior, dict[str, Any]]:
-    """Read a prior and its header; ``benchmarks`` have ``name``, ``networks``, ``source`` and ``licence``.
-
-    Raises:
-        DataError: the file is missing, damaged, or of another kind.
-    """
+    """Read a prior and its header; ``benchmarks`` have ``name``, ``networks``, ``source`` and ``licence``."""
     header, tensors = read_artifact(path, _KIND)
     return Prior.from_tensors(tensors), header
 
 
 def write_prior(path: str | Path, prior: Prior, benchmarks: Sequence[Mapping[str, Any]]) -> None:
-    """Write a prior and the description of its benchmarks.
-
-    Raises:
-        ConfigError: the name does not end in .safetensors.
-        NasExtError: the file cannot be written.
-    """
+    """Write a prior and the description of its benchmarks to a .safetensors file."""
     write_artifact(path, _KIND, {"benchmarks": list(map(dict, benchmarks))}, prior.to_tensors())

@@ -48,7 +48,6 @@ class Losses:
 
     Args:
         progress: None: no report.
-        steps: steps of the whole fit.
         done: steps before the first reported one.
     """
 
@@ -122,12 +121,7 @@ class Checkpoint:
 
 
 class LearningCurve:
-    """Losses by step, from 1, in a file that a resumed training continues.
-
-    Args:
-        kept: the file.
-        checkpoint: checkpoint of the fit; losses are written with it.
-    """
+    """Losses by step, from 1, in a file that a resumed training continues; written with the checkpoint."""
 
     def __init__(self, kept: Path, checkpoint: Path | None = None) -> None:
         self.kept, self.checkpoint = kept, checkpoint

@@ -41,11 +41,10 @@ class GraphRanker:
     """Base class of rankers on graphs, see :class:`nas_core.search.strategies.ranker.Ranker`.
 
     Args:
-        space: space of a registered kind of network.
         predictor: predictor that each :meth:`fit` fits from scratch.
 
     Raises:
-        ConfigError: the space is of no registered kind.
+        ConfigError: the space is of no registered kind of network.
     """
 
     def __init__(self, space: SearchSpace, predictor: NNFormerPredictor) -> None:
@@ -87,11 +86,7 @@ class NNFormerRanker(GraphRanker):
 
 
 def check_readable(space: SearchSpace) -> ModelKind:
-    """Return the kind of network of a space.
-
-    Raises:
-        ConfigError: its architectures cannot be read as graphs.
-    """
+    """Return the kind of network of a space; raise a ConfigError if there is none."""
     kind = fitting_kind(space)
     if kind is None:
         raise ConfigError(

@@ -28,7 +28,7 @@ class Reader:
     read: Callable[..., Graph]
     """Makes a graph from the benchmark's description of an architecture."""
     operations: tuple[str, ...]
-    """Names of the operation indices, from 0."""
+    """Names of the operation indices."""
     attributes: tuple[str, ...] = ()
     """Columns of ``Graph.attributes``, if any."""
     genes: bool = False

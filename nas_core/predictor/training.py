@@ -97,8 +97,7 @@ class TrainConfig:
 
 
 PART_POSITIONS, PART_GRAPHS = 2400, 16
-"""Positions, and least graphs, of the parts of a batch on a CPU. The ranking loss then compares graphs of one part, a
-random subset of the batch."""
+"""Positions, and least graphs, of the parts of a batch on a CPU. The ranking loss compares graphs of one part only."""
 SMALL = 32
 """Largest graphs whose masks are kept for the whole training."""
 RESIDENT_BYTES = 2 * 2**30
@@ -203,7 +202,7 @@ class Trainer:
         return self.done == self.total
 
     def check(self) -> None:
-        """Raise a ConfigError if a weight is no finite number."""
+        """Raise a ConfigError if a weight is not finite."""
         if not all(bool(torch.isfinite(parameter).all()) for parameter in self.model.parameters()):
             raise self._diverged("a weight is no finite number")
 

@@ -33,15 +33,15 @@ VERSION = 1
 _BELOW_FASTEST = 3
 """Predictions are at least the fastest measurement divided by this."""
 _NORMAL_90 = 2 * 1.645
-"""Standard deviations from the 5 % to the 95 % quantile of a normal distribution."""
+"""Width of the central 90 % of a normal distribution, in standard deviations."""
 _MAX_BYTES = 2**28
 
 
 class GeneLatencyModel(LatencyModel):
-    """Latency model for the architectures of one search space.
+    """Latency model for the architectures of one space.
 
     Args:
-        source: inputs of the model: ``rows`` (genes of each layer) or ``summary`` (averages over layers).
+        source: inputs: ``rows`` (genes of each layer) or ``summary`` (averages over layers).
     """
 
     by = "genes"
@@ -167,7 +167,6 @@ class GeneLatencyModel(LatencyModel):
 
     @classmethod
     def restored(cls, header: Mapping[str, Any], arrays: dict[str, NDArray[Any]], path: str | Path) -> Self:
-        """Return the model of a header and arrays of :func:`read_model_file`."""
         try:
             model = cls(space_from_dict(header["space"], str(path)), header["source"])
             model.restore(header["settings"], arrays)

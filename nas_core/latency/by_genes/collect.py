@@ -26,12 +26,11 @@ from nas_core.space.files import space_from_dict, space_to_dict
 
 @dataclass(frozen=True)
 class Measured:
-    """Measurement of an architecture and its machine."""
+    """Measurement and machine of an architecture."""
 
     machine: dict[str, Any]
     """Result of :func:`nas_core.latency.machine.describe_machine`."""
     reference_ms: float
-    """Time of the reference workload on that machine."""
     measurement: Measurement
 
 
@@ -57,7 +56,6 @@ def collect(
     The smallest and the largest architecture come first, then random ones. The order depends on the seed alone.
 
     Args:
-        build: makes the workload of an architecture.
         workload: description of the workload for the file.
         progress: report on stderr; None: a bar on a terminal, else one line per minute.
         measure_many: measures architectures elsewhere instead of ``build``.

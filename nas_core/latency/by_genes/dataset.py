@@ -61,7 +61,7 @@ class LatencyData:
     order: NDArray[np.float64]
     """``(n,)`` position in the measurement order."""
     referenced: bool
-    """A reference workload was measured in between."""
+    """A reference workload was measured."""
     info: dict[str, Any] = field(default_factory=dict)
     """``machine``, ``settings`` and ``reference_ms`` of the collection, if known."""
 
@@ -72,7 +72,6 @@ class LatencyData:
         return replace(self, inputs=self.inputs[index], latency_ms=self.latency_ms[index], order=self.order[index])
 
     def fingerprints(self) -> list[str]:
-        """Return a fingerprint of each row's inputs."""
         return [fingerprint(row) for row in self.inputs]
 
     def scaled(self, factor: float) -> LatencyData:

@@ -65,7 +65,6 @@ def estimate_drift(
 
     Args:
         make: makes a new, fast model; called about a dozen times.
-        inputs: training rows, as for :meth:`GeneLatencyModel.fit`.
         order: ``(n,)`` position of each row in the measurement order.
     """
     ascending = np.argsort(order, kind="stable")

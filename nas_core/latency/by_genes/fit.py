@@ -66,7 +66,7 @@ class Fit:
     """Fitted model and its quality."""
 
     model: GeneLatencyModel
-    """Model fitted to all rows; the metrics are of a model fitted without the held-out ones."""
+    """Model fitted to all rows; the metrics are of one without the held-out rows."""
     held_out: Quality
     """Metrics on held-out rows as measured."""
     without_drift: Quality | None
@@ -83,7 +83,6 @@ def fit(data: LatencyData, make: MakeModel, holdout: float = 0.2, seed: int = 0,
 
     Args:
         make: makes a new model for ``data.space`` and ``data.source``.
-        holdout: held-out share of the rows.
         drift: one of :data:`DRIFT_MODES`.
 
     Raises:
@@ -119,7 +118,7 @@ def evaluate(model: GeneLatencyModel, data: LatencyData) -> Quality:
 
     Raises:
         SpaceError: the measurements are of another space.
-        DataError: the model needs rows, and the measurements are averages.
+        DataError: the model needs rows instead of averages.
     """
     if data.space != model.space:
         raise SpaceError(
@@ -166,11 +165,7 @@ def quality(
 
 
 def quality_warnings(quality: Quality, fitted: bool = True) -> list[str]:
-    """Return a warning with advice for each weakness of a model.
-
-    Args:
-        fitted: the metrics are on held-out rows of a fit, not on another collection.
-    """
+    """Return a warning with advice for each weakness of a model, on held-out rows or another collection."""
     warnings = []
     more = "measure more architectures ('nas-ext latency collect' with a larger --samples goes on with the same file)"
     if not fitted:

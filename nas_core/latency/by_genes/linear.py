@@ -4,8 +4,8 @@ A network's time is a sum over its layers of products of sizes. So the features 
 products of pairs of totals, and sums of products of two genes of a layer. Each option between the smallest and the
 largest has an indicator.
 
-Errors are relative: rows are weighted by 1 / prediction^2, times Huber's weights against outliers. The ridge strength
-minimises the leave-one-out error in closed form (Allen's PRESS).
+Errors are relative: rows are weighted by 1 / prediction^2, times Huber's weights. The ridge strength minimises the
+leave-one-out error in closed form (Allen's PRESS).
 """
 
 from __future__ import annotations
@@ -92,10 +92,7 @@ class LinearModel(GeneLatencyModel):
 
 
 class RowFeatures:
-    """Features ``(n, F)`` from integer rows ``(n, slots)`` of a space.
-
-    ``pairs`` of the first ``totals`` features are multiplied.
-    """
+    """Features ``(n, F)`` from rows ``(n, slots)``; ``pairs`` of the first ``totals`` are multiplied."""
 
     def __init__(self, space: SearchSpace) -> None:
         names = [choice.name for choice in space.choices]
@@ -142,10 +139,7 @@ class RowFeatures:
 
 
 class SummaryFeatures:
-    """Features ``(n, F)`` from averages ``(n, choices)`` of ``space.encode(.., "summary")``, as in HAT's tables.
-
-    Totals are recovered as average x depth.
-    """
+    """Features ``(n, F)`` from averages ``(n, choices)``, as in HAT's tables; totals are average x depth."""
 
     def __init__(self, space: SearchSpace) -> None:
         names = [choice.name for choice in space.choices]

@@ -53,8 +53,8 @@ class GraphLatencyModel(LatencyModel):
         self._warned: set[int | str] = set()
         self.info: dict[str, Any] = {}
         """Facts of the training: ``networks``, ``families``, ``seed``, ``features`` (encoding of the operators),
-        ``ranges`` (of sizes), ``held_out``, ``trained_on`` (device and precision of torch), and facts of the caller,
-        such as ``machine`` and ``runtime``."""
+        ``ranges`` (of sizes), ``held_out``, ``trained_on`` (device and precision of torch), and the caller's, such as
+        ``machine`` and ``runtime``."""
 
     def fit(self, data: NetworkLatencies, *, seed: int = 0, progress: Progress | None = None) -> Self:
         """Fit to all networks; a failed fit keeps the former state.

@@ -83,7 +83,7 @@ class NetworkLatencies:
         """Split into train and test, with all families in both.
 
         Raises:
-            DataError: a part is empty.
+            DataError: no network, or every network, is held out.
         """
         if self.held_out.all() or not self.held_out.any():
             raise DataError(

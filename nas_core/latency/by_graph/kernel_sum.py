@@ -85,7 +85,7 @@ class KernelNet(nn.Module):
     """Network from kernels to log ms: priced costs, plus a correction that is constant outside the training range."""
 
     mean: Tensor
-    """``(20,)`` means of the kernels' numbers."""
+    """``(20,)`` means of the kernels' numbers; then their standard deviations, their ranges, and prices."""
     scale: Tensor
     ranges: Tensor
     prices: Tensor
@@ -119,7 +119,7 @@ class KernelSumModel(GraphLatencyModel):
 
     The times of kernels are learned from the latencies of whole networks; nn-Meter (Zhang et al., MobiSys 2021)
     measures kernels instead. The logarithm of a prediction is a weighted mean of the logarithm of this sum and a
-    quadratic polynomial of the whole network's log costs. Disagreement between the two widens the standard deviation.
+    quadratic polynomial of the network's log costs. Their disagreement widens the standard deviation.
     """
 
     name = "kernel-sum"
@@ -259,7 +259,7 @@ def _terms(costs: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Kernels:
-    """R kernels of G networks, without operators of no cost; equal kernels of a network are one row."""
+    """R kernels of G networks in order, equal ones of a network once; operators without costs are omitted."""
 
     counts: NDArray[np.float32]
     """``(R,)`` occurrences in the network."""
@@ -278,7 +278,6 @@ class Kernels:
 
     @classmethod
     def of(cls, graphs: Graphs) -> Kernels:
-        """Return the kernels of graphs in the corrected encoding."""
         assert graphs.attributes is not None and graphs.shapes is not None and graphs.costs is not None
         check_kinds(graphs)
         network = np.repeat(np.arange(len(graphs)), graphs.sizes)

@@ -23,9 +23,7 @@ from nas_core.predictor.recipes import get_recipe, recipe_types
 
 
 class NNFormerReleasedModel(GraphLatencyModel):
-    """Published model with 10 million parameters, recipe ``latency``.
-
-    :class:`NNFormerPredictor` loads its files too.
+    """Published model with 10 million parameters, recipe ``latency``. :class:`NNFormerPredictor` loads its files too.
 
     Args:
         settings: changes of the recipe.

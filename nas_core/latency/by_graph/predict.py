@@ -53,6 +53,7 @@ def shipped_model(runtime: str = "onnxruntime", device_name: str | None = None) 
 
 
 def shipped_for(device_name: str) -> GraphLatencyModel:
+    """Return the first shipped model by name for that device, in any runtime."""
     models = {device_of(model) or "": model for model in reversed(_shipped())}
     if device_name not in models:
         raise unknown_choice("device of a shipped model", device_name, sorted(models))

@@ -36,7 +36,7 @@ _STATIC = {
 _POSITIONS = "attended positions"
 _SIZES = {**_STATIC, _POSITIONS: _Size(1.0, 1.0, 0.35)}
 TRUSTED_SPREAD = 0.5
-"""Largest relative standard deviation by extrapolation for use in a latency constraint."""
+"""Largest relative standard deviation by extrapolation in a latency constraint."""
 _FARTHEST = math.log(1000.0)
 
 
@@ -56,7 +56,7 @@ def ranges_of(graphs: Graphs, encoding: str = "corrected") -> Ranges:
 
 
 def beyond(graphs: Graphs, ranges: Ranges, encoding: str = "corrected") -> dict[str, str]:
-    """Return by name the sizes outside their range, with a description of the farthest network."""
+    """Return by name the sizes outside their range, with a description of the farthest."""
     texts = {}
     for name, (values, distances) in _distances(graphs, ranges, encoding).items():
         farthest = int(np.argmax(distances))
@@ -70,8 +70,8 @@ def beyond(graphs: Graphs, ranges: Ranges, encoding: str = "corrected") -> dict[
 def extrapolation_spread(graphs: Graphs, ranges: Ranges, encoding: str = "corrected") -> NDArray[np.float64]:
     """Return the relative standard deviation ``(G,)`` due to sizes outside the training range; 0 inside.
 
-    It is proportional to the logarithm of the factor outside; sizes count as independent. The error for a factor of e
-    was measured with the shipped model (``python -m benchmarks extrapolation``).
+    It is proportional to the logarithm of the factor outside, as measured for a factor of e (``python -m benchmarks
+    extrapolation``). Sizes count as independent.
     """
     parts = [_SIZES[name].spread * far for name, (_, far) in _distances(graphs, ranges, encoding).items()]
     total: NDArray[np.float64] = np.sqrt(np.square([np.zeros(len(graphs)), *parts]).sum(0))

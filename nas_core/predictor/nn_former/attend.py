@@ -64,21 +64,17 @@ def _bits_of(number: float, dtype: torch.dtype) -> int:
 SHORT = 32
 """Longest sequence of the short path on a CPU."""
 SMALLEST = 1e-30
-"""Least sum of exponentials that needs no subtraction of the row's maximum, which takes twice as long as the
-exponentials over nine columns. Other sums are recomputed with it."""
+"""Least sum of exponentials without subtraction of the row's maximum, which takes twice as long as the exponentials
+over nine columns. Other sums are recomputed with it."""
 
 
 def attend(projected: Tensor, heads: int, mask: Tensor | None, dropout: float = 0.0) -> Tensor:
-    """Compute softmax(q kᵀ / sqrt(D)) v over the True positions of the mask, for all heads.
+    """Compute softmax(q kᵀ / sqrt(D)) v over the True positions of the mask: ``(B, L, C)``.
 
     Args:
         projected: ``(B, L, 3 C)``: queries, keys and values of all heads, D = C / H channels each.
-        heads: H.
         mask: ``(B, H, L, L)`` bool with at least one True in each row; None: all True.
-        dropout: dropout probability of attention weights.
-
-    Returns:
-        ``(B, L, C)``.
+        dropout: probability for attention weights.
     """
     batch, length, width = projected.shape
     split = projected.view(batch, length, 3, heads, -1)

@@ -45,7 +45,6 @@ class Pairs:
     starts: Tensor
     """``(T,)`` first entry of each row"""
     transposed: Transposed | None = None
-    """The same pairs, for gradients"""
 
     @classmethod
     def of(cls, matrix: csr_array, device: torch.device | str, trained: bool = True) -> Pairs:
@@ -178,7 +177,6 @@ class Matrices:
     heads: tuple[csr_array, ...]
     """For each quarter of the heads, including the node; empty: all nodes of the graph"""
     splits: tuple[csr_array, ...]
-    """For each split of the feed-forward"""
 
 
 def matrices_of(edges: NDArray[np.integer], nodes: int, config: NNFormerConfig) -> Matrices:
@@ -306,9 +304,8 @@ class _Spans:
         self.first = to_device(np.cumsum(counts) - counts, device)
 
     def of(self, rows: NDArray[np.int64], index: Tensor) -> tuple[Tensor, Tensor]:
-        """Return positions ``(P,)`` of the items of those graphs, and each item's index into ``index (P,)``.
-
-        The host counts the items, without synchronisation.
+        """Return positions ``(P,)`` of the items of those graphs, and each item's index into ``rows (P,)``; no
+        synchronisation.
         """
         total, counts = int(self.host_counts[rows].sum()), self.counts[index]
         owners = torch.repeat_interleave(counts, output_size=total)

@@ -47,10 +47,9 @@ def score(model: NNFormer, graphs: Graphs, precision: str = "auto") -> NDArray[n
 
 
 class Scorer:
-    """Trained model with frozen weights.
+    """Trained model with frozen weights; later changes of the weights have no effect.
 
     Args:
-        model: the model; later changes of its weights have no effect.
         precision: precision of matrix products: fp32, tf32, bf16, fp16, or auto, the device's fast one.
 
     Raises:
@@ -206,7 +205,6 @@ class FrozenBlock:
     """Frozen :class:`Block` of the accuracy model, without biases.
 
     Args:
-        dtype: dtype of matrix products.
         last: compute the feed-forward for tokens alone, which have no relatives.
     """
 
@@ -310,8 +308,6 @@ class StaticForward:
 
     Args:
         forward: ``Batch -> (B,)`` without copies to the host or data-dependent shapes.
-        graphs: largest number of graphs in a batch.
-        nodes: nodes of every graph.
     """
 
     # Not in inference mode: up to 2.12 the first recording keeps torch's random state as a tensor of that mode, which
@@ -412,8 +408,6 @@ class FrozenPacked:
 
 
 class _Layer:
-    """Frozen block with in-place residual connections; branch factors are part of the weights."""
-
     def __init__(self, block: Block, dtype: torch.dtype) -> None:
         attention, ffn = block.attention, block.feed_forward
         assert ffn.graph is not None

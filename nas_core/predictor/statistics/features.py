@@ -20,7 +20,7 @@ from nas_core.predictor.statistics.operation_features import FEATURES, operation
 Array = NDArray[np.float64]
 FAR = 1e9
 MOST_KINDS = 6
-"""Largest number of kinds with all sets; above, only single kinds, all but one, and all."""
+"""Largest number of kinds with all sets; above, single kinds, all but one, and all."""
 
 
 def sets_of(inner: NDArray[np.int64], kinds: int) -> NDArray[np.bool_]:

@@ -97,7 +97,6 @@ class StatisticsModel:
         Args:
             fold: ``(G,)`` fold of each graph, predicted by smaller models that are fitted to the other folds.
             progress: its loss is the mean squared error so far, in variances of the targets.
-            prior: prior that the model corrects.
             scale: scale between the user's targets and those of the fit.
         """
         description = Description.of(graphs, prior)
@@ -147,7 +146,6 @@ class StatisticsModel:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Return the names of the rows of :meth:`predict`."""
         names = ("described processes", "processes") if len(self.description.groups) > 1 else ("processes",)
         others = {"trees": bool(self.trees), "additive": self.additive is not None}
         groups = (names[group] for group in sorted({*self._groups}))

@@ -23,8 +23,8 @@ Array = NDArray[np.float64]
 CLIP = 5.0
 """Bound of standardised statistics, for outliers."""
 HALVES = -0.5 / math.log(2)
-"""Factor for exp(-d² / 2) as a power of 2 of d²; torch's exp2 is three times as fast as its exp on processors other
-than Intel's."""
+"""Factor for exp(-d² / 2) as a power of 2 of d²: torch's exp2 is three times as fast as exp except on Intel's
+processors."""
 ROWS, POINTS = 2048, 256
 """Graphs and points of a kernel block: 2 MiB, about a second-level cache."""
 
@@ -300,10 +300,7 @@ PENALTIES = np.logspace(-4, 4, 33)
 
 @dataclass(frozen=True)
 class Additive:
-    """Ridge regression with a weight for each kind of operation at each value of an attribute.
-
-    It is fitted in the units of the targets, in which effects add up.
-    """
+    """Ridge regression with a weight per kind of operation and value of an attribute, in the units of the targets."""
 
     weights: Tensor
     """``(F,)``"""

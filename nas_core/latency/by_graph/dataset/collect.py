@@ -1,4 +1,4 @@
-"""Export and measurement of networks of several families into a folder."""
+"""Measurement of networks of several families into a folder."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def planned_networks(families: Sequence[Family], count: int, seed: int, most_bat
     With ``most_batch`` above 1, each has a random ``batch`` up to it, unless its family fixes that.
 
     Raises:
-        ConfigError: a family gave no other network in 50 draws, or ``count`` is below 1.
+        ConfigError: a family gave no other network in 50 draws.
     """
     if count < 1:
         raise ConfigError(f"{count} networks were asked for, expected at least 1")

@@ -16,9 +16,9 @@ from nas_core.optional import require
 
 OPSET = 17
 KEPT = 1024
-"""Largest integer tensor that stays in the file, in elements; an operator may need it as a shape."""
+"""Largest integer tensor kept in the file, in elements; an operator may need it as a shape."""
 KEPT_FLOATS = 16
-"""Largest floating-point constant that stays in the file, in elements: bounds and scales."""
+"""Largest floating-point constant kept in the file, in elements."""
 ABSENT = "weights-left-out.bin"
 """Name of the external file of the weights, which does not exist."""
 _VALUES = ("raw_data", "float_data", "double_data", "int32_data", "int64_data", "uint64_data", "external_data")
@@ -26,7 +26,7 @@ _VALUES = ("raw_data", "float_data", "double_data", "int32_data", "int64_data", 
 
 @torch.no_grad()
 def calibrate(network: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """Set the statistics of every batch norm from one pass, and return the outputs of that pass.
+    """Set the statistics of every batch norm from one pass, and return its outputs.
 
     With random weights activations would otherwise explode, or shrink to denormal numbers, which are slow.
     """
@@ -61,11 +61,7 @@ def input_names(count: int) -> list[str]:
 
 
 def exported(network: nn.Module, inputs: tuple[Tensor, ...], **options: Any) -> bytes:
-    """Export a network with all its outputs by tracing, three times as fast as torch's newer exporter.
-
-    Args:
-        options: further arguments of ``torch.onnx.export``.
-    """
+    """Export a network with all its outputs by tracing, three times as fast as torch's newer exporter."""
     require("onnx", "exporting networks", "onnx")
     file: Any = io.BytesIO()  # unknown to the signature of torch.onnx.export
     with warnings.catch_warnings(), torch.no_grad():

@@ -50,7 +50,7 @@ def draw(rng: np.random.Generator, options: Sequence[T]) -> T:
 
 
 def width(rng: np.random.Generator, channels: float, spread: float = 0.3, step: int = 8) -> int:
-    """Draw a multiple of ``step`` within ``spread`` of ``channels``."""
+    """Draw a multiple of ``step`` within the relative ``spread`` of ``channels``."""
     return max(step, round(channels * rng.uniform(1 - spread, 1 + spread) / step) * step)
 
 

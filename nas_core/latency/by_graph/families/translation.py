@@ -28,8 +28,6 @@ _MOST_ROWS = 8
 
 
 class _Size(NamedTuple):
-    """Dimensions for one width of queries, keys and values."""
-
     embed_dims: tuple[int, ...]
     ffn_dims: tuple[int, ...]
     longest: int

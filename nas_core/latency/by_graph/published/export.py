@@ -217,7 +217,6 @@ def exported_without_weights(
     Nodes, shapes and costs are those of ``without_weights(exported(network, inputs))``.
 
     Args:
-        inputs: of batch 1.
         batch: first dimension of each input in the file.
         folding: fold constants, and fuse normalisations into convolutions.
         any_batch: trace for any batch; some networks do not allow it.

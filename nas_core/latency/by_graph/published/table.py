@@ -41,7 +41,6 @@ class PublishedNetwork:
 
     model: str
     img_size: int
-    """Height and width of the images."""
     batch_size: int
     step_ms: float
     """Milliseconds of a whole batch."""
@@ -53,7 +52,7 @@ class PublishedNetwork:
 
     @property
     def name(self) -> str:
-        """Return a name that is unique among the networks of a device."""
+        """Return a name that is unique for a device."""
         return f"{self.model}-{self.img_size}-b{self.batch_size}"
 
     @property
