@@ -44,7 +44,6 @@ def read_journal(
 
 
 def check_conditions(journal: Journal, settings: Mapping[str, Any], machine: Mapping[str, Any], instead: str) -> None:
-    """Raise a ConfigError if measurements may not be added under these settings."""
     for part, old, new in (("setting", journal.settings, settings), ("machine", journal.machine, machine)):
         advice = f"go on with the former one, or give another {instead}"
         check_same_settings(f"{journal.path} was begun with {part}", old, new, advice)

@@ -357,7 +357,7 @@ class AccuracyModel(Configured, ABC):
 
 
 def _missing_ends(graphs: Graphs, common: tuple[int, int] | None) -> tuple[int, int] | None:
-    """Return operations of an input and an output to add, if most graphs lack one of either."""
+    """Return operations of an input and an output to add, if most graphs lack one."""
     lacking = lacking_ends(graphs, common)
     if lacking.mean() <= MOST:
         if lacking.any():

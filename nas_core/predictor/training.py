@@ -56,13 +56,13 @@ class TrainConfig:
     lr: float = 1e-4
     """Peak learning rate of AdamW."""
     warmup: float = 0.1
-    """Share of the steps of the linear warm-up from 0. The first step has rate 0, as in the released code, and only
+    """Share of the steps for the linear warm-up from 0. The first step has rate 0, as in the released code, and only
     fills AdamW's moments."""
     decay: str = field(default="cosine", metadata={"choices": ("cosine", "linear")})
     """Shape of the decay after the peak: cosine or linear."""
     final_lr: float = 0.1
     """Final learning rate, as a share of the peak. The paper names the cosine alone; its released code stops at a
-    tenth."""
+    tenth, the default."""
     weight_decay: float = 0.01
     """Weight decay of matrices; vectors (norms, biases) have none."""
     loss: str = field(default="mse", metadata={"choices": ("mse", "relative", "log")})
@@ -73,7 +73,7 @@ class TrainConfig:
     pair_weight: float = 0.0
     """Weight of the logistic loss of all pairs in the batch."""
     pair_temperature: float = 0.02
-    """Difference of predictions that is 1 in the logistic loss."""
+    """Difference of predictions that counts as 1 in the logistic loss."""
     consistency_weight: float = 1.0
     """Weight of the L1 distance between the two predictions of a graph, which differ by dropout."""
     ema: float = 0.99
@@ -213,7 +213,7 @@ class Trainer:
         )
 
     def _epoch(self) -> list[tuple[Bucket, NDArray[np.int64], Tensor]]:
-        """Draw the batches of the current epoch, as rows on host and device; resumed runs repeat them."""
+        """Draw the batches of the current epoch, as rows on host and device; deterministic."""
         stream, size = (
             np.random.default_rng([self.config.seed, 1, self.done // self.steps_per_epoch]),
             self.config.batch_size,
@@ -251,7 +251,6 @@ class Trainer:
         return torch.stack(losses).sum()
 
     def _gradients(self, bucket: Bucket, chosen: NDArray[np.int64], index: Tensor, share: float) -> Tensor:
-        """Add the gradients of a part of the batch, and return its share of the loss."""
         batch, topology, target = bucket.take(chosen, index, self.config.copies)
         with computing_in(self.precision, self.device):
             predicted = self.model(batch, topology)

@@ -216,7 +216,7 @@ class _KernelSums:
 
 
 def _with_prices(net: KernelNet, kernels: Kernels, latency_ms: Floats) -> KernelNet:
-    """Set the scale of inputs, and prices with which each cost is a third of a typical network's time."""
+    """Set the scale of inputs, and prices with which each cost is a third of a typical time."""
     net.mean.copy_(torch.from_numpy(kernels.numbers.mean(0)))
     net.scale.copy_(torch.from_numpy(np.maximum(kernels.numbers.std(0), 0.1)))
     network = np.repeat(np.arange(len(latency_ms)), np.diff(kernels.first))
@@ -239,7 +239,7 @@ def log_costs(graphs: Graphs) -> Floats:
 
 
 def polynomial_fit(costs: Floats, logs: Floats) -> tuple[Floats, Floats]:
-    """Fit a quadratic polynomial to costs ``(G, 4)`` and ``logs (G,)``: scale ``(2, 4)`` and weights ``(15,)``."""
+    """Fit a quadratic polynomial of costs ``(G, 4)`` to ``logs (G,)``: scale ``(2, 4)`` and weights ``(15,)``."""
     scale = np.asarray(np.stack([costs.mean(0), np.maximum(costs.std(0), 1e-3)]), np.float64)
     inputs = _terms((costs - scale[0]) / scale[1])
     penalty = _RIDGE * len(logs) * np.eye(inputs.shape[1])

@@ -125,7 +125,7 @@ def predict_module_latency(
 def read_module(
     module: nn.Module, example_inputs: Tensor | tuple[Tensor, ...], features: str = "corrected"
 ) -> OnnxNetwork:
-    """Export a module in memory in evaluation mode and read its graph; the module keeps its mode.
+    """Export a module in evaluation mode and read its graph; the module keeps its mode.
 
     Raises:
         GraphError: torch cannot export it.

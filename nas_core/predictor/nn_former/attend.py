@@ -53,7 +53,7 @@ def keep_mask(shape: torch.Size, probability: float, dtype: torch.dtype) -> Tens
 
 
 def _bits_of(number: float, dtype: torch.dtype) -> int:
-    """Return the bits of a positive number as an integer, without a synchronising tensor."""
+    """Return the bits of a positive number without synchronisation."""
     if dtype == torch.bfloat16:  # the upper half of float32, rounded to the nearest
         bits = _bits_of(number, torch.float32)
         return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
@@ -64,8 +64,8 @@ def _bits_of(number: float, dtype: torch.dtype) -> int:
 SHORT = 32
 """Longest sequence of the short path on a CPU."""
 SMALLEST = 1e-30
-"""Least sum of exponentials without subtraction of the row's maximum, which takes twice as long as the exponentials
-over nine columns. Other sums are recomputed with it."""
+"""Least sum of exponentials without subtraction of the row's maximum, which is slow; other sums are recomputed with it.
+"""
 
 
 def attend(projected: Tensor, heads: int, mask: Tensor | None, dropout: float = 0.0) -> Tensor:

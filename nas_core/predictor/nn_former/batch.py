@@ -91,7 +91,7 @@ class Topology:
     """Masks and sums over L positions: the tokens, if the model has them, and the nodes."""
 
     masks: Tensor | None
-    """``(B, 4, L, L)`` bool, True where head h of query i attends to key j; None: everywhere"""
+    """``(B, 4, L, L)`` bool, True where quarter h of the heads attends from query i to key j; None: everywhere"""
     splits: tuple[Tensor, ...]
     """``(B, L, L)`` matrices that sum over children and over parents, equations 12 and 13"""
 

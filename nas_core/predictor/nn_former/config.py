@@ -51,8 +51,8 @@ class NNFormerConfig:
     """Masks of the heads (Table 6): siblings (A, Aᵀ, AᵀA, AAᵀ; ASMA) or global."""
     sibling_mask: str = field(default="paper", metadata={"choices": SIBLING_MASK})
     """paper: products of A over operations alone; as_released: over the tokens too, which are linked to all nodes, so
-    that every pair is a sibling and those heads are global. Recipes ``paper`` and ``best`` use as_released, as the
-    published results do."""
+    that every pair is a sibling and those heads are global. Recipes ``paper`` and ``best`` use as_released, as the code
+    of the published results does."""
     feed_forward: str = field(default="bidirectional", metadata={"choices": FEED_FORWARD})
     """Table 6: bidirectional (BGIFFN), or vanilla without the sums over parents and children."""
     position: str = field(default="none", metadata={"choices": POSITION})

@@ -79,7 +79,6 @@ def _read(model: NNFormer, encoded: Tensor, graph: Graph) -> Tensor:
 
 
 def _sinusoids(values: NDArray[np.float32], frequencies: int) -> Tensor:
-    """Return sin and cos of v / 10000^(j / F) for j = 0 .. F - 1: ``(N, K)`` -> ``(N, 2 K F)``."""
     angles = [[float(v) / 10000 ** (j / frequencies) for v in row for j in range(frequencies)] for row in values]
     rows = [[f(angle) for angle in row for f in (math.sin, math.cos)] for row in angles]
     return torch.tensor(rows)

@@ -304,7 +304,7 @@ class _Spans:
         self.first = to_device(np.cumsum(counts) - counts, device)
 
     def of(self, rows: NDArray[np.int64], index: Tensor) -> tuple[Tensor, Tensor]:
-        """Return positions ``(P,)`` of the items of those graphs, and each item's index into ``rows (P,)``; no
+        """Return positions ``(P,)`` of the items of those graphs, and their indices into ``rows (P,)``; no
         synchronisation.
         """
         total, counts = int(self.host_counts[rows].sum()), self.counts[index]
@@ -315,7 +315,7 @@ class _Spans:
 
 @dataclass(frozen=True)
 class _Listed:
-    """Pairs of one matrix over the nodes of all graphs, numbered from 0 in each graph."""
+    """Pairs of one matrix over the nodes of all graphs, numbered per graph."""
 
     spans: _Spans
     columns: Tensor
@@ -323,7 +323,9 @@ class _Listed:
     of_row: Tensor
     """``(T,)`` number of pairs of each row"""
     order: Tensor
+    """``(P,)`` pairs in column order"""
     of_column: Tensor
+    """``(T,)`` number of pairs of each column"""
 
     @classmethod
     def of(cls, matrix: csr_array, sizes: NDArray[np.int64], device: torch.device) -> _Listed:

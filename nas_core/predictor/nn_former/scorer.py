@@ -265,7 +265,7 @@ def _mixed(projected: Tensor, queries: int, masks: Tensor | None) -> Tensor:
 class Product:
     """Product x Wᵀ of x ``(rows, in)`` and W ``(out, in)``, fused with relu or a sum.
 
-    Half-precision weights are kept in oneDNN's layout; in float32 torch's products are as fast.
+    Half-precision weights are in oneDNN's layout; in float32 torch's products are as fast.
     """
 
     def __init__(self, weight: Tensor, dtype: torch.dtype) -> None:
@@ -328,7 +328,7 @@ class StaticForward:
         self._finished = None if self._graph is None else torch.cuda.Event()  # type: ignore[no-untyped-call]
 
     def _recorded(self) -> torch.cuda.CUDAGraph | None:
-        """Record one pass, after warm-up on another stream, so that its memory belongs to the graph."""
+        """Record one pass after warm-up on another stream."""
         graph = torch.cuda.CUDAGraph()
         try:
             with _RECORDING, uncollected(), torch.cuda.device(self._device):  # a graph that is freed ends a recording

@@ -36,7 +36,7 @@ from nas_core.predictor.targets import SCALES, TargetScale
 
 Array = NDArray[np.float64]
 COLUMNS = 0.5
-"""Share of the statistics in each process (random subspaces, Ho 1998). All have the static features."""
+"""Share of the statistics in each process (random subspaces, Ho 1998). All have the prior and the static features."""
 CHUNK = 50_000
 UNSCALED = TargetScale((), ())
 PRIOR_WEIGHT = 3.0
@@ -219,9 +219,6 @@ def _columns(
     processes: int,
     stream: np.random.Generator,
 ) -> NDArray[np.int64]:
-    """Draw the statistics of a process: the prior's, the static ones, and half of its group, or all for a single
-    process.
-    """
     group = description.groups[_group_of(process, processes, description) if processes > 1 else -1]
     always = (varying < description.of_prior) | (varying >= columns - description.vocabulary.static)
     drawn = varying[(varying >= group.start) & (varying < group.stop) & ~always]

@@ -40,7 +40,6 @@ _NO_MEMORY = ("can't allocate memory", "not enough memory", "bad_alloc", "Cannot
 _VALUE, _STEP = 1e-2, 1e-6
 """Value of the first parameter's elements, and its increment per parameter: the exporter would merge equal ones."""
 _BATCH, _ANY, _OUTPUT = "batch", "any", "output"
-"""Name of the batch dimension and of its entry in the file; its value; name of the first output."""
 
 
 class NamedNetwork(NamedTuple):
