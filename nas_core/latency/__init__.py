@@ -1,4 +1,4 @@
-"""Measured latency and memory of architectures, and latency models by genes and by graph."""
+"""Measured latency and memory of architectures, and latency models."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Parts of a pass as CUDA graphs, which launch all kernels of a part at once."""
+"""CUDA graphs of the parts of a pass."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from nas_core.device import device_index, uncollected
 from nas_core.errors import ConfigError
 
 WARM_UP = 3
-"""Passes before recording, in which libraries choose their kernels and take their memory."""
+"""Passes before recording, in which libraries choose kernels and allocate memory."""
 
 
 def recorded(parts: Mapping[str, Callable[[], object]], device: torch.device | str) -> dict[str, Callable[[], object]]:
-    """Record each part and return functions that replay them, to be called in the order of the parts.
+    """Record each part as a CUDA graph and return functions that replay them, to be called in order.
 
-    A replay reads the same inputs as before and returns the recorded tensors with new values. A part must not read a
+    A replay reads the inputs of the recording and returns the recorded tensors with new values. A part must not read a
     value on the host.
 
     Raises:
@@ -51,7 +51,7 @@ def recorded(parts: Mapping[str, Callable[[], object]], device: torch.device | s
 
 
 def _check(name: str, part: Callable[[], object]) -> None:
-    """Run a part once without waiting for the device: a broken recording would prevent all later ones here."""
+    """Run a part once without synchronisation: a failed recording would prevent all later ones."""
     before = torch.cuda.get_sync_debug_mode()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch says that this mode is a prototype
@@ -75,7 +75,7 @@ def _one_line_error(name: str) -> Iterator[None]:
 
 
 class _Replay:
-    """Recorded part. Keeps its result, whose memory another part would use, and the inputs of the function."""
+    """Recorded part, with references to its result and inputs."""
 
     def __init__(self, graph: torch.cuda.CUDAGraph, result: object, part: Callable[[], object]) -> None:
         self._graph, self._result, self._part = graph, result, part

@@ -1,4 +1,4 @@
-"""Journals of measurements: a header with settings, machine and reference, then one line for each measurement."""
+"""Journals of measurements: a header with settings, machine and reference, then one line per measurement."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nas_core.latency.protocol import checked_settings
 
 
 class Journal(Protocol):
-    """A file or folder that was begun under some settings on a machine."""
+    """Measurement file or folder."""
 
     path: Path
     settings: dict[str, Any]
@@ -23,13 +23,10 @@ class Journal(Protocol):
 def read_journal(
     path: Path, format_name: str, version: int, content: str, command: str
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the header, with its settings and machine checked, and the other lines; or raise a DataError.
+    """Return the validated header, and the other lines; ``content`` and ``command`` are for messages.
 
-    Args:
-        format_name: format in the header.
-        version: newest version that can be read.
-        content: what the journal holds, for messages.
-        command: the command that fills it.
+    Raises:
+        DataError: the journal is missing or damaged.
     """
     lines = read_jsonl(path)
     if not lines:
@@ -47,11 +44,6 @@ def read_journal(
 
 
 def check_conditions(journal: Journal, settings: Mapping[str, Any], machine: Mapping[str, Any], instead: str) -> None:
-    """Raise a ConfigError with the first difference if measurements may not be added under these settings.
-
-    Args:
-        instead: "file" or "folder", for the message.
-    """
     for part, old, new in (("setting", journal.settings, settings), ("machine", journal.machine, machine)):
         advice = f"go on with the former one, or give another {instead}"
         check_same_settings(f"{journal.path} was begun with {part}", old, new, advice)

@@ -1,4 +1,4 @@
-"""The machine that a measurement was made on: names, versions, and the clock rates at that moment."""
+"""Description and clock rates of the machine of a measurement."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from nas_core.device import device_index, device_name
 from nas_core.machine import cpu_name
 
 ClockState = dict[str, Any]
-"""Plain data: ``source`` and, as far as they can be read, ``sm_mhz``, ``memory_mhz``, ``power_state`` (P0 is the
-fastest), ``power_w``, ``power_limit_w``, ``temperature_c`` and ``reasons`` (why the clocks are not higher) of a CUDA
-device, or ``governor`` and ``cpu_mhz`` of a CPU."""
+"""Plain data: ``source`` and, if available, ``sm_mhz``, ``memory_mhz``, ``power_state`` (P0 is the fastest),
+``power_w``, ``power_limit_w``, ``temperature_c`` and ``reasons`` (for lower clocks) of a CUDA device, or ``governor``
+and ``cpu_mhz`` of a CPU."""
 
 REASONS = {
     0x001: "gpu_idle",
@@ -34,14 +34,13 @@ REASONS = {
 }
 """NVML's bits for the reasons of a lower clock rate."""
 THROTTLED = {"sw_power_cap", "hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown"}
-"""Reasons that depend on load, heat and power; the others are settings, or idleness."""
+"""Reasons that depend on load, heat and power; the others are settings or idleness."""
 _DIFFERENT = 1.05
-"""Ratio of two clock rates from which they count as different states."""
 _CPU = Path("/sys/devices/system/cpu/cpu0/cpufreq")
 
 
 def describe_machine(device: str, threads: int) -> dict[str, str | int]:
-    """Return the names and versions that a latency depends on, as plain types."""
+    """Return the names and versions that a latency depends on."""
     cuda: dict[str, str | int] = {}
     if torch.device(device).type == "cuda":
         major, minor = torch.cuda.get_device_capability(device)
@@ -59,13 +58,13 @@ def describe_machine(device: str, threads: int) -> dict[str, str | int]:
 
 
 def is_here(device_name: str) -> bool:
-    """Return True if this machine's processor or one of its CUDA devices has that name."""
+    """Return whether this machine's processor or one of its CUDA devices has that name."""
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     return device_name in {cpu_name(), *(torch.cuda.get_device_name(index) for index in range(count))}
 
 
 def clock_state(device: torch.device | str) -> ClockState:
-    """Read the clocks of a device, of CUDA by NVML (``pip install nvidia-ml-py``); empty if nothing can be read."""
+    """Read the clocks of a device; CUDA needs NVML (``pip install nvidia-ml-py``). Empty if unavailable."""
     device = torch.device(device)
     if device.type == "cpu":
         return _cpu_state(_CPU)

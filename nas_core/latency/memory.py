@@ -1,4 +1,4 @@
-"""Measured memory of a workload: the peak during a pass, and the cache after decoding, in 10^6 bytes."""
+"""Memory of a workload, in 10^6 bytes: the peak during a pass, and the cache after decoding."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Decodes(Protocol):
     """Workload that decodes step by step."""
 
     def cache_tensors(self) -> Sequence[Tensor]:
-        """Return the cache after the last step; runs the steps if needed."""
+        """Return the cache after the last step; run the steps if needed."""
         ...
 
 
@@ -29,15 +29,14 @@ class MeasuredMemory:
     """Memory of one pass of a workload."""
 
     memory_mb: float
-    """Weights, and the peak of all other tensors."""
+    """Weights plus the peak of all other tensors."""
     weights_mb: float
-    """Parameters and buffers."""
     cache_mb: float | None
-    """The cache after the last step; None where nothing is decoded."""
+    """Cache after the last step; None without decoding."""
 
 
 class _Live(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Bytes of the storages that operations made and nothing freed yet, and their peak."""
+    """Mode that tracks the bytes of live storages, and their peak."""
 
     def __init__(self, ignored: Iterable[Tensor]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -67,7 +66,7 @@ class _Live(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def measure_memory(workload: Workload, device: str = "cpu") -> MeasuredMemory:
-    """Run one pass of a workload on that device and return its memory."""
+    """Run one pass of a workload and return its memory."""
     weights = [x for module in workload.modules for x in (*module.parameters(), *module.buffers())]
     weights_bytes = _bytes(weights)
     with torch.inference_mode():

@@ -18,38 +18,38 @@ UNNAMED = "an unnamed machine"
 
 
 class LatencyModel(Configured, ABC):
-    """Model that is fitted to measurements, predicts milliseconds and is kept in one file."""
+    """Model that is fitted to measurements and predicts milliseconds."""
 
     name: ClassVar[str]
     """Name in :data:`nas_core.latency.LATENCY_MODELS` and in files."""
     called = "latency model"
     by: ClassVar[str]
-    """Its inputs: ``genes`` or ``graph``."""
+    """Inputs: ``genes`` or ``graph``."""
     config: Any
     info: dict[str, Any]
-    """Origin of the model, such as its ``machine``; kept in its file."""
+    """Provenance, such as ``machine``; saved with the model."""
 
     @property
     def machine(self) -> str:
-        """Name of the device that was measured."""
+        """Return the name of the measured device."""
         machine = self.info.get("machine")
         return str(machine.get("device_name", UNNAMED)) if isinstance(machine, dict) else UNNAMED
 
     device: torch.device = torch.device("cpu")
-    """Device of torch that it learns and predicts on; kept out of its file."""
+    """Device of torch for fit and prediction; not saved."""
 
     def on(self, device: str) -> Self:
-        """Learn and predict on that device from now on; models without torch stay on the CPU."""
+        """Move the model to a device; models without torch stay on the CPU."""
         self.device = usable_device(device)
         self.move()
         return self
 
     def move(self) -> None:
-        """Move what was learned to :attr:`device`."""
+        """Move the fitted state to :attr:`device`."""
 
     @abstractmethod
     def predict(self, inputs: Any) -> Floats:
-        """Return the milliseconds of architectures or graphs."""
+        """Return milliseconds of architectures or graphs."""
 
     @abstractmethod
     def predict_with_std(self, inputs: Any) -> tuple[Floats, Floats]:

@@ -1,14 +1,13 @@
-"""Timing of a callable, with the machine's drift divided out.
+"""Timing of a workload, with the machine's drift divided out.
 
-In HAT's published latency tables (Wang et al., ACL 2020, arXiv 2005.14187) most of the error is slow drift of the
-machine, up to 48 % above its median state. Here a constant reference workload runs before and after every pass of the
-measured one, and the ratio of the two counts. Inference mode, evaluation mode and the number of threads are enforced.
+In HAT's latency tables (Wang et al., ACL 2020, arXiv 2005.14187) most of the error is slow drift of the machine, up to
+48 % above its median state. Here a constant reference workload runs before and after every measured pass, and latency
+is relative to it. Inference mode, evaluation mode and the number of threads are enforced.
 
-Clocks of a CUDA device: ``wall`` is the time from the call to the device's last result, with a synchronisation after
-each part. ``device`` is the time between two CUDA events on the device's stream. With ``cuda_graphs`` each part is
-recorded once and replayed.
+Clocks of a CUDA device: ``wall`` is the time from the call to the last result, with a synchronisation after each part.
+``device`` is the time between two CUDA events. With ``cuda_graphs`` each part is recorded once and replayed.
 
-Workload and reference share precision and graphs, so corrected milliseconds compare within one file only.
+Workload and reference share precision and graphs, so corrected milliseconds are comparable within one file only.
 """
 
 from __future__ import annotations
@@ -42,19 +41,19 @@ _RANGES = {
 
 @dataclass(frozen=True, kw_only=True)
 class TimingConfig:
-    """Conditions and number of the timed passes of a workload."""
+    """Conditions and number of timed passes."""
 
     warmup: int = 2
-    """Untimed passes before the first timed one."""
+    """Untimed passes before the timed ones."""
     repeats: int = 10
     """Timed passes of each architecture."""
     trim: float = 0.1
-    """Share of the passes dropped at each end before averaging."""
+    """Share of the passes trimmed at each end before averaging."""
     threads: int = 1
     """Threads of torch while timing."""
     clock: str = "wall"
-    """``wall``; ``cpu``: the time that this thread was running, with less noise on a shared processor; ``device``: the
-    time between CUDA events on the device."""
+    """``wall``; ``cpu``: CPU time of this thread, with less noise on a shared processor; ``device``: time between CUDA
+    events."""
     device: str = "cpu"
     """Device of the workload: cpu, cuda, cuda:1, mps."""
     precision: str = field(default="fp32", metadata={"choices": PRECISIONS})
@@ -82,13 +81,12 @@ class TimingConfig:
                 )
 
     def checked_here(self) -> TimingConfig:
-        """Return these settings, or raise a ConfigError if this machine cannot measure so."""
+        """Return these settings; raise a ConfigError if this machine does not support them."""
         check_precision(self.precision, usable_device(self.device))
         return self
 
 
 def checked_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a collection from a file, or raise a TypeError."""
     for name in ("workload", "timing"):
         if not isinstance(settings.get(name) or {}, Mapping):
             raise TypeError(name)
@@ -96,19 +94,18 @@ def checked_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def reference_of(value: Any) -> float:
-    """Return the milliseconds of a reference network from a file, or raise a ValueError."""
     if not is_positive(value):
         raise ValueError(f"reference_ms ({str(value)[:20]})")
     return float(value)
 
 
 def is_positive(value: Any) -> bool:
-    """Return True for a finite number above 0; JSON allows others, and ``true``."""
+    """Return True for a finite number above 0, excluding ``true``."""
     return not isinstance(value, bool) and isinstance(value, int | float) and 0 < value <= sys.float_info.max
 
 
 def timing_of(settings: Mapping[str, Any], **changes: Any) -> TimingConfig:
-    """Return the timing in the settings of a collection, with changes, or raise a ConfigError."""
+    """Return the timing in the settings of a collection, with changes."""
     try:
         return TimingConfig(**{**settings["timing"], **changes})
     except (KeyError, TypeError) as error:
@@ -122,19 +119,19 @@ class Measurement:
     """Times of one workload between passes of the reference."""
 
     parts_ms: dict[str, float]
-    """Trimmed mean of each part, as measured."""
+    """Trimmed mean of each part, uncorrected."""
     raw_ms: float
-    """Trimmed mean of a whole pass, as measured."""
+    """Trimmed mean of a whole pass, uncorrected."""
     std_ms: float
-    """Standard deviation of the passes that were not trimmed."""
+    """Standard deviation of the passes after trimming."""
     mad_ms: float
-    """Median absolute deviation of all passes, which single outliers do not move."""
+    """Median absolute deviation of all passes."""
     reference_ms: float
-    """Median of the reference passes in between."""
+    """Median of the reference passes."""
     relative: float
     """Median over the passes of the pass's time / mean of the reference's time just before and just after."""
     clock_state: ClockState = field(default_factory=dict)
-    """Clocks of the device right after the passes, see :func:`nas_core.latency.machine.clock_state`."""
+    """Clocks of the device after the passes."""
 
     def corrected_ms(self, reference_ms: float) -> float:
         """Return the time of a pass in the state in which the reference takes ``reference_ms``."""
@@ -142,7 +139,7 @@ class Measurement:
 
 
 def trimmed_mean(values: Sequence[float], trim: float) -> float:
-    """Return the mean without the ``int(trim * n)`` lowest and highest of the n values."""
+    """Return the mean without the ``int(trim * n)`` smallest and largest of n values."""
     return float(np.mean(_trimmed(values, trim)))
 
 
@@ -178,7 +175,7 @@ def measure(workload: Workload, reference: Workload, config: TimingConfig) -> Me
 
 
 def time_passes_ms(workload: Workload, config: TimingConfig) -> list[float]:
-    """Return the milliseconds of whole passes of one workload after the warm-up."""
+    """Return the milliseconds of whole passes after the warm-up."""
     workload = prepared(workload, config)
     with _timing(config, workload):
         for _ in range(config.warmup):
@@ -187,7 +184,7 @@ def time_passes_ms(workload: Workload, config: TimingConfig) -> list[float]:
 
 
 class PreparedWorkload:
-    """Workload under the precision and graphs of a :class:`TimingConfig`."""
+    """Workload in the precision of a :class:`TimingConfig`."""
 
     def __init__(self, workload: Workload, config: TimingConfig) -> None:
         self.conditions = config.precision, config.cuda_graphs
@@ -204,10 +201,10 @@ class PreparedWorkload:
 
 
 def prepared(workload: Workload, config: TimingConfig) -> Workload:
-    """Return the workload converted to the precision and recorded as CUDA graphs; :func:`measure` does so itself.
+    """Return the workload in the precision, and recorded as CUDA graphs if set; :func:`measure` calls this.
 
     Raises:
-        ConfigError: this workload computes in ``fp32`` alone, or cannot be recorded.
+        ConfigError: the workload supports ``fp32`` only, or cannot be recorded.
     """
     conditions = config.precision, config.cuda_graphs
     if conditions in (("fp32", False), getattr(workload, "conditions", None)):
@@ -218,7 +215,7 @@ def prepared(workload: Workload, config: TimingConfig) -> Workload:
 
 @contextmanager
 def timed_conditions(config: TimingConfig) -> Iterator[None]:
-    """Enter inference mode and, on CUDA, the device and TF32 as the precision demands."""
+    """Enter inference mode and, on CUDA, the device and TF32 mode of the precision."""
     with torch.inference_mode():
         if _device_type(config.device) != "cuda":
             yield

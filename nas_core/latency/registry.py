@@ -1,4 +1,4 @@
-"""Registry of latency models, and one reader of all their files."""
+"""Registry of latency models, and a loader for their files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,6 @@ LATENCY_MODELS: Registry[type[LatencyModel]] = Registry(
 
 _COMMANDS = {"genes": "nas-ext latency fit", "graph": "nas-ext latency train"}
 _BY_GENES = (".json", ".npz")
-"""File name endings of models by genes."""
 _INSTEAD = {
     "genes": (
         "genes of one search space and no networks; expected one by graph, which 'nas-ext latency train' makes of"
@@ -52,7 +51,6 @@ _INSTEAD = {
         " fit a model by genes to them with 'nas-ext latency fit', and give that"
     ),
 }
-"""End of the message about a model by genes, or by graph, where the other is needed."""
 
 
 def list_latency_models(by: By | None = None) -> list[str]:
@@ -61,7 +59,7 @@ def list_latency_models(by: By | None = None) -> list[str]:
 
 
 def described_latency_models(by: By) -> str:
-    """Return names and first lines of the docstrings of the models, for help."""
+    """Return names and first docstring lines of the models, for help."""
     first = {name: (inspect.getdoc(model) or name).splitlines()[0] for name, model in LATENCY_MODELS.items()}
     return "; ".join(f"{name}: {first[name].rstrip('.')}" for name in list_latency_models(by))
 
@@ -91,7 +89,7 @@ def latency_model(name: str, by: By | None = None) -> type[LatencyModel]:
 
 
 def parsed_model_settings(name: str, texts: Iterable[str]) -> dict[str, Any]:
-    """Parse ``["epochs=20"]`` as settings of that model, each of the type of its field.
+    """Parse ``["epochs=20"]`` to settings of that model.
 
     Raises:
         ConfigError: a setting is unknown or invalid.
@@ -110,11 +108,11 @@ def load_latency_model(
     path: str | Path, by: Literal["genes"], space: SearchSpace | None = None
 ) -> GeneLatencyModel: ...
 def load_latency_model(path: str | Path, by: By | None = None, space: SearchSpace | None = None) -> LatencyModel:
-    """Read the file of any latency model.
+    """Load the file of any latency model.
 
     Args:
-        by: the inputs it must have; None: any.
-        space: the space that a model by genes must be fitted for.
+        by: required inputs; None: any.
+        space: space that a model by genes must be fitted for.
 
     Raises:
         DataError: the file is no such latency model, or damaged.
@@ -138,7 +136,6 @@ def _by(by: str | None) -> str:
 
 
 def _is_safetensors(path: Path) -> bool:
-    """By its name, or by its first bytes: the length of a JSON object, and that object."""
     if path.suffix in (".safetensors", *_BY_GENES):
         return path.suffix == ".safetensors"
     with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""Predictors of accuracy or latency, fitted to graphs of architectures."""
+"""Predictors of accuracy or latency from graphs."""
 
 from typing import TYPE_CHECKING
 

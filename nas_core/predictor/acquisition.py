@@ -1,4 +1,4 @@
-"""Expected improvement of a candidate over the best value (Mockus 1975)."""
+"""Expected improvement over the best value (Mockus 1975)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nas_core.errors import ConfigError
 Array = NDArray[np.float64]
 ROOT = float(np.sqrt(2 * np.pi))
 FAR = -1e6
-"""z from which ``log(z Phi(z) + phi(z))`` is ``-z^2 / 2 - log(z^2)`` to the last digit."""
+"""z below which ``log(z Phi(z) + phi(z))`` equals ``-z^2 / 2 - log(z^2)`` to the last digit."""
 
 
 def expected_improvement(mean: ArrayLike, spread: ArrayLike, best: float, *, maximize: bool = True) -> Array:
@@ -25,9 +25,8 @@ def expected_improvement(mean: ArrayLike, spread: ArrayLike, best: float, *, max
 
     Args:
         mean: ``(B,)`` predictions.
-        spread: ``(B,)`` standard deviations, 0 or above.
-        best: best value so far.
-        maximize: large values are good; False: small ones, as for losses.
+        spread: ``(B,)`` standard deviations.
+        maximize: False for values to minimise, such as losses.
 
     Raises:
         ConfigError: a negative standard deviation, or a value that is no finite number.
@@ -39,9 +38,9 @@ def expected_improvement(mean: ArrayLike, spread: ArrayLike, best: float, *, max
 
 
 def log_expected_improvement(mean: ArrayLike, spread: ArrayLike, best: float, *, maximize: bool = True) -> Array:
-    """Return the logarithm ``(B,)`` of :func:`expected_improvement`, also where that underflows.
+    """Return the logarithm ``(B,)`` of :func:`expected_improvement`, without underflow.
 
-    Ament et al. 2023, equation 9; minus infinity where the improvement is 0. Arguments as there.
+    See Ament et al. 2023, equation 9. It is minus infinity where the improvement is 0.
     """
     gain, deviation = _checked(mean, spread, best, maximize)
     certain = deviation <= 0

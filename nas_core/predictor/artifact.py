@@ -19,9 +19,7 @@ from nas_core.files.writing import atomic_output
 FORMAT = "nas-ext/predictor"
 VERSION = 2
 _CHECKSUM = "sha256"
-"""Name of the checksum of tensors and header."""
 NETWORK_LATENCY = "network-latency"
-"""Kind of the files of latency models of whole networks."""
 NOT_BY_ITSELF = (
     "a latency model of whole networks, not a predictor by itself; use it with 'nas-ext latency predict' or"
     " nni_ext.NetworkLatencyProfiler"
@@ -29,7 +27,7 @@ NOT_BY_ITSELF = (
 
 
 def write_artifact(path: str | Path, kind: str, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-    """Write a file, or leave the existing one on an error."""
+    """Write a file; keep an existing one on an error."""
     if not str(path).endswith(".safetensors"):
         raise ConfigError(
             f"predictors are kept in safetensors files, got {path}; give a name that ends in .safetensors"
@@ -52,7 +50,11 @@ def _checksum(header: str, tensors: Mapping[str, Tensor]) -> str:
 
 
 def read_artifact(path: str | Path, kind: str | Collection[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Return header and tensors of a file of that kind, or of one of those kinds; a DataError for any other file."""
+    """Return header and tensors of a file of one of these kinds.
+
+    Raises:
+        DataError: the file is missing, damaged or of another kind.
+    """
     if not Path(path).is_file():
         raise DataError(f"file not found: {path}; 'nas-ext lab predictor train' makes a predictor")
     try:
@@ -86,5 +88,5 @@ def read_artifact(path: str | Path, kind: str | Collection[str]) -> tuple[dict[s
 
 
 def below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the tensors whose names start with the prefix, without it."""
+    """Return the tensors under a name prefix, without the prefix."""
     return {name[len(prefix) :]: value for name, value in tensors.items() if name.startswith(prefix)}

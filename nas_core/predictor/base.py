@@ -1,4 +1,4 @@
-"""Accuracy models: fitted to graphs and numbers, they predict with a standard deviation, and are saved and loaded."""
+"""Base class of accuracy models, their registry and loader."""
 
 from __future__ import annotations
 
@@ -29,15 +29,14 @@ from nas_core.registry import Registry
 
 Array = NDArray[np.float64]
 UNSEEN = ("error", "warn", "ignore")
-"""Treatments of an operation that no training graph has."""
+"""Treatments of operations that no training graph has."""
 MOST = 0.5
-"""Share of graphs without one input and one output, above which all get them."""
+"""Share of graphs without one input and one output, above which all graphs get both."""
 WITH_SPREAD = (
     "those that have one are recipes best and statistics, models statistics, gaussian-process and boosted-trees, and"
     " any recipe with members=2 or more"
 )
 _DAMAGE = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError, NasExtError)
-"""Errors of reading an altered file."""
 
 _log = logging.getLogger(__name__)
 
@@ -48,8 +47,7 @@ class AccuracyModel(Configured, ABC):
     A subclass defines :meth:`learn`, :meth:`estimate`, :meth:`tensors` and :meth:`restore`.
 
     Args:
-        seed: for all random draws; equal seeds on one machine give equal files.
-        device: where to compute.
+        seed: equal seeds on one machine give equal files.
         unseen: treatment of operations that no training graph has: ``error``, ``warn`` or ``ignore``.
         settings: fields of the model's ``config_class``.
 
@@ -77,15 +75,14 @@ class AccuracyModel(Configured, ABC):
 
     @abstractmethod
     def learn(self, graphs: Graphs, targets: Array, progress: Progress | None, checkpoint: Path | None) -> None:
-        """Fit at least two graphs to finite targets ``(G,)``, and replace the former state at the end, all at once."""
+        """Fit at least two graphs to finite targets ``(G,)``; replace the former state at the end, all at once."""
 
     @abstractmethod
     def estimate(self, graphs: Graphs) -> tuple[Array, Array | None]:
-        """Return predictions ``(B,)``, and their standard deviation ``(B,)`` where the model has one."""
+        """Return predictions ``(B,)`` and, if available, their standard deviation ``(B,)``."""
 
     def estimate_quantiles(self, graphs: Graphs, levels: Array) -> Array | None:
-        """Return quantiles ``(L, B)`` at levels ``(L,)``, by default of a normal distribution; None without a standard
-        deviation."""
+        """Return quantiles ``(L, B)`` at levels ``(L,)``, or None; default: those of a normal distribution."""
         mean, deviation = self.estimate(graphs)
         return None if deviation is None else mean + ndtri(levels)[:, None] * deviation
 
@@ -103,39 +100,33 @@ class AccuracyModel(Configured, ABC):
 
     @classmethod
     def from_header(cls, header: Mapping[str, Any], device: str) -> Self:
-        """Return a new model with the settings of a header."""
         return cls(seed=header["seed"], device=device, unseen=header["unseen"], **header["settings"])
 
     def prepare(self, graphs: Graphs) -> dict[str, Any]:
-        """Adapt settings to graphs of which a fit gets only some; return the changed settings."""
+        """Adapt settings to all graphs before fits to subsets; return the changed settings."""
         return {}
 
     @property
     def networks(self) -> int:
-        """Return the number of networks that are trained step by step, one after the other."""
         return 0
 
     def facts(self) -> dict[str, Any]:
-        """Return facts of a fit for :attr:`info`."""
         return {}
 
     def remarks(self, graphs: Graphs) -> list[str]:
-        """Return remarks on a fit to these graphs."""
         return []
 
     @property
     def ready(self) -> bool:
-        """Return whether it can predict: it was fitted, or has a prior."""
+        """Return whether the model was fitted, or has a prior."""
         return self.fitted
 
     @property
     def has_std(self) -> bool:
-        """Return whether predictions have a standard deviation."""
         return True
 
     @property
     def title(self) -> str:
-        """Return its name for people."""
         return self.name
 
     # -- fitting and predicting ----------------------------------------------------------------------------------------
@@ -149,18 +140,18 @@ class AccuracyModel(Configured, ABC):
         progress: Progress | bool | None = None,
         checkpoint: str | Path | None = None,
     ) -> Self:
-        """Fit graphs to targets ``(G,)`` from scratch. A failed fit leaves the former state.
+        """Fit graphs to targets ``(G,)`` from scratch. A failed fit keeps the former state.
 
         Args:
             proxies: scores of zero-cost proxies as further inputs: ``{"nwot": (G,), ..}``, or for each graph the result
                 of :func:`nas_core.proxies.zero_cost`. Predictions need them too.
             progress: called for each step; True: draw a bar.
-            checkpoint: a file that an interrupted fit resumes from; removed at the end.
+            checkpoint: file to resume an interrupted fit; removed at the end.
 
         Raises:
             DataError: too few graphs, or an invalid target.
-            GraphError: a graph that the model does not support.
-            ConfigError: training diverged, or the device does not compute in the precision.
+            GraphError: an unsupported graph.
+            ConfigError: training diverged, or the device does not support the precision.
         """
         data = topological(Graphs.of(graphs))
         values = checked_targets(targets, len(data))
@@ -180,7 +171,6 @@ class AccuracyModel(Configured, ABC):
 
     @property
     def fitted(self) -> bool:
-        """Return whether it was fitted."""
         return bool(self._known)
 
     @property
@@ -190,12 +180,14 @@ class AccuracyModel(Configured, ABC):
 
     @property
     def proxies(self) -> tuple[str, ...]:
-        """Return the names of the zero-cost proxies that it was fitted with."""
+        """Return the names of the zero-cost proxies of the fit."""
         return () if self._proxies is None else self._proxies.names
 
     @property
     def info(self) -> dict[str, Any]:
-        """Return saved facts of the fit: ``graphs``, ``largest``; ``precision`` and ``device`` of networks."""
+        """Return facts of the fit, saved with the model: ``graphs``, ``largest``; ``precision`` and ``device`` of
+        networks.
+        """
         return self._info
 
     @info.setter
@@ -204,16 +196,10 @@ class AccuracyModel(Configured, ABC):
         self._info = dict(info)
 
     def require_std(self) -> None:
-        """Check that predictions have a standard deviation."""
         if not self.has_std:
             self._with_spread(None)
 
     def require_fitted(self, use: str) -> None:
-        """Check that it was fitted.
-
-        Args:
-            use: verb for the message.
-        """
         if not self.fitted:
             raise ConfigError(f"this predictor was not fitted; there is nothing to {use}: call fit, or load one")
 
@@ -221,11 +207,11 @@ class AccuracyModel(Configured, ABC):
         """Predict ``(B,)`` in the units of the targets.
 
         Args:
-            proxies: scores as of :meth:`fit`, where it was fitted with them; scores of other proxies are ignored.
+            proxies: scores as in :meth:`fit`, if it was fitted with them; scores of other proxies are ignored.
 
         Raises:
-            ConfigError: it was not fitted, or proxies are missing.
-            GraphError: a graph is larger than the model supports, or has an unseen operation.
+            ConfigError: the model is not fitted, or proxies are missing.
+            GraphError: a graph is too large, or has an unseen operation.
         """
         return self.predictions(graphs, proxies=proxies)[0]
 
@@ -235,7 +221,7 @@ class AccuracyModel(Configured, ABC):
         """Return predictions ``(B,)`` and their standard deviation ``(B,)``, in the units of the targets.
 
         Raises:
-            ConfigError: the model has no standard deviation; others as of :meth:`predict`.
+            ConfigError: the model has no standard deviation; others as in :meth:`predict`.
         """
         predicted, deviation = self.predictions(graphs, proxies=proxies)
         return predicted, self._with_spread(deviation)
@@ -250,10 +236,9 @@ class AccuracyModel(Configured, ABC):
 
         Args:
             levels: ``(L,)`` probabilities between 0 and 1.
-            proxies: as of :meth:`predict`.
 
         Raises:
-            ConfigError: an invalid level, or the model has no standard deviation; others as of :meth:`predict`.
+            ConfigError: an invalid level, or the model has no standard deviation; others as in :meth:`predict`.
         """
         probabilities = checked_levels(levels)
         data = self._read(graphs, proxies)
@@ -264,7 +249,7 @@ class AccuracyModel(Configured, ABC):
     def predictions(
         self, graphs: Iterable[Graph] | Graphs, *, proxies: Scores | None = None
     ) -> tuple[Array, Array | None]:
-        """Predict as :meth:`predict_with_std` does, with None in place of a missing standard deviation."""
+        """Predict as :meth:`predict_with_std`, with None for a missing standard deviation."""
         data = self._read(graphs, proxies)
         return (np.zeros(0), np.zeros(0)) if data is None else self.estimate(self._with_ends(data))
 
@@ -297,7 +282,7 @@ class AccuracyModel(Configured, ABC):
         return deviation
 
     def unseen_in(self, graphs: Graphs) -> dict[int, int]:
-        """Return the operations that no training graph has, each with the first of these graphs that has it."""
+        """Return the unseen operations, each with the index of the first graph that has it."""
         graph_of_node = np.repeat(np.arange(len(graphs)), graphs.sizes)
         ops, first = np.unique(graphs.ops, return_index=True)
         pairs = zip(ops.tolist(), graph_of_node[first].tolist(), strict=True)
@@ -317,16 +302,15 @@ class AccuracyModel(Configured, ABC):
     # -- files ---------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write a ``.safetensors`` file, with JSON in its header.
+        """Write a ``.safetensors`` file.
 
         Raises:
-            ConfigError: it was not fitted.
+            ConfigError: the model is not fitted.
             NasExtError: the file cannot be written; an existing one is kept.
         """
         write_artifact(path, self.name, *self.contents())
 
     def contents(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """Return header and tensors of the file, for files of several predictors. Errors as of :meth:`save`."""
         self.require_fitted("save")
         common = {
             "seed": self.seed, "unseen": self.unseen, "settings": asdict(self.config), "known": sorted(self._known),
@@ -337,7 +321,7 @@ class AccuracyModel(Configured, ABC):
 
     @classmethod
     def load(cls, path: str | Path, device: str = "cpu", unseen: str | None = None) -> Self:
-        """Load a file of this model; :func:`nas_core.predictor.load_accuracy_model` loads that of any model.
+        """Load a file of this model; :func:`nas_core.predictor.load_accuracy_model` loads any model.
 
         Raises:
             DataError: the file is missing, damaged, of another version or of another kind.
@@ -348,7 +332,6 @@ class AccuracyModel(Configured, ABC):
     def opened(
         cls, path: str | Path, header: Mapping[str, Any], tensors: Mapping[str, Tensor], device: str, unseen: str | None
     ) -> Self:
-        """Return the model of a file's contents. Errors as of :meth:`load`."""
         usable_device(device)
         checked_value(unseen or "error", str, "treatment of unseen operations", choices=UNSEEN)
         try:
@@ -361,7 +344,7 @@ class AccuracyModel(Configured, ABC):
     def restored(
         cls, header: Mapping[str, Any], tensors: Mapping[str, Tensor], device: str = "cpu", unseen: str | None = None
     ) -> Self:
-        """Invert :meth:`contents`; arguments as of :meth:`load`. Altered contents may raise any error."""
+        """Invert :meth:`contents`. Altered contents may raise any error."""
         model = cls.from_header(header, device)
         model.restore(header, tensors)
         model._known, model._info = frozenset(header["known"]), dict(header["info"])
@@ -374,7 +357,7 @@ class AccuracyModel(Configured, ABC):
 
 
 def _missing_ends(graphs: Graphs, common: tuple[int, int] | None) -> tuple[int, int] | None:
-    """Return operations of an input and an output to add, where most graphs have not one of either."""
+    """Return operations of an input and an output to add, if most graphs lack one."""
     lacking = lacking_ends(graphs, common)
     if lacking.mean() <= MOST:
         if lacking.any():
@@ -404,15 +387,14 @@ ACCURACY_MODELS: Registry[type[AccuracyModel]] = Registry(
     AccuracyModel,
     of_classes=True,
 )
-"""Accuracy models by name; other distributions add entry points of the group ``nas_ext.accuracy_models``."""
+"""Accuracy models by name; other packages add entry points of the group ``nas_ext.accuracy_models``."""
 
 
 def load_accuracy_model(path: str | Path, device: str = "cpu", unseen: str | None = None) -> AccuracyModel:
     """Load a file of any accuracy model.
 
     Args:
-        device: where to compute.
-        unseen: treatment of operations that no training graph has; default: as it was saved.
+        unseen: treatment of operations that no training graph has; default: as saved.
 
     Raises:
         DataError: the file is missing, damaged, of another version or of another kind.

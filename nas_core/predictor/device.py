@@ -1,4 +1,4 @@
-"""Devices of a predictor: transfer of arrays, and the precision of matrix products."""
+"""Transfer of arrays to a device, and precision of matrix products."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from nas_core.errors import ConfigError
 from nas_core.precision import PRECISIONS, check_precision
 
 CHOICES = ("auto", *PRECISIONS)
-"""Settings of a precision; ``auto``: bf16 where the device multiplies in it, else fp32."""
+"""Settings of a precision; ``auto``: bf16 where the device supports it, else fp32."""
 HOSTS = ("cpu",)
-"""Types of device that are the host itself."""
 
 
 def on_host(device: torch.device) -> bool:
-    """Return whether the device is the host, where reading a value does not synchronise."""
+    """Return whether reading a value needs no synchronisation."""
     return device.type in HOSTS
 
 
 def to_device(array: NDArray[Any], device: torch.device | str) -> Tensor:
-    """Copy an array to the device, without waiting for CUDA."""
+    """Copy an array to the device, asynchronously on CUDA."""
     tensor, device = torch.from_numpy(np.array(array)), torch.device(device)
     if device.type == "cuda":
         return tensor.pin_memory().to(device, non_blocking=True)
@@ -32,7 +31,7 @@ def to_device(array: NDArray[Any], device: torch.device | str) -> Tensor:
 
 
 def chosen_precision(precision: str, device: torch.device) -> str:
-    """Return the precision, or for ``auto`` the fast one of the device."""
+    """Return the precision, resolving ``auto``."""
     if precision != "auto":
         return precision
     if device.type == "cuda":
@@ -42,7 +41,7 @@ def chosen_precision(precision: str, device: torch.device) -> str:
 
 
 def usable_precision(precision: str, device: torch.device) -> str:
-    """Return :func:`chosen_precision`, or fp32 where the device does not compute in it."""
+    """Return :func:`chosen_precision`, or fp32 where the device does not support it."""
     try:
         return check_precision(chosen_precision(precision, device), device)
     except ConfigError:

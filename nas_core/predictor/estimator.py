@@ -1,4 +1,4 @@
-"""NN-Former as an accuracy model: recipes, ensembles, and a mixture with graph statistics."""
+"""NN-Former as an accuracy model, with recipes, ensembles, and a mixture with graph statistics."""
 
 from __future__ import annotations
 
@@ -42,19 +42,17 @@ class FittedState:
     """Networks, statistics, scale and shares of a fitted predictor."""
 
     recipe: Recipe
-    """With the sizes that the training graphs need"""
     models: tuple[NNFormer, ...]
     statistics: StatisticsModel | None
     scale: TargetScale
     mixture: Mixture | None = None
-    """Learned shares of the networks, as one part, and of each of the statistics' parts"""
+    """Learned shares of the networks, as one part, and of each part of the statistics"""
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "scorers"}
 
     @property
     def share(self) -> float:
-        """Return the share of the statistics in a prediction."""
         if self.mixture is None:
             return self.recipe.statistics
         return 1.0 - self.mixture.shares[0] if self.models else 1.0
@@ -78,19 +76,17 @@ class FittedState:
         return self.scale.restore(np.average(rows, axis=0, weights=weights)), deviation
 
     def quantiles(self, graphs: Graphs, levels: Array) -> Array | None:
-        """Return quantiles ``(L, B)`` in the units of the targets, where shares were learned."""
+        """Return quantiles ``(L, B)`` in the units of the targets, if shares were learned."""
         if self.mixture is None:
             return None
         return self.mixture.quantiles(self._parts(graphs), self.scale, levels.tolist())
 
     def _parts(self, graphs: Graphs) -> Array:
-        """Predict the scaled targets ``(P, B)`` by networks, processes and trees."""
         rows = [scorer(graphs) for scorer in self.scorers]
         statistics = [] if self.statistics is None else list(self.statistics.predict(graphs))
         return np.stack([*([np.mean(rows, 0)] if rows else []), *statistics])
 
     def predict_parts(self, graphs: Graphs) -> dict[str, Array]:
-        """Return the predictions ``(B,)`` of each part by name, in the units of the targets."""
         names = [*(["networks"] if self.models else []), *(() if self.statistics is None else self.statistics.parts)]
         return {name: self.scale.restore(row) for name, row in zip(names, self._parts(graphs), strict=True)}
 
@@ -116,7 +112,6 @@ class FittedState:
         return replace(self, mixture=mixture)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return all arrays by name."""
         named = {f"{i}.{name}": x for i, model in enumerate(self.models) for name, x in model.state_dict().items()}
         if self.statistics is not None:
             named |= {f"statistics.{name}": x for name, x in self.statistics.to_tensors().items()}
@@ -146,9 +141,9 @@ _log = logging.getLogger(__name__)
 
 
 class NNFormerPredictor(AccuracyModel):
-    """Accuracy model that predicts one number per graph (accuracy, latency) with NN-Former.
+    """NN-Former, which predicts one number per graph, such as accuracy or latency.
 
-    Networks and graph statistics read all features of the graphs. Recipe ``best`` mixes both in learned shares.
+    Networks and graph statistics use all features of the graphs. Recipe ``best`` mixes both with learned shares.
 
     Example:
         >>> predictor = NNFormerPredictor("paper", seed=0).fit(graphs, accuracies)
@@ -156,8 +151,8 @@ class NNFormerPredictor(AccuracyModel):
 
     Args:
         recipe: a name of ``list_recipes()`` or a :class:`Recipe`.
-        seed: for weights, dropout and batches; equal seeds on one device give equal predictors.
-        device: where to compute, such as ``cuda:1``.
+        seed: equal seeds on one device give equal predictors.
+        device: device of torch, such as ``cuda:1``.
         unseen: treatment of operations that no training graph has: ``error``, ``warn`` or ``ignore``.
         prior: prior of recipe ``prior``; default: the shipped one.
         changes: other settings of the recipe (``epochs=600, members=3``). They fix settings that otherwise adapt to the
@@ -295,7 +290,7 @@ class NNFormerPredictor(AccuracyModel):
 
     @property
     def recipe(self) -> Recipe:
-        """Return the recipe, once fitted with the sizes that the training graphs need."""
+        """Return the recipe, after a fit with the sizes of the training graphs."""
         return self._given if self._fitted is None else self._fitted.recipe
 
     @property
@@ -336,13 +331,13 @@ class NNFormerPredictor(AccuracyModel):
         """Return the predictions ``(B,)`` of each part of a mixture, in the units of the targets.
 
         Parts are ``networks``, ``described processes`` (on descriptions of operations), ``processes``, ``trees``,
-        ``additive``. Arguments and errors as of :meth:`predict`.
+        ``additive``.
         """
         fitted, data = self._state("predict with"), self._read(graphs, proxies)
         return {} if data is None else fitted.predict_parts(self._limited(self._with_ends(data)))
 
     def _limited(self, graphs: Graphs) -> Graphs:
-        """Replace operations beyond the networks' indices by an index that no training graph has."""
+        """Map operations beyond the networks' indices to one unseen index."""
         operations = self.recipe.model.operations
         if not self.models or int(graphs.ops.max(initial=0)) < operations:
             return graphs

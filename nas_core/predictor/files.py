@@ -1,4 +1,4 @@
-"""Records of graphs in JSON Lines, their split, and predictions as a file."""
+"""Files of graphs and predictions, and the held-out split."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from nas_core.locks import only_process
 from nas_core.predictor.readers import Reader, reader_names
 
 LEAST = 2
-"""Least graphs on either side of a split."""
 OUTPUTS = (".jsonl", ".csv")
 OURS = ("record", "prediction", "spread")
 
@@ -53,14 +52,11 @@ class Records:
 
     graphs: Graphs
     targets: NDArray[np.float64]
-    """``(G,)``; ``(0,)`` where none were read"""
+    """``(G,)``, or ``(0,)`` without targets"""
     notes: Sequence[Mapping[str, Any]]
-    """Further texts and numbers of each record"""
     proxies: Sequence[Mapping[str, float]] | None = None
-    """Scores of each graph by name of the proxy, where they were read"""
 
     def take(self, indices: NDArray[np.int64]) -> Records:
-        """Return the records of those indices, with targets."""
         proxies = None if self.proxies is None else [self.proxies[i] for i in indices]
         return Records(self.graphs.take(indices), self.targets[indices], [self.notes[i] for i in indices], proxies)
 
@@ -68,10 +64,10 @@ class Records:
 def read_records(
     path: str | Path, reader: Reader | None = None, target: str | None = None, proxies: Sequence[str] = ()
 ) -> Records:
-    """Read JSON Lines of records with a ``graph`` (:meth:`Graph.to_dict`) or an ``architecture`` (input of the reader).
+    """Read JSON Lines with a ``graph`` (:meth:`Graph.to_dict`) or an ``architecture`` (input of the reader).
 
     Args:
-        target: field with the number to learn.
+        target: field of the target.
         proxies: names in the field ``proxies``, ``{"nwot": 371.2, ..}``.
     """
     graphs: list[Graph] = []
@@ -139,7 +135,6 @@ def _scores(record: Mapping[str, Any], proxies: Sequence[str]) -> dict[str, floa
 
 
 def new_file(path: Path, force: bool, inputs: Iterable[Path] = (), suffixes: Sequence[str] = ()) -> Path:
-    """Return the path if a result may be written there."""
     if suffixes and path.suffix not in suffixes:
         raise ConfigError(f"output {path}: expected a name that ends in {' or '.join(suffixes)}")
     if path.is_dir():
@@ -153,7 +148,7 @@ def new_file(path: Path, force: bool, inputs: Iterable[Path] = (), suffixes: Seq
 
 
 def only_training(out: Path) -> AbstractContextManager[int]:
-    """Lock out other trainings of ``out``, which would share its checkpoints."""
+    """Lock ``out`` against other trainings, which would share its checkpoints."""
     return only_process(out.with_name(f"{out.name}.lock"), f"is training {out}", "give another name")
 
 

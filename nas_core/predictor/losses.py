@@ -7,7 +7,7 @@ from torch.nn import functional
 
 
 def ranking_loss(predicted: Tensor, target: Tensor, order: Tensor) -> Tensor:
-    """Return the L1 error of the difference of each item ``(B,)`` to another one, drawn by the permutation ``order``.
+    """Return the L1 error of the difference of each item ``(B,)`` to the one at ``order``, a permutation.
 
     NAR-Former, equation 9; NN-Former weighs it by 0.2.
     """
@@ -23,10 +23,8 @@ def pairwise_loss(predicted: Tensor, target: Tensor, temperature: float) -> Tens
 
 
 def relative_loss(predicted: Tensor, target: Tensor) -> Tensor:
-    """Return the mean squared relative error."""
     return (predicted / target - 1).square().mean()
 
 
 def log_loss(predicted: Tensor, target: Tensor) -> Tensor:
-    """Return the mean squared difference of logarithms: half and double are equally wrong."""
     return (predicted.log() - target.log()).square().mean()

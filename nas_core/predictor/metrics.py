@@ -11,10 +11,10 @@ from nas_core.errors import DataError
 
 
 def kendall_tau(predicted: ArrayLike, target: ArrayLike) -> float:
-    """Return Kendall's tau-b, -1 to 1; 0 if either side is constant.
+    """Return Kendall's tau-b; 0 if either side is constant.
 
     Raises:
-        DataError: rows of unequal length, or a value that is no finite number.
+        DataError: unequal lengths, or a value that is no finite number.
     """
     first, second = _pair(predicted, target)
     from scipy.stats import kendalltau  # takes as long to import as torch
@@ -27,7 +27,7 @@ def mape(predicted: ArrayLike, target: ArrayLike) -> float:
     """Return the mean absolute percentage error, in percent.
 
     Raises:
-        DataError: as of :func:`kendall_tau`, or a target of 0.
+        DataError: as in :func:`kendall_tau`, or a target of 0.
     """
     first, second = _pair(predicted, target)
     if not second.all():
@@ -36,7 +36,7 @@ def mape(predicted: ArrayLike, target: ArrayLike) -> float:
 
 
 def accuracy_within(predicted: ArrayLike, target: ArrayLike, percent: float = 10.0) -> float:
-    """Return the share of predictions with an error of at most ``percent`` of the target, in percent: Acc(10 %)."""
+    """Return the percentage of predictions within ``percent`` of the target: Acc(10 %)."""
     first, second = _pair(predicted, target)
     return float(100 * np.mean(np.abs(first - second) <= percent / 100 * np.abs(second)))
 

@@ -16,15 +16,13 @@ from nas_core.predictor.targets import TargetScale
 
 Array = NDArray[np.float64]
 FOLDS, MORE_FOLDS, FEW = 5, 10, 60
-"""Folds, folds of few graphs, and how many graphs are few."""
+"""Folds, folds for few graphs, and the largest number of graphs that are few."""
 PRIOR_GRAPHS = 60.0
 """Weight of the prior shares, in graphs."""
 LEAST = 1e-6
-"""Least standard deviation, in scaled units."""
 COVERAGE = 0.683
-"""Coverage of a normal distribution at one standard deviation."""
 SINGLE_WEIGHT = 0.85
-"""Weight of the coverage at one standard deviation against that at two, which is uncertain for few graphs."""
+"""Weight of the coverage at one standard deviation, against that at two."""
 GRID = np.linspace(0.0, 4.0, 41)
 
 
@@ -41,13 +39,13 @@ class Mixture:
     """Shares of the parts of a predictor, and the standard deviation of its predictions."""
 
     shares: tuple[float, ...]
-    """Share of each part; their sum is 1"""
+    """Share of each part, with sum 1"""
     noise: float
-    """Standard deviation where all parts agree, in scaled units"""
+    """Standard deviation if all parts agree, in scaled units"""
     disagreement: float
-    """Factor of the standard deviation between the parts, which is added in squares"""
+    """Factor of the standard deviation between the parts; variances are added"""
     factor: float
-    """Factor of standard deviations in units of the targets, for correct coverage"""
+    """Calibration factor of standard deviations in units of the targets"""
 
     @classmethod
     def fit(
@@ -58,8 +56,6 @@ class Mixture:
         Args:
             held_out: ``(P, G)`` out-of-fold predictions in scaled units.
             learned: ``(G,)`` scaled targets.
-            targets: ``(G,)`` targets.
-            scale: between both.
             prior: ``(P,)`` prior shares.
         """
         shares = _learned_shares(held_out, learned, np.asarray(prior, np.float64))
@@ -76,7 +72,7 @@ class Mixture:
         return scale.restore(mean), self.factor * width / 2
 
     def quantiles(self, rows: Array, scale: TargetScale, levels: Sequence[float]) -> Array:
-        """Return quantiles ``(levels, B)`` in units of the targets."""
+        """Return quantiles ``(L, B)`` in units of the targets."""
         mean, deviation = self._scaled(rows)
         return np.stack([scale.restore(mean + ndtri(level) * self.factor * deviation) for level in levels])
 
@@ -97,7 +93,7 @@ class Mixture:
 
 
 def _learned_shares(held_out: Array, learned: Array, prior: Array) -> Array:
-    """Return shares ``(P,)`` of least squared error, with the prior as :data:`PRIOR_GRAPHS` further graphs."""
+    """Return least-squares shares ``(P,)``; the prior counts as :data:`PRIOR_GRAPHS` graphs."""
     from scipy.optimize import nnls
 
     if len(held_out) == 1:
@@ -110,12 +106,12 @@ def _learned_shares(held_out: Array, learned: Array, prior: Array) -> Array:
 
 
 def _between(rows: Array, shares: Array) -> Array:
-    """Return the variance ``(B,)`` between the parts, weighted by their shares."""
+    """Return the weighted variance ``(B,)`` between the parts."""
     return np.asarray(shares @ (rows - shares @ rows) ** 2)
 
 
 def _likeliest(errors: Array, between: Array) -> tuple[float, float]:
-    """Return noise and factor of disagreement of largest likelihood of normally distributed errors."""
+    """Return the maximum-likelihood noise and factor of disagreement for normal errors."""
     best, likeliest = np.inf, (0.0, 0.0)
     for disagreement in GRID:
         added = disagreement**2 * between
@@ -131,7 +127,6 @@ def _likeliest(errors: Array, between: Array) -> tuple[float, float]:
 
 
 def _factor(errors: Array) -> float:
-    """Return the factor of standard deviations that gives errors the coverage of a normal distribution."""
     count = len(errors)
     single = np.quantile(errors, min(COVERAGE * (count + 1) / count, 1.0))
     double = np.quantile(errors, min(0.955 * (count + 1) / count, 1.0)) / 2

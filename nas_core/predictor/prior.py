@@ -1,4 +1,4 @@
-"""A prior that orders networks of any space before a fit, learned on public benchmarks."""
+"""Prior that ranks networks of any space before a fit, learned from public benchmarks."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ LINEAR = {
     "log FLOPs": 3, "log activations": 2, "mean of pooling": -1, "shortest way by convolutions": 1,
     "least receptive field": -1, "ends after spatial": 1,
 }  # fmt: skip
-"""Weights of standardised features in the linear part: small whole numbers, which a few benchmarks cannot overfit
-(Dawes 1979). They and :data:`TREES` were chosen on held-out benchmarks."""
+"""Weights of standardised features in the linear part: small integers, which a few benchmarks cannot overfit (Dawes
+1979). They and :data:`TREES` were chosen on held-out benchmarks."""
 _SIZES = (
     "log FLOPs", "log activations", "mean of pooling", "mean of spatial", "walks' mean of convolutions",
     "shortest way by convolutions", "shortest way by spatial", "shortest way by identity", "ends after spatial",
@@ -33,7 +33,6 @@ TREES = (
      "least pooling", "sum of pooling", *_SIZES[5:]),
     (*_SIZES[:3], "walks' mean of pooling", *_SIZES[4:]),
 )  # fmt: skip
-"""Features of each of the boosted models."""
 MONOTONE = {
     **dict.fromkeys(
         ("log FLOPs", "log parameters", "log activations", "mean of convolutions", "mean of spatial", "most weights",
@@ -42,7 +41,7 @@ MONOTONE = {
     ),
     **dict.fromkeys(("mean of pooling", "least pooling", "sum of pooling", "walks' mean of pooling"), -1),
 }  # fmt: skip
-"""Features that the trees' predictions increase (1) or decrease (-1) in."""
+"""Sign of the monotone dependence of the trees on features."""
 SETTINGS = {
     "num_leaves": 6, "feature_fraction": 0.5, "bagging_fraction": 0.8, "bagging_freq": 1, "min_data_in_leaf": 20,
 }  # fmt: skip
@@ -50,19 +49,19 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class Benchmark:
-    """Trained networks of one space, as data for a prior."""
+    """Trained networks of one space."""
 
     features: Array
     """``(G, F)`` of :func:`operation_features`"""
     targets: Array
-    """``(G,)``; only their order is used"""
+    """``(G,)``; only their order matters"""
     weight: float = 1.0
-    """Weight; those of all tasks of a space have the sum 1"""
+    """Weight; those of all tasks of a space sum to 1"""
 
 
 @dataclass(frozen=True)
 class Prior:
-    """A linear part and boosted trees, each with a standard deviation of about 1 within a space."""
+    """Linear part and boosted trees, each with a standard deviation of about 1 within a space."""
 
     linear: Array
     """``(F,)``"""
@@ -72,7 +71,7 @@ class Prior:
 
     @classmethod
     def fit(cls, benchmarks: Sequence[Benchmark], seed: int = 0) -> Prior:
-        """Fit several benchmarks, by ranks of targets and differences of features within each benchmark."""
+        """Fit several benchmarks, by ranks of targets and differences of features within each."""
         from scipy.special import ndtri
         from scipy.stats import rankdata
 
@@ -90,11 +89,10 @@ class Prior:
 
     @property
     def width(self) -> int:
-        """Return the number of columns of :meth:`columns`."""
         return len(self.trees) + 2
 
     def columns(self, features: Array) -> Array:
-        """Predict from features ``(G, F)`` the mean of all parts, then each part: ``(G, width)``."""
+        """Return the mean of all parts, then each part: ``(G, width)``, from features ``(G, F)``."""
         parts = self._parts(features) / self.scales[:, None]
         return np.stack([(parts[0] + parts[1:].mean(0)) / 2, *parts], 1)
 
@@ -102,13 +100,11 @@ class Prior:
         return np.stack([features @ self.linear, *(tree.predict(features) for tree in self.trees)])
 
     def to_tensors(self) -> dict[str, Tensor]:
-        """Return all parts as tensors by name."""
         named = {"linear": torch.from_numpy(self.linear), "scales": torch.from_numpy(self.scales)}
         return named | {f"trees.{i}": trees.to_tensor() for i, trees in enumerate(self.trees)}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Prior:
-        """Invert :meth:`to_tensors`."""
         trees = tuple(BoostedTrees.from_tensor(tensors[f"trees.{i}"]) for i in range(len(TREES)))
         return cls(tensors["linear"].numpy(), trees, tensors["scales"].numpy())
 
@@ -127,24 +123,16 @@ _KIND = "prior"
 
 @functools.cache
 def shipped_prior() -> Prior:
-    """Return the prior of this package; the header of :data:`FILE` names its benchmarks and their licences."""
+    """Return the shipped prior; the header of :data:`FILE` names its benchmarks and their licences."""
     return read_prior(FILE)[0]
 
 
 def read_prior(path: str | Path) -> tuple[Prior, dict[str, Any]]:
-    """Read a prior and the header, ``benchmarks`` with ``name``, ``networks``, ``source`` and ``licence``.
-
-    Raises:
-        DataError: the file is missing, damaged, or of another kind.
-    """
+    """Read a prior and its header; ``benchmarks`` have ``name``, ``networks``, ``source`` and ``licence``."""
     header, tensors = read_artifact(path, _KIND)
     return Prior.from_tensors(tensors), header
 
 
 def write_prior(path: str | Path, prior: Prior, benchmarks: Sequence[Mapping[str, Any]]) -> None:
-    """Write a prior and the description of its benchmarks.
-
-    Raises:
-        ConfigError: the name does not end in .safetensors. NasExtError: it cannot be written.
-    """
+    """Write a prior and the description of its benchmarks to a .safetensors file."""
     write_artifact(path, _KIND, {"benchmarks": list(map(dict, benchmarks))}, prior.to_tensors())

@@ -1,4 +1,4 @@
-"""Progress of a training: a bar, the learning curve, and checkpoints of an interrupted fit."""
+"""Progress of a training: a bar, the learning curve, and checkpoints."""
 
 from __future__ import annotations
 
@@ -23,16 +23,14 @@ from nas_core.predictor.device import on_host
 Progress = Callable[[int, int, float], None]
 """Called with the step, the number of steps and the loss."""
 EVERY = 50
-"""Steps of an accelerator whose losses are read at once: each read waits for the device."""
+"""Steps between two reads of the losses from an accelerator; each read waits for the device."""
 EVERY_S = 30.0
-"""Seconds between two writes of a checkpoint."""
 KIND = "training"
-"""Kind of the files of a checkpoint."""
 
 
 @contextmanager
 def training_bar(what: str = "training") -> Iterator[Progress]:
-    """Draw a bar on standard error, where that is a terminal, after the word ``what``."""
+    """Draw a bar on standard error, if it is a terminal."""
     with tqdm(desc=what, unit="step", disable=None) as bar:
 
         def progress(step: int, steps: int, loss: float) -> None:
@@ -46,11 +44,10 @@ def training_bar(what: str = "training") -> Iterator[Progress]:
 
 
 class Losses:
-    """Report of losses to a progress: at once on the CPU, else :data:`EVERY` steps together.
+    """Report of losses: each step on the CPU, else every :data:`EVERY` steps.
 
     Args:
-        progress: None: losses are dropped.
-        steps: steps of the whole fit.
+        progress: None: no report.
         done: steps before the first reported one.
     """
 
@@ -59,7 +56,6 @@ class Losses:
         self._pending: list[Tensor] = []
 
     def add(self, loss: Tensor) -> None:
-        """Take the loss of the next step."""
         if self._progress is None:
             return
         self._pending.append(loss)
@@ -77,12 +73,11 @@ class Losses:
 
 
 def member_file(checkpoint: Path, member: int) -> Path:
-    """Return the checkpoint's file of one network of a predictor, counted from 0."""
     return checkpoint.with_name(f"{checkpoint.name}.{member}.safetensors")
 
 
 class Checkpoint:
-    """Files of an unfinished fit, one for each network, written every half minute and removed at the end.
+    """Checkpoint of a fit: one file per network, written every half minute and removed at the end.
 
     Args:
         settings: data and settings that a resumed fit must share.
@@ -94,7 +89,7 @@ class Checkpoint:
         self._files: set[Path] = set()
 
     def load(self, member: int, restore: Callable[[dict[str, Tensor]], None]) -> None:
-        """Call ``restore`` with the saved state, if there is one."""
+        """Call ``restore`` with the saved state, if any."""
         path = member_file(self.path, member)
         if not path.exists():
             return
@@ -113,7 +108,7 @@ class Checkpoint:
         self._files.add(path)
 
     def save(self, member: int, state: Callable[[], Mapping[str, Tensor]], finished: bool) -> None:
-        """Write the state if the last write is long enough ago or training has finished."""
+        """Write the state if a checkpoint is due or training has finished."""
         if time.monotonic() - self.written >= EVERY_S or finished:
             path = member_file(self.path, member)
             write_artifact(path, KIND, {"begun": self.settings}, state())
@@ -126,12 +121,7 @@ class Checkpoint:
 
 
 class LearningCurve:
-    """Losses by step, from 1, kept in a file so that a resumed training has the losses of its first steps.
-
-    Args:
-        kept: the file.
-        checkpoint: of the fit; the losses are written whenever one of its files is.
-    """
+    """Losses by step, from 1, in a file that a resumed training continues; written with the checkpoint."""
 
     def __init__(self, kept: Path, checkpoint: Path | None = None) -> None:
         self.kept, self.checkpoint = kept, checkpoint
@@ -141,7 +131,7 @@ class LearningCurve:
         self.written = time.monotonic()
 
     def add(self, step: int, loss: float) -> None:
-        """Append the next step. The first one after a resume drops kept losses from this step on."""
+        """Append the next step. After a resume, drop saved losses from this step on."""
         if not self.steps and step > 1 and self.kept.exists():
             before = read_json(self.kept)
             self.steps = [earlier for earlier in before["step"] if earlier < step]
@@ -171,7 +161,7 @@ class LearningCurve:
         return {"step": self.steps, "loss": self.losses}
 
     def thinned(self, members: int = 1, points: int = 60) -> list[tuple[list[float], list[float]]]:
-        """Return steps and losses of each network as means over at most ``points`` equal parts."""
+        """Return steps and losses of each network, as means over at most ``points`` equal parts."""
         length = max(1, -(-max(self.steps, default=0) // members))
         steps, losses = np.array(self.steps, float), np.array(self.losses, float)
         curves = []

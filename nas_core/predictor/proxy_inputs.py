@@ -1,6 +1,6 @@
-"""Zero-cost proxies as inputs of a predictor: numbers of a whole network, by name.
+"""Zero-cost proxies as inputs of a predictor.
 
-Values differ by orders of magnitude and may be infinite: a predictor reads their quantiles among the training graphs.
+Values differ by orders of magnitude and may be infinite, so a predictor gets their quantiles among the training graphs.
 """
 
 from __future__ import annotations
@@ -18,34 +18,32 @@ from nas_core.graph import Graphs
 from nas_core.graph.graphs import with_static
 
 Scores = Mapping[str, ArrayLike] | Sequence[Mapping[str, float]]
-"""Scores by the name of the proxy: ``{"nwot": (G,), ..}``, or for each graph the result of
-:func:`nas_core.proxies.zero_cost`."""
+"""Scores by proxy: ``{"nwot": (G,), ..}``, or for each graph the result of :func:`nas_core.proxies.zero_cost`."""
 POINTS = 129
-"""Quantiles stored of each proxy."""
+"""Stored quantiles per proxy."""
 MIDDLE = 4.0
-"""Value of the median, in standard deviations: above 0, since some networks read logarithms."""
+"""Value of the median, in standard deviations; above 0, since some networks take logarithms."""
 
 
 @dataclass(frozen=True)
 class ProxyInputs:
-    """Names of proxies, and quantiles of their values among training graphs."""
+    """Names of proxies, and quantiles of their training values."""
 
     names: tuple[str, ...]
     values: tuple[tuple[float, ...], ...]
-    """Finite values of each proxy among training graphs, ascending"""
+    """Finite training values of each proxy, ascending"""
     deviations: tuple[tuple[float, ...], ...]
-    """Quantiles of a normal distribution for them, ascending"""
+    """Their quantiles of a normal distribution, ascending"""
 
     @classmethod
     def fit(cls, scores: Scores, graphs: int) -> ProxyInputs:
-        """Fit the quantiles of training graphs."""
         names = _names(scores)
         table = _table(scores, names, graphs)
         values, deviations = zip(*(_quantiles(column) for column in table), strict=True)
         return cls(names, values, deviations)
 
     def put(self, graphs: Graphs, scores: Scores | None) -> Graphs:
-        """Append the proxies to the static features of graphs. Values are clipped to those of the training graphs."""
+        """Append the proxies to the static features of graphs. Values are clipped to the training range."""
         if scores is None:
             raise ConfigError(
                 f"this predictor was fitted with zero-cost proxies; give proxies= with {', '.join(self.names)}, as"

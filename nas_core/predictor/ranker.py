@@ -1,4 +1,4 @@
-"""Rankers of RankNAS that read architectures as graphs: NN-Former, and expected improvement."""
+"""Rankers of RankNAS on graphs: NN-Former, and expected improvement."""
 
 from __future__ import annotations
 
@@ -29,23 +29,22 @@ RANKING = Recipe(
     ),
     targets="normal",
 )  # fmt: skip
-"""A network that learns a hundred architectures in seconds on a CPU; larger ones order HAT's latency tables no better.
-The logistic loss of all pairs is RankNAS's; targets by rank remove the scale of the values."""
+"""Network that learns a hundred architectures in seconds on a CPU; larger ones rank HAT's latency tables no better. The
+logistic loss of all pairs is RankNAS's; targets by rank remove the scale of the values."""
 
 THREADS = 1
-"""Threads of torch: small matrices gain nothing from more, and a search whose rankings depend on their number could not
-be resumed on another machine."""
+"""Threads of torch: small matrices gain nothing from more, and rankings would depend on their number, so that a search
+could not be resumed on another machine."""
 
 
 class GraphRanker:
-    """Base class of rankers that read architectures as graphs, see :class:`nas_core.search.strategies.ranker.Ranker`.
+    """Base class of rankers on graphs, see :class:`nas_core.search.strategies.ranker.Ranker`.
 
     Args:
-        space: space of a registered kind of network.
-        predictor: predictor that is fitted anew in each :meth:`fit`.
+        predictor: predictor that each :meth:`fit` fits from scratch.
 
     Raises:
-        ConfigError: the space is of no registered kind.
+        ConfigError: the space is of no registered kind of network.
     """
 
     def __init__(self, space: SearchSpace, predictor: NNFormerPredictor) -> None:
@@ -60,7 +59,7 @@ class GraphRanker:
             self.predictor.fit(self._graphs(rows), values)
 
     def predictions(self, rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-        """Predict values ``(n,)`` of architectures, and their standard deviation where the predictor has one."""
+        """Predict values ``(n,)`` and, if available, their standard deviation."""
         if not self.predictor.fitted:
             raise ConfigError("this ranker was not fitted; call fit first")
         with pinned_threads(THREADS):
@@ -71,7 +70,7 @@ class GraphRanker:
 
 
 class NNFormerRanker(GraphRanker):
-    """Ranker by predicted value: a smaller score is a smaller value."""
+    """Ranker by predicted value; smaller scores are better."""
 
     def __init__(self, space: SearchSpace, seed: int = 0, recipe: Recipe = RANKING) -> None:
         kind = check_readable(space)
@@ -87,7 +86,7 @@ class NNFormerRanker(GraphRanker):
 
 
 def check_readable(space: SearchSpace) -> ModelKind:
-    """Return the kind of network of a space, whose architectures can be read as graphs."""
+    """Return the kind of network of a space; raise a ConfigError if there is none."""
     kind = fitting_kind(space)
     if kind is None:
         raise ConfigError(
@@ -98,14 +97,14 @@ def check_readable(space: SearchSpace) -> ModelKind:
 
 
 SETTINGS: dict[str, Any] = {"recipe": "statistics", "processes": 4, "trees": 4}
-"""Graph statistics, with a standard deviation; in fewer parts, since each ranking fits them anew."""
+"""Graph statistics with a standard deviation, in few parts, since each ranking is a fit."""
 
 
 class ImprovementRanker(GraphRanker):
-    """Ranker by expected improvement: a smaller score is a larger improvement over the smallest value of the fit.
+    """Ranker by expected improvement over the smallest value of the fit; smaller scores are better.
 
     Args:
-        settings: of :class:`nas_core.predictor.NNFormerPredictor`, with a standard deviation.
+        settings: settings of :class:`nas_core.predictor.NNFormerPredictor`, with a standard deviation.
     """
 
     def __init__(self, space: SearchSpace, seed: int = 0, **settings: Any) -> None:

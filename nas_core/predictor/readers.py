@@ -1,4 +1,4 @@
-"""Graph readers by name, of benchmarks and of the kinds of network."""
+"""Registry of graph readers for benchmarks and kinds of network."""
 
 from __future__ import annotations
 
@@ -22,16 +22,15 @@ from nas_core.space.architecture import Architecture
 
 @dataclass(frozen=True)
 class Reader:
-    """Function that makes graphs of one kind of architecture, and the meaning of their numbers."""
+    """Function that makes graphs of one kind of architecture, and names of their operations."""
 
     name: str
-    """Name of the benchmark or the kind of space."""
     read: Callable[..., Graph]
     """Makes a graph from the benchmark's description of an architecture."""
     operations: tuple[str, ...]
-    """Names of the operation indices, from 0."""
+    """Names of the operation indices."""
     attributes: tuple[str, ...] = ()
-    """Names of the columns of ``Graph.attributes``; none where the graphs have no attributes."""
+    """Columns of ``Graph.attributes``, if any."""
     genes: bool = False
     """``read`` takes an :class:`Architecture`."""
 
@@ -53,7 +52,7 @@ class Reader:
         return self.read(*bound.args, **bound.kwargs)
 
     def described(self, graph: Graph) -> Graph:
-        """Add descriptions of operations to a graph, where the names of all have one."""
+        """Add descriptions of operations to a graph, if all names have one."""
         if graph.operations is not None or any(operation_named(name) is None for name in self.operations):
             return graph
         return described(graph, self.operations)
@@ -73,21 +72,19 @@ READERS: Registry[Reader] = Registry(
     },
     Reader,
 )
-"""Readers of benchmarks; :func:`reader_for` also returns those of the kinds of network."""
+"""Readers of benchmarks; :func:`reader_for` also returns those of kinds of network."""
 
 
 def reader_names() -> list[str]:
-    """Return the names of all readers, of benchmarks and of kinds of network."""
     return list(dict.fromkeys([*READERS.names(), *KINDS.names()]))
 
 
 def reader_of_kind(kind: ModelKind) -> Reader:
-    """Return the reader of architectures of a kind of network."""
     return Reader(kind.name, kind.graph, kind.operations, kind.attributes, genes=True)
 
 
 def reader_for(name: str) -> Reader:
-    """Return the reader of that name, of a benchmark or of a kind of network.
+    """Return the reader of that name, for a benchmark or a kind of network.
 
     Raises:
         UnknownChoiceError: there is no such reader.

@@ -1,4 +1,4 @@
-"""Recipes: complete settings of a predictor, by name."""
+"""Recipes: named settings of a predictor."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nas_core.predictor.targets import SCALES
 from nas_core.predictor.training import TrainConfig
 
 FOLLOWING = ("attributes", "batch_size", "max_nodes", "operations", "shapes", "static", "statistics")
-"""Settings that adapt to the data unless they are given."""
+"""Settings that adapt to the data unless given."""
 _RANGES = {"members": Range(0), "statistics": Range(0, 1), "processes": Range(0), "trees": Range(0)}
 
 
@@ -30,7 +30,7 @@ class Recipe:
     members: int = 1
     """Networks with different seeds, whose predictions are averaged."""
     statistics: float = 0.0
-    """Share of graph statistics in a prediction; networks have the rest. Where the recipe adapts, the prior share of
+    """Share of graph statistics in a prediction; networks have the rest. If the recipe adapts, the prior share of
     :class:`~nas_core.predictor.mixture.Mixture`."""
     adapts: bool = False
     """Shares are learned from out-of-fold predictions, and batches grow with the graphs, see :meth:`adapted`."""
@@ -39,7 +39,7 @@ class Recipe:
     trees: int = 8
     """Boosted trees on statistics."""
     from_prior: bool = False
-    """Start from a prior (:func:`~nas_core.predictor.prior.shipped_prior`), which orders graphs before a fit. Graphs
+    """Start from a prior (:func:`~nas_core.predictor.prior.shipped_prior`), which ranks graphs before a fit. Graphs
     must have descriptions of their operations."""
 
     kept: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ class Recipe:
             )
 
     def changed(self, **changes: Any) -> Recipe:
-        """Return a recipe with other settings of the recipe, its model or its training.
+        """Return a recipe with changed settings of the recipe, its model or its training.
 
         Raises:
             ConfigError: an unknown name, or an invalid value.
@@ -71,7 +71,7 @@ class Recipe:
         return replace(self.replaced(changes), kept=tuple(sorted(kept)))
 
     def replaced(self, changes: Mapping[str, Any]) -> Recipe:
-        """Change settings as :meth:`changed` does, without fixing those that adapt to the data."""
+        """Change settings as :meth:`changed` does, without fixing those that adapt."""
         recipe, model, train = (
             {f.name: changes[f.name] for f in fields(config) if f.name in changes}
             for config in (self, self.model, self.train)
@@ -81,7 +81,7 @@ class Recipe:
         return replace(self, **{"model": replace(self.model, **model), "train": replace(self.train, **train), **recipe})
 
     def adapted(self, graphs: int) -> Recipe:
-        """Adapt the batch to the number of training graphs: at least one 64th of them.
+        """Return a recipe with batches of at least one 64th of the training graphs.
 
         The share was chosen on validation accuracies of NAS-Bench-101 with 100 to 4,236 graphs.
         """
@@ -91,12 +91,10 @@ class Recipe:
 
     @property
     def learns_shares(self) -> bool:
-        """Return whether shares of networks, processes and trees are learned."""
         return self.adapts and self.statistics > 0 and (not self.members or "statistics" not in self.kept)
 
     @property
     def mixture(self) -> str:
-        """Describe the parts of a prediction in a sentence."""
         if not self.members:
             before = ", added to a prior from public benchmarks" if self.from_prior else ""
             return f"each prediction is that of graph statistics alone, without NN-Former{before}"
@@ -161,7 +159,6 @@ _RECIPES = {
 
 
 def list_recipes() -> list[str]:
-    """List the names of all recipes."""
     return list(_RECIPES)
 
 
@@ -177,13 +174,12 @@ def get_recipe(name: str) -> Recipe:
 
 
 def recipe_types() -> dict[str, type]:
-    """Return the settings that may be changed, and their types."""
     types = {k: v for c in (Recipe, NNFormerConfig, TrainConfig) for k, v in get_type_hints(c).items()}
     return {name: kind for name, kind in types.items() if name not in {"name", "model", "train", "seed", "kept"}}
 
 
 def needed_by(graphs: Graphs, recipe: Recipe, room: int = 0) -> dict[str, Any]:
-    """Return changes of the recipe for all features and operations of the graphs, and ``room`` for added ends."""
+    """Return changes of the recipe for the features and operations of the graphs, and ``room`` for added ends."""
     model = recipe.model
     widths = {name: getattr(graphs, name) for name in ("attributes", "shapes", "static")}
     wanted = {name: 0 if values is None else int(values.shape[1]) for name, values in widths.items()}

@@ -1,4 +1,4 @@
-"""Speed of predictions, against that of the naive twin."""
+"""Prediction throughput, compared with the naive twin."""
 
 from __future__ import annotations
 
@@ -17,15 +17,13 @@ from nas_core.predictor.nn_former.naive import naive_prediction
 from nas_core.predictor.nn_former.scorer import Scorer
 
 NAIVE_GRAPHS = 16
-"""Graphs that the naive twin is timed on; it computes one at a time."""
 _NAIVE = ("siblings", "bidirectional", 4)
-"""Attention, feed-forward and heads of networks with a naive twin."""
 
 
 def random_graphs(
     sizes: Sequence[int], config: NNFormerConfig, seed: int = 0, density: float = 0.4, operations: Sequence[int] = ()
 ) -> Graphs:
-    """Draw graphs with the features that the model reads, and operations of these indices."""
+    """Draw graphs with the features of the model, and operations of these indices."""
     stream = np.random.default_rng(seed)
     graphs = []
     for size in sizes:
@@ -44,7 +42,6 @@ def random_graphs(
 
 
 def mean_of(models: Sequence[NNFormer], precision: str) -> Callable[[Graphs], NDArray[np.float64]]:
-    """Return a function that predicts the mean of networks, trained or not."""
     scorers = [Scorer(model, precision) for model in models]
     return lambda graphs: np.mean([scorer(graphs) for scorer in scorers], axis=0)
 
@@ -52,7 +49,9 @@ def mean_of(models: Sequence[NNFormer], precision: str) -> Callable[[Graphs], ND
 def rates(
     predict: Callable[[Graphs], object], models: Sequence[NNFormer], graphs: Graphs, repeats: int
 ) -> dict[str, float]:
-    """Return graphs per second as ``rate``, and against a naive twin on the CPU as ``naive`` and ``times``."""
+    """Return graphs per second as ``rate``, those of the naive twin on the CPU as ``naive``, and their ratio as
+    ``times``.
+    """
     rate = len(graphs) / _best_s(lambda: predict(graphs), repeats)
     twins = [copy.deepcopy(model).cpu().eval() for model in models]
     if not twins or (twins[0].config.attention, twins[0].config.feed_forward, twins[0].config.heads) != _NAIVE:

@@ -1,4 +1,4 @@
-"""Scales of targets, and checks of targets and levels of quantiles."""
+"""Scales and checks of targets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nas_core.errors import ConfigError, DataError
 
 SCALES = ("none", "normal", "mean")
 UNSCALED = (-1.0, 2.0)
-"""Range of targets that networks learn without a scale: outputs are 0.5 at first and change by some tenths."""
+"""Range of targets that networks learn unscaled: initial outputs are 0.5 and change by some tenths."""
 DEVIATION = 0.1
 """Standard deviation of scaled targets about 0.5, as accuracies have."""
 
@@ -25,15 +25,15 @@ class TargetScale:
     targets: tuple[float, ...]
     """Ascending, at least two; empty: the identity"""
     learned: tuple[float, ...]
-    """Their scaled values, ascending"""
+    """Scaled values, ascending"""
 
     @classmethod
     def fitted(cls, scale: str, targets: NDArray[np.float64]) -> TargetScale:
         """Fit a scale to training targets.
 
         Args:
-            scale: ``none``; ``mean``: linear; ``normal``: ranks as quantiles of a normal distribution, so that a few
-                failed networks do not dominate a squared error.
+            scale: ``none``; ``mean``: linear; ``normal``: ranks as quantiles of a normal distribution, robust to a few
+                failed networks.
         """
         low, high = float(targets.min()), float(targets.max())
         if scale == "none" or low == high:
@@ -58,7 +58,6 @@ class TargetScale:
         return _through(targets, self.targets, self.learned)
 
     def restore(self, learned: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return scaled predictions in the units of the targets."""
         return _through(learned, self.learned, self.targets)
 
 
@@ -73,7 +72,7 @@ def _through(values: NDArray[np.float64], x: tuple[float, ...], y: tuple[float, 
 def checked_targets(
     targets: ArrayLike, graphs: int, positive: bool = False, unscaled: bool = False
 ) -> NDArray[np.float64]:
-    """Return targets ``(G,)`` as float64.
+    """Return validated targets ``(G,)``.
 
     Args:
         positive: require values above 0, for a relative error.
@@ -99,7 +98,7 @@ def checked_targets(
 
 
 def checked_levels(levels: Sequence[float]) -> NDArray[np.float64]:
-    """Return probabilities ``(L,)``."""
+    """Return validated probabilities ``(L,)``."""
     try:
         probabilities = np.asarray(levels, np.float64)
     except (TypeError, ValueError):

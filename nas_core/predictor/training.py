@@ -1,4 +1,4 @@
-"""Training of NN-Former: batches of equal-sized graphs, each graph twice, warm-up and cosine, averaged weights."""
+"""Training of NN-Former: batches of equal-sized graphs, two copies of each, warm-up and cosine, averaged weights."""
 
 from __future__ import annotations
 
@@ -45,43 +45,43 @@ _RANGES = {
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """Settings of a training; the defaults are the paper's for accuracy (its supplement, 2.1)."""
+    """Settings of a training; defaults are the paper's for accuracy (its supplement, 2.1)."""
 
     epochs: int = 3000
     """Passes over the training graphs."""
     batch_size: int = 128
     """Graphs per step."""
     copies: int = 2
-    """Copies of each graph in its batch: two for the consistency loss."""
+    """Copies of each graph in its batch; the consistency loss needs two."""
     lr: float = 1e-4
     """Peak learning rate of AdamW."""
     warmup: float = 0.1
-    """Share of the steps until the peak, linear from 0: as in the released code the first step has rate 0, it only
+    """Share of the steps for the linear warm-up from 0. The first step has rate 0, as in the released code, and only
     fills AdamW's moments."""
     decay: str = field(default="cosine", metadata={"choices": ("cosine", "linear")})
-    """Shape of the learning rate after the peak: cosine or linear."""
+    """Shape of the decay after the peak: cosine or linear."""
     final_lr: float = 0.1
-    """Learning rate at the end, as a share of the peak. The paper names the cosine alone; its released code stops at a
-    tenth, which the default follows so that the recipe ``paper`` trains as the published models did."""
+    """Final learning rate, as a share of the peak. The paper names the cosine alone; its released code stops at a
+    tenth, the default."""
     weight_decay: float = 0.01
     """Weight decay of matrices; vectors (norms, biases) have none."""
     loss: str = field(default="mse", metadata={"choices": ("mse", "relative", "log")})
-    """mse; for latencies relative: squared relative error, or log: squared difference of logarithms, which is as strict
-    with predictions below as above."""
+    """mse; for latencies relative: squared relative error, or log: squared difference of logarithms, which penalises
+    under- and overestimates alike."""
     rank_weight: float = 0.2
-    """Weight of the L1 loss of differences to one other graph each."""
+    """Weight of the L1 loss of the difference to one other graph."""
     pair_weight: float = 0.0
     """Weight of the logistic loss of all pairs in the batch."""
     pair_temperature: float = 0.02
-    """Difference of predictions that the logistic loss sees as one."""
+    """Difference of predictions that counts as 1 in the logistic loss."""
     consistency_weight: float = 1.0
     """Weight of the L1 distance between the two predictions of a graph, which differ by dropout."""
     ema: float = 0.99
-    """Decay of the averaged weights, which predict in the end; 0: no average."""
+    """Decay of the averaged weights, which are used for prediction; 0: no average."""
     clip: float = 0.0
     """Largest norm of the gradient; 0: no limit."""
     equal_sizes: bool = True
-    """A batch holds graphs of one size (the released code's rule; it sets the number of steps), or of all sizes."""
+    """A batch holds graphs of one size (as in the released code; it sets the number of steps), or of all sizes."""
     precision: str = field(default="auto", metadata={"choices": CHOICES})
     """fp32, tf32, bf16 or fp16 for matrix products; auto: bf16 where the device computes in it, else fp32."""
     seed: int = 0
@@ -97,19 +97,18 @@ class TrainConfig:
 
 
 PART_POSITIONS, PART_GRAPHS = 2400, 16
-"""Positions, and least graphs, of the parts that a CPU splits a batch into. The ranking loss then compares graphs of
-one part, a random subset of the batch."""
+"""Positions, and least graphs, of the parts of a batch on a CPU. The ranking loss compares graphs of one part only."""
 SMALL = 32
-"""Nodes of graphs whose masks are kept for the whole training."""
+"""Largest graphs whose masks are kept for the whole training."""
 RESIDENT_BYTES = 2 * 2**30
-"""Adjacency matrices of larger graphs that are kept on a device."""
+"""Bytes of adjacency matrices of larger graphs that are kept on a device."""
 
 Part = tuple[Batch | PackedBatch, Topology | PackedTopology, Tensor]
-"""Graphs, their relatives, and their targets ``(B,)``."""
+"""Graphs, their topology, and their targets ``(B,)``."""
 
 
 class Bucket:
-    """Training graphs that share batches; an accelerator holds all of them."""
+    """Training graphs that share batches, all on the device for an accelerator."""
 
     def __init__(self, graphs: Graphs, rows: NDArray[np.int64], targets: NDArray[np.float32], model: NNFormer) -> None:
         self.config = model.config
@@ -148,16 +147,15 @@ class Bucket:
 CHECKED = EVERY
 """Steps between two checks of the loss; each check waits for the device."""
 _SCALED = ("scale", "_growth_tracker")
-"""State of torch's scaler of fp16 losses."""
 
 
 class Trainer:
-    """Training of one model on graphs and targets, one update per item of :meth:`steps`.
+    """Training of one model, with one update per item of :meth:`steps`.
 
-    On an accelerator a step reads nothing back, so that the host runs ahead of it.
+    On an accelerator a step reads nothing back, so that the host runs ahead.
 
     Raises:
-        ConfigError: the model's device does not compute in the precision.
+        ConfigError: the model's device does not support the precision.
     """
 
     def __init__(
@@ -189,7 +187,7 @@ class Trainer:
 
         Raises:
             ConfigError: the loss is no finite number, found at the latest after :data:`CHECKED` steps or at the end.
-            GraphError: a graph has more nodes, or another operation, than the model was built for.
+            GraphError: a graph has more nodes, or another operation, than the model supports.
         """
         while self.done < self.total:
             batches = self._epoch()
@@ -201,11 +199,10 @@ class Trainer:
 
     @property
     def finished(self) -> bool:
-        """Return whether the last step was taken."""
         return self.done == self.total
 
     def check(self) -> None:
-        """Raise a ConfigError if a weight is no finite number."""
+        """Raise a ConfigError if a weight is not finite."""
         if not all(bool(torch.isfinite(parameter).all()) for parameter in self.model.parameters()):
             raise self._diverged("a weight is no finite number")
 
@@ -216,7 +213,7 @@ class Trainer:
         )
 
     def _epoch(self) -> list[tuple[Bucket, NDArray[np.int64], Tensor]]:
-        """Draw the batches of the current epoch, as rows on host and device; resumed runs repeat them."""
+        """Draw the batches of the current epoch, as rows on host and device; deterministic."""
         stream, size = (
             np.random.default_rng([self.config.seed, 1, self.done // self.steps_per_epoch]),
             self.config.batch_size,
@@ -254,7 +251,6 @@ class Trainer:
         return torch.stack(losses).sum()
 
     def _gradients(self, bucket: Bucket, chosen: NDArray[np.int64], index: Tensor, share: float) -> Tensor:
-        """Add the gradients of a part of the batch, and return its share of the loss."""
         batch, topology, target = bucket.take(chosen, index, self.config.copies)
         with computing_in(self.precision, self.device):
             predicted = self.model(batch, topology)
@@ -290,7 +286,7 @@ class Trainer:
         return config.final_lr + (1 - config.final_lr) * falling
 
     def state(self) -> dict[str, Tensor]:
-        """Return all that changes during training, by name; an equal trainer resumes from it identically."""
+        """Return the training state by name; an equal trainer resumes from it identically."""
         self.check()
         named = {"done": torch.tensor(self.done)}
         named |= {f"model.{name}": value for name, value in self.model.state_dict().items()}
@@ -301,7 +297,6 @@ class Trainer:
         return named | {f"scaler.{name}": torch.tensor(scale[name]) for name in _SCALED if name in scale}
 
     def restore(self, named: dict[str, Tensor]) -> None:
-        """Invert :meth:`state`."""
         self.model.load_state_dict(below("model.", named))
         self.averaged = [named[f"averaged.{i}"].to(x.device) for i, x in enumerate(self.averaged)]
         moments: dict[int, dict[str, Tensor]] = {}

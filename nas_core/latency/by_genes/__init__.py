@@ -1,1 +1,1 @@
-"""Latency of the architectures of one search space: measurements, drift, and models of genes."""
+"""Latency of the architectures of one search space: measurements and models."""

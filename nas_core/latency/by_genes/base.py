@@ -1,7 +1,4 @@
-"""Base class of latency models by genes, and their files without pickle.
-
-A model is fitted to integer rows of one space (per-layer genes) or, for a table of averages, to its summary encoding.
-"""
+"""Base class of latency models by genes, and their files."""
 
 from __future__ import annotations
 
@@ -26,32 +23,30 @@ from nas_core.space.files import space_from_dict, space_to_dict
 from nas_core.space.slots import Rows
 
 Inputs = NDArray[Any]
-"""Rows ``(n, slots)`` or summary ``(n, choices)``, as the model's ``source`` says."""
+"""Rows of genes ``(n, slots)`` or summary encoding ``(n, choices)``, by the model's ``source``."""
 
 SOURCES = ("rows", "summary")
 LEAST_RECORDS = 10
-"""Least number of measurements for a fit."""
 FORMAT = "nas-ext/latency-model"
 VERSION = 1
 
 _BELOW_FASTEST = 3
-"""Factor by which a prediction may be below the fastest measurement."""
+"""Predictions are at least the fastest measurement divided by this."""
 _NORMAL_90 = 2 * 1.645
-"""Standard deviations from the 5 % to the 95 % quantile of a normal distribution."""
+"""Width of the central 90 % of a normal distribution, in standard deviations."""
 _MAX_BYTES = 2**28
-"""Limit of all weights in a file, unpacked."""
 
 
 class GeneLatencyModel(LatencyModel):
-    """Architectures of one space -> milliseconds.
+    """Latency model for the architectures of one space.
 
     Args:
-        source: its inputs: ``rows`` (genes of each layer) or ``summary`` (averages).
+        source: inputs: ``rows`` (genes of each layer) or ``summary`` (averages over layers).
     """
 
     by = "genes"
     saved_as: ClassVar[str | None] = None
-    """Name in files if another model reads them; None: its own."""
+    """Name in files, where another class reads them."""
 
     def __init__(self, space: SearchSpace, source: str = "rows", config: Any = None) -> None:
         if source not in SOURCES:
@@ -60,11 +55,10 @@ class GeneLatencyModel(LatencyModel):
         self.source = source
         self.config = self.config_class() if config is None else config
         self.interval = (0.0, float("inf"))
-        """5 % and 95 % quantile of measured / predicted on held-out rows."""
+        """5 % and 95 % quantiles of measured / predicted on held-out rows."""
         self.floor_ms = 0.0
-        """Lower bound of predictions."""
         self.info: dict[str, Any] = {}
-        """Origin of the model: ``machine``, ``settings``, ``reference_ms``, ``metrics``."""
+        """Provenance: ``machine``, ``settings``, ``reference_ms``, ``metrics``."""
         self.fitted = False
 
     def fit(self, inputs: Inputs, latency_ms: Floats) -> Self:
@@ -82,23 +76,27 @@ class GeneLatencyModel(LatencyModel):
         return self
 
     def predict_inputs(self, inputs: Inputs) -> Floats:
-        """Return milliseconds ``(n,)`` for inputs in the form of :meth:`fit`."""
+        """Return milliseconds ``(n,)`` for inputs as in :meth:`fit`."""
         if not self.fitted:
             raise ConfigError("this latency model is not fitted yet: call fit, or load one that is")
         return self.estimate(inputs)
 
     def predict_rows(self, rows: Rows) -> Floats:
-        """Return milliseconds ``(n,)`` for canonical rows of the space; fast for many candidates."""
+        """Return milliseconds ``(n,)`` for canonical rows; fast for many candidates."""
         return self.predict_inputs(rows if self.source == "rows" else self.space.encode_rows(rows, "summary"))
 
     def predict(self, architectures: Sequence[Architecture] | Architecture) -> Floats:
-        """Return milliseconds ``(n,)``, or raise an ArchitectureError."""
+        """Return milliseconds ``(n,)``.
+
+        Raises:
+            ArchitectureError: an architecture is not of the space.
+        """
         if isinstance(architectures, Architecture):
             architectures = [architectures]
         return self.predict_rows(self.space.rows(architectures))
 
     def predict_with_std(self, architectures: Sequence[Architecture] | Architecture) -> tuple[Floats, Floats]:
-        """Return milliseconds ``(n,)`` and their standard deviation ``(n,)`` on held-out rows."""
+        """Return milliseconds ``(n,)`` and their standard deviation ``(n,)``."""
         predicted, (low, high) = self.predict(architectures), self.interval
         return predicted, predicted * (high - low) / _NORMAL_90
 
@@ -121,11 +119,11 @@ class GeneLatencyModel(LatencyModel):
 
     @abstractmethod
     def learn(self, inputs: Inputs, latency_ms: Floats) -> Floats:
-        """Learn from checked inputs; return measured / predicted of held-out rows, for the interval."""
+        """Fit to validated inputs and return measured / predicted of held-out rows."""
 
     @abstractmethod
     def estimate(self, inputs: Inputs) -> Floats:
-        """Return milliseconds ``(n,)``, after :meth:`learn`."""
+        """Return milliseconds ``(n,)``."""
 
     @abstractmethod
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -133,10 +131,10 @@ class GeneLatencyModel(LatencyModel):
 
     @abstractmethod
     def restore(self, settings: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        """Set a fitted state of :meth:`state`; may raise any error on invalid values."""
+        """Restore the result of :meth:`state`."""
 
     def save(self, path: str | Path) -> None:
-        """Write the model as JSON, or as NPZ if the name ends in .npz, which is smaller."""
+        """Write the model as JSON, or as NPZ (smaller) if the name ends in .npz."""
         settings, arrays = self.state()
         header = {
             "format": FORMAT,
@@ -158,7 +156,7 @@ class GeneLatencyModel(LatencyModel):
 
     @classmethod
     def load(cls, path: str | Path, space: SearchSpace | None = None) -> Self:
-        """Read a model of this class; :func:`nas_core.latency.load_latency_model` reads any."""
+        """Load a model of this class; :func:`nas_core.latency.load_latency_model` loads any."""
         header, arrays = read_model_file(path)
         if header.get("kind") != (cls.saved_as or cls.name):
             raise DataError(f"{path} holds latency model {header.get('kind')!r}; expected {cls.name!r}")
@@ -169,7 +167,6 @@ class GeneLatencyModel(LatencyModel):
 
     @classmethod
     def restored(cls, header: Mapping[str, Any], arrays: dict[str, NDArray[Any]], path: str | Path) -> Self:
-        """Return the model of a header and arrays of :func:`read_model_file`, or raise a DataError."""
         try:
             model = cls(space_from_dict(header["space"], str(path)), header["source"])
             model.restore(header["settings"], arrays)
@@ -189,7 +186,7 @@ class GeneLatencyModel(LatencyModel):
         return model
 
     def check_space(self, space: SearchSpace, path: str | Path) -> None:
-        """Raise a SpaceError if the model in that file was fitted for another space."""
+        """Raise a SpaceError if the model was fitted for another space."""
         if space != self.space:
             raise SpaceError(
                 f"{path} predicts for space {self.space.name!r}, which differs from {space.name!r}; collect and fit for"
@@ -198,7 +195,7 @@ class GeneLatencyModel(LatencyModel):
 
 
 def read_model_file(path: str | Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return header and arrays of a file of :meth:`GeneLatencyModel.save`, or raise a DataError."""
+    """Return header and arrays of a file of :meth:`GeneLatencyModel.save`."""
     try:
         if str(path).endswith(".npz"):
             with open_npz(path, _MAX_BYTES) as file:

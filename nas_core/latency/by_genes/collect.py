@@ -1,4 +1,4 @@
-"""Measurement of many architectures of a space into a file, here or in jobs, which a later run continues."""
+"""Measurement of architectures of a space into a file, in this process or in jobs."""
 
 from __future__ import annotations
 
@@ -26,12 +26,11 @@ from nas_core.space.files import space_from_dict, space_to_dict
 
 @dataclass(frozen=True)
 class Measured:
-    """Measurement of an architecture and its machine."""
+    """Measurement and machine of an architecture."""
 
     machine: dict[str, Any]
-    """As of :func:`nas_core.latency.machine.describe_machine`."""
+    """Result of :func:`nas_core.latency.machine.describe_machine`."""
     reference_ms: float
-    """Time of the reference there before."""
     measurement: Measurement
 
 
@@ -39,7 +38,6 @@ BuildWorkload = Callable[[Architecture], Workload]
 MeasureMany = Callable[[Sequence[Architecture]], Generator[Measured | Failure, None, None]]
 
 _MOST_DRAWS = 50
-"""Draws for each architecture, after which a space counts as exhausted."""
 
 
 def collect(
@@ -55,16 +53,15 @@ def collect(
 ) -> LatencyDataset:
     """Measure architectures until the file has ``samples`` of them; a second call continues.
 
-    The architectures are the smallest, the largest, and then random ones in an order that depends on the seed alone.
+    The smallest and the largest architecture come first, then random ones. The order depends on the seed alone.
 
     Args:
-        build: makes the workload of an architecture.
-        workload: description of the workload, kept in the file.
-        progress: report on stderr; None: a bar on a terminal, else a line a minute.
+        workload: description of the workload for the file.
+        progress: report on stderr; None: a bar on a terminal, else one line per minute.
         measure_many: measures architectures elsewhere instead of ``build``.
 
     Raises:
-        ConfigError: the file has other settings or another machine, or another process measures into it.
+        ConfigError: the file has other settings or another machine, or another process writes to it.
         NasExtError: a measurement elsewhere failed.
     """
     path = Path(path)
@@ -104,7 +101,7 @@ def collect(
 
 
 def planned_architectures(space: SearchSpace, samples: int, seed: int) -> list[Architecture]:
-    """Return the first ``samples`` different architectures of the seed's list: smallest, largest, random ones."""
+    """Return the first ``samples`` distinct architectures for a seed: smallest, largest, random ones."""
     if samples < 1:
         raise ConfigError(f"{samples} samples were asked for, expected at least 1")
     rng = np.random.default_rng(seed)
@@ -122,7 +119,7 @@ def planned_architectures(space: SearchSpace, samples: int, seed: int) -> list[A
 
 
 def reference_architecture(space: SearchSpace) -> Architecture:
-    """Return the architecture of the reference workload: the lower middle option of every choice."""
+    """Return the architecture of the reference workload: the lower median option of every choice."""
     row = []
     for choice in space.choices:
         for options in choice.options:
@@ -132,9 +129,9 @@ def reference_architecture(space: SearchSpace) -> Architecture:
 
 
 class SubmititMeasurements:
-    """Jobs of submitit as ``measure_many`` of :func:`nas_core.latency.by_genes.collect`.
+    """Measurement in submitit jobs, for ``measure_many`` of :func:`nas_core.latency.by_genes.collect`.
 
-    On cluster ``local`` one job runs at a time. Slurm gives each job a machine with ``{"exclusive": ""}``.
+    Cluster ``local`` runs one job at a time. On Slurm, ``{"exclusive": ""}`` gives each job a machine.
 
     Args:
         workload: settings of the workload of the space's network kind.
@@ -152,7 +149,6 @@ class SubmititMeasurements:
         self._arguments = {"space": space_to_dict(space), "workload": asdict(workload), "timing": asdict(timing)}
 
     def __call__(self, architectures: Sequence[Architecture]) -> Generator[Measured | Failure, None, None]:
-        """Yield the measurement of each architecture in order; see :meth:`nas_core.jobs.JobPool.map`."""
         genes = [architecture.to_dict() for architecture in architectures]
         for outcome in self._pool.map(open_workload, self._arguments, genes):
             if isinstance(outcome, Failure):

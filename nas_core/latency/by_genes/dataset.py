@@ -1,4 +1,4 @@
-"""Measurements of architectures of one space: the JSON Lines file of a collection, and HAT's latency tables."""
+"""Latency measurements of one space: JSON Lines files, and HAT's latency tables."""
 
 from __future__ import annotations
 
@@ -42,28 +42,28 @@ _GENES = {
 }
 _PARTS = ("latency_mean_encoder", "latency_mean_decoder")
 COLUMNS = (*_GENES, *_PARTS, "latency_std_encoder", "latency_std_decoder")
-"""Columns of HAT's tables; the last two are not used and may be missing."""
+"""Columns of HAT's tables; the last two are unused and optional."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class LatencyData:
-    """n measurements of architectures of one space, for a fit."""
+    """Measurements of n architectures of one space."""
 
     space: SearchSpace
     source: str
-    """Form of ``inputs``: ``rows`` (option indices) or ``summary`` (averages, as in HAT's tables)."""
+    """Form of ``inputs``: ``rows`` (option indices) or ``summary`` (averages over layers, as in HAT's tables)."""
     inputs: NDArray[Any]
     """``(n, slots)`` or ``(n, choices)``."""
     latency_ms: NDArray[np.float64]
-    """``(n,)``; drift is divided out if a reference was measured."""
+    """``(n,)``, with drift divided out if a reference was measured."""
     order: NDArray[np.float64]
-    """``(n,)`` place in the measurement order."""
+    """``(n,)`` position in the measurement order."""
     referenced: bool
-    """Whether a reference workload was interleaved."""
+    """A reference workload was measured."""
     info: dict[str, Any] = field(default_factory=dict)
-    """``machine``, ``settings`` and ``reference_ms`` of the collection, as far as known."""
+    """``machine``, ``settings`` and ``reference_ms`` of the collection, if known."""
 
     def __len__(self) -> int:
         return len(self.latency_ms)
@@ -72,30 +72,27 @@ class LatencyData:
         return replace(self, inputs=self.inputs[index], latency_ms=self.latency_ms[index], order=self.order[index])
 
     def fingerprints(self) -> list[str]:
-        """Return a fingerprint of each row's inputs."""
         return [fingerprint(row) for row in self.inputs]
 
     def scaled(self, factor: float) -> LatencyData:
-        """Multiply all latencies, as in another state of the machine."""
         return replace(self, latency_ms=self.latency_ms * factor)
 
 
 @dataclass
 class LatencyDataset:
-    """Measurement file that grows by one line per architecture.
+    """Measurement file with one line per architecture.
 
-    Records have ``index``, ``time`` (seconds since 1970), ``key``, ``genes``, ``latency_ms`` (drift divided out, in the
-    header's state) and its parts ``<part>_ms``, ``raw_ms`` (as measured), ``reference_ms``, ``std_ms``, ``mad_ms`` and,
-    if it could be read, ``clock_state``.
+    Records have ``index``, ``time`` (seconds since 1970), ``key``, ``genes``, ``latency_ms`` (drift divided out) and
+    its parts ``<part>_ms``, ``raw_ms`` (as measured), ``reference_ms``, ``std_ms``, ``mad_ms`` and, if available,
+    ``clock_state``.
     """
 
     path: Path
     space: SearchSpace
     settings: dict[str, Any]
-    """Settings that decide what is measured and how."""
     machine: dict[str, Any]
     reference_ms: float
-    """Time of the reference when the file was begun."""
+    """Time of the reference when the file was created."""
     records: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod
@@ -107,7 +104,7 @@ class LatencyDataset:
         machine: Mapping[str, Any],
         reference_ms: float,
     ) -> LatencyDataset:
-        """Write the header of a new file."""
+        """Create a file with its header."""
         dataset = cls(Path(path), space, dict(settings), dict(machine), reference_ms)
         header = {
             "format": FORMAT,
@@ -122,7 +119,6 @@ class LatencyDataset:
 
     @classmethod
     def read(cls, path: str | Path) -> LatencyDataset:
-        """Read a file, or raise a DataError."""
         header, records = read_journal(Path(path), FORMAT, VERSION, "latency measurements", "nas-ext latency collect")
         try:
             space, reference_ms = space_from_dict(header["space"], str(path)), reference_of(header["reference_ms"])
@@ -139,7 +135,7 @@ class LatencyDataset:
         return cls(Path(path), space, header["settings"], header["machine"], reference_ms, records)
 
     def must_match(self, space: SearchSpace, settings: Mapping[str, Any], machine: Mapping[str, Any]) -> None:
-        """Raise a ConfigError with the first difference if measurements under these settings may not be added."""
+        """Raise a ConfigError if measurements under these settings may not be added."""
         if space != self.space:
             raise ConfigError(
                 f"{self.path} holds measurements of another space ({self.space.name!r}); give another file"
@@ -175,7 +171,7 @@ class LatencyDataset:
         return [state for record in self.records if (state := record.get("clock_state"))]
 
     def data(self) -> LatencyData:
-        """Return the measurements for a fit, in the machine's median state; the first record of an architecture counts.
+        """Return the measurements in the machine's median state; repeated architectures count once.
 
         Raises:
             DataError: there is no record.
@@ -200,10 +196,10 @@ class LatencyDataset:
 
 
 def load_latency_data(path: str | Path, space: SearchSpace | None = None, table: str | None = None) -> LatencyData:
-    """Read measurements from a file of ``nas-ext latency collect`` (.jsonl) or a table of HAT's (.csv, .npz).
+    """Load measurements of ``nas-ext latency collect`` (.jsonl) or one of HAT's tables (.csv, .npz).
 
     Args:
-        space: of HAT's tables, which do not name it (default ``hat_wmt14_en_de``).
+        space: space of one of HAT's tables; default ``hat_wmt14_en_de``.
         table: name of the table in an .npz file.
     """
     suffix = Path(path).suffix.lower()
@@ -223,14 +219,11 @@ def list_hat_tables(path: str | Path) -> list[str]:
 
 
 def read_hat_table(path: str | Path, table: str | None = None, space: SearchSpace | None = None) -> LatencyData:
-    """Read one of HAT's latency tables from a .csv, or the table ``table`` of an .npz (MIT licence).
+    """Read one of HAT's latency tables from a .csv or .npz file (MIT licence).
 
-    A row has ten averages of an architecture and its encoder and decoder latency in ms, which are added. Rows are in
-    measurement order. The tables are of a superset of the space that HAT searches.
-
-    Args:
-        table: name of the table in an .npz file.
-        space: the space of the averages; default ``hat_wmt14_en_de``.
+    A row has ten averages of an architecture, and its encoder and decoder latency in ms, which are added. Rows are in
+    measurement order. The tables cover a superset of the space that HAT searches. Arguments as in
+    :func:`load_latency_data`.
 
     Raises:
         DataError: a column is missing, or a cell is no finite number.

@@ -1,8 +1,8 @@
-"""Estimate of a slow drift in a table of latencies, without a reference workload.
+"""Estimate of slow machine drift in a latency table without a reference workload.
 
-In tables such as HAT's the machine is 10 to 50 % slower for hundreds of rows. Fit and drift are estimated in turns: the
-factor of a row is the running median of measured / predicted over its neighbours in measurement order, and the model is
-fitted to latencies divided by it.
+In tables such as HAT's the machine is 10 to 50 % slower for hundreds of rows. Fit and drift are estimated alternately:
+the drift factor of a row is the running median of measured / predicted over its neighbours in measurement order, and
+the model is fitted to latencies divided by it.
 """
 
 from __future__ import annotations
@@ -19,27 +19,25 @@ from nas_core.latency.model import Floats
 
 _WINDOWS = (9, 15, 25)
 _ROUNDS = 4
-"""Turns of fit and factor; the error changes by less than a thousandth of itself after three."""
+"""Alternations of fit and factor; after three the error changes by less than 0.1 %."""
 
 
 @dataclass(frozen=True)
 class Drift:
-    """State of the machine over a collection: 1 is its median state, 1.2 a fifth slower."""
+    """Speed of the machine over a collection, relative to its median state; 1.2 is 20 % slower."""
 
     order: Floats
-    """Ascending places in the measurement order ``(n,)``."""
+    """``(n,)`` ascending positions in the measurement order."""
     factor: Floats
     """``(n,)``, median 1."""
     window: int
-    """Neighbours in the running median."""
 
     def at(self, order: NDArray[Any]) -> Floats:
-        """Return the factor at other places of the order."""
         return np.asarray(np.interp(order, self.order, self.factor), np.float64)
 
 
 def running_median(values: Floats, window: int, leave_out: bool = False) -> Floats:
-    """Return the median over the ``window`` nearest values in order, with ``leave_out`` without the value itself."""
+    """Return the running median over the ``window`` nearest values, optionally without the value itself."""
     window = min(window, len(values) - leave_out)
     size = window + leave_out
     starts = np.clip(np.arange(len(values)) - size // 2, 0, len(values) - size)
@@ -51,7 +49,7 @@ def running_median(values: Floats, window: int, leave_out: bool = False) -> Floa
 
 
 def autocorrelation(ratio: Floats) -> float:
-    """Return the correlation of each log ratio with the next in measurement order; about 0 without drift."""
+    """Return the lag-1 autocorrelation of the log ratios; about 0 without drift."""
     residual = np.log(ratio)
     residual = residual - residual.mean()
     power = float(residual @ residual)
@@ -61,14 +59,13 @@ def autocorrelation(ratio: Floats) -> float:
 def estimate_drift(
     make: Callable[[], GeneLatencyModel], inputs: NDArray[Any], latency_ms: Floats, order: NDArray[Any]
 ) -> Drift:
-    """Estimate the factor of each row; latencies divided by it are those of the machine's median state.
+    """Estimate the drift factor of each row; its median is 1.
 
-    The window of the running median is the one whose neighbours predict left-out rows best.
+    The window is chosen by leave-one-out error.
 
     Args:
-        make: makes a new, fast model, which is fitted a dozen times.
-        inputs: training rows, as for :meth:`GeneLatencyModel.fit`.
-        order: ``(n,)`` place of each row in the measurement order.
+        make: makes a new, fast model; called about a dozen times.
+        order: ``(n,)`` position of each row in the measurement order.
     """
     ascending = np.argsort(order, kind="stable")
     inputs, latency_ms, order = inputs[ascending], latency_ms[ascending], np.asarray(order, np.float64)[ascending]

@@ -1,4 +1,4 @@
-"""Fit of a latency model by genes, and its quality on unseen measurements."""
+"""Fit and held-out evaluation of a latency model by genes."""
 
 from __future__ import annotations
 
@@ -22,16 +22,15 @@ from nas_core.predictor.metrics import kendall_tau, mape
 from nas_core.space.slots import ABSENT
 
 DRIFT_MODES = ("auto", "on", "off")
-"""``auto`` estimates a drift factor if no reference was measured and neighbouring residuals are correlated."""
+"""``auto``: estimate drift if no reference was measured and neighbouring residuals are correlated."""
 _DRIFTING = 0.3
-"""Autocorrelation of residuals from which ``auto`` estimates drift."""
+"""Autocorrelation of residuals above which ``auto`` estimates drift."""
 _LEAST_HELD_OUT = 3
 INTERVAL = 0.9
-"""Nominal coverage of a model's interval."""
+"""Nominal coverage of prediction intervals."""
 _SIGNIFICANCE = 0.05
-"""Probability of a coverage, if the interval were right, below which it is doubted."""
 _FEW = 20
-"""Held-out measurements below which the figures are rough."""
+"""Held-out measurements below which metrics are rough."""
 
 LEGEND = """\
 rows        measurements that the model has not seen and is judged by
@@ -45,20 +44,20 @@ MakeModel = Callable[[], GeneLatencyModel]
 
 @dataclass(frozen=True)
 class Quality:
-    """Quality of a model on ``count`` measurements; NaN where a number is undefined."""
+    """Metrics of a model on ``count`` measurements; NaN where undefined."""
 
     count: int
     mape_percent: float
     r2: float
-    """Share of the measurements' variance that is explained."""
+    """Coefficient of determination."""
     kendall_tau: float
     coverage_percent: float
-    """Share of the measurements inside the model's 90 % interval; far below 90 the interval is too narrow."""
+    """Coverage of the model's 90 % prediction interval, in percent."""
     options_percent: float = math.nan
-    """Share of the space's options that occur in the measurements of the fit."""
+    """Percentage of the space's options that occur in the training measurements."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the numbers for JSON; undefined ones are None."""
+        """Return the metrics for JSON; undefined ones are None."""
         return {name: value if math.isfinite(value) else None for name, value in asdict(self).items()}
 
 
@@ -67,13 +66,12 @@ class Fit:
     """Fitted model and its quality."""
 
     model: GeneLatencyModel
-    """Fitted to all rows; ``held_out`` is of a model that was fitted without the held-out ones."""
+    """Model fitted to all rows; the metrics are of one without the held-out rows."""
     held_out: Quality
-    """Quality on held-out rows as they were measured."""
+    """Metrics on held-out rows as measured."""
     without_drift: Quality | None
-    """Quality on held-out rows divided by the drift of the training rows; None without drift."""
+    """Metrics on held-out rows divided by the drift of the training rows; None without drift."""
     drift: Drift | None
-    """Drift that all rows were divided by."""
 
     def tables(self) -> dict[str, Quality]:
         rows = {"held out": self.held_out}
@@ -81,11 +79,10 @@ class Fit:
 
 
 def fit(data: LatencyData, make: MakeModel, holdout: float = 0.2, seed: int = 0, drift: str = "auto") -> Fit:
-    """Fit to a random part of ``data``, evaluate on the rest, then fit to everything.
+    """Evaluate a model on a random held-out part of ``data``, then fit it to all rows.
 
     Args:
         make: makes a new model for ``data.space`` and ``data.source``.
-        holdout: share of the rows that is held out.
         drift: one of :data:`DRIFT_MODES`.
 
     Raises:
@@ -117,11 +114,11 @@ def fit(data: LatencyData, make: MakeModel, holdout: float = 0.2, seed: int = 0,
 
 
 def evaluate(model: GeneLatencyModel, data: LatencyData) -> Quality:
-    """Evaluate a model on other measurements of the same space.
+    """Evaluate a model on other measurements of its space.
 
     Raises:
         SpaceError: the measurements are of another space.
-        DataError: the model needs rows, the measurements are averages.
+        DataError: the model needs rows instead of averages.
     """
     if data.space != model.space:
         raise SpaceError(
@@ -153,7 +150,7 @@ def random_split(count: int, holdout: float, seed: int) -> tuple[NDArray[np.int6
 def quality(
     predicted_ms: Floats, measured_ms: Floats, interval: tuple[float, float], options_percent: float = math.nan
 ) -> Quality:
-    """Compare predictions with measurements; ``interval`` is the model's, of measured / predicted."""
+    """Return metrics of predictions; ``interval`` is the model's, of measured / predicted."""
     ratio = measured_ms / predicted_ms
     inside = (ratio >= interval[0]) & (ratio <= interval[1])
     variance = float(np.sum((measured_ms - measured_ms.mean()) ** 2))
@@ -168,11 +165,7 @@ def quality(
 
 
 def quality_warnings(quality: Quality, fitted: bool = True) -> list[str]:
-    """Return the weaknesses of a model, each with what to do.
-
-    Args:
-        fitted: on held-out measurements of a fit; otherwise on another collection.
-    """
+    """Return a warning with advice for each weakness of a model, on held-out rows or another collection."""
     warnings = []
     more = "measure more architectures ('nas-ext latency collect' with a larger --samples goes on with the same file)"
     if not fitted:
@@ -196,7 +189,6 @@ def quality_warnings(quality: Quality, fitted: bool = True) -> list[str]:
 
 
 def table(rows: dict[str, Quality]) -> str:
-    """Format a text table with one line for each name."""
     width = max(10, *(len(name) for name in rows))
     lines = [f"{'':{width}} {'rows':>6} {'MAPE %':>8} {'R2':>8} {'tau':>8} {'coverage %':>11} {'options %':>10}"]
     for name, q in rows.items():

@@ -1,11 +1,11 @@
 """Default latency model by genes: robust ridge regression on totals of genes and their products.
 
-A network's time is a sum over its layers of products of sizes. So each gene enters as its total over the layers,
-totals enter in pairs, and genes of one layer enter as the sum of their products layer by layer. Options between the
-smallest and the largest one get an indicator each.
+A network's time is a sum over its layers of products of sizes. So the features are each gene's total over the layers,
+products of pairs of totals, and sums of products of two genes of a layer. Each option between the smallest and the
+largest has an indicator.
 
-Errors count in percent, so rows have weights 1 / prediction^2, times Huber's weights against disturbed measurements.
-The strength of the ridge minimises the leave-one-out error in closed form (Allen's PRESS).
+Errors are relative: rows are weighted by 1 / prediction^2, times Huber's weights. The ridge strength minimises the
+leave-one-out error in closed form (Allen's PRESS).
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _ROUNDS = 6
 _HUBER = 1.345
 """In standard deviations; 95 % efficient when errors are normal (Huber, 1964)."""
 _CHUNK = 8192
-"""Rows predicted at a time, for a processor's cache."""
+"""Rows predicted at a time, to fit the cache."""
 _MOST_INDICATED = 8
-"""Most options of a numeric gene with indicators; with more there are too few data for each."""
+"""Largest number of options of a numeric gene with indicators."""
 _MOST_PAIRED = 24
-"""Most totals of which all pairs are formed; with more only pairs with a depth gene."""
+"""Largest number of totals with all pairwise products; above, only products with a depth gene."""
 
 
 class LinearModel(GeneLatencyModel):
-    """Ridge regression on totals and their products.
+    """Ridge regression on totals of genes and their products.
 
-    ``latency_ms = constant + w . features + products of totals``; never below a third of the fastest measurement.
+    ``latency_ms = constant + w . features + products of totals``, at least a third of the fastest measurement.
     """
 
     name = "linear"
@@ -92,10 +92,7 @@ class LinearModel(GeneLatencyModel):
 
 
 class RowFeatures:
-    """Integer rows ``(n, slots)`` of a space -> features ``(n, F)`` from the genes of each layer.
-
-    The first ``totals`` features are multiplied in ``pairs``.
-    """
+    """Features ``(n, F)`` from rows ``(n, slots)``; ``pairs`` of the first ``totals`` are multiplied."""
 
     def __init__(self, space: SearchSpace) -> None:
         names = [choice.name for choice in space.choices]
@@ -142,10 +139,7 @@ class RowFeatures:
 
 
 class SummaryFeatures:
-    """Averages ``(n, choices)`` of ``space.encode(.., "summary")``, as in HAT's tables -> features ``(n, F)``.
-
-    Totals are recovered as average x depth; details of single layers are lost.
-    """
+    """Features ``(n, F)`` from averages ``(n, choices)``, as in HAT's tables; totals are average x depth."""
 
     def __init__(self, space: SearchSpace) -> None:
         names = [choice.name for choice in space.choices]
@@ -176,11 +170,11 @@ class SummaryFeatures:
 
 
 def ridge(design: Floats, target: Floats, weights: Floats) -> tuple[float, Floats, Floats, float]:
-    """Fit a weighted ridge regression with the strength of the smallest leave-one-out error.
+    """Fit a weighted ridge regression whose strength minimises the leave-one-out error.
 
     Args:
         design: ``(n, P)``, standardised here.
-        weights: ``(n,)`` of the squared errors.
+        weights: ``(n,)`` weights of the squared errors.
 
     Returns:
         Constant, slopes ``(P,)``, leave-one-out predictions ``(n,)``, and the strength.

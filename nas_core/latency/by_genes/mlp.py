@@ -1,7 +1,7 @@
-"""HAT's latency predictor: a multi-layer perceptron on one averaged number per gene (Wang et al., ACL 2020).
+"""HAT's latency predictor: a multi-layer perceptron on the summary encoding (Wang et al., ACL 2020).
 
-:class:`HATConfig` trains as HAT does, with Adam at a constant 1e-5 on the squared error of milliseconds. The default
-has standardised inputs, a logarithmic target, a robust loss, a decaying rate, and the best weights on a held-out tenth.
+:class:`HATConfig` trains as HAT does: Adam at a constant 1e-5 on the squared error in ms. The default standardises
+inputs, and has a logarithmic target, a robust loss, a decaying learning rate, and the best weights on a held-out tenth.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _RANGES = {
 
 @dataclass(frozen=True, kw_only=True)
 class MLPConfig:
-    """Size and training of the perceptron."""
+    """Settings of the perceptron."""
 
     hidden: int = 400
     """Width of the hidden layers."""
@@ -45,7 +45,7 @@ class MLPConfig:
     lr: float = 1e-3
     """Highest learning rate of Adam."""
     logarithmic: bool = True
-    """Standardised inputs and logarithmic target, cosine rate, best weights kept; False trains as HAT does."""
+    """Standardised inputs, logarithmic target, cosine rate and best weights; False trains as HAT does."""
     seed: int = 0
     """Seed of the initial weights, the batches and the held-out rows."""
 
@@ -63,9 +63,9 @@ class HATConfig(MLPConfig):
 
 
 class MLPModel(GeneLatencyModel):
-    """A multi-layer perceptron on one number per gene.
+    """Multi-layer perceptron on one average per gene.
 
-    Summary encoding ``(n, choices)`` -> milliseconds; predicts in numpy, without torch.
+    It maps the summary encoding ``(n, choices)`` to milliseconds, in numpy.
     """
 
     name = "mlp"
@@ -164,7 +164,7 @@ class MLPModel(GeneLatencyModel):
 
 
 class HATModel(MLPModel):
-    """HAT's perceptron with its hyper-parameters; an ``mlp`` in files."""
+    """HAT's perceptron with its hyper-parameters."""
 
     name = "hat-mlp"
     saved_as = MLPModel.name

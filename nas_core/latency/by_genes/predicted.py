@@ -1,4 +1,4 @@
-"""Predictions by graph in place of measurements, to which a fast model by genes is fitted."""
+"""Predictions by graph as training data for a fast model by genes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from nas_core.random_streams import own_streams
 from nas_core.space import Architecture, SearchSpace
 
 _NORMAL_MAD = 0.6745
-"""Median absolute deviation of a normal distribution with deviation 1."""
+"""Median absolute deviation of a standard normal distribution."""
 
 
 class PredictedMeasurements:
-    """``measure_many`` of :func:`nas_core.latency.by_genes.collect` that predicts each architecture's ONNX export.
+    """Predictions of each architecture's ONNX export, for ``measure_many`` of
+    :func:`nas_core.latency.by_genes.collect`.
 
     Args:
         config: settings of the workload of the space's network kind.
@@ -37,7 +38,6 @@ class PredictedMeasurements:
 
     @property
     def described(self) -> dict[str, Any]:
-        """Workload in the file's settings: the predicted workload and the model."""
         held_out = self.model.info.get("held_out")
         return {
             "kind": "predicted",
@@ -49,7 +49,6 @@ class PredictedMeasurements:
         }
 
     def __call__(self, architectures: Sequence[Architecture]) -> Generator[Measured, None, None]:
-        """Yield the prediction for each architecture in order."""
         reference_ms = sum(self._parts_ms(reference_architecture(self.space))[0].values())
         for architecture in architectures:
             parts_ms, deviation_ms = self._parts_ms(architecture)

@@ -1,4 +1,4 @@
-"""Latency models of whole networks by their graphs, data sets for them, and predictions."""
+"""Latency models of whole networks by their graphs."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Base class of latency models of whole networks: fitting, prediction with uncertainty, and one file."""
+"""Base class of latency models of whole networks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ from nas_core.predictor.metrics import accuracy_within, mape
 
 LEAST_NETWORKS = 10
 LEAST_MS = 1e-4
-"""Lower bound of predictions."""
 
 Progress = Callable[[int, int, float], None]
 """Called with the step, the number of steps and the loss."""
@@ -38,35 +37,33 @@ _log = logging.getLogger(__name__)
 
 
 class GraphLatencyModel(LatencyModel):
-    """Graphs of whole networks -> milliseconds on the machine and in the runtime that was measured."""
+    """Latency model of whole networks on one machine and runtime."""
 
     by = "graph"
     artifact: ClassVar[str] = NETWORK_LATENCY
-    """Kind of its file."""
     reads: ClassVar[tuple[str, ...]]
-    """Features of graphs that it needs: of ``attributes``, ``shapes``, ``costs``, ``static``."""
+    """Required features of graphs, of ``attributes``, ``shapes``, ``costs`` and ``static``."""
 
     def __init__(self, **settings: Any) -> None:
         self.check_settings(settings)
         self.config = self.config_class(**settings)
         self.known: frozenset[int] = frozenset()
-        """Operations of the training networks."""
         self.relative_spread = 0.0
         """Half the width of the middle 68 % of measured / predicted."""
         self._warned: set[int | str] = set()
         self.info: dict[str, Any] = {}
         """Facts of the training: ``networks``, ``families``, ``seed``, ``features`` (encoding of the operators),
-        ``ranges`` (of sizes), ``held_out``, ``trained_on`` (device and precision of torch), and what the caller adds,
-        such as ``machine`` and ``runtime``."""
+        ``ranges`` (of sizes), ``held_out``, ``trained_on`` (device and precision of torch), and the caller's, such as
+        ``machine`` and ``runtime``."""
 
     def fit(self, data: NetworkLatencies, *, seed: int = 0, progress: Progress | None = None) -> Self:
-        """Fit to all these networks; a fit that fails keeps the former state.
+        """Fit to all networks; a failed fit keeps the former state.
 
-        The spread is that of the training residuals, which are too small, until :meth:`calibrate` is called.
+        The standard deviation is that of the training residuals, hence too small, until :meth:`calibrate` is called.
 
         Raises:
             DataError: fewer than ten networks.
-            GraphError: the graphs lack what the model reads.
+            GraphError: the graphs lack features that the model reads.
         """
         if len(data) < LEAST_NETWORKS:
             raise DataError(f"got {len(data)} networks, expected at least {LEAST_NETWORKS}; measure more")
@@ -81,7 +78,7 @@ class GraphLatencyModel(LatencyModel):
         return self
 
     def calibrate(self, data: NetworkLatencies) -> Self:
-        """Set the spread, and the quality in ``info["held_out"]``, from networks that were not learned."""
+        """Set the standard deviation, and the metrics in ``info["held_out"]``, from held-out networks."""
         predicted = self._fit_spread(data)
         self.info["held_out"] = {
             "networks": len(data),
@@ -91,13 +88,13 @@ class GraphLatencyModel(LatencyModel):
         return self
 
     def predict(self, graphs: Iterable[Graph] | Graphs) -> Floats:
-        """Return milliseconds ``(G,)`` above 0; warn once of operations and sizes that no training network has."""
+        """Return milliseconds ``(G,)`` above 0; warn once about operations and sizes outside the training data."""
         return self.predict_with_std(graphs)[0]
 
     def predict_with_std(self, graphs: Iterable[Graph] | Graphs) -> tuple[Floats, Floats]:
         """Return milliseconds ``(G,)`` and their standard deviation ``(G,)``.
 
-        It joins relative residuals, the deviation over members, and the spread by extrapolation.
+        It combines relative residuals, the standard deviation over members, and that of extrapolation.
         """
         if not self.known:
             raise ConfigError(f"this {self.name!r} latency model is not fitted yet: call fit, or load one that is")
@@ -112,35 +109,32 @@ class GraphLatencyModel(LatencyModel):
         return predicted, np.hypot(relative * predicted, 0 if deviation is None else deviation)
 
     def out_of_range(self, graph: Graph) -> str:
-        """Describe the sizes that are too far beyond the training's for a limit; empty if none are."""
+        """Describe sizes too far outside the training range for a latency constraint; empty if there are none."""
         graphs, ranges = Graphs.of([graph]), self.info["ranges"]
         if extrapolation_spread(graphs, ranges, self.features)[0] <= TRUSTED_SPREAD:
             return ""
         return "; ".join(beyond(graphs, ranges, self.features).values())
 
     def described(self) -> dict[str, Any]:
-        """Return all settings as plain types."""
         return asdict(self.config)
 
     @property
     def features(self) -> str:
-        """Encoding of ONNX operators in the graphs, see :func:`nas_core.graph.onnx.reader.read_onnx`."""
+        """Return the encoding of ONNX operators, see :func:`nas_core.graph.onnx.reader.read_onnx`."""
         return str(self.info.get("features", "corrected"))
 
     @abstractmethod
     def learn(self, data: NetworkLatencies, seed: int, progress: Progress | None) -> None:
-        """Learn from checked networks; replace the former state at the very end, all at once."""
+        """Fit to validated networks; replace the former state at the end, all at once."""
 
     @abstractmethod
     def estimate(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
-        """Return milliseconds ``(G,)`` of checked graphs, and their deviation over members ``(G,)`` if any."""
+        """Return milliseconds ``(G,)`` and, if available, their standard deviation over members ``(G,)``."""
 
     def facts(self) -> dict[str, Any]:
-        """Return facts of the last fit for ``info``."""
         return {}
 
     def check(self, graphs: Graphs) -> None:
-        """Raise a GraphError if the model cannot read the graphs."""
         if absent := [name for name in self.reads if getattr(graphs, name) is None]:
             raise GraphError(
                 f"graphs without {', '.join(absent)}; latency model {self.name!r} expects graphs of read_onnx"
@@ -165,7 +159,6 @@ class GraphLatencyModel(LatencyModel):
         return predicted
 
     def save(self, path: str | Path) -> None:
-        """Write one ``.safetensors`` file."""
         if not self.known:
             raise ConfigError(f"this {self.name!r} latency model is not fitted yet: there is nothing to save")
         write_artifact(path, self.artifact, *self.contents())
@@ -175,7 +168,7 @@ class GraphLatencyModel(LatencyModel):
 
     @classmethod
     def restored(cls, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Self:
-        """Return the model of a header and tensors of :meth:`contents`; may raise any error."""
+        """Invert :meth:`contents`."""
         about = about_of(header) or {}
         model = cls(**about["settings"])
         model._restore_header(about)
@@ -191,15 +184,15 @@ class GraphLatencyModel(LatencyModel):
 
     @abstractmethod
     def tensors(self) -> dict[str, Tensor]:
-        """Return all arrays that were learned."""
+        """Return all fitted arrays."""
 
     @abstractmethod
     def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-        """Set the arrays of :meth:`tensors`."""
+        """Restore the arrays of :meth:`tensors`."""
 
 
 def about_of(header: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the description of a latency model in the header, or in the ``info`` of NN-Former's."""
+    """Return the description of a latency model in a header, or in its ``info``."""
     info = header.get("info")
     about: Any = header if "model" in header else info.get("network_latency") if isinstance(info, dict) else None
     return about if isinstance(about, dict) else None

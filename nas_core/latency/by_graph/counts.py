@@ -1,4 +1,4 @@
-"""Latency as a sum of costs with weights that are not negative: FLOPs, or prices of operators by their kinds."""
+"""Latency as a non-negative weighted sum of costs: FLOPs, or prices per kind of operator."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nas_core.latency.model import Floats
 
 
 class FlopsModel(GraphLatencyModel):
-    """Milliseconds per GFLOP and a constant."""
+    """Linear model: milliseconds per GFLOP, and a constant."""
 
     name = "flops"
     reads: ClassVar[tuple[str, ...]] = ("static",)
@@ -31,7 +31,6 @@ class FlopsModel(GraphLatencyModel):
         """``(F,)`` ms per unit of each cost, the constant last."""
 
     def _costs(self, graphs: Graphs) -> Floats:
-        """``(G, F - 1)``."""
         assert graphs.static is not None
         return graphs.static[:, [1]].astype(np.float64)
 
@@ -54,21 +53,21 @@ class FlopsModel(GraphLatencyModel):
 
 @dataclass(frozen=True)
 class CountsConfig:
-    """Settings of the prices of operators."""
+    """Settings of the operator prices."""
 
     shrinkage: float = 1e-3
-    """Strength by which the prices of all kinds are drawn together; chosen on 320 networks of 13 families, of which
-    each in turn was held out, in onnxruntime and in torch."""
+    """Shrinkage of the prices of all kinds to their average; chosen on 320 networks of 13 families, each held out in
+    turn, in onnxruntime and in torch."""
 
     def __post_init__(self) -> None:
         check_fields(self, "prices of operators", {"shrinkage": Range(0)})
 
 
 class CountsModel(FlopsModel):
-    """A network as the sum of its operators, each kind with prices per operator, GFLOP and memory access.
+    """Sum of a network's operators, each kind with prices per operator, GFLOP and memory access.
 
-    It adds up kernels as nn-Meter does (Zhang et al., MobiSys 2021), without measuring any. A rare kind costs about the
-    average of all kinds.
+    It adds up kernels as nn-Meter does (Zhang et al., MobiSys 2021) but measures whole networks only. A rare kind costs
+    about the average of all kinds.
     """
 
     name = "counts"
@@ -84,13 +83,15 @@ class CountsModel(FlopsModel):
 
 
 def check_kinds(graphs: Graphs) -> None:
-    """Raise a GraphError if an operation is no kind of an encoding of ONNX operators."""
+    """Raise a GraphError if an operation is outside the encoding of ONNX operators."""
     if len(graphs.ops) and int(graphs.ops.max()) >= KINDS:
         raise GraphError(f"operation index {int(graphs.ops.max())} in a graph; expected 0 to {KINDS - 1}")
 
 
 def costs_by_kind(graphs: Graphs) -> Floats:
-    """Return sums over the nodes of each kind ``(G, 3 KINDS)``: busy operators, GFLOPs, million elements of access."""
+    """Return sums over the nodes of each kind ``(G, 3 KINDS)``: operators with work, GFLOPs, million elements of
+    access.
+    """
     assert graphs.costs is not None
     check_kinds(graphs)
     graph = np.repeat(np.arange(len(graphs)), graphs.sizes)
@@ -102,12 +103,11 @@ def costs_by_kind(graphs: Graphs) -> Floats:
 
 
 def shrunk_prices(columns: Floats, targets: Floats, shrinkage: float) -> Floats:
-    """Fit prices that are not negative, with the least squared relative error, each drawn to the price of all kinds.
+    """Fit non-negative prices by squared relative error, each shrunk to the price of all kinds.
 
     Args:
         columns: ``(G, 3 KINDS)`` of :func:`costs_by_kind`.
         targets: ``(G,)`` milliseconds above 0.
-        shrinkage: strength of the drawing.
 
     Returns:
         ``(3 KINDS + 1,)`` prices and a constant.

@@ -1,4 +1,4 @@
-"""Measured latencies of whole networks as graphs, their splits, and the quality of predictions by family."""
+"""Measured latencies of whole networks as graphs, their splits, and metrics by family."""
 
 from __future__ import annotations
 
@@ -20,26 +20,25 @@ from nas_core.predictor.metrics import accuracy_within, mape
 _GRAPHS = ("ops", "edges", "sizes", "edge_counts", "attributes", "shapes", "costs", "static")
 _ROWS = ("latency_ms", "families", "names", "held_out")
 _DTYPES = {"latency_ms": "iuf", "families": "U", "names": "U", "held_out": "b"}
-"""Kinds of numpy types of the rows of a file."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class NetworkLatencies:
-    """Graphs and latencies of G networks in the order of their file."""
+    """Graphs and latencies of G networks."""
 
     graphs: Graphs
     latency_ms: NDArray[np.float64]
     """``(G,)``"""
     families: NDArray[np.str_]
-    """``(G,)`` name of each network's family."""
+    """``(G,)`` family of each network."""
     names: NDArray[np.str_]
-    """``(G,)`` name of each network in its file."""
+    """``(G,)`` name of each network."""
     held_out: NDArray[np.bool_]
-    """``(G,)`` the test part of the in-domain split."""
+    """``(G,)`` test part of the in-domain split."""
     skipped: tuple[tuple[str, str], ...] = field(default=())
-    """Networks that could not be read, with the reasons."""
+    """Unreadable networks, with reasons."""
 
     def __post_init__(self) -> None:
         rows = {name: len(getattr(self, name)) for name in _ROWS}
@@ -64,7 +63,7 @@ class NetworkLatencies:
         return NetworkLatencies(self.graphs.take(chosen), **rows)
 
     def without_repeats(self, source: str | Path) -> NetworkLatencies:
-        """Return the first of networks with equal names and graphs; warn, naming ``source``, of the others."""
+        """Drop networks with equal names and graphs after the first; warn about them, naming ``source``."""
         if len(set(self.names.tolist())) == len(self):
             return self
         first: dict[tuple[str, int], int] = {}
@@ -81,7 +80,11 @@ class NetworkLatencies:
         return replace(self.take(list(first.values())), skipped=self.skipped)
 
     def in_domain(self) -> tuple[NetworkLatencies, NetworkLatencies]:
-        """Split into train and test with all families in both, or raise a DataError."""
+        """Split into train and test, with all families in both.
+
+        Raises:
+            DataError: no network, or every network, is held out.
+        """
         if self.held_out.all() or not self.held_out.any():
             raise DataError(
                 f"{int(self.held_out.sum())} of {len(self)} networks are held out; expected some, such as the last "
@@ -90,7 +93,7 @@ class NetworkLatencies:
         return self.take(~self.held_out), self.take(self.held_out)
 
     def out_of_domain(self, family: str) -> tuple[NetworkLatencies, NetworkLatencies]:
-        """Split into train, all other families, and test, this one; raise an error if there is none."""
+        """Split into train (all other families) and test (this family)."""
         names = self.family_names
         if family not in names:
             raise unknown_choice("family of networks", family, names)
@@ -99,7 +102,7 @@ class NetworkLatencies:
         return self.take(self.families != family), self.take(self.families == family)
 
     def save(self, path: str | Path) -> None:
-        """Write an .npz file, without what was skipped."""
+        """Write an .npz file, without ``skipped``."""
         parts = {name: getattr(self.graphs, name) for name in _GRAPHS if getattr(self.graphs, name) is not None}
         parts |= {name: getattr(self, name) for name in _ROWS}
         with atomic_output(path) as temporary, temporary.open("wb") as file:
@@ -107,7 +110,11 @@ class NetworkLatencies:
 
     @classmethod
     def load(cls, path: str | Path) -> NetworkLatencies:
-        """Read a file of :meth:`save`, or raise a DataError."""
+        """Load a file of :meth:`save`.
+
+        Raises:
+            DataError: the file is missing or damaged.
+        """
         try:
             with open_npz(path) as file:
                 if absent := [name for name in (*_GRAPHS[:4], *_ROWS) if name not in file.files]:
@@ -123,7 +130,7 @@ class NetworkLatencies:
 
 
 def last_of_each(families: Sequence[str], share: float = 0.1) -> NDArray[np.bool_]:
-    """Return a mask ``(G,)`` of the last tenth of each family, as NNLQP's split."""
+    """Return a mask ``(G,)`` of the last tenth of each family, as in NNLQP's split."""
     names = np.asarray(families)
     mask = np.zeros(len(names), np.bool_)
     for family in dict.fromkeys(names.tolist()):
@@ -134,22 +141,22 @@ def last_of_each(families: Sequence[str], share: float = 0.1) -> NDArray[np.bool
 
 @dataclass(frozen=True)
 class FamilyQuality:
-    """Quality of ``count`` predictions."""
+    """Metrics of ``count`` predictions."""
 
     count: int
     mape_percent: float
-    """Mean absolute error relative to the measurement."""
+    """Mean absolute percentage error."""
     acc10_percent: float
-    """Share of predictions within 10 % of the measurement."""
+    """Share of predictions within 10 % of the measurement, in percent."""
 
 
 def family_quality(
     predicted_ms: ArrayLike, measured_ms: ArrayLike, families: Sequence[str] | NDArray[np.str_]
 ) -> dict[str, FamilyQuality]:
-    """Evaluate predictions by family, as in the latency tables of NN-Former (Tables 3 and 4).
+    """Evaluate predictions by family, as in NN-Former's latency tables (Tables 3 and 4).
 
     Returns:
-        One row for each family, then ``average`` (the mean of these rows) and ``all`` (all predictions together).
+        One row for each family, then ``average`` (mean of these rows) and ``all`` (all predictions together).
     """
     names, predicted, measured = np.asarray(families), np.asarray(predicted_ms), np.asarray(measured_ms)
     if not names.shape == predicted.shape == measured.shape or names.ndim != 1:
@@ -169,7 +176,6 @@ def family_quality(
 
 
 def family_table(rows: dict[str, FamilyQuality]) -> str:
-    """Format a text table with one line for each row."""
     width = max(8, *(len(name) for name in rows))
     lines = [f"{'':{width}} {'count':>6} {'MAPE %':>8} {'Acc(10 %)':>10}"]
     lines += [f"{n:{width}} {q.count:6d} {q.mape_percent:8.2f} {q.acc10_percent:10.2f}" for n, q in rows.items()]

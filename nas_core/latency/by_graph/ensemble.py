@@ -31,7 +31,7 @@ class EnsembleConfig:
 
 
 class EnsembleModel(GraphLatencyModel):
-    """The geometric mean of NN-Former on priced operators and GraphSAGE; where they disagree, the spread is wide."""
+    """Geometric mean of NN-Former on priced operators and GraphSAGE; disagreement widens the standard deviation."""
 
     name = "ensemble"
     reads = tuple(dict.fromkeys((*NNFormerModel.reads, *GraphSageModel.reads)))

@@ -1,4 +1,4 @@
-"""Latency as a sum over kernels, whose times a small network learns from the latencies of whole networks."""
+"""Latency as a sum over kernels, learned from the latencies of whole networks."""
 
 from __future__ import annotations
 
@@ -34,12 +34,11 @@ _SORTS = (
     ("batch_norm", "relu", "clip", "sigmoid", "swish", "gelu", "add", "mul", "div", "math", "logic", "cast"),
     ("layer_norm", "group_norm", "softmax", "max_pool", "average_pool", "global_pool", "reduce"),
 )
-"""Kinds of operators as compilers fuse them: products, element-wise, reductions; all others move data."""
+"""Operators as compilers fuse them: products, element-wise, reductions. All others move data."""
 _SORT = np.array([next((i for i, sort in enumerate(_SORTS) if kind in sort), len(_SORTS)) for kind in CORRECTED])
 SURROUNDINGS = 2 * (len(_SORTS) + 1)
 """Columns of :attr:`Kernels.neighbours`."""
 _MULTIPLE = 8
-"""Multiple that sizes should be for matrix units."""
 NUMBERS = 3 + 4 + len(ATTRIBUTES) + 5
 """Columns of :attr:`Kernels.numbers`."""
 _RANGES = {
@@ -53,42 +52,40 @@ _RANGES = {
     "share_of_whole": Range(0, 1),
 }
 _CHUNK = 200
-"""Networks predicted at once."""
 _MATRIX = tuple(CORRECTED.index(name) for name in ("conv", "conv_transpose", "gemm", "matmul", "attention"))
 _RIDGE = 1e-2
-"""Squared errors of logarithms that a squared coefficient of a standardised term counts as."""
 
 
 @dataclass(frozen=True)
 class KernelSumConfig:
-    """Settings of the network for a kernel's time, and of its training."""
+    """Settings of the kernel network and its training."""
 
     width: int = 48
-    """Width of its two hidden layers."""
+    """Width of the two hidden layers."""
     epochs: int = 80
     """Passes over the networks."""
     batch_size: int = 64
-    """Networks of a step."""
+    """Networks per step."""
     members: int = 2
-    """Networks that are trained, each with its own weights and order; predictions are the geometric mean."""
+    """Ensemble size; predictions are the geometric mean."""
     share_of_whole: float = 0.4
     """Weight of the whole network's costs in the logarithm of a prediction."""
     lr: float = 5e-3
-    """Peak learning rate; it falls to 0 along a cosine."""
+    """Peak learning rate, with cosine decay to 0."""
     weight_decay: float = 1e-2
     """Weight decay of AdamW."""
     most_off: float = 0.1
-    """Error of a logarithm from which the loss is linear instead of quadratic."""
+    """Error of a logarithm above which the loss is linear instead of quadratic."""
 
     def __post_init__(self) -> None:
         check_fields(self, "sums over kernels", _RANGES)
 
 
 class KernelNet(nn.Module):
-    """Kernels -> log ms of each: priced costs, plus a correction that is constant beyond the sizes of the training."""
+    """Network from kernels to log ms: priced costs, plus a correction that is constant outside the training range."""
 
     mean: Tensor
-    """``(20,)`` of the numbers of kernels; then their deviations, their least and most, and prices."""
+    """``(20,)`` means of the kernels' numbers; then their standard deviations, their ranges, and prices."""
     scale: Tensor
     ranges: Tensor
     prices: Tensor
@@ -118,11 +115,11 @@ class KernelNet(nn.Module):
 
 
 class KernelSumModel(GraphLatencyModel):
-    """A network as the sum of its kernels, each with a time that depends on its costs, shape and neighbours.
+    """Sum over a network's kernels, each with a time that depends on its costs, shape and neighbours.
 
-    A small network learns the times of kernels from the latencies of whole networks alone; nn-Meter (Zhang et al.,
-    MobiSys 2021) measures kernels instead. The logarithm of a prediction is the weighted mean of the sum's and of a
-    quadratic polynomial of log costs of the whole network; where these disagree, the spread is wide.
+    The times of kernels are learned from the latencies of whole networks; nn-Meter (Zhang et al., MobiSys 2021)
+    measures kernels instead. The logarithm of a prediction is a weighted mean of the logarithm of this sum and a
+    quadratic polynomial of the network's log costs. Their disagreement widens the standard deviation.
     """
 
     name = "kernel-sum"
@@ -203,8 +200,6 @@ class KernelSumModel(GraphLatencyModel):
 
 
 class _KernelSums:
-    """Kernels on a device, and sums over them."""
-
     def __init__(self, kernels: Kernels, device: torch.device) -> None:
         self.kernels, self.device = kernels, device
         self.arrays = [
@@ -221,7 +216,7 @@ class _KernelSums:
 
 
 def _with_prices(net: KernelNet, kernels: Kernels, latency_ms: Floats) -> KernelNet:
-    """Set the scale of inputs, and prices at which each cost is a third of the usual network."""
+    """Set the scale of inputs, and prices with which each cost is a third of a typical time."""
     net.mean.copy_(torch.from_numpy(kernels.numbers.mean(0)))
     net.scale.copy_(torch.from_numpy(np.maximum(kernels.numbers.std(0), 0.1)))
     network = np.repeat(np.arange(len(latency_ms)), np.diff(kernels.first))
@@ -253,7 +248,7 @@ def polynomial_fit(costs: Floats, logs: Floats) -> tuple[Floats, Floats]:
 
 
 def polynomial_of(costs: Floats, scale: Floats, weights: Floats) -> Floats:
-    """Return the polynomial ``(G,)``; costs are clipped to three standard deviations."""
+    """Evaluate the polynomial, ``(G,)``; costs are clipped to three standard deviations."""
     return np.asarray(_terms(np.clip((costs - scale[0]) / scale[1], -3, 3)) @ weights)
 
 
@@ -264,26 +259,25 @@ def _terms(costs: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Kernels:
-    """R kernels of G networks in order, equal ones of a network once; operators without costs are none."""
+    """R kernels of G networks in order, equal ones of a network once; operators without costs are omitted."""
 
     counts: NDArray[np.float32]
     """``(R,)`` occurrences in the network."""
     first: NDArray[np.int64]
-    """``(G + 1,)`` start of each network's kernels."""
+    """``(G + 1,)`` first row of each network."""
     kinds: NDArray[np.int64]
     """``(R,)``"""
     work: NDArray[np.float32]
     """``(R, 2)`` GFLOPs and million elements of memory access."""
     numbers: NDArray[np.float32]
-    """``(R, 20)`` logarithms of FLOPs, parameters and memory access, of the shape and the attributes; whether it is a
-    depth-wise, a grouped or a 1 x 1 convolution, and whether channels and what is summed are multiples of 8."""
+    """``(R, 20)`` logarithms of FLOPs, parameters, memory access, shape and attributes; then 0 or 1 for depth-wise,
+    grouped and 1 x 1 convolutions, and for channels and summed elements that are multiples of 8."""
     neighbours: NDArray[np.float32]
-    """``(R, 8)`` 1 for each sort of operators (products, element-wise, reductions, others) among its inputs, then among
-    its readers."""
+    """``(R, 8)`` 1 for each group of operators (products, element-wise, reductions, others) among its inputs, then
+    among its consumers."""
 
     @classmethod
     def of(cls, graphs: Graphs) -> Kernels:
-        """Return the kernels of graphs with attributes, shapes and costs of the corrected encoding."""
         assert graphs.attributes is not None and graphs.shapes is not None and graphs.costs is not None
         check_kinds(graphs)
         network = np.repeat(np.arange(len(graphs)), graphs.sizes)
@@ -304,7 +298,7 @@ class Kernels:
         )
 
     def rows_of(self, networks: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return rows of the kernels of these networks ``(r,)``, and each row's index into ``networks (r,)``."""
+        """Return the rows ``(r,)`` of these networks' kernels, and each row's index into ``networks (r,)``."""
         sizes = self.first[networks + 1] - self.first[networks]
         place = np.repeat(np.arange(len(networks)), sizes)
         offset = np.arange(len(place)) - np.repeat(np.cumsum(sizes) - sizes, sizes)

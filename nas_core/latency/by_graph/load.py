@@ -1,8 +1,8 @@
 """Readers of measured networks: folders of ``nas-ext latency dataset``, the NNLQP release, and .npz files.
 
-NNLQP (Liu et al., ICPP 2022) is a folder with a table and 20,000 ONNX files of ten families. A row of the table: id,
-ONNX file, batch size, latency in ms, family, platform, and in ``gt_stage.txt`` (of NAR-Former V2) train or test.
-Without that, the last tenth of each family (200) is the test part.
+NNLQP (Liu et al., ICPP 2022) is a folder with a table and 20,000 ONNX files of ten families. Its columns are id, ONNX
+file, batch size, latency in ms, family, platform, and in ``gt_stage.txt`` (of NAR-Former V2) train or test. Without a
+stage, the last tenth of each family (200) is the test part.
 """
 
 from __future__ import annotations
@@ -24,20 +24,21 @@ from nas_core.latency.by_graph.data import NetworkLatencies, last_of_each
 from nas_core.latency.by_graph.dataset.folder import JOURNAL, NetworkSet, read_dataset
 
 TABLES = ("gt_stage.txt", "gt.txt")
-"""Names of NNLQP's table; the first one in the folder is read."""
+"""Names of NNLQP's table, in order of preference."""
 
 _log = logging.getLogger(__name__)
 
 
 def load_networks(path: str | Path, runtime: str = "onnxruntime") -> NetworkLatencies:
-    """Read measured networks, each once however often it was measured.
+    """Load measured networks, without repeated ones.
 
     Args:
         path: folder of ``nas-ext latency dataset``, the NNLQP release, or an .npz file of
-        :meth:`NetworkLatencies.save`. runtime: the runtime of the latencies, of a folder with several.
+            :meth:`NetworkLatencies.save`.
+        runtime: runtime of the latencies, for a folder with several.
 
     Raises:
-        DataError: the path is missing or something else.
+        DataError: the path is missing or of another kind.
     """
     source = Path(path)
     if (source / JOURNAL).exists():
@@ -58,11 +59,11 @@ def measured_on(path: str | Path) -> dict[str, Any] | None:
 
 
 class NnlqpRow(NamedTuple):
-    """Network of NNLQP's table."""
+    """Row of NNLQP's table."""
 
     id: str
     path: str
-    """Path of the ONNX file, from the folder."""
+    """Path of the ONNX file, relative to the folder."""
     batch: int
     latency_ms: float
     family: str
@@ -70,7 +71,7 @@ class NnlqpRow(NamedTuple):
 
 
 def read_nnlqp_table(path: str | Path) -> list[NnlqpRow]:
-    """Read the rows of ``gt.txt`` or ``gt_stage.txt``, in the file's order.
+    """Read the rows of ``gt.txt`` or ``gt_stage.txt``, in order.
 
     Raises:
         DataError: a row is malformed, or there is none.
@@ -111,12 +112,11 @@ def read_nnlqp(
     features: str = "corrected",
     progress: Callable[[int, int], None] | None = None,
 ) -> NetworkLatencies:
-    """Read all networks of a folder of NNLQP as graphs, which takes minutes; unreadable ones are skipped and recorded.
+    """Read all networks of a folder of NNLQP as graphs, in minutes; unreadable ones are recorded as skipped.
 
     Args:
-        table: path of the table; default: the folder's ``gt_stage.txt`` or ``gt.txt``.
         features: encoding of the nodes, see :func:`nas_core.graph.onnx.reader.read_onnx`.
-        progress: called with the files read and the number of files.
+        progress: called with the number of files read, and of all files.
 
     Raises:
         DataError: there is no table, a malformed row, or no readable network.

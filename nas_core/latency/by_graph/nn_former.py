@@ -23,9 +23,7 @@ from nas_core.predictor.recipes import get_recipe, recipe_types
 
 
 class NNFormerReleasedModel(GraphLatencyModel):
-    """The published model with 10 million parameters, recipe ``latency``.
-
-    An :class:`NNFormerPredictor` reads its file too.
+    """Published model with 10 million parameters, recipe ``latency``. :class:`NNFormerPredictor` loads its files too.
 
     Args:
         settings: changes of the recipe.
@@ -81,8 +79,8 @@ class NNFormerReleasedModel(GraphLatencyModel):
 class NNFormerModel(NNFormerReleasedModel):
     """NN-Former on priced operators, recipe ``network-latency``.
 
-    It predicts the ratio of a network's latency to its operators at the prices of :class:`CountsModel`, which is near
-    one for an unseen family of known operators.
+    It predicts the ratio of a network's latency to its operators at the prices of :class:`CountsModel`. This ratio is
+    near one for an unseen family of known operators.
     """
 
     name = "nn-former"
@@ -115,7 +113,11 @@ def _priced_ms(graphs: Graphs, prices: Floats) -> Floats:
 
 
 def check_unpriced(predictor: AccuracyModel, path: str | Path) -> AccuracyModel:
-    """Return the predictor, or raise a ConfigError if it predicts the ratio of a :class:`NNFormerModel`."""
+    """Return the predictor.
+
+    Raises:
+        ConfigError: it predicts the ratio of a :class:`NNFormerModel`.
+    """
     about = predictor.info.get("network_latency")
     if isinstance(about, dict) and "prices" in about:
         raise ConfigError(f"{path} is {NOT_BY_ITSELF}")

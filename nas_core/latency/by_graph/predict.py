@@ -1,4 +1,4 @@
-"""Predicted latency of ONNX files and torch modules, by a given or a shipped model."""
+"""Latency prediction for ONNX files and torch modules."""
 
 from __future__ import annotations
 
@@ -22,31 +22,30 @@ from nas_core.machine import cpu_name
 from nas_core.optional import require
 
 FOLDER = Path(__file__).parent / "shipped"
-"""The shipped models."""
 
 
 @dataclass(frozen=True)
 class NetworkPrediction:
-    """Predicted latency of a network, and its costs."""
+    """Predicted latency and costs of a network."""
 
     name: str
     latency_ms: float
     spread_ms: float
-    """Standard deviation, see :meth:`GraphLatencyModel.predict_with_std`."""
+    """Standard deviation of the latency."""
     flops_g: float
     params_m: float
     access_m: float
     """Memory access in million elements."""
     unknown: Mapping[str, int]
-    """Operators that the encoding does not know, and their numbers."""
+    """Counts of operators outside the encoding."""
     machine: str
-    """Name of the device that the model's networks were measured on."""
+    """Device of the training latencies."""
     out_of_range: str = ""
-    """Sizes too far from the training's for a limit, see :meth:`GraphLatencyModel.out_of_range`."""
+    """Sizes too far outside the training range for a latency constraint."""
 
 
 def shipped_model(runtime: str = "onnxruntime", device_name: str | None = None) -> GraphLatencyModel:
-    """Return the shipped model for that runtime, of this device if there is one, else the first by name."""
+    """Return the shipped model for that runtime and device, else the first by name for the runtime."""
     models = [model for model in _shipped() if model.info.get("runtime") == runtime]
     if not models:
         raise ConfigError(f"no model is shipped for {runtime}; give --model with one of 'nas-ext latency train'")
@@ -54,7 +53,7 @@ def shipped_model(runtime: str = "onnxruntime", device_name: str | None = None) 
 
 
 def shipped_for(device_name: str) -> GraphLatencyModel:
-    """Return the first shipped model by name for that device, of any runtime."""
+    """Return the first shipped model by name for that device, in any runtime."""
     models = {device_of(model) or "": model for model in reversed(_shipped())}
     if device_name not in models:
         raise unknown_choice("device of a shipped model", device_name, sorted(models))
@@ -62,7 +61,6 @@ def shipped_for(device_name: str) -> GraphLatencyModel:
 
 
 def device_of(model: GraphLatencyModel) -> str | None:
-    """Return the name of the device that was measured, if known."""
     machine: Any = model.info.get("machine")
     return str(machine.get("device_name")) if isinstance(machine, dict) else None
 
@@ -72,7 +70,7 @@ def _shipped() -> list[GraphLatencyModel]:
 
 
 def opened(model: GraphLatencyModel | str | Path | None) -> GraphLatencyModel:
-    """Return a model, the one in that file, or by default the shipped one for onnxruntime on this processor."""
+    """Return a model, or load it; default: the shipped one for onnxruntime on this processor."""
     if model is None:
         return shipped_model(device_name=cpu_name())
     return model if isinstance(model, GraphLatencyModel) else load_latency_model(model, "graph")
@@ -89,7 +87,7 @@ def predict_networks(
 
     Args:
         sources: as for :func:`nas_core.graph.onnx.reader.read_onnx`.
-        model: a model or the path of its file; default: the shipped one.
+        model: a model or its file; default: the shipped one.
     """
     model = opened(model)
     read = [read_onnx(source, shapes=shapes, batch=batch, features=model.features, warn=False) for source in sources]
@@ -97,7 +95,6 @@ def predict_networks(
 
 
 def predict_read(networks: Sequence[OnnxNetwork], model: GraphLatencyModel) -> list[NetworkPrediction]:
-    """Predict the latency of networks that were read in the model's encoding."""
     predicted, deviation = model.predict_with_std(Graphs.of([network.graph for network in networks]))
     far = [model.out_of_range(network.graph) for network in networks]
     return [
@@ -116,7 +113,7 @@ def predict_module_latency(
     """Predict the latency of a torch module, such as one of ``timm.create_model``.
 
     Args:
-        model: a model or the path of its file; default: the shipped one.
+        model: a model or its file; default: the shipped one.
 
     Raises:
         GraphError: torch cannot export the module.
@@ -128,7 +125,7 @@ def predict_module_latency(
 def read_module(
     module: nn.Module, example_inputs: Tensor | tuple[Tensor, ...], features: str = "corrected"
 ) -> OnnxNetwork:
-    """Export a module in memory in evaluation mode and read its graph; the module keeps its mode.
+    """Export a module in evaluation mode and read its graph; the module keeps its mode.
 
     Raises:
         GraphError: torch cannot export it.

@@ -1,4 +1,4 @@
-"""Operations and sizes of networks beyond the training's, and the uncertainty that follows."""
+"""Operations and sizes outside the training data, and the standard deviation due to extrapolation."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ from nas_core.graph import Graphs
 from nas_core.graph.onnx.operators import CORRECTED, RELEASED
 
 ENCODINGS = {"corrected": CORRECTED, "released": RELEASED}
-"""Names of the operations by encoding."""
 Ranges = dict[str, list[float]]
-"""Least and most of each size."""
+"""Minimum and maximum of each size."""
 
 
 class _Size(NamedTuple):
-    """Number of a whole network that may leave the training's range."""
+    """Size of a whole network with a training range."""
 
     unit: float
-    """Value of the size for each 1 of the static feature."""
+    """Value of the size per unit of the static feature."""
     margin: float
-    """Factor by which networks may be larger or smaller before they count as beyond."""
+    """Factor outside the training range that is tolerated."""
     spread: float
-    """Relative standard deviation for each factor e beyond."""
+    """Relative standard deviation for each factor of e outside."""
 
 
 _STATIC = {
@@ -34,24 +33,20 @@ _STATIC = {
     "million parameters": _Size(10.0, 2.0, 0.15),
     "million elements of memory access": _Size(10.0, 2.0, 0.15),
 }
-"""In the order of the static features."""
 _POSITIONS = "attended positions"
 _SIZES = {**_STATIC, _POSITIONS: _Size(1.0, 1.0, 0.35)}
 TRUSTED_SPREAD = 0.5
-"""Relative standard deviation by extrapolation up to which a prediction can be a limit."""
+"""Largest relative standard deviation by extrapolation in a latency constraint."""
 _FARTHEST = math.log(1000.0)
-"""Distance at which the spread stops growing; it is as large as the prediction by then."""
 
 
 def unseen_operations(graphs: Graphs, known: frozenset[int], encoding: str) -> dict[int, str]:
-    """Return indices and names of the operations that are not known."""
     names = ENCODINGS[encoding]
     unseen = sorted({int(op) for op in np.unique(graphs.ops)} - known)
     return {op: names[op] if op < len(names) else str(op) for op in unseen}
 
 
 def ranges_of(graphs: Graphs, encoding: str = "corrected") -> Ranges:
-    """Return least and most of each size of these graphs."""
     ranges = {}
     for name, values in _sizes_of(graphs, encoding).items():
         finite = values[np.isfinite(values)]
@@ -61,7 +56,7 @@ def ranges_of(graphs: Graphs, encoding: str = "corrected") -> Ranges:
 
 
 def beyond(graphs: Graphs, ranges: Ranges, encoding: str = "corrected") -> dict[str, str]:
-    """Return the sizes that leave their range, each with a description of the farthest."""
+    """Return by name the sizes outside their range, with a description of the farthest."""
     texts = {}
     for name, (values, distances) in _distances(graphs, ranges, encoding).items():
         farthest = int(np.argmax(distances))
@@ -73,10 +68,10 @@ def beyond(graphs: Graphs, ranges: Ranges, encoding: str = "corrected") -> dict[
 
 
 def extrapolation_spread(graphs: Graphs, ranges: Ranges, encoding: str = "corrected") -> NDArray[np.float64]:
-    """Return the additional relative standard deviation ``(G,)`` of networks beyond the training's sizes; 0 inside.
+    """Return the relative standard deviation ``(G,)`` due to sizes outside the training range; 0 inside.
 
-    It grows in proportion to the logarithm of the factor beyond; sizes count as independent. The error for a factor of
-    e was measured with the shipped model (``python -m benchmarks extrapolation``).
+    It is proportional to the logarithm of the factor outside, as measured for a factor of e (``python -m benchmarks
+    extrapolation``). Sizes count as independent.
     """
     parts = [_SIZES[name].spread * far for name, (_, far) in _distances(graphs, ranges, encoding).items()]
     total: NDArray[np.float64] = np.sqrt(np.square([np.zeros(len(graphs)), *parts]).sum(0))
@@ -108,7 +103,7 @@ def _sizes_of(graphs: Graphs, encoding: str) -> dict[str, NDArray[np.float64]]:
 
 
 def _positions(graphs: Graphs) -> NDArray[np.float64]:
-    """Most positions ``(G,)`` that an attention attends to: of its softmax, or of a fused operator."""
+    """Return the most positions ``(G,)`` that an attention attends to."""
     assert graphs.shapes is not None
     shapes = graphs.shapes.astype(np.float64)
     deep = shapes[:, 3] > 0

@@ -1,1 +1,1 @@
-"""NN-Former: a transformer over graphs whose attention knows parents, children and siblings."""
+"""NN-Former: a graph transformer with attention to parents, children and siblings."""

@@ -1,4 +1,4 @@
-"""Masked softmax attention and dropout for very short sequences, faster than those of torch."""
+"""Masked softmax attention and dropout, faster than torch's for very short sequences."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BITS = {
 
 
 def dropout(x: Tensor, probability: float, training: bool) -> Tensor:
-    """Drop elements and scale the others; on a CPU the probability is rounded to a multiple of 1/256."""
+    """Apply dropout; on a CPU the probability is rounded to a multiple of 1/256."""
     if not training or not probability:
         return x
     if x.device.type != "cpu":
@@ -53,7 +53,7 @@ def keep_mask(shape: torch.Size, probability: float, dtype: torch.dtype) -> Tens
 
 
 def _bits_of(number: float, dtype: torch.dtype) -> int:
-    """Return the bits of a positive number as an integer, without a tensor, which would synchronise."""
+    """Return the bits of a positive number without synchronisation."""
     if dtype == torch.bfloat16:  # the upper half of float32, rounded to the nearest
         bits = _bits_of(number, torch.float32)
         return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
@@ -62,23 +62,19 @@ def _bits_of(number: float, dtype: torch.dtype) -> int:
 
 
 SHORT = 32
-"""Longest sequence of the short path on a CPU; longer ones fill vector registers."""
+"""Longest sequence of the short path on a CPU."""
 SMALLEST = 1e-30
-"""Sums of exponentials from here on, and finite, need no subtraction of each row's maximum, which takes twice as long
-as the exponentials over nine columns; others are computed anew with it."""
+"""Least sum of exponentials without subtraction of the row's maximum, which is slow; other sums are recomputed with it.
+"""
 
 
 def attend(projected: Tensor, heads: int, mask: Tensor | None, dropout: float = 0.0) -> Tensor:
-    """Compute softmax(q kᵀ / sqrt(D)) v over the True positions of the mask, for all heads.
+    """Compute softmax(q kᵀ / sqrt(D)) v over the True positions of the mask: ``(B, L, C)``.
 
     Args:
         projected: ``(B, L, 3 C)``: queries, keys and values of all heads, D = C / H channels each.
-        heads: H.
-        mask: ``(B, H, L, L)`` bool with at least one True in each row, or None for all True.
+        mask: ``(B, H, L, L)`` bool with at least one True in each row; None: all True.
         dropout: probability for attention weights.
-
-    Returns:
-        ``(B, L, C)``.
     """
     batch, length, width = projected.shape
     split = projected.view(batch, length, 3, heads, -1)
@@ -93,7 +89,7 @@ def attend(projected: Tensor, heads: int, mask: Tensor | None, dropout: float = 
 
 
 def plain_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float) -> Tensor:
-    """Compute softmax(q kᵀ / sqrt(D)) v of ``(..., L, D)``, with gradients that are reproducible on CUDA."""
+    """Compute softmax(q kᵀ / sqrt(D)) v of ``(..., L, D)``, with reproducible gradients on CUDA."""
     scores = (query * query.shape[-1] ** -0.5) @ key.mT
     if mask is not None:
         scores = scores.masked_fill(~mask, float("-inf"))

@@ -1,4 +1,4 @@
-"""Graphs as padded tensors, and the masks and sums of their topology."""
+"""Padded graphs, and the masks and sums of their topology."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Batch:
     """B graphs padded to N nodes."""
 
     ops: Tensor
-    """``(B, N)`` int64, 0 where there is no node"""
+    """``(B, N)`` int64, 0 for padding"""
     adjacency: Tensor
     """``(B, N, N)`` bool, True at ``[i, j]`` for an edge i -> j"""
     sizes: Tensor
@@ -38,11 +38,10 @@ class Batch:
     static: Tensor | None = None
     """``(B, F)``"""
     full: bool = False
-    """Every graph has N nodes; a host value, as are the next two"""
+    """No graph has padding; a host value, as are the next two"""
     largest: int = 0
     """Largest operation index"""
     most_nodes: int = 0
-    """Nodes of the largest graph"""
 
     @classmethod
     def of(cls, graphs: Graphs, indices: ArrayLike | None = None, device: torch.device | str = "cpu") -> Batch:
@@ -72,7 +71,6 @@ class Batch:
         )
 
     def take(self, index: Tensor | slice) -> Batch:
-        """Return the graphs of those rows."""
         tensors: dict[str, Any] = {
             name: value[index] for name, value in vars(self).items() if isinstance(value, Tensor)
         }
@@ -84,16 +82,16 @@ class Batch:
 
     @property
     def present(self) -> Tensor:
-        """Return ``(B, N)`` bool, True where there is a node."""
+        """Return ``(B, N)`` bool, False for padding."""
         return torch.arange(self.ops.shape[1], device=self.ops.device) < self.sizes[:, None]
 
 
 @dataclass(frozen=True)
 class Topology:
-    """Masks and sums over L positions: the tokens, where the model has them, and the nodes."""
+    """Masks and sums over L positions: the tokens, if the model has them, and the nodes."""
 
     masks: Tensor | None
-    """``(B, 4, L, L)`` bool, True where head h of query i may look at key j; None: everywhere"""
+    """``(B, 4, L, L)`` bool, True where quarter h of the heads attends from query i to key j; None: everywhere"""
     splits: tuple[Tensor, ...]
     """``(B, L, L)`` matrices that sum over children and over parents, equations 12 and 13"""
 
@@ -106,12 +104,11 @@ class Topology:
         return cls(_masks(centre, present, config, tokens, batch.full), splits)
 
     def take(self, index: Tensor) -> Topology:
-        """Return the topology of those rows."""
         masks = None if self.masks is None else self.masks[index]
         return Topology(masks, tuple(x[index] for x in self.splits))
 
     def attend(self, projected: Tensor, heads: int, dropout: float) -> Tensor:
-        """Attend ``(B, L, 3 C)`` -> ``(B, L, C)``; each quarter of the heads sees one kind of relatives."""
+        """Attend ``(B, L, 3 C)`` -> ``(B, L, C)``; each quarter of the heads has one kind of relatives."""
         masks = self.masks
         if masks is not None and heads > 4:
             masks = masks.repeat_interleave(heads // 4, 1)
@@ -123,7 +120,7 @@ class Topology:
 
 
 def _masks(centre: Tensor, present: Tensor, config: NNFormerConfig, tokens: int, full: bool) -> Tensor | None:
-    """Return the masks of equations 7 to 10: A, Aᵀ, AᵀA, AAᵀ with A[i, j] = 1 for i -> j. Padding sees itself only."""
+    """Return the masks of equations 7 to 10: A, Aᵀ, AᵀA, AAᵀ with A[i, j] = 1 for i -> j. Padding attends to itself."""
     both = present[:, :, None] & present[:, None, :]
     itself = torch.eye(centre.shape[1], dtype=torch.bool, device=centre.device)
     if config.attention == "global":

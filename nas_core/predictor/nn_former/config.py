@@ -1,4 +1,4 @@
-"""Settings of the network NN-Former, with the ablations of its paper."""
+"""Settings of NN-Former, with the ablations of its paper."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ _RANGES = {
 
 @dataclass(frozen=True)
 class NNFormerConfig:
-    """Settings of NN-Former (Xu et al., 2025); :meth:`accuracy` and :meth:`latency` are the models of the paper."""
+    """Settings of NN-Former (Xu et al., 2025); :meth:`accuracy` and :meth:`latency` are the paper's models."""
 
     operations: int = KINDS
     """Length of the one-hot code of an operation index."""
     max_nodes: int = 32
-    """Largest graph with a class token: its size has a one-hot code of this length."""
+    """Largest graph with a class token, and length of the one-hot code of its size."""
     attributes: int = 0
     """Scalars per operation, each coded by 10 sinusoids."""
     shapes: int = 0
     """Dimensions of an output shape, each coded by 20 sinusoids."""
     static: int = 0
-    """Scalars of the whole network: coded by 10 sinusoids with readout ``sum``, by logarithms with
-    ``logarithm``, linear with ``class_token``."""
+    """Scalars of the whole network: 10 sinusoids each with readout ``sum``, logarithms with ``logarithm``, linear with
+    ``class_token``."""
     dim: int = 160
     """Channels."""
     depth: int = 12
     """Blocks."""
     heads: int = 4
-    """Attention heads; the mask sets are for a multiple of 4."""
+    """Attention heads; the masks need a multiple of 4."""
     ratio: int = 4
     """Hidden channels of the feed-forward per channel."""
     dropout: float = 0.1
@@ -51,21 +51,21 @@ class NNFormerConfig:
     """Masks of the heads (Table 6): siblings (A, Aᵀ, AᵀA, AAᵀ; ASMA) or global."""
     sibling_mask: str = field(default="paper", metadata={"choices": SIBLING_MASK})
     """paper: products of A over operations alone; as_released: over the tokens too, which are linked to all nodes, so
-    that every pair is a sibling and those heads are global. The recipes ``paper`` and ``best`` use as_released, as the
-    code of the published results does."""
+    that every pair is a sibling and those heads are global. Recipes ``paper`` and ``best`` use as_released, as the code
+    of the published results does."""
     feed_forward: str = field(default="bidirectional", metadata={"choices": FEED_FORWARD})
-    """Table 6: bidirectional (BGIFFN) or vanilla, without the sums over parents and children."""
+    """Table 6: bidirectional (BGIFFN), or vanilla without the sums over parents and children."""
     position: str = field(default="none", metadata={"choices": POSITION})
     """Added position code (Table 8): none, nar (sinusoids of the topological position), laplacian (its rows)."""
     readout: str = field(default="class_token", metadata={"choices": READOUT})
-    """class_token: linear on that token; sum: node-wise MLP, sum over nodes, MLP, softplus. Ours: logarithm, for few
-    networks, which also reads the nodes' costs, and logarithms of sums and static features."""
+    """class_token: linear on that token; sum: node-wise MLP, sum over nodes, MLP, softplus. Not in the paper:
+    logarithm, for few networks, which also reads the nodes' costs, and logarithms of sums and static features."""
     bias: bool = False
-    """Linear layers of the blocks have a bias."""
+    """Biases of the blocks' linear layers."""
     embed_norm: bool = True
     """Layer norm after the embedding (equation 4)."""
     layer_scale: float = 0.0
-    """Start of a learned factor per channel on each branch; 0: none."""
+    """Initial value of a learned factor per channel on each branch; 0: none."""
     offset: float = 0.5
     """Constant added to the class token's output."""
 

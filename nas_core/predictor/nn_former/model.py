@@ -1,4 +1,4 @@
-"""NN-Former: a transformer over the operations of a network, with attention along edges and between siblings."""
+"""NN-Former: a graph transformer with attention along edges and between siblings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nas_core.predictor.nn_former.packed import PackedBatch, PackedTopology
 
 
 class Attention(nn.Module):
-    """ASMA, equations 6 to 10: each quarter of the heads sees one kind of relatives."""
+    """ASMA, equations 6 to 10: each quarter of the heads has one kind of relatives."""
 
     def __init__(self, config: NNFormerConfig) -> None:
         super().__init__()
@@ -23,7 +23,6 @@ class Attention(nn.Module):
         self.out = nn.Linear(config.dim, config.dim, bias=config.bias)
 
     def forward(self, x: Tensor, topology: Topology | PackedTopology) -> Tensor:
-        """``(B, L, C)`` -> ``(B, L, C)``."""
         mixed = topology.attend(self.qkv(x), self.heads, self.dropout if self.training else 0.0)
         return dropout(self.out(mixed), self.dropout, self.training)
 
@@ -31,7 +30,7 @@ class Attention(nn.Module):
 class FeedForward(nn.Module):
     """BGIFFN, equations 11 to 13; ``vanilla``: without its graph part.
 
-    Sums come before the projection, which widens; its bias is multiplied by the number of relatives.
+    Sums precede the projection, which widens; its bias is multiplied by the number of relatives.
     """
 
     def __init__(self, config: NNFormerConfig) -> None:
@@ -43,7 +42,6 @@ class FeedForward(nn.Module):
         self.down = nn.Linear(hidden, config.dim, bias=config.bias)
 
     def forward(self, x: Tensor, topology: Topology | PackedTopology) -> Tensor:
-        """``(B, L, C)`` -> ``(B, L, C)``."""
         hidden = self.up(x)
         if self.graph is not None:
             hidden = hidden + self._relatives(x, self.graph, topology)
@@ -63,7 +61,7 @@ class FeedForward(nn.Module):
 
 
 class Block(nn.Module):
-    """Equations 2 and 3: attention and feed-forward with layer norm before and the input added after."""
+    """Equations 2 and 3: pre-norm attention and feed-forward with residual connections."""
 
     def __init__(self, config: NNFormerConfig) -> None:
         super().__init__()
@@ -76,7 +74,7 @@ class Block(nn.Module):
         self.scale_feed_forward = nn.Parameter(torch.full((config.dim,), config.layer_scale)) if scaled else None
 
     def forward(self, x: Tensor, topology: Topology | PackedTopology) -> Tensor:
-        """``(B, L, C)`` -> ``(B, L, C)``."""
+        """Map ``(B, L, C)`` to ``(B, L, C)``."""
         mixed = self.attention(self.norm_attention(x), topology)
         x = x + (mixed if self.scale_attention is None else self.scale_attention * mixed)
         mixed = self.feed_forward(self.norm_feed_forward(x), topology)
@@ -87,9 +85,7 @@ class Block(nn.Module):
 COSTS = 3
 """Costs of a node: FLOPs, parameters, memory access"""
 _LEAST = 1e-9
-"""Least value of a static feature, before its logarithm"""
 _CONSTANT = 1e-3
-"""Standard deviation of a feature that is equal in all training networks"""
 
 
 class LogReadout(nn.Module):
@@ -121,7 +117,6 @@ class LogReadout(nn.Module):
         return milliseconds
 
     def set_scale(self, graphs: Graphs, latency_ms: Tensor) -> None:
-        """Set the scale to that of the training networks."""
         columns = [] if graphs.static is None else list(torch.from_numpy(graphs.static.copy()).unbind(1))
         if len(columns) + 1 != len(self.scale):
             raise GraphError(f"graphs have {len(columns)} static; this model reads {len(self.scale) - 1} of them")
@@ -135,13 +130,13 @@ def scale_of(values: Tensor) -> Tensor:
 
 
 def standardised(values: Tensor, scale: Tensor) -> Tensor:
-    """Standardise ``(B, F)`` by a scale ``(F, 2)``; features that are equal in all training networks become 0."""
+    """Standardise ``(B, F)`` by a scale ``(F, 2)``; constant features become 0."""
     mean, deviation = scale.unbind(1)
     return torch.where(deviation > _CONSTANT, (values - mean) / deviation, 0.0)
 
 
 class NNFormer(nn.Module):
-    """Network that predicts one number per graph, as section 3 of the paper and its released code define it.
+    """Network that predicts one number per graph, as in section 3 of the paper and its released code.
 
     The accuracy model reads a class token; a depth token encodes the number of nodes. The latency model sums over
     nodes, with the paper's readout or with :class:`LogReadout`.
@@ -175,7 +170,7 @@ class NNFormer(nn.Module):
         self.reset()
 
     def reset(self) -> None:
-        """Draw weights: normal with 0.02 (accuracy), or 1 / sqrt(fan-in) (latency)."""
+        """Initialise weights: normal with 0.02 (accuracy), or 1 / sqrt(fan-in) (latency)."""
         summed = self.config.readout != "class_token"
         for module in self.modules():
             if isinstance(module, nn.Linear):
@@ -186,15 +181,11 @@ class NNFormer(nn.Module):
             nn.init.normal_(self.class_token, std=0.02)
 
     def forward(self, batch: Batch | PackedBatch, topology: Topology | PackedTopology | None = None) -> Tensor:
-        """Predict ``(B,)`` in the units of the targets.
-
-        Args:
-            topology: of the batch; default: computed.
-        """
+        """Predict ``(B,)`` in the units of the targets; a missing topology is computed."""
         return self.read(self.encode(batch, topology), batch)
 
     def encode(self, batch: Batch | PackedBatch, topology: Topology | PackedTopology | None = None) -> Tensor:
-        """Return the normed output of the last block, ``(B, C)`` of the class token or ``(B, N, C)``."""
+        """Return the normalised output of the last block, ``(B, C)`` of the class token or ``(B, N, C)``."""
         self.check(batch)
         if topology is None and isinstance(batch, PackedBatch):
             assert batch.edges is not None
@@ -262,7 +253,7 @@ class NNFormer(nn.Module):
         return projected
 
     def check(self, batch: Batch | PackedBatch) -> None:
-        """Raise a GraphError for graphs that the model was not built for, without reading tensors."""
+        """Raise a GraphError for unsupported graphs, without reading tensors."""
         config, largest = self.config, batch.largest
         if largest >= config.operations:
             raise GraphError(f"operation index {largest} in a graph; this model reads 0 to {config.operations - 1}")
@@ -286,7 +277,7 @@ class NNFormer(nn.Module):
 
 
 def one_hot(values: Tensor, length: int) -> Tensor:
-    """Return one-hot codes ``(..., length)`` float32; torch's own function synchronises to check the values."""
+    """Return one-hot codes ``(..., length)`` float32; torch's function synchronises to check the values."""
     return (values.unsqueeze(-1) == torch.arange(length, device=values.device)).float()
 
 

@@ -1,4 +1,4 @@
-"""The naive twin of NN-Former, for tests and timings: one graph, one head, one equation at a time, without dropout."""
+"""Naive twin of NN-Former, for tests and timings: one graph, one head, one equation at a time, without dropout."""
 
 from __future__ import annotations
 
@@ -65,7 +65,6 @@ def _embedded(model: NNFormer, graph: Graph) -> tuple[Tensor, int]:
 
 
 def _read(model: NNFormer, encoded: Tensor, graph: Graph) -> Tensor:
-    """Return the class token's output, or the supplement's readout of the sum over nodes."""
     if model.config.readout == "class_token":
         output: Tensor = model.head(encoded[0])[0] + model.config.offset
         return output
@@ -80,7 +79,6 @@ def _read(model: NNFormer, encoded: Tensor, graph: Graph) -> Tensor:
 
 
 def _sinusoids(values: NDArray[np.float32], frequencies: int) -> Tensor:
-    """Return sin and cos of v / 10000^(j / F) for j = 0 .. F - 1: ``(N, K)`` -> ``(N, 2 K F)``."""
     angles = [[float(v) / 10000 ** (j / frequencies) for v in row for j in range(frequencies)] for row in values]
     rows = [[f(angle) for angle in row for f in (math.sin, math.cos)] for row in angles]
     return torch.tensor(rows)

@@ -1,4 +1,4 @@
-"""Large graphs packed into one: all nodes in one row, relatives as pairs, at a cost that is linear in edges."""
+"""Graphs packed into one row of nodes, with relatives as pairs, at a cost that is linear in edges."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from nas_core.predictor.nn_former.attend import plain_attention, scaled_mask
 from nas_core.predictor.nn_former.config import NNFormerConfig
 
 LARGEST = 60.0
-"""Scores with exponentials of which float32 holds sums of a million."""
+"""Largest score whose exponentials float32 can sum a million times."""
 
 
 @dataclass(frozen=True)
 class Transposed:
-    """Pairs of a matrix, column by column."""
+    """Transposed pairs, in column order."""
 
     rows: Tensor
     """``(P,)`` int64"""
     starts: Tensor
     """``(T,)`` first entry of each column"""
     order: Tensor
-    """``(P,)`` number of each pair, row by row"""
+    """``(P,)`` index of each pair in row order"""
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """True entries of a matrix over T nodes, row by row."""
+    """True entries of a matrix over T nodes, in row order."""
 
     rows: Tensor
     """``(P,)`` int64, ascending"""
@@ -45,15 +45,10 @@ class Pairs:
     starts: Tensor
     """``(T,)`` first entry of each row"""
     transposed: Transposed | None = None
-    """The same pairs for gradients"""
 
     @classmethod
     def of(cls, matrix: csr_array, device: torch.device | str, trained: bool = True) -> Pairs:
-        """Read a sparse matrix.
-
-        Args:
-            trained: False: leave out what gradients need.
-        """
+        """Read a sparse matrix, with or without the part for gradients."""
         matrix.sort_indices()
         columns, rows = matrix.indices, np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
 
@@ -82,7 +77,7 @@ class Pairs:
         return _bags(values[:, None], torch.arange(len(values), device=values.device), self.starts)[:, 0]
 
     def below_largest(self, scores: Tensor) -> Tensor:
-        """Subtract the largest score of each row from ``(P,)`` where exponentials would leave float32's range."""
+        """Subtract each row's maximum from ``(P,)`` where exponentials would overflow float32."""
         if on_host(scores.device) and bool((scores.abs() < LARGEST).all()):
             return scores
         largest = scores.new_zeros(len(self.starts))
@@ -102,7 +97,7 @@ def segment_sums(x: Tensor, starts: Tensor, owners: Tensor) -> Tensor:
 
 
 def _bags(x: Tensor, columns: Tensor, starts: Tensor, weights: Tensor | None = None) -> Tensor:
-    """Return the sums of x over columns ``starts[i]`` to ``starts[i + 1]``, times their weights."""
+    """Return the weighted sums of x over columns ``starts[i]`` to ``starts[i + 1]``."""
     if not len(columns):
         return x.new_zeros(len(starts), x.shape[1])
     return functional.embedding_bag(columns, x, starts, mode="sum", per_sample_weights=weights)
@@ -133,7 +128,7 @@ class _SegmentSums(torch.autograd.Function):
 
 
 class _Attention(torch.autograd.Function):
-    """Scores, softmax and probabilities in float32, one number for each pair."""
+    """Attention over pairs, with scores and probabilities in float32."""
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, pairs: Pairs, dropout: float) -> Tensor:
@@ -167,11 +162,11 @@ class _Attention(torch.autograd.Function):
 
 
 PACKED_FROM = 64
-"""Mean number of nodes from which graphs are packed, where the model reads packed ones."""
+"""Least mean number of nodes for packing."""
 
 
 def packable(config: NNFormerConfig) -> bool:
-    """Return whether the model reads packed graphs."""
+    """Return whether the model supports packed graphs."""
     return config.readout != "class_token" and config.position == "none"
 
 
@@ -180,13 +175,12 @@ class Matrices:
     """Relatives of the T nodes of packed graphs as sparse matrices; entries may repeat."""
 
     heads: tuple[csr_array, ...]
-    """For each quarter of the heads, the node itself included; none: all nodes of the graph"""
+    """For each quarter of the heads, including the node; empty: all nodes of the graph"""
     splits: tuple[csr_array, ...]
-    """For each split of the feed-forward"""
 
 
 def matrices_of(edges: NDArray[np.integer], nodes: int, config: NNFormerConfig) -> Matrices:
-    """Return the relatives of a union of graphs, given by its edges ``(E, 2)``."""
+    """Return the relatives in the union of graphs with edges ``(E, 2)``."""
     ones = np.ones(len(edges), np.int32)
     forward = csr_array((ones, (edges[:, 0], edges[:, 1])), shape=(nodes, nodes))
     backward = csr_array(forward.T)
@@ -199,13 +193,11 @@ def matrices_of(edges: NDArray[np.integer], nodes: int, config: NNFormerConfig) 
 
 @dataclass(frozen=True)
 class PackedTopology:
-    """Masks and sums of packed graphs, as :class:`Topology` is of padded ones."""
+    """Masks and sums of packed graphs, as :class:`Topology` for padded ones."""
 
     heads: tuple[Pairs, ...]
-    """As in :class:`Matrices`"""
     splits: tuple[Pairs, ...]
     sizes: tuple[int, ...]
-    """Nodes of each graph"""
 
     @classmethod
     def of(
@@ -216,11 +208,11 @@ class PackedTopology:
         device: torch.device | str = "cpu",
         trained: bool = True,
     ) -> PackedTopology:
-        """Read the edges ``(E, 2)`` of the union of all graphs.
+        """Build the topology from edges ``(E, 2)`` of the union of all graphs.
 
         Args:
             sizes: nodes of each graph.
-            trained: False: leave out what gradients need.
+            trained: False: omit what only gradients need.
         """
         matrices = matrices_of(edges, sum(sizes), config)
         heads, splits = (
@@ -250,12 +242,12 @@ class PackedTopology:
 
 @dataclass(frozen=True)
 class PackedBatch:
-    """B graphs with their T nodes in one row; fields as in :class:`Batch` with 1 for B."""
+    """B graphs with their T nodes in one row; fields as in :class:`Batch`, with 1 for B."""
 
     ops: Tensor
     """``(1, T)``"""
     edges: NDArray[np.int64] | None
-    """``(E, 2)`` numbered over all nodes; None where the topology was computed with the batch"""
+    """``(E, 2)`` numbered over all nodes; None if the topology came with the batch"""
     sizes: Tensor
     """``(B,)``"""
     attributes: Tensor | None
@@ -264,13 +256,11 @@ class PackedBatch:
     static: Tensor | None
     """``(B, F)``"""
     lengths: tuple[int, ...] = ()
-    """The sizes as host values"""
+    """Sizes as host values"""
     largest: int = 0
 
     @classmethod
     def of(cls, graphs: Graphs, device: torch.device | str = "cpu") -> PackedBatch:
-        """Pack all those graphs."""
-
         def rows(values: NDArray[np.float32] | None) -> Tensor | None:
             return None if values is None else to_device(values, device)[None]
 
@@ -288,7 +278,6 @@ class PackedBatch:
 
     @property
     def most_nodes(self) -> int:
-        """Nodes of the largest graph."""
         return max(self.lengths, default=0)
 
     def total(self, nodes: Tensor) -> Tensor:
@@ -301,23 +290,22 @@ class PackedBatch:
 
 
 def numbered(graphs: Graphs) -> NDArray[np.int64]:
-    """Return edges ``(E, 2)`` between nodes that are numbered over all graphs."""
+    """Return edges ``(E, 2)`` with nodes numbered over all graphs."""
     first = np.concatenate([[0], np.cumsum(graphs.sizes)[:-1]])
     edges: NDArray[np.int64] = graphs.edges + np.repeat(first, graphs.edge_counts)[:, None]
     return edges
 
 
 class _Spans:
-    """Items of all graphs in one row, graph after graph."""
+    """Items of all graphs in one row."""
 
     def __init__(self, counts: NDArray[np.int64], device: torch.device) -> None:
         self.host_counts, self.counts = counts, to_device(counts, device)
         self.first = to_device(np.cumsum(counts) - counts, device)
 
     def of(self, rows: NDArray[np.int64], index: Tensor) -> tuple[Tensor, Tensor]:
-        """Return positions ``(P,)`` of the items of those graphs, and the place of each item's graph ``(P,)``.
-
-        The host counts the items and does not synchronise.
+        """Return positions ``(P,)`` of the items of those graphs, and their indices into ``rows (P,)``; no
+        synchronisation.
         """
         total, counts = int(self.host_counts[rows].sum()), self.counts[index]
         owners = torch.repeat_interleave(counts, output_size=total)
@@ -327,17 +315,17 @@ class _Spans:
 
 @dataclass(frozen=True)
 class _Listed:
-    """Pairs of one matrix over the nodes of all graphs, numbered from 0 in each graph."""
+    """Pairs of one matrix over the nodes of all graphs, numbered per graph."""
 
     spans: _Spans
     columns: Tensor
     """``(P,)``"""
     of_row: Tensor
-    """``(T,)`` pairs of each row"""
+    """``(T,)`` number of pairs of each row"""
     order: Tensor
-    """``(P,)`` pairs column by column"""
+    """``(P,)`` pairs in column order"""
     of_column: Tensor
-    """``(T,)``"""
+    """``(T,)`` number of pairs of each column"""
 
     @classmethod
     def of(cls, matrix: csr_array, sizes: NDArray[np.int64], device: torch.device) -> _Listed:
@@ -373,11 +361,7 @@ class _Listed:
 
 
 class PackedSet:
-    """Packed training graphs, all on the device.
-
-    Args:
-        matrices: relatives of the nodes of all graphs.
-    """
+    """Packed training graphs, all on the device."""
 
     def __init__(self, graphs: Graphs, matrices: Matrices, device: torch.device) -> None:
         self._sizes = graphs.sizes
@@ -391,7 +375,6 @@ class PackedSet:
 
     @classmethod
     def of(cls, graphs: Graphs, config: NNFormerConfig, device: torch.device) -> PackedSet:
-        """Pack graphs for NN-Former."""
         return cls(graphs, matrices_of(numbered(graphs), len(graphs.ops), config), device)
 
     def take(self, rows: NDArray[np.int64], index: Tensor) -> tuple[PackedBatch, PackedTopology]:

@@ -1,7 +1,7 @@
-"""Fast scoring: frozen weights in the device's fast precision, and each distinct graph once.
+"""Fast inference of NN-Former with frozen weights, on each distinct graph once.
 
-Small graphs of one size are computed together (:class:`Frozen`), on CUDA as one recorded graph
-(:class:`StaticForward`). Large graphs of all sizes are packed (:class:`FrozenPacked`). Other models run as they are.
+Small graphs of one size are batched (:class:`Frozen`), on CUDA as one CUDA graph (:class:`StaticForward`). Large graphs
+are packed (:class:`FrozenPacked`). Other models run unchanged.
 """
 
 from __future__ import annotations
@@ -27,36 +27,33 @@ from nas_core.predictor.nn_former.model import Block, NNFormer
 from nas_core.predictor.nn_former.packed import PACKED_FROM, PackedBatch, PackedTopology, packable
 
 CHUNK_TOKENS = 5000
-"""Positions computed at once by the fast path; their activations fit a second-level cache."""
+"""Positions per chunk of the fast path; their activations fit a second-level cache."""
 GRAPHED = 512
-"""Graphs in one recorded pass of a CUDA device."""
+"""Graphs per recorded CUDA graph."""
 CHUNK_NODES, CHUNK_NODES_THERE = 1500, 24_000
-"""Nodes computed at once by the general path, and where graphs are packed; on the CPU, and on an accelerator."""
+"""Nodes per chunk of the general path and of packed graphs: on the CPU, and on an accelerator."""
 SENT = 16 * 2**20
-"""Bytes of adjacency matrices sent at once to an accelerator by the fast path: 300,000 cells of seven nodes."""
+"""Bytes of adjacency matrices per transfer to an accelerator in the fast path: 300,000 cells of seven nodes."""
 ROWS = 1024
-"""Rows that oneDNN optimises the layout of weights for."""
+"""Number of rows for which oneDNN optimises the layout of weights."""
 WARM_UP = 3
-"""Passes before recording, in which libraries choose kernels and allocate memory."""
 _RECORDING = threading.Lock()
-"""The start of a recording synchronises the device, which would break a recording of another thread."""
+"""Lock of recordings: the start of one synchronises the device, which would break another thread's."""
 _log = logging.getLogger(__name__)
 
 
 def score(model: NNFormer, graphs: Graphs, precision: str = "auto") -> NDArray[np.float64]:
-    """Return predictions ``(G,)`` of :class:`Scorer`."""
     return Scorer(model, precision)(graphs)
 
 
 class Scorer:
-    """Trained model with frozen weights.
+    """Trained model with frozen weights; later changes of the weights have no effect.
 
     Args:
-        model: later changes of its weights have no effect.
-        precision: of matrix products: fp32, tf32, bf16, fp16, or auto, the device's fast one.
+        precision: precision of matrix products: fp32, tf32, bf16, fp16, or auto, the device's fast one.
 
     Raises:
-        ConfigError: the model's device does not compute in that precision.
+        ConfigError: the model's device does not support the precision.
     """
 
     @torch.inference_mode()
@@ -70,7 +67,7 @@ class Scorer:
 
     @torch.inference_mode()
     def __call__(self, graphs: Graphs) -> NDArray[np.float64]:
-        """Predict ``(G,)``, equal to the model's own predictions within the precision, with one synchronisation."""
+        """Predict ``(G,)``, equal to the model within the precision, with one synchronisation."""
         if len(graphs) == 1 and self.frozen is not None:
             return self.frozen(Batch.of(graphs, device=self.device)).double().cpu().numpy()
         distinct, inverse = graphs.distinct()
@@ -84,7 +81,7 @@ class Scorer:
         return scores[inverse]
 
     def blocks(self, graphs: Graphs) -> Iterator[NDArray[np.int64]]:
-        """Yield the rows of graphs that are computed together."""
+        """Yield the indices of graphs that are computed together."""
         host = on_host(self.device)
         nodes = CHUNK_NODES if host else CHUNK_NODES_THERE
         if self._packs(graphs):
@@ -148,11 +145,10 @@ class Frozen:
         return torch.cat([self._static[nodes](batch.take(slice(start, start + GRAPHED))) for start in starts])
 
     def dense(self, batch: Batch) -> Tensor:
-        """Run the forward pass with shapes that do not depend on the edges."""
+        """Predict ``(B,)`` with shapes that do not depend on the edges."""
         return self.forward(batch, _DenseRelatives(batch.adjacency, self.dtype))
 
     def forward(self, batch: Batch, relatives: _Relatives | _DenseRelatives) -> Tensor:
-        """Run the forward pass: ``(B,)``."""
         topology = Topology.of(batch, self.config, self.dtype)
         count, length = len(batch.ops), batch.ops.shape[1] + 2
         x = torch.empty(count, length, self.config.dim, dtype=self.dtype, device=self.device)
@@ -173,7 +169,7 @@ def _alive(reference: weakref.ref[Frozen]) -> Frozen:
 
 
 class _Relatives:
-    """Children and parents of all positions, tokens and then nodes, of graphs ``(B, N, N)``, as lists."""
+    """Children and parents of all positions, as lists."""
 
     def __init__(self, adjacency: Tensor) -> None:
         length = adjacency.shape[1] + TOKENS
@@ -209,8 +205,7 @@ class FrozenBlock:
     """Frozen :class:`Block` of the accuracy model, without biases.
 
     Args:
-        dtype: of matrix products.
-        last: its feed-forward is computed for tokens alone, which have no relatives.
+        last: compute the feed-forward for tokens alone, which have no relatives.
     """
 
     def __init__(self, block: Block, dtype: torch.dtype, last: bool) -> None:
@@ -236,7 +231,7 @@ class FrozenBlock:
         """Return input plus attention ``(B, Q, C)`` of the first ``queries`` positions of ``(B, L, C)``.
 
         Args:
-            masks: ``(B, H, Q, L)``, 0 and 1; None: queries see all positions.
+            masks: ``(B, H, Q, L)``, 0 and 1; None: all positions.
         """
         count, length, dim = x.shape
         projected = self.qkv(torch.layer_norm(x, *self.norms[0]).view(-1, dim)).view(count, length, 3, self.heads, -1)
@@ -270,7 +265,7 @@ def _mixed(projected: Tensor, queries: int, masks: Tensor | None) -> Tensor:
 class Product:
     """Product x Wᵀ of x ``(rows, in)`` and W ``(out, in)``, fused with relu or a sum.
 
-    Half-precision weights get oneDNN's layout once; in float32 torch's own products are as fast.
+    Half-precision weights are in oneDNN's layout; in float32 torch's products are as fast.
     """
 
     def __init__(self, weight: Tensor, dtype: torch.dtype) -> None:
@@ -287,21 +282,18 @@ class Product:
             self.weight = cast.T.contiguous()
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return the product ``(rows, out)``."""
         if not self.packed:
             return x @ self.weight
         product: Tensor = self._product(x, self.weight, None, "none", [], "")
         return product
 
     def relu(self, x: Tensor) -> Tensor:
-        """Return the relu of the product."""
         if not self.packed:
             return (x @ self.weight).relu_()
         product: Tensor = self._product(x, self.weight, None, "relu", [], "")
         return product
 
     def added(self, x: Tensor, other: Tensor) -> Tensor:
-        """Return ``other`` plus the product."""
         if not self.packed:
             return torch.addmm(other, x, self.weight)
         product: Tensor = self._sum(x, other, self.weight, None, "add")
@@ -309,16 +301,13 @@ class Product:
 
 
 class StaticForward:
-    """Forward pass over batches padded to a fixed number of graphs with a fixed number of nodes, recorded on CUDA.
+    """Forward pass over batches padded to a fixed number of graphs and nodes, recorded on CUDA.
 
-    A CUDA graph launches hundreds of small kernels at once. Where recording fails, passes run kernel by kernel. A pass
-    runs in the caller's stream of the device; all passes write into the same memory and wait for one another.
+    A CUDA graph launches hundreds of small kernels at once. If recording fails, passes run kernel by kernel. A pass
+    runs in the caller's stream of the device. All passes share memory and wait for one another.
 
     Args:
-        forward: ``Batch -> (B,)`` without copies to the host and shapes that depend on values.
-        graphs: largest number of graphs in a batch.
-        nodes: nodes of every graph.
-        device: device of the weights.
+        forward: ``Batch -> (B,)`` without copies to the host or data-dependent shapes.
     """
 
     # Not in inference mode: up to 2.12 the first recording keeps torch's random state as a tensor of that mode, which
@@ -339,7 +328,7 @@ class StaticForward:
         self._finished = None if self._graph is None else torch.cuda.Event()  # type: ignore[no-untyped-call]
 
     def _recorded(self) -> torch.cuda.CUDAGraph | None:
-        """Record one pass, after some on another stream, so that its memory belongs to the graph."""
+        """Record one pass after warm-up on another stream."""
         graph = torch.cuda.CUDAGraph()
         try:
             with _RECORDING, uncollected(), torch.cuda.device(self._device):  # a graph that is freed ends a recording
@@ -388,7 +377,6 @@ class StaticForward:
 
 
 def recordable(device: torch.device) -> bool:
-    """Return whether the device can record passes."""
     return device.type == "cuda"
 
 
@@ -406,7 +394,6 @@ class FrozenPacked:
         return packable(config) and config.feed_forward == "bidirectional" and config.bias
 
     def __call__(self, graphs: Graphs) -> Tensor:
-        """Predict ``(B,)``."""
         batch = PackedBatch.of(graphs, self.device)
         self.model.check(batch)
         assert batch.edges is not None
@@ -421,8 +408,6 @@ class FrozenPacked:
 
 
 class _Layer:
-    """Frozen block that adds to its input in place; factors of the branches are part of the weights."""
-
     def __init__(self, block: Block, dtype: torch.dtype) -> None:
         attention, ffn = block.attention, block.feed_forward
         assert ffn.graph is not None

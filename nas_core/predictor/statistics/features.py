@@ -1,4 +1,4 @@
-"""Statistics of graphs: of operations, edges and paths by kind of operation, of features, and of a prior."""
+"""Statistics of graphs: operations, edges and paths by kind of operation, features, and a prior."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nas_core.predictor.statistics.operation_features import FEATURES, operation
 Array = NDArray[np.float64]
 FAR = 1e9
 MOST_KINDS = 6
-"""Most kinds of which every set is described; of more, single kinds, all but one, and all."""
+"""Largest number of kinds with all sets; above, single kinds, all but one, and all."""
 
 
 def sets_of(inner: NDArray[np.int64], kinds: int) -> NDArray[np.bool_]:
@@ -37,13 +37,12 @@ def sets_of(inner: NDArray[np.int64], kinds: int) -> NDArray[np.bool_]:
 
 
 MOST_LEVELS = 64
-"""Most values of an attribute that is counted value by value."""
+"""Largest number of values of an attribute that is counted by value."""
 MOST_COUNTS = 4096
-"""Most pairs of a kind and a value that are counted."""
 
 
 def levels_of(attributes: NDArray[np.float32], kinds: int) -> list[NDArray[np.float32]]:
-    """Return the values ``(V,)`` of each attribute ``(nodes, A)`` that are counted one by one."""
+    """Return the values ``(V,)`` of each attribute ``(nodes, A)`` that are counted."""
     levels = [np.unique(column) for column in attributes.T]
     counted = [values if 1 < len(values) <= MOST_LEVELS else values[:0] for values in levels]
     while sum(map(len, counted)) * kinds > MOST_COUNTS:
@@ -87,7 +86,7 @@ def padded(graphs: Graphs, values: NDArray[np.float32], width: int) -> Array:
 
 
 CELLS = 2**26
-"""Most numbers in a table of statistics that is computed at once: 512 MiB."""
+"""Largest table of statistics, in numbers: 512 MiB."""
 
 
 def graph_statistics(graphs: Graphs, operations: int) -> Array:
@@ -97,7 +96,7 @@ def graph_statistics(graphs: Graphs, operations: int) -> Array:
     first and last node, and over all paths between these: their number, lengths, and operations of each kind.
 
     Args:
-        operations: number of kinds; indices are below it.
+        operations: number of kinds, above all indices.
     """
     if len(graphs.ops) and int(graphs.ops.max()) >= operations:
         raise GraphError(f"operation index {int(graphs.ops.max())} in a graph; expected 0 to {operations - 1}")
@@ -112,7 +111,6 @@ def graph_statistics(graphs: Graphs, operations: int) -> Array:
 
 
 def statistics_count(operations: int) -> int:
-    """Return the number of columns of :func:`graph_statistics`."""
     return operations**3 + operations**2 + 8 * operations + 7
 
 
@@ -137,7 +135,6 @@ def _parts(graphs: Graphs, operations: int) -> Iterator[Array]:
 
 
 def _paths(edges: Array, kinds: Array, rows: NDArray[np.int64], last: NDArray[np.int64]) -> Array:
-    """Return statistics over all paths from the first to the last node, node after node."""
     count, width, operations = kinds.shape
     ways, longest, shortest = np.zeros((count, width)), np.full((count, width), -FAR), np.full((count, width), FAR)
     met = np.zeros((count, width, operations))
@@ -162,29 +159,28 @@ def _paths(edges: Array, kinds: Array, rows: NDArray[np.int64], last: NDArray[np
 
 
 FEW = 8
-"""Largest number of operation indices that all count as kinds, those without a training graph included."""
+"""Largest number of operation indices that all count as kinds, including unseen ones."""
 READ = ("attributes", "shapes", "costs", "static")
 CHUNK = 5_000
-"""Graphs described at once, fewer for many kinds of operations or large graphs."""
+"""Graphs per chunk; fewer for many kinds of operations or large graphs."""
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Kinds of operations, sets of them, and values of attributes of the columns of statistics."""
+    """Kinds of operations, sets of them, and values of attributes, which define the columns of statistics."""
 
     kinds: NDArray[np.int64]
     """``(K,)`` ascending operation indices that count as kinds: those of the training graphs, or all up to the largest
-    where they are few. All others count as one more kind."""
+    if they are few. All others count as one more kind."""
     sets: NDArray[np.bool_]
-    """``(S, K + 1)`` sets of kinds, whose paths are described"""
+    """``(S, K + 1)`` sets of kinds for statistics of paths"""
     levels: tuple[NDArray[np.float32], ...]
-    """Values of each attribute that are counted one by one"""
+    """Counted values of each attribute"""
     widths: tuple[int, ...]
-    """Columns of each of :data:`READ` in the graphs"""
+    """Number of columns of each of :data:`READ`"""
 
     @classmethod
     def of(cls, graphs: Graphs) -> Vocabulary:
-        """Return the vocabulary of training graphs."""
         indices = int(graphs.ops.max()) + 1
         kinds = np.arange(indices) if indices <= FEW else np.unique(graphs.ops).astype(np.int64)
         last = np.cumsum(graphs.sizes) - 1
@@ -210,7 +206,6 @@ class Vocabulary:
 
     @property
     def static(self) -> int:
-        """Return the number of static features, the last columns."""
         return self.widths[-1]
 
     def describe(self, graphs: Graphs) -> Array:
@@ -278,21 +273,19 @@ def _widths(graphs: Graphs) -> tuple[int, ...]:
 
 
 LAST = 2**31
-"""Beyond any column."""
 
 
 @dataclass(frozen=True)
 class Description:
-    """Columns that describe a graph: of the prior, then by descriptions of operations, then by operation index."""
+    """Columns that describe a graph: of the prior, by descriptions of operations, and by operation index."""
 
     vocabulary: Vocabulary
     operations: tuple[Operation, ...] | None = None
-    """Descriptions of the operations of the training graphs, where they have them"""
+    """Descriptions of the operations of the training graphs, if available"""
     prior: Prior | None = None
 
     @classmethod
     def of(cls, graphs: Graphs, prior: Prior | None = None) -> Description:
-        """Return the description of training graphs."""
         if prior is not None and graphs.operations is None:
             operation_features(graphs)  # raises
         return cls(Vocabulary.of(graphs), graphs.operations, prior)
@@ -304,13 +297,12 @@ class Description:
 
     @property
     def groups(self) -> tuple[range, ...]:
-        """Return the groups of columns of processes: by descriptions of operations, and all."""
+        """Return the groups of columns for processes: by descriptions of operations, and all."""
         whole = range(self.of_prior, LAST)
         return (whole,) if self.operations is None else (range(self.of_prior, self.of_prior + len(FEATURES)), whole)
 
     @property
     def counted(self) -> slice:
-        """Return the columns that count operations by kind and value of an attribute."""
         first, counted = len(self) - len(self.vocabulary), self.vocabulary.counted
         return slice(first + counted.start, first + counted.stop)
 
@@ -328,7 +320,7 @@ class Description:
         return np.concatenate(parts, 1)
 
     def _described(self, graphs: Graphs) -> Graphs:
-        """Complete the descriptions of operations by those of the training graphs."""
+        """Add missing descriptions of operations from the training graphs."""
         assert self.operations is not None
         ops = np.unique(graphs.ops).tolist()
         table = graphs.operations or self.operations

@@ -1,4 +1,4 @@
-"""Gaussian processes and boosted trees on graph statistics, as part of a predictor and as accuracy models."""
+"""Gaussian processes and boosted trees on graph statistics, as parts of a predictor and as accuracy models."""
 
 from __future__ import annotations
 
@@ -36,18 +36,17 @@ from nas_core.predictor.targets import SCALES, TargetScale
 
 Array = NDArray[np.float64]
 COLUMNS = 0.5
-"""Share of the statistics that each process reads (random subspaces, Ho 1998). All read the static features."""
+"""Share of the statistics in each process (random subspaces, Ho 1998). All have the prior and the static features."""
 CHUNK = 50_000
-"""Graphs predicted at once."""
 UNSCALED = TargetScale((), ())
 PRIOR_WEIGHT = 3.0
-"""Graphs of slope 0 that regularise the slope of a prior."""
+"""Pseudo-graphs of slope 0 that regularise the slope of a prior."""
 FADES = 100.0
-"""Training graphs at which the slope of a prior is halved: more data need it less."""
+"""Number of training graphs that halves the slope of a prior."""
 FEW = 64
-"""Graphs up to which all boosted models are computed as one; for more, the trees of one model fit the cache."""
+"""Largest number of graphs for one joint boosted model; for more, the trees of one model fit the cache."""
 FOLD_MEMBERS = 2
-"""Most processes, and most boosted models, of the models that predict a held-out fold."""
+"""Most processes, and most boosted models, in a fit for a held-out fold."""
 
 
 @dataclass(frozen=True)
@@ -56,18 +55,14 @@ class StatisticsModel:
 
     processes: tuple[GaussianProcess, ...]
     columns: tuple[Tensor, ...]
-    """Statistics that each of the processes reads"""
     trees: tuple[BoostedTrees, ...]
     description: Description
-    """Columns of the statistics"""
     mean: float
-    """Mean of the targets"""
     deviation: float
-    """Standard deviation of the targets"""
     slope: float = 0.0
-    """Factor of a prior's prediction, which the others add to; in standard deviations of the targets"""
+    """Factor of the prior's prediction, in standard deviations of the targets"""
     additive: Additive | None = None
-    """Where attributes are counted value by value, and there are both processes and trees"""
+    """Additive model, if attributes are counted by value, and there are both processes and trees"""
 
     @classmethod
     def fit(
@@ -80,7 +75,7 @@ class StatisticsModel:
         prior: Prior | None = None,
         scale: TargetScale = UNSCALED,
     ) -> StatisticsModel:
-        """Fit graphs to targets ``(G,)``; arguments and errors as of :meth:`fit_out_of_fold`."""
+        """Fit graphs to targets ``(G,)``; arguments as in :meth:`fit_out_of_fold`."""
         no_fold = np.zeros(0, np.int64)
         return cls.fit_out_of_fold(graphs, targets, processes, trees, seed, no_fold, prior=prior, scale=scale)[0]
 
@@ -100,10 +95,9 @@ class StatisticsModel:
         """Fit graphs to scaled targets ``(G,)``; return the model and out-of-fold predictions of its parts ``(K, G)``.
 
         Args:
-            fold: ``(G,)`` fold of each graph; smaller models, fitted to the other folds, predict it.
+            fold: ``(G,)`` fold of each graph, predicted by smaller models that are fitted to the other folds.
             progress: its loss is the mean squared error so far, in variances of the targets.
-            prior: prior that the model corrects.
-            scale: between the user's targets and those of the fit.
+            scale: scale between the user's targets and those of the fit.
         """
         description = Description.of(graphs, prior)
         statistics = description.describe(graphs)
@@ -152,7 +146,6 @@ class StatisticsModel:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Return the names of the rows of :meth:`predict`."""
         names = ("described processes", "processes") if len(self.description.groups) > 1 else ("processes",)
         others = {"trees": bool(self.trees), "additive": self.additive is not None}
         groups = (names[group] for group in sorted({*self._groups}))
@@ -168,7 +161,7 @@ class StatisticsModel:
         return np.concatenate([self.predict_from(self.description.describe(part)) for part in chunks], 1)
 
     def predict_from(self, statistics: Array) -> Array:
-        """Predict from statistics ``(B, F)``, as :meth:`predict` does from graphs."""
+        """Predict from statistics ``(B, F)``."""
         smooth = [row for sums in self._sums for row in sums(statistics)]
         groups = [[row for row, of in zip(smooth, self._groups, strict=True) if of == group] for group in (0, 1)]
         if len(statistics) <= FEW and self.trees:
@@ -187,7 +180,6 @@ class StatisticsModel:
 
     @cached_property
     def _sums(self) -> list[KernelSums]:
-        """Join neighbouring processes of equal shapes, which those of one group have."""
         pairs = zip(self.processes, self.columns, strict=True)
         joined = (zip(*group, strict=True) for _, group in groupby(pairs, key=lambda pair: pair[0].points.shape))
         return [KernelSums.of(processes, columns) for processes, columns in joined]
@@ -215,7 +207,7 @@ class StatisticsModel:
 
 
 def _group_of(process: int, processes: int, description: Description) -> int:
-    """Return the group of columns of a process; the first half reads descriptions of operations."""
+    """Return the group of columns of a process; the first half has descriptions of operations."""
     return int(len(description.groups) > 1 and process >= processes // 2)
 
 
@@ -227,7 +219,6 @@ def _columns(
     processes: int,
     stream: np.random.Generator,
 ) -> NDArray[np.int64]:
-    """Draw the statistics of a process: the prior's, the static ones, and half of its group or all for a single one."""
     group = description.groups[_group_of(process, processes, description) if processes > 1 else -1]
     always = (varying < description.of_prior) | (varying >= columns - description.vocabulary.static)
     drawn = varying[(varying >= group.start) & (varying < group.stop) & ~always]
@@ -237,8 +228,6 @@ def _columns(
 
 
 class _Settings:
-    """Checks of the settings of processes, of trees, and of both."""
-
     def __post_init__(self) -> None:
         check_fields(self, "graph statistics", {"processes": Range(0), "trees": Range(0)})
         if not any(self.members):
@@ -256,7 +245,7 @@ class GaussianProcessConfig(_Settings):
     processes: int = 8
     """Gaussian processes, each on half of the statistics; a single one reads all."""
     targets: str = field(default="normal", metadata={"choices": SCALES})
-    """Scale in which targets are learned: none, mean or normal (by rank)."""
+    """Scale of the targets: none, mean or normal (by rank)."""
 
 
 @dataclass(frozen=True)
@@ -266,23 +255,23 @@ class BoostedTreesConfig(_Settings):
     trees: int = 8
     """Boosted models, each with its own seed."""
     targets: str = field(default="normal", metadata={"choices": SCALES})
-    """Scale in which targets are learned: none, mean or normal (by rank)."""
+    """Scale of the targets: none, mean or normal (by rank)."""
 
 
 @dataclass(frozen=True)
 class StatisticsConfig(_Settings):
-    """Settings of both together."""
+    """Settings of processes and trees."""
 
     processes: int = 8
     """Gaussian processes, each on half of the statistics; a single one reads all."""
     trees: int = 8
     """Boosted models."""
     targets: str = field(default="normal", metadata={"choices": SCALES})
-    """Scale in which targets are learned: none, mean or normal (by rank)."""
+    """Scale of the targets: none, mean or normal (by rank)."""
 
 
 class StatisticsPredictor(AccuracyModel):
-    """Mixture of Gaussian processes and boosted trees on graph statistics, without NN-Former."""
+    """Gaussian processes and boosted trees on graph statistics, without NN-Former."""
 
     name = "statistics"
     config_class: ClassVar[type[_Settings]] = StatisticsConfig
@@ -319,14 +308,14 @@ class StatisticsPredictor(AccuracyModel):
 
 
 class GaussianProcessPredictor(StatisticsPredictor):
-    """Gaussian processes on graph statistics: smooth, and good with a hundred graphs."""
+    """Gaussian processes on graph statistics; good with a hundred graphs."""
 
     name = "gaussian-process"
     config_class = GaussianProcessConfig
 
 
 class BoostedTreesPredictor(StatisticsPredictor):
-    """Boosted trees (LightGBM) on graph statistics: rules with thresholds."""
+    """Boosted trees (LightGBM) on graph statistics."""
 
     name = "boosted-trees"
     config_class = BoostedTreesConfig

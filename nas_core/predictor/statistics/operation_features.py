@@ -1,4 +1,4 @@
-"""Features of networks that mean the same in every search space, from descriptions of operations."""
+"""Features of networks with the same meaning in every search space, from descriptions of operations."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from nas_core.graph.io_nodes import open_ended, with_ends
 
 Array = NDArray[np.float64]
 CHANNELS = 32
-"""Channels assumed to weigh depth-wise convolutions against full ones."""
+"""Assumed channels for the weights of depth-wise relative to full convolutions."""
 QUANTITIES = (
     "convolutions", "weights", "receptive field", "spatial", "pooling", "identities", "average pooling", "halvings",
     "doublings",
 )  # fmt: skip
-"""Weights are in squares of the channels; the receptive field is a layer's contribution at its own resolution; halvings
+"""Weights are in squares of the channels. The receptive field is a layer's contribution at its own resolution. Halvings
 are of the resolution, doublings of the channels."""
 CLASSES = ("spatial", "pointwise", "pooling", "identity")
 
@@ -62,7 +62,7 @@ def _weights(operation: Operation) -> float:
 
 @dataclass(frozen=True)
 class Ways:
-    """Padded graphs in topological order, with the first node as the only one without a parent."""
+    """Padded graphs in topological order, in which only the first node has no parent."""
 
     edges: NDArray[np.bool_]
     """``(G, N, N)``"""
@@ -76,7 +76,6 @@ class Ways:
             yield node, linked.astype(np.float64), np.asarray(linked.any(1))
 
     def at_last(self, values: NDArray[Any]) -> Array:
-        """Return values ``(G, N, ...)`` at the last node."""
         return values[np.arange(len(values)), self.last].astype(np.float64)
 
     def count(self, allowed: NDArray[np.bool_]) -> Array:
@@ -95,18 +94,17 @@ class Ways:
 
 @dataclass(frozen=True)
 class Along:
-    """Sums of quantities ``(G, N, Q)`` along paths from the first node to each, itself included."""
+    """Sums of quantities ``(G, N, Q)`` along paths from the first node to each node, inclusive."""
 
     mean: Array
-    """Over all paths"""
+    """Mean over all paths"""
     most: Array
     least: Array
     walk: Array
-    """Over random walks back from a node to its parents"""
+    """Mean over random walks from a node back to its parents"""
 
     @classmethod
     def of(cls, ways: Ways, values: Array) -> Along:
-        """Sum values ``(G, N, Q)`` of the nodes."""
         mean, most, least, walk = (values.copy() for _ in range(4))
         number = np.zeros(values.shape[:2])
         number[:, 0] = 1.0
@@ -130,7 +128,7 @@ def subset_statistics(edges: Array, kinds: Array, last: NDArray[np.int64], sets:
 
     Args:
         edges: ``(G, N, N)``.
-        kinds: ``(G, N, K)`` one-hot kinds; 0 where there is no node.
+        kinds: ``(G, N, K)`` one-hot kinds; 0 for padding.
         last: ``(G,)`` last node of each graph.
     """
     count, width, _ = kinds.shape
@@ -164,12 +162,11 @@ def subset_statistics(edges: Array, kinds: Array, last: NDArray[np.int64], sets:
 
 
 CHUNK = 2**18
-"""Nodes that are padded and described at once."""
 SETS = {
     "spatial": (0, 3), "pointwise": (1, 3), "convolutions": (0, 1, 3), "pooling": (2, 3), "identity": (3,),
     "spatial and pooling": (0, 2, 3), "pointwise and pooling": (1, 2, 3),
 }  # fmt: skip
-"""Classes of operations that a path may have, by name."""
+"""Sets of classes of operations that a path may have, by name."""
 _BY = ("longest way by", "shortest way by", "starts with", "ends with", "edges into each", "edges out of each")
 _SHARES = ("ways without spatial", "ways without convolutions", "ways without pooling")
 _ENDS = ("ends after spatial", "ends after convolutions", "ends at pooling", "ends at spatial", "ends at convolutions")
@@ -179,7 +176,6 @@ FEATURES = (
     *(f"{how} {quantity}" for how in _ALONG for quantity in QUANTITIES),
     "log ways", "operations", "connected", *_SHARES, *_ENDS, *(f"{how} {name}" for how in _BY for name in SETS), *COSTS,
 )  # fmt: skip
-"""Names of the columns."""
 _REACHES = [index for index, name in enumerate(FEATURES) if name.endswith("receptive field")]
 
 
@@ -187,7 +183,7 @@ def operation_features(graphs: Graphs) -> Array:
     """Return features ``(G, F)``, named by :data:`FEATURES`.
 
     Raises:
-        GraphError: graphs without descriptions of their operations, or with too few.
+        GraphError: descriptions of operations are missing.
     """
     if graphs.operations is None:
         raise GraphError(
@@ -244,7 +240,7 @@ def _shares(ways: Ways, values: Array) -> Iterator[Array]:
 
 
 def _costs(ways: Ways, values: Array) -> Array:
-    """Return logarithms of :data:`COSTS`; nodes read the most channels and smallest resolution of their parents."""
+    """Return logarithms of :data:`COSTS`; a node has the most channels and the smallest resolution of its parents."""
     channels, edge = np.ones(values.shape[:2]), np.ones(values.shape[:2])
     layers, weights, halvings, doublings = (
         values[..., QUANTITIES.index(q)] for q in ("convolutions", "weights", "halvings", "doublings")

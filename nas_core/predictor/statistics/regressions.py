@@ -21,12 +21,12 @@ from nas_core.predictor.targets import TargetScale
 
 Array = NDArray[np.float64]
 CLIP = 5.0
-"""Bound of standardised statistics, for networks unlike all others."""
+"""Bound of standardised statistics, for outliers."""
 HALVES = -0.5 / math.log(2)
-"""exp(-d² / 2) is 2 to the power of this times d²; torch's exp2 takes a third of the time of its exp on processors
-other than Intel's."""
+"""Factor for exp(-d² / 2) as a power of 2 of d²: torch's exp2 is three times as fast as exp except on Intel's
+processors."""
 ROWS, POINTS = 2048, 256
-"""Graphs and points of a block of the kernel: 2 MiB, about a second-level cache."""
+"""Graphs and points of a kernel block: 2 MiB, about a second-level cache."""
 
 
 def tensors_of(part: Any) -> dict[str, Tensor]:
@@ -35,14 +35,12 @@ def tensors_of(part: Any) -> dict[str, Tensor]:
 
 STEPS, RATE = 150, 0.05
 LARGEST = 600
-"""Points that length scales are learned from."""
+"""Most points for the fit of length scales."""
 MOST = 5000
-"""Points that predict, a random subset of more: the kernel takes 8 bytes times the square of their number. With 1,536
-inducing points (Nyström) in place of 4,236 Kendall's tau is .003 lower."""
+"""Most points for predictions, a random subset of more: the kernel takes 8 bytes times the square of their number."""
 PRIOR = 4.0
 """Precision of the normal prior on logarithms of length scales; its mean is that of the root of their number."""
 NOISE = 1e-6
-"""Least variance of the noise."""
 
 
 @dataclass(frozen=True)
@@ -53,17 +51,17 @@ class GaussianProcess:
     """
 
     mean: Tensor
-    """``(F,)`` of the statistics"""
+    """``(F,)`` mean of the statistics"""
     deviation: Tensor
-    """``(F,)``; infinite for what never varies"""
+    """``(F,)`` standard deviation; infinite for constant statistics"""
     rates: Tensor
     """``(F,)`` 1 / length scale of the standardised statistics"""
     variances: Tensor
-    """``(3,)`` of the squared exponential part, of the linear part, and of the noise"""
+    """``(3,)`` variances of the squared exponential part, of the linear part, and of the noise"""
     points: Tensor
-    """``(G, F)`` scaled training statistics, of :data:`MOST` graphs at most"""
+    """``(G, F)`` scaled training statistics, at most :data:`MOST` graphs"""
     weights: Tensor
-    """``(G,)`` of the training points"""
+    """``(G,)`` weights of the training points"""
 
     @classmethod
     def fit(cls, statistics: Array, targets: Array, seed: int = 0) -> GaussianProcess:
@@ -111,7 +109,7 @@ def _near(points: Tensor, inner: Tensor) -> Tensor:
 
 @torch.no_grad()
 def _likeliest(points: Tensor, targets: Tensor, varying: int) -> tuple[Tensor, Tensor]:
-    """Find rates ``(F,)`` and variances ``(3,)`` of largest marginal likelihood by Adam."""
+    """Return maximum-likelihood rates ``(F,)`` and variances ``(3,)``, by Adam."""
     start = -0.5 * math.log(varying)
     first = torch.tensor([1.0, 0.3, 0.1], dtype=torch.float64).log()
     logarithms = torch.cat([torch.full((points.shape[1],), start, dtype=torch.float64), first])
@@ -152,11 +150,11 @@ def _gradient(points: Tensor, targets: Tensor, values: Tensor) -> Tensor:
 class KernelSums:
     """Posterior means of P Gaussian processes of G points and F statistics each, computed together.
 
-    Statistics are standardised in float64; kernels are computed in float32, as products that hold the whole exponent.
+    Statistics are standardised in float64. Kernels are computed in float32, with exponents as matrix products.
     """
 
     columns: Tensor
-    """``(P F,)`` statistics that each process reads"""
+    """``(P F,)`` statistics of each process"""
     mean: Tensor
     """``(P F,)``"""
     factor: Tensor
@@ -173,7 +171,7 @@ class KernelSums:
     @classmethod
     @torch.no_grad()
     def of(cls, processes: Sequence[GaussianProcess], columns: Sequence[Tensor]) -> KernelSums:
-        """Join processes of equal shapes and the statistics ``(F,)`` that each reads."""
+        """Join processes of equal shapes, each with its statistics ``(F,)``."""
         points = torch.stack([process.points for process in processes]).mT
         ones, lengths = torch.ones_like(points[:, :1]), points.square().sum(1, keepdim=True) * HALVES
         variances = torch.stack([process.variances for process in processes])
@@ -206,7 +204,7 @@ class KernelSums:
         return torch.stack([self._sums(i, whole[i]) + (scaled[i] @ self.slopes[i])[:, 0] for i in range(len(scaled))])
 
     def _sums(self, process: int, whole: Tensor) -> Tensor:
-        """Sum the squared exponentials of one process, block after block of its points: ``(B,)``."""
+        """Sum the squared exponentials of one process, block by block: ``(B,)``."""
         count = self.points.shape[-1]
         total = torch.zeros(len(whole), 1)
         for start in range(0, count, POINTS):
@@ -234,7 +232,7 @@ TREE_SETTINGS = {
 
 @dataclass(frozen=True)
 class BoostedTrees:
-    """Boosted trees of LightGBM, given by their text in its format."""
+    """Boosted trees of LightGBM, as text in its format."""
 
     text: str
 
@@ -246,7 +244,7 @@ class BoostedTrees:
 
         Args:
             weights: ``(G,)`` weight of each graph.
-            changes: other values of :data:`TREE_SETTINGS`, by LightGBM's names.
+            changes: changes of :data:`TREE_SETTINGS`, by LightGBM's names.
         """
         import lightgbm  # takes a second where scikit-learn is installed
 
@@ -260,7 +258,7 @@ class BoostedTrees:
         return lightgbm.Booster(model_str=self.text)
 
     def predict(self, statistics: Array) -> Array:
-        """Predict ``(B,)`` from statistics ``(B, F)``, on as many threads as torch uses."""
+        """Predict ``(B,)`` from statistics ``(B, F)``, on torch's number of threads."""
         if not len(statistics):
             return np.zeros(0)
         return np.asarray(self.booster.predict(statistics, num_threads=torch.get_num_threads()), np.float64)
@@ -274,7 +272,7 @@ class BoostedTrees:
 
 
 class Forest:
-    """Several boosted models as one of LightGBM's: for few graphs, a call takes longer than its computation."""
+    """Several boosted models joined into one: for few graphs, the call dominates the time."""
 
     def __init__(self, models: Sequence[BoostedTrees]) -> None:
         import lightgbm
@@ -291,7 +289,6 @@ class Forest:
 
 
 def _parts(text: str) -> tuple[str, str, str]:
-    """Split a model into the text before its trees, its trees, and the text after them."""
     first, last = text.index("\nTree=0\n") + 1, text.index("end of trees")
     return text[:first], text[first:last], text[last:]
 
@@ -302,23 +299,20 @@ PENALTIES = np.logspace(-4, 4, 33)
 
 @dataclass(frozen=True)
 class Additive:
-    """Ridge regression with a weight for each kind of operation at each value of an attribute.
-
-    It is fitted in the units of the targets, where effects add up, not in those of other parts of a predictor.
-    """
+    """Ridge regression with a weight per kind of operation and value of an attribute, in the units of the targets."""
 
     weights: Tensor
     """``(F,)``"""
     offset: Tensor
     """``()``"""
     points: Tensor
-    """``(2, P)`` of the scale between targets and learned values; P is 0 where both are equal"""
+    """``(2, P)`` points of the scale between targets and learned values; P is 0 for the identity"""
 
     @classmethod
     def fit(cls, counts: Array, learned: Array, scale: TargetScale) -> tuple[Additive, Array]:
-        """Fit counts ``(G, F)`` to scaled targets ``(G,)`` and return the model and its leave-one-out predictions.
+        """Fit counts ``(G, F)`` to scaled targets ``(G,)``; return the model and leave-one-out predictions.
 
-        Graphs of equal counts are left out together. The penalty minimises the leave-one-out error, in closed form
+        Graphs of equal counts are held out together. The penalty minimises the leave-one-out error, in closed form
         (Golub, Heath and Wahba 1979).
         """
         distinct, inverse, times = np.unique(counts, axis=0, return_inverse=True, return_counts=True)

@@ -1,1 +1,1 @@
-"""Data sets of whole networks' latencies: planned, measured, stored, read."""
+"""Latency data sets of whole networks."""

@@ -1,4 +1,4 @@
-"""Networks of several families: planned, built, exported and measured into a folder, which a later run continues."""
+"""Measurement of networks of several families into a folder."""
 
 from __future__ import annotations
 
@@ -42,15 +42,11 @@ _REFERENCE = {
 }
 """Settings of the GoogLeNet-like reference network: small and large layers, a few milliseconds."""
 _FIRST_PASSES = 20
-"""Least number of passes of the reference at the beginning of a folder."""
 _MOST_BROKEN = 30
-"""Networks skipped in a row after which the run ends."""
 _MOST_DRAWS = 50
-"""Draws for one network after which a family counts as exhausted."""
 _AGREE = 0.02
-"""Largest difference of two runtimes' outputs, relative to the largest output."""
+"""Largest relative difference between the outputs of two runtimes."""
 _FEW_PASSES = 3
-"""Passes that estimate a network's time."""
 
 _RANGES = {
     **dict.fromkeys(("visits", "together", "most_batch"), Range(1)),
@@ -62,44 +58,44 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkSetConfig:
-    """Settings of a data set beyond a :class:`TimingConfig`."""
+    """Settings of a data set, in addition to a :class:`TimingConfig`."""
 
     runtimes: tuple[str, ...] = RUNTIMES
-    """Runtimes that measure: ``onnxruntime``, ``torch``, or both."""
+    """Runtimes to measure: ``onnxruntime``, ``torch``, or both."""
     seed: int = 0
     """Seed of the list of networks."""
     visits: int = 4
-    """Measurements of each network, some seconds apart, which halves the noise."""
+    """Measurements of each network, some seconds apart; four halve the noise."""
     together: int = 8
-    """Networks that are measured in turn; a killed run loses as many."""
+    """Networks measured in turn, and lost if a run is killed."""
     least_ms: float = 5.0
     """Least time between two passes of the reference; faster networks run several times."""
     most_ms: float = 250.0
     """Longest pass in any runtime; slower networks are skipped."""
     most_batch: int = 1
-    """Largest batch; each network has a random one."""
+    """Largest batch size; each network has a random one."""
 
     def __post_init__(self) -> None:
         check_fields(self, ranges=_RANGES)
 
 
 class PlannedNetwork(NamedTuple):
-    """Network that is not built yet."""
+    """Name and settings of a network."""
 
     name: str
-    """Family and number: vgg_0007."""
+    """Family and number, such as vgg_0007."""
     family: Family
     settings: Settings
-    """Settings of the network after a round trip through JSON."""
+    """Settings after a round trip through JSON."""
 
 
 def planned_networks(families: Sequence[Family], count: int, seed: int, most_batch: int = 1) -> list[PlannedNetwork]:
-    """Return the first ``count`` networks of the seed's list, one of each family in turn.
+    """Return the first ``count`` networks for a seed, from each family in turn.
 
-    If ``most_batch`` is above 1, each has a random ``batch`` up to it, unless its family fixes that.
+    With ``most_batch`` above 1, each has a random ``batch`` up to it, unless its family fixes that.
 
     Raises:
-        ConfigError: a family gave no other network in 50 draws, or ``count`` is below 1.
+        ConfigError: a family gave no other network in 50 draws.
     """
     if count < 1:
         raise ConfigError(f"{count} networks were asked for, expected at least 1")
@@ -134,10 +130,10 @@ def collect_networks(
     config: NetworkSetConfig | None = None,
     progress: bool | None = None,
 ) -> NetworkSet:
-    """Measure networks until the folder has ``count``, skipped ones included; a second call continues.
+    """Measure networks until the folder has ``count``, including skipped ones; a second call continues.
 
     Raises:
-        ConfigError: the folder has other settings or another machine, or another process measures into it.
+        ConfigError: the folder has other settings or another machine, or another process writes to it.
         NasExtError: no network can be measured.
     """
     config, path = config or NetworkSetConfig(), Path(path)
@@ -181,7 +177,7 @@ def collect_networks(
 
 
 def alone(folder: Path) -> AbstractContextManager[int]:
-    """Keep other processes from measuring the networks of the folder in this block."""
+    """Lock the folder against measurements by other processes."""
     lock = folder / "dataset.lock"
     return only_process(lock, f"is measuring the networks of {folder}", "give another folder on another machine")
 
@@ -216,15 +212,15 @@ def _references(config: NetworkSetConfig, timing: TimingConfig) -> dict[str, Net
 def measured_again(
     path: str | Path, families: Sequence[Family], count: int, progress: bool | None = None, keep: bool = False
 ) -> dict[str, NDArray[np.float64]]:
-    """Measure ``count`` networks from all over the folder a second time, with the folder's settings.
+    """Measure ``count`` networks of the folder a second time, with the folder's settings.
 
     Args:
         families: at least those of the networks.
-        progress: report on stderr; None: a bar on a terminal, else a line a minute.
+        progress: report on stderr; None: a bar on a terminal, else one line per minute.
         keep: append the second measurements to ``again.jsonl`` in the folder.
 
     Returns:
-        By runtime the second latencies as multiples of the first ones, both relative to the reference.
+        By runtime, second / first latencies, both relative to the reference.
 
     Raises:
         ConfigError: the folder was published or measured on another machine, or a family is missing.
@@ -281,7 +277,7 @@ class BrokenNetwork(Exception):
 
 
 class VisitedNetwork:
-    """Network that is built, exported and ready in every runtime, measured a few passes at a time.
+    """Network that is exported and loaded in every runtime, measured a few passes at a time.
 
     Raises:
         BrokenNetwork: it is too slow, or an output is not finite or differs between runtimes.
@@ -301,7 +297,6 @@ class VisitedNetwork:
                 raise BrokenNetwork("the output is not finite")
             content = exported(network, inputs)
         self.content = without_weights(content)
-        """The ONNX file to keep."""
         read = read_onnx(self.content, warn=False)
         self._costs = {
             "nodes": len(read.graph),
@@ -353,7 +348,7 @@ def _visited(
     config: NetworkSetConfig,
     timing: TimingConfig,
 ) -> Iterator[tuple[PlannedNetwork, VisitedNetwork | str]]:
-    """Each network after all visits, in turn, or the reason why it cannot be measured."""
+    """Yield each network after all visits, or the reason for a failure."""
     outcomes: dict[str, VisitedNetwork | str] = {}
     for number in range(config.visits + 1):
         for network in planned:

@@ -1,4 +1,4 @@
-"""ONNX files of networks with random weights, with and without the weights."""
+"""ONNX export of networks with random weights, and removal of the weights."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from nas_core.optional import require
 
 OPSET = 17
 KEPT = 1024
-"""Most elements of an integer tensor that stays in the file, since an operator may need it as a shape."""
+"""Largest integer tensor kept in the file, in elements; an operator may need it as a shape."""
 KEPT_FLOATS = 16
-"""Most elements of a floating-point constant that stays in the file: bounds and scales."""
+"""Largest floating-point constant kept in the file, in elements."""
 ABSENT = "weights-left-out.bin"
-"""Name of the external file of the weights; it does not exist."""
+"""Name of the external file of the weights, which does not exist."""
 _VALUES = ("raw_data", "float_data", "double_data", "int32_data", "int64_data", "uint64_data", "external_data")
 
 
 @torch.no_grad()
 def calibrate(network: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """Set the statistics of every batch norm to those of its input in one pass, and return the outputs of that pass.
+    """Set the statistics of every batch norm from one pass, and return its outputs.
 
-    Random weights would otherwise let activations explode, or shrink to denormal numbers, which are slow.
+    With random weights activations would otherwise explode, or shrink to denormal numbers, which are slow.
     """
     hooks = [
         module.register_forward_pre_hook(_take_statistics)
@@ -57,16 +57,11 @@ def _take_statistics(norm: _BatchNorm, inputs: tuple[Tensor, ...]) -> None:
 
 
 def input_names(count: int) -> list[str]:
-    """Return the names of the inputs of an exported file."""
     return [f"input{index}" for index in range(count)]
 
 
 def exported(network: nn.Module, inputs: tuple[Tensor, ...], **options: Any) -> bytes:
-    """Export a network with all its outputs by tracing, in a third of the time of torch's newer exporter.
-
-    Args:
-        options: further arguments of ``torch.onnx.export``.
-    """
+    """Export a network with all its outputs by tracing, three times as fast as torch's newer exporter."""
     require("onnx", "exporting networks", "onnx")
     file: Any = io.BytesIO()  # unknown to the signature of torch.onnx.export
     with warnings.catch_warnings(), torch.no_grad():
@@ -86,7 +81,7 @@ def exported(network: nn.Module, inputs: tuple[Tensor, ...], **options: Any) -> 
 
 
 def without_weights(content: bytes) -> bytes:
-    """Remove the large tensors of an ONNX model as if they were in an external file."""
+    """Replace large tensors of an ONNX model by references to an external file."""
     onnx = require("onnx", "exporting networks", "onnx")
     model = onnx.ModelProto.FromString(content)
     floats = {getattr(onnx.TensorProto, name) for name in ("FLOAT", "DOUBLE", "FLOAT16", "BFLOAT16")}

@@ -1,4 +1,4 @@
-"""Folder of a data set: a journal with one row for each network, and their ONNX files without weights."""
+"""Folder of a data set: a journal of networks, and their ONNX files without weights."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ from nas_core.latency.protocol import is_positive
 
 JOURNAL = "dataset.jsonl"
 AGAIN = "again.jsonl"
-"""File of second measurements."""
 _FORMAT, _VERSION = "nas-ext/network-latencies", 1
 _CACHE = re.compile(r"graphs-\w+-[0-9a-f]{12}\.npz")
 
@@ -35,21 +34,20 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class NetworkSet:
-    """Folder that grows by one network at a time.
+    """Folder with one row per network.
 
-    Rows have ``name``, ``family``, ``settings`` and ``time`` (seconds since 1970); then either ``error`` or ``seconds``
-    (spent on the network), ``nodes``, ``flops_g``, ``params_m``, ``access_m``, ``unknown`` (operators and their
-    numbers) and ``measured``: for each runtime ``corrected_ms`` (drift divided out), ``raw_ms``, ``std_ms``,
+    Rows have ``name``, ``family``, ``settings``, ``time`` (seconds since 1970), and either ``error`` or ``seconds``
+    (spent on the network), ``nodes``, ``flops_g``, ``params_m``, ``access_m``, ``unknown`` (counts of unknown
+    operators) and ``measured``. This has for each runtime ``corrected_ms`` (drift divided out), ``raw_ms``, ``std_ms``,
     ``mad_ms``, ``reference_ms``, ``relative`` (to the reference; also of each of the ``visits``), ``at_a_time`` (passes
     timed together; all times are of one) and ``clock_states``.
     """
 
     path: Path
     settings: dict[str, Any]
-    """Settings that decide which networks are measured and how."""
     machine: dict[str, Any]
     reference_ms: dict[str, float]
-    """Time of the reference network in each runtime when the folder was begun."""
+    """Time of the reference network in each runtime when the folder was created."""
     rows: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod
@@ -60,7 +58,7 @@ class NetworkSet:
         machine: Mapping[str, Any],
         reference_ms: Mapping[str, float],
     ) -> NetworkSet:
-        """Write the header of a new folder."""
+        """Create a folder with its header."""
         dataset = cls(Path(path), dict(settings), dict(machine), dict(reference_ms))
         make_folder(dataset.path / "onnx")
         header = {"format": _FORMAT, "version": _VERSION, "settings": dataset.settings, "machine": dataset.machine}
@@ -69,10 +67,10 @@ class NetworkSet:
 
     @classmethod
     def read(cls, path: str | Path) -> NetworkSet:
-        """Read the journal of a folder; of a network with several rows the first counts.
+        """Read the journal of a folder; the first row of a network counts.
 
         Raises:
-            DataError: the folder is missing or damaged, or gives two networks one name.
+            DataError: the folder is missing or damaged, or two networks share a name.
         """
         journal = Path(path) / JOURNAL
         header, rows = read_journal(journal, _FORMAT, _VERSION, "latencies of networks", "nas-ext latency dataset")
@@ -102,7 +100,7 @@ class NetworkSet:
 
     @classmethod
     def continued(cls, path: Path, settings: Mapping[str, Any], machine: Mapping[str, Any]) -> NetworkSet | None:
-        """Return the folder if it was begun, checked for these settings on this machine, else None."""
+        """Return the folder, checked for these settings and machine, or None if it does not exist."""
         if not ((path / JOURNAL).exists() and read_jsonl(path / JOURNAL)):
             return None
         dataset = cls.read(path)
@@ -110,14 +108,14 @@ class NetworkSet:
         return dataset
 
     def must_match(self, settings: Mapping[str, Any], machine: Mapping[str, Any]) -> None:
-        """Raise a ConfigError with the first difference if networks under these settings may not be added."""
+        """Raise a ConfigError if networks under these settings may not be added."""
         check_conditions(self, settings, machine, "folder")
 
     def onnx_path(self, name: str) -> Path:
         return self.path / "onnx" / f"{name}.onnx"
 
     def append(self, row: Mapping[str, Any], content: bytes | None = None) -> None:
-        """Add one network, its ONNX file ``content`` before its row."""
+        """Add one network: its ONNX file ``content``, then its row."""
         if content is not None:
             write_atomic(self.onnx_path(row["name"]), content)
         append_jsonl(self.path / JOURNAL, row)
@@ -131,7 +129,11 @@ class NetworkSet:
         return [state for runtime in times for state in runtime.get("clock_states") or ()]
 
     def measured(self, runtime: str) -> list[dict[str, Any]]:
-        """Return the rows of networks that were not skipped, or raise a ConfigError if the runtime was not measured."""
+        """Return the rows of measured networks.
+
+        Raises:
+            ConfigError: the runtime was not measured.
+        """
         if runtime not in self.reference_ms:
             raise ConfigError(
                 f"{self.path} was not measured in runtime {runtime!r}; expected {' or '.join(self.reference_ms)}"
@@ -154,7 +156,7 @@ def _check_row(row: Mapping[str, Any], runtimes: Mapping[str, float], line: str)
 
 
 def second_measurements(dataset: NetworkSet, runtime: str) -> dict[str, dict[str, Any]]:
-    """Return by name the last kept second measurement of each network, as under ``measured`` in its row."""
+    """Return by name the last second measurement of each network, as under ``measured`` in its row."""
     path = dataset.path / AGAIN
     names = {row["name"] for row in dataset.rows if "error" not in row}
     lines = read_jsonl(path) if path.exists() else []
@@ -164,10 +166,10 @@ def second_measurements(dataset: NetworkSet, runtime: str) -> dict[str, dict[str
 def read_dataset(folder: str | Path, runtime: str = "onnxruntime", cache: bool = True) -> NetworkLatencies:
     """Read the networks of a folder of ``nas-ext latency dataset`` in measurement order.
 
-    Latencies have drift divided out, in the machine's median state. The last tenth of each family is held out.
+    Latencies are in the machine's median state, with drift divided out. The last tenth of each family is held out.
 
     Args:
-        cache: keep the graphs as ``graphs-RUNTIME-*.npz`` in the folder until a row is added.
+        cache: keep the graphs as ``graphs-RUNTIME-*.npz`` in the folder.
 
     Raises:
         DataError: the folder is damaged, or holds no measured network.

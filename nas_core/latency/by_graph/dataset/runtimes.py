@@ -1,4 +1,4 @@
-"""A network in onnxruntime or torch as a workload of the timing protocol."""
+"""Workloads for a network in onnxruntime or torch."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 
 
 class NetworkWorkload(ABC):
-    """Passes of a network, with inputs and outputs on the device."""
+    """Network with inputs and outputs on the device."""
 
     modules: Sequence[nn.Module] = ()
     conditions: tuple[str, bool]
-    """Precision, and whether passes are recorded as CUDA graphs; see :func:`nas_core.latency.protocol.prepared`."""
+    """Precision, and use of CUDA graphs."""
     at_a_time = 1
-    """Passes that the timing protocol counts as one."""
+    """Passes timed together as one."""
 
     @property
     def parts(self) -> Mapping[str, Callable[[], object]]:
@@ -47,7 +47,7 @@ class NetworkWorkload(ABC):
 
     @abstractmethod
     def outputs(self) -> list[NDArray[np.float32]]:
-        """Return the outputs of a pass as real numbers."""
+        """Return the outputs of a pass."""
 
 
 class TorchWorkload(NetworkWorkload):
@@ -74,7 +74,7 @@ class TorchWorkload(NetworkWorkload):
 
 
 class OnnxWorkload(NetworkWorkload):
-    """Session of onnxruntime with all optimisations; float32 products use TF32 only if the precision says so."""
+    """Session of onnxruntime with all optimisations; TF32 only if the precision is ``tf32``."""
 
     def __init__(self, content: bytes, inputs: Sequence[Tensor], timing: TimingConfig) -> None:
         runtime = require("onnxruntime", "measuring in onnxruntime", "onnx")
@@ -122,7 +122,7 @@ def provider_options(timing: TimingConfig) -> dict[str, str]:
 
 
 def check_runtimes(runtimes: Sequence[str], timing: TimingConfig) -> dict[str, Any]:
-    """Check that the runtimes can measure so, and return their versions for the description of the machine.
+    """Return the versions of the runtimes.
 
     Raises:
         ConfigError: a runtime is unknown or repeated, the timing is for torch alone, or the device is unusable.

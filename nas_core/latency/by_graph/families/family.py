@@ -1,4 +1,4 @@
-"""Families of networks with random sizes, and their random draws."""
+"""Families of networks with random sizes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from nas_core.random_streams import own_streams
 
 T = TypeVar("T")
 Settings = Mapping[str, Any]
-"""Settings of one network of a family, as data for JSON."""
+"""Settings of one network, as data for JSON."""
 Built = tuple[nn.Module, tuple[Tensor, ...]]
-"""A network in evaluation mode, and the inputs of one pass: batch 1."""
+"""Network in evaluation mode, and inputs of batch 1."""
 
 
 @dataclass(frozen=True)
@@ -25,16 +25,14 @@ class Family:
 
     name: str
     description: str
-    """One line about what varies."""
     sample: Callable[[np.random.Generator], Settings]
-    """Draws random settings."""
     build: Callable[[Settings], Built]
-    """Builds the network of some settings, with random weights."""
+    """Builds the network with random weights."""
     batched: bool = True
-    """Whether the first dimension of every input is the batch, which may have any size."""
+    """The first dimension of every input is a batch of any size."""
 
     def network(self, settings: Settings) -> Built:
-        """Build a network and its inputs, repeated to the settings' ``batch``; equal settings give equal ones."""
+        """Build a network, and its inputs repeated to the settings' ``batch``; deterministic."""
         with own_streams(0):
             network, inputs = self.build(settings)
         if (batch := int(settings.get("batch", 1))) > 1:
@@ -43,7 +41,7 @@ class Family:
 
 
 def image(resolution: int) -> tuple[Tensor]:
-    """Return one random square image ``(1, 3, resolution, resolution)``."""
+    """Return a random image ``(1, 3, resolution, resolution)``."""
     return (torch.randn(1, 3, resolution, resolution),)
 
 
@@ -52,17 +50,17 @@ def draw(rng: np.random.Generator, options: Sequence[T]) -> T:
 
 
 def width(rng: np.random.Generator, channels: float, spread: float = 0.3, step: int = 8) -> int:
-    """Draw a multiple of ``step`` within the relative ``spread``."""
+    """Draw a multiple of ``step`` within the relative ``spread`` of ``channels``."""
     return max(step, round(channels * rng.uniform(1 - spread, 1 + spread) / step) * step)
 
 
 def resolution(rng: np.random.Generator, low: int, high: int, step: int = 16) -> int:
-    """Draw a multiple of ``step``, both ends included."""
+    """Draw a multiple of ``step`` from ``low`` to ``high``, inclusive."""
     return int(rng.integers(low // step, high // step + 1)) * step
 
 
 def he_weights(network: nn.Module) -> nn.Module:
-    """Initialise weights so that outputs keep their variance through ReLUs (He et al., 2015)."""
+    """Initialise weights for a constant variance through ReLUs (He et al., 2015)."""
     for module in network.modules():
         if isinstance(module, nn.Conv2d | nn.Linear):
             nn.init.kaiming_normal_(module.weight, nonlinearity="relu")

@@ -23,7 +23,6 @@ from nas_core.latency.by_graph.families.family import (
 
 _CLASSES = 1000
 _SHRINK = 4
-"""Ratio of a block's input width to its squeezed vector."""
 
 
 def _sample_alexnet(rng: np.random.Generator) -> Settings:
@@ -98,8 +97,6 @@ VGG = Family("vgg", "five stages: widths, depths, kernels 3 and 5, batch norm or
 
 
 class _Branches(nn.Module):
-    """Outputs of all branches, concatenated along the channels."""
-
     def __init__(self, *branches: nn.Module) -> None:
         super().__init__()
         self.branches = nn.ModuleList(branches)
@@ -297,7 +294,7 @@ REGNET = Family(
 
 
 class _Cell(nn.Module):
-    """Four states, each the sum of its edges' operations; ``none`` is computed only if a state has no other edge."""
+    """Cell with four states; ``none`` is computed only for a state without other edges."""
 
     def __init__(self, channels: int, ops: tuple[int, ...]) -> None:
         super().__init__()
@@ -320,8 +317,6 @@ class _Cell(nn.Module):
 
 
 class _Reduction(nn.Module):
-    """Residual block that halves the resolution."""
-
     def __init__(self, channels: int, wide: int) -> None:
         super().__init__()
         self.body = nn.Sequential(_relu_conv(channels, wide, 3, 2), _relu_conv(wide, wide, 3))
@@ -346,7 +341,7 @@ def _operation(name: str, channels: int) -> nn.Module:
 
 
 def _sample_nasbench201(rng: np.random.Generator) -> Settings:
-    """Draw a cell whose output depends on its input; one in 40 does not."""
+    """Draw a cell; in one of 40 the output does not depend on the input."""
     for _ in range(50):
         ops = [int(op) for op in rng.integers(len(CHOICES), size=len(STATES))]
         if _reaches(ops):

@@ -1,6 +1,6 @@
-"""The families of networks by name, those of adapters among them.
+"""Registry of network families.
 
-An adapter names a sequence of :class:`~nas_core.latency.by_graph.families.family.Family` as its ``network_families``.
+An adapter lists its :class:`~nas_core.latency.by_graph.families.family.Family` objects as ``network_families``.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ from nas_core.latency.by_graph.families.translation import ENCODER, TRANSLATION
 from nas_core.registry import import_object
 
 CORE = (ALEXNET, VGG, SQUEEZENET, GOOGLENET, REGNET, NASBENCH201, ENCODER, TRANSLATION)
-"""Families that need no host."""
 
 
 def network_families() -> dict[str, Family | MissingHostError]:
-    """All families by name, those of the core first; under an adapter's name, why it cannot be used.
+    """Return all families by name, or the error of an adapter under its name.
 
     Raises:
-        ConfigError: two families have one name.
+        ConfigError: two families share a name.
     """
     found: dict[str, Family | MissingHostError] = {}
     register_all(found, CORE, "nas_core")
@@ -38,23 +37,20 @@ def network_families() -> dict[str, Family | MissingHostError]:
 
 
 def register_all(known: dict[str, Family | MissingHostError], families: Iterable[Family], origin: str) -> None:
-    """Add families to those known.
-
-    Raises:
-        ConfigError: another family has the name.
-    """
     for family in families:
         if known.setdefault(family.name, family) is not family:
             raise ConfigError(f"family {family.name!r} of {origin} has the name of another one; rename it")
 
 
 def chosen_families(names: str | Sequence[str] = "all") -> list[Family]:
-    """The families of those names (``all``, a text with commas, or a list), in the order of :func:`network_families`.
+    """Return the families of those names (``all``, comma-separated, or a list), in the order of
+    :func:`network_families`.
 
-    ``all`` leaves out those of adapters whose host is not installed.
+    ``all`` omits those of adapters whose host is not installed.
 
     Raises:
-        UnknownChoiceError: there is no such family. ConfigError: no name at all, or one twice.
+        UnknownChoiceError: there is no such family.
+        ConfigError: no name at all, or one twice.
     """
     known = network_families()
     usable = {name: family for name, family in known.items() if isinstance(family, Family)}

@@ -1,4 +1,4 @@
-"""Families of translation networks: encoders alone, and exported encoders and decoder steps with caches."""
+"""Families of translation networks: encoders, and exported encoders and decoder steps with caches."""
 
 from __future__ import annotations
 
@@ -15,28 +15,23 @@ from nas_core.space import Architecture, SearchSpace, translation_space, with_at
 
 _WORDS = 2000
 _FIRST_WORD = 4
-"""Smaller token numbers are special symbols of fairseq."""
+"""First token number after fairseq's special symbols."""
 _PARTS = ("encoder", "decoder_step")
 _OPTIONS = (("softmax",), ("softmax", "linear"))
-"""Attention kinds of a side's layers in the family's space; more kinds would change the draws of a seed."""
 _VOCABULARIES = (2000, 4000, 6000, 8000, 10000, 16000, 32000)
 _UNREAD = 8
-"""Vocabulary of the side that a part does not read."""
 _LONGEST = 80
-"""Most words of a sentence."""
+"""Longest sentence, in tokens."""
 _MOST_PAST = 60
-"""Most words before a step, at least one: a file cannot have an empty input."""
+"""Longest prefix of a decoder step, in tokens; at least one, since a file cannot have an empty input."""
 _MOST_ROWS = 8
-"""Most hypotheses of a step."""
 
 
 class _Size(NamedTuple):
-    """Dimensions for one width of queries, keys and values."""
-
     embed_dims: tuple[int, ...]
     ffn_dims: tuple[int, ...]
     longest: int
-    """Most words of an encoder's sentence, so that a pass takes less than 50 ms."""
+    """Longest encoder sentence, in tokens, for passes below 50 ms."""
 
 
 _SIZES = {
@@ -44,11 +39,10 @@ _SIZES = {
     256: _Size((192, 256, 384), (512, 768, 1024, 1536), _LONGEST),
     512: _Size((384, 512, 640), (512, 1024, 1536, 2048), 50),
 }
-"""By the width of queries, keys and values."""
 
 
 class _Encoder(nn.Module):
-    """Token numbers (1, S) to the encoder's output (1, S, C)."""
+    """Encoder from token numbers ``(1, S)`` to ``(1, S, C)``."""
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
@@ -59,7 +53,7 @@ class _Encoder(nn.Module):
         self._subnet = self.net.select(architecture)
 
     def _apply(self, fn: Callable[[Any], Any], recurse: bool = True) -> _Encoder:
-        """Select the subnet again, which holds slices of the weights."""
+        """Select the subnet again, since it holds slices of the weights."""
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         self._subnet = self.net.select(self.architecture)
         return self
@@ -149,7 +143,6 @@ def _build(settings: Settings) -> Built:
 
 
 def _select_once(net: Any, architecture: Architecture) -> None:
-    """Keep the selection of weights out of timed passes."""
     select = cache(lambda device, dtype: type(net).select(net, architecture))
     net.select = lambda _: select(net.target_positions.table.device, net.target_positions.table.dtype)
 

@@ -1,1 +1,1 @@
-"""Latencies that others published of their networks, as a data set with graphs that are made here."""
+"""Data sets from published latencies of networks."""

@@ -1,4 +1,4 @@
-"""Published latencies as the folder of a data set, with graphs made network by network; a later run continues it."""
+"""Data set folder from published latencies, with graphs exported here."""
 
 from __future__ import annotations
 
@@ -23,11 +23,9 @@ from nas_core.supernet.host import each_host
 from nas_core.workers import WorkerPool
 
 RUNTIME = "torch"
-"""Runtime that published latencies count as."""
 _UNKNOWN_FAMILY = "unknown"
-"""Family of a network whose process was lost."""
 _PER_WORKER = 100
-"""Networks after which a process is replaced, with all that torch keeps of what it traced."""
+"""Networks per worker process, which limits torch's memory of traced networks."""
 
 
 class NetworkSource(Protocol):
@@ -35,14 +33,17 @@ class NetworkSource(Protocol):
 
     name: str
     version: str
-    """Release of the host's package, whose networks may change."""
     opener: Opener
-    """Function of an importable module, called once in a worker with the arguments of
+    """Importable function, called once per worker with the arguments of
     :func:`nas_core.latency.by_graph.published.export.exporting` without ``build``; it returns the result of that."""
 
 
 def network_source(name: str) -> NetworkSource:
-    """Return the source of the host of that name, or raise a MissingHostError."""
+    """Return the source of a host.
+
+    Raises:
+        MissingHostError: the host is not installed.
+    """
     host = dict(each_host()).get(name)
     if host is None:
         raise MissingHostError(f"no host {name!r} is registered; install nas-ext with 'pip install'")
@@ -54,16 +55,16 @@ def network_source(name: str) -> NetworkSource:
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedConfig:
-    """Selection of networks of a table, and the limits of each one's export."""
+    """Selection of networks, and limits of an export."""
 
     seed: int = 0
     """Seed of the random order, which is nearly the same on all devices."""
     most_seconds: float = 300.0
-    """Limit of the export of one network."""
+    """Time limit of the export of one network."""
     most_memory_gb: float = 8.0
-    """Limit of the exporting process."""
+    """Memory limit of the exporting process."""
     max_nodes: int = 5000
-    """Limit of a graph; larger networks are skipped."""
+    """Largest graph; larger networks are skipped."""
 
     def __post_init__(self) -> None:
         least = {"seed": 0, "most_seconds": 1, "most_memory_gb": 1, "max_nodes": 1}
@@ -80,17 +81,17 @@ def collect_published(
     progress: bool | None = None,
     graphs: str | Path | None = None,
 ) -> NetworkSet:
-    """Add networks of a device until the folder has ``count``, skipped ones included; a second call continues.
+    """Add networks of a device until the folder has ``count``, including skipped ones; a second call continues.
 
     Rows are those of :class:`NetworkSet` in runtime ``torch`` with the published milliseconds, plus ``published``
     (costs in the table) and ``source``.
 
     Args:
-        progress: report on stderr; None: a bar on a terminal, else a line a minute.
-        graphs: folder of another device by the same release of the source, whose graphs are used again.
+        progress: report on stderr; None: a bar on a terminal, else one line per minute.
+        graphs: folder of another device and the same release of the source, whose graphs are reused.
 
     Raises:
-        ConfigError: the folder was begun with other networks, or another process fills it.
+        ConfigError: the folder has other networks, or another process writes to it.
         NasExtError: no network can be exported.
     """
     config, folder = config or PublishedConfig(), Path(path)

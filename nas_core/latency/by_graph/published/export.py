@@ -1,6 +1,6 @@
-"""Graphs of published networks of any size: networks whose weights take no memory, and their ONNX files.
+"""ONNX export of published networks of any size, with weights that take no memory.
 
-On torch's meta device positions and shapes, which are ordinary tensors, could not join parameters in an operation.
+torch's meta device is no alternative: ordinary tensors, such as positions, cannot be combined with meta parameters.
 """
 
 from __future__ import annotations
@@ -29,19 +29,17 @@ from nas_core.latency.by_graph.dataset.export import ABSENT, exported, input_nam
 from nas_core.optional import require
 
 ABSENT_FAMILY = "absent"
-"""Family of networks that the source lacks."""
 _SAME_PARAMS, _ROUNDED_M = 0.01, 0.011
-"""Tolerances of parameters, relative and in millions, since the published ones are rounded."""
+"""Tolerances for rounded published parameter counts: relative, and in millions."""
 _WAYS = ((True, True), (True, False), (False, True), (False, False))
-"""Ways to export: for any batch or for one, with constants folded or not. They cannot be folded if a shape follows from
-that of a weight, as of weights that are standardised in each pass."""
+"""Pairs (any batch, constant folding), in the order of the attempts. Folding fails if a shape depends on a weight's
+shape, as with weights that are standardised in each pass."""
 _TILL_KILLED = 3
-"""Multiple of the time limit after which a network that cannot be interrupted ends its process."""
+"""Multiple of the time limit after which a hanging process ends."""
 _NO_MEMORY = ("can't allocate memory", "not enough memory", "bad_alloc", "Cannot allocate memory")
 _VALUE, _STEP = 1e-2, 1e-6
-"""Value of all elements of the first parameter, and the step to the next one's: the exporter would merge equal ones."""
+"""Value of the first parameter's elements, and its increment per parameter: the exporter would merge equal ones."""
 _BATCH, _ANY, _OUTPUT = "batch", "any", "output"
-"""Name of the batch dimension and of its entry in the file; its value; name of the first output."""
 
 
 class NamedNetwork(NamedTuple):
@@ -50,7 +48,7 @@ class NamedNetwork(NamedTuple):
     family: str
     """Module of its code."""
     make: Callable[[float | None], tuple[nn.Module, tuple[Tensor, ...]]]
-    """Builds it in evaluation mode with inputs of batch 1; of several forms, the one with about that many
+    """Builds the network in evaluation mode with inputs of batch 1; of several variants, the one with about that many
     million parameters."""
 
 
@@ -63,15 +61,12 @@ def exporting(
 ) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     """Return a function that writes the ONNX file of one item to a folder.
 
-    An item has ``name, model, img_size, batch_size`` and may have ``params_m`` and ``graph``, an ONNX file for another
-    batch. A result has ``family`` and either ``error`` or the costs in a row of :class:`NetworkSet`.
+    An item has ``name, model, img_size, batch_size`` and optionally ``params_m`` and ``graph``, an ONNX file for
+    another batch. A result has ``family`` and either ``error`` or the costs in a row of :class:`NetworkSet`.
 
     Args:
-        build: name of a model and image size -> the network, or None.
-        folder: folder of the ONNX files.
-        most_seconds: limit for one network.
-        most_memory_gb: limit of this process; None: no limit.
-        max_nodes: limit of a graph.
+        build: network from its name and image size, or None.
+        most_memory_gb: memory limit of this process; None: no limit.
     """
     if most_memory_gb is not None:
         _, hard = resource.getrlimit(resource.RLIMIT_DATA)
@@ -178,7 +173,7 @@ def _limited(seconds: float) -> Iterator[None]:
 
 @contextmanager
 def without_storage() -> Iterator[None]:
-    """Share one number among all elements of each parameter that is made in the block; writes to it have no effect."""
+    """Share one number among all elements of each parameter made in the block; writes to it have no effect."""
     register, numbers = nn.Module.register_parameter, itertools.count()
 
     def registered(module: nn.Module, name: str, param: nn.Parameter | None) -> None:
@@ -196,8 +191,6 @@ def without_storage() -> Iterator[None]:
 
 
 class _Unwritten(TorchFunctionMode):
-    """Skips writes to tensors whose elements share memory."""
-
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
@@ -223,10 +216,9 @@ def exported_without_weights(
     Nodes, shapes and costs are those of ``without_weights(exported(network, inputs))``.
 
     Args:
-        inputs: of batch 1.
         batch: first dimension of each input in the file.
-        folding: compute constants, and fuse normalisations into convolutions.
-        any_batch: trace for any batch, which some networks do not allow.
+        folding: fold constants, and fuse normalisations into convolutions.
+        any_batch: trace for any batch; some networks do not allow it.
 
     Raises:
         ConfigError: ``batch`` is above 1 without ``any_batch``.
@@ -248,7 +240,7 @@ def exported_without_weights(
 
 
 def of_batch(content: bytes, batch: int) -> bytes | None:
-    """Change the batch of a file of :func:`exported_without_weights`; return None if it allows only its own."""
+    """Change the batch of a file of :func:`exported_without_weights`; None if it is fixed."""
     model = require("onnx", "changing the batch of networks", "onnx").ModelProto.FromString(content)
     if (_BATCH, _ANY) not in [(entry.key, entry.value) for entry in model.metadata_props]:
         return None
@@ -258,8 +250,6 @@ def of_batch(content: bytes, batch: int) -> bytes | None:
 
 
 class _OnlyInputs(nn.Module):
-    """Hides other arguments from the exporter, which makes tensors of their defaults, such as ``causal=False``."""
-
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
         self.network = network
@@ -282,7 +272,6 @@ def _weights_elsewhere(graph: Any, inputs: set[str], onnx: Any) -> None:
 
 
 def _without_following(graph: Any) -> None:
-    """Remove the shapes of values that depend on the inputs; a reader infers them."""
     following = {value.name for value in graph.input}
     for node in graph.node:
         if not following.isdisjoint(node.input):

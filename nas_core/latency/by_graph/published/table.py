@@ -1,4 +1,4 @@
-"""Tables of published latencies: a network, an image size, a batch and a time in each row."""
+"""Tables of published latencies."""
 
 from __future__ import annotations
 
@@ -24,31 +24,27 @@ _NEEDED = {
     "batch_size": ("batch_size", "infer_batch_size"),
     "step_ms": ("step_ms", "infer_step_time"),
 }
-"""Required columns, under one of these names; the last are of timm's ``benchmark-infer-*.csv``."""
+"""Required columns, each with accepted names, including those of timm's ``benchmark-infer-*.csv``."""
 _FURTHER = {
     "params_m": ("param_count_m", "param_count", "infer_param_count"),
     "gmacs": ("gmacs", "infer_gmacs"),
     "macts": ("macts", "infer_macts"),
 }
-"""Optional columns, also with empty cells."""
 _MODEL = re.compile(r"\w[\w.+-]*")
 _GZIP = b"\x1f\x8b"
 _MAX_BYTES = 2**26
-"""Limit of a table, packed and unpacked."""
 
 
 @dataclass(frozen=True)
 class PublishedNetwork:
-    """Row of a table: a network and the time of one pass."""
+    """Network of a table and the time of one pass."""
 
     model: str
     img_size: int
-    """Height and width of the images."""
     batch_size: int
     step_ms: float
     """Milliseconds of a whole batch."""
     params_m: float | None = None
-    """Million parameters."""
     gmacs: float | None = None
     """Billion multiply-adds for one image."""
     macts: float | None = None
@@ -56,17 +52,15 @@ class PublishedNetwork:
 
     @property
     def name(self) -> str:
-        """Unique name among the networks of a device."""
+        """Return a name that is unique for a device."""
         return f"{self.model}-{self.img_size}-b{self.batch_size}"
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Identity of the network, as plain data."""
         return {"model": self.model, "img_size": self.img_size, "batch_size": self.batch_size}
 
     @property
     def costs(self) -> dict[str, float]:
-        """Published costs."""
         costs = {"params_m": self.params_m, "gmacs": self.gmacs, "macts": self.macts}
         return {name: value for name, value in costs.items() if value is not None}
 
@@ -77,7 +71,7 @@ class PublishedTable:
 
     path: Path
     devices: Mapping[str, Sequence[PublishedNetwork]]
-    """Networks by the device's name, in the order of the file."""
+    """Networks by device, in the order of the file."""
 
     def chosen(self, device: str | None) -> tuple[str, Sequence[PublishedNetwork]]:
         """Return the name and the networks of a device; None: the only one."""
@@ -89,19 +83,18 @@ class PublishedTable:
         return name, self.devices[name]
 
     def fingerprint(self, device: str) -> str:
-        """Return a short hash of all networks of a device."""
         rows = [asdict(network) for network in self.devices[device]]
         return hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def read_published(path: str | Path, device: str | None = None) -> PublishedTable:
-    """Read a CSV file, plain or gzipped, with a column ``device`` or, as timm publishes it, of one device.
+    """Read a CSV file, plain or gzipped, with a column ``device`` or, in timm's format, of one device.
 
     Args:
-        device: name of the device of a file without that column; None: after the file.
+        device: name of the device of a file without that column; default: the file's name.
 
     Raises:
-        DataError: a column is missing, a cell is no number above 0, or a network is there twice.
+        DataError: a column is missing, a cell is no number above 0, or a network is repeated.
     """
     reader = csv.DictReader(io.StringIO(_text(Path(path)), newline=""))
     columns = _columns(path, reader.fieldnames or [])
