@@ -28,7 +28,7 @@ def exact(value: Any) -> Any:
 
 
 class Ranking:
-    """Losses of the ranked architectures, summed over a validation; equal in all workers."""
+    """Summed validation losses of the architectures whose rank correlation is tracked, reduced over all workers."""
 
     def __init__(self, stability: Stability) -> None:
         self.stability = stability

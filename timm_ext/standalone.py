@@ -21,7 +21,7 @@ _DROPPED = ("mos", "sampling", "valid_random", "stability_", "teacher", "distill
 
 
 class Origin(NamedTuple):
-    """A supernet whose training settings are used."""
+    """The supernet whose training settings a standalone training copies."""
 
     state: Mapping[str, Any]
     path: Path

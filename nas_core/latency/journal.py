@@ -13,7 +13,7 @@ from nas_core.latency.protocol import checked_settings
 
 
 class Journal(Protocol):
-    """Measurement file or folder."""
+    """File or folder of results written as they come; resuming checks that settings and machine are the same."""
 
     path: Path
     settings: dict[str, Any]

@@ -105,7 +105,7 @@ def is_positive(value: Any) -> bool:
 
 
 def timing_of(settings: Mapping[str, Any], **changes: Any) -> TimingConfig:
-    """Return the timing in the settings of a collection, with changes."""
+    """Return the timing settings (clock, warm-up, repeats) of a collection, with changes, or raise a ConfigError."""
     try:
         return TimingConfig(**{**settings["timing"], **changes})
     except (KeyError, TypeError) as error:

@@ -140,5 +140,5 @@ _FOUND: dict[str, tuple[list[str], _Layers, _Layers, _Layers, _Layers, _Layers]]
 
 @register_space
 def mformer_translation_small() -> SearchSpace:
-    """Return ``hat_small`` with a choice for every attention."""
+    """``hat_small`` with the kind of each attention (softmax or linear) as a gene."""
     return with_attention(hat_small(), "mformer_translation_small", _SEARCHED, _SEARCHED, _SEARCHED)

@@ -74,7 +74,7 @@ def mixtures_of(network: Any, architecture: Architecture) -> Mixtures:
 
 
 def mixture_distance(first: Mixtures, second: Mixtures) -> dict[str, float]:
-    """Return each router's mean Jensen-Shannon distance, where both architectures have the router."""
+    """Return the Jensen-Shannon distance, averaged over the routers that both architectures have."""
     distances = {}
     for name in first.keys() & second.keys():
         rows = min(len(first[name]), len(second[name]))

@@ -92,7 +92,7 @@ def _check_settings(model: VisionModel, state: dict[str, Any], prefix: str, *_: 
 
 
 def configure(model: VisionModel, name: str, overlay: Mapping[str, Any] | None = None) -> None:
-    """Set timm's configuration of a file's model; ``name`` is the architecture in the file."""
+    """Set ``pretrained_cfg`` of a model loaded from a file; ``overlay`` overrides its entries."""
     own = {**prepared_for(model, name), "architecture": name, "num_classes": model.num_classes}
     own |= {"input_size": (model.in_chans, *stored_size(model)), **(overlay or {})}
     model.pretrained_cfg = model.default_cfg = own

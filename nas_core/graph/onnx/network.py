@@ -42,7 +42,7 @@ class Operation(NamedTuple):
     """ONNX attributes without graphs and tensors."""
 
     def weights(self) -> tuple[int, ...]:
-        """Return the positions of inputs that are weights if constant."""
+        """Return the indices of the inputs that count as weights where they are constants."""
         return _WEIGHTS.get(self.kind, ())
 
 

@@ -24,7 +24,7 @@ LARGEST = 60.0
 
 @dataclass(frozen=True)
 class Transposed:
-    """Transposed pairs, in column order."""
+    """The (row, column) pairs of a packed sparse matrix, sorted by column."""
 
     rows: Tensor
     """``(P,)`` int64"""

@@ -20,7 +20,7 @@ _GREY = {"width": 1.2, "color": "#8b939c"}
 
 
 def sizes(collection: Collection, name: str, title: str) -> Figure:
-    """Return latency over ``params_m`` or ``flops_g``, a colour per family."""
+    """Return a scatter plot of latency against ``params_m`` or ``flops_g``, one colour per family."""
     x, y = collection.values(name), collection.values("latency_ms")
     families = np.array([network.family for network in collection.networks])
     data = []

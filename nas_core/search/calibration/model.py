@@ -141,7 +141,7 @@ class Calibration:
 
     @property
     def shares(self) -> dict[str, float]:
-        """Weight of each part."""
+        """Weight of each part of the calibration in the combined estimate."""
         mixed = (1.0,) if self.learned is None else self.learned.mixture.shares
         return dict(zip(PARTS, mixed, strict=False))
 
