@@ -14,7 +14,7 @@ from nas_core.predictor.nn_former.packed import PackedBatch, PackedTopology
 
 
 class Attention(nn.Module):
-    """Adjacency- and sibling-masked attention (ASMA; Xu et al. 2025, equations 6 to 10), one relation per quarter of the heads."""
+    """Adjacency- and sibling-masked attention (ASMA; Xu et al. 2025, equations 6-10): one relation per quarter of heads."""
 
     def __init__(self, config: NNFormerConfig) -> None:
         super().__init__()
