@@ -14,7 +14,7 @@ from nas_core.predictor.nn_former.packed import PackedBatch, PackedTopology
 
 
 class Attention(nn.Module):
-    """Adjacency- and sibling-masked attention (ASMA; Xu et al. 2025, equations 6-10): one relation per quarter of heads."""
+    """Adjacency- and sibling-masked attention (ASMA), one relation per quarter of the heads; equations 6 to 10."""
 
     def __init__(self, config: NNFormerConfig) -> None:
         super().__init__()
