@@ -77,7 +77,7 @@ class StrategyContract:
 
     def make(self, space: SearchSpace, constraints: Sequence[Constraint], seed: int, **options: Any) -> Strategy:
         config = config_from(self.strategy.config_class, {**self.small, **options}, "option")
-        made: Strategy = self.strategy.made(space, constraints, config, ["loss", "latency_ms"], seed=seed)
+        made: Strategy = self.strategy.create(space, constraints, config, ["loss", "latency_ms"], seed=seed)
         return made
 
     def test_asks_nothing_infeasible_nothing_twice_and_at_most_as_often_as_it_says(self) -> None:

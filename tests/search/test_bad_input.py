@@ -102,7 +102,7 @@ CASES: list[tuple[Callable[[Path], Any], type[Exception], str]] = [
     (lambda _: RankNASConfig(explore=1.5), ConfigError, "1.5"),
     (lambda _: config_of("milp", {"single_changes": 300}), ConfigError, "300"),
     (lambda _: config_of("annealing", {}), NasExtError, "'annealing'"),
-    (lambda _: STRATEGIES.get("ranknas").made(TINY, [], config_of("ranknas", {"ranker": "nn-former"}), ["loss"]),
+    (lambda _: STRATEGIES.get("ranknas").create(TINY, [], config_of("ranknas", {"ranker": "nn-former"}), ["loss"]),
      ConfigError, "tiny"),
     (lambda _: MultiObjectiveEvolution(SPACE, objectives=("loss",)), ConfigError, "loss"),
     (lambda _: BoostedRanker(SPACE).fit(SPACE.sample_rows(np.random.default_rng(0), 5), np.ones(5)), DataError, "5"),

@@ -19,13 +19,13 @@ SMALL: dict[str, dict[str, Any]] = {
 
 def made(name: str, seed: int = 7, **given: Any) -> Strategy:
     config = config_of(name, SMALL[name] | given)
-    return STRATEGIES.get(name).made(SPACE, [limit(3000.0)], config, ["loss", "latency_ms"], seed=seed)
+    return STRATEGIES.get(name).create(SPACE, [limit(3000.0)], config, ["loss", "latency_ms"], seed=seed)
 
 
 def test_each_strategy_has_its_own_defaults() -> None:
     budgets = {name: config_of(name, {}) for name in SMALL}
     strategies = {
-        name: STRATEGIES.get(name).made(SPACE, [], config, ["loss", "x"], seed=7) for name, config in budgets.items()
+        name: STRATEGIES.get(name).create(SPACE, [], config, ["loss", "x"], seed=7) for name, config in budgets.items()
     }
     assert {name: one.budget for name, one in strategies.items()} == {
         "evolution": 3025, "random": 3025, "ranknas": 300, "multi-objective": 3000, "milp": 300,
