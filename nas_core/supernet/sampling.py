@@ -27,7 +27,7 @@ def draw(space: SearchSpace, update: int, seed: int = 1, how: str = "gene") -> A
 
 
 def sandwich(space: SearchSpace, random: Architecture, extremes: str = "space") -> dict[str, Architecture]:
-    """Return the architectures of a sandwich step by name (Yu et al. 2020; Mixture-of-Supernets, equation 2)."""
+    """Return the largest, the smallest and a random architecture by name (Yu and Huang 2019; MoS, equation 2)."""
     smallest, largest = _extremes(space, extremes)
     return {"random": random, "largest": largest, "smallest": smallest}
 
