@@ -84,7 +84,7 @@ class JobsConfig:
         if self.memory_gb is not None and not self.memory_gb > 0:
             raise ConfigError(f"memory_gb is {self.memory_gb!r}; expected a number above 0")
         if self.cluster == "local" and (self.partition or self.slurm):
-            raise ConfigError("partition and options of sbatch apply to Slurm only; leave them out, or give cluster=slurm")
+            raise ConfigError("partition and sbatch options apply to Slurm only; leave them out, or give cluster=slurm")
 
 
 def jobs_config(executor: str, device: str, given: Mapping[str, Any]) -> JobsConfig | None:
