@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nas_core.errors import DataError
+from nas_core.errors import DataError, NasExtError
 from nas_core.files.reading import real_path
 from nas_core.latency.by_genes.dataset import LatencyDataset
 from nas_core.latency.by_graph.dataset.folder import JOURNAL, NetworkSet, second_measurements
@@ -91,14 +91,23 @@ def read_collection(path: str | Path, runtime: str | None = None) -> Collection:
     if path.is_dir():
         if not (path / JOURNAL).exists():
             raise DataError(f"{path} holds no {JOURNAL}; {_EXPECTED}")
-        return _networks(path, runtime)
+        return _or_damaged(path, lambda: _networks(path, runtime))
     if not path.exists():
         raise DataError(f"{path} does not exist; {_EXPECTED}")
     if path.suffix != ".jsonl" or path.name == JOURNAL:
         raise DataError(f"{path} is no file of architectures; {_EXPECTED}")
     if runtime is not None:
         raise DataError(f"--runtime {runtime} is for folders of 'nas-ext latency dataset'; {path} holds architectures")
-    return _architectures(path)
+    return _or_damaged(path, lambda: _architectures(path))
+
+
+def _or_damaged(path: Path, read: Callable[[], Collection]) -> Collection:
+    try:
+        return read()
+    except NasExtError:
+        raise
+    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, OSError) as error:
+        raise DataError(f"{path} is damaged ({type(error).__name__}: {error}); restore it or measure again") from None
 
 
 def _networks(path: Path, runtime: str | None) -> Collection:
