@@ -40,7 +40,9 @@ class Reader:
         Args:
             value: argument of ``read``, its arguments by name (``{"matrix": .., "ops": ..}``), or genes.
         """
-        if self.genes and isinstance(value, Mapping):
+        if self.genes:
+            if not isinstance(value, Mapping):
+                raise GraphError(f"got {type(value).__name__}; expected the genes of an architecture")
             whole = isinstance(value.get("genes"), Mapping)
             return self.read(Architecture.from_json(value) if whole else Architecture(value))
         signature = inspect.signature(self.read)

@@ -26,7 +26,7 @@ for use in (
     lambda: PredictorProfiler(None, "x.safetensors"),
     lambda: PredictorEvaluator("x.safetensors"),
     lambda: as_model_space(get_space("hat_small")),
-    lambda: ArchitectureSpace({}),
+    lambda: spaces.ArchitectureSpace({}),
     lambda: readers.reader_for(None),
 ):
     try:
