@@ -66,7 +66,7 @@ def _signature(name: str, target: Any) -> str:
 def _first_sentence(target: Any) -> str:
     text = target.docstring.value.partition("\n\n")[0] if target.docstring else ""
     text = re.sub(r":\w+:`~?(?:[\w.]*\.)?(\w+)`", r"`\1`", text).replace("``", "`").replace("|", "\\|")
-    return " ".join(text.split()).partition(". ")[0].removesuffix(".")
+    return re.split(r"(?<! al)\. ", " ".join(text.split()))[0].removesuffix(".")
 
 
 def load() -> Any:
