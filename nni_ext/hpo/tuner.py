@@ -167,7 +167,7 @@ class SearchTuner(_Tuner):
             self._search = search
             if self._record is not None:
                 search.load(self._record.results())
-                _log.info("results are recorded in %s, %d were there", self._record.folder, len(search.told))
+                _log.info("results are recorded in %s, %d were there", self._record.folder, len(search.evaluated))
 
     @report_errors
     def generate_parameters(self, parameter_id: int, **kwargs: Any) -> dict[str, Any]:
@@ -219,7 +219,7 @@ class SearchTuner(_Tuner):
             results = {}
             for entry in data:
                 architecture = self._read(entry.get("parameter"))
-                if architecture is not None and architecture not in search.told:
+                if architecture is not None and architecture not in search.evaluated:
                     results[architecture] = self._metrics(architecture, entry.get("value"))
                     if self._record is not None:
                         self._record.add(architecture, results[architecture])
@@ -262,7 +262,7 @@ class SearchTuner(_Tuner):
     def _tell(self, architecture: Architecture, value: Any) -> None:
         search = self._started()
         self._any_result = True
-        if architecture in search.told:
+        if architecture in search.evaluated:
             return
         metrics = self._metrics(architecture, value)
         if self._record is not None:

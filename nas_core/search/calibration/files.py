@@ -186,7 +186,7 @@ def inherited_metrics(
     metric: str,
     journal: str | Path,
     settings: Mapping[str, Any],
-    told: Callable[[str], None] = lambda line: None,
+    log: Callable[[str], None] = lambda line: None,
 ) -> NDArray[np.float64]:
     """Return inherited metrics ``(n, S)`` of S supernets, evaluating those that the journal lacks.
 
@@ -211,7 +211,7 @@ def inherited_metrics(
                         raise DataError(f"{architecture.key}: its inherited {metric} is {value}; leave the network out")
                     record = {"supernet": fingerprint, "settings": dict(settings), "key": architecture.key}
                     append_jsonl(path, {**record, "metrics": metrics, "genes": architecture.to_dict()})
-                    told(f"{architecture.key}: inherited {metric} {metrics[metric]:.4g}")
+                    log(f"{architecture.key}: inherited {metric} {metrics[metric]:.4g}")
                 values[row, column] = inherited_value(metrics, metric)
     return values
 

@@ -30,7 +30,7 @@ class SteadySearch:
         self._rng = np.random.default_rng([strategy.seed, 1])
         self._ready: deque[Architecture] = deque()
         self._out: dict[Architecture, None] = {}
-        self.told: set[Architecture] = set()
+        self.evaluated: set[Architecture] = set()
 
     @property
     def running(self) -> list[Architecture]:
@@ -58,10 +58,10 @@ class SteadySearch:
     def tell(self, architecture: Architecture, metrics: Mapping[str, Any] | None) -> bool:
         """Record a result, None for a failure; return False and ignore it if the architecture has one."""
         architecture = self.strategy.space.validate(architecture)
-        if architecture in self.told:
+        if architecture in self.evaluated:
             return False
         self.strategy.tell(architecture, metrics)
-        self.told.add(architecture)
+        self.evaluated.add(architecture)
         self._out.pop(architecture, None)
         return True
 
@@ -75,14 +75,14 @@ class SteadySearch:
 
         The strategy first replays its own results in its order, so that an interrupted search continues identically.
         """
-        told = {self.strategy.space.validate(architecture): metrics for architecture, metrics in results}
+        metrics_of = {self.strategy.space.validate(architecture): metrics for architecture, metrics in results}
         if not self._out:
             while (architecture := self._ask()) is not None:
-                if architecture not in told:
+                if architecture not in metrics_of:
                     self._ready.appendleft(architecture)
                     break
-                self.tell(architecture, told[architecture])
-        for architecture, metrics in told.items():
+                self.tell(architecture, metrics_of[architecture])
+        for architecture, metrics in metrics_of.items():
             self.tell(architecture, metrics)
             if architecture in self._ready:
                 self._ready.remove(architecture)

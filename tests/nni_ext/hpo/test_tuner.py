@@ -124,9 +124,9 @@ def test_a_failed_trial_that_ran_beside_others() -> None:
     assert failed is not None
     assert other is not None
     manager.tuner.trial_end(0, False)
-    assert architecture_of(SPACE, failed) not in manager.search.told
+    assert architecture_of(SPACE, failed) not in manager.search.evaluated
     manager.end(1, 1.0)
-    assert architecture_of(SPACE, failed) in manager.search.told
+    assert architecture_of(SPACE, failed) in manager.search.evaluated
 
 
 def test_trials_added_by_hand() -> None:

@@ -60,7 +60,7 @@ def chosen_families(names: str | Sequence[str] = "all") -> list[Family]:
     if not any(wanted):
         raise ConfigError(f"no family of networks was given; expected some of {', '.join(usable)}, or all")
     if len(set(wanted)) < len(wanted):
-        raise ConfigError(f"families {', '.join(wanted)}: one stands there twice; give each once")
+        raise ConfigError(f"families {', '.join(wanted)}: one is named twice; name each once")
     if absent := [name for name in wanted if name not in usable]:
         reasons = [str(error) for error in known.values() if isinstance(error, MissingHostError)]
         error = unknown_choice("family of networks", absent[0], ["all", *usable])

@@ -23,7 +23,7 @@ step "3/4 a model of their latency: $MODEL" nas-ext latency train --data out/net
 echo "4/4 $NET, predicted and measured"
 python - "$NET" <<'END'
 import statistics, sys, time, numpy, onnxruntime
-from nas_core.latency.by_graph.predict import predict_networks
+from nas_core.latency.by_graph import predict_networks
 
 found = predict_networks([sys.argv[1]], "out/model.safetensors")[0]
 options = onnxruntime.SessionOptions()
