@@ -10,8 +10,7 @@ import time
 import torch
 import torch.nn.functional as F
 
-from nas_core.layers.attention.cosformer import cosformer_attention
-from nas_core.layers.attention.cosformer.kind import CosformerState
+from nas_core.layers.attention.cosformer import CosformerState, cosformer_attention
 
 
 def inputs(tokens, batch=1, heads=4, dim=32):

@@ -6,8 +6,10 @@ from nas_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from nas_core.layers.attention.cosformer.forms import cosformer_attention, cosformer_naive
+    from nas_core.layers.attention.cosformer.kind import CosformerState
 
 __all__ = [
+    "CosformerState",
     "cosformer_attention",
     "cosformer_naive",
 ]
