@@ -60,8 +60,8 @@ class SharedSearch:
             self._open(results, openings)
             self.strategy.start()
         if not self.strategy.barrier:  # proposals do not depend on results
-            for architecture in results.keys() - self._told:
-                self._tell(architecture, results)
+            for finished in results.keys() - self._told:
+                self._tell(finished, results)
         architecture = self._free(results, running)
         while architecture is None and self._complete(results):
             self._open(results, openings)
