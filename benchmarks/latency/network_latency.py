@@ -20,7 +20,7 @@ from benchmarks.parts.network_cells import IN_DOMAIN, Cell, done, fill, fingerpr
 from benchmarks.parts.record import command, write_result
 from nas_core.errors import NasExtError
 from nas_core.latency.by_graph.data import NetworkLatencies
-from nas_core.latency.by_graph.load import load_networks, measured_on
+from nas_core.latency.by_graph.dataset.folder import load_networks, measured_on
 from nas_core.latency.machine import describe_machine
 from nas_core.latency.registry import parsed_model_settings
 

@@ -26,7 +26,7 @@ from nas_core.graph.onnx.reader import read_onnx
 from nas_core.latency import load_latency_model
 from nas_core.latency.by_graph.base import GraphLatencyModel
 from nas_core.latency.by_graph.dataset.export import calibrate, exported
-from nas_core.latency.by_graph.dataset.runtimes import OnnxWorkload
+from nas_core.latency.by_graph.dataset.runtimes import onnx_workload
 from nas_core.latency.by_graph.ensemble import EnsembleModel
 from nas_core.latency.by_graph.predict import device_of, shipped_model
 from nas_core.latency.by_graph.unseen import beyond, unseen_operations
@@ -57,15 +57,15 @@ class Published:
         inputs = (torch.randn(batch, 3, 224, 224),)
         calibrate(network, inputs)
         content = exported(network, inputs)
-        read = read_onnx(content, features=model.features, warn=False)
+        read = read_onnx(content, warn=False)
         graphs = Graphs.of([read.graph])
         predicted, spread = model.predict_with_std(graphs)
         self.predicted_ms, self.spread_ms, self.flops_g = float(predicted[0]), float(spread[0]), read.flops_g
         members = model.members if isinstance(model, EnsembleModel) else ()
         self.members_ms = {member.name: round(float(member.predict(graphs)[0]), 3) for member in members}
-        operations = unseen_operations(graphs, model.known, model.features).values()
-        self.unlike = [*beyond(graphs, model.info["ranges"], model.features), *operations]
-        self._work, self._timing, self._passes_ms = OnnxWorkload(content, inputs, timing), timing, list[float]()
+        operations = unseen_operations(graphs, model.known).values()
+        self.unlike = [*beyond(graphs, model.info["ranges"]), *operations]
+        self._work, self._timing, self._passes_ms = onnx_workload(content, inputs, timing), timing, list[float]()
         self._work.at_a_time = max(1, round(LEAST_MS / timing.repeats / self.predicted_ms))
 
     def visit(self) -> None:

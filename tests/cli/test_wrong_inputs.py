@@ -132,7 +132,6 @@ WRONG = [
     (f"{DATASET} --device cuda:77", "cuda:77"),
     (f"{NETWORKS} --model count", "count"),
     (f"{NETWORKS} --model flops --set epochs=2", "epochs"),
-    (f"{NETWORKS} --features best", "best"),
     ("latency train --data {i} --out {o}/m.safetensors", "holds no networks"),
     (f"{NETWORK} --runtime torch", "torch"),
     (f"{NETWORK} --shapes x=a,b", "x=a,b"),

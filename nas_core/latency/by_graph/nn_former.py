@@ -108,8 +108,7 @@ class NNFormerModel(NNFormerReleasedModel):
 
 
 def _priced_ms(graphs: Graphs, prices: Floats) -> Floats:
-    priced_ms: Floats = costs_by_kind(graphs) @ prices[:-1] + prices[-1]
-    return np.maximum(priced_ms, LEAST_MS)
+    return np.asarray(np.maximum(costs_by_kind(graphs) @ prices[:-1] + prices[-1], LEAST_MS))
 
 
 def check_unpriced(predictor: AccuracyModel, path: str | Path) -> AccuracyModel:

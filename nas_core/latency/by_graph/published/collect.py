@@ -153,8 +153,7 @@ def network_source(name: str) -> NetworkSource:
         raise MissingHostError(f"no host {name!r} is registered; install nas-ext with 'pip install'")
     if isinstance(host, MissingHostError):
         raise host
-    networks: NetworkSource = host.networks
-    return networks
+    return host.networks  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, kw_only=True)
