@@ -97,9 +97,9 @@ def cases() -> Iterator[Case]:
         for batch, length in TEXTS:
             text = torch.randint(0, words, (batch, length))
             yield Case(name, f"{batch} x {length}", lambda w=words, r=rest, t=text: (LanguageModel(w, *r).eval(), (t,)))
-    known = network_families()
+    families = network_families()
     for name in FAMILIES:
-        family = known[name]
+        family = families[name]
         if not isinstance(family, Family):
             raise family
         for planned in planned_networks([family], PER_FAMILY, SEED):

@@ -20,6 +20,7 @@ from nas_core.cli.options import (
     workload_config,
     workload_help,
 )
+from nas_core.differences import first_difference
 from nas_core.errors import ConfigError
 from nas_core.files.reading import real_path
 from nas_core.jobs import EXECUTORS, JobsConfig, jobs_config
@@ -175,25 +176,20 @@ def _print_quality(rows: dict[str, Quality], fitted: bool = True) -> None:
 
 def _check_data(model: GeneLatencyModel, data: LatencyData) -> dict[str, Quality]:
     rows = {"as measured": evaluate(model, data)}
-    fitted, measured = (info.get("settings", {}).get("workload") for info in (model.info, data.info))
-    if fitted != measured:
-        typer.echo(f"note: measured were {measured}, the model was fitted to {fitted}", err=True)
-    elif conditions := _other_conditions(model.info, data.info):
-        typer.echo(f"note: measured were other conditions than the model was fitted to: {conditions}", err=True)
+    if difference := first_difference(_conditions(model.info), _conditions(data.info)):
+        name, fitted, measured = difference
+        typer.echo(f"note: the data were measured with {name} {measured}, the model was fitted to {fitted}", err=True)
     elif model.info.get("reference_ms") and data.info.get("reference_ms"):
         state = model.info["reference_ms"] / data.info["reference_ms"]
         rows["in the machine state of the fit"] = evaluate(model, replace(data, latency_ms=data.latency_ms * state))
     return rows
 
 
-def _other_conditions(model: Mapping[str, Any], data: Mapping[str, Any]) -> str:
-    """Return the timing conditions that differ between a model and data; empty if none do."""
-    differences = []
-    for name in ("clock", "precision", "cuda_graphs"):
-        of_data, of_model = ((info.get("settings", {}).get("timing") or {}).get(name) for info in (data, model))
-        if of_data != of_model:
-            differences.append(f"{name} {of_data}, not {of_model}")
-    return ", ".join(differences)
+def _conditions(info: Mapping[str, Any]) -> dict[str, Any]:
+    settings = info.get("settings") or {}
+    timing = settings.get("timing") or {}
+    conditions = {name: timing.get(name) for name in ("clock", "precision", "cuda_graphs")}
+    return {"workload": settings.get("workload"), **conditions}
 
 
 def _check_architecture(model: GeneLatencyModel, architecture: Architecture, repeats: int | None, path: str) -> str:

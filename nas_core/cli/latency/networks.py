@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -97,9 +96,9 @@ def predict(
     if out is not None:
         new_file(out, force, [*files, *([model] if model else [])], OUTPUTS)
     chosen = {"--model": model, "--device": device, "--runtime": runtime}
-    given = [f"{name} {value}" for name, value in chosen.items() if value is not None]
-    if len(given) > 1:
-        raise ConfigError(f"{' and '.join(given)}: --runtime and --device choose among the shipped models; give one")
+    options = [f"{name} {value}" for name, value in chosen.items() if value is not None]
+    if len(options) > 1:
+        raise ConfigError(f"{' and '.join(options)}: --runtime and --device choose among the shipped models; give one")
     sizes = _shapes(shapes or [])
     here = str(describe_machine("cpu", 1)["device_name"])
     if model is not None:
@@ -126,10 +125,9 @@ def predict(
 
 
 def _fitted(model: GraphLatencyModel, networks: NetworkLatencies, seed: int) -> GraphLatencyModel:
-    start = time.perf_counter()
     with training_bar(f"training {model.name}") as progress:
         model.fit(networks, seed=seed, progress=progress)
-    model.info |= {"learned": fingerprints(networks.graphs), "fit_s": round(time.perf_counter() - start, 1)}
+    model.info["learned"] = fingerprints(networks.graphs)
     return model
 
 

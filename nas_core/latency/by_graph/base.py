@@ -58,8 +58,8 @@ class GraphLatencyModel(LatencyModel):
         """Half the width of the middle 68 % of measured / predicted."""
         self._warned: set[int | str] = set()
         self.info: dict[str, Any] = {}
-        """Facts of the training: ``networks``, ``families``, ``seed``, ``ranges`` (of sizes), ``held_out``,
-        ``trained_on`` (device and precision of torch), and the caller's, such as ``machine`` and ``runtime``."""
+        """Facts of the training: ``networks``, ``families``, ``seed``, ``ranges`` (of sizes), ``held_out``, and the
+        caller's, such as ``machine`` and ``runtime``."""
 
     def fit(self, data: NetworkLatencies, *, seed: int = 0, progress: Progress | None = None) -> Self:
         """Fit to all networks; a failed fit keeps the former state.
@@ -77,8 +77,7 @@ class GraphLatencyModel(LatencyModel):
         self.learn(data, seed, progress)
         self.known = frozenset(int(op) for op in np.unique(data.graphs.ops))
         families = {name: int((data.families == name).sum()) for name in data.family_names}
-        self.info = {"networks": len(data), "families": families, "seed": seed}
-        self.info |= {"ranges": ranges_of(data.graphs), **self.facts()}
+        self.info = {"networks": len(data), "families": families, "seed": seed, "ranges": ranges_of(data.graphs)}
         self._fit_spread(data)
         return self
 
@@ -130,9 +129,6 @@ class GraphLatencyModel(LatencyModel):
     @abstractmethod
     def estimate(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
         """Return milliseconds ``(G,)`` and, if available, their standard deviation over members ``(G,)``."""
-
-    def facts(self) -> dict[str, Any]:
-        return {}
 
     def check(self, graphs: Graphs) -> None:
         if absent := [name for name in self.reads if getattr(graphs, name) is None]:

@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from nas_core.checks import Range, check_fields
-from nas_core.device import device_name
 from nas_core.graph import Graphs
 from nas_core.graph.onnx.operators import KINDS
 from nas_core.latency.by_graph.base import GraphLatencyModel, Progress, train_batches
@@ -146,9 +145,6 @@ class GraphSageModel(GraphLatencyModel):
             train_batches(self.name, net, loss_of, optimizer, schedule, count, config, stream, losses)
             losses.tell()
         self._net = net.eval()
-
-    def facts(self) -> dict[str, Any]:
-        return {"trained_on": {"device": device_name(self.device), "precision": "fp32"}}
 
     def move(self) -> None:
         if self.known:

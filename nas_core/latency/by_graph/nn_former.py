@@ -52,9 +52,6 @@ class NNFormerReleasedModel(GraphLatencyModel):
         predictor = NNFormerPredictor(self._recipe, seed=seed, device=str(self.device), unseen="ignore")
         self._predictor = predictor.fit(data.graphs, data.latency_ms, progress=progress)
 
-    def facts(self) -> dict[str, Any]:
-        return {"trained_on": {name: self._predictor.info[name] for name in ("device", "precision")}}
-
     def move(self) -> None:
         if self._predictor.fitted:
             contents = self._predictor.contents()
