@@ -24,12 +24,6 @@ def linear():
     return LinearModel(get_space("hat_small"))
 
 
-def test_the_split_is_seeded_and_complete():
-    train, test = random_split(100, 0.2, 3)
-    assert sorted([*train, *test]) == list(range(100)) and len(test) == 20
-    assert test.tolist() == random_split(100, 0.2, 3)[1].tolist() != random_split(100, 0.2, 4)[1].tolist()
-
-
 def test_held_out_rows_are_not_learned():
     data = made(80)
     spoilt = data.latency_ms.copy()
