@@ -167,7 +167,7 @@ PACKED_FROM = 64
 
 def packable(config: NNFormerConfig) -> bool:
     """Return whether the model supports packed graphs."""
-    return config.readout != "class_token" and config.position == "none"
+    return config.readout != "class_token"
 
 
 @dataclass(frozen=True)
