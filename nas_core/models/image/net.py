@@ -192,7 +192,7 @@ class VisionNet(nn.Module):
             prefix(self.positions, len(self.positions), width),
             None if self.embedding_norm is None else self.embedding_norm.select(width),
             tuple(
-                layer.select(width, genes.ffn_dim, genes.heads, genes.qkv_dim, genes.attention, encoding)
+                layer.select(width, genes.ffn_dim, genes.heads, encoding, genes.attention, genes.qkv_dim)
                 for layer, genes in zip(self.kept_layers(architecture), image_layers(architecture), strict=False)
             ),
             self.norm.select(width),
