@@ -21,7 +21,7 @@ from nas_core.predictor.device import CHOICES, chosen_precision, on_host, to_dev
 from nas_core.predictor.losses import log_loss, pairwise_loss, ranking_loss, relative_loss
 from nas_core.predictor.nn_former.batch import TOKENS, Batch, Topology
 from nas_core.predictor.nn_former.model import NNFormer
-from nas_core.predictor.nn_former.packed import PACKED_FROM, PackedBatch, PackedSet, PackedTopology, packable
+from nas_core.predictor.nn_former.packed import PACKED_FROM, PackedBatch, PackedTopology, packable
 from nas_core.predictor.progress import EVERY
 from nas_core.random_streams import seed_streams
 
@@ -108,7 +108,7 @@ Part = tuple[Batch | PackedBatch, Topology | PackedTopology, Tensor]
 
 
 class Bucket:
-    """Training graphs that share batches, all on the device for an accelerator."""
+    """Training graphs that share batches; small ones are all on the device."""
 
     def __init__(self, graphs: Graphs, rows: NDArray[np.int64], targets: NDArray[np.float32], model: NNFormer) -> None:
         self.config = model.config
@@ -117,7 +117,6 @@ class Bucket:
         self.targets = to_device(targets[rows], self.device)
         self.largest = int(self.graphs.sizes.max(initial=0))
         self.packs = packable(self.config) and self.graphs.sizes.mean() >= PACKED_FROM
-        self.set = PackedSet.of(self.graphs, self.config, self.device) if self.packs else None
         fits = len(rows) * self.largest**2 <= RESIDENT_BYTES
         self.batch = Batch.of(self.graphs, device=self.device) if fits and not self.packs else None
         small = self.batch is not None and self.largest <= SMALL
@@ -136,11 +135,13 @@ class Bucket:
     def take(self, chosen: NDArray[np.int64], index: Tensor, copies: int) -> Part:
         """Return ``copies`` of those graphs, one copy after another; ``index`` is ``chosen`` on the device."""
         rows, index = np.tile(chosen, copies), index.repeat(copies)
-        if self.set is not None:
-            return *self.set.take(rows, index), self.targets[index]
+        if self.packs:
+            packed = PackedBatch.of(self.graphs.take(rows), self.device)
+            topology = PackedTopology.of(packed.edges, packed.lengths, self.config, self.device)
+            return packed, topology, self.targets[index]
         batch = Batch.of(self.graphs, rows, self.device) if self.batch is None else self.batch.take(index)
-        topology = Topology.of(batch, self.config) if self.topology is None else self.topology.take(index)
-        return batch, topology, self.targets[index]
+        dense = Topology.of(batch, self.config) if self.topology is None else self.topology.take(index)
+        return batch, dense, self.targets[index]
 
 
 CHECKED = EVERY

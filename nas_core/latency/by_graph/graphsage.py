@@ -25,7 +25,7 @@ from nas_core.precision import check_precision, computing_in, tf32
 from nas_core.predictor.device import CHOICES, chosen_precision, to_device, usable_precision
 from nas_core.predictor.losses import log_loss
 from nas_core.predictor.nn_former.model import one_hot, scale_of, sinusoids, standardised
-from nas_core.predictor.nn_former.packed import Matrices, PackedBatch, PackedSet, Pairs, numbered
+from nas_core.predictor.nn_former.packed import PackedBatch, Pairs, numbered, ones_at
 from nas_core.predictor.progress import Losses
 from nas_core.random_streams import own_streams
 
@@ -73,8 +73,7 @@ class SageConfig:
 
 def neighbours_of(graphs: Graphs) -> csr_array:
     edges = numbered(graphs)
-    both = np.concatenate([edges, edges[:, ::-1]])
-    return csr_array((np.ones(len(both), np.int32), (both[:, 0], both[:, 1])), shape=(len(graphs.ops),) * 2)
+    return ones_at(np.concatenate([edges, edges[:, ::-1]]), (len(graphs.ops), len(graphs.ops)))
 
 
 class SageLayer(nn.Module):
@@ -137,7 +136,6 @@ class GraphSageModel(GraphLatencyModel):
         stream, count = np.random.default_rng([seed, 3]), len(graphs)
         logarithms = torch.from_numpy(_log_static(graphs)).float()
         latency_ms = torch.from_numpy(data.latency_ms).float()
-        packed = PackedSet(graphs, Matrices((neighbours_of(graphs),), ()), device)
         static, targets = logarithms.to(device), latency_ms.to(device)
         with own_streams(seed, device), tf32(precision == "tf32"):
             net = SageNet(config, graphs.attributes.shape[1])
@@ -154,9 +152,10 @@ class GraphSageModel(GraphLatencyModel):
                 indices = to_device(order, device)
                 for start in range(0, count, config.batch_size):
                     part = slice(start, start + config.batch_size)
-                    batch, topology = packed.take(order[part], indices[part])
+                    chosen = graphs.take(order[part])
                     with computing_in(precision, device):
-                        predicted = net(batch, topology.heads[0], static[indices[part]])
+                        neighbours = Pairs.of(neighbours_of(chosen), device)
+                        predicted = net(PackedBatch.of(chosen, device), neighbours, static[indices[part]])
                     loss = log_loss(predicted.exp(), targets[indices[part]])
                     optimizer.zero_grad()
                     scaler.scale(loss).backward()  # type: ignore[no-untyped-call]

@@ -211,7 +211,6 @@ class FrozenPacked:
     def __call__(self, graphs: Graphs) -> Tensor:
         batch = PackedBatch.of(graphs, self.device)
         self.model.check(batch)
-        assert batch.edges is not None
         topology = PackedTopology.of(batch.edges, batch.lengths, self.config, self.device, trained=False)
         x = self.model.embedded(batch)[0]
         degrees = [degree[0].to(self.dtype) for degree in topology.sums(torch.ones_like(x[None, :, :1]))]

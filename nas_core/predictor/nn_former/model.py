@@ -186,7 +186,6 @@ class NNFormer(nn.Module):
         """Return the normalised output of the last block, ``(B, C)`` of the class token or ``(B, N, C)``."""
         self.check(batch)
         if topology is None and isinstance(batch, PackedBatch):
-            assert batch.edges is not None
             topology = PackedTopology.of(batch.edges, batch.lengths, self.config, batch.ops.device)
         elif topology is None and isinstance(batch, Batch):
             topology = Topology.of(batch, self.config)
