@@ -57,7 +57,7 @@ class Graph:
         static: ArrayLike | None = None,
         operations: tuple[Operation, ...] | None = None,
     ) -> None:
-        pairs = edge_array(edges if isinstance(edges, np.ndarray) else list(edges))  # type: ignore[call-overload]
+        pairs = edge_array(edges if isinstance(edges, np.ndarray) else list(edges))  # type: ignore[arg-type]
         pairs = np.unique(pairs, axis=0) if len(pairs) else pairs
         nodes = whole_numbers(ops, "operation indices")
         check_structure(nodes, pairs, np.array([nodes.size]), np.array([len(pairs)]))

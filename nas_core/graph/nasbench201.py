@@ -39,7 +39,7 @@ def nasbench201_graph(architecture: str | Sequence[int] | NDArray[np.integer], p
         prune: remove operations on no path from input to output; keep them for latency.
     """
     ops = nasbench201_ops(architecture) if isinstance(architecture, str) else architecture
-    return nasbench201_graphs([ops], prune)[0]
+    return nasbench201_graphs(np.array([ops]), prune)[0]
 
 
 def nasbench201_unpruned(architecture: str | Sequence[int] | NDArray[np.integer]) -> Graph:

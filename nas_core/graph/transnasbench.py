@@ -54,7 +54,7 @@ def transnasbench_micro_graph(
         if match is None:
             raise GraphError(f"got micro architecture {architecture!r}; expected one like '64-41414-1_02_333'")
         architecture = [int(digit) for digit in match.groups()]
-    return transnasbench_micro_graphs([architecture], operations)[0]
+    return transnasbench_micro_graphs(np.array([architecture]), operations)[0]
 
 
 def transnasbench_micro_graphs(ops: ArrayLike, operations: Sequence[str] = MICRO_CHOICES) -> Graphs:

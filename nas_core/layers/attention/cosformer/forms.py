@@ -98,7 +98,8 @@ def cosformer_attention(
         form = chosen_form(q.device.type, q.dtype, q.shape[2], k.shape[2], causal, q.shape[3], fla, exporting)
     if form == "streaming" and (exporting or torch.compiler.is_compiling()):
         form = "chunked"  # neither supports a custom autograd function
-    if exporting and causal and isinstance(q.shape[2], torch.SymInt):
+    length_is_symbolic = isinstance(q.shape[2], torch.SymInt)
+    if exporting and causal and length_is_symbolic:
         form = "dense"  # exporters cannot prove a number of blocks for every length
     dtype = working_dtype(q)
     if max_length is None:

@@ -236,7 +236,8 @@ class LinearAttention(AttentionKind):
 
     def restored(self, tensors: Sequence[Tensor], position: Tensor, row: Tensor | None) -> CosformerState:
         assert row is not None
-        return CosformerState(*tensors, self._required_length, 0, self.normalize, CosTable(*row.chunk(2)))
+        sums, weights = tensors
+        return CosformerState(sums, weights, self._required_length, 0, self.normalize, CosTable(*row.chunk(2)))
 
 
 LINEAR = LinearAttention()
