@@ -5,8 +5,8 @@ of ``results``. ``--check`` writes nothing, lists the stale files and exits with
 
 A table selects rows of a result by ``rows``, a list of patterns of keys; named groups of a pattern become fields.
 ``where`` keeps rows whose fields match a pattern, ``by`` groups rows, ``columns`` are ``[header, field, digits]`` and
-``across`` spreads one ``value`` over the values of a field, ``plot_only`` leaves the table out and keeps its ``plot``. A
-group with several rows shows their mean.
+``across`` spreads one ``value`` over the values of a field, ``plot_only`` shows only the
+table's ``plot``. A group with several rows shows their mean.
 """
 
 from __future__ import annotations
