@@ -23,7 +23,7 @@ from nas_core.latency.model import Floats
 from nas_core.predictor.device import to_device
 from nas_core.predictor.losses import log_loss
 from nas_core.predictor.nn_former.model import one_hot, scale_of, sinusoids, standardised
-from nas_core.predictor.nn_former.packed import Matrices, PackedBatch, PackedSet, Pairs, numbered
+from nas_core.predictor.nn_former.packed import PackedBatch, Pairs, numbered, ones_at
 from nas_core.predictor.progress import Losses
 from nas_core.random_streams import own_streams
 
@@ -63,8 +63,7 @@ class SageConfig:
 
 def neighbours_of(graphs: Graphs) -> csr_array:
     edges = numbered(graphs)
-    both = np.concatenate([edges, edges[:, ::-1]])
-    return csr_array((np.ones(len(both), np.int32), (both[:, 0], both[:, 1])), shape=(len(graphs.ops),) * 2)
+    return ones_at(np.concatenate([edges, edges[:, ::-1]]), (len(graphs.ops), len(graphs.ops)))
 
 
 class SageLayer(nn.Module):
@@ -125,7 +124,6 @@ class GraphSageModel(GraphLatencyModel):
         count, steps = len(graphs), config.epochs * math.ceil(len(graphs) / config.batch_size)
         logarithms = torch.from_numpy(_log_static(graphs)).float()
         latency_ms = torch.from_numpy(data.latency_ms).float()
-        packed = PackedSet(graphs, Matrices((neighbours_of(graphs),), ()), device)
         static, targets = logarithms.to(device), latency_ms.to(device)
         with own_streams(seed, device):
             net = SageNet(config, graphs.attributes.shape[1])
@@ -137,9 +135,10 @@ class GraphSageModel(GraphLatencyModel):
             losses = Losses(progress, steps)
 
             def loss_of(rows: NDArray[np.int64]) -> Tensor:
-                indices = to_device(rows, device)
-                batch, topology = packed.take(rows, indices)
-                return log_loss(net(batch, topology.heads[0], static[indices]).exp(), targets[indices])
+                chosen, indices = graphs.take(rows), to_device(rows, device)
+                neighbours = Pairs.of(neighbours_of(chosen), device)
+                predicted = net(PackedBatch.of(chosen, device), neighbours, static[indices])
+                return log_loss(predicted.exp(), targets[indices])
 
             stream = np.random.default_rng([seed, 3])
             train_batches(self.name, net, loss_of, optimizer, schedule, count, config, stream, losses)
