@@ -119,7 +119,6 @@ WRONG = [
     ("latency collect --space {i}/space.yml --samples 30 --out {i}/measured.jsonl --workload beam=3", "now it is"),
     ("latency fit --data {i}/no.jsonl --out {o}/m.json", "no.jsonl"),
     (f"{FIT} --model linera", "linera"),
-    (f"{FIT} --drift maybe", "maybe"),
     (f"{FIT} --set steps=3", "steps"),
     (f"{FIT} --model flops", "flops"),
     (CHECK, "--data"),

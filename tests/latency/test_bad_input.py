@@ -111,7 +111,6 @@ CALLS: list[tuple[Callable[[], object], type[NasExtError], str]] = [
     (lambda: LinearModel(SPACE).fit(ROWS, MS).predict(WMT.largest()), ArchitectureError, "128"),
     (lambda: fit(measurements(), lambda: LinearModel(SPACE)), DataError, "got 12 measurements"),
     (lambda: fit(measurements(), lambda: LinearModel(SPACE), holdout=1.5), ConfigError, "holdout is 1.5"),
-    (lambda: fit(measurements(), lambda: LinearModel(SPACE), drift="maybe"), UnknownChoiceError, "maybe"),
     (lambda: evaluate(LinearModel(SPACE).fit(ROWS, MS), measurements(WMT)), SpaceError, "'hat_wmt14_en_de'"),
     (lambda: evaluate(LinearModel(SPACE).fit(ROWS, MS), measurements(source="summary")), DataError, "averages"),
     (lambda: data().out_of_domain("q"), UnknownChoiceError, "'q'"),

@@ -135,7 +135,6 @@ def fit_(
     holdout: Annotated[float, typer.Option(help="Share of the measurements kept for the quality table.")] = 0.2,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the split and of the model's training.")] = 0,
     settings: Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE of the model; repeatable.")] = None,
-    drift: Annotated[str, typer.Option(help="Estimate slow drift from the rows' order: auto, on, off.")] = "auto",
     space: Annotated[str | None, typer.Option(help="Space of a HAT table.")] = None,
     table: Annotated[str | None, typer.Option(help="Which table of an .npz file.")] = None,
 ) -> None:
@@ -144,7 +143,7 @@ def fit_(
         raise ConfigError(f"--out {out}: give a new file that ends in .json or .npz, the measurements are kept")
     make = _maker(model, settings or [], seed)
     measured = load_latency_data(data, get_space(space) if space else None, table)
-    fitted = fit(measured, functools.partial(make, measured.space, measured.source), holdout, seed, drift)
+    fitted = fit(measured, functools.partial(make, measured.space, measured.source), holdout, seed)
     fitted.model.save(out)
     _print_quality(fitted.tables())
     typer.echo(f"{model} model of {len(measured)} measurements in {measured.space.name}: {out}")
@@ -227,4 +226,4 @@ def _maker(name: str, settings: list[str], seed: int) -> Callable[[SearchSpace, 
     model = latency_model(name, "genes")
     drawn = {"seed": seed} if "seed" in model.setting_types() else {}
     config = model.config_class(**{**drawn, **parsed_model_settings(name, settings)})
-    return lambda space, source: model(space, source, config)  # type: ignore[no-any-return]
+    return lambda space, source: model(space, source, config)

@@ -125,7 +125,7 @@ class LatencyDataset:
             raise ConfigError(
                 f"{self.path} holds measurements of another space ({self.space.name!r}); give another file"
             )
-        check_conditions(self, settings, machine, "file")
+        check_conditions(self.path, (self.settings, self.machine), (settings, machine), "file")
 
     def append(self, architecture: Architecture, measurement: Measurement) -> None:
         latency_ms = measurement.corrected_ms(self.reference_ms)

@@ -37,8 +37,6 @@ def test_drift_is_estimated_only_without_a_reference():
     assert fit(made(300, drifting=True), linear).without_drift.mape_percent < 3
     assert fit(made(300), linear).without_drift is None
     assert fit(made(300, drifting=True, referenced=True), linear).without_drift is None
-    assert fit(made(300, drifting=True), linear, drift="off").without_drift is None
-    assert fit(made(300, referenced=True), linear, drift="on").without_drift is not None
 
 
 def test_quality_is_kept_with_the_model_and_compared_with_other_measurements():

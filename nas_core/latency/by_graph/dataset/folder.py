@@ -103,7 +103,7 @@ class NetworkSet:
 
     def must_match(self, settings: Mapping[str, Any], machine: Mapping[str, Any]) -> None:
         """Raise a ConfigError if networks under these settings may not be added."""
-        check_conditions(self, settings, machine, "folder")
+        check_conditions(self.path, (self.settings, self.machine), (settings, machine), "folder")
 
     def onnx_path(self, name: str) -> Path:
         return self.path / "onnx" / f"{name}.onnx"
@@ -182,7 +182,7 @@ def read_dataset(folder: str | Path, runtime: str = "onnxruntime") -> NetworkLat
     for name in latency_ms:
         try:
             network = read_onnx(dataset.onnx_path(name), warn=False)
-        except GraphError as error:
+        except (DataError, GraphError) as error:
             skipped.append((name, str(error)))
             _log.warning("%s: network %s cannot be read and is skipped: %s", folder, name, error)
             continue

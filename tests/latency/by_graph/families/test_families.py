@@ -17,7 +17,7 @@ from tests.latency.by_graph.families.contract import check_family
 
 @pytest.mark.onnx
 @pytest.mark.parametrize("member", CORE, ids=lambda member: member.name)
-def test_three_networks(member: Family) -> None:
+def test_random_networks(member: Family) -> None:
     check_family(member)
 
 
