@@ -70,7 +70,7 @@ def test_an_architecture_that_kills_its_jobs_is_recorded_as_failed(
     tmp_path: Path, checkpoint: Callable[..., Path]
 ) -> None:
     victim = one_limit(1)["latency_ms<=3000"].ask(4)[-1]
-    in_jobs(checkpoint(die=victim.key), tmp_path / "jobs", jobs=1)
+    in_jobs(checkpoint(die=victim.key), tmp_path / "jobs", per_job=3)
     records = [json.loads(line) for line in (tmp_path / "jobs" / "journal.jsonl").read_text().splitlines()]
     assert len(records) == SMALL.population
     (failed,) = [record for record in records if "error" in record]
