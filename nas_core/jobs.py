@@ -148,7 +148,7 @@ class JobPool:
                         running.remove((job, part))
                         if (results := self._results(job)) is not None:
                             outcomes |= zip(part, results, strict=True)
-                        elif lost_once.issuperset(part):
+                        elif len(part) == 1 and part[0] in lost_once:
                             log = f"{self.folder.name}/{job.paths.stderr.name}"
                             outcomes[part[0]] = Failure(f"two jobs were lost over it: job {job.job_id}, see {log}")
                         else:
