@@ -121,7 +121,7 @@ class FittedState:
     def restored(
         cls, recipe: Recipe, header: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
     ) -> FittedState:
-        """Invert :meth:`tensors`. Altered contents may raise any error."""
+        """Invert :meth:`tensors`."""
         models = []
         for i in range(recipe.members):
             with torch.device("meta"):  # no memory and no random numbers for weights that are replaced
@@ -209,8 +209,9 @@ class NNFormerPredictor(AccuracyModel):
     def title(self) -> str:
         return self._given.name
 
-    def remarks(self, graphs: Graphs) -> list[str]:
-        return [f"recipe {self.title} on {len(graphs)} graphs: {self.recipe.mixture}"]
+    @property
+    def mixture(self) -> str:
+        return self.recipe.mixture
 
     def facts(self) -> dict[str, Any]:
         if not self.networks:
@@ -306,13 +307,14 @@ class NNFormerPredictor(AccuracyModel):
     @property
     def network_share(self) -> float:
         """Return NN-Former's share of each prediction; graph statistics have the rest."""
-        return 1.0 - self._state("look at").share
+        return 1.0 - self._state.share
 
     def _start(self) -> Prior | None:
         return None if not self._given.from_prior else self._prior or shipped_prior()
 
-    def _state(self, use: str) -> FittedState:
-        self.require_fitted(use)
+    @property
+    def _state(self) -> FittedState:
+        self.require_fitted()
         assert self._fitted is not None
         return self._fitted
 
@@ -321,12 +323,12 @@ class NNFormerPredictor(AccuracyModel):
             prior = self._start()
             assert prior is not None
             return prior.columns(operation_features(graphs))[:, 0], None
-        return self._state("predict with").predict_with_std(self._limited(graphs))
+        return self._state.predict_with_std(self._limited(graphs))
 
     def estimate_quantiles(self, graphs: Graphs, levels: Array) -> Array | None:
         if not self.fitted:
             return None
-        quantiles = self._state("predict with").quantiles(self._limited(graphs), levels)
+        quantiles = self._state.quantiles(self._limited(graphs), levels)
         return super().estimate_quantiles(graphs, levels) if quantiles is None else quantiles
 
     def predict_parts(self, graphs: Iterable[Graph] | Graphs, *, proxies: Scores | None = None) -> dict[str, Array]:
@@ -335,7 +337,7 @@ class NNFormerPredictor(AccuracyModel):
         Parts are ``networks``, ``described processes`` (on descriptions of operations), ``processes``, ``trees``,
         ``additive``.
         """
-        fitted, data = self._state("predict with"), self._read(graphs, proxies)
+        fitted, data = self._state, self._read(graphs, proxies)
         return {} if data is None else fitted.predict_parts(self._limited(self._with_ends(data)))
 
     def _limited(self, graphs: Graphs) -> Graphs:
@@ -348,10 +350,10 @@ class NNFormerPredictor(AccuracyModel):
         return replace(graphs, ops=np.where(graphs.ops < operations, graphs.ops, spare).astype(graphs.ops.dtype))
 
     def tensors(self) -> dict[str, Tensor]:
-        return self._state("save").tensors()
+        return self._state.tensors()
 
     def header(self) -> dict[str, Any]:
-        fitted = self._state("save")
+        fitted = self._state
         return {
             "recipe": fitted.recipe.to_dict(),
             "mixture": None if fitted.mixture is None else fitted.mixture.to_json(),

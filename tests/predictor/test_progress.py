@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from nas_core.errors import ConfigError, DataError
+from nas_core.errors import ConfigError
 from nas_core.predictor import NNFormer, NNFormerConfig, NNFormerPredictor
 from nas_core.predictor import progress as module
-from nas_core.predictor.artifact import write_artifact
-from nas_core.predictor.progress import KIND, Checkpoint
+from nas_core.predictor.progress import Checkpoint
 from nas_core.predictor.training import TrainConfig, Trainer
 from tests.predictor.graphs import random_graphs, sizes_of_operations
 
@@ -45,20 +44,3 @@ def test_a_diverged_training_keeps_the_former_file(tmp_path: Path, monkeypatch: 
     with pytest.raises(ConfigError, match="diverged"):
         keeper.save(0, trainer.state, False)
     assert (tmp_path / "fit.0.safetensors").read_bytes() == before
-
-
-def test_damaged_checkpoints(tmp_path: Path) -> None:
-    path, keeper, trainer = tmp_path / "fit.0.safetensors", Checkpoint(tmp_path / "fit", {"a": 1}), made()
-    state = trainer.state()
-    for header, tensors in (
-        ({"begun": 3}, state),
-        ({}, state),
-        ({"begun": {"a": 1}}, {k: v for k, v in state.items() if k != "done"}),
-        ({"begun": {"a": 1}}, {**state, "done": torch.tensor(7)}),
-        ({"begun": {"a": 1}}, {**state, "model.head.weight": torch.zeros(3)}),
-    ):
-        write_artifact(path, KIND, header, tensors)
-        with pytest.raises(DataError, match=r"checkpoint is damaged .*remove it"):
-            keeper.load(0, trainer.restore)
-    keeper.remove()
-    assert path.exists(), "what could not be read is not removed"
