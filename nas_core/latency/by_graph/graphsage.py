@@ -16,10 +16,9 @@ from torch.nn import functional
 from nas_core.checks import Range, check_fields
 from nas_core.device import device_name
 from nas_core.errors import ConfigError, unknown_choice
-from nas_core.graph import GraphError, Graphs
+from nas_core.graph import Graphs
 from nas_core.graph.onnx.operators import KINDS
 from nas_core.latency.by_graph.base import GraphLatencyModel, Progress
-from nas_core.latency.by_graph.counts import check_kinds
 from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.model import Floats
 from nas_core.precision import check_precision, computing_in, tf32
@@ -130,10 +129,6 @@ class GraphSageModel(GraphLatencyModel):
     config: SageConfig
     _net: SageNet
 
-    def check(self, graphs: Graphs) -> None:
-        super().check(graphs)
-        check_kinds(graphs)
-
     def learn(self, data: NetworkLatencies, seed: int, progress: Progress | None) -> None:
         graphs, config, device = data.graphs, self.config, self.device
         assert graphs.attributes is not None
@@ -185,12 +180,6 @@ class GraphSageModel(GraphLatencyModel):
 
     @torch.inference_mode()
     def estimate(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
-        assert graphs.attributes is not None
-        attributes = (self._net.embed.in_features - KINDS - 80) // 10
-        if graphs.attributes.shape[1] != attributes:
-            raise GraphError(
-                f"graphs with {graphs.attributes.shape[1]} attributes; this model reads {attributes} of them"
-            )
         chunk = np.cumsum(graphs.sizes) // CHUNK_NODES
         parts = [np.flatnonzero(chunk == number) for number in np.unique(chunk)]
         predicted = torch.cat([self._predicted(graphs.take(rows)) for rows in parts])
