@@ -62,7 +62,7 @@ def test_parameters_of_the_papers_networks(name: str, printed_m: float) -> None:
     assert abs((count - positions) / 1e6 - printed_m) < 0.13  # see nas_core.models.image.costs for what else it counts
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if "small" in name])
+@pytest.mark.parametrize("name", [NAME, "mos_vit_cifar10_small_supernet"])
 def test_features_head_and_classifier(name: str) -> None:
     model = timm.create_model(name, num_classes=7).eval()
     features, width = model.forward_features(images()), model.num_features

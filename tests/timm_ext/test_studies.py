@@ -17,9 +17,9 @@ from nas_core.layers import MoSConfig
 from nas_core.studies.conflict import gradient_cosine, gradient_of, used_weights
 from nas_core.supernet import open_supernet
 from tests.timm_ext.running import SPACE, config
+from timm_ext.host import ImageSupernet
 from timm_ext.options import TrainConfig, parse
 from timm_ext.standalone import Origin, settings, supernet_settings
-from timm_ext.supernet import ImageSupernet
 
 pytestmark = pytest.mark.usefixtures("warm_programs")
 

@@ -126,16 +126,6 @@ def test_a_static_network_from_a_folder(folder: Path, tmp_path: Path) -> None:
     assert model.net.grid == (3, 3) and model(torch.randn(2, 3, 24, 24)).shape == (2, 2)
 
 
-def test_training_starts_with_an_extracted_subnet(run: Path, npz: Path, tmp_path: Path) -> None:
-    HOST.open(run / "last.pt").extract(SPACE.smallest(), tmp_path / "subnet.safetensors")
-    SPACE.smallest().save(tmp_path / "A.json")
-    given = {"init": str(tmp_path / "subnet.safetensors"), "subnet": str(tmp_path / "A.json")}
-    subnet, supernet = Trainer(config(npz, tmp_path / "run", **given)).model.eval(), load_model(run / "last.pt")
-    images = torch.randn(2, 3, 32, 32)
-    with supernet.using(SPACE.smallest()):
-        torch.testing.assert_close(subnet(images), supernet(images), atol=1e-5, rtol=1e-5)
-
-
 def rates(trainer: Trainer, count: int) -> list[float]:
     values = []
     for update in range(count):
@@ -202,13 +192,6 @@ def test_the_term_of_expert_diversity_is_added_once_per_update(npz: Path, tmp_pa
             term = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
             torch.testing.assert_close(gradients[name], without.get(name, 0) + term, rtol=1e-4, atol=1e-6)
     torch.testing.assert_close(loss, other)
-
-
-def test_initialisation_of_experts(npz: Path, tmp_path: Path) -> None:
-    models = {start: Trainer(config(npz, tmp_path, **MIXED, mos_start=start)).model
-              for start in ("independent", "equal", "near")}  # fmt: skip
-    alike = {start: float(experts_alike(model).detach()) for start, model in models.items()}
-    assert alike["independent"] < 0.3 and alike["equal"] > 0.999999 and 0.99 < alike["near"] < 0.9999
 
 
 def test_the_command(npz: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
