@@ -201,7 +201,7 @@ class Distillation:
 
     def close(self) -> None:
         if self._cache is not None:
-            self._cache[1].close()
+            self._cache[1].flush()
             self._cache = None
 
     def check(self, epoch: int) -> None:
