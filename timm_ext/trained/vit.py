@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from nas_core.errors import CheckpointError, ConfigError
 from nas_core.files.writing import atomic_output
-from nas_core.models.image.net import POOLS, VisionNet, attention_options
+from nas_core.models.image.net import GENES, POOLS, VisionNet
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.image import image_layers
 from timm_ext.model import PREPARED
@@ -179,7 +179,7 @@ def state_of(model: Any, space: SearchSpace) -> dict[str, Tensor]:
     affine = {"patch_embed": model.patch_embed.proj, "embedding_norm": model.norm_pre, "head": model.head}
     affine["norm"] = model.norm if isinstance(model.fc_norm, nn.Identity) else model.fc_norm
     pairs = {name: (module.weight, module.bias) for name, module in affine.items() if type(module) is not nn.Identity}
-    for index, (block, kinds) in enumerate(zip(model.blocks, attention_options(space), strict=True)):
+    for index, (block, kinds) in enumerate(zip(model.blocks, GENES.attention_options(space), strict=True)):
         layer = {
             "self_attn_norm": (block.norm1.weight, block.norm1.bias),
             "ffn_norm": (block.norm2.weight, block.norm2.bias),
