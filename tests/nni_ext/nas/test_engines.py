@@ -10,14 +10,14 @@ import pytest
 
 pytest.importorskip("nni.nas.strategy", reason="needs NNI: pip install 'nas-ext[nni]'")
 
-from nni.nas.execution import ExecutionEngine, SequentialExecutionEngine
+from nni.nas.execution import ExecutionEngine
 from nni.nas.execution.event import FinalMetricEvent, TrainingEndEvent
 from nni.nas.space import ExecutableModelSpace, ModelStatus
 from nni.nas.strategy.middleware import Filter
 from nni.runtime.tuner_command_channel import TunerCommandChannel, command_type
 
 from nas_core.space import Architecture
-from nni_ext.nas.engines import Submitted, finished_trials, keep_listening
+from nni_ext.nas.engines import Submitted, keep_listening
 
 
 class Channel(TunerCommandChannel):  # type: ignore[misc]
@@ -66,12 +66,6 @@ def test_an_engine_that_no_longer_listens() -> None:
     assert not keep_listening(wrapped)  # it was told to end
 
 
-def test_other_engines_are_left_alone() -> None:
-    engine = SequentialExecutionEngine()
-    assert not keep_listening(engine)
-    assert finished_trials(engine) == []
-
-
 TRAINED, FAILED = ModelStatus.Trained, ModelStatus.Failed
 
 
@@ -117,26 +111,3 @@ def test_failed_when_all_others_have_ended() -> None:
     heard.end(2)
     assert heard.results == [(2, 3.0), (0, None), (1, None)]
     assert len(heard.submitted) == 0
-
-
-def test_later_models_are_not_waited_for() -> None:
-    heard = Heard()
-    heard.end(0, FAILED)
-    assert heard.results == []
-    heard.submitted.add(Architecture({"number": 3}), ExecutableModelSpace(ModelStatus.Training))
-    for number in (1, 2):
-        heard.metric(number, 1.0)
-        heard.end(number)
-    assert sorted(heard.results, key=str) == [(0, None), (1, 1.0), (2, 1.0)]
-
-
-def test_others_models_interruptions_and_silence() -> None:
-    heard = Heard()
-    heard.engine.dispatch_model_event(TrainingEndEvent(ExecutableModelSpace(ModelStatus.Training), TRAINED))
-    heard.end(0, ModelStatus.Interrupted)
-    assert heard.results == [] and len(heard.submitted) == 2
-    heard.submitted.listen(heard.engine, on=False)
-    heard.metric(1, 1.0)
-    heard.end(1)
-    assert heard.results == []
-    assert not any(heard.engine._callbacks.values())  # private: NNI's
