@@ -155,22 +155,22 @@ def elastic_vit(pretrained: bool = False, **kwargs: Any) -> VisionModel:
         DataError: the file is missing.
     """
     names = ("pretrained_cfg", "pretrained_cfg_overlay", "cache_dir", "elastic", "num_classes", "img_size", "in_chans")
-    given = {name: kwargs.pop(name, None) for name in names}
-    if not given["elastic"]:
+    options = {name: kwargs.pop(name, None) for name in names}
+    if not options["elastic"]:
         raise ConfigError(
             f"model {ELASTIC} without a file; give elastic=FILE (in timm's trainer --model-kwargs elastic=FILE)"
         )
-    path = Path(given["elastic"])
+    path = Path(options["elastic"])
     state = read_checkpoint(path)
     channels = state[SETTINGS_KEY]["arguments"].get("in_chans", 3)
-    if given["in_chans"] not in (None, channels):
-        raise ConfigError(f"in_chans={given['in_chans']}, but {path} reads images of {channels} channels")
+    if options["in_chans"] not in (None, channels):
+        raise ConfigError(f"in_chans={options['in_chans']}, but {path} reads images of {channels} channels")
     model = build({**state, SETTINGS_KEY: _with_arguments(state[SETTINGS_KEY], **kwargs)}, path, ema=True)
-    if given["num_classes"] not in (None, model.num_classes):
-        model.reset_classifier(given["num_classes"])
-    if given["img_size"] is not None:
-        model.set_input_size(given["img_size"])
-    _configure(model, str(state.get("arch") or ELASTIC), given["pretrained_cfg_overlay"])
+    if options["num_classes"] not in (None, model.num_classes):
+        model.reset_classifier(options["num_classes"])
+    if options["img_size"] is not None:
+        model.set_input_size(options["img_size"])
+    _configure(model, str(state.get("arch") or ELASTIC), options["pretrained_cfg_overlay"])
     prepared = {key: model.pretrained_cfg[key] for key in PREPARED if key in model.pretrained_cfg}
     settings = model.settings()
     settings["arguments"]["prepared"] = prepared

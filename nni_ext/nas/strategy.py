@@ -71,7 +71,7 @@ class SearchStrategy(_Strategy):
         **options: Any,
     ) -> None:
         self.kind = STRATEGIES.get(str(strategy))
-        self.given, self.config = options, config_of(self.kind.name, options)
+        self.options, self.config = options, config_of(self.kind.name, options)
         super().__init__()
         self.limits = as_limits(constraints)
         self.further_objectives = further_objectives(
@@ -96,7 +96,7 @@ class SearchStrategy(_Strategy):
         return self._evaluations.best() if self._evaluations else None
 
     def extra_repr(self) -> str:
-        shown = {**self.given, "seed": self.seed} | {limit.name: f"<= {limit.limit:g}" for limit in self.limits}
+        shown = {**self.options, "seed": self.seed} | {limit.name: f"<= {limit.limit:g}" for limit in self.limits}
         return ", ".join([repr(self.kind.name), *(f"{name}={value}" for name, value in shown.items())])
 
     # -- called by NNI -----------------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ class SearchStrategy(_Strategy):
         flat = flatten(model_space)
         costs = [limit_constraint(flat, model_space, limit) for limit in self.limits]
         constraints = [*([validity_constraint(flat, model_space)] if flat.checked else []), *costs]
-        self.config = self.kind.adapt_config(self.config, self.given, flat.space)
+        self.config = self.kind.adapt_config(self.config, self.options, flat.space)
         objectives = ["-metric" if self.maximize else "metric", *self.further_objectives]
         common = {"seed": self.seed, "max_tries": self.max_tries}
         self.search = self.kind.create(flat.space, constraints, self.config, objectives, **common)

@@ -97,13 +97,6 @@ def test_routers_of_other_depth(run: Path, tmp_path: Path) -> None:
     assert other.path == run / "best.pt" and other.evaluated() is supernet.evaluated()
 
 
-def test_overhead_and_stability(run: Path, tmp_path: Path) -> None:
-    overhead = study("overhead", run, tmp_path, "random=0", "repeats=1", "warmup=0")
-    assert overhead["summary"][0]["memory_mb_more"] > 0
-    small = ("set.population=4", "set.parents=2", "set.mutations=1", "set.crossovers=1", "set.iterations=1")
-    assert len(study("stability", run, tmp_path, "seeds=2", *small)["rows"]) == 2
-
-
 def standalone(
     folder: Path, trained: TrainConfig, data: Path | None = None, workers: int = 1, **changes: str
 ) -> TrainConfig:
