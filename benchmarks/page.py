@@ -1,11 +1,12 @@
 """``python -m benchmarks.page``: write the page of results, its plots, and the figures on other pages.
 
-``sections.toml`` declares every section: title, summary, tables, reference and caveat. All numbers come from the files
+``sections.toml`` declares every section: title, summary, tables, baseline and caveat. All numbers come from the files
 of ``results``. ``--check`` writes nothing, lists the stale files and exits with 1 if there are any.
 
 A table selects rows of a result by ``rows``, a list of patterns of keys; named groups of a pattern become fields.
 ``where`` keeps rows whose fields match a pattern, ``by`` groups rows, ``columns`` are ``[header, field, digits]`` and
-``across`` spreads one ``value`` over the values of a field. A group with several rows shows their mean.
+``across`` spreads one ``value`` over the values of a field, ``plot_only`` shows only the
+table's ``plot``. A group with several rows shows their mean.
 """
 
 from __future__ import annotations
@@ -174,13 +175,14 @@ class Page:
 
     def _section(self, section: Mapping[str, Any], shown: set[str]) -> str:
         parts = [f"## {section['title']}", section["summary"]]
-        parts += [f"**{key.title()}**: {section[key]}" for key in ("reference", "caveat") if key in section]
+        parts += [f"**{key.title()}**: {section[key]}" for key in ("baseline", "caveat") if key in section]
         results = self._of(section)
-        parts += [measured(content) for name, content in results.items() if name not in shown]
-        shown |= results.keys()
+        parts += [measured(name, content) for name, content in results.items() if name not in shown]
+        shown.update(results)
         for declared in section.get("tables", ()):
             parts += [declared["caption"]] if "caption" in declared else []
-            parts.append(Table(declared, self._of({**section, **declared})).markdown())
+            if not declared.get("plot_only"):
+                parts.append(Table(declared, self._of({**section, **declared})).markdown())
             if plot := declared.get("plot"):
                 parts.append(f"![{plot['alt']}](results/{plot['name']}.svg)")
         return "\n\n".join(parts)
@@ -213,14 +215,12 @@ class Page:
         return {**filled, root / "docs" / "results.md": self.markdown()}
 
 
-def measured(content: Mapping[str, Any]) -> str:
-    """Return the command, date and device of a result."""
-    about = content["measured"]
+def measured(name: str, content: Mapping[str, Any]) -> str:
+    """Return the name, date and device of a result."""
     machine = content.get("machine") or next(part["machine"] for part in content.values() if "machine" in part)
     device = machine.get("device_name", machine["cpu"]).replace("(R)", "")
     threads = f", {machine['threads']} of {machine['cores']} cores" if "threads" in machine else ""
-    earlier = f" and {len(about['earlier'])} earlier" if about.get("earlier") else ""
-    return f"**Measured** by `{about['command']}`{earlier}; {about['date']}, {device}{threads}."
+    return f"**Measured**: `{name}`, {content['measured']['date']}, {device}{threads}."
 
 
 def save(path: Path, table: Table, plot: Mapping[str, Any], stamp: str) -> None:
