@@ -25,7 +25,6 @@ from nas_core.space.masked_lm import masked_lm_space
 from nas_core.supernet.sampling import sandwich
 from tests.devices import PRECISIONS, close_in, gradients_close
 from tests.host_reads import host_reads, no_host_reads
-from tests.layers.attention.cuda_forms import take_cuda_forms
 from tests.models.language import tiny as language
 from tests.models.masked_lm import tiny as masked_lm
 from tests.models.translation import tiny as translation
@@ -149,15 +148,6 @@ def test_an_update_is_near_that_of_float32(precision: str, name: str, mos: str, 
     if half_type(precision) is None and how == "cast":
         pytest.skip("parameters of fp32 and tf32 are float32 either way")
     check_update(CASES[name], mos, precision, how, device)
-
-
-@pytest.mark.parametrize("how", ["amp", "cast"])
-@pytest.mark.parametrize("name", ["translation", "image"])
-@pytest.mark.parametrize("precision", ["fp32", "fp16"])
-def test_an_update_in_the_forms_of_cuda(precision: str, name: str, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    taken = take_cuda_forms(monkeypatch)
-    check_update(CASES[name], "none", precision, how, "cpu")
-    assert taken == {"dense"}
 
 
 # -- decoding ----------------------------------------------------------------------------------------------------------

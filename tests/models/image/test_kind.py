@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from nas_core.models import kind_of
-from nas_core.space import SearchSpace, get_space
+from nas_core.space import SearchSpace
 from nas_core.space.image import image_space
 from tests.contracts.network_kind import NetworkKindContract
 
@@ -37,10 +36,3 @@ class TestRatios(TestImage):
 
     def space(self) -> SearchSpace:
         return tiny(ffn_dims=(), mlp_ratios=(2.0, 3.5), attention=("softmax",), relative_clip=0)
-
-
-def test_one_kind_of_attention_for_all_layers_is_shown_too() -> None:
-    largest = get_space("vit_cifar10_small").largest()
-    assert kind_of(largest).layers(largest)[""]["attention"] == ("softmax",) * 6
-    ratios = get_space("autoformer_s").smallest()
-    assert set(kind_of(ratios).layers(ratios)[""]) == {"mlp_ratio", "heads", "attention"}

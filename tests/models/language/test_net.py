@@ -74,21 +74,6 @@ def test_a_long_sequence_makes_no_table_of_all_pairs() -> None:
     assert largest < 8192 * 8192 / 16
 
 
-@torch.no_grad()
-def test_rows_of_a_cache_move() -> None:
-    net, chosen, tokens = build().eval(), architecture(), sentences(3, 24)
-    subnet = net.select(chosen)
-    _, cache = net.read(subnet, tokens[:, :20])
-    order = torch.tensor([2, 2, 0])
-    kept = cache.copy()
-    cache.reorder(order)
-    moved = torch.cat([tokens[order, :20], tokens[:, 20:]], 1)
-    for each, whole in ((cache, moved), (kept, tokens)):
-        expected = net(subnet, whole)
-        for at in range(20, 24):
-            close(net.step(subnet, whole[:, at], each), expected[:, at], 2e-5)
-
-
 def test_how_far_networks_read() -> None:
     linear = build()
     assert length_limit(linear.space, linear.config) == 60

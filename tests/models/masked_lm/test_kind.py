@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from torch import nn
 
-from nas_core.models.masked_lm.workload import MaskedLMWorkload, MaskedLMWorkloadConfig
 from nas_core.space import SearchSpace
 from tests.contracts.network_kind import NetworkKindContract
 from tests.models.masked_lm.tiny import MIXED, SPACE
@@ -31,12 +30,3 @@ class TestSoftmax(NetworkKindContract):
 class TestMixedAttention(TestSoftmax):
     def space(self) -> SearchSpace:
         return MIXED
-
-
-def test_what_is_timed_follows_the_settings() -> None:
-    tokens = MaskedLMWorkload(SPACE, SPACE.largest(), MaskedLMWorkloadConfig(vocab=30, batch=3))
-    assert tokens.parts["network"]().shape == (3, 12, 30) and list(tokens.parts) == ["network"]
-    again = MaskedLMWorkload(SPACE, SPACE.largest(), MaskedLMWorkloadConfig(vocab=30, batch=3))
-    assert tokens.parts["network"]().equal(again.parts["network"]())
-    longer = MaskedLMWorkload(SPACE, SPACE.smallest(), MaskedLMWorkloadConfig(vocab=30, length=20, classes=5))
-    assert longer.parts["network"]().shape == (1, 5)
