@@ -290,9 +290,9 @@ def layered_genes(architecture: Architecture) -> dict[str, dict[str, tuple[Any, 
     """
     sides: dict[str, dict[str, tuple[Any, ...]]] = {}
     for name, gene in architecture.items():
-        side, _, what = name.rpartition(".")
+        side, _, gene_name = name.rpartition(".")
         if isinstance(gene, tuple) and gene:
-            sides.setdefault(side, {})[what] = gene
+            sides.setdefault(side, {})[gene_name] = gene
     if not sides:
         raise ArchitectureError(
             f"no gene of this architecture has a value per layer, it has {', '.join(architecture) or 'none'}; expected"
