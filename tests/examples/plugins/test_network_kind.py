@@ -41,7 +41,7 @@ class TestLanguageModels(NetworkKindContract):
 def test_it_is_one_of_the_kinds() -> None:
     assert KINDS.names()[-1] == "rnn_lm" and kind_of(SPACE) is KINDS.get("rnn_lm")
     assert reader_of_kind(kind_of(SPACE)).operations == ("embedding", "rnn", "output")
-    lacking = r"\(.*, rnn_lm\); the nearest is rnn_lm, .* no gene 'rnn.width'"
+    lacking = r"\(.*, rnn_lm\); .*rnn_lm needs 'rnn.width'"
     with pytest.raises(SpaceError, match=lacking):
         kind_of(SearchSpace("part", [Choice.make("rnn.layers", [0, 1])]))
 
