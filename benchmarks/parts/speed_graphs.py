@@ -1,4 +1,4 @@
-"""Graphs that speed is measured on."""
+"""Graphs of speed measurements."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nas_core.predictor.speed import random_graphs
 
 
 def accuracy_graphs(count: int) -> Graphs:
-    """Cells of 7 nodes: of NAS-Bench-101, or random ones."""
+    """Return cells of 7 nodes, of NAS-Bench-101 or random."""
     if absent(NASBENCH101):
         return random_graphs([7] * count, NNFormerConfig(operations=5))
     graphs = nasbench101()[0]
@@ -20,7 +20,7 @@ def accuracy_graphs(count: int) -> Graphs:
 
 
 def latency_graphs(sizes: list[int]) -> Graphs:
-    """Chains with shortcuts, 1.13 edges per node, and features in the ranges of NNLQP."""
+    """Return chains with shortcuts, 1.13 edges per node, and features in the ranges of NNLQP."""
     stream = np.random.default_rng(0)
     made = []
     for size in sizes:

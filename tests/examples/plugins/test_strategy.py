@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -60,25 +59,6 @@ def test_the_command_takes_it_with_its_options(
         assert main([*command, *wrong]) == 2
         error = capsys.readouterr().err
         assert said in error and len(error.splitlines()) == 1
-
-
-@pytest.mark.parametrize(
-    ("target", "said"),
-    [
-        ("json:loads", "is an object of function; expected a subclass of Strategy"),
-        ("json:nothing", "does not import: module 'json' has no attribute 'nothing'|AttributeError"),
-    ],
-)
-def test_a_broken_one_leaves_the_others_usable(
-    target: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    plug_in(tmp_path / "more", monkeypatch, "nas_ext.strategies", "clashing", target)
-    command = ["search", "--checkpoint", str(tmp_path / "none"), "--out", str(tmp_path / "run")]
-    assert main([*command, "--strategy", NAME, "--set", "steps=3"]) == 2
-    assert "file not found" in capsys.readouterr().err, "what was typed is taken"
-    assert main([*command, "--strategy", "clashing"]) == 2
-    error = capsys.readouterr().err
-    assert re.search(said, error) and len(error.splitlines()) == 1
 
 
 @pytest.mark.nni
