@@ -22,7 +22,7 @@ _EPOCH = re.compile(r"checkpoint(\d+)\.pt")
 
 
 def average(folder: Path, last: int, out: Path) -> list[Path]:
-    """Write a checkpoint with the mean of the last epochs' weights and the settings of the last; return the averaged files.
+    """Write a checkpoint with the mean of the last epochs' weights; return the averaged files.
 
     Raises:
         DataError: there are fewer.

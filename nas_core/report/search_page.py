@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from nas_core.errors import ConfigError, DataError
+from nas_core.errors import DataError
 from nas_core.files.reading import read_json
 from nas_core.files.writing import write_atomic
 from nas_core.locks import held
@@ -88,18 +88,10 @@ def watch_report(
     tell: Callable[[str], None] = print,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Path:
-    """Write a search's page after each change until the search ends or stops.
-
-    Raises:
-        ConfigError: ``every_s`` is not above 0, or more than a day.
-    """
+    """Write a search's page after each change until the search ends or stops."""
     folder = Path(folder)
-    if not 0 < every_s <= LONGEST_S:
-        raise ConfigError(f"a page every {every_s:g} seconds; expected a number above 0, at most {LONGEST_S}")
     seen: object = None
     while True:
-        if not folder.is_dir():
-            raise DataError(f"{folder} is no folder: expected the --out folder of 'nas-ext search'")
         files = [file.stat() for file in (folder / "journal.jsonl", folder / "finalists.json") if file.exists()]
         if not (files and files[0].st_size) and held(folder / "journal.lock"):
             sleep(every_s)

@@ -3,7 +3,7 @@
 from benchmarks.supernet.supernet_update import main
 from nas_core.files.reading import read_json
 
-TINY = ["--size", "tiny", "--repeats", "2"]
+TINY = ["--size", "tiny", "--repeats", "2", "--precision", "fp32", "tf32"]
 
 
 def test_each_way_of_training_is_a_row(device, tmp_path):
@@ -12,7 +12,7 @@ def test_each_way_of_training_is_a_row(device, tmp_path):
     result = read_json(out)
     assert result["machine"]["device"] == device
     rows = {tuple(row[name] for name in ("experts", "sampling", "precision")): row for row in result["rows"]}
-    assert len(rows) == len(result["rows"]) == 24
+    assert len(rows) == len(result["rows"]) == 12
     for key, row in rows.items():
         if "absent" in row:
             expected = "tf32 is of NVIDIA devices" if device == "cpu" else f"has no {key[2]}"  # before Ampere
