@@ -200,9 +200,7 @@ class AccuracyPredictor:
         """
         return self._queried(xtest, info)[0]
 
-    def query_with_std(
-        self, xtest: Sequence[Any], info: Any = None
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def query_with_std(self, xtest: Sequence[Any], info: Any = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return predictions ``(n,)`` and their standard deviations ``(n,)``; see :meth:`query`."""
         if self._fitted is not None:
             self._fitted.require_std()

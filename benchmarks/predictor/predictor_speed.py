@@ -40,7 +40,7 @@ from benchmarks.parts.plain_nnformer import Codes, PlainTraining, codes_of, plai
 from benchmarks.parts.published import NASBENCH101, absent, nasbench101
 from benchmarks.parts.queries import one_network, one_of_statistics, statistics_of_all
 from benchmarks.parts.record import command, write_result
-from benchmarks.parts.speed_graphs import accuracy_graphs, latency_graphs
+from benchmarks.parts.speed_graphs import accuracy_graphs, latency_graphs, random_cells
 from benchmarks.parts.turns import flat, in_turns, judged, middle
 from nas_core.files.reading import read_json
 from nas_core.files.writing import write_json
@@ -50,7 +50,6 @@ from nas_core.predictor import NNFormer, NNFormerConfig, NNFormerPredictor, kend
 from nas_core.predictor.nn_former.batch import Batch
 from nas_core.predictor.nn_former.scorer import Scorer, score
 from nas_core.predictor.recipes import get_recipe
-from nas_core.predictor.speed import random_graphs
 from nas_core.predictor.training import Trainer
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -133,7 +132,7 @@ def bf16_against_fp32(epochs: int, cells: int, device: str) -> dict[str, Any]:
     """A model of 424 cells, and how the order of other cells' predictions depends on the precision."""
     rows = np.random.default_rng(1).permutation(ALL_CELLS - 424)[:cells] + 424
     if absent(NASBENCH101):
-        everything = random_graphs([7] * (424 + cells), NNFormerConfig(operations=5))
+        everything = random_cells(424 + cells)
         known = np.array([float((graph.ops == 2).mean() + 0.1 * len(graph.edges)) for graph in everything])
         rows = np.arange(424, 424 + cells)
     else:
@@ -193,7 +192,7 @@ def sparse(model: NNFormer, repeats: int) -> dict[str, Any]:
 def whole_benchmark(model: NNFormer, quick: bool) -> dict[str, Any]:
     """Seconds for all cells of NAS-Bench-101; from 40,000 of them if ``quick`` or if they are not here."""
     if absent(NASBENCH101):
-        graphs = random_graphs([7] * 40_000, NNFormerConfig(operations=5))
+        graphs = random_cells(40_000)
     else:
         graphs = nasbench101()[0]
         if quick:

@@ -86,21 +86,8 @@ class TimingConfig:
         return self
 
 
-def checked_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    for name in ("workload", "timing"):
-        if not isinstance(settings.get(name) or {}, Mapping):
-            raise TypeError(name)
-    return dict(settings)
-
-
-def reference_of(value: Any) -> float:
-    if not is_positive(value):
-        raise ValueError(f"reference_ms ({str(value)[:20]})")
-    return float(value)
-
-
 def is_positive(value: Any) -> bool:
-    """Return True for a finite number above 0, excluding ``true``."""
+    """Return True for a finite number above 0."""
     return not isinstance(value, bool) and isinstance(value, int | float) and 0 < value <= sys.float_info.max
 
 
@@ -138,11 +125,6 @@ class Measurement:
         return self.relative * reference_ms
 
 
-def trimmed_mean(values: Sequence[float], trim: float) -> float:
-    """Return the mean without the ``int(trim * n)`` smallest and largest of n values."""
-    return float(np.mean(_trimmed(values, trim)))
-
-
 def measure(workload: Workload, reference: Workload, config: TimingConfig) -> Measurement:
     """Time ``workload`` with one pass of ``reference`` before, between and after its passes.
 
@@ -164,8 +146,8 @@ def measure(workload: Workload, reference: Workload, config: TimingConfig) -> Me
     totals = [sum(parts.values()) for parts in rounds]
     around = (np.array(references[:-1]) + np.array(references[1:])) / 2
     return Measurement(
-        parts_ms={name: trimmed_mean([parts[name] for parts in rounds], config.trim) for name in rounds[0]},
-        raw_ms=trimmed_mean(totals, config.trim),
+        parts_ms={name: float(np.mean(_trimmed([p[name] for p in rounds], config.trim))) for name in rounds[0]},
+        raw_ms=float(np.mean(_trimmed(totals, config.trim))),
         std_ms=float(np.std(_trimmed(totals, config.trim))),
         mad_ms=float(np.median(np.abs(np.array(totals) - np.median(totals)))),
         reference_ms=float(np.median(references)),
@@ -272,6 +254,7 @@ def _synchronise(device: str) -> None:
 
 
 def _trimmed(values: Sequence[float], trim: float) -> Sequence[float]:
+    """Return the values without the ``int(trim * n)`` smallest and largest of n."""
     drop = int(trim * len(values))
     return sorted(values)[drop : len(values) - drop]
 

@@ -58,6 +58,8 @@ class AccuracyModel(Configured, ABC):
     called = "accuracy model"
     seed: int
     unseen: str
+    learning_curves: tuple[list[float], ...] = ()
+    """Loss of each training step of each network of the last fit, not saved."""
 
     def __init__(self, *, seed: int = 0, device: str = "cpu", unseen: str = "error", **settings: Any) -> None:
         self.check_settings(settings)

@@ -243,16 +243,18 @@ class NNFormerPredictor(AccuracyModel):
                 )
             else:
                 statistics = StatisticsModel.fit(graphs, learned, *members, self.seed, prior, scale)
-        models = []
+        models, curves = [], []
         with own_streams(device=self.device):
             for i in range(recipe.members):
                 rows = np.flatnonzero(fold != i)
-                models.append(self._fit_member(i, recipe, graphs.take(rows), learned[rows], progress, keeper))
+                trainer = self._fit_member(i, recipe, graphs.take(rows), learned[rows], progress, keeper)
+                models.append(trainer.model.eval())
+                curves.append(trainer.losses.tolist())
         fitted = FittedState(whole, tuple(models), statistics, scale)
         if recipe.learns_shares:
             fitted = fitted.with_mixture(graphs, fold, held_out, values)
             _log.info("NN-Former has a share of %.2f in each prediction", 1 - fitted.share)
-        self._fitted = fitted
+        self._fitted, self.learning_curves = fitted, tuple(curves)
         if keeper is not None:
             keeper.remove()
 
@@ -264,7 +266,7 @@ class NNFormerPredictor(AccuracyModel):
         learned: Array,
         progress: Progress | None,
         keeper: Checkpoint | None,
-    ) -> NNFormer:
+    ) -> Trainer:
         config = replace(recipe.train, seed=self.seed + 7919 * member)
         seed_streams(config.seed, self.device)
         model = NNFormer(recipe.model).to(self.device)
@@ -280,7 +282,7 @@ class NNFormerPredictor(AccuracyModel):
                 keeper.save(member, trainer.state, trainer.finished)
         losses.tell()
         trainer.settle()
-        return trainer.model.eval()
+        return trainer
 
     def _resumable(self, graphs: Graphs, values: Array) -> dict[str, Any]:
         digest = hashlib.sha256(values.tobytes())

@@ -184,7 +184,7 @@ def needed_by(graphs: Graphs, recipe: Recipe, room: int = 0) -> dict[str, Any]:
     widths = {name: getattr(graphs, name) for name in ("attributes", "shapes", "static")}
     wanted = {name: 0 if values is None else int(values.shape[1]) for name, values in widths.items()}
     wanted["operations"] = max(model.operations, int(graphs.ops.max(initial=0)) + 1)
-    if model.readout == "class_token" or model.position == "laplacian":
+    if model.readout == "class_token":
         wanted["max_nodes"] = max(model.max_nodes, int(graphs.sizes.max(initial=0)) + 1)
     kept = {name: getattr(model, name) + room for name in ("operations", "max_nodes") if name in recipe.kept and room}
     return kept | {k: v for k, v in wanted.items() if v != getattr(model, k) and k not in recipe.kept}

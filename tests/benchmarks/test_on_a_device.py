@@ -14,7 +14,7 @@ from benchmarks.predictor.predictor_quality import Split, Task, run
 from nas_core.files.reading import read_json
 from nas_core.files.writing import write_json
 from nas_core.predictor import progress as checkpoint
-from nas_core.predictor.speed import random_graphs
+from tests.predictor.graphs import random_graphs
 
 CHANGES = (("dim", 16), ("depth", 1), ("epochs", 6), ("batch_size", 4))
 TASK = Task("nasbench201", 12, 0, "paper", CHANGES, False)
@@ -22,7 +22,7 @@ TASK = Task("nasbench201", 12, 0, "paper", CHANGES, False)
 
 @pytest.fixture
 def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    graphs = random_graphs([7] * 12, predictor_quality.recipe_of("paper").model, operations=range(5))
+    graphs = random_graphs((7,) * 12)
     targets = np.linspace(0.1, 0.9, 12)
     monkeypatch.setattr(predictor_quality, "split_of", lambda task: Split(graphs, targets, graphs, targets))
     monkeypatch.setattr(checkpoint, "EVERY_S", 0.0)

@@ -99,7 +99,6 @@ WRONG = [
     (f"{GRAPHS} --curve {{o}}/c.txt", "c.txt"),
     ("lab predictor train --data {i}/graphs.jsonl --out {i}/predictor.safetensors", "predictor.safetensors"),
     ("lab predictor train --data {i}/graphs.jsonl --out {o}/p.bin", "p.bin"),
-    ("lab predictor bench --recipe statistics", "statistics"),
     (f"{PREDICT} --data {{i}}/graphs.jsonl --out {{i}}/graphs.jsonl --force", "graphs.jsonl"),
     (f"{PREDICT} --data {{i}}/graphs.jsonl --unseen maybe", "maybe"),
     ("lab predictor predict --model {i}/a.json --data {i}/graphs.jsonl", "a.json"),

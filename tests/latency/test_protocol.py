@@ -13,7 +13,7 @@ from torch import nn
 
 from nas_core.errors import ConfigError
 from nas_core.latency import TimingConfig, measure, protocol
-from nas_core.latency.protocol import prepared, time_passes_ms, trimmed_mean
+from nas_core.latency.protocol import prepared, time_passes_ms
 from nas_core.models.workload import OnePassWorkload
 from tests.latency.by_genes.machine import Machine
 
@@ -85,11 +85,6 @@ def test_the_reference_on_both_sides_counts(clock: Machine) -> None:
 
     measured = measure(Slower(6, clock), Slower(2, clock), TimingConfig(repeats=5, warmup=0))
     assert measured.relative == pytest.approx(3)
-
-
-def test_trimmed_mean_drops_both_ends() -> None:
-    assert trimmed_mean([1000.0, *[5.0] * 8, -1000.0], 0.1) == 5.0
-    assert trimmed_mean([1.0, 2.0, 6.0], 0.1) == 3.0  # a tenth of three is none
 
 
 @pytest.mark.parametrize("fails", [False, True])

@@ -27,7 +27,7 @@ SETTINGS: dict[str, tuple[Graphs, dict[str, Any]]] = {
     "packed": (NETWORKS, {"recipe": "latency", "dim": 32, "depth": 2, "epochs": 3, "batch_size": 3, "lr": 1e-3}),
     "dense, large": (
         NETWORKS,
-        {"recipe": "latency", "position": "laplacian", "dim": 32, "depth": 1, "epochs": 2, "batch_size": 3},
+        {"recipe": "paper", "targets": "normal", "dim": 32, "depth": 1, "epochs": 2, "batch_size": 3},
     ),
     "global": (
         NETWORKS,

@@ -1,4 +1,4 @@
-"""Checkpoints of an interrupted fit, and the learning curve that is kept with them."""
+"""Checkpoints of an interrupted fit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nas_core.errors import ConfigError, DataError
 from nas_core.predictor import NNFormer, NNFormerConfig, NNFormerPredictor
 from nas_core.predictor import progress as module
 from nas_core.predictor.artifact import write_artifact
-from nas_core.predictor.progress import KIND, Checkpoint, LearningCurve
+from nas_core.predictor.progress import KIND, Checkpoint
 from nas_core.predictor.training import TrainConfig, Trainer
 from tests.predictor.graphs import random_graphs, sizes_of_operations
 
@@ -62,33 +62,3 @@ def test_damaged_checkpoints(tmp_path: Path) -> None:
             keeper.load(0, trainer.restore)
     keeper.remove()
     assert path.exists(), "what could not be read is not removed"
-
-
-def test_a_resumed_training_has_the_losses_of_its_first_steps(tmp_path: Path) -> None:
-    """Losses are written with the checkpoint: a killed process resumes with every step before it."""
-    checkpoint, kept = tmp_path / "p.unfinished", tmp_path / "c.json"
-    first = LearningCurve(kept, checkpoint)
-    for step in range(1, 47):
-        if step == 46:  # the state after 45 steps
-            (tmp_path / "p.unfinished.0.safetensors").write_bytes(b"state")
-        first.add(step, 1.0 / step)
-    second = LearningCurve(kept, checkpoint)
-    for step in range(46, 61):
-        second.add(step, 2.0 / step)
-    assert second.steps == list(range(1, 61))
-    assert second.losses == [*(1 / s for s in range(1, 46)), *(2 / s for s in range(46, 61))]
-    anew = LearningCurve(kept)
-    anew.add(1, 5.0)
-    assert anew.to_dict() == {"step": [1], "loss": [5.0]}
-    anew.remove()
-    assert not kept.exists()
-
-
-def test_plots_show_means_by_network(tmp_path: Path) -> None:
-    curve = LearningCurve(tmp_path / "c.json")
-    for step in range(1, 401):
-        curve.add(step, float(step))
-    first, second = curve.thinned(2, points=50)
-    assert len(first[0]) == len(second[0]) == 50
-    assert first[0][0] == first[1][0] == 2.5 and second[0][0] == 2.5 and second[1][0] == 202.5
-    assert LearningCurve(tmp_path / "c.json").thinned() == [([], [])]

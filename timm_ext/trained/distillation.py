@@ -223,7 +223,7 @@ class Distillation:
 
     def close(self) -> None:
         if self._cache is not None:
-            self._cache[1].close()
+            self._cache[1].flush()
             self._cache = None
         self._check_images()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -181,7 +182,7 @@ def _check_data(model: GeneLatencyModel, data: LatencyData) -> dict[str, Quality
         typer.echo(f"note: measured were other conditions than the model was fitted to: {conditions}", err=True)
     elif model.info.get("reference_ms") and data.info.get("reference_ms"):
         state = model.info["reference_ms"] / data.info["reference_ms"]
-        rows["in the machine state of the fit"] = evaluate(model, data.scaled(state))
+        rows["in the machine state of the fit"] = evaluate(model, replace(data, latency_ms=data.latency_ms * state))
     return rows
 
 
@@ -230,4 +231,4 @@ def _maker(name: str, settings: list[str], seed: int) -> Callable[[SearchSpace, 
     model = latency_model(name, "genes")
     drawn = {"seed": seed} if "seed" in model.setting_types() else {}
     config = model.config_class(**{**drawn, **parsed_model_settings(name, settings)})
-    return functools.partial(model, config=config)
+    return lambda space, source: model(space, source, config)  # type: ignore[no-any-return]

@@ -15,8 +15,7 @@ from nas_core.errors import ConfigError, NasExtError
 from nas_core.export.folder import DESCRIPTION
 from nas_core.export.sizes import usual_sizes
 from nas_core.graph.fingerprints import fingerprints
-from nas_core.graph.onnx.encoding import FEATURES
-from nas_core.graph.onnx.reader import OnnxNetwork, describe_unknown, read_onnx
+from nas_core.graph.onnx.reader import FEATURES, OnnxNetwork, describe_unknown, read_onnx
 from nas_core.latency import GraphLatencyModel, load_latency_model
 from nas_core.latency.by_graph import shipped_model
 from nas_core.latency.by_graph.data import NetworkLatencies, family_quality, family_table

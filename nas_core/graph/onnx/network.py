@@ -13,7 +13,7 @@ from nas_core.graph.graph import GraphError
 
 Shape = tuple[int, ...]
 
-_WEIGHTS = {
+WEIGHTS = {
     "Conv": (1, 2),
     "ConvTranspose": (1, 2),
     "ConvInteger": (1,),
@@ -40,10 +40,6 @@ class Operation(NamedTuple):
     outputs: tuple[str, ...]
     settings: dict[str, Any]
     """ONNX attributes without graphs and tensors."""
-
-    def weights(self) -> tuple[int, ...]:
-        """Return the indices of the inputs that count as weights where they are constants."""
-        return _WEIGHTS.get(self.kind, ())
 
 
 @dataclass(frozen=True)
@@ -131,23 +127,17 @@ def parameter_inputs(graph: Any, listed: Iterable[Operation]) -> set[str]:
     weights: set[str] = set()
     others: set[str] = set()
     for op in listed:
-        if not names.isdisjoint(op.inputs):
-            places = op.weights()
-            for place, tensor in enumerate(op.inputs):
-                if tensor in names:
-                    (weights if place in places else others).add(tensor)
+        places = WEIGHTS.get(op.kind, ())
+        for place, tensor in enumerate(op.inputs):
+            if tensor in names:
+                (weights if place in places else others).add(tensor)
     return stored | (weights - others)
 
 
 def sort_nodes(graph: Any, listed: list[Operation], name: str) -> list[Operation]:
     """Return the operators in topological order, and sort the nodes of the ``GraphProto`` likewise."""
     fed = {tensor.name for part in (graph.input, graph.initializer) for tensor in part}
-    producers: dict[str, int] = {}
-    for place, op in enumerate(listed):
-        for output in filter(None, op.outputs):
-            if output in producers or output in fed:
-                raise GraphError(f"{name}: tensor {output!r} is made twice; expected one operator for each tensor")
-            producers[output] = place
+    producers = {output: place for place, op in enumerate(listed) for output in op.outputs if output}
     for op in listed:
         if missing := [tensor for tensor in op.inputs if tensor and tensor not in producers and tensor not in fed]:
             raise GraphError(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
-import logging
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -22,7 +21,7 @@ from nas_core.files.reading import read_bytes
 from nas_core.graph.fingerprints import fingerprint
 from nas_core.latency.journal import check_conditions, read_journal
 from nas_core.latency.machine import clock_warning
-from nas_core.latency.protocol import Measurement, is_positive, reference_of
+from nas_core.latency.protocol import Measurement, is_positive
 from nas_core.space import Architecture, SearchSpace, get_space
 from nas_core.space.files import space_from_dict, space_to_dict
 
@@ -43,8 +42,6 @@ _GENES = {
 _PARTS = ("latency_mean_encoder", "latency_mean_decoder")
 COLUMNS = (*_GENES, *_PARTS, "latency_std_encoder", "latency_std_decoder")
 """Columns of HAT's tables; the last two are unused and optional."""
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -73,9 +70,6 @@ class LatencyData:
 
     def fingerprints(self) -> list[str]:
         return [fingerprint(row) for row in self.inputs]
-
-    def scaled(self, factor: float) -> LatencyData:
-        return replace(self, latency_ms=self.latency_ms * factor)
 
 
 @dataclass
@@ -119,20 +113,17 @@ class LatencyDataset:
 
     @classmethod
     def read(cls, path: str | Path) -> LatencyDataset:
-        header, records = read_journal(Path(path), FORMAT, VERSION, "latency measurements", "nas-ext latency collect")
+        header, *records = read_journal(Path(path), FORMAT, VERSION, "latency measurements", "nas-ext latency collect")
         try:
-            space, reference_ms = space_from_dict(header["space"], str(path)), reference_of(header["reference_ms"])
+            for number, record in enumerate(records, start=2):
+                if not (is_positive(record["latency_ms"]) and is_positive(record["reference_ms"]) and record["genes"]):
+                    raise ValueError(f"line {number}")
+            space = space_from_dict(header["space"], str(path))
+            return cls(
+                Path(path), space, dict(header["settings"]), dict(header["machine"]), header["reference_ms"], records
+            )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise DataError(f"{path}: the header lacks or garbles {error}; restore the file or collect anew") from None
-        for number, record in enumerate(records, start=2):
-            for name in ("latency_ms", "reference_ms"):
-                if not is_positive(record.get(name)):
-                    raise DataError(
-                        f"{path}, line {number}: {name} is {record.get(name)!r}, expected milliseconds; remove the line"
-                    )
-            if not isinstance(record.get("genes"), dict):
-                raise DataError(f"{path}, line {number} has no genes; remove the line")
-        return cls(Path(path), space, header["settings"], header["machine"], reference_ms, records)
+            raise DataError(f"{path} is damaged ({error}); remove the line, or collect anew") from None
 
     def must_match(self, space: SearchSpace, settings: Mapping[str, Any], machine: Mapping[str, Any]) -> None:
         """Raise a ConfigError if measurements under these settings may not be added."""
@@ -171,7 +162,7 @@ class LatencyDataset:
         return [state for record in self.records if (state := record.get("clock_state"))]
 
     def data(self) -> LatencyData:
-        """Return the measurements in the machine's median state; repeated architectures count once.
+        """Return the measurements in the machine's median state.
 
         Raises:
             DataError: there is no record.
@@ -179,20 +170,11 @@ class LatencyDataset:
         if not self.records:
             raise DataError(f"{self.path} holds no measurement yet; 'nas-ext latency collect' adds them")
         rows = self.space.rows(self.architectures())
-        first = np.sort(np.unique(rows, axis=0, return_index=True)[1])
-        if repeated := len(rows) - len(first):
-            _log.warning(
-                "%s: %d of %d measurements are of architectures that it holds before; they are left out",
-                self.path,
-                repeated,
-                len(rows),
-            )
-        records = [self.records[index] for index in first]
-        state_ms = float(np.median([record["reference_ms"] for record in records]))
-        latency = np.array([record["latency_ms"] for record in records]) * (state_ms / self.reference_ms)
+        state_ms = float(np.median([record["reference_ms"] for record in self.records]))
+        latency = np.array([record["latency_ms"] for record in self.records]) * (state_ms / self.reference_ms)
         info = {"machine": self.machine, "settings": self.settings, "reference_ms": state_ms}
         order = np.arange(len(latency), dtype=np.float64)
-        return LatencyData(self.space, "rows", rows[first], latency, order, True, info)
+        return LatencyData(self.space, "rows", rows, latency, order, True, info)
 
 
 def load_latency_data(path: str | Path, space: SearchSpace | None = None, table: str | None = None) -> LatencyData:
@@ -226,7 +208,7 @@ def read_hat_table(path: str | Path, table: str | None = None, space: SearchSpac
     :func:`load_latency_data`.
 
     Raises:
-        DataError: a column is missing, or a cell is no finite number.
+        DataError: a column is missing, or a cell is no number.
         SpaceError: the space does not have HAT's ten genes.
     """
     space = space or get_space("hat_wmt14_en_de")
@@ -237,11 +219,6 @@ def read_hat_table(path: str | Path, table: str | None = None, space: SearchSpac
     missing = [name for name in (*_GENES, *_PARTS) if name not in columns]
     if missing:
         raise DataError(f"{path} has no column {missing[0]!r}; HAT's tables have {', '.join(COLUMNS)}")
-    bad = np.argwhere(~np.isfinite(values))
-    if bad.size:
-        raise DataError(
-            f"{path}, row {bad[0][0] + 1}: {columns[bad[0][1]]} is not a finite number; correct or remove it"
-        )
     by_gene = {gene: values[:, columns.index(column)] for column, gene in _GENES.items()}
     averages = np.stack([by_gene[name] / space.choice(name).unit for name in names], axis=1)
     latency = values[:, columns.index(_PARTS[0])] + values[:, columns.index(_PARTS[1])]
@@ -268,8 +245,6 @@ def _npz(path: str | Path, table: str | None) -> tuple[list[str], NDArray[np.flo
         raise DataError(f"{path} {problem}; choose one of: {', '.join(tables) or 'none'}")
     with _open(path) as file:
         columns, values = [str(name) for name in file[f"{table}__columns"]], np.asarray(file[table], np.float64)
-    if values.ndim != 2 or values.shape[1] != len(columns):
-        raise DataError(f"{path}: table {table!r} has shape {values.shape} for {len(columns)} columns; make it anew")
     return columns, values
 
 

@@ -139,8 +139,6 @@ class GraphLatencyModel(LatencyModel):
             raise GraphError(
                 f"graphs without {', '.join(absent)}; latency model {self.name!r} expects graphs of read_onnx"
             )
-        if graphs.static is not None and "static" in self.reads and graphs.static.shape[1] != 4:
-            raise GraphError(f"graphs with {graphs.static.shape[1]} static numbers; expected 4, as read_onnx gives")
 
     def _warn_unseen(self, graphs: Graphs) -> None:
         sums_only = self.reads == ("static",)

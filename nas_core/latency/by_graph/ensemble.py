@@ -64,11 +64,6 @@ class EnsembleModel(GraphLatencyModel):
         predicted: Floats = np.exp(logs.mean(0))
         return predicted, predicted * logs.std(0, ddof=1)
 
-    def check(self, graphs: Graphs) -> None:
-        super().check(graphs)
-        for member in self.members:
-            member.check(graphs)
-
     def _header(self) -> dict[str, Any]:
         return {**super()._header(), "members": [member.contents()[0] for member in self.members]}
 

@@ -16,17 +16,16 @@ from torch.nn import functional
 from nas_core.checks import Range, check_fields
 from nas_core.device import device_name
 from nas_core.errors import ConfigError, unknown_choice
-from nas_core.graph import GraphError, Graphs
+from nas_core.graph import Graphs
 from nas_core.graph.onnx.operators import KINDS
 from nas_core.latency.by_graph.base import GraphLatencyModel, Progress
-from nas_core.latency.by_graph.counts import check_kinds
 from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.model import Floats
 from nas_core.precision import check_precision, computing_in, tf32
 from nas_core.predictor.device import CHOICES, chosen_precision, to_device, usable_precision
 from nas_core.predictor.losses import log_loss
 from nas_core.predictor.nn_former.model import one_hot, scale_of, sinusoids, standardised
-from nas_core.predictor.nn_former.packed import Matrices, PackedBatch, PackedSet, Pairs, numbered
+from nas_core.predictor.nn_former.packed import PackedBatch, Pairs, numbered, ones_at
 from nas_core.predictor.progress import Losses
 from nas_core.random_streams import own_streams
 
@@ -74,8 +73,7 @@ class SageConfig:
 
 def neighbours_of(graphs: Graphs) -> csr_array:
     edges = numbered(graphs)
-    both = np.concatenate([edges, edges[:, ::-1]])
-    return csr_array((np.ones(len(both), np.int32), (both[:, 0], both[:, 1])), shape=(len(graphs.ops),) * 2)
+    return ones_at(np.concatenate([edges, edges[:, ::-1]]), (len(graphs.ops), len(graphs.ops)))
 
 
 class SageLayer(nn.Module):
@@ -131,10 +129,6 @@ class GraphSageModel(GraphLatencyModel):
     config: SageConfig
     _net: SageNet
 
-    def check(self, graphs: Graphs) -> None:
-        super().check(graphs)
-        check_kinds(graphs)
-
     def learn(self, data: NetworkLatencies, seed: int, progress: Progress | None) -> None:
         graphs, config, device = data.graphs, self.config, self.device
         assert graphs.attributes is not None
@@ -142,7 +136,6 @@ class GraphSageModel(GraphLatencyModel):
         stream, count = np.random.default_rng([seed, 3]), len(graphs)
         logarithms = torch.from_numpy(_log_static(graphs)).float()
         latency_ms = torch.from_numpy(data.latency_ms).float()
-        packed = PackedSet(graphs, Matrices((neighbours_of(graphs),), ()), device)
         static, targets = logarithms.to(device), latency_ms.to(device)
         with own_streams(seed, device), tf32(precision == "tf32"):
             net = SageNet(config, graphs.attributes.shape[1])
@@ -159,9 +152,10 @@ class GraphSageModel(GraphLatencyModel):
                 indices = to_device(order, device)
                 for start in range(0, count, config.batch_size):
                     part = slice(start, start + config.batch_size)
-                    batch, topology = packed.take(order[part], indices[part])
+                    chosen = graphs.take(order[part])
                     with computing_in(precision, device):
-                        predicted = net(batch, topology.heads[0], static[indices[part]])
+                        neighbours = Pairs.of(neighbours_of(chosen), device)
+                        predicted = net(PackedBatch.of(chosen, device), neighbours, static[indices[part]])
                     loss = log_loss(predicted.exp(), targets[indices[part]])
                     optimizer.zero_grad()
                     scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
@@ -186,12 +180,6 @@ class GraphSageModel(GraphLatencyModel):
 
     @torch.inference_mode()
     def estimate(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
-        assert graphs.attributes is not None
-        attributes = (self._net.embed.in_features - KINDS - 80) // 10
-        if graphs.attributes.shape[1] != attributes:
-            raise GraphError(
-                f"graphs with {graphs.attributes.shape[1]} attributes; this model reads {attributes} of them"
-            )
         chunk = np.cumsum(graphs.sizes) // CHUNK_NODES
         parts = [np.flatnonzero(chunk == number) for number in np.unique(chunk)]
         predicted = torch.cat([self._predicted(graphs.take(rows)) for rows in parts])

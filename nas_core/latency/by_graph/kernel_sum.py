@@ -19,7 +19,6 @@ from nas_core.graph import Graphs
 from nas_core.graph.onnx.corrected import ATTRIBUTES
 from nas_core.graph.onnx.operators import CORRECTED, KINDS
 from nas_core.latency.by_graph.base import GraphLatencyModel, Progress
-from nas_core.latency.by_graph.counts import check_kinds
 from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.model import Floats
 from nas_core.predictor.artifact import below
@@ -51,7 +50,6 @@ _RANGES = {
     "most_off": Range(0, without=(0,)),
     "share_of_whole": Range(0, 1),
 }
-_CHUNK = 200
 _MATRIX = tuple(CORRECTED.index(name) for name in ("conv", "conv_transpose", "gemm", "matmul", "attention"))
 _RIDGE = 1e-2
 
@@ -176,8 +174,7 @@ class KernelSumModel(GraphLatencyModel):
     @torch.inference_mode()
     def estimate(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
         kernels = _KernelSums(Kernels.of(graphs), self.device)
-        parts = [np.arange(start, min(start + _CHUNK, len(graphs))) for start in range(0, len(graphs), _CHUNK)]
-        logs = torch.stack([torch.cat([kernels.log_ms(net, part) for part in parts]) for net in self._nets])
+        logs = torch.stack([kernels.log_ms(net, np.arange(len(graphs))) for net in self._nets])
         sums = logs.double().cpu().numpy().mean(0)
         whole = polynomial_of(log_costs(graphs), self._scale, self._weights)
         share = self.config.share_of_whole
@@ -279,7 +276,6 @@ class Kernels:
     @classmethod
     def of(cls, graphs: Graphs) -> Kernels:
         assert graphs.attributes is not None and graphs.shapes is not None and graphs.costs is not None
-        check_kinds(graphs)
         network = np.repeat(np.arange(len(graphs)), graphs.sizes)
         costs = graphs.costs.astype(np.float64)
         busy = np.flatnonzero((costs[:, 0] + costs[:, 2]) > 0)

@@ -8,9 +8,7 @@ stage, the last tenth of each family (200) is the test part.
 from __future__ import annotations
 
 import logging
-import math
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,12 +23,14 @@ from nas_core.latency.by_graph.dataset.folder import JOURNAL, NetworkSet, read_d
 
 TABLES = ("gt_stage.txt", "gt.txt")
 """Names of NNLQP's table, in order of preference."""
+_WITH_STAGE = 7
+"""Cells of a row with train or test."""
 
 _log = logging.getLogger(__name__)
 
 
 def load_networks(path: str | Path, runtime: str = "onnxruntime") -> NetworkLatencies:
-    """Load measured networks, without repeated ones.
+    """Load measured networks.
 
     Args:
         path: folder of ``nas-ext latency dataset``, the NNLQP release, or an .npz file of
@@ -44,13 +44,13 @@ def load_networks(path: str | Path, runtime: str = "onnxruntime") -> NetworkLate
     if (source / JOURNAL).exists():
         return read_dataset(source, runtime)
     if any((source / table).exists() for table in TABLES):
-        return read_nnlqp(source).without_repeats(path)
+        return read_nnlqp(source)
     if source.is_dir() or (source.exists() and source.suffix != ".npz"):
         raise DataError(
             f"{path} holds no networks; expected a folder of 'nas-ext latency dataset' ({JOURNAL}), of NNLQP"
             f" ({' or '.join(TABLES)}), or an .npz file of network latencies"
         )
-    return NetworkLatencies.load(source).without_repeats(path)
+    return NetworkLatencies.load(source)
 
 
 def measured_on(path: str | Path) -> dict[str, Any] | None:
@@ -76,59 +76,40 @@ def read_nnlqp_table(path: str | Path) -> list[NnlqpRow]:
     Raises:
         DataError: a row is malformed, or there is none.
     """
-    try:
-        lines = read_bytes(path).decode("utf-8").splitlines()
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is no table of NNLQP ({error})") from None
+    lines = read_bytes(path).decode("utf-8", errors="replace").splitlines()
     cells = {number: line.split() for number, line in enumerate(lines, 1) if line.strip()}
     if not cells:
         raise DataError(f"{path} is empty; expected rows of id, ONNX file, batch, latency, family, platform")
-    rows = [_row(row, f"{path}, line {number}") for number, row in cells.items()]
-    if {len(row) == 7 for row in cells.values()} == {True}:
+    rows = []
+    for number, row in cells.items():
+        try:
+            rows.append(NnlqpRow(row[0], row[1], int(row[2]), float(row[3]), row[4], row[-1] == "test"))
+        except (IndexError, ValueError):
+            raise DataError(
+                f"{path}, line {number} is {' '.join(row)[:80]!r}; expected id, ONNX file, batch, latency, family,"
+                " platform, and optionally train or test"
+            ) from None
+    if all(len(row) == _WITH_STAGE for row in cells.values()):
         return rows
     last = last_of_each([row.family for row in rows])
     return [row._replace(held_out=bool(held_out)) for row, held_out in zip(rows, last, strict=True)]
 
 
-def _row(cells: list[str], where: str) -> NnlqpRow:
-    if len(cells) not in (5, 6, 7) or (len(cells) == 7 and cells[6] not in ("train", "test")):
-        raise DataError(
-            f"{where} is {' '.join(cells)[:80]!r}; expected id, ONNX file, batch, latency, family, platform, and train "
-            "or test if at all"
-        )
-    try:
-        batch, latency_ms = int(cells[2]), float(cells[3])
-    except ValueError:
-        batch, latency_ms = 0, 0.0
-    if batch < 1 or not 0 < latency_ms < math.inf:
-        raise DataError(f"{where}: batch {cells[2]!r} and latency {cells[3]!r}; expected numbers above 0")
-    return NnlqpRow(cells[0], cells[1], batch, latency_ms, cells[4], cells[-1] == "test")
-
-
-def read_nnlqp(
-    folder: str | Path,
-    *,
-    table: str | Path | None = None,
-    features: str = "corrected",
-    progress: Callable[[int, int], None] | None = None,
-) -> NetworkLatencies:
+def read_nnlqp(folder: str | Path, features: str = "corrected") -> NetworkLatencies:
     """Read all networks of a folder of NNLQP as graphs, in minutes; unreadable ones are recorded as skipped.
 
     Args:
         features: encoding of the nodes, see :func:`nas_core.graph.onnx.reader.read_onnx`.
-        progress: called with the number of files read, and of all files.
 
     Raises:
         DataError: there is no table, a malformed row, or no readable network.
     """
     root = Path(folder)
-    if not root.is_dir():
-        raise DataError(f"{folder} is no folder; expected the unpacked NNLQP release with {' or '.join(TABLES)}")
-    rows = read_nnlqp_table(table or next((root / t for t in TABLES if (root / t).exists()), root / TABLES[-1]))
+    rows = read_nnlqp_table(next((root / table for table in TABLES if (root / table).exists()), root / TABLES[-1]))
     read: list[tuple[NnlqpRow, Graph]] = []
     skipped: list[tuple[str, str]] = []
     unknown: Counter[str] = Counter()
-    for done, row in enumerate(rows, 1):
+    for row in rows:
         try:
             network = read_onnx(root / row.path, batch=row.batch, features=features, warn=False)
         except MissingHostError:
@@ -138,8 +119,6 @@ def read_nnlqp(
         else:
             read.append((row, network.graph))
             unknown.update(network.unknown)
-        if progress is not None:
-            progress(done, len(rows))
     if not read:
         raise DataError(f"none of the {len(rows)} networks of {folder} can be read; the first: {skipped[0][1]}")
     if skipped:

@@ -65,10 +65,6 @@ class LocalAttention(AttentionKind):
         **options: Any,
     ) -> Tensor:
         """Compute attention by blocks; by all pairs if short; by query for exporters."""
-        if q.shape != k.shape:
-            raise ConfigError(
-                f"local attention got queries {tuple(q.shape)}, keys {tuple(k.shape)}; expected those of one sequence"
-            )
         if is_traced():
             return self._by_positions(q, k, v, mask, causal)
         if q.shape[2] ** 2 <= self._pairs(q.shape[2], causal):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import logging
 import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
@@ -22,7 +21,7 @@ from nas_core.graph.onnx.model import light
 from nas_core.graph.onnx.operators import CORRECTED
 from nas_core.graph.onnx.reader import onnx_graph, read_onnx
 from tests.contracts.graph_reader import GraphReaderContract
-from tests.graph.onnx.models import chain, model, node, onnx, residual, shuffled
+from tests.graph.onnx.models import model, node, onnx, residual, shuffled
 
 pytestmark = pytest.mark.onnx
 
@@ -49,7 +48,6 @@ class TestReader(GraphReaderContract):
     def wrong(self) -> Mapping[str, tuple[Any, ...]]:
         return {
             "is no ONNX": (str(folder() / "text.onnx"),),
-            "file not found": (str(folder() / "absent.onnx"),),
             "dimension b of input 'x'": (str(folder() / "open.onnx"),),
         }
 
@@ -154,13 +152,6 @@ def test_files_without_weights_are_the_same_network() -> None:
         assert without.graph == whole.graph and without.params.tolist() == whole.params.tolist()
 
 
-def test_a_model_is_left_as_it_is() -> None:
-    given = residual(batch="b")
-    before = given.SerializeToString()
-    assert onnx_graph(given, batch=2) == onnx_graph(before, batch=2)
-    assert given.SerializeToString() == before
-
-
 def test_large_files_are_read_without_their_weights(tmp_path: Path) -> None:
     nodes = [node("MatMul", ["x", "w"], ["h"]), node("Reshape", ["h", "to"], ["y"])]
     large = model(nodes, {"x": (1, 700)}, constants={"w": (700, 900), "to": np.array([1, 30, 30])})
@@ -183,27 +174,6 @@ def test_external_data_need_not_exist(tmp_path: Path) -> None:
     assert onnx_graph(path) == onnx_graph(residual(64))
 
 
-def test_thousands_of_operators_need_no_recursion() -> None:
-    graph = onnx_graph(chain(6000))
-    assert len(graph) == 6001 and len(graph.edges) == 6000
-
-
-def test_unknown_operators_are_named_in_one_warning(caplog: pytest.LogCaptureFixture) -> None:
-    nodes = [node("Odd", ["x"], ["a"], domain="mine"), node("Odd", ["a"], ["b"], domain="mine")]
-    nodes.append(node("Relu", ["b"], ["y"]))
-    made = model(nodes, {"x": (1, 4)})
-    with caplog.at_level(logging.WARNING):
-        read = read_onnx(made, shapes={"a": (1, 4), "b": (1, 8)})
-    (message,) = caplog.messages
-    assert "mine.Odd x 2" in message
-    caplog.clear()
-    read_onnx(made, shapes={"a": (1, 4), "b": (1, 8)}, warn=False)
-    read_onnx(residual())
-    assert not caplog.messages
-    assert read.unknown == {"mine.Odd": 2} and read.flops.tolist() == [0, 0, 0, 8]
-    assert [CORRECTED[op] for op in read.graph.ops] == ["input", "other", "other", "relu"]
-
-
 def test_external_shapes_are_read(tmp_path: Path) -> None:
     nodes = [node("Reshape", ["x", "to"], ["h"]), node("Relu", ["h"], ["y"])]
     made, same = (model(nodes, {"x": (1, 12)}, constants={"to": np.array([3, 4])}) for _ in range(2))
@@ -221,19 +191,6 @@ def test_functions_of_a_model_are_opened() -> None:
     made = model([node("Squared", ["x"], ["y"], domain="mine")], {"x": (1, 4)}, functions=[function])
     plain = model([node("Mul", ["x", "x"], ["s"]), node("Relu", ["s"], ["y"])], {"x": (1, 4)})
     assert onnx_graph(made) == onnx_graph(plain)
-
-
-def test_what_a_branch_reads_from_outside_feeds_it() -> None:
-    def branch(kind: str) -> onnx.GraphProto:
-        info = onnx.helper.make_tensor_value_info("out", 1, [1, 4])
-        return onnx.helper.make_graph([node(kind, ["h"], ["out"])], kind, [], [info])
-
-    nodes = [
-        node("Relu", ["x"], ["h"]),
-        node("If", ["which"], ["y"], then_branch=branch("Tanh"), else_branch=branch("Neg")),
-    ]
-    made = model(nodes, {"x": (1, 4)}, constants={"which": np.array(True)})
-    assert onnx_graph(made, {"y": (1, 4)}).edges.tolist() == [[0, 1], [1, 2]]
 
 
 class Block(nn.Module):

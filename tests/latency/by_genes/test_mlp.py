@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 
 from nas_core.latency import load_latency_model
 from nas_core.latency.by_genes.mlp import HATConfig, MLPConfig, MLPModel
@@ -35,12 +34,3 @@ def test_no_prediction_is_far_below_the_measurements(measured, tmp_path):
     model.save(tmp_path / "model.json")
     for fitted in (model, load_latency_model(tmp_path / "model.json", "genes", space)):
         np.testing.assert_allclose(fitted.predict_rows(rows), latency.min() / 3)
-
-
-def test_global_random_numbers_are_untouched(measured):
-    space, rows, latency = measured
-    torch.manual_seed(1)
-    expected = torch.rand(1)
-    torch.manual_seed(1)
-    MLPModel(space, config=MLPConfig(hidden=8, layers=1, steps=20)).fit(rows, latency)
-    assert torch.equal(torch.rand(1), expected)

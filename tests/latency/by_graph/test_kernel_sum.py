@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from nas_core.graph import Graph, GraphError, Graphs
-from nas_core.graph.onnx.operators import CORRECTED, KINDS
+from nas_core.graph import Graph, Graphs
+from nas_core.graph.onnx.operators import CORRECTED
 from nas_core.latency.by_graph.kernel_sum import (
     NUMBERS,
     SURROUNDINGS,
@@ -57,8 +56,6 @@ def test_equal_operators_of_a_network_are_one_kernel() -> None:
 def test_kinds_of_convolutions() -> None:
     kernels = Kernels.of(Graphs.of([chain((CONV, DEPTHWISE), (CONV, GROUPED), (CONV, ONE))]))
     assert kernels.numbers[:, -5:].tolist() == [[1, 0, 0, 1, 0], [0, 1, 0, 1, 0], [0, 0, 1, 1, 1]]
-    with pytest.raises(GraphError, match=f"operation index {KINDS} in a graph"):
-        Kernels.of(Graphs.of([chain((KINDS, ONE))]))
 
 
 def test_the_sum_and_the_whole() -> None:

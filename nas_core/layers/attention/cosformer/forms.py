@@ -94,9 +94,8 @@ def cosformer_attention(
         )  # fmt: skip
     exporting = is_exporting() or torch.onnx.is_in_onnx_export()
     if form == "auto":
-        lengths = q.shape[2], k.shape[2]
         fla = q.is_cuda and causal and has_fla()
-        form = chosen_form(q.device.type, q.dtype, *lengths, causal, q.shape[3], fla, exporting)
+        form = chosen_form(q.device.type, q.dtype, q.shape[2], k.shape[2], causal, q.shape[3], fla, exporting)
     if form == "streaming" and (exporting or torch.compiler.is_compiling()):
         form = "chunked"  # neither supports a custom autograd function
     length_is_symbolic = isinstance(q.shape[2], torch.SymInt)
@@ -317,10 +316,11 @@ def fla_sums(
 
     float16 is passed as float32, which the kernels multiply in TF32: same mantissa, no overflow.
     """
-    if not q.is_cuda:
-        raise ConfigError(f"flash-linear-attention computes on CUDA, queries are on {q.device}; choose form='auto'")
-    if q.dtype == torch.float64:
-        raise ConfigError("flash-linear-attention has no float64; choose form='auto'")
+    if not q.is_cuda or q.dtype == torch.float64:
+        raise ConfigError(
+            f"flash-linear-attention computes on CUDA, up to 32 bits; queries are {q.dtype} on {q.device}, choose"
+            " form='auto'"
+        )
     kernels = require("fla.ops.linear_attn", "linear attention by flash-linear-attention", "cuda")
     dtype, exact = factor_dtype(q), working_dtype(q)
     queries, keys = torch.relu(q).to(dtype), _masked(torch.relu(k).to(dtype), mask)

@@ -9,13 +9,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nas_core.errors import ConfigError
 from nas_core.graph.onnx.reader import read_onnx
-from nas_core.latency import TimingConfig
-from nas_core.latency.by_graph.dataset import runtimes
 from nas_core.latency.by_graph.dataset.collect import collect_networks
 from nas_core.latency.by_graph.dataset.export import ABSENT, calibrate, exported, without_weights
-from nas_core.latency.by_graph.dataset.runtimes import RUNTIMES, provider_options, workload
+from nas_core.latency.by_graph.dataset.runtimes import RUNTIMES, workload
 from nas_core.latency.by_graph.families.family import Family
 from tests.latency.by_graph.dataset.tiny import CONFIG, TIMING, sample
 
@@ -103,36 +100,3 @@ def test_every_output_is_compared(differs: bool, tmp_path: Any) -> None:
     family = Family("step", "", sample, lambda settings: (_Step(differs), inputs()))
     (row,) = collect_networks(tmp_path / "set", [family], 1, TIMING, CONFIG, progress=False).rows
     assert row.get("error") == ("the output in torch differs from that in onnxruntime" if differs else None)
-
-
-def test_every_output_must_be_finite(tmp_path: Any) -> None:
-    class Infinite(nn.Module):
-        def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-            return x, x / 0
-
-    family = Family("infinite", "", sample, lambda settings: (Infinite(), (torch.ones(3),)))
-    (row,) = collect_networks(tmp_path / "set", [family], 1, TIMING, CONFIG, progress=False).rows
-    assert row["error"] == "the output is not finite"
-
-
-@pytest.mark.parametrize(
-    ("settings", "options"),
-    [
-        ({}, {}),
-        ({"device": "cuda:1"}, {"device_id": "1", "use_tf32": "0"}),
-        ({"device": "cuda"}, {"device_id": "0", "use_tf32": "0"}),
-        ({"device": "cuda:2", "precision": "tf32"}, {"device_id": "2", "use_tf32": "1"}),
-    ],
-)
-def test_options_of_the_provider(settings: dict[str, Any], options: dict[str, str]) -> None:
-    assert provider_options(TimingConfig(**settings)) == options
-
-
-@pytest.mark.filterwarnings("ignore:Specified provider")
-def test_onnxruntime_without_the_provider_of_the_device_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would go on with the CPU if the provider's libraries are missing."""
-    network, given = _Step().eval().requires_grad_(False), inputs()
-    content = exported(network, given)
-    monkeypatch.setitem(runtimes._PROVIDERS, "cpu", "AbsentExecutionProvider")  # private: nobody has it
-    with pytest.raises(ConfigError, match="onnxruntime cannot use AbsentExecutionProvider here"):
-        workload("onnxruntime", network, given, content, TIMING)
