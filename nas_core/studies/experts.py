@@ -208,10 +208,10 @@ class _Experts(_Compared):
     name = "experts"
     purpose = "Supernets with fewer or more experts (Mixture-of-Supernets, Table 14)."
     about = (
-        "Supernets that differ from the given one in the number of experts are trained by the host's own trainer with the"
-        " settings of its training, from its seed; the given one is not trained again. All are evaluated with the same"
-        " architectures on the same examples. Parameters are those of the whole supernet, routers included. After Table"
-        " 14 of Mixture-of-Supernets, which reports BLEU of one large architecture and the memory of a GPU."
+        "Supernets that differ from the given one in the number of experts are trained by the host's own trainer with"
+        " the settings of its training, from its seed; the given one is not trained again. All are evaluated with the"
+        " same architectures on the same examples. Parameters are those of the whole supernet, routers included. After"
+        " Table 14 of Mixture-of-Supernets, which reports BLEU of one large architecture and the memory of a GPU."
     )
     config = ExpertsConfig
     changed = (Measure("experts", "experts", "d"),)
