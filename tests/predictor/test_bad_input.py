@@ -18,11 +18,9 @@ from nas_core.predictor import (
     NNFormer,
     NNFormerConfig,
     NNFormerPredictor,
-    expected_improvement,
     kendall_tau,
     reader_for,
 )
-from nas_core.predictor.acquisition import log_expected_improvement
 from nas_core.predictor.base import parsed_accuracy_settings
 from nas_core.predictor.files import holdout_split
 from nas_core.predictor.metrics import accuracy_within, mape
@@ -30,7 +28,7 @@ from nas_core.predictor.nn_former.batch import Batch
 from nas_core.predictor.nn_former.model import LogReadout
 from nas_core.predictor.nn_former.packed import PackedBatch
 from nas_core.predictor.prior import Prior, shipped_prior
-from nas_core.predictor.ranker import ImprovementRanker, NNFormerRanker, check_readable
+from nas_core.predictor.ranker import NNFormerRanker, check_readable
 from nas_core.predictor.recipes import get_recipe
 from nas_core.predictor.statistics.features import Vocabulary, graph_statistics
 from nas_core.predictor.statistics.operation_features import operation_features
@@ -58,8 +56,6 @@ METRICS: list[Case] = [
     (lambda: accuracy_within([1, np.nan], [1, 2]), DataError, "prediction 1 is nan"),
     (lambda: mape([1, 2], [np.inf, 2]), DataError, "target 0 is inf"),
     (lambda: mape([1, 2], [1, 0]), DataError, "target 1 is 0"),
-    (lambda: expected_improvement([np.nan], [0.1], 0.9), ConfigError, "no finite number"),
-    (lambda: log_expected_improvement([0.9], [-0.1], 0.9), ConfigError, "-0.1"),
 ]
 SETTINGS: list[Case] = [
     *(
@@ -107,8 +103,6 @@ FITS: list[Case] = [
     (lambda: NNFormerPredictor("prior").save("never.safetensors"), ConfigError, "not fitted"),
     (lambda: paper().network_share, ConfigError, "not fitted"),
     (lambda: NNFormerRanker(SPACE).fit(ROWS, np.ones(4)), DataError, "4 architectures"),
-    (lambda: ImprovementRanker(SPACE).score(ROWS), ConfigError, "not fitted"),
-    (lambda: ImprovementRanker(SPACE, recipe="paper", members=1), ConfigError, "paper"),
     (lambda: check_readable(TINY), ConfigError, "tiny"),
 ]
 DATA: list[Case] = [
