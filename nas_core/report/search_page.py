@@ -17,7 +17,7 @@ import numpy as np
 from nas_core.errors import ConfigError, DataError
 from nas_core.files.reading import read_json
 from nas_core.files.writing import write_atomic
-from nas_core.locks import held
+from nas_core.locks import is_locked
 from nas_core.progress import duration
 from nas_core.report import figures, plots
 from nas_core.report.architecture import architecture_picture, kinds_among
@@ -101,7 +101,7 @@ def watch_report(
         if not folder.is_dir():
             raise DataError(f"{folder} is no folder: expected the --out folder of 'nas-ext search'")
         files = [file.stat() for file in (folder / "journal.jsonl", folder / "finalists.json") if file.exists()]
-        if not (files and files[0].st_size) and held(folder / "journal.lock"):
+        if not (files and files[0].st_size) and is_locked(folder / "journal.lock"):
             sleep(every_s)
             continue
         state = progress_of(read_run(folder))
@@ -159,7 +159,7 @@ def _state(run: SearchRun) -> Literal["running", "stopped", "ended", "unknown"]:
         return "unknown"
     if run.finalists:
         return "ended"
-    searching = held(run.folder / "journal.lock")
+    searching = is_locked(run.folder / "journal.lock")
     return "unknown" if searching is None else "running" if searching else "stopped"
 
 
