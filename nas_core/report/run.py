@@ -254,7 +254,7 @@ def finalists_table(run: SearchRun, genes: bool = False) -> Table:
 def searched_genes(run: SearchRun) -> list[str]:
     """Return genes with more than one option; all genes if the space is unknown."""
     if run.space is None:
-        return list(dict.fromkeys(name for one in run.evaluations for name in one.get("genes", {})))
+        return list(dict.fromkeys(name for evaluation in run.evaluations for name in evaluation.get("genes", {})))
     return [choice.name for choice in run.space.choices if any(len(options) > 1 for options in choice.options)]
 
 

@@ -55,9 +55,8 @@ class AccuracyModelContract:
         if not self.has_std:
             assert model.predictions(others)[1] is None
             for ask in (model.predict_with_std, lambda graphs: model.predict_quantiles(graphs, [0.5])):
-                with pytest.raises(ConfigError, match=r"has no spread.*recipes best and statistics") as caught:
+                with pytest.raises(ConfigError):
                     ask(others)
-                assert "\n" not in str(caught.value)
             return
         predicted, spread = model.predict_with_std(others)
         assert predicted.shape == spread.shape == (30,) and spread.dtype == np.float64 and (spread >= 0).all()
@@ -66,6 +65,9 @@ class AccuracyModelContract:
         assert (low <= middle).all() and (middle <= high).all() and (low < high).any()
         np.testing.assert_allclose(middle, predicted, atol=1e-6 * np.abs(predicted).max())
         assert model.predict_quantiles([], [0.1, 0.9]).shape == (2, 0)
+        for wrong in ([], [0.0], [1.5], [[0.5]]):
+            with pytest.raises(ConfigError):
+                model.predict_quantiles(others, wrong)  # type: ignore[arg-type]
 
     def test_proxies_are_read_beside_graphs(self, data: tuple[Graphs, np.ndarray], tmp_path: Path) -> None:
         graphs = random_graphs((6,) * 40, seed=5)
@@ -80,14 +82,14 @@ class AccuracyModelContract:
         loaded = load_accuracy_model(tmp_path / "m.safetensors")
         assert loaded.proxies == model.proxies
         np.testing.assert_allclose(loaded.predict(graphs, proxies=scores), predicted, rtol=1e-6)
-        cases: list[tuple[str, Any]] = [
-            ("fitted with zero-cost proxies; give proxies= with nwot, jacov", None),
-            ("proxies lack jacov", {"nwot": told}),
-        ]
-        for message, given in cases:
-            with pytest.raises(NasExtError, match=message) as caught:
-                loaded.predict(graphs, proxies=given)
-            assert "\n" not in str(caught.value)
+        for wrong in (
+            None,
+            {"nwot": told},
+            {"nwot": told[1:], "jacov": told[1:]},
+            {"nwot": told, "jacov": [np.nan] * 40},
+        ):
+            with pytest.raises(NasExtError):
+                loaded.predict(graphs, proxies=wrong)
         assert self.make().fit(*data).proxies == ()
 
     def test_company_and_order_of_what_is_asked_do_not_matter(
