@@ -70,7 +70,7 @@ WRONG: list[tuple[Any, type[NasExtError], str]] = [
     (lambda: check_labels(SPACE, {**FILE, "lr": ONE}), SpaceError, "lr"),
     (lambda: tuner(population_size=3), Unknown, "population_size"),
     (lambda: tuner(strategy="HATEvolution"), Unknown, "HATEvolution"),
-    (lambda: tuner(iterations="5"), ConfigError, "'5'"),
+    (lambda: tuner(iterations="five"), ConfigError, "'five'"),
     (lambda: tuner(objectives=["loss", "latency_ms"]), ConfigError, "evolution"),
     (lambda: tuner(population=100, parents=3, mutations=4, crossovers=4), ConfigError, "expected 11"),
     (lambda: tuner(optimize_mode="best"), Unknown, "best"),

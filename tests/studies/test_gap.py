@@ -17,7 +17,7 @@ from nas_core.errors import ConfigError, DataError
 from nas_core.files.journal import append_jsonl, read_jsonl
 from nas_core.files.reading import read_json
 from nas_core.files.writing import write_json
-from nas_core.locks import held
+from nas_core.locks import is_locked
 from nas_core.space import Architecture
 from nas_core.studies import STUDIES, Subject
 from nas_core.studies.gap import GapConfig, agreement, train_standalone
@@ -171,7 +171,7 @@ def test_no_training_runs_twice_when_its_study_is_ended(
         study.wait()
     training = int((own / "pid").read_text())
     if number == signal.SIGTERM:
-        assert study.returncode == 128 + signal.SIGTERM and not held(own / "train.lock")
+        assert study.returncode == 128 + signal.SIGTERM and not is_locked(own / "train.lock")
         with pytest.raises(ProcessLookupError):
             os.kill(training, 0)
         return

@@ -29,7 +29,7 @@ from nas_core.latency.by_graph.families.family import Family, Settings
 from nas_core.latency.by_graph.families.images import GOOGLENET
 from nas_core.latency.machine import describe_machine
 from nas_core.latency.protocol import Measurement, TimingConfig, measure, time_passes_ms, timing_of
-from nas_core.locks import only_process
+from nas_core.locks import file_lock
 from nas_core.optional import require
 from nas_core.progress import counted
 
@@ -183,7 +183,7 @@ def collect_networks(
 def dataset_lock(folder: Path) -> AbstractContextManager[int]:
     """Lock the folder against measurements by other processes."""
     lock = folder / "dataset.lock"
-    return only_process(lock, f"is measuring the networks of {folder}", "give another folder on another machine")
+    return file_lock(lock, f"is measuring the networks of {folder}", "give another folder on another machine")
 
 
 def _references(config: NetworkSetConfig, timing: TimingConfig) -> dict[str, NetworkWorkload]:
