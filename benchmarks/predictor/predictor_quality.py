@@ -136,7 +136,7 @@ def run(task: Task, unfinished: Path | None = None, until: float = float("inf"))
         "cells": len(chosen.wanted),
         **search,
         **({} if chosen.held_out is None else _outside(predictor, chosen.held_out)),
-        **({} if unfinished is None else {"precision": predictor.info["precision"]}),
+        **{k: v for k, v in getattr(predictor, "info", {}).items() if k == "precision" and unfinished is not None},
         **{name: round(value, 1) for name, value in times.items()},
     }
 
