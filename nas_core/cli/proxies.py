@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from nas_core.cli.options import Workload, workload_config
+from nas_core.cli.options import Workload
 from nas_core.errors import ConfigError, DataError, NasExtError
 from nas_core.files.journal import append_jsonl, read_jsonl
 from nas_core.files.reading import real_path
@@ -17,8 +17,7 @@ from nas_core.graph import nasbench201_string
 from nas_core.graph.nasbench201 import nasbench201_ops
 from nas_core.latency.by_genes.collect import planned_architectures
 from nas_core.locks import only_process
-from nas_core.models.kind import kind_of
-from nas_core.options import read_pairs, read_texts
+from nas_core.options import read_pairs
 from nas_core.progress import counted
 from nas_core.proxies import PROXIES
 from nas_core.proxies.networks import NasBench201Proxies, NetworkProxies, SpaceProxies
@@ -67,8 +66,7 @@ def command(
         drawn: list[Any] = [] if samples is None else NasBench201Proxies.drawn(samples, seed)
     else:
         searched = get_space(space)
-        typed = read_texts(kind_of(searched).workload_config, read_pairs("workload", workload or []))
-        workload_config(kind_of(searched), workload or [])
+        typed = read_pairs("workload", workload or [])
         scores, read = SpaceProxies(searched, proxy, typed, **more), _reader(searched)
         drawn = [] if samples is None else [one.to_dict() for one in planned_architectures(searched, samples, seed)]
     planned = [(*read(value), {}) for value in drawn] if data is None else _from_file(data, read)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from nas_core.errors import ConfigError, DataError, NasExtError
 from nas_core.files.journal import read_jsonl
 from nas_core.files.reading import real_path
-from nas_core.files.writing import check_replaceable, csv_cell, write_atomic
+from nas_core.files.writing import check_replaceable, write_atomic
 from nas_core.graph import Graph, GraphError, Graphs
 from nas_core.locks import only_process
 from nas_core.predictor.readers import Reader, reader_names
@@ -166,8 +166,8 @@ def write_predictions(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
         text = io.StringIO()
         names = list(dict.fromkeys(name for row in rows for name in row))
         table = csv.writer(text, lineterminator="\n")
-        table.writerow(map(csv_cell, names))
-        table.writerows([csv_cell(row.get(name, "")) for name in names] for row in rows)
+        table.writerow(names)
+        table.writerows([row.get(name, "") for name in names] for row in rows)
         write_atomic(path, text.getvalue())
     else:
         write_atomic(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))

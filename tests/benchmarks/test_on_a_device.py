@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from benchmarks.parts.resumable import OutOfTimeError, results, stopping
+from benchmarks.parts.resumable import OutOfTimeError
 from benchmarks.predictor import predictor_quality
 from benchmarks.predictor.predictor_quality import Split, Task, run
 from nas_core.predictor import progress as checkpoint
@@ -47,30 +46,3 @@ def test_a_training_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch: py
     again = run(TASK, tmp_path / "part")
     assert steps[8:] == list(range(8, 19)) and again["tau"] == whole["tau"]
     assert again["precision"] == whole["precision"] and not list((tmp_path / "part").iterdir())
-
-
-def test_the_end_of_a_call() -> None:
-    progress = stopping(time.monotonic() + 100, "a fit")
-    progress(1, 2, 0.5)
-    with pytest.raises(OutOfTimeError, match="a fit: not begun"):
-        stopping(time.monotonic() - 1, "a fit")
-
-
-@pytest.mark.usefixtures("made_up")
-def test_each_result_is_kept_at_once(tmp_path: Path) -> None:
-    tasks = [Task("nasbench201", 12, draw, "paper", CHANGES, False) for draw in range(3)]
-    seen: list[int] = []
-
-    def stopped(task: Task) -> dict[str, Any]:
-        if task.draw == 2:
-            raise OutOfTimeError("over")
-        return run(task, tmp_path / "fits")
-
-    with pytest.raises(OutOfTimeError):
-        results(tasks, stopped, tmp_path / "w.jsonl", 0, lambda records: seen.append(len(records)))
-    assert seen == [1, 2]
-    assert len(results(tasks, lambda task: run(task, tmp_path / "fits"), tmp_path / "w.jsonl", 0)) == 3
-
-
-def test_devices_have_results_of_their_own() -> None:
-    assert "device" not in TASK.key and Task("nasbench201", 12, 0, "gcn", (), False, None, "meta").key["device"]
