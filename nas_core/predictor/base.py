@@ -131,11 +131,6 @@ class AccuracyModel(Configured, ABC):
     def title(self) -> str:
         return self.name
 
-    @property
-    def mixture(self) -> str:
-        """Parts of a prediction in words, if there are several kinds."""
-        return ""
-
     # -- fitting and predicting ----------------------------------------------------------------------------------------
 
     def fit(
