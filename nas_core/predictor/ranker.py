@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.device import pinned_threads
-from nas_core.errors import ConfigError, DataError
+from nas_core.errors import ConfigError
 from nas_core.graph import Graph, Graphs
 from nas_core.models.kind import ModelKind, fitting_kind
 from nas_core.predictor.estimator import NNFormerPredictor
@@ -52,15 +52,11 @@ class GraphRanker:
 
     def fit(self, rows: Rows, values: NDArray[np.float64]) -> None:
         """Fit architectures to values ``(n,)``."""
-        if len(np.unique(values)) < 2:
-            raise DataError(f"{len(values)} architectures without different values; a ranker needs at least two")
         with pinned_threads(THREADS):
             self.predictor.fit(self._graphs(rows), values)
 
     def predictions(self, rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
         """Predict values ``(n,)`` and, if available, their standard deviation."""
-        if not self.predictor.fitted:
-            raise ConfigError("this ranker was not fitted; call fit first")
         with pinned_threads(THREADS):
             return self.predictor.predictions(self._graphs(rows))
 

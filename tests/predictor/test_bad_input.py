@@ -75,7 +75,6 @@ SETTINGS: list[Case] = [
         (lambda changes=changes: paper(**changes), ConfigError, "expected members >= 1")
         for changes in ({"members": 0}, {"statistics": 1}, {"processes": 0, "trees": 0})
     ),
-    (lambda: paper(from_prior=True), ConfigError, "from_prior with statistics 0"),
     (lambda: paper(widht=3), ConfigError, "widht"),
     (lambda: paper(unseen="maybe"), UnknownChoiceError, "maybe"),
     (lambda: paper(targets="log"), UnknownChoiceError, "log"),
