@@ -1,11 +1,12 @@
 """``python -m benchmarks.page``: write the page of results, its plots, and the figures on other pages.
 
-``sections.toml`` declares every section: title, summary, tables, reference and caveat. All numbers come from the files
+``sections.toml`` declares every section: title, summary, tables, baseline and caveat. All numbers come from the files
 of ``results``. ``--check`` writes nothing, lists the stale files and exits with 1 if there are any.
 
 A table selects rows of a result by ``rows``, a list of patterns of keys; named groups of a pattern become fields.
 ``where`` keeps rows whose fields match a pattern, ``by`` groups rows, ``columns`` are ``[header, field, digits]`` and
-``across`` spreads one ``value`` over the values of a field. A group with several rows shows their mean.
+``across`` spreads one ``value`` over the values of a field, ``plot_only`` shows only the
+table's ``plot``. A group with several rows shows their mean.
 """
 
 from __future__ import annotations
@@ -50,12 +51,12 @@ def field(node: Any, path: str) -> Any:
         return node
     key, _, rest = path.partition(".")
     if isinstance(node, Mapping):
-        keys = [known for known in node if path == known or path.startswith(f"{known}.")]  # keys may contain dots
+        keys = [name for name in node if path == name or path.startswith(f"{name}.")]  # keys may contain dots
         return field(node[keys[0]], path[len(keys[0]) + 1 :]) if keys else None
     if isinstance(node, list) and "=" in key:
         wanted = dict(pair.split("=", 1) for pair in key.split("&"))
-        found = (item for item in node if all(str(item.get(name)) == value for name, value in wanted.items()))
-        return field(next(found, None), rest)
+        items = (item for item in node if all(str(item.get(name)) == value for name, value in wanted.items()))
+        return field(next(items, None), rest)
     return field(node[int(key)], rest) if isinstance(node, list) and int(key) < len(node) else None
 
 
@@ -174,26 +175,27 @@ class Page:
 
     def _section(self, section: Mapping[str, Any], shown: set[str]) -> str:
         parts = [f"## {section['title']}", section["summary"]]
-        parts += [f"**{key.title()}**: {section[key]}" for key in ("reference", "caveat") if key in section]
+        parts += [f"**{key.title()}**: {section[key]}" for key in ("baseline", "caveat") if key in section]
         results = self._of(section)
-        parts += [measured(content) for name, content in results.items() if name not in shown]
-        shown |= results.keys()
+        parts += [measured(name, content) for name, content in results.items() if name not in shown]
+        shown.update(results)
         for declared in section.get("tables", ()):
             parts += [declared["caption"]] if "caption" in declared else []
-            parts.append(Table(declared, self._of({**section, **declared})).markdown())
+            if not declared.get("plot_only"):
+                parts.append(Table(declared, self._of({**section, **declared})).markdown())
             if plot := declared.get("plot"):
                 parts.append(f"![{plot['alt']}](results/{plot['name']}.svg)")
         return "\n\n".join(parts)
 
     def plots(self) -> dict[str, tuple[Table, Mapping[str, Any], str]]:
         """Return each plot's table, declaration and the hash of its data, by file name."""
-        found: dict[str, tuple[Table, Mapping[str, Any], str]] = {}
+        plots: dict[str, tuple[Table, Mapping[str, Any], str]] = {}
         declared = [{**section, **table} for section in self.sections for table in section.get("tables", ())]
-        for table, plot in [(Table(each, self._of(each)), each["plot"]) for each in declared if "plot" in each]:
+        for table, plot in [(Table(d, self._of(d)), d["plot"]) for d in declared if "plot" in d]:
             data = json.dumps([table.head, table.rows, plot], sort_keys=True)
             stamp = hashlib.sha256(data.encode()).hexdigest()[:16]
-            found |= {f"{plot['name']}.{kind}": (table, plot, stamp) for kind in plot.get("files", ["svg"])}
-        return found
+            plots |= {f"{plot['name']}.{kind}": (table, plot, stamp) for kind in plot.get("files", ["svg"])}
+        return plots
 
     def filled(self, content: str) -> str:
         """Return a page with its figures: ``<!-- figure: RESULT | PATH | DIGITS -->...<!-- /figure -->``."""
@@ -213,14 +215,12 @@ class Page:
         return {**filled, root / "docs" / "results.md": self.markdown()}
 
 
-def measured(content: Mapping[str, Any]) -> str:
-    """Return the command, date and device of a result."""
-    about = content["measured"]
+def measured(name: str, content: Mapping[str, Any]) -> str:
+    """Return the name, date and device of a result."""
     machine = content.get("machine") or next(part["machine"] for part in content.values() if "machine" in part)
     device = machine.get("device_name", machine["cpu"]).replace("(R)", "")
     threads = f", {machine['threads']} of {machine['cores']} cores" if "threads" in machine else ""
-    earlier = f" and {len(about['earlier'])} earlier" if about.get("earlier") else ""
-    return f"**Measured** by `{about['command']}`{earlier}; {about['date']}, {device}{threads}."
+    return f"**Measured**: `{name}`, {content['measured']['date']}, {device}{threads}."
 
 
 def save(path: Path, table: Table, plot: Mapping[str, Any], stamp: str) -> None:

@@ -1,11 +1,9 @@
-"""NN-Former computed the way its released code does: eager float32, nothing prepared, nothing left out.
+"""NN-Former as its released code computes it, in eager float32: the reference of tests and timings.
 
-The equations are those of :mod:`nas_core.predictor.nn_former.naive`, for batches and with dropout, so that training can
-be timed too. As released, the masks are built anew in every layer, attention is spelled out (scores, ``masked_fill``,
-softmax), the feed-forward projects before it aggregates, and the last layer computes every token. The accuracy model
-takes batches of graphs of equal size; the latency model one graph after another. What the released code reads from
-prepared files is prepared here as well: one-hot and sinusoidal codes, adjacencies. The weights are those of a
-:class:`NNFormer`, used in place.
+Each layer builds its masks, attention is spelled out (scores, ``masked_fill``, softmax), the feed-forward projects
+before it sums, and the last layer computes every token. The accuracy model takes batches of graphs of equal size, the
+latency model one graph after another. Codes that the released code reads from files are prepared in advance. Weights
+are those of an :class:`NNFormer`, used in place.
 """
 
 from __future__ import annotations
@@ -26,12 +24,12 @@ from nas_core.predictor.nn_former.model import sinusoids
 
 @dataclass(frozen=True)
 class Codes:
-    """What the released pipeline has on disk: for B graphs of equal size, or for one."""
+    """Codes of B graphs of equal size."""
 
     nodes: Tensor
     """``(B, N, F)`` codes of operations, attributes and shapes"""
     whole: Tensor
-    """``(B, F)`` code of the number of nodes (accuracy), or of the static features (latency)"""
+    """``(B, F)`` code of the number of nodes and static features (accuracy), or code of static features (latency)"""
     adjacency: Tensor
     """``(B, N, N)`` float"""
 
@@ -40,24 +38,26 @@ class Codes:
 
 
 def codes_of(model: NNFormer, graphs: Graphs) -> list[Codes]:
-    """One item with all graphs, which have equal sizes, for the accuracy model; one per graph for the latency model."""
+    """Return one item for all graphs, of equal sizes, for the accuracy model; one per graph for the latency model."""
     config = model.config
     made = []
     for part in [graphs] if config.readout == "class_token" else [graphs[i : i + 1] for i in range(len(graphs))]:
         batch = Batch.of(part, device=next(model.parameters()).device)
         nodes = [functional.one_hot(batch.ops, config.operations).float()]
-        if config.readout == "class_token":
-            whole = functional.one_hot(batch.sizes, config.max_nodes).float()
-        else:
-            assert batch.attributes is not None and batch.shapes is not None and batch.static is not None
+        if batch.attributes is not None and batch.shapes is not None:
             nodes += [sinusoids(batch.attributes, 5).flatten(2), sinusoids(batch.shapes, 10).flatten(2)]
-            whole = sinusoids(batch.static, 5).flatten(1)
+        static = torch.zeros(len(part), 0) if batch.static is None else batch.static
+        if config.readout == "class_token":
+            sizes = functional.one_hot(batch.sizes, config.max_nodes).float()
+            whole = torch.cat([sizes, static.to(sizes)], 1)
+        else:
+            whole = sinusoids(static, 5).flatten(1)
         made.append(Codes(torch.cat(nodes, -1), whole, batch.adjacency.float()))
     return made
 
 
 def plain_forward(model: NNFormer, codes: Sequence[Codes], training: bool = False) -> Tensor:
-    """Predictions of all graphs."""
+    """Predict all graphs: ``(B,)``."""
     if model.config.readout == "class_token":
         return torch.cat([_accuracy(model, part, training) for part in codes])
     p = model.config.dropout if training else 0.0
@@ -70,14 +70,17 @@ def plain_forward(model: NNFormer, codes: Sequence[Codes], training: bool = Fals
 
 def _accuracy(model: NNFormer, codes: Codes, training: bool) -> Tensor:
     p = model.config.dropout if training else 0.0
-    depth = model.depth(codes.whole).unsqueeze(1)
-    x = torch.cat([model.class_token.expand(len(depth), -1, -1), depth, model.embed(codes.nodes)], 1)
-    x = model.embed_norm(x)
+    sizes, static = codes.whole.tensor_split([model.config.max_nodes], 1)
+    depth, token = model.depth(sizes).unsqueeze(1), model.class_token.expand(len(sizes), -1, -1)
+    if model.static is not None:
+        token = token + model.static(static).unsqueeze(1)
+    x = model.embed_norm(torch.cat([token, depth, model.embed(codes.nodes)], 1))
     graph = functional.pad(codes.adjacency, (2, 0, 2, 0))
     linked = graph.clone()
     linked[:, :2], linked[:, :, :2] = 1, 1
+    base = linked if model.config.sibling_mask == "as_released" else graph
     for block in model.blocks:
-        x = x + _attention(block, x, linked, p)
+        x = x + _attention(block, x, base, p, linked - graph)
         x = x + _feed_forward(block, x, graph, p)
     return model.head(model.norm(x)[:, 0]).squeeze(-1) + model.config.offset
 
@@ -92,12 +95,13 @@ def _summed(model: NNFormer, codes: Codes, p: float) -> Tensor:
     return (0.01 * (z + functional.dropout(model.node_down(hidden), p))).sum(1)
 
 
-def _attention(block: nn.Module, x: Tensor, graph: Tensor, p: float) -> Tensor:
-    """``graph`` is what the sibling products are taken of: with the tokens' links where there are tokens."""
+def _attention(block: nn.Module, x: Tensor, graph: Tensor, p: float, tokens: Tensor | float = 0) -> Tensor:
+    """Attend along ``graph`` and between its siblings, and along links ``(B, L, L)`` of tokens."""
     batch, length, dim = x.shape
     attention = block.attention
     relatives = torch.stack([graph, graph.mT, graph.mT @ graph, graph @ graph.mT], 1)
-    mask = relatives + torch.eye(length, device=x.device) > 0
+    links = torch.eye(length, device=x.device) + tokens
+    mask = relatives + links[..., None, :, :] > 0
     qkv = attention.qkv(block.norm_attention(x)).reshape(batch, length, 3, attention.heads, dim // attention.heads)
     q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
     scores = (q @ k.mT) * (dim // attention.heads) ** -0.5
@@ -114,7 +118,7 @@ def _feed_forward(block: nn.Module, x: Tensor, graph: Tensor, p: float) -> Tenso
 
 
 class PlainTraining:
-    """One update after another as released: AdamW, and averaged weights for the accuracy model.
+    """Updates as released: AdamW, and averaged weights for the accuracy model.
 
     Accuracy: the batch twice in one pass, squared error, ranking and consistency; latency: two passes, relative error
     and consistency, gradients clipped.
@@ -130,7 +134,7 @@ class PlainTraining:
         self.averaged = [p.detach().clone() for p in model.parameters()] if self.averages else []
 
     def update(self, codes: Sequence[Codes], targets: Tensor) -> float:
-        """Loss before the update."""
+        """Return the loss before the update."""
         count = len(targets)
         if self.averages:
             twice = [part.take(torch.arange(count, device=targets.device).repeat(2)) for part in codes]

@@ -19,11 +19,10 @@ from torch import Tensor
 
 from benchmarks.parts.plain_nnformer import codes_of, plain_forward
 from benchmarks.parts.published import NASBENCH101, absent, nasbench101
-from benchmarks.parts.speed_graphs import accuracy_graphs
+from benchmarks.parts.speed_graphs import accuracy_graphs, random_cells
 from benchmarks.parts.turns import in_turns
 from nas_core.graph import Graph, Graphs
-from nas_core.predictor import NNFormerConfig, NNFormerPredictor
-from nas_core.predictor.speed import random_graphs
+from nas_core.predictor import NNFormerPredictor
 from nas_core.predictor.statistics.model import StatisticsModel
 from nas_core.predictor.statistics.regressions import GaussianProcess
 
@@ -116,7 +115,7 @@ def statistics_of_all(quick: bool) -> dict[str, Any]:
 
 def plain_statistics(model: StatisticsModel, graphs: Graphs) -> NDArray[np.float64]:
     """What :meth:`StatisticsModel.predict` gives, in float64, process after process and tree after tree."""
-    values = model.vocabulary.describe(graphs)
+    values = model.description.describe(graphs)
     smooth = [
         _posterior(process, torch.from_numpy(values[:, columns.numpy()]))
         for process, columns in zip(model.processes, model.columns, strict=True)
@@ -138,7 +137,7 @@ def _fitted(quick: bool) -> tuple[NNFormerPredictor, Graphs, int, dict[str, floa
     """A predictor by statistics, the cells to ask it about, how many these stand for, and the seconds of the fit."""
     taught, stream = FEW if quick else TAUGHT, np.random.default_rng(0)
     if absent(NASBENCH101):
-        graphs = random_graphs([7] * (taught + 4096), NNFormerConfig(operations=5))
+        graphs = random_cells(taught + 4096)
         targets = np.array([float((graph.ops == 2).mean() + 0.1 * len(graph.edges)) for graph in graphs])
     else:
         graphs, targets = nasbench101()

@@ -1,4 +1,4 @@
-"""Graphs that speed is measured on."""
+"""Graphs of speed measurements."""
 
 from __future__ import annotations
 
@@ -6,21 +6,26 @@ import numpy as np
 
 from benchmarks.parts.published import NASBENCH101, absent, nasbench101
 from nas_core.graph import Graph, Graphs
-from nas_core.predictor import NNFormerConfig
-from nas_core.predictor.speed import random_graphs
+
+
+def random_cells(count: int) -> Graphs:
+    """Draw graphs of 7 nodes and 5 operations."""
+    stream = np.random.default_rng(0)
+    ops = stream.integers(0, 5, (count, 7))
+    return Graphs.from_dense(ops, np.triu(stream.random((count, 7, 7)) < 0.4, 1))
 
 
 def accuracy_graphs(count: int) -> Graphs:
-    """Cells of 7 nodes: of NAS-Bench-101, or random ones."""
+    """Return cells of 7 nodes, of NAS-Bench-101 or random."""
     if absent(NASBENCH101):
-        return random_graphs([7] * count, NNFormerConfig(operations=5))
+        return random_cells(count)
     graphs = nasbench101()[0]
     rows = np.random.default_rng(0).permutation(np.flatnonzero(graphs.sizes == 7))[:count]
     return graphs.take(rows)
 
 
 def latency_graphs(sizes: list[int]) -> Graphs:
-    """Chains with shortcuts, 1.13 edges per node, and features in the ranges of NNLQP."""
+    """Return chains with shortcuts, 1.13 edges per node, and features in the ranges of NNLQP."""
     stream = np.random.default_rng(0)
     made = []
     for size in sizes:

@@ -104,6 +104,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--pairs", type=int, default=16_000, help="sentence pairs of the built-in corpus")
     parser.add_argument("--updates", type=int, default=1000, help="of the supernet's training")
     parser.add_argument("--samples", type=int, default=60, help="architectures whose latency is measured")
+    parser.add_argument("--repeats", type=int, default=10, help="timed passes of each latency measurement")
     parser.add_argument("--population", type=int, default=24, help="architectures in a generation of the search")
     parser.add_argument("--limits", type=int, default=3, help="latency limits of the search")
     args = parser.parse_args(argv)
@@ -126,7 +127,7 @@ def main(argv: list[str] | None = None) -> None:
     ], updates=args.updates)  # fmt: skip
     stages.run("latency", f"measure {args.samples} architectures", model.exists(), [
         "nas-ext", "latency", "collect", "--checkpoint", supernet, "--samples", args.samples, *CLOCK,
-        "--out", out / "latency.jsonl",
+        "--repeats", args.repeats, "--out", out / "latency.jsonl",
     ], ["nas-ext", "latency", "fit", "--data", out / "latency.jsonl", "--out", model])  # fmt: skip
     limits = [word for limit in latency_limits(model, args.limits) for word in ("--limit", f"latency_ms={limit}")]
     stages.run("search", "search", (search / "finalists.json").exists(), [

@@ -1,30 +1,22 @@
-"""``nas-ext lab predictor``: training, prediction and timing of a predictor of graphs."""
+"""``nas-ext lab predictor``: training and prediction of a predictor of graphs."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import torch
 import typer
-from numpy.typing import NDArray
 
-from nas_core.errors import ConfigError, DataError
+from nas_core.errors import ConfigError
 from nas_core.files.writing import write_atomic, write_json
-from nas_core.graph import Graphs
 from nas_core.graph.fingerprints import fingerprints
 from nas_core.latency.by_graph.nn_former import check_unpriced
-from nas_core.latency.machine import describe_machine
 from nas_core.predictor import (
     ACCURACY_MODELS,
     AccuracyModel,
-    NNFormer,
-    NNFormerConfig,
     NNFormerPredictor,
     Reader,
     kendall_tau,
@@ -43,10 +35,9 @@ from nas_core.predictor.files import (
     write_predictions,
 )
 from nas_core.predictor.metrics import mape
-from nas_core.predictor.progress import LearningCurve, training_bar
+from nas_core.predictor.progress import member_file
 from nas_core.predictor.readers import reader_names
 from nas_core.predictor.recipes import list_recipes
-from nas_core.predictor.speed import mean_of, random_graphs, rates
 from nas_core.predictor.targets import checked_levels
 from nas_core.report.plots import curves
 from nas_core.report.tables import Column, Table
@@ -88,12 +79,9 @@ def train(
 ) -> None:
     """Train on all records but the held-out ones and evaluate on these; the same command continues after a kill."""
     new_file(out, force, [data], [".safetensors"])
-    unfinished = out.with_name(f"{out.name}.unfinished")
-    losses = LearningCurve(unfinished.with_name(f"{unfinished.name}.json"), unfinished)
-    resumed = force or losses.kept.exists()  # this training may have drawn the curve before a kill
-    curves_ = [] if curve is None else [curve, curve.with_suffix(".json")] if curve.suffix == ".png" else [curve]
-    for path in curves_:
-        new_file(path, resumed, [data], _CURVES)
+    curve_files = [] if curve is None else [curve, curve.with_suffix(".json")] if curve.suffix == ".png" else [curve]
+    for path in curve_files:
+        new_file(path, force, [data], _CURVES)
     named = {"recipe": recipe, "members": members, "epochs": epochs}
     settable = ACCURACY_MODELS.get(model).setting_types()
     for name, value in named.items():
@@ -110,19 +98,18 @@ def train(
     needed = predictor.prepare(records.graphs)  # held-out records have to fit the model too
     learned, held_out = holdout_split(records.graphs, holdout, seed)
     with only_training(out):
-        seconds = _fitted(predictor, records.take(learned), losses, unfinished)
+        seconds = _fitted(predictor, records.take(learned), out.with_name(f"{out.name}.unfinished"))
         quality = _quality(predictor, records.take(held_out))
         prints = fingerprints(records.graphs.take(learned))
         predictor.info |= {"reader": reader, "target": target, "held_out": quality, "learned": prints}
-        for path in curves_:
-            _draw(losses, path, predictor.networks)
-        predictor.save(out)  # last, so that the curve is complete when it exists
-        losses.remove()
+        predictor.save(out)
+        for path in curve_files:
+            _draw(predictor.learning_curves, path)
     _print_quality(quality, len(learned), seconds)
     if needed:
         typer.echo("set by the data: " + ", ".join(f"{name}={value}" for name, value in needed.items()))
-    for remark in predictor.remarks(records.graphs.take(learned)):
-        typer.echo(remark)
+    if predictor.mixture:
+        typer.echo(f"{predictor.title} on {len(learned)} graphs: {predictor.mixture}")
     typer.echo(f"{predictor.title} predictor of {target!r}: {out}")
 
 
@@ -142,9 +129,7 @@ def predict(
     if out is not None:
         new_file(out, force, [model, data], OUTPUTS)
     predictor = _opened(model, device, unseen)
-    graph_reader = _reader_of(predictor, model, reader)
-    records = read_records(data, graph_reader, None, predictor.proxies)
-    _require_seen(predictor, records.graphs, data, graph_reader)
+    records = read_records(data, _reader_of(predictor, model, reader), None, predictor.proxies)
     predicted, spread = predictor.predictions(records.graphs, proxies=records.proxies)
     more = {} if spread is None else {"spread": spread}
     if levels:
@@ -160,72 +145,33 @@ def predict(
     typer.echo(Table(shown, rows).text())
 
 
-@app.command("bench")
-def bench(
-    model: Annotated[Path | None, typer.Option(help="A predictor; default: a new one of the recipe.")] = None,
-    recipe: Annotated[str, typer.Option(help=f"One of {', '.join(list_recipes())}.")] = "paper",
-    batch: Annotated[list[int], typer.Option(min=1, help="Graphs at a time; repeatable.")] = [128, 4096],  # noqa: B006
-    nodes: Annotated[int, typer.Option(min=1, help="Nodes of each graph.")] = 7,
-    repeats: Annotated[int, typer.Option(min=1, help="Timed runs; the best one counts.")] = 3,
-    device: Annotated[str, typer.Option(help=_DEVICE)] = "cpu",
-) -> None:
-    """Time predictions of random graphs and of the naive reference on the CPU."""
-    predictor = NNFormerPredictor(recipe, device=device) if model is None else load_accuracy_model(model, device)
-    title, statistics, config, networks = predictor.title, "", NNFormerConfig(), list[NNFormer]()
-    predict: Callable[[Graphs], NDArray[np.float64]] = predictor.predict
-    if isinstance(predictor, NNFormerPredictor):
-        config, networks, title = predictor.recipe.model, list(predictor.models), f"recipe {title}"
-        statistics = " and graph statistics" if predictor.statistics is not None else ""
-        if model is None:
-            if not predictor.networks:
-                raise ConfigError(f"recipe {recipe!r} has no networks to time untrained; give a predictor with --model")
-            networks = [NNFormer(config).to(predictor.device) for _ in range(predictor.networks)]
-            predict = mean_of(networks, predictor.recipe.train.precision)
-    config = replace(config, static=max(0, config.static - len(predictor.proxies)))
-    rows: list[dict[str, Any]] = []
-    for count in batch:
-        graphs = random_graphs([nodes] * count, config, operations=sorted(predictor.known))
-        if scores := {name: graphs.ops[:count] for name in predictor.proxies}:
-            predict = partial(predictor.predict, proxies=scores)
-        rows.append({"batch": count, **rates(predict, () if scores else networks, graphs, repeats)})
-    columns = [Column("batch", "batch", ",d"), Column("rate", "graphs/s", ",.0f")]
-    columns += [Column("naive", "naive graphs/s", ",.1f"), Column("times", "times", ".1f")]
-    machine = describe_machine(device, torch.get_num_threads())
-    where = f"{machine['device_name']}, {machine['threads']} thread(s)"
-    typer.echo(f"{title}, {len(networks)} network(s){statistics}, graphs of {nodes} nodes, {where}")
-    typer.echo(Table(columns, rows).text())
-
-
-def _fitted(predictor: AccuracyModel, records: Records, losses: LearningCurve, unfinished: Path) -> float:
+def _fitted(predictor: AccuracyModel, records: Records, unfinished: Path) -> float:
     start = time.perf_counter()
     try:
-        with training_bar() as show:
-
-            def progress(step: int, steps: int, loss: float) -> None:
-                losses.add(step, loss)
-                show(step, steps, loss)
-
-            predictor.fit(
-                records.graphs, records.targets, proxies=records.proxies, progress=progress, checkpoint=unfinished
-            )
-    except BaseException as error:
-        losses.keep()
-        if isinstance(error, KeyboardInterrupt):
-            saved = unfinished.with_name(f"{unfinished.name}.0.safetensors").exists()
-            state = "goes on from the last half minute" if saved else "begins anew: nothing was saved yet"
-            typer.echo(f"interrupted; the same command {state}", err=True)
+        predictor.fit(records.graphs, records.targets, proxies=records.proxies, progress=True, checkpoint=unfinished)
+    except KeyboardInterrupt:
+        saved = member_file(unfinished, 0).exists()
+        state = "resumes from the last half minute" if saved else "starts again: nothing was saved yet"
+        typer.echo(f"interrupted; the same command {state}", err=True)
         raise
-    losses.keep()
     return time.perf_counter() - start
 
 
-def _draw(losses: LearningCurve, path: Path, members: int) -> None:
+def _draw(learning_curves: Sequence[Sequence[float]], path: Path) -> None:
     if path.suffix == ".json":
-        write_json(path, {"members": members, **losses.to_dict()})
+        losses = [loss for losses in learning_curves for loss in losses]
+        steps = list(range(1, len(losses) + 1))
+        write_json(path, {"members": len(learning_curves), "step": steps, "loss": losses})
         return
-    names = ["training"] if members == 1 else [f"member {member + 1}" for member in range(members)]
-    series = dict(zip(names, losses.thinned(members), strict=True))
+    series = {f"network {number}": _thinned(losses) for number, losses in enumerate(learning_curves, 1)}
     write_atomic(path, curves(series, "step", "training loss", log=True))
+
+
+def _thinned(losses: Sequence[float], points: int = 60) -> tuple[list[float], list[float]]:
+    """Return steps and losses as means over at most ``points`` equal parts."""
+    parts = np.array_split(np.arange(len(losses)), min(points, len(losses)))
+    values = np.array(losses)
+    return [float(part.mean()) + 1 for part in parts], [float(values[part].mean()) for part in parts]
 
 
 def _quality(predictor: AccuracyModel, records: Records) -> dict[str, Any]:
@@ -248,17 +194,6 @@ def _print_quality(quality: dict[str, Any], learned: int, seconds: float) -> Non
     else:
         only = ", which are all; nothing was held out to judge it by"
     typer.echo(f"trained in {seconds:.1f} s on {learned} graphs{only}")
-
-
-def _require_seen(predictor: AccuracyModel, graphs: Graphs, path: Path, reader: Reader | None) -> None:
-    if not predictor.fitted or predictor.unseen != "error" or not (new := predictor.unseen_in(graphs)):
-        return
-    op, record = min(new.items(), key=lambda item: item[1])
-    name = f" ({reader.operations[op]})" if reader is not None and op < len(reader.operations) else ""
-    raise DataError(
-        f"{path}, record {record + 1}: no training record had operation {op}{name}; train on records that have it, or"
-        " allow guesses with --unseen warn"
-    )
 
 
 def _opened(model: Path, device: str, unseen: str | None) -> AccuracyModel:

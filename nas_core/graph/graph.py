@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nas_core.errors import DataError
+from nas_core.errors import DataError, unknown_choice
 from nas_core.graph.operation import Operation
 
 FEATURES = ("attributes", "shapes", "costs", "static")
@@ -57,31 +57,16 @@ class Graph:
         static: ArrayLike | None = None,
         operations: tuple[Operation, ...] | None = None,
     ) -> None:
-        kinds = whole_numbers(ops, "operation indices")
-        if kinds.ndim != 1 or not len(kinds) or kinds.min() < 0 or kinds.max() > np.iinfo(np.int16).max:
-            raise GraphError(f"operation indices have shape {kinds.shape}; expected at least one, each from 0 to 32767")
-        listed = isinstance(edges, Iterable) and not isinstance(edges, np.ndarray)
-        pairs = whole_numbers(list(edges) if listed else edges, "edges")  # type: ignore[arg-type]
-        pairs = pairs if pairs.size else pairs.reshape(0, 2)
-        if pairs.ndim != 2 or pairs.shape[1] != 2:
-            raise GraphError(f"edges have shape {pairs.shape}; expected pairs (E, 2) of source and target")
-        if pairs.size and (pairs.min() < 0 or pairs.max() >= len(kinds)):
-            raise GraphError(
-                f"an edge leads to node {pairs.max()} or {pairs.min()}; the graph has nodes 0 to {len(kinds) - 1}"
-            )
-        pairs = np.unique(pairs, axis=0)
-        check_acyclic(pairs, len(kinds))
-        if operations is not None and len(operations) <= kinds.max():
-            raise GraphError(
-                f"{len(operations)} operations are described; expected one for each index up to {kinds.max()}"
-            )
-        row = None if static is None else checked_feature("static", [static], 1)[0]
+        pairs = edge_array(edges if isinstance(edges, np.ndarray) else list(edges))  # type: ignore[arg-type]
+        pairs = np.unique(pairs, axis=0) if len(pairs) else pairs
+        nodes = whole_numbers(ops, "operation indices")
+        check_structure(nodes, pairs, np.array([nodes.size]), np.array([len(pairs)]))
         tables = {"attributes": attributes, "shapes": shapes, "costs": costs}
         parts: dict[str, Any] = {
-            "ops": kinds.astype(np.int16),
+            "ops": nodes.astype(np.int16),
             "edges": pairs.astype(np.int32),
-            **{n: None if x is None else checked_feature(n, x, len(kinds)) for n, x in tables.items()},
-            "static": row,
+            **{n: None if x is None else checked_feature(n, x, len(nodes)) for n, x in tables.items()},
+            "static": None if static is None else checked_feature("static", [static], 1)[0],
             "operations": operations,
         }
         for name, value in parts.items():
@@ -93,12 +78,12 @@ class Graph:
     @classmethod
     def from_adjacency(cls, adjacency: ArrayLike, ops: ArrayLike, **more: Any) -> Graph:
         """Return a graph from a matrix ``(N, N)`` that is non-zero at ``[i, j]`` for an edge i -> j."""
-        matrix, kinds = edge_matrix(adjacency), whole_numbers(ops, "operation indices")
-        if kinds.ndim != 1 or matrix.shape != (len(kinds), len(kinds)):
+        matrix, nodes = np.asarray(adjacency), whole_numbers(ops, "operation indices")
+        if matrix.shape != nodes.shape * 2:
             raise GraphError(
-                f"adjacency has shape {matrix.shape} for operations {kinds.shape}; expected one row and column each"
+                f"adjacency has shape {matrix.shape} for operations {nodes.shape}; expected one row and column each"
             )
-        return cls(kinds, np.argwhere(matrix), **more)
+        return cls(nodes, np.argwhere(matrix), **more)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a graph is immutable; make another with Graph(...) instead of setting {name!r}")
@@ -127,9 +112,7 @@ class Graph:
 
     def permuted(self, order: Sequence[int] | NDArray[np.integer[Any]]) -> Graph:
         """Return the same network with reordered nodes: node ``i`` is ``order[i]`` of this graph."""
-        chosen = whole_numbers(order, "positions")
-        if chosen.ndim != 1 or sorted(chosen.tolist()) != list(range(len(self))):
-            raise GraphError(f"{chosen.tolist()} is no order of {len(self)} nodes")
+        chosen = np.asarray(order)
         features = {name: getattr(self, name) for name in ("attributes", "shapes", "costs")}
         return Graph(
             self.ops[chosen],
@@ -147,8 +130,9 @@ class Graph:
     def from_dict(cls, data: Mapping[str, Any]) -> Graph:
         """Return the graph of a :meth:`to_dict`."""
         if not isinstance(data, Mapping) or not {"ops", "edges"} <= set(data) <= {"ops", "edges", *FEATURES}:
-            got = sorted(map(str, data)) if isinstance(data, Mapping) else type(data).__name__
-            raise GraphError(f"a graph has parts ops and edges, and may have {', '.join(FEATURES)}; got {got}")
+            raise GraphError(
+                f"a graph has parts ops and edges, and may have {', '.join(FEATURES)}; got {str(data)[:80]}"
+            )
         return cls(**data)
 
     def _bytes(self) -> bytes:
@@ -158,7 +142,24 @@ class Graph:
         return b"".join(part.tobytes() for part in (head, self.ops, self.edges, *features) if part is not None)
 
 
-def check_acyclic(edges: NDArray[np.integer[Any]], nodes: int) -> None:
+def check_structure(
+    ops: NDArray[np.int64], edges: NDArray[np.int64], sizes: NDArray[np.int64], edge_counts: NDArray[np.int64]
+) -> None:
+    """Raise ``GraphError`` unless these arrays of :class:`~nas_core.graph.graphs.Graphs` are acyclic graphs."""
+    if ops.ndim != 1 or sizes.min(initial=1) < 1 or (sizes.sum(), edge_counts.sum()) != (len(ops), len(edges)):
+        raise GraphError(
+            f"graphs of {sizes.sum()} nodes and {edge_counts.sum()} edges, with operation indices {ops.shape} and edges"
+            f" {edges.shape}; expected one index for each node, and at least one node in each graph"
+        )
+    if ops.min(initial=0) < 0 or ops.max(initial=0) > np.iinfo(np.int16).max:
+        raise GraphError(f"operation indices reach from {ops.min()} to {ops.max()}; expected 0 to 32767")
+    wrong = (edges < 0) | (edges >= np.repeat(sizes, edge_counts)[:, None])
+    if wrong.any():
+        raise GraphError(f"an edge leads to node {edges[wrong][0]}, which is beyond the size of its graph")
+    _check_acyclic(edges + np.repeat(np.cumsum(sizes) - sizes, edge_counts)[:, None], len(ops))
+
+
+def _check_acyclic(edges: NDArray[np.int64], nodes: int) -> None:
     source, target = edges[:, 0], edges[:, 1]
     if (source < target).all():
         return
@@ -175,26 +176,32 @@ def check_acyclic(edges: NDArray[np.integer[Any]], nodes: int) -> None:
         )
 
 
-def whole_numbers(values: Any, what: str) -> NDArray[np.int64]:
-    """Return an array of integers; ``what`` names them in errors."""
-    array = _array(values, what)
+def whole_numbers(values: Any, name: str) -> NDArray[np.int64]:
+    """Return an array of integers; ``name`` stands for them in errors."""
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise GraphError(f"{name} are of unequal length; expected rows of one length") from None
     if array.size and array.dtype.kind not in "iub":
-        raise GraphError(f"{what} are of type {array.dtype}; expected whole numbers")
+        raise GraphError(f"{name} are of type {array.dtype}; expected whole numbers")
     return array.astype(np.int64)
 
 
-def edge_matrix(values: Any) -> NDArray[np.bool_]:
-    array = _array(values, "rows of an adjacency")
-    if array.dtype.kind not in "iubf":
-        raise GraphError(f"an adjacency is of type {array.dtype}; expected numbers, 0 where there is no edge")
-    return np.asarray(array != 0, np.bool_)
+def operation_indices(values: Any, count: int, benchmark: str) -> NDArray[np.int64]:
+    """Return an array of operation indices below ``count``; ``benchmark`` is named in errors."""
+    indices = whole_numbers(values, "operations")
+    if len(wrong := indices[(indices < 0) | (indices >= count)]):
+        raise unknown_choice(f"operation index of {benchmark}", int(wrong[0]), range(count))
+    return indices
 
 
-def _array(values: Any, what: str) -> NDArray[Any]:
-    try:
-        return np.asarray(values)
-    except ValueError:
-        raise GraphError(f"{what} are of unequal length; expected rows of one length") from None
+def edge_array(edges: Any) -> NDArray[np.int64]:
+    """Return edges as ``(E, 2)``."""
+    pairs = whole_numbers(edges, "edges")
+    pairs = pairs if pairs.size else pairs.reshape(0, 2)
+    if pairs.shape[1:] != (2,):
+        raise GraphError(f"edges have shape {pairs.shape}; expected pairs (E, 2) of source and target")
+    return pairs
 
 
 def checked_feature(name: str, values: Any, rows: int) -> NDArray[np.float32]:

@@ -13,9 +13,9 @@ from nas_core.graph.graph import (
     FEATURES,
     Graph,
     GraphError,
-    check_acyclic,
+    check_structure,
     checked_feature,
-    edge_matrix,
+    edge_array,
     whole_numbers,
 )
 from nas_core.graph.operation import Operation, operation_named
@@ -77,11 +77,9 @@ class Graphs(Sequence[Graph]):
         """
         if isinstance(graphs, Graphs):
             return graphs
-        if isinstance(graphs, Graph) or not isinstance(graphs, Iterable):
-            raise GraphError(f"got a {type(graphs).__name__}; expected a list of graphs, such as [graph]")
+        if isinstance(graphs, Graph):
+            raise GraphError("got one Graph; expected a list of graphs, such as [graph]")
         graphs = list(graphs)
-        if wrong := {type(graph).__name__ for graph in graphs if not isinstance(graph, Graph)}:
-            raise GraphError(f"got {min(wrong)} where a Graph was expected; a reader of nas_core.graph makes one")
         if not graphs:
             return cls(np.zeros(0, np.int16), np.zeros((0, 2), np.int32), np.zeros(0, np.int64), np.zeros(0, np.int64))
         features: dict[str, Any] = {}
@@ -112,43 +110,24 @@ class Graphs(Sequence[Graph]):
             adjacency: ``(G, N, N)``, non-zero at ``[g, i, j]`` for an edge i -> j.
             sizes: ``(G,)`` nodes of each graph, padding follows; default: N.
         """
-        kinds = whole_numbers(ops, "operation indices")
-        matrix = edge_matrix(adjacency)
-        if kinds.ndim != 2 or matrix.shape != (*kinds.shape, kinds.shape[1]):
-            raise GraphError(f"operations {kinds.shape} and adjacency {matrix.shape}; expected (G, N) and (G, N, N)")
-        count, width = kinds.shape
-        nodes = np.full(count, width) if sizes is None else whole_numbers(sizes, "sizes")
-        if nodes.shape != (count,) or (count and (nodes.min() < 1 or nodes.max() > width)):
-            raise GraphError(f"sizes have shape {nodes.shape} for {count} graphs; expected one from 1 to {width} each")
-        present = np.arange(width) < nodes[:, None]
+        nodes, matrix = whole_numbers(ops, "operation indices"), np.asarray(adjacency)
+        if nodes.ndim != 2 or matrix.shape != (*nodes.shape, nodes.shape[1]):
+            raise GraphError(f"operations {nodes.shape} and adjacency {matrix.shape}; expected (G, N) and (G, N, N)")
+        count, width = nodes.shape
+        sizes = np.full(count, width) if sizes is None else np.asarray(sizes)
         where = np.argwhere(matrix)
         edge_counts = np.bincount(where[:, 0], minlength=count)
-        return cls.from_arrays(
-            {"ops": kinds[present], "edges": where[:, 1:], "sizes": nodes, "edge_counts": edge_counts}
-        )
+        present = nodes[np.arange(width) < sizes[:, None]]
+        return cls.from_arrays({"ops": present, "edges": where[:, 1:], "sizes": sizes, "edge_counts": edge_counts})
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Graphs:
         """Return graphs from arrays that are named and shaped as the attributes of this class."""
-        names = ("ops", "edges", "sizes", "edge_counts")
-        ops, edges, sizes, counts = (whole_numbers(arrays[name], name) for name in names)
-        edges = edges if edges.size else edges.reshape(0, 2)
-        if {ops.ndim, sizes.ndim, counts.ndim} != {1} or len(sizes) != len(counts) or edges.shape[1:] != (2,):
-            raise GraphError(
-                f"ops {ops.shape}, edges {edges.shape}, sizes {sizes.shape} and edge_counts {counts.shape}; expected"
-                " (nodes,), (edges, 2), (G,) and (G,)"
-            )
-        negative = sizes.min(initial=1) < 1 or counts.min(initial=0) < 0
-        if negative or sizes.sum() != len(ops) or counts.sum() != len(edges):
-            raise GraphError(
-                f"graphs of {sizes.sum()} nodes and {counts.sum()} edges, but {len(ops)} and {len(edges)} are there;"
-                " the file is damaged"
-            )
-        if len(ops) and (ops.min() < 0 or ops.max() > np.iinfo(np.int16).max):
-            raise GraphError(f"operation indices reach from {ops.min()} to {ops.max()}; expected 0 to 32767")
-        if edges.min(initial=0) < 0 or (edges >= np.repeat(sizes, counts)[:, None]).any():
-            raise GraphError("an edge leads to a node beyond the size of its graph")
-        check_acyclic(edges + np.repeat(np.cumsum(sizes) - sizes, counts)[:, None], len(ops))
+        ops, sizes, counts = (whole_numbers(arrays[name], name) for name in ("ops", "sizes", "edge_counts"))
+        edges = edge_array(arrays["edges"])
+        if sizes.shape != counts.shape or counts.min(initial=0) < 0:
+            raise GraphError(f"sizes {sizes.shape} and edge_counts {counts.shape} of graphs; expected (G,), from 0 on")
+        check_structure(ops, edges, sizes, counts)
         rows = {name: len(sizes) if name == "static" else len(ops) for name in FEATURES if name in arrays}
         features: dict[str, Any] = {name: checked_feature(name, arrays[name], count) for name, count in rows.items()}
         return cls(ops.astype(np.int16), edges.astype(np.int32), sizes, counts, **features)
@@ -177,12 +156,7 @@ class Graphs(Sequence[Graph]):
     def take(self, indices: ArrayLike) -> Graphs:
         """Select graphs by indices (negative ones count from the end) or by a mask ``(G,)``."""
         positions = np.asarray(indices)
-        if positions.dtype == np.bool_ and positions.shape == (len(self),):
-            positions = np.flatnonzero(positions)
-        chosen = whole_numbers(positions, "indices of graphs")
-        if positions.dtype == np.bool_ or chosen.ndim != 1 or ((chosen < -len(self)) | (chosen >= len(self))).any():
-            raise GraphError(f"there are {len(self)} graphs; expected indices from {-len(self)} to {len(self) - 1}")
-        chosen = chosen % max(len(self), 1)
+        chosen = np.arange(len(self))[positions if positions.size else positions.astype(np.int64)]
         nodes, edges = _spans(self._first_node, chosen), _spans(self._first_edge, chosen)
         return Graphs(
             self.ops[nodes],
@@ -257,14 +231,12 @@ def described(graphs: Graph | Graphs | Iterable[Graph], operations: Sequence[Ope
     """
     if isinstance(graphs, Graph):
         return described([graphs], operations)[0]
-    if isinstance(operations, str) or not isinstance(operations, Iterable):
-        raise GraphError(f"operations are {operations!r}; expected a list, one for each operation index")
     table: list[Operation] = []
     for item in operations:
         operation = operation_named(item) if isinstance(item, str) else item
-        if not isinstance(operation, Operation):
+        if operation is None:
             raise GraphError(
-                f"operation {item!r} is no Operation and no known name; describe it: Operation('convolution', kernel=3)"
+                f"the name of operation {item!r} is not known; describe it: Operation('convolution', kernel=3)"
             )
         table.append(operation)
     joined = Graphs.of(graphs)

@@ -6,13 +6,13 @@ NN-Former's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from nas_core.errors import unknown_choice
-from nas_core.graph.graph import Graph, GraphError
+from nas_core.graph.graph import Graph, GraphError, operation_indices
 from nas_core.graph.graphs import Graphs, described
 from nas_core.graph.pruning import compacted, on_paths
 
@@ -37,14 +37,13 @@ def nasbench101_graph(matrix: ArrayLike, ops: Sequence[str], prune: bool = False
     Raises:
         AbsentCellError: more than 7 nodes or 9 edges, or no path from input to output.
     """
-    if isinstance(ops, str) or not isinstance(ops, Iterable) or not all(isinstance(name, str) for name in ops):
-        raise GraphError(f"operations are {ops!r}; expected a list of names, from 'input' to 'output'")
     if wrong := [name for name in ops if name not in OPERATIONS]:
-        raise unknown_choice("operation of NAS-Bench-101", str(wrong[0]), OPERATIONS)
+        raise unknown_choice("operation of NAS-Bench-101", wrong[0], OPERATIONS)
     graph = Graph.from_adjacency(matrix, [OPERATIONS.index(name) for name in ops])
-    _check(Graphs.of([graph]))
+    cells = Graphs.of([graph])
+    _check(cells)
     if not prune:
-        return _small(Graphs.of([graph]))[0]
+        return _small(cells)[0]
     adjacency = graph.adjacency[None]
     keep = on_paths(adjacency)
     if not keep.any():
@@ -66,8 +65,7 @@ def nasbench101_graphs(matrices: ArrayLike, ops: ArrayLike, sizes: ArrayLike | N
 
 
 def _check(graphs: Graphs) -> None:
-    if (graphs.ops >= len(OPERATIONS)).any():
-        raise unknown_choice("operation index of NAS-Bench-101", int(graphs.ops.max()), range(len(OPERATIONS)))
+    operation_indices(graphs.ops, len(OPERATIONS), "NAS-Bench-101")
     last = np.cumsum(graphs.sizes) - 1
     first = last - graphs.sizes + 1
     output = len(OPERATIONS) - 1

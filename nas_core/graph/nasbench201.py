@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nas_core.errors import unknown_choice
-from nas_core.graph.graph import Graph, GraphError, whole_numbers
+from nas_core.graph.graph import Graph, GraphError, operation_indices
 from nas_core.graph.graphs import Graphs, described
 from nas_core.graph.pruning import compacted, on_paths
 
@@ -39,7 +39,7 @@ def nasbench201_graph(architecture: str | Sequence[int] | NDArray[np.integer], p
         prune: remove operations on no path from input to output; keep them for latency.
     """
     ops = nasbench201_ops(architecture) if isinstance(architecture, str) else architecture
-    return nasbench201_graphs(_six(ops)[None], prune)[0]
+    return nasbench201_graphs(np.array([ops]), prune)[0]
 
 
 def nasbench201_unpruned(architecture: str | Sequence[int] | NDArray[np.integer]) -> Graph:
@@ -53,8 +53,8 @@ def nasbench201_graphs(ops: ArrayLike, prune: bool = True) -> Graphs:
     Args:
         ops: ``(G, 6)`` indices into :data:`CHOICES`, in the order of :data:`STATES`.
     """
-    chosen = _checked(ops)
-    if chosen.ndim != 2 or chosen.shape[1] != 6:
+    chosen = operation_indices(ops, len(CHOICES), "NAS-Bench-201")
+    if chosen.shape[1:] != (6,):
         raise GraphError(f"operations have shape {chosen.shape}; expected (G, 6): six edges of each cell")
     kinds = np.zeros((len(chosen), 8), np.int64)
     kinds[:, 1:7] = _KINDS[chosen]
@@ -78,21 +78,7 @@ def nasbench201_ops(architecture: str) -> tuple[int, ...]:
 
 def nasbench201_string(ops: Sequence[int] | NDArray[np.integer]) -> str:
     """Return the architecture string of six indices."""
-    return _STRING.format(*(CHOICES[index] for index in _checked(_six(ops))))
-
-
-def _six(ops: ArrayLike) -> NDArray[np.int64]:
-    six = whole_numbers(ops, "operations")
-    if six.shape != (6,):
-        raise GraphError(f"operations have shape {six.shape}; expected six indices, or the architecture's string")
-    return six
-
-
-def _checked(ops: ArrayLike) -> NDArray[np.int64]:
-    chosen = whole_numbers(ops, "operations")
-    if len(wrong := chosen[(chosen < 0) | (chosen >= len(CHOICES))]):
-        raise unknown_choice("operation index of NAS-Bench-201", int(wrong[0]), range(len(CHOICES)))
-    return chosen
+    return _STRING.format(*(CHOICES[index] for index in ops))
 
 
 def _links() -> NDArray[np.bool_]:

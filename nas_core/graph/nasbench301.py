@@ -12,8 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nas_core.errors import unknown_choice
-from nas_core.graph.graph import Graph, GraphError, whole_numbers
+from nas_core.graph.graph import Graph, GraphError, operation_indices, whole_numbers
 from nas_core.graph.graphs import described
 
 CHOICES = (
@@ -54,8 +53,7 @@ def nasbench301_graph(compact: ArrayLike, connect: bool = True) -> Graph:
     cells = whole_numbers(compact, "cells")
     if cells.shape != (2, 8, 2):
         raise GraphError(f"cells have shape {cells.shape}; expected (2, 8, 2): 8 pairs (source, operation) in each")
-    if len(wrong := cells[..., 1][(cells[..., 1] < 0) | (cells[..., 1] >= len(CHOICES))]):
-        raise unknown_choice("operation index of NAS-Bench-301", int(wrong[0]), range(len(CHOICES)))
+    operation_indices(cells[..., 1], len(CHOICES), "NAS-Bench-301")
     for state in range(4):
         sources = cells[:, 2 * state : 2 * state + 2, 0]
         if sources.min() < 0 or sources.max() > state + 1:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nas_core.errors import unknown_choice
 from nas_core.graph import nasbench201
-from nas_core.graph.graph import Graph, GraphError, whole_numbers
+from nas_core.graph.graph import Graph, GraphError, operation_indices
 from nas_core.graph.graphs import Graphs, described
 from nas_core.graph.operation import Operation
 
@@ -54,19 +54,14 @@ def transnasbench_micro_graph(
         if match is None:
             raise GraphError(f"got micro architecture {architecture!r}; expected one like '64-41414-1_02_333'")
         architecture = [int(digit) for digit in match.groups()]
-    six = whole_numbers(architecture, "operations")
-    if six.shape != (6,):
-        raise GraphError(f"operations have shape {six.shape}; expected six indices, or the architecture's string")
-    return transnasbench_micro_graphs(six[None], operations)[0]
+    return transnasbench_micro_graphs(np.array([architecture]), operations)[0]
 
 
 def transnasbench_micro_graphs(ops: ArrayLike, operations: Sequence[str] = MICRO_CHOICES) -> Graphs:
     """Return the graphs of many cells from ``(G, 6)`` indices into ``operations``, in the order of ``STATES``."""
     if wrong := [name for name in operations if name not in MICRO_CHOICES]:
         raise unknown_choice("operation of TransNAS-Bench-101", wrong[0], MICRO_CHOICES)
-    chosen = whole_numbers(ops, "operations")
-    if len(beyond := chosen[(chosen < 0) | (chosen >= len(operations))]):
-        raise unknown_choice("operation index of TransNAS-Bench-101", int(beyond[0]), range(len(operations)))
+    chosen = operation_indices(ops, len(operations), "TransNAS-Bench-101")
     return nasbench201.nasbench201_graphs(
         np.array([nasbench201.CHOICES.index(name) for name in operations], np.int64)[chosen]
     )
@@ -84,10 +79,8 @@ def transnasbench_macro_graph(architecture: str | Sequence[int] | NDArray[np.int
         if match is None:
             raise GraphError(f"got macro architecture {architecture!r}; expected one like '64-1234-basic'")
         architecture = [int(digit) for digit in match[1]]
-    digits = whole_numbers(architecture, "modules")
     output = len(MACRO_OPERATIONS) - 1
-    if len(wrong := digits[(digits < 0) | (digits >= output)]):
-        raise unknown_choice("module of TransNAS-Bench-101", int(wrong[0]), range(1, output))
+    digits = operation_indices(architecture, output, "TransNAS-Bench-101")
     modules = digits[digits > 0]
     if digits.ndim != 1 or not 4 <= len(modules) <= 6:
         raise GraphError(f"got modules {digits.tolist()}; expected a list of 4 to 6 numbers from 1 to 4")

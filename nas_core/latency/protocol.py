@@ -24,7 +24,7 @@ import torch
 
 from nas_core.checks import Range, check_fields
 from nas_core.device import device_index, pinned_threads, uncollected, usable_device
-from nas_core.errors import ConfigError, unknown_choice
+from nas_core.errors import ConfigError
 from nas_core.latency.cuda_graphs import recorded
 from nas_core.latency.machine import ClockState, clock_state
 from nas_core.models.workload import Convertible, Workload
@@ -51,7 +51,7 @@ class TimingConfig:
     """Share of the passes trimmed at each end before averaging."""
     threads: int = 1
     """Threads of torch while timing."""
-    clock: str = "wall"
+    clock: str = field(default="wall", metadata={"choices": CLOCKS})
     """``wall``; ``cpu``: CPU time of this thread, with less noise on a shared processor; ``device``: time between CUDA
     events."""
     device: str = "cpu"
@@ -64,21 +64,16 @@ class TimingConfig:
     def __post_init__(self) -> None:
         check_fields(self, ranges=_RANGES)
         kind = _device_type(self.device)
-        if self.clock not in CLOCKS:
-            raise unknown_choice("clock", self.clock, CLOCKS)
         if self.clock == "cpu" and (kind != "cpu" or self.threads != 1):
             raise ConfigError(
                 f"clock cpu counts one thread on the CPU, got {self.threads} threads on {self.device}: use clock wall"
             )
-        for setting, is_set in (
-            ("clock by events", self.clock == "device"),
-            ("cuda_graphs", self.cuda_graphs),
-            ("precision tf32", self.precision == "tf32"),
-        ):
-            if is_set and kind != "cuda":
-                raise ConfigError(
-                    f"{setting} is for CUDA devices, which {self.device} is not: leave it out, or give cuda"
-                )
+        for_cuda = self.clock == "device" or self.cuda_graphs or self.precision == "tf32"
+        if for_cuda and kind != "cuda":
+            raise ConfigError(
+                f"clock device, cuda_graphs and precision tf32 are for CUDA devices, which {self.device} is not: leave"
+                " them out, or give device cuda"
+            )
 
     def checked_here(self) -> TimingConfig:
         """Return these settings; raise a ConfigError if this machine does not support them."""
@@ -86,21 +81,8 @@ class TimingConfig:
         return self
 
 
-def checked_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    for name in ("workload", "timing"):
-        if not isinstance(settings.get(name) or {}, Mapping):
-            raise TypeError(name)
-    return dict(settings)
-
-
-def reference_of(value: Any) -> float:
-    if not is_positive(value):
-        raise ValueError(f"reference_ms ({str(value)[:20]})")
-    return float(value)
-
-
 def is_positive(value: Any) -> bool:
-    """Return True for a finite number above 0, excluding ``true``."""
+    """Return True for a finite number above 0."""
     return not isinstance(value, bool) and isinstance(value, int | float) and 0 < value <= sys.float_info.max
 
 
@@ -138,11 +120,6 @@ class Measurement:
         return self.relative * reference_ms
 
 
-def trimmed_mean(values: Sequence[float], trim: float) -> float:
-    """Return the mean without the ``int(trim * n)`` smallest and largest of n values."""
-    return float(np.mean(_trimmed(values, trim)))
-
-
 def measure(workload: Workload, reference: Workload, config: TimingConfig) -> Measurement:
     """Time ``workload`` with one pass of ``reference`` before, between and after its passes.
 
@@ -164,8 +141,8 @@ def measure(workload: Workload, reference: Workload, config: TimingConfig) -> Me
     totals = [sum(parts.values()) for parts in rounds]
     around = (np.array(references[:-1]) + np.array(references[1:])) / 2
     return Measurement(
-        parts_ms={name: trimmed_mean([parts[name] for parts in rounds], config.trim) for name in rounds[0]},
-        raw_ms=trimmed_mean(totals, config.trim),
+        parts_ms={name: float(np.mean(_trimmed([p[name] for p in rounds], config.trim))) for name in rounds[0]},
+        raw_ms=float(np.mean(_trimmed(totals, config.trim))),
         std_ms=float(np.std(_trimmed(totals, config.trim))),
         mad_ms=float(np.median(np.abs(np.array(totals) - np.median(totals)))),
         reference_ms=float(np.median(references)),
@@ -272,6 +249,7 @@ def _synchronise(device: str) -> None:
 
 
 def _trimmed(values: Sequence[float], trim: float) -> Sequence[float]:
+    """Return the values without the ``int(trim * n)`` smallest and largest of n."""
     drop = int(trim * len(values))
     return sorted(values)[drop : len(values) - drop]
 

@@ -64,13 +64,7 @@ def described_latency_models(by: By) -> str:
     return "; ".join(f"{name}: {first[name].rstrip('.')}" for name in list_latency_models(by))
 
 
-@overload
-def latency_model(name: str) -> type[LatencyModel]: ...
-@overload
-def latency_model(name: str, by: Literal["genes"]) -> type[GeneLatencyModel]: ...
-@overload
-def latency_model(name: str, by: Literal["graph"]) -> type[GraphLatencyModel]: ...
-def latency_model(name: str, by: By | None = None) -> type[LatencyModel]:
+def latency_model(name: str, by: By | None = None) -> type[Any]:
     """Return the class of that name.
 
     Raises:
@@ -121,8 +115,7 @@ def load_latency_model(path: str | Path, by: By | None = None, space: SearchSpac
     path = Path(path)
     if not path.is_file():
         raise DataError(f"file not found: {path}; {_COMMANDS[by or 'genes']!r} makes a latency model{_by(by)}")
-    tensors = _is_safetensors(path) or (by == "graph" and path.suffix not in _BY_GENES)
-    model = _read_by_graph(path) if tensors else _read_by_genes(path)
+    model = _read_by_genes(path) if path.suffix in _BY_GENES else _read_by_graph(path)
     if by not in (None, model.by):
         instead = _INSTEAD[model.by].format(path=path)
         raise DataError(f"{path} holds latency model {model.name!r}, which reads {instead}")
@@ -135,16 +128,10 @@ def _by(by: str | None) -> str:
     return "" if by is None else f" by {by}"
 
 
-def _is_safetensors(path: Path) -> bool:
-    if path.suffix in (".safetensors", *_BY_GENES):
-        return path.suffix == ".safetensors"
-    with path.open("rb") as file:
-        return file.read(9)[8:] == b"{"
-
-
 def _read_by_genes(path: Path) -> GeneLatencyModel:
     header, arrays = read_model_file(path)
-    return latency_model(str(header.get("kind")), "genes").restored(header, arrays, path)
+    model: GeneLatencyModel = latency_model(str(header.get("kind")), "genes").restored(header, arrays, path)
+    return model
 
 
 def _read_by_graph(path: Path) -> GraphLatencyModel:
@@ -156,7 +143,8 @@ def _read_by_graph(path: Path) -> GraphLatencyModel:
     if name not in LATENCY_MODELS.names():
         raise DataError(f"{path} holds a model {name!r}; this release has {', '.join(list_latency_models('graph'))}")
     try:
-        return latency_model(name, "graph").restored(header, tensors)
+        model: GraphLatencyModel = latency_model(name, "graph").restored(header, tensors)
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError, NasExtError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"{path}: the latency model is damaged ({reason[:120]}); train it anew") from None
+    return model

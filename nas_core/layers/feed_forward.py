@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nas_core.errors import ConfigError, unknown_choice
+from nas_core.errors import unknown_choice
 from nas_core.layers.linear import ElasticLinear
 from nas_core.layers.mos import NONE, ROUTERS, MoSConfig, MoSLinear
 from nas_core.layers.weights import Affine
@@ -49,12 +49,6 @@ class ElasticFeedForward(nn.Module):
         super().__init__()
         if activation not in ACTIVATIONS:
             raise unknown_choice("activation", activation, ACTIVATIONS)
-        if min(embed_dim, ffn_dim, features if mos.kind != NONE else 1) < 1:
-            raise ConfigError(
-                f"a feed-forward layer has embed_dim {embed_dim}, ffn_dim {ffn_dim} and {features} features of an"
-                " encoding; expected at least 1 of each"
-            )
-        self.embed_dim, self.ffn_dim = embed_dim, ffn_dim
         self.activation = activation
         self.fc1: Any
         self.fc2: Any
@@ -77,21 +71,12 @@ class ElasticFeedForward(nn.Module):
 
     def select(self, embed_dim: int, ffn_dim: int, encoding: Tensor | None = None) -> FeedForwardWeights:
         """Return the weights of these sizes, with experts mixed for an encoding (F,)."""
-        if embed_dim not in range(1, self.embed_dim + 1) or ffn_dim not in range(1, self.ffn_dim + 1):
-            raise ConfigError(
-                f"embed_dim {embed_dim} and ffn_dim {ffn_dim} of a feed-forward layer; expected 1 to {self.embed_dim}"
-                f" and 1 to {self.ffn_dim}, the sizes that it was built with"
-            )
         if mixtures := self.routing(embed_dim, ffn_dim, encoding):
             fc1 = self.fc1.select(embed_dim, ffn_dim, mixtures[0])
             fc2 = self.fc2.select(ffn_dim, embed_dim, mixtures[1])
         else:
             fc1, fc2 = self.fc1.select(embed_dim, ffn_dim), self.fc2.select(ffn_dim, embed_dim)
         return FeedForwardWeights(fc1, fc2, self.activation)
-
-    def forward(self, x: Tensor, weights: FeedForwardWeights) -> Tensor:
-        """Apply the layer to ``x`` (.., C) with weights of :meth:`select`."""
-        return feed_forward(x, weights)
 
 
 def feed_forward(x: Tensor, weights: FeedForwardWeights, dropout: float = 0.0) -> Tensor:

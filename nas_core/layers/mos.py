@@ -102,7 +102,6 @@ class Router(nn.Module):
 
     def __init__(self, features: int, config: MoSConfig, out_features: int) -> None:
         super().__init__()
-        self.features = features
         self.experts = config.experts
         widths = [features] + [config.router_hidden] * (config.router_layers - 1)
         self.hidden = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
@@ -123,12 +122,6 @@ class Router(nn.Module):
 
         Always float32: the gradient of a routing weight, a sum over a matrix, overflows float16.
         """
-        if not isinstance(encoding, Tensor) or encoding.shape != (self.features,):
-            shape = f"of shape {tuple(encoding.shape)}" if hasattr(encoding, "shape") else repr(encoding)
-            raise ConfigError(
-                f"the encoding of an architecture is a {type(encoding).__name__} {shape}, expected a tensor of shape"
-                f" ({self.features},); 'torch.from_numpy(space.encode(architecture)[0])' is one"
-            )
         exact = torch.promote_types(self.out.weight.dtype, torch.float32)
         used = self.experts * rows
         with without_autocast(encoding):
@@ -198,13 +191,11 @@ class MoSLinear(nn.Module):
     def __init__(self, in_features: int, out_features: int, config: MoSConfig) -> None:
         super().__init__()
         full = 1 if config.rank else config.experts
-        count = full if config.start == EXPERT_INITS[0] else 1
-        drawn = [ElasticLinear(in_features, out_features) for _ in range(count)]
         spread = SPREAD if config.start == "near" else 0.0
-        if len(drawn) == full:
-            weight = torch.stack([linear.weight.detach() for linear in drawn])
+        if config.start == "independent" or full == 1:
+            weight = torch.stack([ElasticLinear(in_features, out_features).weight.detach() for _ in range(full)])
         else:
-            weight = near_copies(drawn[0].weight, full, spread)
+            weight = near_copies(ElasticLinear(in_features, out_features).weight, full, spread)
         self.weight = nn.Parameter(weight)
         self.bias = nn.Parameter(torch.zeros(config.experts, out_features))
         self.rank = config.rank

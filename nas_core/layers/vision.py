@@ -12,18 +12,19 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nas_core.layers.attention.kinds import AttentionKind, resolve_kind
-from nas_core.layers.attention.projections import (
-    SelfAttentionWeights,
-    join_heads,
-    select_kind,
-    self_attention,
-    self_projections,
-)
+from nas_core.layers.attention.projections import SelfAttentionWeights, join_heads, self_attention, self_projections
 from nas_core.layers.feed_forward import feed_forward
-from nas_core.layers.linear import ElasticLayerNorm, prefix
+from nas_core.layers.linear import prefix
 from nas_core.layers.mos import MoSConfig
 from nas_core.layers.torch_modes import is_traced
-from nas_core.layers.transformer import AttentionConfig, Dropouts, ElasticLayer, EncoderLayerWeights, LayerForm, norm
+from nas_core.layers.transformer import (
+    AttentionConfig,
+    Dropouts,
+    ElasticEncoderLayer,
+    EncoderLayerWeights,
+    LayerForm,
+    norm,
+)
 from nas_core.layers.weights import Affine
 
 
@@ -44,7 +45,7 @@ class ElasticPatchEmbedding(nn.Module):
         return Affine(prefix(self.weight, embed_dim), prefix(self.bias, embed_dim))
 
 
-class ElasticVisionLayer(ElasticLayer):
+class ElasticVisionLayer(ElasticEncoderLayer):
     """Pre-norm self-attention and feed-forward with residual connections.
 
     Args:
@@ -66,24 +67,13 @@ class ElasticVisionLayer(ElasticLayer):
         relative: tuple[int, int] | None = None,
         form: LayerForm | None = None,
     ) -> None:
-        super().__init__(form or LayerForm(norm_first=True))
-        kinds = tuple(resolve_kind(kind, "image") for kind in attention)
-        self.self_attn = AttentionConfig(kinds, relative=relative).self_attention(embed_dim, qkv_dim)
-        self.self_attn_norm = ElasticLayerNorm(embed_dim, self.form.norm_eps)
-        self._add_feed_forward(embed_dim, ffn_dim, features, mos)
+        kinds = AttentionConfig(tuple(resolve_kind(kind, "image") for kind in attention), relative=relative)
+        super().__init__(embed_dim, ffn_dim, qkv_dim, features, mos, form or LayerForm(norm_first=True), kinds)
         self.attn_drop = nn.Identity()
 
-    def select(
-        self, embed_dim: int, ffn_dim: int, heads: int, qkv_dim: int, kind: str, encoding: Tensor | None
-    ) -> EncoderLayerWeights:
-        return EncoderLayerWeights(
-            select_kind(self.self_attn, kind, embed_dim, heads, qkv_dim),
-            self.self_attn_norm.select(embed_dim),
-            self.ffn.select(embed_dim, ffn_dim, encoding),
-            self.ffn_norm.select(embed_dim),
-        )
-
-    def forward(self, x: Tensor, weights: EncoderLayerWeights, drop: Dropouts, path: float = 0.0) -> Tensor:
+    def forward(  # type: ignore[override]
+        self, x: Tensor, weights: EncoderLayerWeights, drop: Dropouts, path: float = 0.0
+    ) -> Tensor:
         """Apply the layer to ``x`` (B, N, C); ``path`` is the probability of skipping a sublayer for an image.
 
         Linear attention uses M = N and, unlike the authors' code, is not causal.
@@ -91,17 +81,16 @@ class ElasticVisionLayer(ElasticLayer):
         y = norm(x, weights.self_attn_norm)
         if self.attn_drop._forward_hooks or self.attn_drop._forward_pre_hooks:
             self.attn_drop(attention_weights(y, weights.self_attn))
-        y = _attention(y, weights.self_attn, drop.attention)
+        if is_traced():  # exporters take plain products, as fused attention has another memory layout
+            projected = self_projections(y, weights.self_attn)
+            y = join_heads(
+                weights.self_attn.kind.plain(*projected, weights.self_attn.relative), weights.self_attn.out_proj
+            )
+        else:
+            y = self_attention(y, weights.self_attn, None, drop.attention)
         x = x + drop_path(_dropped(y, drop.residual), path)
         y = feed_forward(norm(x, weights.ffn_norm), weights.ffn, drop.activation)
         return x + drop_path(_dropped(y, drop.residual), path)
-
-
-def _attention(x: Tensor, weights: SelfAttentionWeights, dropout: float) -> Tensor:
-    """Compute self-attention; plain products for exporters, where fused attention has another memory layout."""
-    if not is_traced():
-        return self_attention(x, weights, None, dropout)
-    return join_heads(weights.kind.plain(*self_projections(x, weights), weights.relative), weights.out_proj)
 
 
 def attention_weights(x: Tensor, weights: SelfAttentionWeights) -> Tensor:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from nas_core.errors import ArchitectureError, ConfigError, SpaceError
 from nas_core.graph.graph import Graph
+from nas_core.models.genes import ChainGraphs
 from nas_core.models.memory import BYTES
 from nas_core.models.workload import OnePassWorkload, Workload, same_draws
 from nas_core.options import config_from
@@ -157,6 +158,27 @@ class ModelKind(ABC):
         return {"kind": self.name, **asdict(config)}
 
 
+class FormulaKind(ModelKind):
+    """A kind of the project, with a module of formulas and a chain of sublayers as graph."""
+
+    costs: Any
+    """Module with ``parameters(architecture)`` and ``flops(architecture)``."""
+    graphs: ChainGraphs
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        return self.graphs.operations()
+
+    def operations_of(self, space: SearchSpace) -> int:
+        return self.graphs.operations_of(space)
+
+    def params_m(self, architecture: Architecture) -> float:
+        return float(self.costs.parameters(architecture) / 1e6)
+
+    def flops_g(self, architecture: Architecture) -> float:
+        return float(self.costs.flops(architecture) / 1e9)
+
+
 class OnePassKind(ModelKind):
     """A kind whose networks run, and are timed and exported, in one pass."""
 
@@ -178,8 +200,6 @@ class OnePassKind(ModelKind):
     def training_pass(
         self, space: SearchSpace, architecture: Architecture, config: Any, batch: int
     ) -> tuple[nn.Module, tuple[Tensor, ...]]:
-        if "batch" not in self.described(config):
-            return super().training_pass(space, architecture, config, batch)
         architecture, config = space.validate(architecture), replace(config, batch=batch)
         return self.build(space, architecture, config), self.inputs(architecture, config)
 
@@ -228,13 +248,11 @@ def kind_of(of: SearchSpace | Architecture) -> ModelKind:
         return kind
     names = _genes(of)
     error = SpaceError if isinstance(of, SearchSpace) else ArchitectureError
-    shares = {kind: len(set(kind.genes) - names) / len(kind.genes) for _, kind in KINDS.items()}
-    nearest = [kind for kind, share in shares.items() if share == min(shares.values())]
-    lacking = [(kind.name, next(gene for gene in kind.genes if gene not in names)) for kind in nearest]
-    described = ", and ".join(f"{name}, for which it has no gene {gene!r}" for name, gene in lacking)
+    lacking = {kind.name: [gene for gene in kind.genes if gene not in names] for _, kind in KINDS.items()}
+    fewest = min(map(len, lacking.values()))
+    needed = [f"{name} needs {', '.join(map(repr, genes))}" for name, genes in lacking.items() if len(genes) == fewest]
     raise error(
-        f"{_called(of)} fits no kind of network ({', '.join(KINDS.names())}); the nearest"
-        f" {'is' if len(nearest) == 1 else 'are'} {described}"
+        f"{_called(of)} fits no kind of network ({', '.join(lacking)}); of the nearest, {' and '.join(needed)}: add it"
     )
 
 
@@ -272,9 +290,9 @@ def layered_genes(architecture: Architecture) -> dict[str, dict[str, tuple[Any, 
     """
     sides: dict[str, dict[str, tuple[Any, ...]]] = {}
     for name, gene in architecture.items():
-        side, _, what = name.rpartition(".")
+        side, _, gene_name = name.rpartition(".")
         if isinstance(gene, tuple) and gene:
-            sides.setdefault(side, {})[what] = gene
+            sides.setdefault(side, {})[gene_name] = gene
     if not sides:
         raise ArchitectureError(
             f"no gene of this architecture has a value per layer, it has {', '.join(architecture) or 'none'}; expected"

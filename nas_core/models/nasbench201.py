@@ -13,7 +13,6 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from nas_core.errors import ConfigError
 from nas_core.graph.nasbench201 import CHOICES, STATES, nasbench201_graph, nasbench201_ops
 from nas_core.random_streams import own_streams
 
@@ -107,9 +106,6 @@ def nasbench201_network(
     Raises:
         GraphError, UnknownChoiceError: not a cell of the benchmark.
     """
-    for name, size in (("channels", channels), ("cells", cells), ("classes", classes)):
-        if size < 1:
-            raise ConfigError(f"{name} is {size}; expected at least 1")
     nasbench201_graph(architecture)
     operations = nasbench201_ops(architecture) if isinstance(architecture, str) else [int(op) for op in architecture]
     with own_streams(seed):

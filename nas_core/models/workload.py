@@ -104,13 +104,6 @@ class OnePassSubnetWorkload(SubnetWorkload):
         return {"network": lambda: self._run(self._net, self._subnet, self._inputs)}
 
 
-def check_words(config: Any, *names: str) -> None:
-    """Raise ``ConfigError`` if a vocabulary has only special symbols."""
-    for name in names:
-        if getattr(config, name) <= FIRST_WORD:
-            raise ConfigError(f"{name} is {getattr(config, name)}, expected more than {FIRST_WORD} (special symbols)")
-
-
 def check_least(config: Any, **least: int) -> None:
     for name, number in least.items():
         if getattr(config, name) < number:

@@ -1,4 +1,4 @@
-"""Progress of a training: a bar, the learning curve, and checkpoints."""
+"""Progress of a training: a bar, reported losses, and checkpoints."""
 
 from __future__ import annotations
 
@@ -8,15 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from tqdm import tqdm
 
 from nas_core.differences import check_same_settings
-from nas_core.errors import DataError
-from nas_core.files.reading import read_json
-from nas_core.files.writing import write_json
 from nas_core.predictor.artifact import read_artifact, write_artifact
 from nas_core.predictor.device import on_host
 
@@ -94,17 +90,9 @@ class Checkpoint:
         if not path.exists():
             return
         header, tensors = read_artifact(path, KIND)
-        try:
-            before = dict(header["begun"])
-        except (KeyError, TypeError, ValueError):
-            raise DataError(f"{path}: the checkpoint is damaged (it names no fit); remove it to begin anew") from None
-        advice = "give another file, or remove it to begin anew"
-        check_same_settings(f"{path} is of a fit with", before, self.settings, advice)
-        try:
-            restore(tensors)
-        except (LookupError, TypeError, ValueError, RuntimeError) as error:
-            reason = (str(error) or type(error).__name__).splitlines()[0][:120]
-            raise DataError(f"{path}: the checkpoint is damaged ({reason}); remove it to begin anew") from None
+        advice = "give another file, or remove it to start again"
+        check_same_settings(f"{path} is of a fit with", header["begun"], self.settings, advice)
+        restore(tensors)
         self._files.add(path)
 
     def save(self, member: int, state: Callable[[], Mapping[str, Tensor]], finished: bool) -> None:
@@ -118,57 +106,3 @@ class Checkpoint:
     def remove(self) -> None:
         for path in self._files:
             path.unlink(missing_ok=True)
-
-
-class LearningCurve:
-    """Losses by step, from 1, in a file that a resumed training continues; written with the checkpoint."""
-
-    def __init__(self, kept: Path, checkpoint: Path | None = None) -> None:
-        self.kept, self.checkpoint = kept, checkpoint
-        self.saved = self._saved()
-        self.steps: list[int] = []
-        self.losses: list[float] = []
-        self.written = time.monotonic()
-
-    def add(self, step: int, loss: float) -> None:
-        """Append the next step. After a resume, drop saved losses from this step on."""
-        if not self.steps and step > 1 and self.kept.exists():
-            before = read_json(self.kept)
-            self.steps = [earlier for earlier in before["step"] if earlier < step]
-            self.losses = before["loss"][: len(self.steps)]
-        self.steps.append(step)
-        self.losses.append(loss)
-        saved = self._saved()
-        if time.monotonic() - self.written >= EVERY_S or saved != self.saved:
-            self.saved = saved
-            self.keep()
-
-    def keep(self) -> None:
-        if self.steps:
-            write_json(self.kept, self.to_dict())
-            self.written = time.monotonic()
-
-    def _saved(self) -> tuple[int, ...]:
-        times: list[int] = []
-        while self.checkpoint is not None and (file := member_file(self.checkpoint, len(times))).exists():
-            times.append(file.stat().st_mtime_ns)
-        return tuple(times)
-
-    def remove(self) -> None:
-        self.kept.unlink(missing_ok=True)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"step": self.steps, "loss": self.losses}
-
-    def thinned(self, members: int = 1, points: int = 60) -> list[tuple[list[float], list[float]]]:
-        """Return steps and losses of each network, as means over at most ``points`` equal parts."""
-        length = max(1, -(-max(self.steps, default=0) // members))
-        steps, losses = np.array(self.steps, float), np.array(self.losses, float)
-        curves = []
-        for first in range(0, members * length, length):
-            rows = np.flatnonzero((steps > first) & (steps <= first + length))
-            parts = np.array_split(rows, min(points, len(rows))) if len(rows) else []
-            curves.append(
-                ([float(steps[part].mean()) - first for part in parts], [float(losses[part].mean()) for part in parts])
-            )
-        return curves

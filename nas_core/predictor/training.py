@@ -21,7 +21,7 @@ from nas_core.predictor.device import CHOICES, chosen_precision, on_host, to_dev
 from nas_core.predictor.losses import log_loss, pairwise_loss, ranking_loss, relative_loss
 from nas_core.predictor.nn_former.batch import TOKENS, Batch, Topology
 from nas_core.predictor.nn_former.model import NNFormer
-from nas_core.predictor.nn_former.packed import PACKED_FROM, PackedBatch, PackedSet, PackedTopology, packable
+from nas_core.predictor.nn_former.packed import PACKED_FROM, PackedBatch, PackedTopology, packable
 from nas_core.predictor.progress import EVERY
 from nas_core.random_streams import seed_streams
 
@@ -101,14 +101,14 @@ PART_POSITIONS, PART_GRAPHS = 2400, 16
 SMALL = 32
 """Largest graphs whose masks are kept for the whole training."""
 RESIDENT_BYTES = 2 * 2**30
-"""Bytes of adjacency matrices of larger graphs that are kept on a device."""
+"""Bytes of padded adjacency matrices that are kept on the device."""
 
 Part = tuple[Batch | PackedBatch, Topology | PackedTopology, Tensor]
 """Graphs, their topology, and their targets ``(B,)``."""
 
 
 class Bucket:
-    """Training graphs that share batches, all on the device for an accelerator."""
+    """Training graphs that share batches; small ones are all on the device."""
 
     def __init__(self, graphs: Graphs, rows: NDArray[np.int64], targets: NDArray[np.float32], model: NNFormer) -> None:
         self.config = model.config
@@ -117,10 +117,8 @@ class Bucket:
         self.targets = to_device(targets[rows], self.device)
         self.largest = int(self.graphs.sizes.max(initial=0))
         self.packs = packable(self.config) and self.graphs.sizes.mean() >= PACKED_FROM
-        self.set = PackedSet.of(self.graphs, self.config, self.device) if self.packs else None
-        fits = not on_host(self.device) and len(rows) * self.largest**2 <= RESIDENT_BYTES
-        dense = not self.packs and (self.largest <= SMALL or fits)
-        self.batch = Batch.of(self.graphs, device=self.device) if dense else None
+        fits = len(rows) * self.largest**2 <= RESIDENT_BYTES
+        self.batch = Batch.of(self.graphs, device=self.device) if fits and not self.packs else None
         small = self.batch is not None and self.largest <= SMALL
         self.topology = Topology.of(self.batch, self.config) if small and self.batch is not None else None
 
@@ -137,11 +135,13 @@ class Bucket:
     def take(self, chosen: NDArray[np.int64], index: Tensor, copies: int) -> Part:
         """Return ``copies`` of those graphs, one copy after another; ``index`` is ``chosen`` on the device."""
         rows, index = np.tile(chosen, copies), index.repeat(copies)
-        if self.set is not None:
-            return *self.set.take(rows, index), self.targets[index]
+        if self.packs:
+            packed = PackedBatch.of(self.graphs.take(rows), self.device)
+            topology = PackedTopology.of(packed.edges, packed.lengths, self.config, self.device)
+            return packed, topology, self.targets[index]
         batch = Batch.of(self.graphs, rows, self.device) if self.batch is None else self.batch.take(index)
-        topology = Topology.of(batch, self.config) if self.topology is None else self.topology.take(index)
-        return batch, topology, self.targets[index]
+        dense = Topology.of(batch, self.config) if self.topology is None else self.topology.take(index)
+        return batch, dense, self.targets[index]
 
 
 CHECKED = EVERY
@@ -172,6 +172,7 @@ class Trainer:
         self.steps_per_epoch = sum(math.ceil(len(bucket) / config.batch_size) for bucket in self.buckets)
         self.total = config.epochs * self.steps_per_epoch
         self.done = 0
+        self.losses = torch.zeros(self.total, device=self.device)
         matrices = [p for p in model.parameters() if p.ndim > 1]
         vectors = [p for p in model.parameters() if p.ndim <= 1]
         self.optimizer = torch.optim.AdamW(
@@ -214,11 +215,8 @@ class Trainer:
 
     def _epoch(self) -> list[tuple[Bucket, NDArray[np.int64], Tensor]]:
         """Draw the batches of the current epoch, as rows on host and device; deterministic."""
-        stream, size = (
-            np.random.default_rng([self.config.seed, 1, self.done // self.steps_per_epoch]),
-            self.config.batch_size,
-        )
-        batches = []
+        stream = np.random.default_rng([self.config.seed, 1, self.done // self.steps_per_epoch])
+        batches, size = [], self.config.batch_size
         for bucket in self.buckets:
             order = stream.permutation(len(bucket))
             index = to_device(order, bucket.device)
@@ -247,8 +245,9 @@ class Trainer:
         if self.averaged:
             with torch.no_grad():
                 torch._foreach_lerp_(self.averaged, list(self.model.parameters()), 1 - config.ema)
+        loss = self.losses[self.done] = torch.stack(losses).sum()
         self.done += 1
-        return torch.stack(losses).sum()
+        return loss
 
     def _gradients(self, bucket: Bucket, chosen: NDArray[np.int64], index: Tensor, share: float) -> Tensor:
         batch, topology, target = bucket.take(chosen, index, self.config.copies)
@@ -288,7 +287,7 @@ class Trainer:
     def state(self) -> dict[str, Tensor]:
         """Return the training state by name; an equal trainer resumes from it identically."""
         self.check()
-        named = {"done": torch.tensor(self.done)}
+        named = {"done": torch.tensor(self.done), "losses": self.losses}
         named |= {f"model.{name}": value for name, value in self.model.state_dict().items()}
         named |= {f"averaged.{i}": value for i, value in enumerate(self.averaged)}
         for i, entry in self.optimizer.state_dict()["state"].items():
@@ -308,10 +307,8 @@ class Trainer:
         if self.scaler.is_enabled():
             scales = {name: named[f"scaler.{name}"].item() for name in _SCALED}
             self.scaler.load_state_dict({**self.scaler.state_dict(), **scales})
-        done = int(named["done"])
-        if not 0 <= done <= self.total:
-            raise ValueError(f"step {done} of {self.total}")
-        self.done = done
+        self.done = int(named["done"])
+        self.losses.copy_(named["losses"])
 
     def settle(self) -> None:
         """Load the averaged weights into the model."""

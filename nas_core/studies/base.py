@@ -199,22 +199,23 @@ def chosen(space: SearchSpace, config: ArchitecturesConfig, at_least: int = 1) -
     named: dict[str, Architecture] = {}
     if config.arch:
         for path in config.arch:
-            if path.stem in named:
-                raise ConfigError(f"two files are named {path.stem!r}; tables name architectures by files, rename one")
             try:
                 named[path.stem] = space.validate(Architecture.load(path))
             except ArchitectureError as error:
                 raise ArchitectureError(f"{path}: {error}") from None
+        if len(named) < len(config.arch):
+            raise ConfigError("two architecture files have the same name, by which tables name them; rename one")
     else:
         named = {"smallest": space.smallest(), "middle": middle(space), "largest": space.largest()}
         others = drawn(space, config.random, config.seed, without=list(named.values()))
         named |= {f"random {index}": architecture for index, architecture in enumerate(others, start=1)}
-    names: dict[Architecture, str] = {}
+    distinct: dict[str, Architecture] = {}
     for name, architecture in named.items():
-        names.setdefault(architecture, name)
-    if len(names) < at_least:
-        raise ConfigError(f"{len(names)} different architectures; expected at least {at_least}: give more")
-    return {name: architecture for architecture, name in names.items()}
+        if architecture not in distinct.values():
+            distinct[name] = architecture
+    if len(distinct) < at_least:
+        raise ConfigError(f"{len(distinct)} different architectures; expected at least {at_least}: give more")
+    return distinct
 
 
 def drawn(space: SearchSpace, count: int, seed: int, without: Sequence[Architecture] = ()) -> list[Architecture]:
@@ -237,6 +238,10 @@ def middle(space: SearchSpace) -> Architecture:
         ]
         genes[choice.name] = options[0] if choice.per is None else tuple(options[: int(str(genes[choice.per]))])
     return space.validate(Architecture(genes))
+
+
+def to_dicts(architectures: Mapping[str, Architecture]) -> dict[str, dict[str, Any]]:
+    return {name: architecture.to_dict() for name, architecture in architectures.items()}
 
 
 def params_m(space: SearchSpace, architectures: Mapping[str, Architecture]) -> dict[str, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from nas_core.space import Architecture
 from nas_core.studies.base import Lines, Measure, Study, StudyResult, Subject, one_space, params_m, same_examples
 from nas_core.studies.gap import (
     StandaloneRun,
-    ask_for,
+    add_metric,
     check_examples,
     diverged,
     metric_of,
@@ -26,177 +25,15 @@ from nas_core.studies.gap import (
     read_runs,
     run_warnings,
 )
-from nas_core.studies.trainings import LOG, Training, check_settings, train_all
+from nas_core.studies.trainings import Training, train_missing
+from nas_core.supernet.host import Supernet
 
 _CURVE, _ENDED = "curve.jsonl", "ended.json"
 
 Enough = Callable[[Mapping[str, float]], bool]
 """Function that returns True for metrics that are good enough."""
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """Schedule of further training."""
-
-    every: int
-    """Updates between evaluations."""
-    most: int
-    """Largest number of updates; length of the learning rate schedule."""
-    changes: Mapping[str, str] = field(default_factory=dict)
-    """Settings that differ from the supernet's."""
-
-    def __post_init__(self) -> None:
-        if self.every < 1 or self.most < 1 or self.most % self.every:
-            raise ConfigError(
-                f"every {self.every}, most updates {self.most}; expected numbers above 0, the second a multiple of the"
-                " first"
-            )
-
-
-@dataclass(frozen=True)
-class Curve:
-    """Metrics of a network over further updates."""
-
-    points: Mapping[int, Mapping[str, float]]
-    """Updates -> metrics; 0: inherited weights."""
-
-    def reached(self, enough: Enough) -> int | None:
-        """Return the number of updates until it was first good enough, or None."""
-        return next((updates for updates, metrics in sorted(self.points.items()) if enough(metrics)), None)
-
-
-def train_further(
-    subject: Subject,
-    wanted: Mapping[Architecture, Enough],
-    folder: Path,
-    schedule: Schedule,
-    jobs: int = 1,
-) -> dict[Architecture, Curve]:
-    """Train subnets from inherited weights until each is good enough, at most for the whole schedule.
-
-    Each has a folder with its training log and curve. A second call continues interrupted trainings.
-
-    Args:
-        wanted: subnet -> function that returns True for metrics that are good enough.
-
-    Raises:
-        ConfigError: the host does not support further training, or the folder is in use or holds other runs.
-        DataError: a training failed or diverged.
-    """
-    supernet, place = subject.supernet, _folder(subject, folder)
-    make_folder(place)
-    with only_process(place / "further.lock", f"is training into {place}", "give another --out"):
-        _check_settings(subject, place, schedule)
-        networks = {key: _Network(supernet, key, place / key.key, enough, schedule) for key, enough in wanted.items()}
-        missing = {key: network for key, network in networks.items() if not network.done()}
-        if missing:
-            settings = _check_settings(subject, place, schedule, supernet.training_data())
-            trainings = {key: network.training() for key, network in missing.items()}
-            write_json(place / "settings.json", {"checkpoint": str(real_path(subject.path)), **settings})
-            train_all(trainings, jobs, lambda key, _: missing[key].finish())
-    return {key: Curve(network.points) for key, network in networks.items()}
-
-
-def check_further(subject: Subject, wanted: Mapping[Architecture, Enough], folder: Path, schedule: Schedule) -> None:
-    """Raise the errors of :func:`train_further` without training."""
-    supernet, place = subject.supernet, _folder(subject, folder)
-    _check_settings(subject, place, schedule)
-    for architecture, enough in wanted.items():
-        network = _Network(supernet, architecture, place / architecture.key, enough, schedule)
-        if not network.done():
-            _check_settings(subject, place, schedule, supernet.training_data())
-            with tempfile.TemporaryDirectory() as name:
-                network.command(Path(name))
-            return
-
-
-def _folder(subject: Subject, folder: Path) -> Path:
-    return folder / "further" / file_digest(subject.path)[:12]
-
-
-def _check_settings(
-    subject: Subject, place: Path, schedule: Schedule, data: Mapping[str, str] | None = None
-) -> dict[str, Any]:
-    settings: dict[str, Any] = {
-        "changes": dict(schedule.changes),
-        "every": schedule.every,
-        "most_updates": schedule.most,
-        "examples": subject.supernet.examples_key(),
-    }
-    if data is not None:
-        settings["data"] = dict(data)
-    if any(place.glob(f"*/{LOG}")):  # else these settings trained nothing
-        check_settings(place / "settings.json", settings, "further training")
-    return settings
-
-
-_LOCK = threading.Lock()
-"""Networks are evaluated one at a time: hosts seed the random numbers of the whole process."""
-
-
-class _Network:
-    def __init__(
-        self, trainer: Any, architecture: Architecture, folder: Path, enough: Enough, schedule: Schedule
-    ) -> None:
-        self.trainer, self.architecture, self.folder = trainer, architecture, folder
-        self.enough, self.schedule = enough, schedule
-        self.points: dict[int, Mapping[str, float]] = {0: trainer.evaluate(architecture)}
-        if (folder / _CURVE).exists():
-            self.points |= {int(record["updates"]): record["metrics"] for record in read_jsonl(folder / _CURVE)}
-        if lacking := {name for metrics in self.points.values() for name in self.points[0].keys() - metrics.keys()}:
-            raise DataError(
-                f"{folder / _CURVE}: its networks were evaluated without {', '.join(sorted(lacking))}, and are deleted;"
-                " give another --out for this metric"
-            )
-
-    def good(self) -> bool:
-        return Curve(self.points).reached(self.enough) is not None
-
-    def done(self) -> bool:
-        return self.good() or self.schedule.most in self.points or (self.folder / _ENDED).exists()
-
-    def training(self) -> Training:
-        make_folder(self.folder)
-        return Training(self.command(real_path(self.folder)), self.folder, self.look)
-
-    def command(self, folder: Path) -> Sequence[str]:
-        schedule = self.schedule
-        command: Sequence[str] = self.trainer.further_command(
-            self.architecture, folder, schedule.changes, schedule.every, schedule.most
-        )
-        return command
-
-    def finish(self) -> None:
-        if not self.look():
-            write_json(self.folder / _ENDED, {"updates": max(self.points)})
-        for path in self.trainer.kept_networks(self.folder).values():
-            path.unlink(missing_ok=True)
-
-    def look(self) -> bool:
-        """Evaluate new networks up to the first that is good enough; return whether there is one.
-
-        All but the latest file, which the trainer may still copy, are deleted.
-        """
-        with _LOCK:
-            kept = sorted(self.trainer.kept_networks(self.folder).items())
-            last = max((path for _, path in kept), key=lambda path: path.stat().st_mtime_ns, default=None)
-            for updates, path in kept:
-                if self.good():
-                    break
-                if updates not in self.points and not updates % self.schedule.every:
-                    self._add(updates, self.trainer.evaluate_network(path))
-                if path != last:
-                    path.unlink(missing_ok=True)
-        return self.good()
-
-    def _add(self, updates: int, metrics: Mapping[str, float]) -> None:
-        if bad := diverged(metrics):
-            raise DataError(
-                f"{self.folder}: {bad} after {updates} further updates, so that the training has diverged; give other"
-                " settings with --set train.NAME=VALUE, and another --out"
-            )
-        append_jsonl(self.folder / _CURVE, {"updates": updates, "metrics": dict(metrics)})
-        self.points[updates] = dict(metrics)
+Curve = Mapping[int, Mapping[str, float]]
+"""Further updates -> metrics of a network; 0: inherited weights."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,11 +60,119 @@ class CloseGapConfig:
             raise ConfigError(
                 f"jobs {self.jobs}, architectures {self.architectures}; expected at least 1, and 0 or more"
             )
-        _ = self.schedule
+        if self.every < 1 or self.most_updates < 1 or self.most_updates % self.every:
+            raise ConfigError(
+                f"every {self.every}, most updates {self.most_updates}; expected numbers above 0, the second a multiple"
+                " of the first"
+            )
 
-    @property
-    def schedule(self) -> Schedule:
-        return Schedule(self.every, self.most_updates, self.train)
+
+def train_further(
+    subject: Subject, wanted: Mapping[Architecture, Enough], folder: Path, config: CloseGapConfig
+) -> dict[Architecture, Curve]:
+    """Train subnets from inherited weights until each is good enough, at most for the whole schedule.
+
+    Each has a folder with its training log and curve. A second call continues interrupted trainings.
+
+    Args:
+        wanted: subnet -> function that returns True for metrics that are good enough.
+
+    Raises:
+        ConfigError: the host does not support further training, or the folder is in use or holds other runs.
+        DataError: a training failed or diverged.
+    """
+    place = folder / "further" / file_digest(subject.path)[:12]
+    make_folder(place)
+    settings = {
+        "checkpoint": str(real_path(subject.path)),
+        "changes": dict(config.train),
+        "every": config.every,
+        "most_updates": config.most_updates,
+        "examples": subject.supernet.examples_key(),
+    }
+    with only_process(place / "further.lock", f"is training into {place}", "give another --out"):
+        networks = {key: _Network(subject.supernet, key, place / key.key, wanted[key], config) for key in wanted}
+        train_missing(
+            place / "settings.json",
+            "further training",
+            settings,
+            subject.supernet,
+            [key for key, network in networks.items() if not network.done()],
+            lambda key: networks[key].training(),
+            config.jobs,
+            lambda key, _: networks[key].finish(),
+        )
+    return {key: network.points for key, network in networks.items()}
+
+
+def updates_until(enough: Enough, curve: Curve) -> int | None:
+    """Return the number of updates after which a network was first good enough, or None."""
+    return next((updates for updates, metrics in sorted(curve.items()) if enough(metrics)), None)
+
+
+_LOCK = threading.Lock()
+"""Networks are evaluated one at a time: hosts seed the random numbers of the whole process."""
+
+
+class _Network:
+    def __init__(
+        self, supernet: Supernet, architecture: Architecture, folder: Path, enough: Enough, config: CloseGapConfig
+    ) -> None:
+        self.supernet, self.architecture, self.folder = supernet, architecture, folder
+        self.enough, self.config = enough, config
+        self.points: dict[int, Mapping[str, float]] = {0: supernet.evaluate(architecture)}
+        if (folder / _CURVE).exists():
+            self.points |= {int(record["updates"]): record["metrics"] for record in read_jsonl(folder / _CURVE)}
+        if lacking := {name for metrics in self.points.values() for name in self.points[0].keys() - metrics.keys()}:
+            raise DataError(
+                f"{folder / _CURVE}: its networks were evaluated without {', '.join(sorted(lacking))}, and are deleted;"
+                " give another --out for this metric"
+            )
+
+    def good(self) -> bool:
+        return updates_until(self.enough, self.points) is not None
+
+    def done(self) -> bool:
+        return self.good() or self.config.most_updates in self.points or (self.folder / _ENDED).exists()
+
+    def training(self) -> Training:
+        make_folder(self.folder)
+        command = self.supernet.further_command(
+            self.architecture, real_path(self.folder), self.config.train, self.config.every, self.config.most_updates
+        )
+        return Training(command, self.folder, self.evaluate_new)
+
+    def finish(self) -> None:
+        if not self.evaluate_new():
+            write_json(self.folder / _ENDED, {"updates": max(self.points)})
+        for path in self.supernet.kept_networks(self.folder).values():
+            path.unlink(missing_ok=True)
+
+    def evaluate_new(self) -> bool:
+        """Evaluate new networks up to the first that is good enough; return whether there is one.
+
+        All but the latest file, which the trainer may still copy, are deleted.
+        """
+        with _LOCK:
+            kept = sorted(self.supernet.kept_networks(self.folder).items())
+            last = max((path for _, path in kept), key=lambda path: path.stat().st_mtime_ns, default=None)
+            for updates, path in kept:
+                if self.good():
+                    break
+                if updates not in self.points and not updates % self.config.every:
+                    self._add(updates, self.supernet.evaluate_network(path))
+                if path != last:
+                    path.unlink(missing_ok=True)
+        return self.good()
+
+    def _add(self, updates: int, metrics: Mapping[str, float]) -> None:
+        if bad := diverged(metrics):
+            raise DataError(
+                f"{self.folder}: {bad} after {updates} further updates, so that the training has diverged; give other"
+                " settings with --set train.NAME=VALUE, and another --out"
+            )
+        append_jsonl(self.folder / _CURVE, {"updates": updates, "metrics": dict(metrics)})
+        self.points[updates] = dict(metrics)
 
 
 class _CloseGap(Study):
@@ -250,17 +195,12 @@ class _CloseGap(Study):
         runs = runs[: config.architectures or len(runs)]
         check_examples(subjects, runs, config.standalone)
         alone = {run.architecture: metric_of(run.metrics, config.metric, str(config.standalone)) for run in runs}
-        ask_for(config.metric, subjects, space.smallest())
+        add_metric(config.metric, subjects, space.smallest())
         wanted = {
             subject.name: {key: _as_good_as(value, subject, config.metric) for key, value in alone.items()}
             for subject in subjects
         }
-        for subject in subjects[1:]:  # the first is checked as its training begins
-            check_further(subject, wanted[subject.name], folder, config.schedule)
-        curves = {
-            subject.name: train_further(subject, wanted[subject.name], folder, config.schedule, config.jobs)
-            for subject in subjects
-        }
+        curves = {subject.name: train_further(subject, wanted[subject.name], folder, config) for subject in subjects}
         rows: list[dict[str, Any]] = []
         summary: list[dict[str, Any]] = []
         for subject in subjects:
@@ -297,7 +237,7 @@ class _CloseGap(Study):
                 "architectures": {name: key.to_dict() for key, name in names.items()},
                 "curves": {
                     supernet: {
-                        names[key]: {str(updates): dict(metrics) for updates, metrics in sorted(curve.points.items())}
+                        names[key]: {str(updates): dict(metrics) for updates, metrics in sorted(curve.items())}
                         for key, curve in of_networks.items()
                     }
                     for supernet, of_networks in curves.items()
@@ -321,7 +261,7 @@ def _rows(
     rows = []
     for name, run in named.items():
         curve, standalone = curves[run.architecture], run.metrics[config.metric]
-        reached = curve.reached(_as_good_as(standalone, subject, config.metric))
+        reached = updates_until(_as_good_as(standalone, subject, config.metric), curve)
         trained = config.most_updates if reached is None else reached
         rows.append(
             {
@@ -330,8 +270,8 @@ def _rows(
                 "key": run.architecture.key,
                 "params_m": sizes.get(name),
                 "standalone": standalone,
-                "inherited": curve.points[0][config.metric],
-                "best": best(metrics[config.metric] for metrics in curve.points.values()),
+                "inherited": curve[0][config.metric],
+                "best": best(metrics[config.metric] for metrics in curve.values()),
                 "updates": reached,
                 "standalone_updates": run.updates,
                 "saved": 1 - trained / run.updates if run.updates else None,
@@ -366,7 +306,7 @@ def _picture(
     for architecture, name in names.items():
         panel = panels[f"network {name}"] = {}
         for supernet, of_networks in curves.items():
-            points = sorted(of_networks[architecture].points.items())
+            points = sorted(of_networks[architecture].items())
             panel[supernet] = ([float(updates) for updates, _ in points], [metrics[metric] for _, metrics in points])
     levels = {f"network {name}": alone[architecture] for architecture, name in names.items()}
     return Lines(panels, levels, "further updates", label, "trained from scratch")

@@ -27,6 +27,7 @@ from nas_core.studies.base import (
     params_m,
     same_examples,
     some_batches,
+    to_dicts,
 )
 from nas_core.supernet.host import Supernet
 from nas_core.supernet.sampling import draw, sandwich
@@ -57,7 +58,10 @@ def gradient_of(supernet: Supernet, architecture: Architecture, batch: Any) -> G
     parameters = learned_weights(supernet.network)
     loss = supernet.training_loss(architecture, batch)
     gradients = torch.autograd.grad(loss, parameters, allow_unused=True)
-    return [torch.zeros_like(own) if one is None else one for own, one in zip(parameters, gradients, strict=True)]
+    return [
+        torch.zeros_like(parameter) if gradient is None else gradient
+        for parameter, gradient in zip(parameters, gradients, strict=True)
+    ]
 
 
 def used_weights(network: Any, architecture: Architecture) -> Gradient:
@@ -72,8 +76,8 @@ def used_weights(network: Any, architecture: Architecture) -> Gradient:
         probes = [torch.randn(tensor.shape, generator=stream).to(tensor) for tensor in selected]
         gradients = torch.autograd.grad(selected, parameters, probes, allow_unused=True)
     return [
-        torch.zeros_like(own, dtype=torch.bool) if one is None else one != 0
-        for own, one in zip(parameters, gradients, strict=True)
+        torch.zeros_like(parameter, dtype=torch.bool) if gradient is None else gradient != 0
+        for parameter, gradient in zip(parameters, gradients, strict=True)
     ]
 
 
@@ -121,11 +125,11 @@ class _Conflict(Study):
         summary = [
             {
                 "supernet": name,
-                "smallest": found.get("smallest"),
-                "mean": float(np.mean([found[each] for each in smaller])) if smaller else None,
+                "smallest": cosines.get("smallest"),
+                "mean": float(np.mean([cosines[key] for key in smaller])) if smaller else None,
                 "against": config.against,
             }
-            for name, found in series.items()
+            for name, cosines in series.items()
         ]
         return StudyResult(
             (
@@ -149,7 +153,7 @@ class _Conflict(Study):
             summary,
             Bars(series, f"cosine with the gradient of the {config.against}"),
             (self.about,),
-            {"architectures": {name: one.to_dict() for name, one in architectures.items()}},
+            {"architectures": to_dicts(architectures)},
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -12,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from nas_core.errors import ConfigError, DataError, UnsupportedError
+from nas_core.errors import ConfigError, UnsupportedError
 from nas_core.files.reading import file_digest, real_path
 from nas_core.files.writing import make_folder, write_json
 from nas_core.layers import MoSConfig
@@ -30,22 +29,22 @@ from nas_core.studies.base import (
     one_space,
     params_m,
     same_examples,
+    to_dicts,
 )
 from nas_core.studies.gap import (
-    FEWEST,
     StandaloneRun,
+    add_metric,
     agreement,
-    ask_for,
     check_examples,
     metric_of,
     named_with_unit,
     read_runs,
     run_warnings,
 )
-from nas_core.studies.trainings import LOG, Training, check_settings, train_all
+from nas_core.studies.trainings import Training, train_missing
 from nas_core.supernet.host import Supernet
 
-_TRAINED, _SETTINGS = "trained.json", "settings.json"
+_TRAINED = "trained.json"
 
 
 def experts_of(subject: Subject) -> MoSConfig:
@@ -71,59 +70,23 @@ def train_supernets(
         DataError: a training failed.
     """
     experts, trainer = experts_of(subject), subject.supernet
-    place = _folder(subject, folder)
+    place = folder / "supernets" / file_digest(subject.path)[:12]
     make_folder(place)
     folders = {name: place / name for name, other in wanted.items() if other != experts}
+
+    def training_of(name: str) -> Training:
+        make_folder(folders[name])
+        return Training(trainer.supernet_command(real_path(folders[name]), wanted[name], changes), folders[name])
+
+    def finished(name: str, seconds: float) -> None:
+        record = {"experts": asdict(wanted[name]), "seconds": round(seconds, 2), "ended": time.time()}
+        write_json(folders[name] / _TRAINED, record)
+
     with only_process(place / "supernets.lock", f"is training into {place}", "give another --out"):
-        missing = _missing(folders)
-        settings = _check_settings(trainer, place, changes, missing)
-        trainings = {}
-        for name in missing:
-            make_folder(folders[name])
-            command = trainer.supernet_command(real_path(folders[name]), wanted[name], changes)
-            trainings[name] = Training(command, folders[name])
-
-        def finished(name: str, seconds: float) -> None:
-            record = {"experts": asdict(wanted[name]), "seconds": round(seconds, 2), "ended": time.time()}
-            write_json(folders[name] / _TRAINED, record)
-
-        if missing:
-            write_json(place / _SETTINGS, {"checkpoint": str(real_path(subject.path)), **settings})
-            train_all(trainings, jobs, finished, "supernet")
-    opened: dict[str, Any] = {name: trainer.trained_supernet(path) for name, path in folders.items()}
-    return {name: opened.get(name, trainer) for name in wanted}
-
-
-def check_supernets(
-    subject: Subject, wanted: Mapping[str, MoSConfig], folder: Path, changes: Mapping[str, str]
-) -> None:
-    """Raise the errors of :func:`train_supernets` without training."""
-    experts, trainer = experts_of(subject), subject.supernet
-    place = _folder(subject, folder)
-    missing = _missing({name: place / name for name, other in wanted.items() if other != experts})
-    _check_settings(trainer, place, changes, missing)
-    for name in missing[:1]:
-        with tempfile.TemporaryDirectory() as temporary:
-            trainer.supernet_command(Path(temporary), wanted[name], changes)
-
-
-def _folder(subject: Subject, folder: Path) -> Path:
-    return folder / "supernets" / file_digest(subject.path)[:12]
-
-
-def _missing(folders: Mapping[str, Path]) -> list[str]:
-    return [name for name, network in folders.items() if not (network / _TRAINED).exists()]
-
-
-def _check_settings(
-    trainer: Supernet, place: Path, changes: Mapping[str, str], missing: Sequence[str]
-) -> dict[str, Any]:
-    settings: dict[str, Any] = {"changes": dict(changes)}
-    if missing:
-        settings["data"] = dict(trainer.training_data())
-    if any(place.glob(f"*/{LOG}")):  # else these settings trained nothing
-        check_settings(place / _SETTINGS, settings, "supernets")
-    return settings
+        missing = [name for name, path in folders.items() if not (path / _TRAINED).exists()]
+        settings = {"checkpoint": str(real_path(subject.path)), "changes": dict(changes)}
+        train_missing(place / "settings.json", "supernets", settings, trainer, missing, training_of, jobs, finished)
+    return {name: trainer.trained_supernet(folders[name]) if name in folders else trainer for name in wanted}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,14 +148,12 @@ class _Compared(Study):
         space = one_space(subjects)
         same_examples(subjects)
         wanted = {subject.name: self.wanted(experts_of(subject), config) for subject in subjects}
-        ask_for(config.metric, subjects, space.smallest())
+        add_metric(config.metric, subjects, space.smallest())
         runs = _standalone(config, subjects, space)
         named: dict[str, Architecture] = {"smallest": space.smallest(), "largest": space.largest()}
         others = drawn(space, config.random, config.seed, without=list(named.values()))
         named |= {f"random {index}": other for index, other in enumerate(others, start=1)}
         sizes = params_m(space, named)
-        for subject in subjects[1:]:  # the first is checked as its training begins
-            check_supernets(subject, wanted[subject.name], folder, config.train)
         rows: list[dict[str, Any]] = []
         summary: list[dict[str, Any]] = []
         notes = run_warnings(runs)
@@ -211,17 +172,6 @@ class _Compared(Study):
                 ]
                 summary.append({**head, **_figures(supernet, quality), **_gap(supernet, runs, config, subject)})
                 summary[-1]["trained"] = "here" if supernet is not subject.supernet else "before"
-        return self._result(subjects, config, rows, summary, notes, named)
-
-    def _result(
-        self,
-        subjects: Sequence[Subject],
-        config: Any,
-        rows: list[dict[str, Any]],
-        summary: list[dict[str, Any]],
-        notes: Sequence[str],
-        named: Mapping[str, Architecture],
-    ) -> StudyResult:
         label = named_with_unit(subjects[0], config.metric)
         first = (Measure("supernet", "supernet"), *self.changed)
         labels = [" ".join(str(row[column.key]) for column in first[len(subjects) == 1 :]) for row in summary]
@@ -250,7 +200,7 @@ class _Compared(Study):
             summary,
             Bars(series, f"inherited {label}, by {', '.join(column.header for column in self.changed)}"),
             (self.about, *notes),
-            {"architectures": {name: architecture.to_dict() for name, architecture in named.items()}},
+            {"architectures": to_dicts(named)},
         )
 
 
@@ -258,10 +208,10 @@ class _Experts(_Compared):
     name = "experts"
     purpose = "Supernets with fewer or more experts (Mixture-of-Supernets, Table 14)."
     about = (
-        "Supernets that differ from the given one in the number of experts alone are trained by the host's own trainer"
-        " with the settings of its training, from its seed; it is taken as it is. All are asked for the same"
-        " architectures on the same examples. Parameters are those of the whole supernet, routers included. After Table"
-        " 14 of Mixture-of-Supernets, which tells BLEU of one large architecture and the memory of a GPU."
+        "Supernets that differ from the given one in the number of experts are trained by the host's own trainer with"
+        " the settings of its training, from its seed; the given one is not trained again. All are evaluated with the"
+        " same architectures on the same examples. Parameters are those of the whole supernet, routers included. After"
+        " Table 14 of Mixture-of-Supernets, which reports BLEU of one large architecture and the memory of a GPU."
     )
     config = ExpertsConfig
     changed = (Measure("experts", "experts", "d"),)
@@ -277,10 +227,10 @@ class _Router(_Compared):
     name = "router"
     purpose = "Supernets with other routers (Mixture-of-Supernets, Table 13)."
     about = (
-        "Supernets that differ from the given one in their routers alone are trained by the host's own trainer with the"
-        " settings of its training, from its seed; it is taken as it is. All are asked for the same architectures on"
-        " the same examples. Layers are the linear layers of a router. After Table 13 of Mixture-of-Supernets, where"
-        " two are best."
+        "Supernets that differ from the given one in their routers are trained by the host's own trainer with the"
+        " settings of its training, from its seed; the given one is not trained again. All are evaluated with the same"
+        " architectures on the same examples. Layers are the linear layers of a router. After Table 13 of"
+        " Mixture-of-Supernets, where two are best."
     )
     config = RouterConfig
     changed = (Measure("kind", "router"), Measure("router_layers", "layers", "d"))
@@ -296,8 +246,6 @@ def _standalone(config: Any, subjects: Sequence[Subject], space: SearchSpace) ->
         return []
     runs = read_runs(config.standalone, space)
     check_examples(subjects, runs, config.standalone)
-    if len(runs) < FEWEST:
-        raise DataError(f"{len(runs)} standalone networks; expected at least {FEWEST} for a rank correlation")
     for run in runs:
         metric_of(run.metrics, config.metric, str(config.standalone))
     return runs

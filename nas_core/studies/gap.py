@@ -14,7 +14,7 @@ from scipy.stats import kendalltau
 from nas_core.errors import ConfigError, DataError, NasExtError
 from nas_core.files.journal import append_jsonl, read_jsonl
 from nas_core.files.reading import file_digest, real_path
-from nas_core.files.writing import make_folder, write_json
+from nas_core.files.writing import make_folder
 from nas_core.locks import only_process
 from nas_core.search.calibration.files import architecture_of
 from nas_core.space import Architecture, SearchSpace
@@ -31,7 +31,7 @@ from nas_core.studies.base import (
     params_m,
     same_examples,
 )
-from nas_core.studies.trainings import LOG, Training, check_settings, train_all
+from nas_core.studies.trainings import Training, train_missing
 from nas_core.supernet.host import Supernet
 
 FEWEST = 3
@@ -104,31 +104,25 @@ def train_standalone(
         DataError: a training failed.
     """
     results = folder / RESULTS
+    settings = {"settings_of": file_digest(checkpoint), "changes": dict(changes)}
+
+    def training_of(architecture: Architecture) -> Training:
+        place = folder / "standalone" / architecture.key
+        make_folder(place)
+        return Training(trainer.standalone_command(architecture, real_path(place), changes), place)
+
+    def finished(architecture: Architecture, seconds: float) -> None:
+        run = _evaluated(trainer, architecture, folder, seconds)
+        append_jsonl(results, {**vars(run), "architecture": architecture.to_dict(), "metrics": dict(run.metrics)})
+        runs[architecture] = run
+
     with only_process(folder / "standalone.lock", f"is training into {folder}", "give another --out"):
-        before = {run.architecture: run for run in read_runs(results, space)} if results.exists() else {}
-        missing = [architecture for architecture in dict.fromkeys(architectures) if architecture not in before]
-        settled = folder / "standalone.json"
-        settings: dict[str, Any] = {"settings_of": file_digest(checkpoint), "changes": dict(changes)}
-        if missing:  # else the data may be gone
-            settings["data"] = dict(trainer.training_data())
-        if before or any(folder.glob(f"standalone/*/{LOG}")):  # else these settings trained nothing
-            check_settings(settled, settings, "standalone runs")
-        trainings = {}
-        for architecture in missing:
-            place = folder / "standalone" / architecture.key
-            make_folder(place)
-            command = trainer.standalone_command(architecture, real_path(place), changes)
-            trainings[architecture] = Training(command, place)
-        if missing:
-            write_json(settled, settings)
-
-        def finished(architecture: Architecture, seconds: float) -> None:
-            run = _evaluated(trainer, architecture, folder, seconds)
-            append_jsonl(results, {**vars(run), "architecture": architecture.to_dict(), "metrics": dict(run.metrics)})
-            before[architecture] = run
-
-        train_all(trainings, jobs, finished)
-    return [before[architecture] for architecture in dict.fromkeys(architectures)]
+        runs = {run.architecture: run for run in read_runs(results, space)} if results.exists() else {}
+        missing = [architecture for architecture in dict.fromkeys(architectures) if architecture not in runs]
+        train_missing(
+            folder / "standalone.json", "standalone runs", settings, trainer, missing, training_of, jobs, finished
+        )
+    return [runs[architecture] for architecture in dict.fromkeys(architectures)]
 
 
 def _evaluated(trainer: Supernet, architecture: Architecture, folder: Path, seconds: float) -> StandaloneRun:
@@ -193,7 +187,7 @@ def check_examples(subjects: Sequence[Subject], runs: Sequence[StandaloneRun], w
             )
 
 
-def ask_for(metric: str, subjects: Sequence[Subject], architecture: Architecture) -> None:
+def add_metric(metric: str, subjects: Sequence[Subject], architecture: Architecture) -> None:
     for subject in subjects:
         subject.supernet.also_evaluate(metric)
         metric_of(subject.supernet.evaluate(architecture), metric, str(subject.path))
@@ -263,14 +257,12 @@ class _Gap(Study):
     def run(self, subjects: Sequence[Subject], config: GapConfig, folder: Path) -> StudyResult:
         space = one_space(subjects)
         same_examples(subjects)
-        ask_for(config.metric, subjects, space.smallest())
-        earlier = folder / RESULTS
-        if config.standalone is None and earlier.exists():
-            check_examples(subjects, read_runs(earlier, space), earlier)
-        runs = _runs(subjects, space, config, folder)
-        if len(runs) < FEWEST:
-            raise DataError(f"{len(runs)} standalone networks; expected at least {FEWEST} for a rank correlation")
-        check_examples(subjects, runs, config.standalone or earlier)
+        add_metric(config.metric, subjects, space.smallest())
+        results = config.standalone or folder / RESULTS
+        if results.exists():  # before any training
+            check_examples(subjects, read_runs(results, space), results)
+        runs = read_runs(results, space) if config.standalone else _trained(subjects[0], space, config, folder)
+        check_examples(subjects, runs, results)
         named = {f"{index}": run for index, run in enumerate(runs, start=1)}
         sizes = params_m(space, {name: run.architecture for name, run in named.items()})
         alone = {name: metric_of(run.metrics, config.metric, "the standalone networks") for name, run in named.items()}
@@ -337,20 +329,12 @@ class _Gap(Study):
         )
 
 
-def _runs(subjects: Sequence[Subject], space: SearchSpace, config: GapConfig, folder: Path) -> Sequence[StandaloneRun]:
-    if config.standalone is not None:
-        return read_runs(config.standalone, space)
-    architectures: list[Architecture]
+def _trained(subject: Subject, space: SearchSpace, config: GapConfig, folder: Path) -> list[StandaloneRun]:
     if config.arch:
         architectures = list(chosen(space, ArchitecturesConfig(arch=config.arch), at_least=FEWEST).values())
     else:
         architectures = drawn(space, config.architectures, config.seed)
-    if len(architectures) < FEWEST:
-        raise ConfigError(
-            f"space {space.name!r} holds {len(architectures)} architectures; a rank correlation needs {FEWEST}"
-        )
-    first = subjects[0]
-    return train_standalone(first.supernet, first.path, space, architectures, folder, config.train, config.jobs)
+    return train_standalone(subject.supernet, subject.path, space, architectures, folder, config.train, config.jobs)
 
 
 GAP = _Gap()

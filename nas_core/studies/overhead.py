@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,7 @@ from nas_core.studies.base import (
     learned_weights,
     one_space,
     some_batches,
+    to_dicts,
 )
 from nas_core.supernet.host import Supernet
 
@@ -109,7 +112,7 @@ class _Overhead(Study):
     purpose = "Time and memory of a step with experts against without (Mixture-of-Supernets, Table 16)."
     about = (
         "The same supernet with its experts, and with the first expert of each layer alone and no router, on the same"
-        " batch by turns. A step is forward, backward and an update by Adam of one architecture; a pass is forward"
+        " batch alternately. A step is forward, backward and an update by Adam of one architecture; a pass is forward"
         " alone, as in a search, with experts mixed anew. Memory is what Adam keeps of every parameter and what the"
         " forward pass keeps for the backward pass, counted by tensors; on CUDA the measured peak is reported too. The"
         " paper's Table 16 reports hours of whole trainings instead."
@@ -164,70 +167,58 @@ class _Overhead(Study):
             summary,
             Bars(series, "time of a step with experts over that without"),
             (self.about,),
-            {"architectures": {name: one.to_dict() for name, one in architectures.items()}},
+            {"architectures": to_dicts(architectures)},
         )
 
 
 def _measured(
     subject: Subject, architectures: dict[str, Architecture], config: OverheadConfig
 ) -> dict[str, dict[str, float]]:
-    supernet = subject.supernet
-    network = supernet.network
-    if not any(isinstance(module, MoSLinear) for module in network.modules()):
+    if not any(isinstance(module, MoSLinear) for module in subject.supernet.network.modules()):
         raise ConfigError(f"{subject.path} has no experts; overhead needs a supernet that was trained with --mos")
-    (batch,) = some_batches(supernet, 1)
+    (batch,) = some_batches(subject.supernet, 1)
     return {
-        name: _with_and_without(supernet, network, architecture, batch, config)
+        name: _with_and_without(subject.supernet, architecture, batch, config)
         for name, architecture in architectures.items()
     }
 
 
 def _with_and_without(
-    supernet: Supernet, network: Any, architecture: Architecture, batch: Any, config: OverheadConfig
+    supernet: Supernet, architecture: Architecture, batch: Any, config: OverheadConfig
 ) -> dict[str, float]:
-    kinds: dict[str, Callable[[], Any]] = {"": lambda: nullcontext(0), "plain_": lambda: without_experts(network)}
-    device = next(iter(network.parameters())).device
-    samples: dict[str, dict[str, list[float]]] = {prefix: {"step_ms": [], "pass_ms": []} for prefix in kinds}
-    figures: dict[str, float] = {}
+    times: dict[str, list[float]] = defaultdict(list)
+    sizes: dict[str, float] = {}
     for turn in range(config.warmup + config.repeats):
-        for prefix, kind in kinds.items():
-            with kind() as aside:
-                step = _Step(supernet, network, architecture, batch, device)
-                times = step.times()
-                if turn >= config.warmup:
-                    for what, value in times.items():
-                        samples[prefix][what].append(value)
+        for prefix, experts in (("", nullcontext(0)), ("plain_", without_experts(supernet.network))):
+            with experts as replaced_bytes:
+                step = _Step(supernet, architecture, batch)
+                for name, value in step.times().items():
+                    times[f"{prefix}{name}"].append(value)
                 if not turn:
-                    figures |= {f"{prefix}{what}": value for what, value in step.sizes(aside).items()}
-    medians = {
-        f"{prefix}{what}": float(np.median(values)) for prefix, each in samples.items() for what, values in each.items()
-    }
-    return {**figures, **medians}
+                    sizes |= {f"{prefix}{name}": value for name, value in step.sizes(replaced_bytes).items()}
+    return {**sizes, **{name: float(np.median(values[config.warmup :])) for name, values in times.items()}}
 
 
 class _Step:
     """Training step of one architecture with learning rate 0."""
 
-    def __init__(
-        self, supernet: Supernet, network: Any, architecture: Architecture, batch: Any, device: torch.device
-    ) -> None:
-        self.supernet, self.network, self.architecture, self.batch = supernet, network, architecture, batch
-        self.device = device
-        self.parameters = learned_weights(network)
+    def __init__(self, supernet: Supernet, architecture: Architecture, batch: Any) -> None:
+        self.network = supernet.network
+        self.loss = partial(supernet.training_loss, architecture, batch)
+        self.parameters = learned_weights(self.network)
+        self.device = self.parameters[0].device
         self.optimizer = torch.optim.Adam(self.parameters, lr=0.0)
 
-    def loss(self) -> Tensor:
-        return self.supernet.training_loss(self.architecture, self.batch)
+    def run(self) -> None:
+        torch.autograd.backward(self.loss())
+        self.optimizer.step()
+        self.optimizer.zero_grad()
 
     def times(self) -> dict[str, float]:
         """Return milliseconds of a step with the optimizer's moments, and of a pass without gradients."""
-        torch.autograd.backward(self.loss())
-        self.optimizer.step()
-        self.optimizer.zero_grad()
+        self.run()
         begin = self._now()
-        torch.autograd.backward(self.loss())
-        self.optimizer.step()
-        self.optimizer.zero_grad()
+        self.run()
         middle = self._now()
         for parameter in self.parameters:
             parameter.requires_grad_(False)
@@ -238,8 +229,8 @@ class _Step:
                 parameter.requires_grad_(True)
         return {"step_ms": 1e3 * (middle - begin), "pass_ms": 1e3 * (self._now() - middle)}
 
-    def sizes(self, aside: int) -> dict[str, float]:
-        """Return parameters and memory in 10^6 bytes, less ``aside`` bytes on the device."""
+    def sizes(self, replaced_bytes: int) -> dict[str, float]:
+        """Return parameters and memory in 10^6; the measured peak is without replaced experts on the device."""
         count = sum(parameter.numel() for parameter in self.parameters)
         kept = _ADAM * sum(parameter.nbytes for parameter in self.parameters)
         figures = {
@@ -249,7 +240,7 @@ class _Step:
         if self.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(self.device)
             torch.autograd.backward(self.loss())
-            figures["peak_mb"] = (torch.cuda.max_memory_allocated(self.device) - aside) / 1e6
+            figures["peak_mb"] = (torch.cuda.max_memory_allocated(self.device) - replaced_bytes) / 1e6
             self.optimizer.zero_grad()
         return figures
 

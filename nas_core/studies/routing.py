@@ -6,13 +6,15 @@ Shapes: M experts, R mixtures (rows) of a router.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import rel_entr
+from scipy.spatial.distance import jensenshannon
 from scipy.stats import spearmanr
 from torch import Tensor, nn, no_grad
 
@@ -29,6 +31,7 @@ from nas_core.studies.base import (
     chosen,
     one_space,
     params_m,
+    to_dicts,
 )
 
 Mixtures = dict[str, NDArray[np.float64]]
@@ -39,47 +42,37 @@ def shannon_distance(p: ArrayLike, q: ArrayLike) -> NDArray[np.float64]:
     """Return the Jensen-Shannon distance ``(..)`` of distributions ``(.., M)``, from 0 to sqrt(ln 2) = 0.8326.
 
     It is the square root of ``KL(p || m) / 2 + KL(q || m) / 2`` with ``m = (p + q) / 2`` and natural logarithms (Lin
-    1991; a metric: Endres and Schindelin 2003), as in scipy's ``jensenshannon``. Mixture-of-Supernets (appendix A.1.1)
+    1991; a metric: Endres and Schindelin 2003). Mixture-of-Supernets (appendix A.1.1)
     gives neither formula nor base; with base 2 all values are 1.2011 times as large.
     """
-    first, second = np.asarray(p, dtype=float), np.asarray(q, dtype=float)
-    middle = (first + second) / 2
-    divergence: NDArray[np.float64] = (rel_entr(first, middle) + rel_entr(second, middle)).sum(-1) / 2
-    return np.sqrt(np.maximum(divergence, 0.0))
+    distance: NDArray[np.float64] = jensenshannon(p, q, axis=-1)
+    return np.nan_to_num(distance)  # rounding may make the divergence of equal distributions negative
 
 
 def mixtures_of(network: Any, architecture: Architecture) -> Mixtures:
     """Return each router's mixtures for an architecture, in evaluation mode."""
     mixtures: Mixtures = {}
 
-    def noted(name: str) -> Any:
-        def note(_: nn.Module, __: Any, coefficients: Tensor) -> None:
-            values = coefficients.detach().double().cpu().numpy()
-            mixtures[name] = values.reshape(-1, values.shape[-1])
+    def note(name: str, _: nn.Module, __: Any, coefficients: Tensor) -> None:
+        values = coefficients.detach().double().cpu().numpy()
+        mixtures[name] = values.reshape(-1, values.shape[-1])
 
-        return note
-
-    hooks = [
-        module.register_forward_hook(noted(name))
-        for name, module in network.named_modules()
-        if isinstance(module, Router)
-    ]
-    try:
-        with no_grad():
-            network.select(architecture)
-    finally:
-        for hook in hooks:
-            hook.remove()
+    with ExitStack() as hooks, no_grad():
+        for name, module in network.named_modules():
+            if isinstance(module, Router):
+                hooks.callback(module.register_forward_hook(partial(note, name)).remove)
+        network.select(architecture)
     return mixtures
 
 
 def mixture_distance(first: Mixtures, second: Mixtures) -> dict[str, float]:
     """Return the Jensen-Shannon distance, averaged over the routers that both architectures have."""
     distances = {}
-    for name in first.keys() & second.keys():
-        rows = min(len(first[name]), len(second[name]))
-        distances[name] = float(shannon_distance(first[name][:rows], second[name][:rows]).mean())
-    return {name: distances[name] for name in first if name in distances}
+    for name in first:
+        if name in second:
+            rows = min(len(first[name]), len(second[name]))
+            distances[name] = float(shannon_distance(first[name][:rows], second[name][:rows]).mean())
+    return distances
 
 
 class _Routing(Study):
@@ -101,24 +94,27 @@ class _Routing(Study):
         rows: list[dict[str, Any]] = []
         summary, panels, routers = [], {}, {}
         for name, network in networks.items():
-            mixed = {each: mixtures_of(network, architecture) for each, architecture in architectures.items()}
-            pairs = {pair: mixture_distance(mixed[pair[0]], mixed[pair[1]]) for pair in combinations(architectures, 2)}
-            means = {pair: float(np.mean(list(each.values()))) for pair, each in pairs.items()}
-            for (one, other), each in pairs.items():
-                rows.append(
-                    {
-                        "supernet": name,
-                        "first": one,
-                        "second": other,
-                        "first_m": sizes.get(one),
-                        "second_m": sizes.get(other),
-                        "distance": means[one, other],
-                        "least": min(each.values()),
-                        "most": max(each.values()),
-                    }
-                )
+            mixtures = {key: mixtures_of(network, architecture) for key, architecture in architectures.items()}
+            distances = {
+                (first, second): mixture_distance(mixtures[first], mixtures[second])
+                for first, second in combinations(architectures, 2)
+            }
+            means = {pair: float(np.mean(list(by_router.values()))) for pair, by_router in distances.items()}
+            rows += [
+                {
+                    "supernet": name,
+                    "first": first,
+                    "second": second,
+                    "first_m": sizes.get(first),
+                    "second_m": sizes.get(second),
+                    "distance": means[first, second],
+                    "least": min(by_router.values()),
+                    "most": max(by_router.values()),
+                }
+                for (first, second), by_router in distances.items()
+            ]
             panels[name] = [[means.get((a, b), means.get((b, a), 0.0)) for b in architectures] for a in architectures]
-            routers[name] = {f"{one} / {other}": each for (one, other), each in pairs.items()}
+            routers[name] = {" / ".join(pair): by_router for pair, by_router in distances.items()}
             summary.append({"supernet": name, **_summary(means, sizes)})
         return StudyResult(
             (
@@ -141,7 +137,7 @@ class _Routing(Study):
             summary,
             Squares(list(architectures), panels, "Jensen-Shannon distance"),
             (self.about,),
-            {"architectures": {each: one.to_dict() for each, one in architectures.items()}, "routers": routers},
+            {"architectures": to_dicts(architectures), "routers": routers},
         )
 
 
@@ -155,13 +151,13 @@ def _routed(subject: Subject) -> Any:
 
 
 def _summary(means: Mapping[tuple[str, str], float], sizes: Mapping[str, float]) -> dict[str, float | None]:
-    apart = [abs(sizes[one] - sizes[other]) for one, other in means] if sizes else []
+    differences = [abs(sizes[first] - sizes[second]) for first, second in means] if sizes else []
     values = list(means.values())
-    varied = len(values) > 2 and len(set(apart)) > 1 and len(set(values)) > 1
+    varied = len(values) > 2 and len(set(differences)) > 1 and len(set(values)) > 1
     return {
         "extremes": means.get(("smallest", "largest")),
         "mean": float(np.mean(values)),
-        "by_size": float(spearmanr(apart, values).statistic) if varied else None,
+        "by_size": float(spearmanr(differences, values).statistic) if varied else None,
     }
 
 

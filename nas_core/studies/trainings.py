@@ -18,9 +18,10 @@ from typing import Any, NoReturn, TypeVar
 
 from nas_core.errors import ConfigError, DataError
 from nas_core.files.reading import read_json
-from nas_core.files.writing import check_replaceable, os_errors
+from nas_core.files.writing import os_errors, write_json
 from nas_core.locks import only_process
 from nas_core.progress import counted
+from nas_core.supernet.host import Supernet
 
 Key = TypeVar("Key")
 LOG = "train.log"
@@ -39,19 +40,17 @@ class Training:
     """Function polled during training; True ends it."""
 
 
-def train_all(
-    trainings: Mapping[Key, Training], jobs: int, finished: Callable[[Key, float], None], unit: str = "network"
-) -> None:
+def train_all(trainings: Mapping[Key, Training], jobs: int, finished: Callable[[Key, float], None], noun: str) -> None:
     """Run ``jobs`` trainings at a time; an error in one ends all.
 
     Args:
         finished: function of each ended training and its seconds, called in this thread.
-        unit: noun for messages.
+        noun: plural noun of the trainings, for progress.
     """
     with _ending() as started, ThreadPoolExecutor(jobs) as pool:
         try:
             waiting = {pool.submit(_run, training, jobs, started): key for key, training in trainings.items()}
-            with counted("training", len(waiting), unit) as advance:
+            with counted("training", len(waiting), noun.removesuffix("s")) as advance:
                 for done in as_completed(waiting):
                     finished(waiting[done], done.result())
                     advance(1)
@@ -103,7 +102,6 @@ def _run(training: Training, jobs: int, started: _Processes) -> float:
     log = folder / LOG
     if started.ended:
         return 0.0
-    check_replaceable(log)
     lock = only_process(folder / "train.lock", f"is training, or has left a training in {folder}", "end it")
     with lock as descriptor, os_errors("write", log), log.open("ab") as output:
         process = subprocess.Popen(
@@ -143,17 +141,38 @@ def _last_line(log: Path) -> str:
     return (errors or lines or ["its log is empty"])[-1][-300:]
 
 
-def check_settings(path: Path, wanted: Mapping[str, Any], what: str) -> None:
-    """Compare a training's settings with those in a JSON file of earlier ones, where it has them.
+def train_missing(
+    file: Path,
+    noun: str,
+    settings: Mapping[str, Any],
+    trainer: Supernet,
+    missing: Sequence[Key],
+    training_of: Callable[[Key], Training],
+    jobs: int,
+    finished: Callable[[Key, float], None],
+) -> None:
+    """Train what a folder lacks with the settings of its earlier trainings.
 
     Args:
-        what: noun of the earlier trainings, for the message.
+        file: JSON file of the settings, in the folder.
+        noun: plural noun of the trainings, for the message.
+        training_of: function that prepares a training.
+        finished: see :func:`train_all`.
+
+    Raises:
+        ConfigError: the folder holds trainings of other settings.
     """
-    before = read_json(path) if path.exists() else {}
-    for name, value in wanted.items():
-        if name in before and before[name] != value:
-            detail = "" if name == "settings_of" else f" ({name}: {json.dumps(before[name])}, now {json.dumps(value)})"
+    if missing:  # otherwise the data may be gone
+        settings = {**settings, "data": dict(trainer.training_data())}
+    earlier = read_json(file) if file.exists() and any(file.parent.glob(f"**/{LOG}")) else {}
+    for name, value in settings.items():
+        if name in earlier and earlier[name] != value and name != "checkpoint":
+            detail = "" if name == "settings_of" else f" ({name}: {json.dumps(earlier[name])}, now {json.dumps(value)})"
             raise ConfigError(
-                f"{path.parent} holds {what} of other settings{detail}; give the same checkpoint first and the same"
+                f"{file.parent} holds {noun} of other settings{detail}; give the same checkpoint first and the same"
                 " settings, or another folder"
             )
+    if missing:
+        trainings = {key: training_of(key) for key in missing}
+        write_json(file, settings)
+        train_all(trainings, jobs, finished, noun)

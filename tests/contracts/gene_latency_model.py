@@ -81,11 +81,7 @@ class GeneLatencyModelContract:
     ) -> None:
         model.info = {"machine": {"device_name": "abacus"}}
         model.save(tmp_path / file)
-        for loaded in (
-            load_latency_model(tmp_path / file),
-            load_latency_model(tmp_path / file, "genes", SPACE),
-            type(model).load(tmp_path / file, SPACE),
-        ):
+        for loaded in (load_latency_model(tmp_path / file), load_latency_model(tmp_path / file, "genes", SPACE)):
             assert isinstance(loaded, GeneLatencyModel) and loaded.space == SPACE
             assert (loaded.interval, loaded.info, loaded.source) == (model.interval, model.info, "rows")
             np.testing.assert_allclose(loaded.predict_rows(data[0]), model.predict_rows(data[0]), rtol=1e-6)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.toys import ROOT
+from tests.warm import python
 
-SMALL = ("--pairs", "640", "--updates", "4", "--samples", "16", "--population", "4", "--limits", "1")
+SMALL = ["--pairs", "320", "--updates", "4", "--samples", "16", "--repeats", "2", "--population", "2", "--limits", "1"]
 
 
 def demo(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "examples.demo", *map(str, arguments)]
-    return subprocess.run(command, cwd=ROOT, env={**os.environ}, capture_output=True, text=True, check=False)
+    program, environment = python()
+    command = [program, "-m", "examples.demo", *map(str, arguments)]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.slow

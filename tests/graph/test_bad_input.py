@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nas_core.errors import ConfigError, NasExtError, UnknownChoiceError
-from nas_core.graph import Graph, GraphError, Graphs, Operation, described, nasbench201_string
+from nas_core.graph import Graph, GraphError, Graphs, Operation, described
 from nas_core.graph.graphs import with_static
 from nas_core.graph.nasbench101 import AbsentCellError, nasbench101_graphs
 from nas_core.graph.nasbench201 import nasbench201_graphs
@@ -42,8 +42,7 @@ def arrays(**changes: Any) -> Callable[[], Graphs]:
         (chain(edges=[(0, 1, 2)]), GraphError, "(1, 3)"),
         (chain(edges=[(0, 1), (0,)]), GraphError, "unequal length"),
         (chain(edges=[(0, 1.5)]), GraphError, "float64"),
-        (chain(edges=None), GraphError, "object"),
-        (chain(ops=[]), GraphError, "(0,)"),
+        (chain(ops=[]), GraphError, "0 nodes"),
         (chain(ops=[0, 40000, 0, 0]), GraphError, "32767"),
         (chain(attributes=[[1], [2]]), GraphError, "(2, 1)"),
         (chain(attributes=[[1], [2, 3], [4], [5]]), GraphError, "no table"),
@@ -51,27 +50,20 @@ def arrays(**changes: Any) -> Callable[[], Graphs]:
         (chain(shapes=[[1, 2, 3, np.nan]] * 4), GraphError, "no number"),
         (chain(costs=[[1, 2, -3]] * 4), GraphError, "-3"),
         (chain(static=["large"]), GraphError, "no table"),
-        (chain(operations=(Operation("end"),)), GraphError, "1 operations"),
         (lambda: Graph.from_adjacency(np.zeros((3, 3)), [0, 1]), GraphError, "(3, 3)"),
-        (lambda: Graph.from_adjacency([["", "x"], ["", ""]], [0, 1]), GraphError, "<U1"),
-        (lambda: CHAIN.permuted([0, 1, 2, 2]), GraphError, "[0, 1, 2, 2]"),
         (lambda: Graph.from_dict({"ops": [0], "edges": [], "colour": 1}), GraphError, "colour"),
         (lambda: Graphs.from_dense([0, 1], [[0, 1], [0, 0]]), GraphError, "(2,)"),
         (lambda: Graphs.from_dense([[0, 1]], [[[0, 1], [1, 0]]]), GraphError, "cycle"),
         (lambda: Graphs.from_dense([[0, 70000]], [[[0, 1], [0, 0]]]), GraphError, "70000"),
         (lambda: Graphs.from_dense([[0, 1]], [[[0, 1], [0, 0]]], [1]), GraphError, "beyond the size"),
-        (lambda: Graphs.from_dense([[0, 1]], [[[0, 1], [0, 0]]], [3]), GraphError, "from 1 to 2"),
-        (arrays(ops=[0]), GraphError, "3 nodes and 1 edges, but 1"),
+        (lambda: Graphs.from_dense([[0, 1]], [[[0, 1], [0, 0]]], [3]), GraphError, "3 nodes"),
+        (arrays(ops=[0]), GraphError, "3 nodes and 1 edges"),
         (arrays(edges=[[0, 2]]), GraphError, "beyond the size"),
-        (arrays(sizes=[3, 0]), GraphError, "damaged"),
+        (arrays(sizes=[3, 0]), GraphError, "3 nodes"),
         (arrays(static=[[1.0]]), GraphError, "(1, 1)"),
-        (lambda: Graphs.of([PAIR, "graph"]), GraphError, "str"),
         (lambda: Graphs.of([PAIR, Graph([0], [], static=[1])]), GraphError, "static"),
-        (lambda: Graphs.of([PAIR]).take([2]), GraphError, "1 graphs"),
-        (lambda: Graphs.of([PAIR]).take([True, False]), GraphError, "1 graphs"),
         (lambda: with_static([PAIR], [1.0, 2.0]), GraphError, "(2, 1)"),
         (lambda: with_static([PAIR], [[np.inf]]), GraphError, "no number"),
-        (lambda: described(CHAIN, "input"), GraphError, "'input'"),
         (lambda: described(PAIR, ["input", "normal"]), GraphError, "'normal'"),
         (lambda: described(CHAIN, ["input", "conv3x3"]), GraphError, "operation index 3"),
         (
@@ -87,7 +79,6 @@ def arrays(**changes: Any) -> Callable[[], Graphs]:
         (lambda: nasbench101_graphs(np.eye(8, k=1)[None], [[0, *[1] * 6, 4]]), AbsentCellError, "8 nodes"),
         (lambda: nasbench201_graphs([[0, 0, 0, 0, 0, 7]]), UnknownChoiceError, "7"),
         (lambda: nasbench201_graphs([0] * 6), GraphError, "(6,)"),
-        (lambda: nasbench201_string([0]), GraphError, "(1,)"),
     ],
 )
 def test_calls(call: Callable[[], Any], error: type[NasExtError], value: str) -> None:

@@ -6,7 +6,6 @@ import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,21 +21,21 @@ from nas_core.latency.by_genes.fit import evaluate, fit
 from nas_core.latency.by_genes.linear import LinearModel
 from nas_core.latency.by_genes.mlp import MLPConfig
 from nas_core.latency.by_graph.counts import CountsModel
-from nas_core.latency.by_graph.data import NetworkLatencies, family_quality
+from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.by_graph.dataset.collect import NetworkSetConfig, collect_networks, planned_networks
-from nas_core.latency.by_graph.dataset.folder import NetworkSet
+from nas_core.latency.by_graph.dataset.folder import NetworkSet, load_networks, read_nnlqp
 from nas_core.latency.by_graph.dataset.runtimes import RUNTIMES, check_runtimes
 from nas_core.latency.by_graph.ensemble import EnsembleModel
 from nas_core.latency.by_graph.families.registry import chosen_families
-from nas_core.latency.by_graph.load import load_networks, read_nnlqp
 from nas_core.latency.by_graph.predict import predict_networks, read_module
-from nas_core.latency.by_graph.published.table import read_published
+from nas_core.latency.by_graph.published.collect import collect_published, read_published
 from nas_core.latency.registry import latency_model, parsed_model_settings
 from nas_core.models.workload import OnePassWorkload
 from nas_core.predictor.artifact import write_artifact
 from nas_core.space import Choice, SearchSpace, get_space
 from tests.latency.by_graph.dataset.tiny import ONE, TIMING
 from tests.latency.by_graph.networks import data
+from tests.latency.by_graph.published.tiny import Source
 from tests.latency.by_graph.toy import toy_networks
 
 SPACE, WMT = get_space("hat_small"), get_space("hat_wmt14_en_de")
@@ -85,15 +84,13 @@ def training() -> OnePassWorkload:
 
 CALLS: list[tuple[Callable[[], object], type[NasExtError], str]] = [
     (lambda: TimingConfig(repeats=0), ConfigError, "repeats is 0"),
-    (lambda: TimingConfig(repeats=2.5), ConfigError, "repeats is 2.5"),  # type: ignore[arg-type]
-    (lambda: TimingConfig(warmup="2"), ConfigError, "warmup is '2'"),  # type: ignore[arg-type]
     (lambda: TimingConfig(trim=0.5), ConfigError, "trim is 0.5"),
     (lambda: TimingConfig(device="abacus"), ConfigError, "device 'abacus'"),
     (lambda: TimingConfig(clock="sundial"), UnknownChoiceError, "sundial"),
     (lambda: TimingConfig(precision="fp8"), UnknownChoiceError, "fp8"),
     (lambda: TimingConfig(clock="cpu", threads=2), ConfigError, "2 threads"),
     (lambda: TimingConfig(clock="cpu", device="cuda"), ConfigError, "on cuda"),
-    (lambda: TimingConfig(clock="device"), ConfigError, "clock by events"),
+    (lambda: TimingConfig(clock="device"), ConfigError, "clock device"),
     (lambda: TimingConfig(cuda_graphs=True), ConfigError, "cuda_graphs"),
     (lambda: TimingConfig(precision="tf32"), ConfigError, "tf32"),
     (lambda: measure(Fixed(), Fixed(), TimingConfig(precision="bf16")), ConfigError, "bf16"),
@@ -105,34 +102,25 @@ CALLS: list[tuple[Callable[[], object], type[NasExtError], str]] = [
     (lambda: parsed_model_settings("linear", ["rounds=1"]), ConfigError, "rounds"),
     (lambda: parsed_model_settings("counts", ["shrinkage"]), ConfigError, "'shrinkage'"),
     (lambda: MLPConfig(layers=0), ConfigError, "layers is 0"),
-    (lambda: MLPConfig(lr=float("inf")), ConfigError, "lr is inf"),
     (lambda: EnsembleModel(epochs=-1), ConfigError, "epochs of the ensemble is -1"),
     (lambda: planned_architectures(TINY, 4, 0), ConfigError, "4 were asked for"),
     (lambda: planned_architectures(TINY, 0, 0), ConfigError, "0 samples"),
     (lambda: LinearModel(SPACE).fit(ROWS[:4], MS[:4]), DataError, "got 4 measurements"),
     (lambda: LinearModel(SPACE).fit(ROWS, spoilt(np.nan)), DataError, "measurement 7 is nan"),
-    (lambda: LinearModel(SPACE).fit(ROWS, spoilt(-1)), DataError, "measurement 7 is -1.0"),
     (lambda: LinearModel(SPACE).fit(ROWS[:, 1:], MS), DataError, str(ROWS[:, 1:].shape)),
     (lambda: LinearModel(SPACE).fit(ROWS, MS).predict(WMT.largest()), ArchitectureError, "128"),
     (lambda: fit(measurements(), lambda: LinearModel(SPACE)), DataError, "got 12 measurements"),
     (lambda: fit(measurements(), lambda: LinearModel(SPACE), holdout=1.5), ConfigError, "holdout is 1.5"),
-    (lambda: fit(measurements(), lambda: LinearModel(SPACE), drift="maybe"), UnknownChoiceError, "maybe"),
     (lambda: evaluate(LinearModel(SPACE).fit(ROWS, MS), measurements(WMT)), SpaceError, "'hat_wmt14_en_de'"),
     (lambda: evaluate(LinearModel(SPACE).fit(ROWS, MS), measurements(source="summary")), DataError, "averages"),
     (lambda: data().out_of_domain("q"), UnknownChoiceError, "'q'"),
-    (lambda: data("aaa", "001").out_of_domain("a"), DataError, "'a'"),
     (lambda: data(held_out="000000").in_domain(), DataError, "0 of 6"),
     (lambda: data().take(np.zeros(6, np.bool_)), DataError, "without networks"),
-    (lambda: family_quality([1, 2], [1, 2, 3], list("abb")), DataError, "(2,)"),
     (lambda: planned_networks([ONE], 0, 0), ConfigError, "0 networks"),
     (lambda: NetworkSetConfig(visits=0), ConfigError, "visits is 0"),
-    (lambda: NetworkSetConfig(most_ms=0), ConfigError, "most_ms is 0"),
     (lambda: check_runtimes(("onxruntime",), TIMING), UnknownChoiceError, "onxruntime"),
-    (lambda: check_runtimes(("torch", "torch"), TIMING), ConfigError, "['torch', 'torch']"),
     (lambda: check_runtimes(RUNTIMES, TimingConfig(precision="bf16")), ConfigError, "bf16"),
-    (lambda: check_runtimes(RUNTIMES, TimingConfig(device="cuda", clock="device")), ConfigError, "clock device"),
-    (lambda: chosen_families(""), ConfigError, "no family"),
-    (lambda: chosen_families("vgg,vgg"), ConfigError, "vgg, vgg"),
+    (lambda: chosen_families("vgh"), UnknownChoiceError, "'vgh'"),
 ]
 
 
@@ -146,47 +134,43 @@ DATASET = '{"format": "nas-ext/latency-data", "version": 1'
 TEXTS: list[tuple[Callable[[Path], object], str, str, str]] = [
     (load_latency_data, "lat.jsonl", "", "is empty"),
     (load_latency_data, "lat.jsonl", '{"format": "other"}\n', "'other'"),
-    (load_latency_data, "lat.jsonl", '{"format": "nas-ext/latency-data", "version": 9}\n', "version 9"),
-    (load_latency_data, "lat.jsonl", DATASET + "}\n", "'settings'"),
-    (load_latency_data, "lat.jsonl", DATASET + ', "settings": {"timing": "wall"}, "machine": {}}\n', "timing"),
+    (load_latency_data, "lat.jsonl", '{"format": "nas-ext/latency-data", "version": 9}\n', "'nas-ext/latency-data' 9"),
+    (load_latency_data, "lat.jsonl", DATASET + "}\n", "'space'"),
     (load_latency_data, "lat.jsonl", "not json\n", "line 1"),
     (load_latency_data, "lat.txt", "", "lat.txt"),
     (load_latency_data, "none.jsonl/x.jsonl", "", "not found"),
     (read_hat_table, "t.csv", HAT.replace("latency_mean_decoder", "latency"), "'latency_mean_decoder'"),
-    (read_hat_table, "t.csv", HAT.replace("\n1", "\nnan"), "row 1: encoder_embed_dim"),
     (read_hat_table, "t.csv", HAT.replace("\n1", "\nwide"), "'wide'"),
-    (read_hat_table, "t.csv", HAT + "\n1,2", "t.csv"),
     (read_hat_table, "t.csv", "", "t.csv"),
     (read_hat_table, "x.npz", "nonsense", "x.npz"),
     (load_latency_model, "model.json", "[]", "no latency model"),
     (load_latency_model, "model.json", '{"format": "other"}', "no latency model"),
-    (load_latency_model, "model.json", '{"format": "nas-ext/latency-model", "version": 99}', "version 99"),
+    (load_latency_model, "model.json", '{"format": "nas-ext/latency-model", "version": 99}', "99"),
     (load_latency_model, "model.npz", "PK nonsense", "damaged"),
     (load_latency_model, "model.safetensors", "hello", "no whole safetensors"),
     (NetworkLatencies.load, "set.npz", "PK nonsense", "set.npz"),
     (lambda path: load_networks(path.parent), "other.txt", "", "holds no networks"),
     (lambda path: read_nnlqp(path.parent), "gt.txt", "\n \n", "is empty"),
     (lambda path: read_nnlqp(path.parent), "gt.txt", "1 a.onnx 1 0.5\n", "'1 a.onnx 1 0.5'"),
-    (lambda path: read_nnlqp(path.parent), "gt.txt", "1 a.onnx 1 0.5 f 1\n2 b.onnx one 0.5 f 1\n", "batch 'one'"),
-    (lambda path: read_nnlqp(path.parent), "gt.txt", "1 a.onnx 1 nan f 1\n", "latency 'nan'"),
-    (lambda path: read_nnlqp(path.parent), "gt.txt", "1 a.onnx 1 2 f 1 validation\n", "validation"),
-    (lambda path: read_nnlqp(path), "gt.txt", "", "is no folder"),
+    (lambda path: read_nnlqp(path.parent), "gt.txt", "1 a.onnx 1 0.5 f 1\n2 b.onnx one 0.5 f 1\n", "line 2"),
     (lambda path: NetworkSet.read(path.parent), JSONL, "", "is empty"),
     (lambda path: NetworkSet.read(path.parent), JSONL, '{"format": "nas-ext/latency-data"}\n', "nas-ext/latency-data"),
-    (lambda path: NetworkSet.read(path.parent), JSONL, HEADER.replace("1", "99") + "}\n", "version 99"),
+    (
+        lambda path: NetworkSet.read(path.parent),
+        JSONL,
+        HEADER.replace("1", "99") + "}\n",
+        "'nas-ext/network-latencies' 99",
+    ),
     (lambda path: NetworkSet.read(path.parent), JSONL, HEADER + ', "settings": {}, "machine": {}}\n', "'reference_ms'"),
-    (lambda path: NetworkSet.read(path.parent), JSONL, "no json\n{}\n", "line 1"),
     (read_published, "t.csv", "", "t.csv"),
     (read_published, "t.csv", "model,img_size,batch_size\nnet,224,1\n", "step_ms or infer_step_time"),
     (read_published, "t.csv", TABLE, "no measurement"),
     (read_published, "t.csv", TABLE + "\ni7,net,224,1,fast,1,1,1", "line 2: step_ms is 'fast'"),
     (read_published, "t.csv", TABLE + "\ni7,net,224,0,1,1,1,1", "batch_size is '0'"),
-    (read_published, "t.csv", TABLE + "\ni7,net,22.5,1,1,1,1,1", "img_size is 22.5"),
+    (read_published, "t.csv", TABLE + "\ni7,net,22.5,1,1,1,1,1", "img_size is '22.5'"),
     (read_published, "t.csv", TABLE + "\ni7,net,224,1,1,many,1,1", "param_count_m is 'many'"),
     (read_published, "t.csv", TABLE + "\ni7,net,224", "batch_size is ''"),
-    (read_published, "t.csv", TABLE + "\ni7,../net,224,1,1,1,1,1", "'../net'"),
-    (read_published, "t.csv", TABLE + "\n,net,224,1,1,1,1,1", "line 2: no device"),
-    (read_published, "t.csv", TABLE + "\ni7,net,224,1,1,1,1,1\ni7,net,224,1,2,1,1,1", "line 3: net at 224 pixels"),
+    (read_published, "t.csv", TABLE + "\ni7,net,224,1,1,1,1,1\ni7,net,224,1,2,1,1,1", "line 3: network net-224-b1"),
 ]
 
 
@@ -197,29 +181,17 @@ def test_files(read: Callable[[Path], object], name: str, content: str, value: s
     check(lambda: read(tmp_path / name), DataError, value)
 
 
-def changed(path: Path, line: int, changes: dict[str, Any]) -> Path:
-    """Change values in one line of a JSON Lines file."""
-    lines = [json.loads(text) for text in path.read_text().splitlines()]
-    lines[line] |= changes
-    path.write_text("".join(json.dumps(record) + "\n" for record in lines))
-    return path
-
-
-@pytest.mark.parametrize("value", [0, -1, True, "2", float("nan"), float("inf"), None])
+@pytest.mark.parametrize("value", [0, -1, True, "2", float("nan"), None])
 def test_times_in_journals(value: object, tmp_path: Path) -> None:
-    genes = tmp_path / "lat.jsonl"
+    genes, networks = tmp_path / "lat.jsonl", tmp_path / JSONL
     LatencyDataset.begin(genes, SPACE, {}, {}, 1.0)
     check(lambda: load_latency_data(genes), DataError, "no measurement yet")
-    genes.write_text(genes.read_text() + '{"reference_ms": 1.0, "latency_ms": 1.0, "genes": {}}\n')
-    check(lambda: LatencyDataset.read(changed(genes, 1, {"latency_ms": value})), DataError, "line 2: latency_ms")
-    check(lambda: LatencyDataset.read(changed(genes, 0, {"reference_ms": value})), DataError, "garbles reference_ms")
+    genes.write_text(genes.read_text() + json.dumps({"reference_ms": 1.0, "latency_ms": value, "genes": {"a": 1}}))
+    check(lambda: LatencyDataset.read(genes), DataError, "line 2")
     NetworkSet.begin(tmp_path, {}, {}, {"torch": 1.0})
     row = {"name": "a", "family": "f", "settings": {}, "measured": {"torch": {"corrected_ms": value}}}
-    networks = tmp_path / JSONL
-    networks.write_text(networks.read_text() + json.dumps(row) + "\n")
-    check(lambda: NetworkSet.read(tmp_path), DataError, "line 2: corrected_ms in torch")
-    changed(networks, 1, {"name": 3})
-    check(lambda: NetworkSet.read(tmp_path), DataError, "line 2 lacks name")
+    networks.write_text(networks.read_text() + json.dumps(row))
+    check(lambda: NetworkSet.read(tmp_path), DataError, "line 2")
 
 
 def test_runtimes_of_a_folder(tmp_path: Path) -> None:
@@ -227,8 +199,6 @@ def test_runtimes_of_a_folder(tmp_path: Path) -> None:
     check(lambda: load_networks(tmp_path, "tensorrt"), ConfigError, "'tensorrt'")
     dataset.append({"name": "a", "family": "f", "settings": {}, "error": "broken"})
     check(lambda: load_networks(tmp_path, "torch"), DataError, "no measured network among 1")
-    dataset.append({"name": "a", "family": "f", "settings": {"width": 3}, "error": "broken"})
-    check(lambda: load_networks(tmp_path, "torch"), DataError, "a is another network than before")
     (tmp_path / "file").write_text("")
     check(lambda: collect_networks(tmp_path / "file" / "set", [ONE], 1, TIMING), NasExtError, "file")
 
@@ -241,10 +211,8 @@ def test_models(tmp_path: Path) -> None:
     check(lambda: load_latency_model(genes, "graph"), DataError, "'linear', which reads genes")
     check(lambda: load_latency_model(tmp_path / "absent.json", "genes"), DataError, "absent.json")
     check(lambda: load_latency_model(genes, "genes", WMT), SpaceError, "'hat_wmt14_en_de'")
-    content = json.loads(genes.read_text())
-    for info in ({"settings": None}, {"settings": {"timing": [2]}}, {"reference_ms": "fast"}, {"reference_ms": -1}):
-        genes.write_text(json.dumps({**content, "info": info}))
-        check(lambda: load_latency_model(genes), DataError, "damaged")
+    genes.write_text(json.dumps({**json.loads(genes.read_text()), "interval": None}))
+    check(lambda: load_latency_model(genes), DataError, "damaged")
     for header, value in (
         ({"model": "magic"}, "'magic'"),
         ({"model": "counts", "settings": {"wings": 2}}, "wings"),
@@ -266,8 +234,9 @@ def test_tables(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("\n".join([TABLE, "i7,net,224,1,2,1,1,1", "gpu,net,224,1,1,1,1,1"]))
     table = read_published(path)
-    check(lambda: table.chosen("i8"), UnknownChoiceError, "'i8'")
-    check(lambda: table.chosen(None), ConfigError, "i7, gpu")
+    check(lambda: collect_published(tmp_path / "set", table, Source(), "i8"), UnknownChoiceError, "'i8'")
+    check(lambda: collect_published(tmp_path / "set", table, Source()), ConfigError, "i7, gpu")
+    check(lambda: collect_published(tmp_path / "set", table, Source(), "i7", 2), ConfigError, "has 1 of i7")
     for content in (b"\x1f\x8b\x00broken", b"\xff\xfe\x00", gzip.compress(b"x" * 100)[:-9]):
         path.write_bytes(content)
         check(lambda: read_published(path), DataError, "t.csv")
@@ -276,7 +245,6 @@ def test_tables(tmp_path: Path) -> None:
     np.savez(tables, a=values, a__columns=np.array(COLUMNS), b=values[:, 1:], b__columns=np.array(COLUMNS))
     check(lambda: read_hat_table(tables), DataError, "a, b")
     check(lambda: read_hat_table(tables, "c"), DataError, "'c'")
-    check(lambda: read_hat_table(tables, "b"), DataError, "'b'")
     check(lambda: read_hat_table(tables, "a", TINY), SpaceError, "'tiny'")
 
 
@@ -290,7 +258,6 @@ def test_network_data(tmp_path: Path) -> None:
         arrays = {name: file[name] for name in file.files}
     for changes, value in (
         ({"costs": -arrays["costs"]}, "below 0"),
-        ({"names": np.zeros(12)}, "set.npz"),
         ({"ops": np.zeros(3)}, "ops are of type"),
     ):
         np.savez(path, **{**arrays, **changes})

@@ -53,5 +53,3 @@ def test_one_function_reads_both(tmp_path: Path) -> None:
     CountsModel().fit(toy_networks(20)).save(tmp_path / "graph.safetensors")
     for name, cls in (("genes.json", LinearModel), ("graph.safetensors", CountsModel)):
         assert type(load_latency_model(tmp_path / name)) is cls
-    (tmp_path / "graph.safetensors").rename(tmp_path / "model")
-    assert type(load_latency_model(tmp_path / "model")) is CountsModel

@@ -6,10 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from nas_core.errors import ConfigError
-from nas_core.layers import ElasticFeedForward, MoSConfig, MoSLinear
+from nas_core.layers import ElasticFeedForward, MoSConfig
 from nas_core.layers.feed_forward import feed_forward
-from nas_core.layers.mos import naive_mix
 from tests.contracts.elastic import ElasticCase, ElasticContract, State, nested_prefix
 
 FEATURES = 10
@@ -67,47 +65,6 @@ def test_number_of_routers(mos: MoSConfig, routers: int) -> None:
         assert (mixing[0] is mixing[1]) == (routers == 1)
 
 
-@pytest.mark.parametrize("kind", ["layer", "neuron"])
-def test_gradients_of_experts_and_routers_equal_the_equations(kind: str) -> None:
-    """Of all parameters, through the sliced mixture, against autograd through the plain reference."""
-    torch.manual_seed(0)
-    layer = ElasticFeedForward(6, 9, FEATURES, MoSConfig(kind=kind, router_hidden=8))
-    assert isinstance(layer.fc1, MoSLinear)
-    assert isinstance(layer.fc2, MoSLinear)
-    nn.init.normal_(layer.fc1.bias)
-    nn.init.normal_(layer.fc2.bias)
-    x = torch.randn(7, 5)
-    feed_forward(x, layer.select(5, 4, ENCODING)).square().sum().backward()
-    got = {name: parameter.grad for name, parameter in layer.named_parameters()}
-    layer.zero_grad()
-    for linear, mixing, (columns, rows) in zip(
-        (layer.fc1, layer.fc2), layer.routing(5, 4, ENCODING), ((5, 4), (4, 5)), strict=True
-    ):
-        bias = naive_mix(linear.bias[:, :, None], mixing, rows, 1)[:, 0]
-        x = x @ naive_mix(linear.weight, mixing, rows, columns).t() + bias
-        x = x.relu() if linear is layer.fc1 else x
-    x.square().sum().backward()
-    for name, parameter in layer.named_parameters():
-        assert parameter.grad is not None
-        torch.testing.assert_close(
-            got[name], parameter.grad, atol=1e-4, rtol=1e-4, msg=lambda m, n=name: f"gradient {n}: {m}"
-        )
-        assert bool(parameter.grad.any()), name
-
-
-def test_dropout_is_on_hidden_units() -> None:
-    torch.manual_seed(0)
-    layer = ElasticFeedForward(6, 400, FEATURES, PLAIN)
-    nn.init.ones_(layer.fc1.bias)
-    nn.init.zeros_(layer.fc1.weight)
-    nn.init.constant_(layer.fc2.weight, 1 / 400)
-    output = feed_forward(torch.randn(50, 6), layer.select(6, 400, None), dropout=0.5)
-    kept = output.detach()[:, 0] * 400 / 2
-    torch.testing.assert_close(kept, kept.round(), atol=1e-3, rtol=0)
-    assert 190 < float(kept.mean()) < 210
-    assert len(kept.round().unique()) > 5
-
-
 def test_input_survives_without_gradients() -> None:
     layer = ElasticFeedForward(6, 9, FEATURES, PLAIN)
     x = torch.randn(3, 6)
@@ -116,9 +73,3 @@ def test_input_survives_without_gradients() -> None:
     with torch.no_grad():
         torch.testing.assert_close(feed_forward(x, layer.select(6, 9, None)), expected)
     assert torch.equal(x, before)
-
-
-@pytest.mark.parametrize(("sizes", "value"), [((7, 9), "embed_dim 7"), ((6, 0), "ffn_dim 0")])
-def test_wrong_sizes(sizes: tuple[int, int], value: str) -> None:
-    with pytest.raises(ConfigError, match=value):
-        ElasticFeedForward(6, 9, FEATURES, PLAIN).select(*sizes)

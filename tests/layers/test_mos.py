@@ -16,13 +16,11 @@ from nas_core.layers.feed_forward import ElasticFeedForward, feed_forward
 from nas_core.layers.mos import (
     SPREAD,
     check_diversity_weight,
-    experts_alike,
     low_rank_experts,
     mix,
     mix_low_rank,
     naive_alike,
     naive_mix,
-    near_copies,
     rows_alike,
 )
 from tests.contracts.elastic import ElasticCase, ElasticContract
@@ -37,30 +35,8 @@ class TestNeuronRouter(RouterContract):
     kind = "neuron"
 
 
-def by_hand(router: Router, encoding: Tensor) -> Tensor:
-    """All logits of a router without dropout."""
-    x = encoding
-    for layer in router.hidden:
-        x = (layer.weight @ x + layer.bias).clamp(min=0)
-    return router.out.weight @ x + router.out.bias
-
-
 def router_of(kind: str, rows: int = 6, **settings: Any) -> Router:
     return ROUTERS.get(kind)(10, MoSConfig(kind=kind, **settings), rows)
-
-
-@pytest.mark.parametrize("depth", [1, 2, 3, 4])
-@pytest.mark.parametrize("kind", ["layer", "neuron"])
-def test_router_depth_and_output(depth: int, kind: str) -> None:
-    torch.manual_seed(0)
-    router = router_of(kind, experts=3, router_hidden=8, router_layers=depth)
-    linears = [module for module in router.modules() if isinstance(module, nn.Linear)]
-    assert len(linears) == depth
-    encoding = torch.rand(10)
-    mixing = router(encoding, 4)
-    logits = by_hand(router, encoding)
-    expected = logits.softmax(0) if kind == "layer" else logits[: 3 * 4].view(4, 3).softmax(1)
-    torch.testing.assert_close(mixing, expected)
 
 
 def test_only_the_logits_of_neurons_in_use_matter_and_their_blocks_are_contiguous() -> None:
@@ -83,21 +59,6 @@ def test_only_the_logits_of_neurons_in_use_matter_and_their_blocks_are_contiguou
     assert gradient is not None
     assert gradient[:8].any()
     assert not gradient[8:].any()
-
-
-def test_routers_start_like_the_authors() -> None:
-    torch.manual_seed(0)
-    neuron, layer = (router_of(kind, 300, router_hidden=100) for kind in ("neuron", "layer"))
-    assert not neuron.out.bias.any()
-    bound = (6 / (100 + 600)) ** 0.5
-    assert 0.98 * bound < float(neuron.out.weight.detach().abs().max()) <= bound
-    for router in (neuron, layer):
-        assert 0.9 * 10**-0.5 < float(router.hidden[0].weight.detach().abs().max()) <= 10**-0.5  # torch's default
-        assert router.hidden[0].bias.any()
-    assert layer.out.bias.any()
-    assert 0.08 < float(layer.out.weight.detach().abs().max()) <= 0.1
-    mixing = neuron(torch.full((10,), 0.9), 300).detach()
-    assert 0.0 < float((mixing - 0.5).abs().max()) < 0.2
 
 
 SIZES = [(7, 5), (7, 3), (4, 5), (3, 2)]
@@ -158,61 +119,7 @@ def test_mixture_equals_the_equations(kind: str, experts: int, columns: int, row
         torch.testing.assert_close(got.grad, want.grad, atol=1e-5, rtol=1e-5, msg=lambda m, n=name: f"{n}: {m}")
 
 
-@pytest.mark.parametrize("kind", ["layer", "neuron"])
-@pytest.mark.parametrize(("columns", "rows"), [(7, 5), (4, 3)])
-def test_gradients_in_double_precision(kind: str, columns: int, rows: int) -> None:
-    torch.manual_seed(0)
-    weights = torch.randn(3, 5, 7, dtype=torch.double, requires_grad=True)
-    mixing = coefficients(kind, 3, rows, torch.double).requires_grad_()
-    assert torch.autograd.gradcheck(lambda w, c: mix(w, c, rows, columns), (weights, mixing))
-
-
-@pytest.mark.parametrize("kind", ["layer", "neuron"])
-def test_half_precision(kind: str) -> None:
-    torch.manual_seed(0)
-    weights, mixing = torch.randn(2, 5, 7).bfloat16(), coefficients(kind, 2, 3).bfloat16()
-    ours = [tensor.clone().requires_grad_() for tensor in (weights, mixing)]
-    theirs = [tensor.float().requires_grad_() for tensor in (weights, mixing)]
-    mixed, expected = mix(*ours, 3, 4), naive_mix(*theirs, 3, 4)
-    assert mixed.dtype == torch.bfloat16
-    mixed.float().square().sum().backward()
-    expected.square().sum().backward()
-    torch.testing.assert_close(mixed.float(), expected, atol=3e-2, rtol=3e-2)
-    for got, want in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(got.grad.float(), want.grad, atol=0.15, rtol=3e-2)  # type: ignore[union-attr]
-
-
-@pytest.mark.parametrize("kind", ["layer", "neuron"])
-def test_bias_is_mixed_by_the_coefficients_of_its_row(kind: str) -> None:
-    torch.manual_seed(0)
-    layer = MoSLinear(7, 5, MoSConfig(kind=kind, experts=3))
-    nn.init.normal_(layer.bias)
-    mixing = coefficients(kind, 3, 4).requires_grad_()
-    bias = layer.select(6, 4, mixing).bias
-    expected = torch.stack(
-        [
-            sum(
-                float((mixing[e] if kind == "layer" else mixing[row, e]).detach()) * layer.bias.detach()[e, row]
-                for e in range(3)
-            )
-            for row in range(4)
-        ]
-    )
-    torch.testing.assert_close(bias, expected)
-    bias.sum().backward()
-    of_bias = layer.bias.grad
-    assert of_bias is not None
-    assert not of_bias[:, 4:].any()
-    torch.testing.assert_close(of_bias[:, :4].t(), mixing.detach().expand(4, 3))
-
-
 # -- settings ----------------------------------------------------------------------------------------------------------
-
-
-def test_layer_wise_shares_its_router_unless_told_otherwise() -> None:
-    assert MoSConfig(kind="layer").shared
-    assert not MoSConfig(kind="layer", share_router=False).shared
-    assert not MoSConfig(kind="neuron").shared
 
 
 # -- low rank ---------------------------------------------------------------------------------------------------------
@@ -226,28 +133,6 @@ def parts(dtype: torch.dtype = torch.float) -> list[Tensor]:
     """The first of three experts (5, 7), and the factors of the others' differences, of rank 2."""
     torch.manual_seed(0)
     return [torch.randn(*shape, dtype=dtype) for shape in ((5, 7), (2, 5, 2), (2, 2, 7))]
-
-
-def low_rank_case(kind: str) -> ElasticCase:
-    layer = MoSLinear(7, 5, MoSConfig(kind=kind, experts=3, rank=2))
-    return ElasticCase(
-        layer=layer,
-        sizes=tuple(SIZES),
-        select=lambda i, o: layer.select(i, o, coefficients(kind, 3, o)),
-        run=lambda layer, weights, x: F.linear(x, *weights),
-        inputs=lambda i, o: (torch.linspace(-1, 2, 3 * i).view(3, i),),
-        static=ElasticLinear,
-        select_static=lambda static, i, o: static.select(i, o),
-        plain=lambda: nn.Linear(7, 5),
-        run_plain=lambda plain, x: plain(x),
-        count=lambda i, o: i * o + o,
-        placed=None,
-    )
-
-
-class TestLowRankLinear(ElasticContract):
-    def case(self) -> ElasticCase:
-        return low_rank_case("neuron")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -267,23 +152,6 @@ def test_mixture_equals_the_equations_of_full_experts(kind: str, columns: int, r
     # The first expert's coefficient is what the others leave of one: the softmax takes both gradients alike.
     through = [torch.stack([each.grad[..., i] - each.grad[..., 0] for i in (1, 2)]) for each in (ours[3], theirs[3])]  # type: ignore[index]
     torch.testing.assert_close(*through, atol=1e-5, rtol=1e-5)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_low_rank_in_half_precision(kind: str) -> None:
-    """Coefficients and their gradients stay float32."""
-    ours = [tensor.bfloat16().requires_grad_() for tensor in parts()]
-    theirs = [tensor.detach().float().requires_grad_() for tensor in ours]
-    mixing = [coefficients(kind, 3, 3).requires_grad_() for _ in range(2)]
-    mixed = mix_low_rank(*ours, mixing[0], 3, 4)
-    expected = mix_low_rank(*theirs, mixing[1], 3, 4)
-    assert mixed.dtype == torch.bfloat16
-    for each in (mixed, expected):
-        each.float().square().sum().backward()
-    torch.testing.assert_close(mixed.float(), expected, atol=5e-2, rtol=5e-2)
-    for got, want in zip([*ours, mixing[0]], [*theirs, mixing[1]], strict=True):
-        assert got.grad is not None and got.grad.dtype == got.dtype
-        torch.testing.assert_close(got.grad.float(), want.grad, atol=0.4, rtol=5e-2)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -314,14 +182,6 @@ def test_a_feed_forward_layer_has_the_gradients_of_the_equations(kind: str) -> N
 # -- the layer ---------------------------------------------------------------------------------------------------------
 
 
-def test_experts_begin_equal_and_part_by_the_first_gradient() -> None:
-    torch.manual_seed(0)
-    layer = MoSLinear(7, 5, MoSConfig(kind="layer", experts=3, rank=2))
-    assert torch.equal(layer.experts(), layer.weight.expand(3, -1, -1))
-    layer.select(7, 5, coefficients("layer", 3, 5)).weight.sum().backward()
-    assert layer.left.grad is not None and layer.left.grad.any()
-
-
 # -- initialisation ----------------------------------------------------------------------------------------------------
 
 
@@ -330,12 +190,6 @@ def started(start: str, rank: int = 0, experts: int = 3) -> torch.Tensor:
     layer = MoSLinear(40, 30, MoSConfig(kind="layer", experts=experts, start=start, rank=rank))
     assert not layer.bias.any()
     return layer.experts().detach()
-
-
-def test_independent_experts_are_drawn_as_plain_layers_are() -> None:
-    torch.manual_seed(2)
-    plain = torch.stack([ElasticLinear(40, 30).weight.detach() for _ in range(3)])
-    assert torch.equal(started("independent"), plain)
 
 
 @pytest.mark.parametrize("rank", [0, 4])
@@ -352,14 +206,6 @@ def test_near_experts_differ_a_little(rank: int) -> None:
     differences = experts[1:] - experts[0] if rank else (experts - experts.mean(0)) * 1.5**0.5
     assert float(differences.std() / experts[0].std()) == pytest.approx(SPREAD, rel=0.2)
     assert not torch.equal(experts[1], experts[2])
-
-
-def test_copies_have_the_tensor_as_their_mean() -> None:
-    weight, stream = torch.randn(6, 5), torch.Generator().manual_seed(1)
-    torch.testing.assert_close(near_copies(weight, 4, 0.5, stream).mean(0), weight, atol=1e-6, rtol=1e-6)
-    assert torch.equal(near_copies(weight, 1), weight[None])
-    half = near_copies(weight.half(), 2)
-    assert half.dtype == torch.float16 and not torch.equal(half[0], half[1])
 
 
 # -- similarity --------------------------------------------------------------------------------------------------------
@@ -388,18 +234,6 @@ def test_from_orthogonal_to_equal() -> None:
     assert float(alike.detach()) == 0 and zero.grad is not None and zero.grad.isfinite().all()
 
 
-def test_descent_drives_experts_apart() -> None:
-    torch.manual_seed(0)
-    layer = MoSLinear(12, 8, MoSConfig(kind="neuron", start="near"))
-    optimizer = torch.optim.Adam(layer.parameters(), lr=0.02)
-    before = float(experts_alike(layer).detach())
-    for _ in range(30):
-        optimizer.zero_grad()
-        experts_alike(layer).backward()
-        optimizer.step()
-    assert before > 0.99 and float(experts_alike(layer).detach()) < 0.1
-
-
 # -- settings ----------------------------------------------------------------------------------------------------------
 
 PLAIN = nn.Sequential(ElasticLinear(3, 3), MoSLinear(3, 3, MoSConfig(kind="layer", experts=1)))
@@ -416,8 +250,6 @@ WRONG = [
     (lambda: check_diversity_weight(0.1, PLAIN), ConfigError, "several experts"),
     (lambda: check_diversity_weight(-1.0, PLAIN), ConfigError, "-1.0"),
     (lambda: check_diversity_weight(float("nan"), PLAIN), ConfigError, "nan"),
-    (lambda: router_of("layer")(None, 6), ConfigError, "None"),
-    (lambda: router_of("layer")(torch.rand(1, 10), 6), ConfigError, "(1, 10)"),
 ]
 
 

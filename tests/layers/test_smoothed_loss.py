@@ -24,7 +24,7 @@ def data(dtype: torch.dtype = torch.float) -> tuple[Tensor, Tensor, Tensor]:
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.4])
-@pytest.mark.parametrize("chunk", [1, VOCAB, 3 * VOCAB, 3 * VOCAB + 5, ROWS * VOCAB, 1 << 21])
+@pytest.mark.parametrize("chunk", [VOCAB, 3 * VOCAB + 5, 1 << 21])
 def test_equals_the_definition(smoothing: float, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(smoothed_loss, "_CHUNK_ELEMENTS", chunk)
     (features, table, target), (f2, t2, _) = data(), data()
@@ -53,16 +53,6 @@ def test_definition_equals_torchs_with_the_smoothing_of_fairseq(smoothing: float
     torch.testing.assert_close(nll, F.cross_entropy(logits, target, ignore_index=PAD, reduction="sum"))
 
 
-def test_sliced_table_and_strided_features() -> None:
-    (features, table, target), (f2, t2, _) = data(), data()
-    loss, _ = projected_smoothed_loss(features[:, :4], table[:, :4], target, 0.1, PAD)
-    expected, _ = naive_smoothed_loss(f2[:, :4], t2[:, :4], target, 0.1, PAD)
-    loss.backward()
-    expected.backward()
-    torch.testing.assert_close(features.grad, f2.grad, atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(table.grad, t2.grad, atol=1e-5, rtol=1e-5)
-
-
 def test_without_gradients_nothing_but_the_projection_is_computed() -> None:
     features, table, target = data()
     expected = projected_smoothed_loss(features, table, target, 0.1, PAD)
@@ -71,20 +61,3 @@ def test_without_gradients_nothing_but_the_projection_is_computed() -> None:
     assert not loss.requires_grad
     assert (loss, nll) == (expected[0].detach(), expected[1])
     assert counter.get_total_flops() == 2 * ROWS * VOCAB * WIDTH
-
-
-def test_half_precision(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(smoothed_loss, "_CHUNK_ELEMENTS", 3 * VOCAB)
-    features, table, target = data(torch.bfloat16)
-    f2, t2 = (tensor.detach().float().requires_grad_() for tensor in (features, table))
-    loss, nll = projected_smoothed_loss(features, table, target, 0.1, PAD)
-    expected, expected_nll = naive_smoothed_loss(f2, t2, target, 0.1, PAD)
-    assert loss.dtype == nll.dtype == torch.float
-    torch.testing.assert_close(loss, expected, atol=0.1, rtol=1e-2)
-    torch.testing.assert_close(nll, expected_nll.detach(), atol=0.1, rtol=1e-2)
-    loss.backward()
-    expected.backward()
-    for got, want in ((features, f2), (table, t2)):
-        assert got.grad is not None
-        assert got.grad.dtype == torch.bfloat16
-        torch.testing.assert_close(got.grad.float(), want.grad, atol=5e-2, rtol=3e-2)

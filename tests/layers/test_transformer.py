@@ -124,33 +124,3 @@ def test_one_position_at_a_time_equals_all_at_once(first: bool) -> None:
         outputs.append(output)
         assert past[0].shape == past[1].shape == (3, 3, position + 1, 4)
     torch.testing.assert_close(torch.cat(outputs, 1), expected, atol=1e-5, rtol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("drop", "expected"),
-    [
-        (Dropouts(residual=0.3), {"residual": [0.3] * 3}),
-        (Dropouts(attention=0.2), {"attention": [0.2] * 2}),
-        (Dropouts(activation=0.1), {"activation": [0.1]}),
-        (Dropouts(), {}),
-    ],
-)
-def test_where_dropout_acts(drop: Dropouts, expected: dict[str, list[float]], monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: dict[str, list[float]] = {}
-    functional = nn.functional
-    attention, layer = functional.scaled_dot_product_attention, ElasticDecoderLayer(C, C, F, C, FEATURES, PLAIN)
-
-    def dropout(x: Tensor, p: float) -> Tensor:
-        seen.setdefault("activation" if x.shape[-1] == F else "residual", []).append(p)
-        return x
-
-    def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float, is_causal: bool) -> Tensor:
-        if p:
-            seen.setdefault("attention", []).append(p)
-        return attention(q, k, v, mask, 0.0, is_causal=is_causal)
-
-    monkeypatch.setattr(functional, "dropout", dropout)
-    monkeypatch.setattr(functional, "scaled_dot_product_attention", attend)
-    weights = layer.select(C, C, F, 3, 3, None)
-    layer(torch.randn(2, 3, C), weights, cross_keys_values(torch.randn(2, 5, C), weights.cross_attn), None, drop)
-    assert seen == expected

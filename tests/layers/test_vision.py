@@ -12,7 +12,7 @@ from nas_core.layers.attention import KINDS
 from nas_core.layers.attention.cosformer import cosformer_naive
 from nas_core.layers.attention.local import naive_local
 from nas_core.layers.transformer import Dropouts
-from nas_core.layers.vision import ElasticPatchEmbedding, ElasticVisionLayer, drop_path, resize_positions
+from nas_core.layers.vision import ElasticPatchEmbedding, ElasticVisionLayer, resize_positions
 from tests.contracts.elastic import ElasticCase, ElasticContract, nested_prefix, waves
 
 C, FFN, D, Q, FEATURES, CLIP = 12, 20, 4, 12, 5, 2
@@ -75,11 +75,11 @@ def layer_case(kind: str, relative: bool, mos: MoSConfig = PLAIN) -> ElasticCase
     return ElasticCase(
         layer=layer,
         sizes=((C, FFN, 3), (C, 9, 1), (7, FFN, 2), (5, 3, 3)),
-        select=lambda c, f, h: layer.select(c, f, h, h * D, kind, ENCODING),
+        select=lambda c, f, h: layer.select(c, f, h, ENCODING, kind, h * D),
         run=lambda layer, weights, x: layer(x, weights, Dropouts()),
         inputs=lambda c, f, h: ((70 * waves(2, 7, c)).sin(),),  # tokens with a spread that layer norm does not magnify
         static=lambda c, f, h: ElasticVisionLayer(c, f, h * D, FEATURES, PLAIN, (kind,), table),
-        select_static=lambda static, c, f, h: static.select(c, f, h, h * D, kind, None),
+        select_static=lambda static, c, f, h: static.select(c, f, h, None, kind, h * D),
         plain=lambda: NaiveLayer(kind, relative and kind == "softmax"),
         run_plain=lambda plain, x: plain(x),
         count=count,
@@ -123,20 +123,10 @@ class TestPatchEmbedding(ElasticContract):
 def test_what_is_exported_equals_the_usual_form(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
     layer = ElasticVisionLayer(C, FFN, Q, FEATURES, PLAIN, (kind,), (CLIP, D))
-    weights, x = layer.select(C, FFN, 3, Q, kind, None), waves(2, 45, C)
+    weights, x = layer.select(C, FFN, 3, None, kind, Q), waves(2, 45, C)
     usual = layer(x, weights, Dropouts())
     monkeypatch.setattr(torch.compiler, "is_exporting", lambda: True)
     torch.testing.assert_close(layer(x, weights, Dropouts()), usual, atol=1e-5, rtol=1e-5)
-
-
-def test_drop_path_drops_whole_images_and_keeps_the_mean() -> None:
-    torch.manual_seed(0)
-    x = torch.ones(4000, 2, 3)
-    y = drop_path(x, 0.25)
-    assert y[:, 0, 0].unique().tolist() == [0.0, pytest.approx(4 / 3)]
-    assert torch.equal(y, y[:, :1, :1].expand_as(y))
-    assert abs(float(y.mean()) - 1) < 0.05
-    assert drop_path(x, 0.0) is x
 
 
 def test_positions_are_resized_on_their_grid() -> None:

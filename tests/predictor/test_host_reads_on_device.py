@@ -25,7 +25,7 @@ KINDS: dict[str, tuple[Graphs, dict[str, Any]]] = {
     "packed": (NETWORKS, {"recipe": "latency"}),
     "packed, logarithm": (NETWORKS, {"recipe": "network-latency"}),
     "global": (NETWORKS, {"recipe": "latency", "attention": "global"}),
-    "dense, large": (NETWORKS, {"recipe": "latency", "position": "laplacian"}),
+    "dense, large": (NETWORKS, {"recipe": "paper", "targets": "normal"}),
 }
 pytestmark = pytest.mark.usefixtures("as_accelerator")
 

@@ -8,7 +8,7 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from nas_core.predictor.nn_former.packed import Pairs, segment_sums
+from nas_core.predictor.nn_former.packed import Pairs
 from tests.devices import close_in
 from tests.predictor.accelerated import NoAtomicSums, as_accelerator  # noqa: F401 - a fixture
 
@@ -83,18 +83,6 @@ def test_dropout_leaves_out_and_scales(device: str) -> None:
     step = torch.full_like(v, 1e-2)
     moved = pairs.attend(q, k, v + step, 0.25)
     torch.testing.assert_close((moved - output).sum(), (of_v * step).sum(), rtol=1e-3, atol=1e-3)
-
-
-def test_segments(device: str) -> None:
-    sizes = torch.tensor([3, 1, 40, 6], device=device)
-    starts, owners = sizes.cumsum(0) - sizes, torch.repeat_interleave(sizes, output_size=NODES)
-    (x,) = given(device, torch.float32)
-    with NoAtomicSums():
-        ours = with_gradients(segment_sums(x, starts, owners), x)
-    wide = x.detach().cpu().double().requires_grad_()
-    expected = with_gradients(torch.stack([part.sum(0) for part in wide.split(sizes.tolist())]), wide)
-    for a, b in zip(ours, expected, strict=True):
-        close_in("fp32", a, b)
 
 
 def test_no_pairs_at_all(device: str) -> None:

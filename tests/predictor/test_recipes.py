@@ -1,21 +1,11 @@
-"""Recipes, precisions and readers by name, and the speed of networks."""
+"""Recipes, precisions and readers by name."""
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from dataclasses import replace
-
-import pytest
-import torch
-
 from nas_core.graph import Graph, Graphs, nasbench201_graph
-from nas_core.precision import PRECISIONS
-from nas_core.predictor import READERS, NNFormer, NNFormerConfig, reader_for
-from nas_core.predictor.device import chosen_precision, usable_precision
+from nas_core.predictor import READERS, NNFormer, reader_for
 from nas_core.predictor.readers import reader_names
 from nas_core.predictor.recipes import get_recipe, needed_by
-from nas_core.predictor.speed import mean_of, rates
-from nas_core.predictor.speed import random_graphs as speed_graphs
 from tests.predictor.graphs import random_graphs
 
 
@@ -42,31 +32,9 @@ def test_data_decide_what_the_model_reads() -> None:
     assert NNFormer(get_recipe("latency").changed(dim=16, **needed).model).embed.in_features == 41
 
 
-@pytest.mark.parametrize(("ampere", "fast"), [(True, "bf16"), (False, "fp32")])
-def test_auto_is_the_fast_precision_of_the_device(monkeypatch: pytest.MonkeyPatch, ampere: bool, fast: str) -> None:
-    device, current = torch.device("cuda:1"), list[torch.device]()
-    monkeypatch.setattr(torch.cuda, "device", lambda device: current.append(device) or nullcontext())
-    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: ampere and not including_emulation)
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9 if ampere else 7, 0))
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "a device")
-    assert chosen_precision("auto", device) == fast and current == [device]
-    usable = [usable_precision(name, device) for name in PRECISIONS]
-    assert usable == (list(PRECISIONS) if ampere else ["fp32", "fp32", "fp32", "fp16"])
-
-
 def test_readers_have_their_names() -> None:
     assert all(reader_for(name) is reader and reader.name == name for name, reader in READERS.items())
     assert set(reader_names()) > {"translation", "image", "language", "masked_lm", *READERS.names()}
     cell = "|nor_conv_3x3~0|+|none~0|none~1|+|skip_connect~0|none~1|avg_pool_3x3~2|"
     pruned, whole = (reader_for(name).from_json(cell) for name in ("nasbench201", "nasbench201_unpruned"))
     assert len(pruned) == 3 and whole == nasbench201_graph(cell, prune=False) and len(whole) == 5
-
-
-@pytest.mark.parametrize("config", [NNFormerConfig.accuracy(dim=16, depth=1), NNFormerConfig.latency(dim=16, depth=1)])
-def test_speed_against_the_naive_twin(config: NNFormerConfig) -> None:
-    model, graphs = NNFormer(config).eval(), speed_graphs((7, 3, 5), config, operations=[3, 5])
-    assert graphs.sizes.tolist() == [7, 3, 5] and set(graphs.ops.tolist()) == {3, 5}
-    measured = rates(mean_of([model] * 2, "fp32"), [model] * 2, graphs, 1)
-    assert measured["times"] == pytest.approx(measured["rate"] / measured["naive"])
-    other = NNFormer(replace(config, attention="global"))
-    assert list(rates(mean_of([other], "fp32"), [other], graphs, 1)) == ["rate"]

@@ -14,7 +14,7 @@ from nas_core.files.journal import append_jsonl
 from nas_core.space import Architecture
 from nas_core.studies import STUDIES, Subject
 from nas_core.studies.base import ArchitecturesConfig, one_space, same_examples
-from nas_core.studies.close_gap import CloseGapConfig, Schedule
+from nas_core.studies.close_gap import CloseGapConfig
 from nas_core.studies.conflict import ConflictConfig
 from nas_core.studies.experts import ExpertsConfig, RouterConfig
 from nas_core.studies.gap import GapConfig, agreement, read_runs
@@ -52,7 +52,7 @@ CASES: list[tuple[Callable[[Path], Any], type[NasExtError], str]] = [
     (lambda f: GapConfig(standalone=f, train={"loss": "1"}), ConfigError, "train"),
     (lambda _: GapConfig(architectures=2), ConfigError, "2"),
     (lambda _: GapConfig(jobs=0), ConfigError, "0"),
-    (lambda _: Schedule(20, 50), ConfigError, "50"),
+    (lambda f: CloseGapConfig(standalone=f, every=20, most_updates=50), ConfigError, "50"),
     (lambda f: CloseGapConfig(standalone=f, jobs=0), ConfigError, "0"),
     (lambda _: ExpertsConfig(random=0), ConfigError, "0"),
     (lambda _: RouterConfig(kind=("none",)), ConfigError, "none"),

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from nas_core.errors import ConfigError, DataError
+from nas_core.errors import ConfigError
 from nas_core.files.journal import append_jsonl
 from nas_core.space import Architecture
 from nas_core.studies import STUDIES, StudyResult, Subject
 from nas_core.studies.base import Lines
-from nas_core.studies.close_gap import CLOSE_GAP, CloseGapConfig
+from nas_core.studies.close_gap import CloseGapConfig
 from tests.studies.trainers import Trainer, python
 from tests.toys import ToySupernet
 
@@ -104,21 +104,6 @@ def test_what_was_kept_last_stays_while_it_may_be_copied(checkpoint: Path, stand
     result = closed({"one": Copying()}, checkpoint, tmp_path / "out", standalone, architectures=1)
     assert list(result.details["curves"]["one"]["1"]) == ["0", "20", "40"]
     assert not list((tmp_path / "out").glob("further/*/*/*.kept"))
-
-
-def test_all_supernets_are_checked_before_the_first_training(
-    checkpoint: Path, standalone: Path, tmp_path: Path
-) -> None:
-    class Gone(Trainer):
-        def training_data(self) -> dict[str, str]:
-            raise DataError("no images")
-
-    other = tmp_path / "other.pt"
-    other.write_bytes(b"other weights")
-    first, config = Trainer(), CloseGapConfig(standalone=standalone, every=20, most_updates=60)
-    with pytest.raises(DataError, match="no images"):
-        CLOSE_GAP.run([Subject("one", checkpoint, first), Subject("two", other, Gone())], config, tmp_path / "out")
-    assert not first.trained
 
 
 def test_qualities_that_are_better_the_larger(checkpoint: Path, standalone: Path, tmp_path: Path) -> None:

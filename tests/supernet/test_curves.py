@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nas_core.errors import DataError, MissingHostError, NasExtError
+from nas_core.errors import DataError, MissingHostError
 from nas_core.supernet import Host, curves
 from nas_core.supernet.curves import TrainingCurves, read_curves
 
@@ -53,13 +53,3 @@ def test_a_log_that_is_given(tmp_path: Path) -> None:
     (tmp_path / "x.log").write_text("else")
     with pytest.raises(DataError, match=r"x\.log is no known log"):
         read_curves(tmp_path / "checkpoint.pt", tmp_path / "x.log")
-
-
-def test_a_log_that_the_system_refuses_costs_no_page_unless_it_is_given(tmp_path: Path) -> None:
-    (tmp_path / "one.log").write_text("refused")
-    assert read_curves(tmp_path / "checkpoint.pt") is None
-    (tmp_path / "two.log").write_text("two: 1 2")
-    found = read_curves(tmp_path / "checkpoint.pt")
-    assert found is not None and found.source == tmp_path / "two.log"
-    with pytest.raises(NasExtError, match=r"cannot read .*one\.log: Permission denied"):
-        read_curves(tmp_path / "checkpoint.pt", tmp_path / "one.log")

@@ -17,7 +17,7 @@ from nas_core.errors import (
 )
 from nas_core.supernet import host as module
 from nas_core.supernet import open_supernet
-from nas_core.supernet.host import hosts, open_trained
+from nas_core.supernet.host import open_trained
 from tests.toys import ToyHost
 
 
@@ -75,23 +75,6 @@ def test_a_missing_file_is_named_before_hosts_are_loaded(register: Register, tmp
         open_supernet(tmp_path / "nowhere.pt")
     with pytest.raises(DataError, match="no file"):
         open_supernet(tmp_path)
-
-
-def test_without_a_usable_host_the_reason_is_told(register: Register, checkpoint: Path) -> None:
-    register(fairseq=NO_FAIRSEQ)
-    with pytest.raises(MissingHostError, match="pip install"):
-        open_supernet(checkpoint)
-    register()
-    with pytest.raises(MissingHostError, match="no host is registered"):
-        open_supernet(checkpoint)
-
-
-def test_hosts_that_do_not_import_are_listed_with_their_error(register: Register) -> None:
-    good = ToyHost("good", b"")
-    register(good=good, absent=NO_FAIRSEQ)
-    found = hosts()
-    assert found["good"] is good
-    assert found["absent"] is NO_FAIRSEQ
 
 
 def test_what_a_host_leaves_out_is_unsupported(register: Register, tmp_path: Path) -> None:

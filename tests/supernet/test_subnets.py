@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import random
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -14,14 +12,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nas_core.errors import ArchitectureError, ConfigError, DataError, NasExtError, UnknownChoiceError
+from nas_core.errors import ConfigError, DataError, NasExtError, UnknownChoiceError
 from nas_core.space import Architecture, Choice, SearchSpace, get_space
-from nas_core.space.hat import hat_draw, hat_extremes
 from nas_core.supernet import sandwich
 from nas_core.supernet.holder import SubnetHolder
 from nas_core.supernet.sampling import DRAWS, draw, validation_set
 from nas_core.supernet.stability import Stability, StabilityConfig
-from tests.contracts.strategy import TINY
 
 SPACE = get_space("hat_small")
 WIDTHS = SearchSpace("width", [Choice.make("width", list(range(1, 33)))])
@@ -73,36 +69,6 @@ def test_what_is_held_wins_in_every_mode_and_ends_with_its_block() -> None:
     assert model.held is None and model().item() == sum(range(32))
 
 
-def test_frozen_weights_are_taken_once_and_a_block_inside_does_not_run_them() -> None:
-    model = Narrow()
-    with model.using(of(4), freeze=True):
-        before = model.selected
-        assert model.active_subnet() is model.active_subnet() and model.selected == before
-        with torch.no_grad():
-            model.weight += 1
-        assert model().item() == 6 + 4  # a slice of the weight; a mixture of experts would be the old one
-        with model.using(of(1)):
-            assert model().item() == 1 and model.selected == before + 1
-
-
-def test_an_architecture_of_another_space_leaves_what_was_held() -> None:
-    model = Narrow()
-    with model.using(of(4), freeze=True):
-        for freeze in (True, False):
-            with pytest.raises(ArchitectureError), model.using(of(33), freeze=freeze):
-                raise AssertionError("never entered")
-            assert model.architecture == of(4) and model().item() == 6
-
-
-def test_nothing_of_it_is_in_a_checkpoint_and_a_copy_has_its_own() -> None:
-    model = Narrow()
-    with model.using(of(4), freeze=True):
-        assert list(model.state_dict()) == ["weight"]
-    twin = copy.deepcopy(model)
-    with model.using(of(4)):
-        assert twin.held is None and twin().item() == sum(range(32))
-
-
 @pytest.mark.parametrize("how", DRAWS)
 def test_draws_depend_on_seed_and_update_alone(how: str) -> None:
     expected = [draw(SPACE, update, seed=3, how=how) for update in range(20)]
@@ -113,28 +79,6 @@ def test_draws_depend_on_seed_and_update_alone(how: str) -> None:
     assert [draw(SPACE, update, seed=3, how=how) for update in reversed(range(20))] == expected[::-1]
     assert all(architecture in SPACE for architecture in expected)
     assert len(set(expected)) > 15
-
-
-@pytest.mark.parametrize("how", ["gene", "architecture"])
-def test_another_seed_draws_others(how: str) -> None:
-    first, second = ([draw(SPACE, update, seed, how) for update in range(30)] for seed in (1, 2))
-    assert sum(a == b for a, b in zip(first, second, strict=True)) < 3
-    assert draw(SPACE, 2, 1, how) != draw(SPACE, 1, 2, how)
-
-
-def test_hats_stream_ignores_the_seed() -> None:
-    for update in (0, 1, 40_000):
-        assert draw(SPACE, update, seed=7, how="hat") == draw(SPACE, update, seed=8, how="hat")
-        assert draw(SPACE, update, how="hat") == hat_draw(SPACE, update)
-
-
-def test_depths_are_uniform_by_gene_and_proportional_to_their_number_by_architecture() -> None:
-    shares = {
-        how: Counter(draw(SPACE, update, how=how).number("decoder.layers") for update in range(600))
-        for how in ("gene", "architecture")
-    }
-    assert all(150 < shares["gene"][depth] < 250 for depth in (1, 2, 3))
-    assert shares["architecture"][3] > 560  # 36^3 of 36 + 36^2 + 36^3
 
 
 def test_sandwich_holds_the_random_one_and_both_ends() -> None:
@@ -165,32 +109,8 @@ def test_the_ends_of_hats_code_read_two_encoder_layers_in_every_decoder_layer() 
     assert list(validation_set(SPACE, 2, extremes="hat").items())[2:] == list(validation_set(SPACE, 2).items())[2:]
 
 
-def test_layers_that_cannot_read_two_keep_their_own() -> None:
-    choices = [
-        Choice.make("layers", (2, 1)),
-        Choice("decoder.arbitrary_cross", ((-1, 2), (-1, 1, 2)), "layers"),
-    ]
-    smallest, largest = hat_extremes(SearchSpace("some", choices))
-    assert (smallest["decoder.arbitrary_cross"], largest["decoder.arbitrary_cross"]) == ((-1,), (2, 1))
-    plain = SearchSpace("none", choices[:1])
-    assert hat_extremes(plain) == (plain.smallest(), plain.largest())
-
-
-def test_a_static_network_is_validated_once() -> None:
-    architecture = draw(SPACE, 5)
-    assert validation_set(SearchSpace.of(architecture, like=SPACE), 3) == {"largest": architecture}
-
-
 def stability(count: int = 40, **settings: Any) -> Stability:
     return Stability(SPACE, StabilityConfig(architectures=count, **settings))
-
-
-def test_the_list_is_fixed_and_distinct() -> None:
-    first = stability().architectures
-    assert len(set(first)) == 40 and all(architecture in SPACE for architecture in first)
-    assert stability().architectures == first
-    assert stability(seed=1).architectures != first
-    assert len(Stability(TINY, StabilityConfig(architectures=100)).architectures) == TINY.cardinality()
 
 
 def test_it_stops_when_the_ranking_settles() -> None:
@@ -222,14 +142,6 @@ def test_it_stops_when_tau_has_risen_often_enough_in_a_row() -> None:
         assert (stop.rises, stop.stable) == (rises, stable)
 
 
-def test_equal_and_reversed_losses() -> None:
-    stop = stability(3)
-    assert stop.update([1, 2, 3]) is None
-    assert stop.update([3, 2, 1]) == -1
-    assert stop.update([1, 1, 1]) == 0
-    assert not stop.stable
-
-
 def test_the_state_is_plain_and_continues() -> None:
     rng = np.random.default_rng(1)
     one, other = stability(5), stability(5)
@@ -248,10 +160,8 @@ def test_the_state_is_plain_and_continues() -> None:
         (lambda: sandwich(SPACE, SPACE.largest(), "hats"), UnknownChoiceError, "'hats'"),
         (lambda: Stability(SearchSpace.of(SPACE.smallest(), SPACE)), ConfigError, "one architecture"),
         (lambda: StabilityConfig(tau=1.5), ConfigError, "1.5"),
-        (lambda: stability(3).update([1.0, 2.0]), DataError, "2 losses"),
-        (lambda: stability(3).update([1.0, 2.0, np.nan]), DataError, "2 of them finite"),
+        (lambda: stability(3).update([1.0, 2.0, np.nan]), DataError, "1 of 3 losses"),
         (lambda: stability(6).load_state_dict({"losses": [1.0], "taus": []}), DataError, "1 losses"),
-        (lambda: stability(6).load_state_dict({"losses": 1, "taus": []}), DataError, "not iterable"),
     ],
 )
 def test_bad_input(call: Callable[[], Any], error: type[NasExtError], value: str) -> None:

@@ -16,10 +16,8 @@ ABLATIONS: dict[str, dict[str, Any]] = {
     "global, vanilla ffn": {"attention": "global", "feed_forward": "vanilla"},
     "asma, vanilla ffn": {"feed_forward": "vanilla"},
     "true siblings": {"sibling_mask": "paper"},
-    "nar position": {"position": "nar"},
-    "laplacian position": {"position": "laplacian"},
 }
-"""Changes of the paper's recipe: Tables 6 and 8, and the mask as the paper defines it."""
+"""Changes of the recipe ``paper``: Table 6, and the masks that the paper defines."""
 ALONE: dict[str, dict[str, Any]] = {
     "best, networks alone": {"statistics": 0.0},
     "best, networks alone, paper masks": {"statistics": 0.0, "sibling_mask": "paper"},

@@ -19,11 +19,11 @@ from nas_core.latency.by_graph.published.collect import (
     PublishedConfig,
     collect_published,
     network_source,
+    read_published,
 )
 from nas_core.latency.by_graph.published.export import ABSENT_FAMILY
-from nas_core.latency.by_graph.published.table import read_published
 from nas_core.latency.protocol import TimingConfig
-from nas_core.options import config_from, options_of, read_pairs, read_texts
+from nas_core.options import config_from, options_of, read_pairs
 from nas_core.report.network_set import agreement, summary
 
 _TIMING, _NETWORKS = {"warmup": 1, "repeats": 3}, 1300
@@ -42,10 +42,6 @@ def _dataset(
         typer.Option(
             metavar="CSV", help="Measure nothing: take published latencies of timm, with graphs of its networks."
         ),
-    ] = None,
-    graphs: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Of a table: a data set of another device with the graphs."),
     ] = None,
     families: Annotated[str, typer.Option(help="Names with commas, or all; see --list.")] = "all",
     device: Annotated[
@@ -70,21 +66,17 @@ def _dataset(
     if from_timm is not None:
         if families != "all" or again:
             raise ConfigError("--families and --again are for networks that are measured here; leave out --from-timm")
-        limits = config_from(PublishedConfig, read_texts(PublishedConfig, typed), "setting of published networks")
-        _published(out, from_timm, device, networks, limits, graphs)
+        limits = config_from(PublishedConfig, typed, "setting of published networks")
+        _published(out, from_timm, device, networks, limits)
         return
-    if graphs is not None:
-        raise ConfigError("--graphs is for tables of --from-timm; leave it out")
     chosen = chosen_families(families)
     if again:
-        typer.echo(agreement(measured_again(out, chosen, again, keep=True)))
+        typer.echo(agreement(measured_again(out, chosen, again)))
         return
     names = {option.name for option in options_of(TimingConfig)} - {"device"}
     timed = {name: typed.pop(name) for name in list(typed) if name in names}
-    config = config_from(NetworkSetConfig, read_texts(NetworkSetConfig, typed), "setting of a data set")
-    timing = config_from(
-        TimingConfig, {**_TIMING, "device": device or "cpu", **read_texts(TimingConfig, timed)}, "setting"
-    )
+    config = config_from(NetworkSetConfig, typed, "setting of a data set")
+    timing = config_from(TimingConfig, {**_TIMING, "device": device or "cpu", **timed}, "setting")
     measured = collect_networks(out, chosen, networks or _NETWORKS, timing, config)
     typer.echo(summary(measured))
     machine = measured.machine["device_name"]
@@ -93,11 +85,9 @@ def _dataset(
         typer.echo(f"note: {note}", err=True)
 
 
-def _published(
-    out: Path, csv: Path, device: str | None, networks: int | None, config: PublishedConfig, graphs: Path | None
-) -> None:
+def _published(out: Path, csv: Path, device: str | None, networks: int | None, config: PublishedConfig) -> None:
     table, source = read_published(csv, device), network_source("timm")
-    collected = collect_published(out, table, source, device, networks, config, graphs=graphs)
+    collected = collect_published(out, table, source, device, networks, config)
     typer.echo(summary(collected))
     good = sum("error" not in row for row in collected.rows)
     typer.echo(f"{good} networks in {out}, as timm measured them on {collected.machine['device_name']}")

@@ -33,8 +33,8 @@ def attributes_of(site: Site, kind: int | None) -> Sequence[int]:
         perm = site.settings.get("perm", tuple(reversed(range(len(site.input())))))
         return [*perm, *[0] * 8][:8]
     if name in ("conv", "conv_transpose") and len(site.filters()) > 2:
-        channels = site.input()[1] // max(1, _groups(site)) if len(site.input()) > 1 else 0
-        return [*_window(site, site.filters()[2:]), _groups(site), channels]
+        groups = int(site.settings.get("group", 1))
+        return [*_window(site, site.filters()[2:]), groups, site.input()[1] // max(1, groups)]
     if name in ("max_pool", "average_pool") and "kernel_shape" in site.settings:
         return [*_window(site, site.settings["kernel_shape"]), 0, 0]
     if name == "global_pool":
@@ -47,10 +47,6 @@ def four_dims(shape: Shape) -> Shape:
     if len(shape) > 4:
         return (math.prod(shape[:-3]), *shape[-3:])
     return (*shape, 0, 0, 0, 0)[:4]
-
-
-def _groups(site: Site) -> int:
-    return int(site.settings.get("group", 1))
 
 
 def _window(site: Site, kernel: Sequence[int]) -> list[int]:

@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 import mmap
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from nas_core.errors import NasExtError
 from nas_core.files.reading import check_regular
+from nas_core.files.writing import os_errors
 from nas_core.graph.graph import GraphError
 from nas_core.optional import require
 
-LIMIT = 2**31 - 1
-"""Largest size of a protobuf message in bytes."""
 KEPT = 1024
 """Largest number of elements of tensors with kept values, such as shapes of Reshape."""
 LARGE = 2**20
@@ -46,8 +43,6 @@ def open_model(source: Any) -> tuple[Any, str]:
         raise GraphError(f"got {type(source).__name__}; expected the path of an ONNX file, its bytes or a ModelProto")
     if not model.ir_version or not model.HasField("graph") or not model.opset_import:
         raise GraphError(f"{name} is no ONNX model, or only a part of one; export it again, or check the file's name")
-    if not model.graph.node:
-        raise GraphError(f"{name} has no operators; expected a network")
     _strip(model.graph, folder, onnx)
     if model.functions:
         require("onnx.inliner", "reading ONNX files", "onnx")
@@ -56,23 +51,15 @@ def open_model(source: Any) -> tuple[Any, str]:
 
 
 def _content(path: Path) -> bytes:
-    try:
-        size = check_regular(path).stat().st_size
-        if size > LIMIT:
-            raise GraphError(
-                f"{path} has {size / 2**30:.1f} GB, which no ONNX file can have; save it with external data "
-                "(onnx.save(..., save_as_external_data=True)), of which this reader needs none"
-            )
-        if size < LARGE:
+    with os_errors("read", path):
+        if check_regular(path).stat().st_size < LARGE:
             return path.read_bytes()
         with path.open("rb") as file:
-            return light(memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)))
+            data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    try:
+        return light(data)
     except ValueError as error:
         raise GraphError(f"{path} is no ONNX file, or a damaged one ({error}); export it again") from None
-    except NasExtError as error:
-        raise GraphError(str(error)) from None
-    except OSError as error:
-        raise GraphError(f"cannot read {path}: {error.strerror or error}; expected an ONNX file") from None
 
 
 _NESTED = (7, 5)
@@ -133,8 +120,6 @@ def _encoded(value: int) -> bytes:
 
 
 def _parsed(content: bytes, name: str, onnx: Any) -> Any:
-    if not content:
-        raise GraphError(f"{name} is empty; expected an ONNX file")
     try:
         return onnx.ModelProto.FromString(content)
     except Exception as error:  # the class depends on the protobuf installed
@@ -145,7 +130,8 @@ def _strip(graph: Any, folder: Path | None, onnx: Any) -> None:
     for sparse in graph.sparse_initializer:
         graph.initializer.add(name=sparse.values.name, data_type=sparse.values.data_type, dims=sparse.dims)
     graph.ClearField("sparse_initializer")
-    for tensor in _tensors(graph, onnx):
+    constants = (attribute.t for node in graph.node if node.op_type == "Constant" for attribute in node.attribute)
+    for tensor in (*graph.initializer, *constants):
         small = math.prod(tensor.dims) <= KEPT
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
             small = small and folder is not None and _load(tensor, folder)
@@ -154,13 +140,6 @@ def _strip(graph: Any, folder: Path | None, onnx: Any) -> None:
         if not small:
             for field in _VALUES:
                 tensor.ClearField(field)
-
-
-def _tensors(graph: Any, onnx: Any) -> Iterator[Any]:
-    yield from graph.initializer
-    for node in graph.node:
-        if node.op_type == "Constant":
-            yield from (a.t for a in node.attribute if a.type == onnx.AttributeProto.TENSOR)
 
 
 def _load(tensor: Any, folder: Path) -> bool:

@@ -13,7 +13,7 @@ from nas_core.graph.graph import GraphError
 
 Shape = tuple[int, ...]
 
-_WEIGHTS = {
+WEIGHTS = {
     "Conv": (1, 2),
     "ConvTranspose": (1, 2),
     "ConvInteger": (1,),
@@ -41,10 +41,6 @@ class Operation(NamedTuple):
     settings: dict[str, Any]
     """ONNX attributes without graphs and tensors."""
 
-    def weights(self) -> tuple[int, ...]:
-        """Return the indices of the inputs that count as weights where they are constants."""
-        return _WEIGHTS.get(self.kind, ())
-
 
 @dataclass(frozen=True)
 class Network:
@@ -68,11 +64,13 @@ class Network:
         """Return the shape of a tensor, or raise a GraphError that names its operator ``maker``."""
         if tensor not in self.shapes:
             after = f", which {maker} gives," if maker else ""
-            what = f"{self.name}: the shape of tensor {tensor!r}{after} is not known after shape inference; give it as"
+            problem = (
+                f"{self.name}: the shape of tensor {tensor!r}{after} is not known after shape inference; give it as"
+            )
             other = "or export the model for exactly these sizes, with its constants"
             raise GraphError(
-                f"{what} shapes={{{tensor!r}: (1, 3, 224, 224)}} with its sizes, {other}",
-                command_line=f"{what} --shapes {tensor}=1,3,224,224 with its sizes, {other}",
+                f"{problem} shapes={{{tensor!r}: (1, 3, 224, 224)}} with its sizes, {other}",
+                command_line=f"{problem} --shapes {tensor}=1,3,224,224 with its sizes, {other}",
             )
         return self.shapes[tensor]
 
@@ -131,23 +129,17 @@ def parameter_inputs(graph: Any, listed: Iterable[Operation]) -> set[str]:
     weights: set[str] = set()
     others: set[str] = set()
     for op in listed:
-        if not names.isdisjoint(op.inputs):
-            places = op.weights()
-            for place, tensor in enumerate(op.inputs):
-                if tensor in names:
-                    (weights if place in places else others).add(tensor)
+        places = WEIGHTS.get(op.kind, ())
+        for place, tensor in enumerate(op.inputs):
+            if tensor in names:
+                (weights if place in places else others).add(tensor)
     return stored | (weights - others)
 
 
 def sort_nodes(graph: Any, listed: list[Operation], name: str) -> list[Operation]:
     """Return the operators in topological order, and sort the nodes of the ``GraphProto`` likewise."""
     fed = {tensor.name for part in (graph.input, graph.initializer) for tensor in part}
-    producers: dict[str, int] = {}
-    for place, op in enumerate(listed):
-        for output in filter(None, op.outputs):
-            if output in producers or output in fed:
-                raise GraphError(f"{name}: tensor {output!r} is made twice; expected one operator for each tensor")
-            producers[output] = place
+    producers = {output: place for place, op in enumerate(listed) for output in op.outputs if output}
     for op in listed:
         if missing := [tensor for tensor in op.inputs if tensor and tensor not in producers and tensor not in fed]:
             raise GraphError(

@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 from nas_core.errors import unknown_choice
 from nas_core.graph.graph import Graph, GraphError
 from nas_core.graph.onnx.corrected import encode_corrected
-from nas_core.graph.onnx.encoding import FEATURES, Encoded
+from nas_core.graph.onnx.encoding import Encoded
 from nas_core.graph.onnx.released import encode_released
 from nas_core.graph.onnx.shapes import Shapes, read_network
 
 _log = logging.getLogger(__name__)
+FEATURES = ("corrected", "released")
+"""Encodings of operators."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from nas_core.graph.graph import GraphError
 from nas_core.graph.onnx.costs import Cost
 from nas_core.graph.onnx.encoding import FREE, Encoded, batch_of
-from nas_core.graph.onnx.network import Network, Operation, Shape, Site, check_fit, site_of
+from nas_core.graph.onnx.network import WEIGHTS, Network, Operation, Shape, Site, check_fit, site_of
 from nas_core.graph.onnx.operators import RELEASED
 
 _NONE = len(RELEASED) - 1
@@ -54,7 +54,7 @@ def encode_released(network: Network) -> Encoded:
 
 
 def _read(op: Operation, network: Network) -> list[str]:
-    held = op.weights() if op.kind in _HELD else ()
+    held = WEIGHTS[op.kind] if op.kind in _HELD else ()
     return [t for place, t in enumerate(op.inputs) if t and not (place in held and t in network.stored)]
 
 
@@ -73,18 +73,15 @@ def _attributes(site: Site) -> tuple[int, ...]:
     kernel = first("kernel_shape", site.input(1)[2] if "Conv" in kind and len(site.input(1)) > 2 else 0)
     window = (kernel, first("strides", 1), first("pads", 0))
     convolution = (*window, first("dilations", 1), int(settings.get("group", 1)), bias)
-    attributes: tuple[int, ...] = ()
-    if kind == "Conv":
-        attributes = convolution
-    elif kind == "ConvTranspose":
-        attributes = (*convolution, first("output_padding", 0))
-    elif kind in ("MaxPool", "AveragePool"):
-        attributes = window
-    elif kind == "Gemm":
-        attributes = (bias,)
-    elif kind == "Transpose":
-        attributes = tuple(settings.get("perm", ()))
-    return (*attributes, *(0,) * 8)[:8]
+    attributes: dict[str, tuple[int, ...]] = {
+        "Conv": convolution,
+        "ConvTranspose": (*convolution, first("output_padding", 0)),
+        "MaxPool": window,
+        "AveragePool": window,
+        "Gemm": (bias,),
+        "Transpose": tuple(settings.get("perm", ())),
+    }
+    return (*attributes.get(kind, ()), *(0,) * 8)[:8]
 
 
 def _cost(site: Site) -> Cost:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from nas_core.errors import ConfigError
 from nas_core.graph.graph import GraphError
 from nas_core.graph.onnx.model import KEPT, open_model
-from nas_core.graph.onnx.network import Network, Operation, Shape, operations, parameter_inputs, sort_nodes
+from nas_core.graph.onnx.network import Network, Shape, operations, parameter_inputs, sort_nodes
 from nas_core.graph.onnx.operators import SHAPE_READERS
 from nas_core.optional import require
 
@@ -32,23 +32,17 @@ def read_network(source: Any, shapes: Shapes | None = None, batch: int | None = 
     listed = sort_nodes(model.graph, operations(model.graph.node), name)
     parameters = parameter_inputs(model.graph, listed)
     inputs = bind_shapes(model, name, parameters, shapes, batch)
-    known, kinds = _infer(model, name)
-    if any(output and output not in known for op in listed for output in op.outputs):
-        _infer_stepwise(model, known, kinds)
-    constants = _constants(listed, inputs, parameters)
-    weights = frozenset(tensor for tensor in constants if kinds.get(tensor, 1) not in _INDICES)
-    stored = parameters | {o for op in listed if op.kind == "Constant" for o in op.outputs}
-    outputs = tuple(tensor.name for tensor in model.graph.output)
-    return Network(name, listed, inputs, outputs, known, constants, frozenset(stored), weights)
-
-
-def _constants(listed: Iterable[Operation], inputs: Iterable[str], parameters: Iterable[str]) -> frozenset[str]:
-    live = set(inputs)
-    constants = set(parameters)
+    inferred, types = _infer(model, name)
+    if any(output and output not in inferred for op in listed for output in op.outputs):
+        _infer_by_values(model, name, inferred, types)
+    live, constants = set(inputs), set(parameters)
     for op in listed:
         varies = op.kind not in SHAPE_READERS and any(tensor in live for tensor in op.inputs)
         (live if varies else constants).update(filter(None, op.outputs))
-    return frozenset(constants)
+    weights = frozenset(tensor for tensor in constants if types.get(tensor, 1) not in _INDICES)
+    stored = parameters | {o for op in listed if op.kind == "Constant" for o in op.outputs}
+    outputs = tuple(tensor.name for tensor in model.graph.output)
+    return Network(name, listed, inputs, outputs, inferred, frozenset(constants), frozenset(stored), weights)
 
 
 # -- binding -----------------------------------------------------------------------------------------------------------
@@ -90,8 +84,8 @@ def bind_shapes(
     for tensor, dims in bound.items():
         final = [symbols.get(dim, dim) if isinstance(dim, str) else dim for dim in dims]
         if open_dims := [dim or "?" for dim in final if not isinstance(dim, int)]:
-            what = f"{name}: dimension {open_dims[0]} of input {tensor!r} {_text(dims)} has no number"
-            raise _open(what, tensor, dims, batch=final[0] == open_dims[0])
+            problem = f"{name}: dimension {open_dims[0]} of input {tensor!r} {_text(dims)} has no number"
+            raise _open(problem, tensor, dims, batch=final[0] == open_dims[0])
         _set(inputs[tensor], final)
     extra = {key: shape for key, shape in fixed.items() if key not in inputs}
     if symbols or overridden or extra:
@@ -99,44 +93,43 @@ def bind_shapes(
     return tuple(inputs)
 
 
-def _open(what: str, tensor: str, dims: Iterable[Dim] = (1, 3, 224, 224), batch: bool = False) -> GraphError:
+def _open(problem: str, tensor: str, dims: Iterable[Dim] = (1, 3, 224, 224), batch: bool = False) -> GraphError:
     sizes = [str(dim if isinstance(dim, int) else 1) for dim in dims]
     comma = "," * (len(sizes) == 1)
     return GraphError(
-        f"{what}; give shapes={{{tensor!r}: ({', '.join(sizes)}{comma})}} with your sizes{', or batch=1' * batch}",
-        command_line=f"{what}; give --shapes {tensor}={','.join(sizes)}{comma} with your sizes"
+        f"{problem}; give shapes={{{tensor!r}: ({', '.join(sizes)}{comma})}} with your sizes{', or batch=1' * batch}",
+        command_line=f"{problem}; give --shapes {tensor}={','.join(sizes)}{comma} with your sizes"
         f"{', or --batch 1' * batch}",
     )
 
 
 def _checked(shapes: Any, batch: int | None) -> tuple[dict[str, Shape], dict[str, int]]:
     if not isinstance(shapes, Mapping):
-        what = f"shapes are a {type(shapes).__name__}; expected"
+        problem = f"shapes are a {type(shapes).__name__}; expected"
         raise ConfigError(
-            f"{what} shapes={{'input': (1, 3, 224, 224)}}", command_line=f"{what} --shapes input=1,3,224,224"
+            f"{problem} shapes={{'input': (1, 3, 224, 224)}}", command_line=f"{problem} --shapes input=1,3,224,224"
         )
     fixed: dict[str, Shape] = {}
     symbols: dict[str, int] = {}
     for key, value in shapes.items():
-        several = isinstance(value, Iterable) and not isinstance(value, str | bytes)
-        sizes: tuple[Any, ...] = tuple(value) if several else (value,)
-        if not all(map(_is_size, sizes)):
-            what = f"shape {value!r} of {key!r}; expected whole numbers above 0"
+        sizes = np.asarray(value)
+        if not _are_sizes(sizes):
+            problem = f"shape {value!r} of {key!r}; expected whole numbers above 0"
             raise ConfigError(
-                f"{what}, such as (1, 3, 224, 224)", command_line=f"{what}, such as --shapes {key}=1,3,224,224"
+                f"{problem}, such as (1, 3, 224, 224)", command_line=f"{problem}, such as --shapes {key}=1,3,224,224"
             )
-        if several:
-            fixed[key] = tuple(map(int, sizes))
+        if sizes.ndim:
+            fixed[key] = tuple(sizes.tolist())
         else:
-            symbols[key] = int(sizes[0])
-    if batch is not None and not _is_size(batch):
-        what = f"is {batch!r}; expected a whole number above 0"
-        raise ConfigError(f"batch {what}", command_line=f"--batch {what}")
+            symbols[key] = int(sizes)
+    if batch is not None and not _are_sizes(np.asarray(batch)):
+        problem = f"is {batch!r}; expected a whole number above 0"
+        raise ConfigError(f"batch {problem}", command_line=f"--batch {problem}")
     return fixed, symbols
 
 
-def _is_size(value: Any) -> bool:
-    return isinstance(value, numbers.Integral) and value is not True and int(value) > 0
+def _are_sizes(sizes: NDArray[Any]) -> bool:
+    return sizes.dtype.kind in "iu" and sizes.min(initial=1) > 0
 
 
 def _update_stated(graph: Any, symbols: Mapping[str, int], overridden: bool, extra: Mapping[str, Shape]) -> None:
@@ -188,83 +181,62 @@ def _text(dims: Sequence[Dim]) -> str:
 
 
 def _infer(model: Any, name: str) -> tuple[dict[str, Shape], dict[str, int]]:
+    """Return shapes and element types by tensor."""
     inference = require("onnx.shape_inference", "reading ONNX files", "onnx")
     try:
         graph = inference.infer_shapes(model, data_prop=True).graph
     except Exception as error:  # onnx raises several classes, and protobuf its own above 2 GB
         raise GraphError(f"{name}: the shapes of its tensors cannot be inferred ({error}); export it again") from None
-    known: dict[str, Shape] = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
-    kinds: dict[str, int] = {tensor.name: tensor.data_type for tensor in graph.initializer}
+    shapes: dict[str, Shape] = {}
+    types: dict[str, int] = {}
     for tensor in (*graph.input, *graph.value_info, *graph.output):
-        if tensor.name in known:
-            continue
         stated = tensor.type.tensor_type
-        sizes = tuple(dim.dim_value for dim in stated.shape.dim)
         if not tensor.type.HasField("tensor_type"):
-            known[tensor.name] = ()  # a sequence or an optional value: nothing to measure
+            shapes[tensor.name] = ()  # a sequence or an optional value: nothing to measure
         elif stated.HasField("shape") and all(dim.HasField("dim_value") for dim in stated.shape.dim):
-            known[tensor.name] = sizes
-        kinds.setdefault(tensor.name, stated.elem_type)
-    return known, kinds
+            shapes[tensor.name] = tuple(dim.dim_value for dim in stated.shape.dim)
+        types.setdefault(tensor.name, stated.elem_type)
+    for tensor in graph.initializer:
+        shapes[tensor.name], types[tensor.name] = tuple(tensor.dims), tensor.data_type
+    return shapes, types
 
 
-def _infer_stepwise(model: Any, known: dict[str, Shape], kinds: dict[str, int]) -> None:
-    """Add shapes that onnx's inference misses, by its reference implementation of small constants."""
+def _infer_by_values(model: Any, name: str, inferred: dict[str, Shape], types: dict[str, int]) -> None:
+    """Add shapes that onnx misses: compute small constants by its reference implementation, then infer again."""
     onnx = require("onnx", "reading ONNX files", "onnx")
-    for module in ("onnx.shape_inference", "onnx.reference", "onnx.numpy_helper", "onnx.helper", "onnx.defs"):
+    for module in ("onnx.reference", "onnx.numpy_helper", "onnx.helper"):
         require(module, "reading ONNX files", "onnx")
-    values: Values = {}
-    for tensor in model.graph.initializer:
-        _keep(tensor, tensor.name, values, onnx)
-    for node in model.graph.node:
-        if node.op_type == "Constant":
-            for attribute in node.attribute:
-                if attribute.name == "value":
-                    _keep(attribute.t, node.output[0], values, onnx)
-        if any(output and output not in known for output in node.output):
-            _infer_node(node, model, known, kinds, values, onnx)
-        _evaluate(node, model, known, values, onnx)
-
-
-def _keep(tensor: Any, name: str, values: Values, onnx: Any) -> None:
-    if math.prod(tensor.dims) <= KEPT and tensor.data_type:
-        try:
-            values[name] = onnx.numpy_helper.to_array(tensor)
-        except Exception:  # its values are in a file that is absent, or were removed
+    graph, values = model.graph, Values()
+    for tensor in graph.initializer:
+        if math.prod(tensor.dims) <= KEPT and tensor.data_type:
+            with suppress(Exception):  # its values are in a file that is absent, or were removed
+                values[tensor.name] = onnx.numpy_helper.to_array(tensor)
+    while True:
+        before, nodes = set(values), []
+        for node in graph.node:
+            _evaluate(node, model, inferred, values, onnx)
+            if not values.keys() >= set(node.output):
+                nodes.append(node)
+        if values.keys() == before:
             return
+        new = {tensor: value for tensor, value in values.items() if tensor not in before}
+        copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
+        del graph.node[:]
+        graph.node.extend(copies)
+        graph.initializer.extend(onnx.numpy_helper.from_array(value, tensor) for tensor, value in new.items())
+        shapes, inferred_types = _infer(model, name)
+        inferred |= {tensor: shape for tensor, shape in shapes.items() if tensor not in inferred}
+        types |= {tensor: kind for tensor, kind in inferred_types.items() if tensor not in types}
 
 
-def _infer_node(
-    node: Any, model: Any, known: dict[str, Shape], kinds: dict[str, int], values: Mapping[str, Any], onnx: Any
-) -> None:
-    read = [tensor for tensor in node.input if tensor]
-    if not all(tensor in known for tensor in read):
-        return
-    versions = {imported.domain: imported.version for imported in model.opset_import}
-    types = {tensor: onnx.helper.make_tensor_type_proto(kinds.get(tensor, 1), known[tensor]) for tensor in read}
-    data = {tensor: onnx.numpy_helper.from_array(values[tensor], tensor) for tensor in read if tensor in values}
-    try:
-        schema = onnx.defs.get_schema(node.op_type, versions.get(node.domain, 1), node.domain)
-        inferred = onnx.shape_inference.infer_node_outputs(
-            schema, node, types, data, opset_imports=list(model.opset_import), ir_version=model.ir_version
-        )
-    except Exception:  # an operator of another domain, or one that does not fit its inputs: its shape stays unknown
-        return
-    for output, kind in inferred.items():
-        dims = kind.tensor_type.shape.dim
-        if kind.tensor_type.HasField("shape") and all(dim.HasField("dim_value") for dim in dims):
-            known.setdefault(output, tuple(dim.dim_value for dim in dims))
-            kinds.setdefault(output, kind.tensor_type.elem_type)
-
-
-def _evaluate(node: Any, model: Any, known: Mapping[str, Shape], values: Values, onnx: Any) -> None:
+def _evaluate(node: Any, model: Any, inferred: Mapping[str, Shape], values: Values, onnx: Any) -> None:
     outputs = [output for output in node.output if output]
-    if any(math.prod(known.get(output, (KEPT + 1,))) > KEPT for output in outputs):
+    if any(math.prod(inferred.get(output, ())) > KEPT for output in outputs):
         return
     read = [tensor for tensor in node.input if tensor]
-    if node.op_type in SHAPE_READERS and read[0] in known:
-        feeds = {read[0]: np.broadcast_to(np.float32(0), known[read[0]])}
-    elif read and all(tensor in values for tensor in read):
+    if node.op_type in SHAPE_READERS and read[0] in inferred:
+        feeds = {read[0]: np.broadcast_to(np.float32(0), inferred[read[0]])}
+    elif all(tensor in values for tensor in read):
         feeds = {tensor: values[tensor] for tensor in read}
     else:
         return
@@ -274,9 +246,7 @@ def _evaluate(node: Any, model: Any, known: Mapping[str, Shape], values: Values,
         for name, value in feeds.items()
     ]
     graph = helper.make_graph([node], "one", inputs, [helper.make_tensor_value_info(o, 0, None) for o in outputs])
-    try:
+    with suppress(Exception):  # an operator that the reference does not have: its results stay unknown
         alone = helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
-        results = onnx.reference.ReferenceEvaluator(alone).run(None, feeds)
-    except Exception:  # an operator that the reference does not have: its results stay unknown
-        return
-    values.update(zip(outputs, map(np.asarray, results), strict=False))
+        results = map(np.asarray, onnx.reference.ReferenceEvaluator(alone).run(None, feeds))
+        values.update((o, result) for o, result in zip(outputs, results, strict=False) if result.size <= KEPT)

@@ -12,12 +12,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nas_core.errors import ConfigError, DataError, NasExtError, SpaceError, unknown_choice
+from nas_core.errors import ConfigError, DataError, SpaceError, unknown_choice
 from nas_core.files.archives import DAMAGED_ARCHIVE, open_npz
 from nas_core.files.reading import parse_json, read_json
 from nas_core.files.writing import write_atomic, write_json
 from nas_core.latency.model import Floats, LatencyModel
-from nas_core.latency.protocol import checked_settings, reference_of
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.files import space_from_dict, space_to_dict
 from nas_core.space.slots import Rows
@@ -102,16 +101,14 @@ class GeneLatencyModel(LatencyModel):
 
     def _check(self, inputs: Inputs, latency_ms: Floats) -> None:
         width = self.space.slots.count if self.source == "rows" else len(self.space.choices)
-        if inputs.ndim != 2 or inputs.shape[1] != width:
-            raise DataError(f"got inputs of shape {inputs.shape}, expected (n, {width}) for space {self.space.name!r}")
-        if latency_ms.shape != (len(inputs),):
+        if inputs.shape != (len(latency_ms), width):
             raise DataError(
-                f"got {latency_ms.shape} latencies for {len(inputs)} architectures; give one number for each"
+                f"got inputs of shape {inputs.shape} with {len(latency_ms)} latencies, expected (n, {width}) with n for"
+                f" space {self.space.name!r}"
             )
         if len(inputs) < LEAST_RECORDS:
             raise DataError(f"got {len(inputs)} measurements, expected at least {LEAST_RECORDS}; collect more")
-        bad = np.flatnonzero(~(np.isfinite(latency_ms) & (latency_ms > 0)))
-        if bad.size:
+        if (bad := np.flatnonzero(~(np.isfinite(latency_ms) & (latency_ms > 0)))).size:
             raise DataError(
                 f"latency of measurement {bad[0] + 1} is {latency_ms[bad[0]]}, expected milliseconds above 0;"
                 " remove it or measure it again"
@@ -155,29 +152,13 @@ class GeneLatencyModel(LatencyModel):
             write_json(path, {**header, "arrays": arrays})
 
     @classmethod
-    def load(cls, path: str | Path, space: SearchSpace | None = None) -> Self:
-        """Load a model of this class; :func:`nas_core.latency.load_latency_model` loads any."""
-        header, arrays = read_model_file(path)
-        if header.get("kind") != (cls.saved_as or cls.name):
-            raise DataError(f"{path} holds latency model {header.get('kind')!r}; expected {cls.name!r}")
-        model = cls.restored(header, arrays, path)
-        if space is not None:
-            model.check_space(space, path)
-        return model
-
-    @classmethod
     def restored(cls, header: Mapping[str, Any], arrays: dict[str, NDArray[Any]], path: str | Path) -> Self:
         try:
             model = cls(space_from_dict(header["space"], str(path)), header["source"])
             model.restore(header["settings"], arrays)
             model.interval = (float(header["interval"][0]), float(header["interval"][1]))
             model.floor_ms = float(header["floor_ms"])
-            model.info = info = dict(header["info"])
-            timing = checked_settings(info.get("settings", {})).get("timing")
-            if timing or info.get("reference_ms") is not None:  # a published table has neither
-                reference_of(info["reference_ms"])
-        except NasExtError:
-            raise
+            model.info = dict(header["info"])
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             raise DataError(
                 f"{path}: latency model is damaged ({type(error).__name__}: {error}); fit it anew"
@@ -200,16 +181,12 @@ def read_model_file(path: str | Path) -> tuple[dict[str, Any], dict[str, NDArray
         if str(path).endswith(".npz"):
             with open_npz(path, _MAX_BYTES) as file:
                 arrays = {name: file[name] for name in file.files}
-            header: Any = parse_json(str(arrays.pop("header")))
+            header = dict(parse_json(str(arrays.pop("header"))))
         else:
-            header = read_json(path)
-            arrays = {name: np.asarray(values) for name, values in dict(header).pop("arrays", {}).items()}
+            header = dict(read_json(path))
+            arrays = {name: np.asarray(values) for name, values in header.pop("arrays", {}).items()}
+        if (kind := (header.get("format"), header.get("version"))) != (FORMAT, VERSION):
+            raise ValueError(f"format and version are {kind}, expected {(FORMAT, VERSION)}")
     except DAMAGED_ARCHIVE as error:
         raise DataError(f"{path} is no latency model, or the latency model is damaged ({error}); fit it anew") from None
-    if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise DataError(f"{path} is no latency model (no format {FORMAT!r}); 'nas-ext latency fit' makes one")
-    if not isinstance(header.get("version"), int) or header["version"] > VERSION:
-        raise DataError(
-            f"{path} has version {header.get('version')!r}, this release reads up to {VERSION}; upgrade nas-ext"
-        )
     return header, arrays

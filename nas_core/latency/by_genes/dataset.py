@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
-import logging
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -22,7 +21,7 @@ from nas_core.files.reading import read_bytes
 from nas_core.graph.fingerprints import fingerprint
 from nas_core.latency.journal import check_conditions, read_journal
 from nas_core.latency.machine import clock_warning
-from nas_core.latency.protocol import Measurement, is_positive, reference_of
+from nas_core.latency.protocol import Measurement, is_positive
 from nas_core.space import Architecture, SearchSpace, get_space
 from nas_core.space.files import space_from_dict, space_to_dict
 
@@ -43,8 +42,6 @@ _GENES = {
 _PARTS = ("latency_mean_encoder", "latency_mean_decoder")
 COLUMNS = (*_GENES, *_PARTS, "latency_std_encoder", "latency_std_decoder")
 """Columns of HAT's tables; the last two are unused and optional."""
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -74,9 +71,6 @@ class LatencyData:
     def fingerprints(self) -> list[str]:
         return [fingerprint(row) for row in self.inputs]
 
-    def scaled(self, factor: float) -> LatencyData:
-        return replace(self, latency_ms=self.latency_ms * factor)
-
 
 @dataclass
 class LatencyDataset:
@@ -97,42 +91,33 @@ class LatencyDataset:
 
     @classmethod
     def begin(
-        cls,
-        path: str | Path,
-        space: SearchSpace,
-        settings: Mapping[str, Any],
-        machine: Mapping[str, Any],
-        reference_ms: float,
+        cls, path: Path, space: SearchSpace, settings: dict[str, Any], machine: dict[str, Any], reference_ms: float
     ) -> LatencyDataset:
         """Create a file with its header."""
-        dataset = cls(Path(path), space, dict(settings), dict(machine), reference_ms)
         header = {
             "format": FORMAT,
             "version": VERSION,
             "space": space_to_dict(space),
-            "settings": dataset.settings,
-            "machine": dataset.machine,
+            "settings": settings,
+            "machine": machine,
             "reference_ms": reference_ms,
         }
         append_jsonl(path, header)
-        return dataset
+        return cls(path, space, settings, machine, reference_ms)
 
     @classmethod
     def read(cls, path: str | Path) -> LatencyDataset:
-        header, records = read_journal(Path(path), FORMAT, VERSION, "latency measurements", "nas-ext latency collect")
+        header, *records = read_journal(Path(path), FORMAT, VERSION, "latency measurements", "nas-ext latency collect")
         try:
-            space, reference_ms = space_from_dict(header["space"], str(path)), reference_of(header["reference_ms"])
+            for number, record in enumerate(records, start=2):
+                if not (is_positive(record["latency_ms"]) and is_positive(record["reference_ms"]) and record["genes"]):
+                    raise ValueError(f"line {number}")
+            space = space_from_dict(header["space"], str(path))
+            return cls(
+                Path(path), space, dict(header["settings"]), dict(header["machine"]), header["reference_ms"], records
+            )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise DataError(f"{path}: the header lacks or garbles {error}; restore the file or collect anew") from None
-        for number, record in enumerate(records, start=2):
-            for name in ("latency_ms", "reference_ms"):
-                if not is_positive(record.get(name)):
-                    raise DataError(
-                        f"{path}, line {number}: {name} is {record.get(name)!r}, expected milliseconds; remove the line"
-                    )
-            if not isinstance(record.get("genes"), dict):
-                raise DataError(f"{path}, line {number} has no genes; remove the line")
-        return cls(Path(path), space, header["settings"], header["machine"], reference_ms, records)
+            raise DataError(f"{path} is damaged ({error}); remove the line, or collect anew") from None
 
     def must_match(self, space: SearchSpace, settings: Mapping[str, Any], machine: Mapping[str, Any]) -> None:
         """Raise a ConfigError if measurements under these settings may not be added."""
@@ -140,7 +125,7 @@ class LatencyDataset:
             raise ConfigError(
                 f"{self.path} holds measurements of another space ({self.space.name!r}); give another file"
             )
-        check_conditions(self, settings, machine, "file")
+        check_conditions(self.path, (self.settings, self.machine), (settings, machine), "file")
 
     def append(self, architecture: Architecture, measurement: Measurement) -> None:
         latency_ms = measurement.corrected_ms(self.reference_ms)
@@ -171,7 +156,7 @@ class LatencyDataset:
         return [state for record in self.records if (state := record.get("clock_state"))]
 
     def data(self) -> LatencyData:
-        """Return the measurements in the machine's median state; repeated architectures count once.
+        """Return the measurements in the machine's median state.
 
         Raises:
             DataError: there is no record.
@@ -179,20 +164,11 @@ class LatencyDataset:
         if not self.records:
             raise DataError(f"{self.path} holds no measurement yet; 'nas-ext latency collect' adds them")
         rows = self.space.rows(self.architectures())
-        first = np.sort(np.unique(rows, axis=0, return_index=True)[1])
-        if repeated := len(rows) - len(first):
-            _log.warning(
-                "%s: %d of %d measurements are of architectures that it holds before; they are left out",
-                self.path,
-                repeated,
-                len(rows),
-            )
-        records = [self.records[index] for index in first]
-        state_ms = float(np.median([record["reference_ms"] for record in records]))
-        latency = np.array([record["latency_ms"] for record in records]) * (state_ms / self.reference_ms)
+        state_ms = float(np.median([record["reference_ms"] for record in self.records]))
+        latency = np.array([record["latency_ms"] for record in self.records]) * (state_ms / self.reference_ms)
         info = {"machine": self.machine, "settings": self.settings, "reference_ms": state_ms}
         order = np.arange(len(latency), dtype=np.float64)
-        return LatencyData(self.space, "rows", rows[first], latency, order, True, info)
+        return LatencyData(self.space, "rows", rows, latency, order, True, info)
 
 
 def load_latency_data(path: str | Path, space: SearchSpace | None = None, table: str | None = None) -> LatencyData:
@@ -226,40 +202,33 @@ def read_hat_table(path: str | Path, table: str | None = None, space: SearchSpac
     :func:`load_latency_data`.
 
     Raises:
-        DataError: a column is missing, or a cell is no finite number.
+        DataError: a column is missing, or a cell is no number.
         SpaceError: the space does not have HAT's ten genes.
     """
     space = space or get_space("hat_wmt14_en_de")
     names = [choice.name for choice in space.choices]
     if sorted(names) != sorted(_GENES.values()):
         raise SpaceError(f"space {space.name!r} does not have HAT's ten genes: a table of HAT's cannot be read for it")
-    columns, values = _csv(path) if Path(path).suffix.lower() == ".csv" else _npz(path, table)
-    missing = [name for name in (*_GENES, *_PARTS) if name not in columns]
-    if missing:
+    columns = _csv(path) if Path(path).suffix.lower() == ".csv" else _npz(path, table)
+    if missing := [name for name in (*_GENES, *_PARTS) if name not in columns]:
         raise DataError(f"{path} has no column {missing[0]!r}; HAT's tables have {', '.join(COLUMNS)}")
-    bad = np.argwhere(~np.isfinite(values))
-    if bad.size:
-        raise DataError(
-            f"{path}, row {bad[0][0] + 1}: {columns[bad[0][1]]} is not a finite number; correct or remove it"
-        )
-    by_gene = {gene: values[:, columns.index(column)] for column, gene in _GENES.items()}
+    by_gene = {gene: columns[column] for column, gene in _GENES.items()}
     averages = np.stack([by_gene[name] / space.choice(name).unit for name in names], axis=1)
-    latency = values[:, columns.index(_PARTS[0])] + values[:, columns.index(_PARTS[1])]
+    latency = columns[_PARTS[0]] + columns[_PARTS[1]]
     info = {"machine": {"table": table or Path(path).stem}, "settings": {}, "reference_ms": None}
     return LatencyData(space, "summary", averages, latency, np.arange(len(latency), dtype=np.float64), False, info)
 
 
-def _csv(path: str | Path) -> tuple[list[str], NDArray[np.float64]]:
+def _csv(path: str | Path) -> dict[str, NDArray[np.float64]]:
     try:
-        text = read_bytes(path).decode("utf-8")
-        columns, *rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row] or [[]]
-        values = np.array(rows, np.float64).reshape(-1, len(columns))
+        header, *rows = csv.reader(io.StringIO(read_bytes(path).decode("utf-8"), newline=""))
+        values = np.array([row for row in rows if row], np.float64)
+        return {name.strip(): column for name, column in zip(header, values.T, strict=True)}
     except (ValueError, csv.Error) as error:  # also bytes that are no text, and rows of unequal length
         raise DataError(f"{path} is no CSV table of numbers ({error}); give one of HAT's tables") from None
-    return [name.strip() for name in columns], values
 
 
-def _npz(path: str | Path, table: str | None) -> tuple[list[str], NDArray[np.float64]]:
+def _npz(path: str | Path, table: str | None) -> dict[str, NDArray[np.float64]]:
     tables = list_hat_tables(path)
     if table is None and len(tables) == 1:
         table = tables[0]
@@ -267,10 +236,8 @@ def _npz(path: str | Path, table: str | None) -> tuple[list[str], NDArray[np.flo
         problem = f"has no table {table!r}" if table else "holds several tables"
         raise DataError(f"{path} {problem}; choose one of: {', '.join(tables) or 'none'}")
     with _open(path) as file:
-        columns, values = [str(name) for name in file[f"{table}__columns"]], np.asarray(file[table], np.float64)
-    if values.ndim != 2 or values.shape[1] != len(columns):
-        raise DataError(f"{path}: table {table!r} has shape {values.shape} for {len(columns)} columns; make it anew")
-    return columns, values
+        columns = np.asarray(file[table], np.float64).T
+        return dict(zip(file[f"{table}__columns"].tolist(), columns, strict=True))
 
 
 @contextlib.contextmanager

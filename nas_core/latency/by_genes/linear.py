@@ -81,12 +81,7 @@ class LinearModel(GeneLatencyModel):
         return settings, {"linear": self._linear, "paired": self._paired}
 
     def restore(self, settings: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        if settings["features"] != self.features.names:
-            raise ValueError("its features are not those of its space in this release")
-        linear, paired = arrays["linear"].astype(np.float64), arrays["paired"].astype(np.float64)
-        if linear.shape != self._linear.shape or paired.shape != self._paired.shape:
-            raise ValueError("wrong number of weights")
-        self._linear, self._paired = linear, paired
+        self._linear, self._paired = arrays["linear"].astype(np.float64), arrays["paired"].astype(np.float64)
         self._constant = float(settings["constant_ms"])
         self._strength = float(settings["ridge_strength"])
 

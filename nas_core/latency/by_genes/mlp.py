@@ -159,8 +159,6 @@ class MLPModel(GeneLatencyModel):
             (arrays[f"weight{index}"].astype(np.float32), arrays[f"bias{index}"].astype(np.float32))
             for index in range(self.config.layers + 1)
         ]
-        width = self.space.slots.count if self.source == "rows" else len(self.space.choices)
-        self.estimate(np.zeros((1, width), np.int16))  # shapes that do not fit raise here
 
 
 class HATModel(MLPModel):

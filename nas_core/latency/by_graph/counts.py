@@ -12,7 +12,7 @@ from scipy.optimize import nnls
 from torch import Tensor
 
 from nas_core.checks import Range, check_fields
-from nas_core.graph import GraphError, Graphs
+from nas_core.graph import Graphs
 from nas_core.graph.onnx.operators import KINDS
 from nas_core.latency.by_graph.base import GraphLatencyModel, Progress
 from nas_core.latency.by_graph.data import NetworkLatencies
@@ -82,18 +82,11 @@ class CountsModel(FlopsModel):
         return shrunk_prices(costs, latency_ms, self.config.shrinkage)
 
 
-def check_kinds(graphs: Graphs) -> None:
-    """Raise a GraphError if an operation is outside the encoding of ONNX operators."""
-    if len(graphs.ops) and int(graphs.ops.max()) >= KINDS:
-        raise GraphError(f"operation index {int(graphs.ops.max())} in a graph; expected 0 to {KINDS - 1}")
-
-
 def costs_by_kind(graphs: Graphs) -> Floats:
     """Return sums over the nodes of each kind ``(G, 3 KINDS)``: operators with work, GFLOPs, million elements of
     access.
     """
     assert graphs.costs is not None
-    check_kinds(graphs)
     graph = np.repeat(np.arange(len(graphs)), graphs.sizes)
     place = graph * KINDS + graphs.ops
     flops, _, access = graphs.costs.astype(np.float64).T

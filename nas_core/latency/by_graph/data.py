@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,6 @@ from nas_core.predictor.metrics import accuracy_within, mape
 
 _GRAPHS = ("ops", "edges", "sizes", "edge_counts", "attributes", "shapes", "costs", "static")
 _ROWS = ("latency_ms", "families", "names", "held_out")
-_DTYPES = {"latency_ms": "iuf", "families": "U", "names": "U", "held_out": "b"}
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -62,23 +58,6 @@ class NetworkLatencies:
         rows = {name: getattr(self, name)[chosen] for name in _ROWS}
         return NetworkLatencies(self.graphs.take(chosen), **rows)
 
-    def without_repeats(self, source: str | Path) -> NetworkLatencies:
-        """Drop networks with equal names and graphs after the first; warn about them, naming ``source``."""
-        if len(set(self.names.tolist())) == len(self):
-            return self
-        first: dict[tuple[str, int], int] = {}
-        for index, key in enumerate(zip(self.names.tolist(), self.graphs.distinct()[1].tolist(), strict=True)):
-            first.setdefault(key, index)
-        if len(first) == len(self):
-            return self
-        _log.warning(
-            "%s: %d of %d networks are repeats of earlier ones; they are left out",
-            source,
-            len(self) - len(first),
-            len(self),
-        )
-        return replace(self.take(list(first.values())), skipped=self.skipped)
-
     def in_domain(self) -> tuple[NetworkLatencies, NetworkLatencies]:
         """Split into train and test, with all families in both.
 
@@ -97,8 +76,6 @@ class NetworkLatencies:
         names = self.family_names
         if family not in names:
             raise unknown_choice("family of networks", family, names)
-        if len(names) < 2:
-            raise DataError(f"all networks are of family {family!r}; expected two families at least")
         return self.take(self.families != family), self.take(self.families == family)
 
     def save(self, path: str | Path) -> None:
@@ -117,14 +94,9 @@ class NetworkLatencies:
         """
         try:
             with open_npz(path) as file:
-                if absent := [name for name in (*_GRAPHS[:4], *_ROWS) if name not in file.files]:
-                    raise ValueError(f"it lacks {', '.join(absent)}")
                 graphs = Graphs.from_arrays({name: file[name] for name in _GRAPHS if name in file.files})
                 rows: dict[str, Any] = {name: file[name] for name in _ROWS}
-                for name, kinds in _DTYPES.items():
-                    if rows[name].ndim != 1 or rows[name].dtype.kind not in kinds:
-                        raise ValueError(f"{name} has shape {rows[name].shape} of {rows[name].dtype}")
-                return cls(graphs, **{**rows, "latency_ms": rows["latency_ms"].astype(np.float64)})
+                return cls(graphs, **rows)
         except DAMAGED_ARCHIVE as error:
             raise DataError(f"{path} is no .npz file of network latencies ({error}); make it anew") from None
 
@@ -159,10 +131,6 @@ def family_quality(
         One row for each family, then ``average`` (mean of these rows) and ``all`` (all predictions together).
     """
     names, predicted, measured = np.asarray(families), np.asarray(predicted_ms), np.asarray(measured_ms)
-    if not names.shape == predicted.shape == measured.shape or names.ndim != 1:
-        raise DataError(
-            f"predictions {predicted.shape}, measurements {measured.shape}, families {names.shape}; expected equal rows"
-        )
 
     def row(mask: NDArray[np.bool_]) -> FamilyQuality:
         first, second = predicted[mask], measured[mask]

@@ -61,13 +61,8 @@ class EnsembleModel(GraphLatencyModel):
 
     def estimate(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
         logs = np.log([np.maximum(member.estimate(graphs)[0], LEAST_MS) for member in self.members])
-        predicted: Floats = np.exp(logs.mean(0))
+        predicted = np.asarray(np.exp(logs.mean(0)))
         return predicted, predicted * logs.std(0, ddof=1)
-
-    def check(self, graphs: Graphs) -> None:
-        super().check(graphs)
-        for member in self.members:
-            member.check(graphs)
 
     def _header(self) -> dict[str, Any]:
         return {**super()._header(), "members": [member.contents()[0] for member in self.members]}

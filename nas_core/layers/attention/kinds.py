@@ -210,11 +210,9 @@ def resolve_kind(kind: str | AttentionKind, place: str, max_length: int | None =
 
     Raises:
         UnknownChoiceError: unknown kind.
-        ConfigError: unsupported place, or a kind registered under another name.
+        ConfigError: unsupported place.
     """
     resolved = KINDS.get(kind) if isinstance(kind, str) else kind
-    if isinstance(kind, str) and resolved.name != kind:
-        raise ConfigError(f"kind of attention {kind!r} has the name {resolved.name!r}; register it under that name")
     if place not in resolved.places:
         raise ConfigError(
             f"attention {resolved.name!r} does not support place {place!r}; expected one of"

@@ -14,7 +14,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nas_core.errors import ConfigError
 from nas_core.layers.attention.kinds import AttentionKind, AttentionState
 from nas_core.layers.attention.softmax import SOFTMAX
 from nas_core.layers.linear import ElasticLinear, prefix
@@ -145,11 +144,6 @@ def attend(
     key_positions: Tensor | None = None,
 ) -> Tensor:
     """Compute attention of ``q`` (B, H, T, D) over ``k``, ``v`` (B, H, S, D) with output projection: (B, T, C)."""
-    expected = (q.shape[0], 1, 1, k.shape[2])
-    if mask is not None and (mask.dtype != torch.bool or mask.shape != expected):
-        raise ConfigError(
-            f"the mask is {mask.dtype} {tuple(mask.shape)}; expected bool {expected}, True at keys that may be read"
-        )
     relative = weights.relative if isinstance(weights, SelfAttentionWeights) else None
     output = weights.kind.attend(
         q, k, v, mask=mask, causal=causal, relative=relative, dropout=dropout, key_positions=key_positions

@@ -12,7 +12,7 @@ from nas_core.models.image import costs
 from nas_core.models.image.export import ImageModel
 from nas_core.models.image.net import GENES, check_image_space
 from nas_core.models.image.workload import ImageWorkload, ImageWorkloadConfig, images, static_net
-from nas_core.models.kind import OnePassKind
+from nas_core.models.kind import FormulaKind, OnePassKind
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.image import image_layers, token_grid
 
@@ -42,27 +42,17 @@ def image_graph(architecture: Architecture) -> Graph:
     return GRAPHS.chain(nodes)
 
 
-class _ImageKind(OnePassKind):
+class _ImageKind(FormulaKind, OnePassKind):
     name = "image"
     genes = GENES.names
     counted = "parameters with a classifier of ten classes"
     attributes = ATTRIBUTES
     workload_config = ImageWorkloadConfig
-    operations_of = staticmethod(GRAPHS.operations_of)
+    costs, graphs = costs, GRAPHS
     check = staticmethod(check_image_space)
     graph = staticmethod(image_graph)
     live = staticmethod(costs.live_numbers)
     workload = staticmethod(ImageWorkload)
-
-    @property
-    def operations(self) -> tuple[str, ...]:
-        return GRAPHS.operations()
-
-    def params_m(self, architecture: Architecture) -> float:
-        return costs.parameters(architecture) / 1e6
-
-    def flops_g(self, architecture: Architecture) -> float:
-        return costs.flops(architecture) / 1e9
 
     def weights(self, architecture: Architecture, config: ImageWorkloadConfig) -> int:
         return costs.parameters(architecture, config.classes, config.channels)

@@ -6,7 +6,7 @@ Shapes: B batch, N tokens, C channels, K classes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -52,11 +52,13 @@ def widest_layers(space: SearchSpace) -> list[tuple[int, int]]:
     return list(zip(ffn, GENES.widest_queries(space), strict=True))
 
 
-def attention_options(space: SearchSpace) -> list[tuple[str, ...]]:
-    return GENES.attention_options(space)
-
-
-POOLS = ("avg", "max", "avgmax", "token", "")
+POOLS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "avg": lambda tokens, patches: patches.mean(1),
+    "max": lambda tokens, patches: patches.amax(1),
+    "avgmax": lambda tokens, patches: (patches.mean(1) + patches.amax(1)) / 2,
+    "token": lambda tokens, patches: tokens[:, 0],
+    "": lambda tokens, patches: tokens,
+}
 """Classifier input: mean, per-channel maximum, or the mean of both, over patch tokens; the class token; or all
 tokens."""
 
@@ -112,8 +114,6 @@ class VisionConfig:
             raise unknown_choice("pooling (global_pool)", self.pool, [pool or "'' (every token)" for pool in POOLS])
         if self.pool == "token" and not self.class_token:
             raise ConfigError("pooling 'token' without a class token; use 'avg' or switch the class token on")
-        if self.registers < 0:
-            raise ConfigError(f"{self.registers} register tokens; expected 0 or more")
 
     def static(self) -> VisionConfig:
         """Return an extracted network's settings: no experts, layers in order."""
@@ -166,7 +166,7 @@ class VisionNet(nn.Module):
             ElasticVisionLayer(
                 self.embed_dim, ffn, qkv, features, config.mos, [configured.get(k, k) for k in kinds], relative, form
             )
-            for (ffn, qkv), kinds in zip(widest_layers(space), attention_options(space), strict=True)
+            for (ffn, qkv), kinds in zip(widest_layers(space), GENES.attention_options(space), strict=True)
         )
         check_order(config.layer_order, len(self.layers))
         self.norm = ElasticLayerNorm(self.embed_dim, config.norm_eps)
@@ -175,15 +175,15 @@ class VisionNet(nn.Module):
 
     # -- weights of one architecture -----------------------------------------------------------------------------------
 
-    def select(self, architecture: Architecture, known: bool = False) -> VisionSubnet:
+    def select(self, architecture: Architecture, validated: bool = False) -> VisionSubnet:
         """Return the weights of ``architecture``.
 
-        ``known`` skips validation, which exporters cannot trace.
+        ``validated`` skips validation, which exporters cannot trace.
         """
-        architecture = architecture if known else self.space.validate(architecture)
-        mos, encoding = self.config.mos, None
-        if mos.kind != "none":
-            encoding = router_encoding(self.space, architecture, mos, self.positions.device)
+        architecture = architecture if validated else self.space.validate(architecture)
+        mos = self.config.mos
+        experts = mos.kind != "none"
+        encoding = router_encoding(self.space, architecture, mos, self.positions.device) if experts else None
         width = architecture.number("embed_dim")
         return VisionSubnet(
             self.patch_embed.select(width),
@@ -192,7 +192,7 @@ class VisionNet(nn.Module):
             prefix(self.positions, len(self.positions), width),
             None if self.embedding_norm is None else self.embedding_norm.select(width),
             tuple(
-                layer.select(width, genes.ffn_dim, genes.heads, genes.qkv_dim, genes.attention, encoding)
+                layer.select(width, genes.ffn_dim, genes.heads, encoding, genes.attention, genes.qkv_dim)
                 for layer, genes in zip(self.kept_layers(architecture), image_layers(architecture), strict=False)
             ),
             self.norm.select(width),
@@ -294,19 +294,8 @@ class VisionNet(nn.Module):
 
         ``weights`` are those of the last norm.
         """
-        x = self.pool(tokens)
+        x = POOLS[self.config.pool](tokens, tokens[:, self.prefix_tokens :])
         return norm(x, weights) if self.config.norm_after_pool else x
-
-    def pool(self, tokens: Tensor) -> Tensor:
-        """Pool tokens (B, N, C) to (B, C), or return all."""
-        pool, patches = self.config.pool, tokens[:, self.prefix_tokens :]
-        if pool == "avg":
-            return patches.mean(1)
-        if pool == "max":
-            return patches.amax(1)
-        if pool == "avgmax":
-            return (patches.mean(1) + patches.amax(1)) / 2
-        return tokens[:, 0] if pool == "token" else tokens
 
     def forward(self, subnet: VisionSubnet, images: Tensor) -> Tensor:
         """Compute logits (B, K) of images (B, channels, height, width), or pooled features."""

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from nas_core.graph.graph import Graph
 from nas_core.models.genes import ChainGraphs
-from nas_core.models.kind import ModelKind, SpacePart
+from nas_core.models.kind import FormulaKind, SpacePart
 from nas_core.models.language import costs
 from nas_core.models.language.net import GENES, LanguageNet, check_language_space
 from nas_core.models.language.workload import LanguageWorkload, LanguageWorkloadConfig, check_lengths
@@ -37,30 +37,20 @@ def language_graph(architecture: Architecture) -> Graph:
     return GRAPHS.chain(nodes)
 
 
-class _LanguageKind(ModelKind):
+class _LanguageKind(FormulaKind):
     name = "language"
     genes = GENES.names
     counted = "parameters without embeddings"
     attributes = ATTRIBUTES
     vocabularies = ("vocab",)
     workload_config = LanguageWorkloadConfig
-    operations_of = staticmethod(GRAPHS.operations_of)
+    costs, graphs = costs, GRAPHS
     check = staticmethod(check_language_space)
     graph = staticmethod(language_graph)
     weights = staticmethod(costs.weight_numbers)
     live = staticmethod(costs.live_numbers)
     cache = staticmethod(costs.cache_numbers)
     workload = staticmethod(LanguageWorkload)
-
-    @property
-    def operations(self) -> tuple[str, ...]:
-        return GRAPHS.operations()
-
-    def params_m(self, architecture: Architecture) -> float:
-        return costs.parameters(architecture) / 1e6
-
-    def flops_g(self, architecture: Architecture) -> float:
-        return costs.flops(architecture) / 1e9
 
     def build(self, space: SearchSpace, architecture: Architecture, config: LanguageWorkloadConfig) -> LanguageNet:
         return LanguageNet(SearchSpace.of(architecture, like=space), config.vocab).eval()

@@ -10,7 +10,7 @@ from torch import nn
 
 from nas_core.errors import ConfigError
 from nas_core.models.language.net import LanguageCache, LanguageNet, length_limit
-from nas_core.models.workload import FIRST_WORD, SubnetWorkload, check_least, check_words, same_draws
+from nas_core.models.workload import FIRST_WORD, SubnetWorkload, check_least, same_draws
 from nas_core.space import Architecture, SearchSpace
 
 
@@ -28,8 +28,7 @@ class LanguageWorkloadConfig:
     """Sequences per pass."""
 
     def __post_init__(self) -> None:
-        check_words(self, "vocab")
-        check_least(self, prompt_length=1, new_tokens=1, batch=1)
+        check_least(self, vocab=FIRST_WORD + 1, prompt_length=1, new_tokens=1, batch=1)
 
 
 def check_lengths(net: LanguageNet, config: LanguageWorkloadConfig) -> None:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from nas_core.graph.graph import Graph
 from nas_core.models.genes import ChainGraphs
-from nas_core.models.kind import OnePassKind
+from nas_core.models.kind import FormulaKind, OnePassKind
 from nas_core.models.masked_lm import costs
 from nas_core.models.masked_lm.export import MaskedLMModel
 from nas_core.models.masked_lm.genes import BERT_GENES, GENES, check_bert_space, check_masked_lm_space
@@ -34,29 +34,19 @@ def masked_lm_graph(architecture: Architecture) -> Graph:
     return GRAPHS.chain(nodes)
 
 
-class _MaskedLMKind(OnePassKind):
+class _MaskedLMKind(FormulaKind, OnePassKind):
     name = "masked_lm"
     genes = GENES.names
     counted = "parameters without tables of tokens and positions"
     attributes = ATTRIBUTES
     vocabularies = ("vocab",)
     workload_config = MaskedLMWorkloadConfig
-    operations_of = staticmethod(GRAPHS.operations_of)
+    costs, graphs = costs, GRAPHS
     check = staticmethod(check_masked_lm_space)
     graph = staticmethod(masked_lm_graph)
     weights = staticmethod(costs.weight_numbers)
     live = staticmethod(costs.live_numbers)
     workload = staticmethod(MaskedLMWorkload)
-
-    @property
-    def operations(self) -> tuple[str, ...]:
-        return GRAPHS.operations()
-
-    def params_m(self, architecture: Architecture) -> float:
-        return costs.parameters(architecture) / 1e6
-
-    def flops_g(self, architecture: Architecture) -> float:
-        return costs.flops(architecture) / 1e9
 
     def build(self, space: SearchSpace, architecture: Architecture, config: MaskedLMWorkloadConfig) -> MaskedLMModel:
         head = HEAD if config.classes else None

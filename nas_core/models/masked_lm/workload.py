@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from nas_core.models.masked_lm.net import ClassHead, MaskedLMConfig, MaskedLMNet
-from nas_core.models.workload import FIRST_WORD, OnePassSubnetWorkload, check_least, check_words, same_draws
+from nas_core.models.workload import FIRST_WORD, OnePassSubnetWorkload, check_least, same_draws
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.bert import network_width
 
@@ -30,8 +30,7 @@ class MaskedLMWorkloadConfig:
     """K: classes of a classification head; 0: the head that predicts tokens."""
 
     def __post_init__(self) -> None:
-        check_words(self, "vocab")
-        check_least(self, batch=1, length=0, classes=0)
+        check_least(self, vocab=FIRST_WORD + 1, batch=1, length=0, classes=0)
 
 
 class MaskedLMWorkload(OnePassSubnetWorkload):

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from nas_core.models.translation.net import DecoderCache, TranslationNet
-from nas_core.models.workload import FIRST_WORD, SubnetWorkload, check_least, check_words, same_draws
+from nas_core.models.workload import FIRST_WORD, SubnetWorkload, check_least, same_draws
 from nas_core.space import Architecture, SearchSpace
 
 
@@ -32,8 +32,8 @@ class TranslationWorkloadConfig:
     """Hypotheses per step."""
 
     def __post_init__(self) -> None:
-        check_words(self, "source_vocab", "target_vocab")
-        check_least(self, source_length=1, target_length=1, beam=1)
+        least = FIRST_WORD + 1
+        check_least(self, source_vocab=least, target_vocab=least, source_length=1, target_length=1, beam=1)
 
 
 class TranslationWorkload(SubnetWorkload):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import functools
 import math
-import struct
 from typing import Any
 
 import torch
@@ -48,17 +48,13 @@ def keep_mask(shape: torch.Size, probability: float, dtype: torch.dtype) -> Tens
     # A number shifted by all but its sign bit is all ones where it was negative, else 0.
     bits.bitwise_and_(255).sub_(dropped).bitwise_right_shift_(8 * bytes_each - 1).bitwise_not_()
     keep = bits.view(-1)[:count].view(shape)
-    scale = _bits_of(256 / (256 - dropped), dtype)
+    scale = _bits_of(256 / (256 - dropped), dtype)  # cached: reading a tensor waits for the device
     return keep.bitwise_and_(scale).view(dtype)
 
 
+@functools.cache
 def _bits_of(number: float, dtype: torch.dtype) -> int:
-    """Return the bits of a positive number without synchronisation."""
-    if dtype == torch.bfloat16:  # the upper half of float32, rounded to the nearest
-        bits = _bits_of(number, torch.float32)
-        return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
-    number_as, integer = {torch.float16: ("e", "h"), torch.float32: ("f", "i"), torch.float64: ("d", "q")}[dtype]
-    return int(struct.unpack(f"={integer}", struct.pack(f"={number_as}", number))[0])
+    return int(torch.tensor(number, dtype=dtype).view(_BITS[dtype]))
 
 
 SHORT = 32

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nas_core.checks import Range, check_fields
@@ -12,7 +11,6 @@ from nas_core.graph.onnx.operators import KINDS
 
 ATTENTION = ("siblings", "global")
 FEED_FORWARD = ("bidirectional", "vanilla")
-POSITION = ("none", "nar", "laplacian")
 SIBLING_MASK = ("paper", "as_released")
 READOUT = ("class_token", "sum", "logarithm")
 _RANGES = {
@@ -55,8 +53,6 @@ class NNFormerConfig:
     of the published results does."""
     feed_forward: str = field(default="bidirectional", metadata={"choices": FEED_FORWARD})
     """Table 6: bidirectional (BGIFFN), or vanilla without the sums over parents and children."""
-    position: str = field(default="none", metadata={"choices": POSITION})
-    """Added position code (Table 8): none, nar (sinusoids of the topological position), laplacian (its rows)."""
     readout: str = field(default="class_token", metadata={"choices": READOUT})
     """class_token: linear on that token; sum: node-wise MLP, sum over nodes, MLP, softplus. Not in the paper:
     logarithm, for few networks, which also reads the nodes' costs, and logarithms of sums and static features."""
@@ -87,14 +83,3 @@ class NNFormerConfig:
             embed_norm=False, layer_scale=1e-4, offset=0.0,
         )  # fmt: skip
         return replace(base, **changes)
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> NNFormerConfig:
-        """Read a configuration from plain data."""
-        names = [known.name for known in fields(cls)]
-        if unknown := set(data) - set(names):
-            raise ConfigError(f"NN-Former has no setting {', '.join(sorted(unknown))}; it has: {', '.join(names)}")
-        return cls(**data)

@@ -153,8 +153,6 @@ class NNFormer(nn.Module):
         features += COSTS if config.readout == "logarithm" else 0
         self.embed = nn.Linear(features, dim, bias=not config.embed_norm)
         self.embed_norm = nn.LayerNorm(dim) if config.embed_norm else nn.Identity()
-        if config.position == "laplacian":
-            self.laplacian = nn.Linear(config.max_nodes, dim, bias=False)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.depth))
         self.norm = nn.LayerNorm(dim)
         if config.readout == "class_token":
@@ -188,7 +186,6 @@ class NNFormer(nn.Module):
         """Return the normalised output of the last block, ``(B, C)`` of the class token or ``(B, N, C)``."""
         self.check(batch)
         if topology is None and isinstance(batch, PackedBatch):
-            assert batch.edges is not None
             topology = PackedTopology.of(batch.edges, batch.lengths, self.config, batch.ops.device)
         elif topology is None and isinstance(batch, Batch):
             topology = Topology.of(batch, self.config)
@@ -228,8 +225,6 @@ class NNFormer(nn.Module):
         if batch.costs is not None and config.readout == "logarithm":
             parts.append(torch.log1p(batch.costs) / 10)  # about 0 to 2
         x = self.embed(torch.cat(parts, -1))
-        if isinstance(batch, Batch) and config.position != "none":
-            x = x + self._position(batch)
         if config.readout == "class_token":
             depth = self.depth(one_hot(batch.sizes, config.max_nodes)).unsqueeze(1)
             token = self.class_token.expand(len(x), -1, -1)
@@ -240,33 +235,19 @@ class NNFormer(nn.Module):
         normed: Tensor = self.embed_norm(x)
         return normed
 
-    def _position(self, batch: Batch) -> Tensor:
-        """Return a position code of Table 8: sinusoids, or projected rows of the Laplacian."""
-        nodes = batch.ops.shape[1]
-        if self.config.position == "nar":
-            place = torch.arange(nodes, device=batch.ops.device, dtype=torch.float32)
-            return sinusoids(place, self.config.dim // 2)
-        linked = (batch.adjacency | batch.adjacency.mT).float()
-        scale = linked.sum(-1).clamp(min=1).rsqrt()
-        rows = torch.diag_embed(batch.present.float()) - scale[:, :, None] * linked * scale[:, None, :]
-        projected: Tensor = self.laplacian(functional.pad(rows, (0, self.config.max_nodes - nodes)))
-        return projected
-
     def check(self, batch: Batch | PackedBatch) -> None:
         """Raise a GraphError for unsupported graphs, without reading tensors."""
         config, largest = self.config, batch.largest
         if largest >= config.operations:
             raise GraphError(f"operation index {largest} in a graph; this model reads 0 to {config.operations - 1}")
-        limited = config.readout == "class_token" or config.position == "laplacian"
-        if limited and batch.most_nodes >= config.max_nodes:
+        reads_token = config.readout == "class_token"
+        if reads_token and batch.most_nodes >= config.max_nodes:
             raise GraphError(
                 f"a graph has {batch.most_nodes} nodes; this model was built for at most {config.max_nodes - 1}, one"
                 f" less than its max_nodes: fit it with max_nodes={batch.most_nodes + 1} or more"
             )
-        if isinstance(batch, PackedBatch) and (config.readout == "class_token" or config.position != "none"):
-            raise GraphError(
-                "packed graphs are for models that sum over nodes without a position code; use dense batches"
-            )
+        if reads_token and isinstance(batch, PackedBatch):
+            raise GraphError("packed graphs are for models that sum over nodes; use dense batches")
         costs = COSTS if config.readout == "logarithm" else 0
         widths = {name: getattr(config, name) for name in ("attributes", "shapes", "static")} | {"costs": costs}
         for name, wanted in widths.items():

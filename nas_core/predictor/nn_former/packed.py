@@ -85,17 +85,6 @@ class Pairs:
         return scores - largest[self.rows]
 
 
-def segment_sums(x: Tensor, starts: Tensor, owners: Tensor) -> Tensor:
-    """Sum consecutive rows of ``(T, C)`` by segment: ``(B, C)``.
-
-    Args:
-        starts: ``(B,)`` first row of each segment.
-        owners: ``(T,)`` segment of each row.
-    """
-    result: Tensor = _SegmentSums.apply(x, starts, owners)  # type: ignore[no-untyped-call]
-    return result
-
-
 def _bags(x: Tensor, columns: Tensor, starts: Tensor, weights: Tensor | None = None) -> Tensor:
     """Return the weighted sums of x over columns ``starts[i]`` to ``starts[i + 1]``."""
     if not len(columns):
@@ -113,18 +102,6 @@ class _Sum(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         back = ctx.pairs.transposed
         return _bags(grads[0].contiguous(), back.rows, back.starts), None
-
-
-class _SegmentSums(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, starts: Tensor, owners: Tensor) -> Tensor:
-        ctx.save_for_backward(owners)
-        return _bags(x, torch.arange(len(x), device=x.device), starts)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        (owners,) = ctx.saved_tensors
-        return grads[0][owners], None, None
 
 
 class _Attention(torch.autograd.Function):
@@ -167,28 +144,7 @@ PACKED_FROM = 64
 
 def packable(config: NNFormerConfig) -> bool:
     """Return whether the model supports packed graphs."""
-    return config.readout != "class_token" and config.position == "none"
-
-
-@dataclass(frozen=True)
-class Matrices:
-    """Relatives of the T nodes of packed graphs as sparse matrices; entries may repeat."""
-
-    heads: tuple[csr_array, ...]
-    """For each quarter of the heads, including the node; empty: all nodes of the graph"""
-    splits: tuple[csr_array, ...]
-
-
-def matrices_of(edges: NDArray[np.integer], nodes: int, config: NNFormerConfig) -> Matrices:
-    """Return the relatives in the union of graphs with edges ``(E, 2)``."""
-    ones = np.ones(len(edges), np.int32)
-    forward = csr_array((ones, (edges[:, 0], edges[:, 1])), shape=(nodes, nodes))
-    backward = csr_array(forward.T)
-    itself = csr_array((np.ones(nodes, np.int32), (np.arange(nodes), np.arange(nodes))), shape=(nodes, nodes))
-    siblings = config.attention == "siblings"
-    kinds = (forward, backward, backward @ forward, forward @ backward) if siblings else ()
-    splits = (forward, backward) if config.feed_forward == "bidirectional" else ()
-    return Matrices(tuple(csr_array(kind + itself) for kind in kinds), splits)
+    return config.readout != "class_token"
 
 
 @dataclass(frozen=True)
@@ -196,7 +152,9 @@ class PackedTopology:
     """Masks and sums of packed graphs, as :class:`Topology` for padded ones."""
 
     heads: tuple[Pairs, ...]
+    """For each quarter of the heads, including the node itself; empty: all nodes of the graph"""
     splits: tuple[Pairs, ...]
+    """Children and parents"""
     sizes: tuple[int, ...]
 
     @classmethod
@@ -214,11 +172,17 @@ class PackedTopology:
             sizes: nodes of each graph.
             trained: False: omit what only gradients need.
         """
-        matrices = matrices_of(edges, sum(sizes), config)
-        heads, splits = (
-            tuple(Pairs.of(m, device, trained) for m in part) for part in (matrices.heads, matrices.splits)
+        forward = ones_at(edges, (sum(sizes), sum(sizes)))
+        backward = csr_array(forward.T)
+        itself = ones_at(np.arange(sum(sizes))[:, None].repeat(2, 1), forward.shape)
+        siblings = config.attention == "siblings"
+        heads = (forward, backward, backward @ forward, forward @ backward) if siblings else ()
+        splits = (forward, backward) if config.feed_forward == "bidirectional" else ()
+        return cls(
+            tuple(Pairs.of(csr_array(matrix + itself), device, trained) for matrix in heads),
+            tuple(Pairs.of(matrix, device, trained) for matrix in splits),
+            tuple(sizes),
         )
-        return cls(heads, splits, tuple(sizes))
 
     def attend(self, projected: Tensor, heads: int, dropout: float) -> Tensor:
         """Attend ``(1, T, 3 C)`` -> ``(1, T, C)``."""
@@ -246,8 +210,8 @@ class PackedBatch:
 
     ops: Tensor
     """``(1, T)``"""
-    edges: NDArray[np.int64] | None
-    """``(E, 2)`` numbered over all nodes; None if the topology came with the batch"""
+    edges: NDArray[np.int64]
+    """``(E, 2)`` numbered over all nodes"""
     sizes: Tensor
     """``(B,)``"""
     attributes: Tensor | None
@@ -255,15 +219,18 @@ class PackedBatch:
     costs: Tensor | None
     static: Tensor | None
     """``(B, F)``"""
-    lengths: tuple[int, ...] = ()
+    lengths: tuple[int, ...]
     """Sizes as host values"""
-    largest: int = 0
+    largest: int
+    graphs: Pairs | None
+    """Nodes of each graph; None on the host"""
 
     @classmethod
     def of(cls, graphs: Graphs, device: torch.device | str = "cpu") -> PackedBatch:
         def rows(values: NDArray[np.float32] | None) -> Tensor | None:
             return None if values is None else to_device(values, device)[None]
 
+        owners = np.stack([np.repeat(np.arange(len(graphs)), graphs.sizes), np.arange(len(graphs.ops))], 1)
         return cls(
             to_device(graphs.ops.astype(np.int64), device)[None],
             numbered(graphs),
@@ -274,6 +241,7 @@ class PackedBatch:
             None if graphs.static is None else to_device(graphs.static, device),
             tuple(graphs.sizes.tolist()),
             int(graphs.ops.max(initial=0)),
+            None if on_host(torch.device(device)) else Pairs.of(ones_at(owners, (len(graphs), len(owners))), device),
         )
 
     @property
@@ -282,11 +250,14 @@ class PackedBatch:
 
     def total(self, nodes: Tensor) -> Tensor:
         """Sum over the nodes of each graph: ``(1, T, C)`` -> ``(B, C)``."""
-        if on_host(nodes.device):
+        if self.graphs is None:
             return torch.stack([part.sum(0) for part in torch.split(nodes[0], list(self.lengths))])
-        starts = self.sizes.cumsum(0) - self.sizes
-        owners = torch.repeat_interleave(self.sizes, output_size=nodes.shape[1])
-        return segment_sums(nodes[0], starts, owners)
+        return self.graphs.sum(nodes[0])
+
+
+def ones_at(places: NDArray[np.integer], shape: tuple[int, int]) -> csr_array:
+    """Return a sparse matrix with ones at row and column ``(P, 2)``."""
+    return csr_array((np.ones(len(places), np.int32), (places[:, 0], places[:, 1])), shape=shape)
 
 
 def numbered(graphs: Graphs) -> NDArray[np.int64]:
@@ -294,102 +265,3 @@ def numbered(graphs: Graphs) -> NDArray[np.int64]:
     first = np.concatenate([[0], np.cumsum(graphs.sizes)[:-1]])
     edges: NDArray[np.int64] = graphs.edges + np.repeat(first, graphs.edge_counts)[:, None]
     return edges
-
-
-class _Spans:
-    """Items of all graphs in one row."""
-
-    def __init__(self, counts: NDArray[np.int64], device: torch.device) -> None:
-        self.host_counts, self.counts = counts, to_device(counts, device)
-        self.first = to_device(np.cumsum(counts) - counts, device)
-
-    def of(self, rows: NDArray[np.int64], index: Tensor) -> tuple[Tensor, Tensor]:
-        """Return positions ``(P,)`` of the items of those graphs, and their indices into ``rows (P,)``; no
-        synchronisation.
-        """
-        total, counts = int(self.host_counts[rows].sum()), self.counts[index]
-        owners = torch.repeat_interleave(counts, output_size=total)
-        shifts = self.first[index] - (counts.cumsum(0) - counts)
-        return torch.arange(total, device=index.device) + shifts[owners], owners
-
-
-@dataclass(frozen=True)
-class _Listed:
-    """Pairs of one matrix over the nodes of all graphs, numbered per graph."""
-
-    spans: _Spans
-    columns: Tensor
-    """``(P,)``"""
-    of_row: Tensor
-    """``(T,)`` number of pairs of each row"""
-    order: Tensor
-    """``(P,)`` pairs in column order"""
-    of_column: Tensor
-    """``(T,)`` number of pairs of each column"""
-
-    @classmethod
-    def of(cls, matrix: csr_array, sizes: NDArray[np.int64], device: torch.device) -> _Listed:
-        matrix.sort_indices()
-        ends = np.concatenate([[0], np.cumsum(sizes)])
-        counts = np.diff(matrix.indptr[ends]).astype(np.int64)
-        columns, order = matrix.indices, np.argsort(matrix.indices, kind="stable")
-        owners, first_pair = np.repeat(np.arange(len(sizes)), counts), np.cumsum(counts) - counts
-
-        def upload(array: NDArray[np.integer[Any]]) -> Tensor:
-            largest = int(array.max(initial=0))
-            return to_device(array.astype(np.int16 if largest < 2**15 else np.int32), device)
-
-        return cls(
-            _Spans(counts, device),
-            upload(columns - ends[owners]),
-            upload(np.diff(matrix.indptr)),
-            upload(order - first_pair[owners]),
-            upload(np.bincount(columns, minlength=matrix.shape[1])),
-        )
-
-    def take(self, rows: NDArray[np.int64], index: Tensor, nodes: Tensor, first: Tensor) -> Pairs:
-        """Return the pairs of those graphs, with nodes ``(T,)`` and first nodes ``(B,)``."""
-        positions, owners = self.spans.of(rows, index)
-        total = len(positions)
-        columns = self.columns[positions] + first[owners]
-        of_row, of_column = self.of_row[nodes].long(), self.of_column[nodes].long()
-        rows_ = torch.repeat_interleave(of_row, output_size=total)
-        counts = self.spans.counts[index]
-        order = self.order[positions] + (counts.cumsum(0) - counts)[owners]
-        transposed = Transposed(rows_[order], of_column.cumsum(0) - of_column, order)
-        return Pairs(rows_, columns, of_row.cumsum(0) - of_row, transposed)
-
-
-class PackedSet:
-    """Packed training graphs, all on the device."""
-
-    def __init__(self, graphs: Graphs, matrices: Matrices, device: torch.device) -> None:
-        self._sizes = graphs.sizes
-        self._nodes = _Spans(graphs.sizes, device)
-        self._largest = int(graphs.ops.max(initial=0))
-        self._ops = to_device(graphs.ops, device)
-        more = (graphs.attributes, graphs.shapes, graphs.costs, graphs.static)
-        self._features = [None if values is None else to_device(values, device) for values in more]
-        self._heads = [_Listed.of(matrix, graphs.sizes, device) for matrix in matrices.heads]
-        self._splits = [_Listed.of(matrix, graphs.sizes, device) for matrix in matrices.splits]
-
-    @classmethod
-    def of(cls, graphs: Graphs, config: NNFormerConfig, device: torch.device) -> PackedSet:
-        return cls(graphs, matrices_of(numbered(graphs), len(graphs.ops), config), device)
-
-    def take(self, rows: NDArray[np.int64], index: Tensor) -> tuple[PackedBatch, PackedTopology]:
-        """Return those graphs; ``rows`` and ``index`` are their numbers ``(B,)`` on the host and on the device."""
-        nodes, _ = self._nodes.of(rows, index)
-        sizes = self._nodes.counts[index]
-        first = sizes.cumsum(0) - sizes
-        lengths = tuple(self._sizes[rows].tolist())
-        *of_nodes, static = self._features
-        attributes, shapes, costs = (None if values is None else values[nodes][None] for values in of_nodes)
-        chosen = None if static is None else static[index]
-        ops = self._ops[nodes].long()[None]
-        heads, splits = (
-            [listed.take(rows, index, nodes, first) for listed in part] for part in (self._heads, self._splits)
-        )
-        topology = PackedTopology(tuple(heads), tuple(splits), lengths)
-        batch = PackedBatch(ops, None, sizes, attributes, shapes, costs, chosen, lengths, self._largest)
-        return batch, topology

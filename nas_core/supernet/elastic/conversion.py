@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from torch import Tensor, nn
 
 from nas_core.errors import CheckpointError, ConfigError, unknown_choice
+from nas_core.files.writing import make_folder
 from nas_core.layers.mos import NONE
 from nas_core.models.elastic import ElasticForm
 from nas_core.space import SearchSpace
@@ -87,10 +88,7 @@ def check_settings(importance_by: str, calibrate: int, fit_steps: int = 0) -> No
 def check_output(path: Path, option: str) -> None:
     if path.exists():
         raise ConfigError(f"{path} exists; give another file with {option}, or remove it")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"{option} {path}: its folder cannot be made ({error.strerror}); give another file") from None
+    make_folder(path.parent)
     if not os.access(path.parent, os.W_OK):
         raise ConfigError(f"{option} {path}: its folder cannot be written in; give another file")
 

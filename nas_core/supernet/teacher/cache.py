@@ -28,19 +28,10 @@ from nas_core.files.writing import make_folder, os_errors, write_json
 from nas_core.supernet.teacher.losses import TopK
 
 _TYPES: dict[str, np.dtype[Any]] = {"fp16": np.dtype("<f2"), "fp32": np.dtype("<f4")}
-_CHECK = np.dtype("<f4")
 _ABOUT, _FLAGS = "teacher.json", "samples.npy"
 _VERSION = 1
 _PENDING = 1024
 """Samples written between two flushes to disk."""
-_WHAT = {
-    "teacher": "another teacher",
-    "data": "other data",
-    "words": "another vocabulary",
-    "kept": "another number of words (--teacher-top-k)",
-    "temperature": "another temperature",
-    "numbers": "another precision of numbers",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +67,7 @@ class CacheSettings:
         """Return numbers per row and type of the files of probabilities, words and checks."""
         word_type = np.dtype("<u2") if self.words <= 1 << 16 else np.dtype("<i4")
         files = {"probabilities.npy": (self.kept, _TYPES[self.numbers]), "words.npy": (self.kept, word_type)}
-        return {**files, "checks.npy": (1, _CHECK)} if self.checked else files
+        return {**files, "checks.npy": (1, _TYPES["fp32"])} if self.checked else files
 
 
 def weights_digest(state: Mapping[str, Tensor]) -> str:
@@ -139,7 +130,11 @@ class TeacherCache:
         return int(np.count_nonzero(self._flags)) + sum(not self._flags[sample] for sample in self._pending)
 
     def has(self, samples: Sequence[int]) -> bool:
-        return all(self._flags[sample] or sample in self._pending for sample in self._checked(samples))
+        if wrong := [sample for sample in samples if not 0 <= sample < len(self._lengths)]:
+            raise DataError(
+                f"sample {wrong[0]} is none of the {len(self._lengths)} of {self.folder}; other data was read"
+            )
+        return all(self._flags[sample] or sample in self._pending for sample in samples)
 
     def get(self, samples: Sequence[int], device: torch.device | str = "cpu") -> TopK | None:
         """Return float32 probabilities and words (N, K) of samples in sequence; None if a sample is missing."""
@@ -152,18 +147,10 @@ class TeacherCache:
 
     def checks(self, samples: Sequence[int]) -> Tensor:
         """Return the check numbers (N) of readable samples."""
-        assert self.settings.checked and self.has(samples)
         return torch.from_numpy(self._maps[2][self._rows(samples)].astype(np.float32)).squeeze(1)
 
     def put(self, samples: Sequence[int], rows: TopK, checks: Tensor | None = None) -> None:
         """Write the rows (N, K) of samples in sequence, and check numbers (N) if ``settings.checked``."""
-        count = int(self._lengths[self._checked(samples)].sum())
-        if tuple(rows.probabilities.shape) != (count, self.settings.kept):
-            raise DataError(
-                f"the teacher gave {tuple(rows.probabilities.shape)} probabilities for samples of {count} rows, of"
-                f" which {self.settings.kept} words are kept; the data is not that of which {self.folder} is a cache"
-            )
-        assert (checks is not None) == self.settings.checked, "checks are kept where the settings say so"
         parts = [rows.probabilities.float(), rows.indices, *([] if checks is None else [checks.unsqueeze(1)])]
         places = self._rows(samples)
         for array, part in zip(self._maps, parts, strict=True):
@@ -180,24 +167,14 @@ class TeacherCache:
             self._flags[list(self._pending)] = 1
         self._pending = {}
 
-    def close(self) -> None:
-        self.flush()
-
     def __enter__(self) -> TeacherCache:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        self.flush()
 
     def _rows(self, samples: Sequence[int]) -> np.ndarray:
         return np.concatenate([np.arange(self._ends[s] - self._lengths[s], self._ends[s]) for s in samples])
-
-    def _checked(self, samples: Sequence[int]) -> list[int]:
-        if wrong := [sample for sample in samples if not 0 <= sample < len(self._lengths)]:
-            raise DataError(
-                f"sample {wrong[0]} is none of the {len(self._lengths)} of {self.folder}; other data was read"
-            )
-        return list(samples)
 
     def _make(self) -> None:
         """Create all files in another folder and rename it; another process may do so first."""
@@ -210,9 +187,7 @@ class TeacherCache:
                     with (new / name).open("r+b") as file:  # a full disk is an error now
                         os.posix_fallocate(file.fileno(), 0, array.offset + array.nbytes)
                 write_json(new / _ABOUT, self._about)
-                mask = os.umask(0)
-                os.umask(mask)
-                new.chmod(0o777 & ~mask)
+                new.chmod(0o755)
                 with contextlib.suppress(OSError):  # the folder exists by now: opening it reports what it is
                     new.rename(self.folder)
             finally:
@@ -225,16 +200,12 @@ class TeacherCache:
         about = read_json(path)
         if not isinstance(about, dict) or about.get("format") != _VERSION:
             raise DataError(f"{path} is of another release or damaged; give a new folder")
-        for name, what in _WHAT.items():
-            if about.get(name) != self._about[name]:
+        for name, value in self._about.items():
+            if about.get(name) != value:
                 raise DataError(
-                    f"{self.folder} is the cache of {what}: {name} {about.get(name)!r}, here {self._about[name]!r};"
-                    " give a new folder, or the settings it was made with"
+                    f"{self.folder} is the cache of another teacher, of other data or settings: {name}"
+                    f" {about.get(name)!r}, here {value!r}; give a new folder, or the settings it was made with"
                 )
-        if about.get("lengths") != self._about["lengths"]:
-            raise DataError(
-                f"{self.folder} is the cache of other data: its samples have other lengths; give a new folder"
-            )
         maps = []
         for name, (shape, kind) in self._arrays.items():
             try:

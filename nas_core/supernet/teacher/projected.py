@@ -17,7 +17,6 @@ from nas_core.layers.smoothed_loss import Smoothed, naive_smoothed_loss, product
 from nas_core.layers.torch_modes import without_autocast
 from nas_core.supernet.teacher.losses import (
     TopK,
-    check_temperature,
     distillation_loss,
     kept_and_rest,
     top_k,
@@ -64,7 +63,6 @@ class DistilledSums(NamedTuple):
 
 def probabilities_of(logits: Tensor, temperature: float = 1.0) -> Probabilities:
     """Return the float32 probabilities of logits (N, V)."""
-    check_temperature(temperature)
     exact = torch.promote_types(logits.dtype, torch.float32)
     probabilities = torch.empty_like(logits, dtype=exact)
     entropy = logits.new_empty(len(logits), dtype=exact)
@@ -76,7 +74,6 @@ def probabilities_of(logits: Tensor, temperature: float = 1.0) -> Probabilities:
 
 def projected_probabilities(features: Tensor, table: Tensor, temperature: float = 1.0) -> Probabilities:
     """Return the probabilities of features (N, C) times a table (V, C), without all logits in memory."""
-    check_temperature(temperature)
     kind = product_type(features)
     exact = torch.promote_types(kind, torch.float32)
     with torch.no_grad(), without_autocast(features):
@@ -122,7 +119,6 @@ def distilled_loss(
     padding_idx: int,
 ) -> DistilledSums:
     """Return the sums of :func:`projected_distilled_loss` from logits (N, V)."""
-    check_temperature(temperature)
     with without_autocast(logits):
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
         own, nll = smoothed_loss(logits, target, smoothing, padding_idx)
@@ -168,7 +164,6 @@ def projected_distilled_loss(
         target: (N,)
         teacher: of each row, at this temperature; ignored for padding.
     """
-    check_temperature(temperature)
     if isinstance(teacher, Projection):
         kind = product_type(features)
         teacher = Projection(teacher.features.to(kind), teacher.table.to(kind), temperature)

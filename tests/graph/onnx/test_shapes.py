@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nas_core.errors import ConfigError, NasExtError, UnknownChoiceError
+from nas_core.errors import ConfigError, DataError, NasExtError, UnknownChoiceError
 from nas_core.graph import Graph, GraphError
-from nas_core.graph.onnx.encoding import FEATURES, node_features, static_features
-from nas_core.graph.onnx.reader import onnx_graph, read_onnx
+from nas_core.graph.onnx.reader import FEATURES, onnx_graph, read_onnx
 from tests.graph.onnx.models import model, node, onnx, residual
 
 pytestmark = pytest.mark.onnx
@@ -38,41 +37,11 @@ def test_shapes_names_and_a_batch_bind_them(settings: dict[str, Any]) -> None:
     assert graph.static is not None and graph.static[0] == 3
 
 
-@pytest.mark.parametrize(
-    ("settings", "typed"),
-    [
-        ({"shapes": (1, 2, 4)}, "expected --shapes input=1,3,224,224"),
-        ({"shapes": {"x": (1, 0, 4)}}, "such as --shapes x=1,3,224,224"),
-        ({"batch": 0}, "--batch is 0; expected a whole number above 0"),
-    ],
-)
-def test_who_types_a_command_reads_options(settings: dict[str, Any], typed: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        onnx_graph(two_inputs(), **settings)
-    assert typed in caught.value.command_line and "--" not in str(caught.value)
-
-
 def test_a_fixed_batch_can_be_another() -> None:
     fixed = residual(batch=1)
     inferred = onnx.shape_inference.infer_shapes(fixed)
     for source in (fixed, inferred):
         assert onnx_graph(source, batch=4) == onnx_graph(residual(batch="b"), batch=4)
-
-
-def test_an_input_without_a_shape() -> None:
-    bare = two_inputs()
-    bare.graph.input[0].type.tensor_type.ClearField("shape")
-    with pytest.raises(GraphError, match="input 'x' has no shape"):
-        onnx_graph(bare)
-    assert len(onnx_graph(bare, {"x": (1, 2, 4), "z": (1, 2, 4)})) == 3
-
-
-def test_an_unknown_operator_leaves_a_shape_open_until_it_is_given() -> None:
-    made = model([node("Odd", ["x"], ["a"], domain="mine"), node("Relu", ["a"], ["y"])], {"x": (1, 4)})
-    with pytest.raises(GraphError, match=r"tensor 'a', which mine\.Odd gives"):
-        onnx_graph(made)
-    shapes = read_onnx(made, shapes={"a": (1, 6)}, warn=False).graph.shapes
-    assert shapes is not None and shapes[2].tolist() == [1, 6, 0, 0]
 
 
 def test_shapes_that_the_file_states_are_used_where_they_hold() -> None:
@@ -125,21 +94,6 @@ def test_what_no_runtime_could_compute_is_refused(made: Any, features: str) -> N
         read_onnx(made, features=features, warn=False)
 
 
-@pytest.mark.parametrize(
-    "made",
-    [
-        one("Add", (2, 1, 8), (4, 1), (2, 4, 8)),
-        one("MatMul", (2, 6, 3), (3, 5), (2, 6, 5)),
-        one("MatMul", (3,), (3, 5), (5,)),
-        one("MatMul", (2, 3), (3,), (2,)),
-        one("Gemm", (3, 2), (5, 3), (2, 5), transA=1, transB=1),
-        one("Conv", (1, 6, 8), (4, 3, 3), (1, 4, 6), kernel_shape=[3], group=2),
-    ],
-)
-def test_what_fits_is_read(made: Any) -> None:
-    assert len(read_onnx(made).graph) == 2
-
-
 def bound(**settings: Any) -> Callable[[], Graph]:
     return lambda: onnx_graph(two_inputs(), **settings)
 
@@ -148,16 +102,12 @@ def network(*nodes: tuple[str, list[str], list[str]], **constants: Any) -> Calla
     return lambda: onnx_graph(model([node(*n) for n in nodes], {"x": (1, 4)}, constants=constants))
 
 
-PLAIN = Graph([0, 1], [(0, 1)])
-
-
 @pytest.mark.parametrize(
     ("call", "error", "value"),
     [
         (bound(), GraphError, "dimension b of input 'x'"),
         (bound(batch=1), GraphError, "dimension t of input 'x'"),
         (bound(shapes={"q": (1, 2, 4)}), ConfigError, "'q'"),
-        (bound(shapes={"q": 4}), ConfigError, "'q'"),
         (bound(shapes={"x": (1, 4)}), ConfigError, "(1, 4)"),
         (bound(shapes={"x": (1, 0, 4)}), ConfigError, "(1, 0, 4)"),
         (bound(shapes={"x": "1x5x4"}), ConfigError, "'1x5x4'"),
@@ -166,21 +116,17 @@ PLAIN = Graph([0, 1], [(0, 1)])
         (bound(batch=True), ConfigError, "True"),
         (lambda: read_onnx(residual(), features="best"), UnknownChoiceError, "'best'"),
         (lambda: onnx_graph(7), GraphError, "int"),
-        (lambda: onnx_graph(b""), GraphError, "empty"),
-        (lambda: onnx_graph("absent.onnx"), GraphError, "absent.onnx"),
+        (lambda: onnx_graph(b""), GraphError, "no ONNX model"),
+        (lambda: onnx_graph("absent.onnx"), DataError, "absent.onnx"),
         (lambda: onnx_graph(onnx.ModelProto()), GraphError, "no ONNX model"),
         (network(("Relu", ["w"], ["y"]), w=(1, 4)), GraphError, "no operator turns an input"),
         (network(("Add", ["x", "b"], ["a"]), ("Relu", ["a"], ["b"]), ("Relu", ["b"], ["y"])), GraphError, "Relu 'b'"),
-        (network(("Relu", ["x"], ["y"]), ("Tanh", ["x"], ["y"])), GraphError, "'y'"),
         (network(("Add", ["x", "q"], ["y"])), GraphError, "'q'"),
         (
             lambda: onnx_graph(model([node("MatMul", ["x", "w"], ["y"])], {"x": (2**40, 2**40), "w": (2**40, 2**40)})),
             GraphError,
             "do not fit",
         ),
-        (lambda: node_features(PLAIN), GraphError, "read_onnx"),
-        (lambda: static_features(PLAIN), GraphError, "read_onnx"),
-        (lambda: node_features(PLAIN, "other"), UnknownChoiceError, "'other'"),
     ],
 )
 def test_bad_input(call: Callable[[], Any], error: type[NasExtError], value: str) -> None:
@@ -196,11 +142,3 @@ def test_damaged_and_foreign_files(tmp_path: Path) -> None:
         path.write_bytes(content)
         with pytest.raises(GraphError, match=r"cut\.onnx"):
             onnx_graph(path)
-
-
-def test_files_above_two_gigabytes_are_not_read(tmp_path: Path) -> None:
-    path = tmp_path / "huge.onnx"
-    with path.open("wb") as file:
-        file.truncate(2**31 + 5)  # sparse: takes no space
-    with pytest.raises(GraphError, match=r"has 2\.0 GB"):
-        onnx_graph(path)

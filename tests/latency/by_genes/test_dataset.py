@@ -1,18 +1,14 @@
 """Collections of measurements: planned, interrupted, continued, with drift, with repeats, two at once."""
 
-import itertools
 import json
 
 import numpy as np
 import pytest
 
-from nas_core import progress
 from nas_core.errors import ConfigError
 from nas_core.latency import TimingConfig
 from nas_core.latency.by_genes.collect import collect, planned_architectures, reference_architecture
 from nas_core.latency.by_genes.dataset import LatencyDataset, load_latency_data
-from nas_core.latency.by_genes.fit import fit, random_split
-from nas_core.latency.by_genes.linear import LinearModel
 from nas_core.space import Choice, SearchSpace, get_space
 from tests.latency.by_genes.machine import TIMING, WORKLOAD, run
 
@@ -51,12 +47,6 @@ def test_collect_resumes_where_it_stopped(tmp_path, machine):
     machine.built.clear()
     run(path, machine, 8)
     assert machine.built == []
-
-
-def test_a_long_measurement_reports_without_a_terminal(tmp_path, machine, monkeypatch, capsys):
-    monkeypatch.setattr(progress, "clock", itertools.count(0, 8).__next__)
-    run(tmp_path / "lat.jsonl", machine, 4, progress=None)
-    assert capsys.readouterr().err.splitlines() == ["measuring: 1 of 4 after 8 s, about 24 s left"]
 
 
 def test_drift_is_divided_out(tmp_path, machine):
@@ -111,28 +101,3 @@ def test_the_second_collection_into_a_file_is_rejected(tmp_path, machine):
     assert dataset.architectures() == planned_architectures(SPACE, 20, 4)
     assert [path.name for path in tmp_path.iterdir()] == ["lat.jsonl"]
     run(path, machine, 22)
-
-
-def test_the_first_measurement_of_an_architecture_counts(tmp_path, machine, monkeypatch, caplog):
-    """A file joined from two collections: 40 architectures in 70 lines, none of them both learned and held out."""
-    path = tmp_path / "lat.jsonl"
-    run(path, machine, 40)
-    header, *lines = path.read_text().splitlines()
-    again = [{**json.loads(line), "latency_ms": 7.0} for line in lines[:30]]
-    path.write_text("\n".join([header, *lines, *map(json.dumps, again)]) + "\n")
-    data = load_latency_data(path)
-    assert len(LatencyDataset.read(path).records) == 70 and len(data) == 40
-    assert "30 of 70 measurements are of architectures that it holds before" in caplog.text
-    assert data.latency_ms.max() == pytest.approx(data.latency_ms[1]) and data.latency_ms.max() < 7
-    splits = []
-
-    def recorded_split(*arguments):
-        splits.append(random_split(*arguments))
-        return splits[-1]
-
-    monkeypatch.setitem(fit.__globals__, "random_split", recorded_split)
-    fit(data, lambda: LinearModel(data.space, data.source))
-    train, test = (set(map(tuple, data.inputs[part].tolist())) for part in splits[-1])
-    assert not train & test and len(train | test) == 40
-    machine.built.clear()
-    assert len(run(path, machine, 42).data()) == 42 and len(machine.built) == 3

@@ -1,3 +1,5 @@
+"""Drift of a machine, estimated from the order of the measurements."""
+
 import numpy as np
 import pytest
 
@@ -42,46 +44,6 @@ def test_finds_phases_from_training_rows_and_interpolates_the_held_out():
     after = LinearModel(space).fit(rows[train], latency[train] / drift.at(train))
     assert mape(before.predict_rows(rows[test]), latency[test]) > 8
     assert mape(after.predict_rows(rows[test]) * drift.at(test), latency[test]) < 3
-
-
-def test_the_factor_is_of_the_median_state():
-    """A fifth of the rows in a slow state draw the fitted model up; the median state stays 1."""
-    space, rng = get_space("hat_small"), np.random.default_rng(1)
-    rows = space.sample_rows(rng, 200)
-    latency = (5 + 3.0 * (rows >= 0).sum(1)) * np.where(np.arange(200) < 40, 3.0, 1.0)
-    drift = estimate_drift(lambda: LinearModel(space), rows, latency, np.arange(200))
-    assert np.median(drift.factor) == pytest.approx(1, abs=1e-12)
-    assert drift.factor[:30].mean() > 2
-
-
-class Known:
-    """A model that knows the latencies of the median state, and what it was fitted to."""
-
-    def __init__(self, truth, fitted):
-        self.truth, self.fitted = truth, fitted
-
-    def fit(self, inputs, latency_ms):
-        self.fitted.append(latency_ms)
-        return self
-
-    def predict_inputs(self, inputs):
-        return self.truth[inputs[:, 0]]
-
-
-def known_truth(state):
-    truth = np.random.default_rng(0).uniform(1, 9, len(state))
-    fitted = []
-    inputs, order = np.arange(len(state))[:, None], np.arange(len(state))
-    return truth, fitted, estimate_drift(lambda: Known(truth, fitted), inputs, truth * state, order)
-
-
-def test_the_window_is_that_whose_neighbours_predict_best():
-    """Short phases are seen by few neighbours, noise on one long phase by many; equally good ones are the smallest."""
-    rng = np.random.default_rng(0)
-    short = np.where((np.arange(240) // 8) % 2, 2.0, 1.0)
-    assert known_truth(short)[2].window == 9
-    assert known_truth(np.exp(rng.normal(size=600) * 0.1))[2].window == 25
-    assert known_truth(np.ones(100))[2].window == 9
 
 
 def test_factors_belong_to_the_order_and_not_to_the_rows():

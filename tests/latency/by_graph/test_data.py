@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from nas_core.errors import DataError
-from nas_core.latency.by_graph.data import FamilyQuality, NetworkLatencies, family_quality, family_table, last_of_each
-from nas_core.latency.by_graph.load import load_networks, measured_on, read_nnlqp, read_nnlqp_table
+from nas_core.latency.by_graph.data import FamilyQuality, NetworkLatencies, family_quality, family_table
+from nas_core.latency.by_graph.dataset.folder import load_networks, measured_on, read_nnlqp, read_nnlqp_table
 from tests.latency.by_graph.networks import data
 
 
@@ -24,13 +24,6 @@ def test_out_of_domain_tests_on_one_family_and_learns_from_the_others() -> None:
     assert test.names.tolist() == ["n1", "n4"] and train.family_names == ["a", "c"] and len(train) == 4
 
 
-def test_the_last_tenth_of_each_family_is_held_out() -> None:
-    families = ["a", "b"] * 2000
-    mask = last_of_each(families)
-    assert mask.sum() == 400 and not mask[:3600].any() and mask[3600:].all()
-    assert not last_of_each(["a"] * 4).any(), "too few"
-
-
 def test_a_saved_set_is_the_same_set(tmp_path: Path) -> None:
     before = data()
     before.save(tmp_path / "set.npz")
@@ -38,22 +31,6 @@ def test_a_saved_set_is_the_same_set(tmp_path: Path) -> None:
     assert list(after.graphs) == list(before.graphs)
     for name in ("latency_ms", "families", "names", "held_out"):
         assert np.array_equal(getattr(after, name), getattr(before, name))
-
-
-def test_the_first_measurement_of_a_network_counts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    once = data()
-    twice = once.take([0, 1, 2, 3, 4, 5, 2, 0])
-    both = NetworkLatencies(twice.graphs, twice.latency_ms * 2, twice.families, twice.names, ~twice.held_out)
-    both.save(tmp_path / "twice.npz")
-    loaded = load_networks(tmp_path / "twice.npz")
-    assert loaded.names.tolist() == once.names.tolist() and "2 of 8 networks are repeats" in caplog.text
-    train, test = loaded.in_domain()
-    assert not set(train.names) & set(test.names)
-    once.save(tmp_path / "once.npz")
-    caplog.clear()
-    assert len(load_networks(tmp_path / "once.npz")) == 6 and not caplog.text
-    renamed = NetworkLatencies(once.graphs, once.latency_ms, once.families, np.array(["a"] * 6), once.held_out)
-    assert renamed.without_repeats("x") is renamed, "one file at several batches"
 
 
 def test_quality_by_family_by_hand() -> None:
@@ -93,34 +70,31 @@ def nnlqp(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.onnx
-@pytest.mark.parametrize("features", ["corrected", "released"])
-def test_all_networks_of_nnlqp(nnlqp: Path, features: str) -> None:
-    steps: list[tuple[int, int]] = []
-    read = read_nnlqp(nnlqp, features=features, progress=lambda done, total: steps.append((done, total)))
+def test_all_networks_of_nnlqp(nnlqp: Path) -> None:
+    read = read_nnlqp(nnlqp)
     assert len(read) == 30 and read.family_names == ["alexnet", "resnet18", "vgg16"] and not read.skipped
     assert read.latency_ms[11] == pytest.approx(1.6) and read.names[11].endswith("resnet18_transform_0001.onnx")
     assert {len(graph) for graph in read.graphs} == {9} and len(set(read.graphs)) == 30
     assert read.graphs.static is not None and (read.graphs.static[:, 0] == 1).all()
-    assert steps == [(i + 1, 30) for i in range(30)]
     train, test = read.in_domain()
     assert (len(train), len(test)) == (27, 3) and all(name.endswith("_0009.onnx") for name in test.names)
     assert load_networks(nnlqp).names.tolist() == read.names.tolist() and measured_on(nnlqp) is None
 
 
 @pytest.mark.onnx
-def test_unreadable_networks_of_nnlqp_are_skipped(
-    nnlqp: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    table = tmp_path / "gt.txt"
-    (nnlqp / "broken.onnx").write_bytes(b"broken")
+def test_unreadable_networks_of_nnlqp_are_skipped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    from tests.graph.onnx.models import onnx, residual
+
+    (tmp_path / "broken.onnx").write_bytes(b"broken")
     broken = ["x absent.onnx 1 2.0 vgg16 1", "y broken.onnx 1 2.0 vgg16 1"]
-    table.write_text("\n".join([*nnlqp_rows(False)[:3], *broken]))
-    read = read_nnlqp(nnlqp, table=table)
-    assert len(read) == 3 and [path for path, _ in read.skipped] == ["absent.onnx", "broken.onnx"]
-    assert "is no ONNX file" in read.skipped[1][1] and "2 of 5 networks are skipped" in caplog.text
-    table.write_text(broken[0])
-    with pytest.raises(DataError, match=r"none of the 1 networks .* file not found"):
-        read_nnlqp(nnlqp, table=table)
+    (tmp_path / "gt.txt").write_text("\n".join(broken))
+    with pytest.raises(DataError, match=r"none of the 2 networks .* file not found"):
+        read_nnlqp(tmp_path)
+    onnx.save(residual(8), tmp_path / "good.onnx")
+    (tmp_path / "gt.txt").write_text("\n".join(["z good.onnx 1 3.0 vgg16 1", *broken]))
+    read = read_nnlqp(tmp_path)
+    assert len(read) == 1 and [path for path, _ in read.skipped] == ["absent.onnx", "broken.onnx"]
+    assert "2 of 3 networks are skipped" in caplog.text
 
 
 def test_stages_of_nnlqp_follow_from_the_order(tmp_path: Path) -> None:

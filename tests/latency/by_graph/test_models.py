@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,8 @@ from nas_core.latency import load_latency_model
 from nas_core.latency.by_graph.base import GraphLatencyModel
 from nas_core.latency.by_graph.counts import CountsModel
 from nas_core.latency.by_graph.data import NetworkLatencies
-from nas_core.latency.by_graph.ensemble import EnsembleModel
 from nas_core.latency.by_graph.graphsage import GraphSageModel
 from nas_core.latency.by_graph.nn_former import NNFormerModel, NNFormerReleasedModel, check_unpriced
-from nas_core.latency.registry import parsed_model_settings
 from nas_core.predictor import NNFormerPredictor
 from nas_core.predictor.metrics import mape
 from tests.contracts.network_model import NetworkModelContract
@@ -73,32 +70,6 @@ class TestEnsemble(NetworkModelContract):
         assert predicted == pytest.approx(np.sqrt(first * second))
         disagreement = abs(np.log(first / second)) / np.sqrt(2)
         assert spread == pytest.approx(predicted * np.hypot(fitted.relative_spread, disagreement))
-
-    def test_progress_ends_at_its_end(self, data: NetworkLatencies) -> None:
-        """One run for each member; a fit that is interrupted in the second one changes nothing."""
-        model, steps = EnsembleModel(epochs=1), []
-        model.fit(data, progress=lambda step, total, _: steps.append((step, total)))
-        second = [step for step, _ in steps].index(1, 1)
-        assert steps[second - 1] == (second, second) and steps[-1] == (len(steps) - second,) * 2
-        before = model.predict_with_std(data.graphs)
-        calls: list[int] = []
-
-        def stopped(step: int, total: int, loss: float) -> None:
-            calls.append(step)
-            if calls.count(1) == 2:
-                raise KeyboardInterrupt
-
-        with pytest.raises(KeyboardInterrupt):
-            model.fit(replace(data, latency_ms=100 * data.latency_ms), progress=stopped)
-        assert [x.tolist() for x in model.predict_with_std(data.graphs)] == [x.tolist() for x in before]
-
-
-def test_settings_of_the_ensemble_are_those_of_each_member() -> None:
-    assert parsed_model_settings("ensemble", ["epochs=3"]) == {"epochs": 3}
-    members = EnsembleModel(epochs=3).described()["members"]
-    assert members["graphsage"]["epochs"] == members["nn-former"]["train"]["epochs"] == 3
-    default = {"nn-former": NNFormerModel().described(), "graphsage": GraphSageModel().described()}
-    assert EnsembleModel().described()["members"] == default
 
 
 def test_prices_generalise_to_an_unseen_family() -> None:

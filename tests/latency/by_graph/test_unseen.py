@@ -9,7 +9,6 @@ import pytest
 
 from nas_core.graph import Graph, Graphs
 from nas_core.graph.onnx.operators import CORRECTED
-from nas_core.latency.by_graph.predict import shipped_model
 from nas_core.latency.by_graph.unseen import beyond, extrapolation_spread, ranges_of
 
 BATCH, SIZE, LENGTH = 0.15, 0.15, 0.35
@@ -73,17 +72,3 @@ def test_descriptions_of_sizes_beyond() -> None:
         "batch": "batch 2 where training networks have 1",
         "attended positions": "attended positions 512 where training networks have 20",
     }
-
-
-def test_operators_of_the_released_encoding_have_no_lengths() -> None:
-    graphs = Graphs.of([network(softmax=[1, 4, 400, 400])])
-    assert "attended positions" not in ranges_of(graphs, "released")
-
-
-def test_the_shipped_model_knows_its_lengths() -> None:
-    """A language model at 4 x 256 was predicted with 70 ms and measured with 104."""
-    model = shipped_model()
-    text = Graphs.of([network(4, 7.8, 6.3, 115, softmax=[4, 4, 256, 256])])
-    far = extrapolation_spread(text, model.info["ranges"], model.features)[0]
-    assert 70 * (1 + 2 * math.hypot(model.relative_spread, far)) > 104
-    assert extrapolation_spread(Graphs.of([network(softmax=[1, 4, 145, 145])]), model.info["ranges"])[0] == 0

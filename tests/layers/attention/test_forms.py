@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nas_core.layers.attention import LinearAttention
-from nas_core.layers.attention.cosformer import cosformer_attention, cosformer_naive
+from nas_core.layers.attention.cosformer import cosformer_naive
 from nas_core.layers.attention.cosformer import forms as forms_module
 from nas_core.layers.attention.cosformer.common import EPS, cos_table, normalized
 from nas_core.layers.attention.cosformer.forms import FORMS, chosen_form, fla_sums
@@ -92,16 +92,3 @@ def test_what_is_handed_to_flash_linear_attention(
     expected = cosformer_naive(q.float(), k.float(), v.float(), max_length=50, causal=True, key_mask=mask)
     tolerance = 3e-2 if dtype == BF16 else 1e-5
     torch.testing.assert_close(got, expected, atol=tolerance, rtol=tolerance)
-
-
-def test_the_choice_is_asked_with_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, angles = [], []
-    dense = forms_module.dense_attention
-    monkeypatch.setattr(forms_module, "has_fla", lambda: True)
-    monkeypatch.setattr(forms_module, "chosen_form", lambda *given: (asked.append(given), "dense")[1])
-    monkeypatch.setattr(forms_module, "dense_attention", lambda *given: (angles.append(given[3:5]), dense(*given))[1])
-    q, k, v = inputs()
-    cosformer_attention(q, k[:, :, :5], v[:, :, :5], max_length=20)
-    cosformer_attention(q, k, v, max_length=20, causal=True)
-    assert asked == [("cpu", F32, 12, 5, False, 8, False, False), ("cpu", F32, 12, 12, True, 8, False, False)]
-    assert {part.dtype for both in angles for turn in both for part in (turn.sin, turn.cos)} == {F32}

@@ -14,7 +14,7 @@ from nas_core.layers import ElasticLinear, MoSConfig
 from nas_core.layers.depth import kept_layers
 from nas_core.layers.transformer import Dropouts, ElasticEncoderLayer, EncoderLayerWeights
 from nas_core.layers.weights import Affine
-from nas_core.models.elastic import Axis, Part, StackForm, layer_axes, stack_channels
+from nas_core.models.elastic import Axis, StackForm, layer_axes
 from nas_core.space import Architecture, Choice, SearchSpace
 
 C, F, HEADS, D, LAYERS, OUT = 12, 20, 3, 4, 3, 5
@@ -74,13 +74,6 @@ class _StackForm(StackForm):
 
 
 STACK_FORM = _StackForm()
-
-
-def channels(net: Stack) -> Axis:
-    """The channels of the residual stream, with the head's."""
-    own, readers = stack_channels(net)
-    parts, read_by = [Part("head.weight", 1), *own], ["head.weight", *readers]
-    return Axis("channels", C, tuple(parts), 1, tuple(read_by))
 
 
 @dataclass

@@ -38,14 +38,13 @@ def teacher_of(logits: Tensor, kept: int | None, temperature: float) -> Probabil
     return probabilities_of(logits, temperature) if kept is None else top_k(logits, kept, temperature)
 
 
-@pytest.mark.parametrize("chunk", [3 * WORDS + 5, 1 << 21])
 @pytest.mark.parametrize("temperature", [1.0, 2.5])
-@pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("weight", [0.3, 1.0])
 @pytest.mark.parametrize("kept", [None, 4, WORDS])
 def test_equals_the_definition(
-    kept: int | None, weight: float, temperature: float, chunk: int, monkeypatch: pytest.MonkeyPatch
+    kept: int | None, weight: float, temperature: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(smoothed_loss, "_CHUNK_ELEMENTS", chunk)
+    monkeypatch.setattr(smoothed_loss, "_CHUNK_ELEMENTS", 3 * WORDS + 5)
     features, table, target, logits = data()
     f2, t2, _, _ = data()
     settings: dict[str, Any] = {
@@ -97,20 +96,6 @@ def test_a_teachers_features_are_its_probabilities(temperature: float, monkeypat
         sums.loss.backward()
         results.append((*(value.detach() for value in sums), features.grad, table.grad))
     torch.testing.assert_close(results[0], results[1])
-
-
-@pytest.mark.parametrize("kept", [None, 3])
-def test_gradient_without_the_projection(kept: int | None) -> None:
-    features, table, target, logits = data()
-    teacher = teacher_of(logits, kept, 2.0)
-    settings: dict[str, Any] = {
-        "weight": 0.4, "temperature": 2.0, "smoothing": 0.1, "padding_idx": PAD
-    }  # fmt: skip
-    student = (features @ table.t()).detach().requires_grad_()
-    distilled_loss(student, target, teacher, **settings).loss.backward()
-    naive_distilled_loss(features, table, target, teacher, **settings).loss.backward()
-    assert student.grad is not None
-    torch.testing.assert_close(student.grad @ table.detach(), features.grad, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("kept", [None, 3])

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import math
-import os
 import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -152,7 +151,8 @@ def collect_networks(
     with alone(path):
         dataset = NetworkSet.continued(path, settings, machine)
         if dataset is not None:
-            planned = _missing(dataset, planned)
+            done = {row["name"] for row in dataset.rows}
+            planned = [network for network in planned if network.name not in done]
             if not planned:
                 return dataset
         make_folder(path / "onnx")
@@ -172,7 +172,11 @@ def collect_networks(
                         row |= {"seconds": outcome.seconds, **outcome.row(dataset.reference_ms)}
                         dataset.append(row, outcome.content)
                 advance(len(group))
-                _check_progress(dataset)
+                if len(dataset.rows) >= _MOST_BROKEN and all("error" in row for row in dataset.rows[-_MOST_BROKEN:]):
+                    raise NasExtError(
+                        f"the last {_MOST_BROKEN} networks were skipped, the last one because of:"
+                        f" {dataset.rows[-1]['error']}; find the reason, and begin another folder than {path}"
+                    )
     return dataset
 
 
@@ -180,26 +184,6 @@ def alone(folder: Path) -> AbstractContextManager[int]:
     """Lock the folder against measurements by other processes."""
     lock = folder / "dataset.lock"
     return only_process(lock, f"is measuring the networks of {folder}", "give another folder on another machine")
-
-
-def _missing(dataset: NetworkSet, planned: Sequence[PlannedNetwork]) -> list[PlannedNetwork]:
-    done = {row["name"]: row["settings"] for row in dataset.rows}
-    for network in planned:
-        if done.get(network.name, network.settings) != network.settings:
-            raise ConfigError(
-                f"{dataset.path} has another network {network.name!r} than this release of nas-ext would measure; give"
-                " another folder"
-            )
-    return [network for network in planned if network.name not in done]
-
-
-def _check_progress(dataset: NetworkSet) -> None:
-    last = dataset.rows[-_MOST_BROKEN:]
-    if len(last) == _MOST_BROKEN and all("error" in row for row in last):
-        raise NasExtError(
-            f"{_MOST_BROKEN} networks one after another were skipped, the last one because of: {last[-1]['error']};"
-            f" find the reason, and begin another folder than {dataset.path}"
-        )
 
 
 def _references(config: NetworkSetConfig, timing: TimingConfig) -> dict[str, NetworkWorkload]:
@@ -210,20 +194,20 @@ def _references(config: NetworkSetConfig, timing: TimingConfig) -> dict[str, Net
 
 
 def measured_again(
-    path: str | Path, families: Sequence[Family], count: int, progress: bool | None = None, keep: bool = False
+    path: str | Path, families: Sequence[Family], count: int, progress: bool | None = None
 ) -> dict[str, NDArray[np.float64]]:
-    """Measure ``count`` networks of the folder a second time, with the folder's settings.
+    """Measure ``count`` networks of these families in the folder a second time, with the folder's settings.
+
+    The second measurements are appended to ``again.jsonl`` in the folder.
 
     Args:
-        families: at least those of the networks.
         progress: report on stderr; None: a bar on a terminal, else one line per minute.
-        keep: append the second measurements to ``again.jsonl`` in the folder.
 
     Returns:
         By runtime, second / first latencies, both relative to the reference.
 
     Raises:
-        ConfigError: the folder was published or measured on another machine, or a family is missing.
+        ConfigError: the folder was published or measured on another machine.
         DataError: the folder has fewer networks, or no network can be measured.
     """
     dataset = NetworkSet.read(path)
@@ -234,25 +218,18 @@ def measured_again(
     timing = timing_of(dataset.settings)
     versions = check_runtimes(config.runtimes, timing.checked_here())
     dataset.must_match(dataset.settings, {**describe_machine(timing.device, timing.threads), **versions})
-    rows = dataset.measured(config.runtimes[0])
-    if count > len(rows):
-        raise DataError(f"{path} holds {len(rows)} measured networks, {count} were asked for")
     by_name = {family.name: family for family in families}
-    chosen = [rows[i] for i in np.linspace(0, len(rows) - 1, count).round().astype(int)]
-    if absent := sorted({row["family"] for row in chosen} - by_name.keys()):
-        raise ConfigError(
-            f"{path} holds networks of families {', '.join(absent)}, which are missing here; install"
-            " their adapter, or name them with --families"
+    rows = [row for row in dataset.measured(config.runtimes[0]) if row["family"] in by_name]
+    if count > len(rows):
+        raise DataError(
+            f"{path} holds {len(rows)} measured networks of families {', '.join(by_name)}, {count} were requested;"
+            " request fewer, or other --families"
         )
-    planned = [PlannedNetwork(row["name"], by_name[row["family"]], row["settings"]) for row in chosen]
-    first_times = {row["name"]: row["measured"] for row in chosen}
+    chosen = {rows[i]["name"]: rows[i] for i in np.linspace(0, len(rows) - 1, count).round().astype(int)}
+    planned = [PlannedNetwork(name, by_name[row["family"]], row["settings"]) for name, row in chosen.items()]
     ratios: dict[str, list[float]] = {name: [] for name in config.runtimes}
     reason = ""
-    writable = os.access(dataset.path, os.W_OK)
-    with (
-        alone(dataset.path) if writable else nullcontext(),  # else no other process adds to it either
-        counted("measuring again", count, "network", progress) as advance,
-    ):
+    with alone(dataset.path), counted("measuring again", count, "network", progress) as advance:
         references = _references(config, timing)
         for first in range(0, count, config.together):
             for network, outcome in _visited(planned[first : first + config.together], references, config, timing):
@@ -261,26 +238,20 @@ def measured_again(
                     _log.warning("%s cannot be measured again: %s", network.name, reason)
                     continue
                 measured = outcome.row(dataset.reference_ms)["measured"]
-                if keep and writable:
-                    line = {"name": network.name, "time": time.time(), "measured": measured}
-                    append_jsonl(dataset.path / AGAIN, line)
+                append_jsonl(dataset.path / AGAIN, {"name": network.name, "time": time.time(), "measured": measured})
                 for name, ratio in ratios.items():
-                    ratio.append(measured[name]["relative"] / first_times[network.name][name]["relative"])
+                    ratio.append(measured[name]["relative"] / chosen[network.name]["measured"][name]["relative"])
                 advance(1)
     if not ratios[config.runtimes[0]]:
         raise DataError(f"no network of {path} can be measured again, the last one because of: {reason}")
     return {name: np.array(ratio) for name, ratio in ratios.items()}
 
 
-class BrokenNetwork(Exception):
-    """Reason for which a network is skipped."""
-
-
 class VisitedNetwork:
     """Network that is exported and loaded in every runtime, measured a few passes at a time.
 
     Raises:
-        BrokenNetwork: it is too slow, or an output is not finite or differs between runtimes.
+        NasExtError: it is too slow, or an output is not finite or differs between runtimes.
     """
 
     def __init__(self, planned: PlannedNetwork, config: NetworkSetConfig, timing: TimingConfig) -> None:
@@ -292,9 +263,9 @@ class VisitedNetwork:
             outputs = calibrate(network, inputs)
             first_ms = (time.perf_counter() - pass_start) * 1e3
             if first_ms > 4 * config.most_ms:  # before anything that takes still longer
-                raise BrokenNetwork(f"the first pass takes {first_ms:.0f} ms, more than 4 x {config.most_ms:g} ms")
+                raise NasExtError(f"the first pass takes {first_ms:.0f} ms, more than 4 x {config.most_ms:g} ms")
             if not all(output.isfinite().all() for output in outputs):
-                raise BrokenNetwork("the output is not finite")
+                raise NasExtError("the output is not finite")
             content = exported(network, inputs)
         self.content = without_weights(content)
         read = read_onnx(self.content, warn=False)
@@ -310,7 +281,7 @@ class VisitedNetwork:
         for name, work in self._workloads.items():
             pass_ms = min(time_passes_ms(work, replace(timing, warmup=1, repeats=_FEW_PASSES)))
             if pass_ms > config.most_ms:
-                raise BrokenNetwork(f"a pass in {name} takes {pass_ms:.4g} ms, more than {config.most_ms:g} ms")
+                raise NasExtError(f"a pass in {name} takes {pass_ms:.4g} ms, more than {config.most_ms:g} ms")
             work.at_a_time = max(1, math.ceil(config.least_ms / pass_ms))
         self._visits: dict[str, list[Measurement]] = {name: [] for name in config.runtimes}
         self.seconds = time.perf_counter() - start
@@ -359,8 +330,7 @@ def _visited(
                     ready.visit(references)
             except Exception as error:  # torch, the exporter and onnxruntime raise whatever a network makes them raise
                 text = " ".join(str(error).split())[:300]
-                expected = isinstance(error, BrokenNetwork | NasExtError)
-                outcomes[network.name] = text if expected else f"{type(error).__name__}: {text}"
+                outcomes[network.name] = text if isinstance(error, NasExtError) else f"{type(error).__name__}: {text}"
     return ((network, outcomes[network.name]) for network in planned)
 
 
@@ -369,6 +339,6 @@ def _check_outputs(outputs: Mapping[str, Sequence[NDArray[np.float32]]]) -> None
     for name, arrays in outputs.items():
         for output, first in zip(arrays, outputs[reference], strict=True):
             if not np.isfinite(output).all():
-                raise BrokenNetwork(f"the output in {name} is not finite")
+                raise NasExtError(f"the output in {name} is not finite")
             if output.shape != first.shape or np.abs(output - first).max() > _AGREE * np.abs(first).max():
-                raise BrokenNetwork(f"the output in {name} differs from that in {reference}")
+                raise NasExtError(f"the output in {name} differs from that in {reference}")

@@ -1,21 +1,25 @@
-"""Folder of a data set: a journal of networks, and their ONNX files without weights."""
+"""Folders of measured networks: a journal with ONNX files without weights, and the NNLQP release.
+
+NNLQP (Liu et al., ICPP 2022) is a folder with a table and 20,000 ONNX files of ten families. Its columns are id, ONNX
+file, batch size, latency in ms, family, platform, and in ``gt_stage.txt`` (of NAR-Former V2) train or test. Without a
+stage, the last tenth of each family (200) is the test part.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
-import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from nas_core.errors import ConfigError, DataError, NasExtError
+from nas_core.errors import ConfigError, DataError, MissingHostError, NasExtError
 from nas_core.files.journal import append_jsonl, read_jsonl
-from nas_core.files.reading import file_digest
+from nas_core.files.reading import read_bytes
 from nas_core.files.writing import make_folder, write_atomic
 from nas_core.graph import Graph, GraphError, Graphs
 from nas_core.graph.onnx.reader import describe_unknown, read_onnx
@@ -27,7 +31,11 @@ from nas_core.latency.protocol import is_positive
 JOURNAL = "dataset.jsonl"
 AGAIN = "again.jsonl"
 _FORMAT, _VERSION = "nas-ext/network-latencies", 1
-_CACHE = re.compile(r"graphs-\w+-[0-9a-f]{12}\.npz")
+
+TABLES = ("gt_stage.txt", "gt.txt")
+"""Names of NNLQP's table, in order of preference."""
+_WITH_STAGE = 7
+"""Cells of a row with train or test."""
 
 _log = logging.getLogger(__name__)
 
@@ -67,36 +75,22 @@ class NetworkSet:
 
     @classmethod
     def read(cls, path: str | Path) -> NetworkSet:
-        """Read the journal of a folder; the first row of a network counts.
+        """Read the journal of a folder.
 
         Raises:
-            DataError: the folder is missing or damaged, or two networks share a name.
+            DataError: the folder is missing or damaged.
         """
         journal = Path(path) / JOURNAL
-        header, rows = read_journal(journal, _FORMAT, _VERSION, "latencies of networks", "nas-ext latency dataset")
+        header, *rows = read_journal(journal, _FORMAT, _VERSION, "latencies of networks", "nas-ext latency dataset")
         try:
-            reference = {str(name): float(value) for name, value in header["reference_ms"].items()}
+            settings, machine = dict(header["settings"]), dict(header["machine"])
+            reference = {name: float(value) for name, value in header["reference_ms"].items()}
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise DataError(f"{journal}: the header lacks or garbles {error}; restore it or measure anew") from None
-        names: dict[str, str] = {}
-        first: dict[str, dict[str, Any]] = {}
+            raise DataError(f"{journal}, line 1 is damaged ({error}); restore it or measure anew") from None
         for number, row in enumerate(rows, start=2):
-            line = f"{journal}, line {number}"
-            _check_row(row, reference, line)
-            network = json.dumps([row["family"], row["settings"]], sort_keys=True)
-            if names.setdefault(row["name"], network) != network:
-                raise DataError(
-                    f"{line}: {row['name']} is another network than before; remove the line, or the folder it came from"
-                )
-            first.setdefault(network, row)
-        if repeated := len(rows) - len(first):
-            _log.warning(
-                "%s: %d of %d rows are of networks that it holds before; they are left out",
-                journal,
-                repeated,
-                len(rows),
-            )
-        return cls(Path(path), header["settings"], header["machine"], reference, list(first.values()))
+            if not _is_valid(row, reference):
+                raise DataError(f"{journal}, line {number} is damaged; remove the line, its network is measured anew")
+        return cls(Path(path), settings, machine, reference, rows)
 
     @classmethod
     def continued(cls, path: Path, settings: Mapping[str, Any], machine: Mapping[str, Any]) -> NetworkSet | None:
@@ -109,7 +103,7 @@ class NetworkSet:
 
     def must_match(self, settings: Mapping[str, Any], machine: Mapping[str, Any]) -> None:
         """Raise a ConfigError if networks under these settings may not be added."""
-        check_conditions(self, settings, machine, "folder")
+        check_conditions(self.path, (self.settings, self.machine), (settings, machine), "folder")
 
     def onnx_path(self, name: str) -> Path:
         return self.path / "onnx" / f"{name}.onnx"
@@ -141,18 +135,14 @@ class NetworkSet:
         return [row for row in self.rows if "error" not in row]
 
 
-def _check_row(row: Mapping[str, Any], runtimes: Mapping[str, float], line: str) -> None:
-    if not all(isinstance(row.get(name), str) for name in ("name", "family")) or "settings" not in row:
-        raise DataError(f"{line} lacks name, family or settings; remove the line")
-    if "error" in row:
-        return
-    measured = row.get("measured")
-    for runtime in runtimes:
-        times = measured.get(runtime) if isinstance(measured, dict) else None
-        for name in ("corrected_ms", "relative", "reference_ms"):
-            value = times.get(name) if isinstance(times, dict) else None
-            if not is_positive(value):
-                raise DataError(f"{line}: {name} in {runtime} is {value!r}, expected a number above 0; remove the line")
+def _is_valid(row: Mapping[str, Any], runtimes: Iterable[str]) -> bool:
+    try:
+        texts = [row["name"], row["family"]]
+        times = [] if "error" in row else [row["measured"][runtime] for runtime in runtimes]
+        values = [time[name] for time in times for name in ("corrected_ms", "relative", "reference_ms")]
+    except (LookupError, TypeError):
+        return False
+    return "settings" in row and all(isinstance(text, str) for text in texts) and all(map(is_positive, values))
 
 
 def second_measurements(dataset: NetworkSet, runtime: str) -> dict[str, dict[str, Any]]:
@@ -163,13 +153,11 @@ def second_measurements(dataset: NetworkSet, runtime: str) -> dict[str, dict[str
     return {line["name"]: line["measured"][runtime] for line in lines if line["name"] in names}
 
 
-def read_dataset(folder: str | Path, runtime: str = "onnxruntime", cache: bool = True) -> NetworkLatencies:
+def read_dataset(folder: str | Path, runtime: str = "onnxruntime") -> NetworkLatencies:
     """Read the networks of a folder of ``nas-ext latency dataset`` in measurement order.
 
     Latencies are in the machine's median state, with drift divided out. The last tenth of each family is held out.
-
-    Args:
-        cache: keep the graphs as ``graphs-RUNTIME-*.npz`` in the folder.
+    The graphs are kept as ``graphs-RUNTIME.npz`` in the folder.
 
     Raises:
         DataError: the folder is damaged, or holds no measured network.
@@ -182,41 +170,140 @@ def read_dataset(folder: str | Path, runtime: str = "onnxruntime", cache: bool =
             f"{folder} holds no measured network among {len(dataset.rows)}; 'nas-ext latency dataset' adds them"
         )
     skipped = [(row["name"], row["error"]) for row in dataset.rows if "error" in row]
-    cached = dataset.path / f"graphs-{runtime}-{file_digest(dataset.path / JOURNAL)[:12]}.npz"
-    if cache and cached.exists():
-        with contextlib.suppress(DataError):  # damaged: read anew
-            return replace(NetworkLatencies.load(cached), skipped=tuple(skipped))
     state_ms = float(np.median([row["measured"][runtime]["reference_ms"] for row in rows]))
-    graphs: list[Graph] = []
-    read = []
-    for row in rows:
+    latency_ms = {row["name"]: row["measured"][runtime]["relative"] * state_ms for row in rows}
+    cache = dataset.path / f"graphs-{runtime}.npz"
+    if cache.exists():
+        with contextlib.suppress(DataError):  # a damaged cache is made anew
+            cached = NetworkLatencies.load(cache)
+            if cached.names.tolist() == list(latency_ms):
+                return replace(cached, latency_ms=np.array(list(latency_ms.values())), skipped=tuple(skipped))
+    graphs: dict[str, Graph] = {}
+    for name in latency_ms:
         try:
-            network = read_onnx(dataset.onnx_path(row["name"]), warn=False)
-        except GraphError as error:
-            skipped.append((row["name"], str(error)))
+            network = read_onnx(dataset.onnx_path(name), warn=False)
+        except (DataError, GraphError) as error:
+            skipped.append((name, str(error)))
+            _log.warning("%s: network %s cannot be read and is skipped: %s", folder, name, error)
             continue
         if network.unknown:
-            _log.warning("%s", describe_unknown(row["name"], network.unknown))
-        graphs.append(network.graph)
-        read.append(row)
-    if not read:
+            _log.warning("%s", describe_unknown(name, network.unknown))
+        graphs[name] = network.graph
+    if not graphs:
         raise DataError(f"none of the {len(rows)} ONNX files of {folder} can be read: {skipped[-1][1]}")
-    if unread := len(rows) - len(read):
-        last = skipped[-1][1]
-        _log.warning("%s: %d of %d ONNX files cannot be read; the last: %s", folder, unread, len(rows), last)
-    families = [row["family"] for row in read]
+    families = [row["family"] for row in rows if row["name"] in graphs]
     networks = NetworkLatencies(
-        Graphs.of(graphs),
-        np.array([row["measured"][runtime]["relative"] * state_ms for row in read]),
+        Graphs.of(list(graphs.values())),
+        np.array([latency_ms[name] for name in graphs]),
         np.array(families),
-        np.array([row["name"] for row in read]),
+        np.array(list(graphs)),
         last_of_each(families),
         tuple(skipped),
     )
-    if cache and not unread:
-        with contextlib.suppress(NasExtError, OSError):  # a folder that cannot be written is read anew each time
-            networks.save(cached)
-            for older in cached.parent.glob(f"graphs-{runtime}-*.npz"):
-                if older != cached and _CACHE.fullmatch(older.name):
-                    older.unlink(missing_ok=True)
+    if len(graphs) == len(rows):
+        with contextlib.suppress(NasExtError, OSError):  # a read-only folder is read anew each time
+            networks.save(cache)
     return networks
+
+
+def load_networks(path: str | Path, runtime: str = "onnxruntime") -> NetworkLatencies:
+    """Load measured networks.
+
+    Args:
+        path: folder of ``nas-ext latency dataset``, the NNLQP release, or an .npz file of
+            :meth:`NetworkLatencies.save`.
+        runtime: runtime of the latencies, for a folder with several.
+
+    Raises:
+        DataError: the path is missing or of another kind.
+    """
+    source = Path(path)
+    if (source / JOURNAL).exists():
+        return read_dataset(source, runtime)
+    if any((source / table).exists() for table in TABLES):
+        return read_nnlqp(source)
+    if source.is_dir() or (source.exists() and source.suffix != ".npz"):
+        raise DataError(
+            f"{path} holds no networks; expected a folder of 'nas-ext latency dataset' ({JOURNAL}), of NNLQP"
+            f" ({' or '.join(TABLES)}), or an .npz file of network latencies"
+        )
+    return NetworkLatencies.load(source)
+
+
+def measured_on(path: str | Path) -> dict[str, Any] | None:
+    """Return the machine of a folder of ``nas-ext latency dataset``, else None."""
+    return NetworkSet.read(path).machine if (Path(path) / JOURNAL).exists() else None
+
+
+class NnlqpRow(NamedTuple):
+    """Row of NNLQP's table."""
+
+    id: str
+    path: str
+    """Path of the ONNX file, relative to the folder."""
+    batch: int
+    latency_ms: float
+    family: str
+    held_out: bool
+
+
+def read_nnlqp_table(path: str | Path) -> list[NnlqpRow]:
+    """Read the rows of ``gt.txt`` or ``gt_stage.txt``, in order.
+
+    Raises:
+        DataError: a row is malformed, or there is none.
+    """
+    lines = read_bytes(path).decode("utf-8", errors="replace").splitlines()
+    cells = {number: line.split() for number, line in enumerate(lines, 1) if line.strip()}
+    if not cells:
+        raise DataError(f"{path} is empty; expected rows of id, ONNX file, batch, latency, family, platform")
+    rows = []
+    for number, row in cells.items():
+        try:
+            rows.append(NnlqpRow(row[0], row[1], int(row[2]), float(row[3]), row[4], row[-1] == "test"))
+        except (IndexError, ValueError):
+            raise DataError(
+                f"{path}, line {number} is {' '.join(row)[:80]!r}; expected id, ONNX file, batch, latency, family,"
+                " platform, and optionally train or test"
+            ) from None
+    if all(len(row) == _WITH_STAGE for row in cells.values()):
+        return rows
+    last = last_of_each([row.family for row in rows])
+    return [row._replace(held_out=bool(held_out)) for row, held_out in zip(rows, last, strict=True)]
+
+
+def read_nnlqp(folder: str | Path) -> NetworkLatencies:
+    """Read all networks of a folder of NNLQP as graphs, in minutes; unreadable ones are recorded as skipped.
+
+    Raises:
+        DataError: there is no table, a malformed row, or no readable network.
+    """
+    root = Path(folder)
+    rows = read_nnlqp_table(next((root / table for table in TABLES if (root / table).exists()), root / TABLES[-1]))
+    read: list[tuple[NnlqpRow, Graph]] = []
+    skipped: list[tuple[str, str]] = []
+    unknown: Counter[str] = Counter()
+    for row in rows:
+        try:
+            network = read_onnx(root / row.path, batch=row.batch, warn=False)
+        except MissingHostError:
+            raise
+        except NasExtError as error:
+            skipped.append((row.path, str(error)))
+        else:
+            read.append((row, network.graph))
+            unknown.update(network.unknown)
+    if not read:
+        raise DataError(f"none of the {len(rows)} networks of {folder} can be read; the first: {skipped[0][1]}")
+    if skipped:
+        _log.warning("%d of %d networks are skipped; the first: %s", len(skipped), len(rows), skipped[0][1])
+    if unknown:
+        _log.warning("%s", describe_unknown(str(folder), unknown))
+    return NetworkLatencies(
+        Graphs.of([graph for _, graph in read]),
+        np.array([row.latency_ms for row, _ in read]),
+        np.array([row.family for row, _ in read]),
+        np.array([row.path for row, _ in read]),
+        np.array([row.held_out for row, _ in read]),
+        tuple(skipped),
+    )

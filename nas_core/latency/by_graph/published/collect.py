@@ -1,22 +1,27 @@
-"""Data set folder from published latencies, with graphs exported here."""
+"""Tables of published latencies, and data set folders of them with graphs exported here."""
 
 from __future__ import annotations
 
+import csv
+import gzip
 import hashlib
+import io
+import json
+import math
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from nas_core.checks import Range, check_fields
-from nas_core.errors import ConfigError, MissingHostError, NasExtError
-from nas_core.files.reading import real_path
+from nas_core.errors import ConfigError, DataError, MissingHostError, NasExtError, unknown_choice
+from nas_core.files.reading import read_bytes, real_path
 from nas_core.jobs import Failure, Opener
 from nas_core.latency.by_graph.dataset.collect import alone
 from nas_core.latency.by_graph.dataset.export import OPSET
 from nas_core.latency.by_graph.dataset.folder import NetworkSet
-from nas_core.latency.by_graph.published.table import PublishedNetwork, PublishedTable
 from nas_core.optional import require
 from nas_core.progress import counted
 from nas_core.supernet.host import each_host
@@ -26,6 +31,105 @@ RUNTIME = "torch"
 _UNKNOWN_FAMILY = "unknown"
 _PER_WORKER = 100
 """Networks per worker process, which limits torch's memory of traced networks."""
+_COLUMNS = {
+    "model": ("model",),
+    "img_size": ("img_size", "infer_img_size"),
+    "batch_size": ("batch_size", "infer_batch_size"),
+    "step_ms": ("step_ms", "infer_step_time"),
+    "params_m": ("param_count_m", "param_count", "infer_param_count"),
+    "gmacs": ("gmacs", "infer_gmacs"),
+    "macts": ("macts", "infer_macts"),
+}
+"""Names of each column, including those of timm's ``benchmark-infer-*.csv``; the costs at the end are optional."""
+_COSTS = ("params_m", "gmacs", "macts")
+_GZIP = b"\x1f\x8b"
+_MAX_BYTES = 2**26
+
+
+@dataclass(frozen=True)
+class PublishedNetwork:
+    """Network of a table and the time of one pass."""
+
+    model: str
+    img_size: int
+    batch_size: int
+    step_ms: float
+    """Milliseconds of a whole batch."""
+    params_m: float | None = None
+    gmacs: float | None = None
+    """Billion multiply-adds for one image."""
+    macts: float | None = None
+    """Million activations of convolutions and linear layers for one image."""
+
+    @property
+    def name(self) -> str:
+        """Return a name that is unique for a device."""
+        return f"{self.model}-{self.img_size}-b{self.batch_size}"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"model": self.model, "img_size": self.img_size, "batch_size": self.batch_size}
+
+    @property
+    def costs(self) -> dict[str, float]:
+        return {name: value for name in _COSTS if (value := getattr(self, name)) is not None}
+
+
+def read_published(path: str | Path, device: str | None = None) -> dict[str, list[PublishedNetwork]]:
+    """Read a CSV file, plain or gzipped, with a column ``device`` or, in timm's format, of one device.
+
+    Args:
+        device: name of the device of a file without that column; default: the file's name.
+
+    Returns:
+        Networks by device, in the order of the file.
+
+    Raises:
+        DataError: a column is missing, a cell is no number above 0, or a network is repeated.
+    """
+    reader = csv.DictReader(io.StringIO(_text(path), newline=""))
+    header = reader.fieldnames or []
+    columns = {name: next((column for column in names if column in header), "") for name, names in _COLUMNS.items()}
+    for name, column in columns.items():
+        if not column and name not in _COSTS:
+            raise DataError(f"{path} has no column {' or '.join(_COLUMNS[name])}; it has {', '.join(header) or 'none'}")
+    only = device or Path(path).name.partition(".")[0].removeprefix("benchmark-infer-")
+    devices: dict[str, dict[str, PublishedNetwork]] = {}
+    for cells in reader:
+        where = f"{path}, line {reader.line_num}"
+        costs = {name: _number(cells, columns[name], where) for name in _COSTS if cells.get(columns[name])}
+        img_size, batch_size = (int(_number(cells, columns[name], where, int)) for name in ("img_size", "batch_size"))
+        step_ms = _number(cells, columns["step_ms"], where)
+        network = PublishedNetwork(cells[columns["model"]], img_size, batch_size, step_ms, **costs)
+        networks = devices.setdefault(cells.get("device", only), {})
+        if networks.setdefault(network.name, network) is not network:
+            raise DataError(f"{where}: network {network.name} is there a second time; remove one of the lines")
+    if not devices:
+        raise DataError(f"{path} has no measurement below its header; expected one network in each line")
+    return {name: list(networks.values()) for name, networks in devices.items()}
+
+
+def _text(path: str | Path) -> str:
+    content = read_bytes(path, _MAX_BYTES)
+    try:
+        if content.startswith(_GZIP):
+            with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
+                content = file.read(_MAX_BYTES)
+        return content.decode("utf-8-sig")
+    except (EOFError, OSError, zlib.error, UnicodeDecodeError) as error:
+        raise DataError(f"{path} is no CSV file, plain or compressed with gzip ({error})") from None
+
+
+def _number(cells: Mapping[str, str], column: str, where: str, kind: Callable[[str], float] = float) -> float:
+    text = cells[column] or ""
+    try:
+        value = kind(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        expected = "a whole number" if kind is int else "a number"
+        raise DataError(f"{where}: {column} is {text!r}, expected {expected} above 0; correct or remove the line")
+    return value
 
 
 class NetworkSource(Protocol):
@@ -49,8 +153,7 @@ def network_source(name: str) -> NetworkSource:
         raise MissingHostError(f"no host {name!r} is registered; install nas-ext with 'pip install'")
     if isinstance(host, MissingHostError):
         raise host
-    networks: NetworkSource = host.networks
-    return networks
+    return host.networks  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,13 +176,12 @@ class PublishedConfig:
 
 def collect_published(
     path: str | Path,
-    table: PublishedTable,
+    table: Mapping[str, Sequence[PublishedNetwork]],
     source: NetworkSource,
     device: str | None = None,
     count: int | None = None,
     config: PublishedConfig | None = None,
     progress: bool | None = None,
-    graphs: str | Path | None = None,
 ) -> NetworkSet:
     """Add networks of a device until the folder has ``count``, including skipped ones; a second call continues.
 
@@ -87,8 +189,9 @@ def collect_published(
     (costs in the table) and ``source``.
 
     Args:
+        table: networks by device; see :func:`read_published`.
+        device: name in the table; None: its only device.
         progress: report on stderr; None: a bar on a terminal, else one line per minute.
-        graphs: folder of another device and the same release of the source, whose graphs are reused.
 
     Raises:
         ConfigError: the folder has other networks, or another process writes to it.
@@ -96,13 +199,18 @@ def collect_published(
     """
     config, folder = config or PublishedConfig(), Path(path)
     require("onnx", "exporting networks", "onnx")
-    name, rows = table.chosen(device)
-    if count is not None and not 1 <= count <= len(rows):
-        raise ConfigError(f"{count} networks were asked for; {table.path} has {len(rows)} of {name}")
-    planned = sorted(rows, key=lambda network: _place(network, config.seed))[:count]
-    settings = {"source": source.name, "table": table.fingerprint(name), "seed": config.seed, "opset": OPSET}
+    if device is None and len(table) > 1:
+        raise ConfigError(f"the table has measurements of {', '.join(table)}; give one with --device")
+    name = next(iter(table)) if device is None else device
+    if name not in table:
+        raise unknown_choice("device of the table", name, table)
+    networks = table[name]
+    if count is not None and not 1 <= count <= len(networks):
+        raise ConfigError(f"{count} networks were asked for; the table has {len(networks)} of {name}")
+    planned = sorted(networks, key=lambda network: _place(network, config.seed))[:count]
+    digest = hashlib.sha256(json.dumps([asdict(network) for network in networks], sort_keys=True).encode()).hexdigest()
+    settings = {"source": source.name, "table": digest[:12], "seed": config.seed, "opset": OPSET}
     machine = {"device_name": name, "measured_by": f"as published by {source.name}"}
-    files = {} if graphs is None else _graph_files(graphs, source)
     with alone(folder):
         dataset = NetworkSet.continued(folder, settings, machine)
         if dataset is None:
@@ -118,15 +226,7 @@ def collect_published(
         with counted("exporting", len(waiting), "network", progress) as advance:
             for first in range(0, len(waiting), _PER_WORKER):
                 group = waiting[first : first + _PER_WORKER]
-                items = [
-                    {
-                        "name": row.name,
-                        **row.settings,
-                        "params_m": row.params_m,
-                        "graph": files.get(_key(row.settings, row.costs)),
-                    }
-                    for row in group
-                ]
+                items = [{"name": row.name, **row.settings, "params_m": row.params_m} for row in group]
                 with WorkerPool(source.opener, [limits], ["this machine"]) as pool:
                     for network, outcome in zip(group, pool.map(items), strict=True):
                         dataset.append(_row(network, outcome, f"{source.name} {source.version}"))
@@ -140,27 +240,6 @@ def collect_published(
 def _place(network: PublishedNetwork, seed: int) -> tuple[str, int]:
     text = f"{seed} {network.model} {network.img_size}"
     return hashlib.sha256(text.encode()).hexdigest(), network.batch_size
-
-
-def _graph_files(folder: str | Path, source: NetworkSource) -> dict[tuple[Any, ...], str]:
-    dataset = NetworkSet.read(folder)
-    if dataset.settings.get("source") != source.name:
-        raise ConfigError(
-            f"{folder} has graphs of {dataset.settings.get('source', 'networks that were measured')}, not of networks"
-            f" that {source.name} published; give a folder of --from-{source.name}"
-        )
-    if dataset.settings.get("opset") != OPSET:
-        return {}
-    by = f"{source.name} {source.version}"
-    return {
-        _key(row["settings"], row["published"]): str(real_path(dataset.onnx_path(row["name"])))
-        for row in dataset.rows
-        if "error" not in row and row["source"] == by
-    }
-
-
-def _key(settings: Mapping[str, Any], costs: Mapping[str, Any]) -> tuple[Any, ...]:
-    return settings["model"], settings["img_size"], costs.get("params_m")
 
 
 def _row(network: PublishedNetwork, outcome: Mapping[str, Any] | Failure, source: str) -> dict[str, Any]:

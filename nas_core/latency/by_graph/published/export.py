@@ -5,12 +5,10 @@ torch's meta device is no alternative: ordinary tensors, such as positions, cann
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import resource
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from nas_core.errors import ConfigError, NasExtError
+from nas_core.errors import NasExtError
 from nas_core.files.writing import write_atomic
 from nas_core.graph import GraphError
 from nas_core.graph.onnx.reader import OnnxNetwork, read_onnx
@@ -35,11 +33,11 @@ _WAYS = ((True, True), (True, False), (False, True), (False, False))
 """Pairs (any batch, constant folding), in the order of the attempts. Folding fails if a shape depends on a weight's
 shape, as with weights that are standardised in each pass."""
 _TILL_KILLED = 3
-"""Multiple of the time limit after which a hanging process ends."""
+"""Multiple of the time limit, in processor time, after which the system ends a process that hangs in C code."""
 _NO_MEMORY = ("can't allocate memory", "not enough memory", "bad_alloc", "Cannot allocate memory")
 _VALUE, _STEP = 1e-2, 1e-6
 """Value of the first parameter's elements, and its increment per parameter: the exporter would merge equal ones."""
-_BATCH, _ANY, _OUTPUT = "batch", "any", "output"
+_BATCH, _OUTPUT = "batch", "output"
 
 
 class NamedNetwork(NamedTuple):
@@ -61,8 +59,8 @@ def exporting(
 ) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     """Return a function that writes the ONNX file of one item to a folder.
 
-    An item has ``name, model, img_size, batch_size`` and optionally ``params_m`` and ``graph``, an ONNX file for
-    another batch. A result has ``family`` and either ``error`` or the costs in a row of :class:`NetworkSet`.
+    An item has ``name, model, img_size, batch_size`` and optionally ``params_m``. A result has ``family`` and either
+    ``error`` or the costs in a row of :class:`NetworkSet`.
 
     Args:
         build: network from its name and image size, or None.
@@ -88,7 +86,7 @@ def exporting(
 
 def _costs(network: NamedNetwork, item: Mapping[str, Any], folder: Path, max_nodes: int) -> dict[str, Any]:
     start = time.perf_counter()
-    content, read = _rebatched(item) or _exported(network, item)
+    content, read = _exported(network, item)
     if len(read.graph) > max_nodes:
         raise NasExtError(f"its graph has {len(read.graph)} nodes, more than max_nodes = {max_nodes}")
     write_atomic(folder / f"{item['name']}.onnx", content)
@@ -100,16 +98,6 @@ def _costs(network: NamedNetwork, item: Mapping[str, Any], folder: Path, max_nod
         "access_m": read.access_m,
         "unknown": dict(read.unknown),
     }
-
-
-def _rebatched(item: Mapping[str, Any]) -> tuple[bytes, OnnxNetwork] | None:
-    if not item.get("graph"):
-        return None
-    try:
-        content = of_batch(Path(item["graph"]).read_bytes(), item["batch_size"])
-        return None if content is None else (content, read_onnx(content, warn=False))
-    except (OSError, GraphError, require("google.protobuf.message", "reading ONNX files", "onnx").DecodeError):
-        return None  # removed or damaged: build the network itself
 
 
 def _exported(named: NamedNetwork, item: Mapping[str, Any]) -> tuple[bytes, OnnxNetwork]:
@@ -140,7 +128,7 @@ def _reason(error: Exception, most_memory_gb: float | None) -> str:
     return text[:300] if isinstance(error, NasExtError) else f"{type(error).__name__}: {text[:300]}"
 
 
-@contextlib.contextmanager
+@contextmanager
 def _quiet() -> Iterator[None]:
     stdout, null = os.dup(1), os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
@@ -152,23 +140,20 @@ def _quiet() -> Iterator[None]:
         os.close(null)
 
 
-@contextlib.contextmanager
+@contextmanager
 def _limited(seconds: float) -> Iterator[None]:
-
     def stop(number: int, frame: object) -> None:
         raise NasExtError(f"it takes longer than {seconds:g} s")
 
-    end = threading.Timer(_TILL_KILLED * seconds, os._exit, (1,))
-    end.daemon = True
     before = signal.signal(signal.SIGALRM, stop)
-    end.start()
     signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_PROF, _TILL_KILLED * seconds)
     try:
         yield
     finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-        end.cancel()
 
 
 @contextmanager
@@ -218,13 +203,8 @@ def exported_without_weights(
     Args:
         batch: first dimension of each input in the file.
         folding: fold constants, and fuse normalisations into convolutions.
-        any_batch: trace for any batch; some networks do not allow it.
-
-    Raises:
-        ConfigError: ``batch`` is above 1 without ``any_batch``.
+        any_batch: trace for any batch; some networks do not allow it, and then ``batch`` is 1.
     """
-    if batch > 1 and not any_batch:
-        raise ConfigError(f"batch {batch} without any_batch: one pass of one is traced; leave any_batch on")
     onnx = require("onnx", "exporting networks", "onnx")
     names = input_names(len(inputs))
     open_axes = {"dynamic_axes": {name: {0: _BATCH} for name in (*names, _OUTPUT)}} if any_batch else {}
@@ -232,21 +212,8 @@ def exported_without_weights(
     model = onnx.ModelProto.FromString(without_weights(exported(_OnlyInputs(network), tuple(inputs), **options)))
     _weights_elsewhere(model.graph, set(names), onnx)
     if any_batch:
-        model.metadata_props.add(key=_BATCH, value=_ANY)
-        _without_following(model.graph)
         _set_batch(model.graph, batch)
-    content: bytes = model.SerializeToString()
-    return content
-
-
-def of_batch(content: bytes, batch: int) -> bytes | None:
-    """Change the batch of a file of :func:`exported_without_weights`; None if it is fixed."""
-    model = require("onnx", "changing the batch of networks", "onnx").ModelProto.FromString(content)
-    if (_BATCH, _ANY) not in [(entry.key, entry.value) for entry in model.metadata_props]:
-        return None
-    _set_batch(model.graph, batch)
-    changed: bytes = model.SerializeToString()
-    return changed
+    return bytes(model.SerializeToString())
 
 
 class _OnlyInputs(nn.Module):
@@ -271,21 +238,16 @@ def _weights_elsewhere(graph: Any, inputs: set[str], onnx: Any) -> None:
     graph.input.extend(kept)
 
 
-def _without_following(graph: Any) -> None:
-    following = {value.name for value in graph.input}
+def _set_batch(graph: Any, batch: int) -> None:
+    """Set the first dimension of inputs and outputs, and remove the recorded shapes that depend on it."""
+    dependent = {value.name for value in graph.input}
     for node in graph.node:
-        if not following.isdisjoint(node.input):
-            following.update(node.output)
-    kept = [value for value in graph.value_info if value.name not in following]
+        if not dependent.isdisjoint(node.input):
+            dependent.update(node.output)
+    kept = [value for value in graph.value_info if value.name not in dependent]
     del graph.value_info[:]
     graph.value_info.extend(kept)
-
-
-def _set_batch(graph: Any, batch: int) -> None:
-    for value in (*graph.input, *(value for value in graph.output if value.name == _OUTPUT)):
-        if value.type.tensor_type.shape.dim:
-            value.type.tensor_type.shape.dim[0].dim_value = batch
-    for value in graph.output:
+    for value in (*graph.input, *graph.output):
         for dimension in value.type.tensor_type.shape.dim:
             if dimension.dim_param == _BATCH:
                 dimension.dim_value = batch

@@ -94,9 +94,8 @@ def cosformer_attention(
         )  # fmt: skip
     exporting = is_exporting() or torch.onnx.is_in_onnx_export()
     if form == "auto":
-        lengths = q.shape[2], k.shape[2]
         fla = q.is_cuda and causal and has_fla()
-        form = chosen_form(q.device.type, q.dtype, *lengths, causal, q.shape[3], fla, exporting)
+        form = chosen_form(q.device.type, q.dtype, q.shape[2], k.shape[2], causal, q.shape[3], fla, exporting)
     if form == "streaming" and (exporting or torch.compiler.is_compiling()):
         form = "chunked"  # neither supports a custom autograd function
     length_is_symbolic = isinstance(q.shape[2], torch.SymInt)
@@ -283,8 +282,8 @@ def _masked(keys: Tensor, mask: Tensor | None) -> Tensor:
     return keys if mask is None else keys * mask[:, None, :, None]
 
 
-def _features(x: Tensor, at: CosTable) -> Tensor:
-    return torch.cat([x * at.sin.to(x.dtype), x * at.cos.to(x.dtype)], -1)
+def _features(x: Tensor, table: CosTable) -> Tensor:
+    return torch.cat([x * table.sin.to(x.dtype), x * table.cos.to(x.dtype)], -1)
 
 
 def _before(blocks: Tensor, exact: torch.dtype) -> Tensor:
@@ -317,14 +316,15 @@ def fla_sums(
 
     float16 is passed as float32, which the kernels multiply in TF32: same mantissa, no overflow.
     """
-    if not q.is_cuda:
-        raise ConfigError(f"flash-linear-attention computes on CUDA, queries are on {q.device}; choose form='auto'")
-    if q.dtype == torch.float64:
-        raise ConfigError("flash-linear-attention has no float64; choose form='auto'")
+    if not q.is_cuda or q.dtype == torch.float64:
+        raise ConfigError(
+            f"flash-linear-attention computes on CUDA, up to 32 bits; queries are {q.dtype} on {q.device}, choose"
+            " form='auto'"
+        )
     kernels = require("fla.ops.linear_attn", "linear attention by flash-linear-attention", "cuda")
     dtype, exact = factor_dtype(q), working_dtype(q)
     queries, keys = torch.relu(q).to(dtype), _masked(torch.relu(k).to(dtype), mask)
-    features = [_features(x, at).transpose(1, 2).contiguous() for x, at in ((queries, query), (keys, key))]
+    features = [_features(x, table).transpose(1, 2).contiguous() for x, table in ((queries, query), (keys, key))]
     values = v.to(dtype).transpose(1, 2).contiguous()  # the layout of the kernels is (B, T, H, D)
     sums, _ = kernels.chunk_linear_attn(*features, values, scale=1.0, normalize=False)
     weights = (features[0] * running_sums(features[1], 1, exact)).sum(-1, keepdim=True, dtype=exact)

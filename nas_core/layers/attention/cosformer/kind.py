@@ -39,6 +39,7 @@ class CosformerState:
         weights: ``(B, H, 2D)``, sums of features.
         max_length: M of :func:`cosformer_attention`.
         length: past positions of self-attention.
+        table: sine and cosine of the next position, in exported steps.
     """
 
     def __init__(
@@ -48,10 +49,10 @@ class CosformerState:
         max_length: int,
         length: int = 0,
         normalize: str = "denominator",
-        eps: float = EPS,
+        table: CosTable | None = None,
     ) -> None:
         self.sums, self.weights, self.length = sums, weights, length
-        self.max_length, self.normalize, self.eps = max_length, normalize, eps
+        self.max_length, self.normalize, self.table = max_length, normalize, table
 
     @classmethod
     def empty(cls, like: Tensor, value_dim: int, max_length: int, normalize: str = "denominator") -> CosformerState:
@@ -102,7 +103,7 @@ class CosformerState:
         with without_autocast(q):
             sums = features @ self.sums
             weights = features @ self.weights.unsqueeze(-1) if self.normalize == "denominator" else None
-        return normalized(sums, weights, self.normalize, self.eps).to(q.dtype)
+        return normalized(sums, weights, self.normalize, EPS).to(q.dtype)
 
     def _check_position(self, position: int) -> None:
         if not 0 <= position < self.max_length:
@@ -117,24 +118,13 @@ class CosformerState:
     def reorder(self, order: Tensor | Sequence[int]) -> CosformerState:
         index = torch.as_tensor(order, device=self.sums.device)
         picked = self.sums.index_select(0, index), self.weights.index_select(0, index)
-        return CosformerState(*picked, self.max_length, self.length, self.normalize, self.eps)
+        return CosformerState(*picked, self.max_length, self.length, self.normalize)
 
     def _features(self, x: Tensor, position: int) -> Tensor:
         angle = position * (math.pi / 2 / self.max_length)  # on the host: no copy to the device in each step
+        sin, cos = self.table or (math.sin(angle), math.cos(angle))
         positive = torch.relu(x.to(self.sums.dtype))
-        return torch.cat([positive * math.sin(angle), positive * math.cos(angle)], -1)
-
-
-class _ExportedState(CosformerState):
-    """State whose next position is given by sine and cosine tensors."""
-
-    def __init__(self, sums: Tensor, weights: Tensor, kind: LinearAttention, at: CosTable) -> None:
-        super().__init__(sums, weights, kind._required_length, 0, kind.normalize)
-        self.at = at
-
-    def _features(self, x: Tensor, position: int) -> Tensor:
-        positive = torch.relu(x)
-        return torch.cat([positive * self.at.sin, positive * self.at.cos], -1)
+        return torch.cat([positive * sin, positive * cos], -1)
 
 
 @dataclass(frozen=True)
@@ -246,8 +236,8 @@ class LinearAttention(AttentionKind):
 
     def restored(self, tensors: Sequence[Tensor], position: Tensor, row: Tensor | None) -> CosformerState:
         assert row is not None
-        sin, cos = row.chunk(2)
-        return _ExportedState(tensors[0], tensors[1], self, CosTable(sin, cos))
+        sums, weights = tensors
+        return CosformerState(sums, weights, self._required_length, 0, self.normalize, CosTable(*row.chunk(2)))
 
 
 LINEAR = LinearAttention()

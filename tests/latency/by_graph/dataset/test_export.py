@@ -9,13 +9,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nas_core.errors import ConfigError
 from nas_core.graph.onnx.reader import read_onnx
-from nas_core.latency import TimingConfig
-from nas_core.latency.by_graph.dataset import runtimes
 from nas_core.latency.by_graph.dataset.collect import collect_networks
 from nas_core.latency.by_graph.dataset.export import ABSENT, calibrate, exported, without_weights
-from nas_core.latency.by_graph.dataset.runtimes import RUNTIMES, provider_options, workload
 from nas_core.latency.by_graph.families.family import Family
 from tests.latency.by_graph.dataset.tiny import CONFIG, TIMING, sample
 
@@ -82,57 +78,8 @@ def inputs() -> tuple[Tensor, ...]:
     return torch.tensor([3, 49, 7]), torch.randn(2), mask, torch.tensor(5), torch.randn(1, 8)
 
 
-def test_all_inputs_and_outputs_pass_through_both_runtimes() -> None:
-    import onnx
-
-    network, given = _Step().eval().requires_grad_(False), inputs()
-    expected = calibrate(network, given)
-    content = exported(network, given)
-    graph = onnx.load_model_from_string(content).graph
-    assert graph.output[0].name == "output" and len(graph.output) == 4
-    for name in RUNTIMES:
-        outputs = workload(name, network, given, content, TIMING).outputs()
-        assert [output.shape for output in outputs] == [(8,), (4, 8), (3,), (3,)]
-        for output, value in zip(outputs, expected, strict=True):
-            assert output.dtype == np.float32
-            np.testing.assert_allclose(output, value.float().numpy(), rtol=1e-6)
-
-
 @pytest.mark.parametrize("differs", [False, True])
 def test_every_output_is_compared(differs: bool, tmp_path: Any) -> None:
     family = Family("step", "", sample, lambda settings: (_Step(differs), inputs()))
     (row,) = collect_networks(tmp_path / "set", [family], 1, TIMING, CONFIG, progress=False).rows
     assert row.get("error") == ("the output in torch differs from that in onnxruntime" if differs else None)
-
-
-def test_every_output_must_be_finite(tmp_path: Any) -> None:
-    class Infinite(nn.Module):
-        def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-            return x, x / 0
-
-    family = Family("infinite", "", sample, lambda settings: (Infinite(), (torch.ones(3),)))
-    (row,) = collect_networks(tmp_path / "set", [family], 1, TIMING, CONFIG, progress=False).rows
-    assert row["error"] == "the output is not finite"
-
-
-@pytest.mark.parametrize(
-    ("settings", "options"),
-    [
-        ({}, {}),
-        ({"device": "cuda:1"}, {"device_id": "1", "use_tf32": "0"}),
-        ({"device": "cuda"}, {"device_id": "0", "use_tf32": "0"}),
-        ({"device": "cuda:2", "precision": "tf32"}, {"device_id": "2", "use_tf32": "1"}),
-    ],
-)
-def test_options_of_the_provider(settings: dict[str, Any], options: dict[str, str]) -> None:
-    assert provider_options(TimingConfig(**settings)) == options
-
-
-@pytest.mark.filterwarnings("ignore:Specified provider")
-def test_onnxruntime_without_the_provider_of_the_device_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would go on with the CPU if the provider's libraries are missing."""
-    network, given = _Step().eval().requires_grad_(False), inputs()
-    content = exported(network, given)
-    monkeypatch.setitem(runtimes._PROVIDERS, "cpu", "AbsentExecutionProvider")  # private: nobody has it
-    with pytest.raises(ConfigError, match="onnxruntime cannot use AbsentExecutionProvider here"):
-        workload("onnxruntime", network, given, content, TIMING)

@@ -63,14 +63,6 @@ def test_parts_compute_the_same_in_both_runtimes(settings: Any) -> None:
     assert (rows, 2, past + 1, 64) in [tuple(x.shape) for x in expected]
 
 
-def test_weights_are_selected_once_and_follow_the_network() -> None:
-    network, inputs = TRANSLATION.network(STEP)
-    before, selected = network(*inputs)[0], network.net.select(None)
-    assert network.net.select(None) is selected
-    moved = network.to("meta")
-    assert moved.net.select(None).output.is_meta and network(*(x.to("meta") for x in inputs))[0].shape == before.shape
-
-
 @pytest.mark.parametrize("name", ["hat_small", "mformer_translation_small"])
 def test_predicted_architectures_have_no_other_operations(name: str) -> None:
     from nas_core.graph.onnx.reader import read_onnx

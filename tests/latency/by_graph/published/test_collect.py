@@ -7,13 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from nas_core.errors import ConfigError, DataError, NasExtError
+from nas_core.errors import ConfigError
 from nas_core.latency.by_graph.counts import CountsModel
 from nas_core.latency.by_graph.dataset.collect import measured_again
 from nas_core.latency.by_graph.dataset.folder import NetworkSet, read_dataset
-from nas_core.latency.by_graph.published.collect import PublishedConfig, collect_published
+from nas_core.latency.by_graph.published.collect import (
+    PublishedConfig,
+    PublishedNetwork,
+    collect_published,
+    read_published,
+)
 from nas_core.latency.by_graph.published.export import exporting
-from nas_core.latency.by_graph.published.table import PublishedNetwork, read_published
 from nas_core.report.measured.collection import read_collection
 from tests.latency.by_graph.published.tiny import Source, build, table
 
@@ -95,54 +99,19 @@ def test_shapes_that_follow_from_weights(tmp_path: Path, batch: int, capfd: pyte
     assert capfd.readouterr().out == "", "the exporter prints whole graphs"
 
 
-def test_graphs_of_another_device(folder: Path, tmp_path: Path) -> None:
-    """Only what the other folder lacks is built: a network that has no builder any more is there."""
-    wanted = ["conv8,18,64,1.5,,,", "conv9,16,64,2.5,,,", "conv9,17,64,2.5,,,", "conv10,17,3,2.5,0.5,,"]
-    published = read_published(table(tmp_path / "t.csv", *(f"gpu,{row}" for row in wanted)))
-    alone = collect_published(tmp_path / "alone", published, Source(), config=CONFIG, progress=False)
-    patient = PublishedConfig(most_seconds=60)
-    taken = collect_published(
-        tmp_path / "taken", published, Source(), config=patient, progress=False, graphs=folder / "set"
-    )
-    for name in ("conv8-18-b64", "conv9-16-b64", "conv9-17-b64"):
-        assert taken.onnx_path(name).read_bytes() == alone.onnx_path(name).read_bytes()
-    rows = {row["name"]: row for row in taken.rows}
-    assert "another network of that name" in rows["conv10-17-b3"]["error"], "its parameters tell that it is another one"
-    assert {row["family"] for row in taken.rows} == {"conv"} and rows["conv8-18-b64"]["measured"]["torch"]
-
-
-def test_graphs_of_another_source_are_rejected(folder: Path, tmp_path: Path) -> None:
-    published = read_published(folder / "t.csv")
-    other = type("Other", (Source,), {"name": "other"})()
-    with pytest.raises(ConfigError, match=r"has graphs of tiny, not of networks that other published"):
-        collect_published(tmp_path / "set", published, other, graphs=folder / "set")
-    with pytest.raises(DataError, match="not found"):
-        collect_published(tmp_path / "set", published, Source(), graphs=tmp_path / "none")
-    assert not (tmp_path / "set").exists()
-
-
-def test_nothing_that_can_be_exported(tmp_path: Path) -> None:
-    published = read_published(table(tmp_path / "t.csv", "i7,lost,16,1,1,,,"))
-    with pytest.raises(NasExtError, match="none of 1 networks can be exported; the last: there is no model 'lost'"):
-        collect_published(tmp_path / "set", published, Source(), config=CONFIG, progress=False)
-
-
 def test_devices_of_a_table(tmp_path: Path) -> None:
     path = table(tmp_path / "t.csv", "i7,net,224,1,2.5,11.69,1.82,2.48", "gpu,net,224,64,8,11.69,,", "i7,net,96,1,1,,,")
     published = read_published(path)
-    assert list(published.devices) == ["i7", "gpu"]
-    first, second = published.devices["i7"]
+    assert list(published) == ["i7", "gpu"] and published["gpu"][0].costs == {"params_m": 11.69}
+    first, second = published["i7"]
     assert first == PublishedNetwork("net", 224, 1, 2.5, 11.69, 1.82, 2.48)
     assert (first.name, second.name) == ("net-224-b1", "net-96-b1") and second.costs == {}
-    assert published.chosen("gpu")[1][0].costs == {"params_m": 11.69}
-    assert published.fingerprint("i7") != published.fingerprint("gpu")
 
 
 def test_files_as_timm_publishes_them(tmp_path: Path) -> None:
     path = tmp_path / "benchmark-infer-amp-rtx3090.csv.gz"
     path.write_bytes(gzip.compress(OF_TIMM.encode()))
-    name, (first, second) = read_published(path).chosen(None)
-    assert name == "amp-rtx3090"
+    first, second = read_published(path)["amp-rtx3090"]
     assert first == PublishedNetwork("resnet18", 224, 1024, 127.99, 11.69, 1.82, 2.48)
     assert second.name == "resnet18.a1_in1k-288-b256"
-    assert list(read_published(path, "RTX 3090").devices) == ["RTX 3090"]
+    assert list(read_published(path, "RTX 3090")) == ["RTX 3090"]

@@ -7,10 +7,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nas_core.errors import ConfigError
 from nas_core.graph.onnx.reader import read_onnx
 from nas_core.latency.by_graph.dataset.export import exported, without_weights
-from nas_core.latency.by_graph.published.export import exported_without_weights, of_batch, without_storage
+from nas_core.latency.by_graph.published.export import exported_without_weights, without_storage
 from tests.latency.by_graph.published.tiny import conv
 
 pytestmark = pytest.mark.onnx
@@ -50,19 +49,9 @@ def test_the_same_graph(make: object) -> None:
     assert first.operators == second.operators and first.params_m == second.params_m > 0
     for part in PARTS:
         np.testing.assert_array_equal(getattr(first.graph, part), getattr(second.graph, part), part)
-    content = exported_without_weights(light, inputs, batch=8)
-    eight = read_onnx(content, warn=False)
-    assert of_batch(exported_without_weights(light, inputs), 8) == content and of_batch(content, 8) == content
+    eight = read_onnx(exported_without_weights(light, inputs, batch=8), warn=False)
     assert eight.flops_g == pytest.approx(8 * first.flops_g) and eight.params_m == first.params_m
     assert eight.graph.shapes is not None and set(eight.graph.shapes[:, 0].tolist()) == {8}
-
-
-def test_of_one_batch_alone() -> None:
-    inputs = (torch.randn(1, 3, 16, 16),)
-    content = exported_without_weights(conv(4), inputs, any_batch=False)
-    assert of_batch(content, 2) is None and len(read_onnx(content, warn=False).graph) > 3
-    with pytest.raises(ConfigError, match="batch 2 without any_batch"):
-        exported_without_weights(conv(4), inputs, 2, any_batch=False)
 
 
 def test_a_network_of_any_size() -> None:

@@ -1,0 +1,263 @@
+"""Frozen NN-Former: weights in the layout and precision that products read, without what prediction does not need."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from nas_core.graph import Graphs
+from nas_core.predictor.device import on_host
+from nas_core.predictor.nn_former.attend import short_softmax
+from nas_core.predictor.nn_former.batch import TOKENS, Batch, Topology
+from nas_core.predictor.nn_former.model import Block, NNFormer
+from nas_core.predictor.nn_former.packed import PackedBatch, PackedTopology, packable
+from nas_core.predictor.nn_former.recording import GRAPHED, RecordedForward
+
+ROWS = 1024
+"""Number of rows for which oneDNN optimises the layout of weights."""
+_log = logging.getLogger(__name__)
+
+
+class FrozenDense:
+    """Accuracy model for graphs of equal size, on CUDA as one CUDA graph.
+
+    The last block computes the class token alone.
+    """
+
+    def __init__(self, model: NNFormer, dtype: torch.dtype) -> None:
+        self.model, self.config, self.dtype = model, model.config, dtype
+        self.device = next(model.parameters()).device
+        blocks = [block for block in model.blocks if isinstance(block, Block)]
+        self.blocks = [_DenseBlock(block, dtype, block is blocks[-1]) for block in blocks]
+        self.operations = model.embed_norm(model.embed.weight.T).to(dtype)
+        self.token = model.embed_norm(model.class_token[0, 0]).to(dtype)
+        self.depths = model.embed_norm(model.depth.weight.T).to(dtype)
+        self._recorded: dict[int, RecordedForward | None] = {}
+
+    @staticmethod
+    def supports(model: NNFormer) -> bool:
+        config = model.config
+        plain = not (config.bias or config.layer_scale or config.attributes or config.shapes or config.static)
+        return plain and config.readout == "class_token" and config.embed_norm and config.heads == 4
+
+    def __call__(self, batch: Batch) -> Tensor:
+        """Predict ``(B,)``."""
+        self.model.check(batch)
+        recorded = self._recorded_for(batch.ops.shape[1]) if self.device.type == "cuda" else None
+        if recorded is None:
+            return self.forward(batch)
+        starts = range(0, len(batch.ops), GRAPHED)
+        return torch.cat([recorded(batch.take(slice(start, start + GRAPHED))) for start in starts])
+
+    def _recorded_for(self, nodes: int) -> RecordedForward | None:
+        if nodes not in self._recorded:
+            self._recorded[nodes] = None
+            try:
+                self._recorded[nodes] = RecordedForward(self.forward, GRAPHED, nodes, self.device)
+            except RuntimeError as error:
+                _log.warning("the forward pass cannot be recorded as a CUDA graph (%s): it runs step by step", error)
+        return self._recorded[nodes]
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Predict ``(B,)``; on an accelerator with shapes that depend only on the number of graphs and nodes."""
+        topology = Topology.of(batch, self.config, self.dtype)
+        count, length = len(batch.ops), batch.ops.shape[1] + TOKENS
+        x = torch.empty(count, length, self.config.dim, dtype=self.dtype, device=self.device)
+        x[:, 0], x[:, 1], x[:, 2:] = self.token, self.depths[batch.sizes], self.operations[batch.ops]
+        masks = None if topology.masks is None else topology.masks.float()
+        relatives = _Relatives(batch.adjacency) if on_host(self.device) else _DenseRelatives(topology.splits)
+        for layer in self.blocks[:-1]:
+            x = layer.feed_forward(layer.attention(x, length, masks), relatives)
+        last = self.blocks[-1]
+        first = last.attention(x, 1, None if masks is None else masks[:, :, :1])
+        first = last.feed_forward(first, None)
+        return self.model.read(self.model.norm(first[:, 0].float()), batch)
+
+
+class _Relatives:
+    """Children and parents of all positions, as lists: on a CPU faster than products with matrices."""
+
+    def __init__(self, adjacency: Tensor) -> None:
+        length = adjacency.shape[1] + TOKENS
+        lists, counts = [], []
+        for matrix in (adjacency, adjacency.mT):
+            graph, _, relative = matrix.nonzero().unbind(1)
+            lists.append(graph * length + TOKENS + relative)
+            counts.append(functional.pad(matrix.sum(-1), (TOKENS, 0)).view(-1))
+        self.positions = torch.cat(lists)
+        self.starts = functional.pad(torch.cat(counts).cumsum(0)[:-1], (1, 0))
+
+    def sums(self, rows: Tensor) -> tuple[Tensor, ...]:
+        """Sum ``(positions, C)`` over the children and over the parents of each position."""
+        sums: Tensor = torch.embedding_bag(rows, self.positions, self.starts)[0]  # torch.nn's checks take longer
+        return sums.chunk(2)
+
+
+class _DenseRelatives:
+    """Children and parents as matrices, with shapes that do not depend on the edges."""
+
+    def __init__(self, splits: tuple[Tensor, ...]) -> None:
+        self.splits = splits
+
+    def sums(self, rows: Tensor) -> tuple[Tensor, ...]:
+        return tuple((matrix @ rows.view(*matrix.shape[:2], -1)).flatten(0, 1) for matrix in self.splits)
+
+
+class _DenseBlock:
+    """Block of the accuracy model, without biases.
+
+    Args:
+        last: compute the feed-forward for tokens alone, which have no relatives.
+    """
+
+    def __init__(self, block: Block, dtype: torch.dtype, last: bool) -> None:
+        attention, ffn = block.attention, block.feed_forward
+        dim = attention.out.weight.shape[0]
+        self.heads = attention.heads
+        scale = torch.ones(3 * dim, 1, device=attention.qkv.weight.device)
+        scale[:dim] = (dim // self.heads) ** -0.5
+        self.qkv = Product(attention.qkv.weight * scale, dtype)
+        self.out = Product(attention.out.weight, dtype)
+        hidden = ffn.up.weight.shape[0] // (1 if ffn.graph is None else 2)
+        up = torch.split(ffn.up.weight, hidden)
+        if ffn.graph is not None and not last:  # one product for a node and the sums of its relatives
+            up = tuple(torch.cat(pair, 1) for pair in zip(up, torch.split(ffn.graph.weight, hidden), strict=True))
+        self.up = [Product(weight, dtype) for weight in up]
+        self.down = [Product(weight, dtype) for weight in torch.split(ffn.down.weight, hidden, 1)]
+        self.sums = ffn.graph is not None
+        norms = (block.norm_attention, block.norm_feed_forward)
+        self.norms = [(norm.normalized_shape, norm.weight.to(dtype), norm.bias.to(dtype), norm.eps) for norm in norms]
+
+    def attention(self, x: Tensor, queries: int, masks: Tensor | None) -> Tensor:
+        """Return input plus attention ``(B, Q, C)`` of the first ``queries`` positions of ``(B, L, C)``.
+
+        Args:
+            masks: ``(B, H, Q, L)``, 0 and 1; None: all positions.
+        """
+        count, length, dim = x.shape
+        projected = self.qkv(torch.layer_norm(x, *self.norms[0]).view(-1, dim)).view(count, length, 3, self.heads, -1)
+        mixed = _mixed(projected, queries, masks)
+        into = x if queries == length else x[:, :queries].contiguous()
+        return self.out.added(mixed.view(-1, dim), into.view(-1, dim)).view(count, queries, dim)
+
+    def feed_forward(self, x: Tensor, relatives: _Relatives | _DenseRelatives | None) -> Tensor:
+        """Return input plus feed-forward of ``(B, L, C)``; without relatives, of the class token alone."""
+        into = x.view(-1, x.shape[-1])
+        rows = torch.layer_norm(into, *self.norms[1])
+        inputs = [rows] * len(self.up)
+        if self.sums and relatives is not None:
+            inputs = [torch.cat([rows, sums], 1) for sums in relatives.sums(rows)]
+        for part, up, down in zip(inputs, self.up, self.down, strict=True):
+            into = down.added(up(part, relu=True), into)
+        return into.view(x.shape)
+
+
+def _mixed(projected: Tensor, queries: int, masks: Tensor | None) -> Tensor:
+    """Attend ``(B, L, 3, H, D)`` -> ``(B, Q, H, D)`` on contiguous copies of the heads."""
+    count, length, _, heads, channels = projected.shape
+    by_head = torch.empty(3, count, heads, length, channels, device=projected.device)
+    q, k, v = by_head.copy_(projected.permute(2, 0, 3, 1, 4)).view(3, count * heads, length, channels).unbind(0)
+    mixed = torch.bmm(short_softmax(q[:, :queries], k, masks), v).view(count, heads, queries, channels)
+    joined = torch.empty(count, queries, heads, channels, dtype=projected.dtype, device=projected.device)
+    return joined.copy_(mixed.transpose(1, 2))
+
+
+class Product:
+    """Product x Wᵀ of x ``(rows, in)`` and W ``(out, in)``, fused with relu or a sum.
+
+    Half-precision weights on a CPU are in oneDNN's layout; in float32 torch's products are as fast.
+    """
+
+    def __init__(self, weight: Tensor, dtype: torch.dtype) -> None:
+        cast = weight.detach().to(dtype)
+        self.weight, self.packed = cast.T.contiguous(), False
+        if on_host(weight.device) and dtype != torch.float32:
+            with suppress(AttributeError, RuntimeError):  # no oneDNN, or a processor without products in this type
+                self.weight = torch.ops.mkldnn._reorder_linear_weight(cast.contiguous(), ROWS)
+                products = torch.ops.mkldnn._linear_pointwise  # looked up once: that takes as long as a small product
+                self._product, self._sum, self.packed = products.default, products.binary, True
+
+    def __call__(self, x: Tensor, relu: bool = False) -> Tensor:
+        if self.packed:
+            product: Tensor = self._product(x, self.weight, None, "relu" if relu else "none", [], "")
+            return product
+        product = x @ self.weight
+        return product.relu_() if relu else product
+
+    def added(self, x: Tensor, other: Tensor) -> Tensor:
+        if not self.packed:
+            return torch.addmm(other, x, self.weight)
+        product: Tensor = self._sum(x, other, self.weight, None, "add")
+        return product
+
+
+class FrozenPacked:
+    """Model that sums over nodes, for packed graphs."""
+
+    def __init__(self, model: NNFormer, dtype: torch.dtype) -> None:
+        self.model, self.config, self.dtype = model, model.config, dtype
+        self.device = next(model.parameters()).device
+        self.blocks = [_PackedBlock(block, dtype) for block in model.blocks if isinstance(block, Block)]
+
+    @staticmethod
+    def supports(model: NNFormer) -> bool:
+        config = model.config
+        return packable(config) and config.feed_forward == "bidirectional" and config.bias
+
+    def __call__(self, graphs: Graphs) -> Tensor:
+        batch = PackedBatch.of(graphs, self.device)
+        self.model.check(batch)
+        topology = PackedTopology.of(batch.edges, batch.lengths, self.config, self.device, trained=False)
+        x = self.model.embedded(batch)[0]
+        degrees = [degree[0].to(self.dtype) for degree in topology.sums(torch.ones_like(x[None, :, :1]))]
+        for block in self.blocks:
+            block.add_attention(x, topology)
+            block.add_feed_forward(x, topology, degrees)
+        predicted: Tensor = self.model.read(self.model.norm(x)[None], batch)
+        return predicted.float()
+
+
+class _PackedBlock:
+    def __init__(self, block: Block, dtype: torch.dtype) -> None:
+        attention, ffn = block.attention, block.feed_forward
+        assert ffn.graph is not None
+        self.block, self.heads, self.dtype = block, attention.heads, dtype
+        self.qkv = _prepared(attention.qkv.weight, attention.qkv.bias, None, dtype)
+        self.out = _prepared(attention.out.weight, attention.out.bias, block.scale_attention, dtype)
+        half = ffn.up.weight.shape[0] // 2
+        parts = zip(*(torch.split(p, half) for p in (ffn.up.weight, ffn.up.bias)), strict=True)
+        self.up = [_prepared(weight, bias, None, dtype) for weight, bias in parts]
+        # A projection's bias is multiplied by the number of relatives: one more row of weights, for their count.
+        graph = torch.cat([ffn.graph.weight, ffn.graph.bias[:, None]], 1)
+        self.graph = [w.T.to(dtype).contiguous() for w in torch.split(graph, half)]
+        self.down_bias, down = _prepared(ffn.down.weight, ffn.down.bias, block.scale_feed_forward, dtype)
+        self.down = [w.contiguous() for w in torch.split(down, half)]
+
+    def add_attention(self, x: Tensor, topology: PackedTopology) -> None:
+        """Add the attention of nodes ``(T, C)`` to them."""
+        qkv_bias, qkv = self.qkv
+        projected = torch.addmm(qkv_bias, self.block.norm_attention(x).to(self.dtype), qkv)
+        out_bias, out = self.out
+        x += torch.addmm(out_bias, topology.attend(projected[None], self.heads, 0.0)[0], out)
+
+    def add_feed_forward(self, x: Tensor, topology: PackedTopology, degrees: list[Tensor]) -> None:
+        """Add the feed-forward of nodes ``(T, C)`` to them; ``degrees`` are their numbers of relatives ``(T, 1)``."""
+        normed = self.block.norm_feed_forward(x).to(self.dtype)
+        output = self.down_bias.expand(len(x), -1).clone()
+        for (bias, up), graph, down, pairs, degree in zip(
+            self.up, self.graph, self.down, topology.splits, degrees, strict=True
+        ):
+            sums = functional.embedding_bag(pairs.columns, normed, pairs.starts, mode="sum")
+            hidden = torch.addmm(bias, normed, up).addmm_(torch.cat([sums, degree], 1), graph)
+            output.addmm_(hidden.relu_(), down)
+        x += output
+
+
+def _prepared(weight: Tensor, bias: Tensor, scale: Tensor | None, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Return bias and transposed weight, scaled per output channel."""
+    factor = torch.ones_like(bias) if scale is None else scale
+    return (bias * factor).to(dtype), (weight * factor[:, None]).T.to(dtype).contiguous()
