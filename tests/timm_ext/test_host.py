@@ -21,8 +21,7 @@ from tests.contracts.host import HostContract
 from tests.report.pages import ReadPage
 from tests.timm_ext.running import SPACE, space_file
 from timm_ext import load_model
-from timm_ext.host import HOST, ImageSupernet
-from timm_ext.training_log import training_curves
+from timm_ext.host import HOST, ImageSupernet, training_curves
 
 
 class TestTimmHost(HostContract):

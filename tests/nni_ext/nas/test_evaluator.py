@@ -69,7 +69,7 @@ def test_what_a_trial_of_the_other_engine_receives(
         "read": None,
         "reader": None,
         "best": None,
-        "__instance_type__": "path:nni_ext.nas.evaluator.PredictorEvaluator",
+        "__instance_type__": "path:nni_ext.nas.predictors.PredictorEvaluator",
     }
     received = nni.load(sent)
     with Evaluator.mock_runtime(received):
