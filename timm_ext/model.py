@@ -161,7 +161,7 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
             ) from None
 
     def select(self, architecture: Architecture) -> VisionSubnet:
-        return self.net.select(architecture, known=True)
+        return self.net.select(architecture, validated=True)
 
     def active_subnet(self) -> VisionSubnet:
         """Return the weights in use; in training, those of the next draw."""
