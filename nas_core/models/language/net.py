@@ -17,10 +17,9 @@ from nas_core.layers.attention.cosformer.kind import LinearAttention
 from nas_core.layers.attention.kinds import AttentionState
 from nas_core.layers.linear import ElasticLayerNorm
 from nas_core.layers.transformer import EncoderLayerWeights, LayerForm, norm
-from nas_core.layers.weights import NormWeights, named_tensors
+from nas_core.layers.weights import NormWeights
 from nas_core.models.genes import StackGenes
 from nas_core.models.stack import TokenStack
-from nas_core.models.static import copy_state, select_eval
 from nas_core.space import Architecture, SearchSpace
 
 _CONSTANT = ("head_dim", "context_length")
@@ -142,12 +141,6 @@ class LanguageNet(TokenStack):
             None if self.norm is None else self.norm.select(width),
             architecture,
         )
-
-    def static_state(self, architecture: Architecture) -> dict[str, Tensor]:
-        """Return the static subnet's state dict, as copies."""
-        subnet = select_eval(self, architecture)
-        rest = named_tensors(subnet._replace(embedding=None, output=None))
-        return copy_state((*self._tables_of(subnet).items(), *rest, ("reference_width", self.reference_width)))
 
     # -- computing -----------------------------------------------------------------------------------------------------
 

@@ -22,10 +22,9 @@ from nas_core.layers.linear import ElasticLayerNorm
 from nas_core.layers.positions import StoredPositions
 from nas_core.layers.torch_modes import is_exporting
 from nas_core.layers.transformer import Dropouts, EncoderLayerWeights, LayerForm, norm
-from nas_core.layers.weights import Affine, NormWeights, named_tensors
+from nas_core.layers.weights import Affine, NormWeights
 from nas_core.models.masked_lm.genes import GENES, check_masked_lm_space, widest_hidden, widest_layers
 from nas_core.models.stack import TokenStack
-from nas_core.models.static import copy_state, select_eval
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.bert import joint_sizes, layer_widths, network_width
 
@@ -245,12 +244,6 @@ class MaskedLMNet(TokenStack):
             return ()
         kept = kept_layers(range(len(self.layers)), architecture.number("layers"), self.config.layer_order)
         return self.joints.select(kept, layer_widths(architecture))
-
-    def static_state(self, architecture: Architecture) -> dict[str, Tensor]:
-        """Return the static subnet's state dict, as copies."""
-        subnet = select_eval(self, architecture)
-        rest = named_tensors(subnet._replace(embedding=None, output=None))
-        return copy_state((*rest, *self._tables_of(subnet).items(), ("reference_width", self.reference_width)))
 
     # -- computing -----------------------------------------------------------------------------------------------------
 
