@@ -13,7 +13,7 @@ from nas_core.errors import CheckpointError
 from nas_core.layers.depth import check_order, kept_layers
 from nas_core.layers.linear import ElasticEmbedding
 from nas_core.layers.positions import StoredPositions, positions_of
-from nas_core.layers.transformer import AttentionConfig, Dropouts, ElasticEncoderLayer, EncoderLayerWeights, LayerForm
+from nas_core.layers.transformer import AttentionConfig, ElasticEncoderLayer, EncoderLayerWeights, LayerForm
 from nas_core.layers.weights import named_tensors
 from nas_core.models.static import copy_state, encoding_size, router_encoding, select_eval
 from nas_core.space import Architecture, SearchSpace
@@ -92,7 +92,7 @@ class TokenStack(nn.Module):
     def static(self, architecture: Architecture) -> Self:
         """Return the static network in evaluation mode."""
         space = SearchSpace.of(architecture, like=self.space)
-        static = type(self)(space, len(self.embedding.weight), self.config.static())  # type: ignore[call-arg, arg-type]
+        static = type(self)(space, len(self.embedding.weight), self.config.static())  # type: ignore[call-arg]
         static.load_state_dict(self.static_state(architecture))
         return static.eval()
 
@@ -104,12 +104,6 @@ class TokenStack(nn.Module):
                 raise CheckpointError(f"reference_width has shape {tuple(width.shape)}, expected one number")
             self.positions.resize(int(width))
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
-
-    def _dropouts(self, features: int) -> Dropouts:
-        if not self.training:
-            return Dropouts()
-        config, scale = self.config, features / self.positions.width
-        return Dropouts(config.dropout * scale, config.attention_dropout, config.activation_dropout * scale)
 
     def embedding_scale(self, table: Tensor) -> float:
         fixed: float | None = self.config.embedding_scale

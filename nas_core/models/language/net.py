@@ -16,7 +16,7 @@ from nas_core.layers import MoSConfig
 from nas_core.layers.attention.cosformer.kind import LinearAttention
 from nas_core.layers.attention.kinds import AttentionState
 from nas_core.layers.linear import ElasticLayerNorm
-from nas_core.layers.transformer import EncoderLayerWeights, LayerForm, norm
+from nas_core.layers.transformer import Dropouts, EncoderLayerWeights, LayerForm, norm
 from nas_core.layers.weights import NormWeights
 from nas_core.models.genes import StackGenes
 from nas_core.models.stack import TokenStack
@@ -157,7 +157,7 @@ class LanguageNet(TokenStack):
     def features(self, subnet: LanguageSubnet, tokens: Tensor) -> Tensor:
         """Compute features (B, T, C) of right-padded ``tokens`` (B, T)."""
         table = subnet.embedding
-        drop = self._dropouts(table.shape[1])
+        drop = Dropouts.of(self, table.shape[1] / self.positions.width)
         x = self._embed(tokens, table, self.positions_at(0, tokens.shape[1], table.shape[1]))
         x = F.dropout(x, drop.residual) if drop.residual else x
         for layer, weights in zip(self.layers, subnet.layers, strict=False):

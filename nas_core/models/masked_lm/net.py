@@ -275,7 +275,7 @@ class MaskedLMNet(TokenStack):
         ``padded=False`` promises no padding.
         """
         mask = tokens.ne(self.config.padding_idx) if padded else None
-        drop = self._dropouts(subnet.embedding.shape[1])
+        drop = Dropouts.of(self, subnet.embedding.shape[1] / self.positions.width)
         x = self.embed(subnet, tokens, mask, drop)
         if mask is not None:
             x = x.masked_fill(~mask[..., None], 0)
