@@ -1,7 +1,6 @@
 """``python -m benchmarks [NAME ...]``: run these benchmarks, or all, one after the other.
 
-Each runs in a process of its own, so that none inherits another's threads or memory. ``NAME OPTION ...`` passes options
-on to one of them. Sizes are large unless options say otherwise.
+Each runs in its own process. ``NAME OPTION ...`` passes options to one of them.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ FOLDER = Path(__file__).parent
 
 
 def modules() -> dict[str, str]:
-    """The module of each benchmark by its name."""
+    """Return the module of each benchmark by name."""
     files = sorted(FOLDER.glob("*/[a-z]*.py"), key=lambda file: file.stem)
     return {file.stem: f"benchmarks.{file.parent.name}.{file.stem}" for file in files if file.parent.name != "parts"}
 

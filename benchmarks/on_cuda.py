@@ -1,7 +1,6 @@
-"""``make bench-cuda``: the benchmarks that a GPU gives a meaning, with the machine's own Python and torch.
+"""``make bench-cuda``: benchmarks on a GPU, with the machine's own Python and torch.
 
-Each writes ``benchmarks/results/cuda/NAME.json``, with the device's name, and keeps each part once it is measured:
-one that was stopped, by its limit or by hand, goes on where it was when the command is given again.
+Each writes ``benchmarks/results/cuda/NAME.json``. An interrupted benchmark resumes when the command is repeated.
 """
 
 from __future__ import annotations
@@ -17,27 +16,27 @@ from pathlib import Path
 
 from benchmarks.__main__ import modules
 from benchmarks.parts.published import NASBENCH101, NASBENCH101_VALID, NASBENCH201
-from tools.plain_machine import no_device, told
+from tools.plain_machine import device_lines, no_device
 
 ROOT = Path(__file__).resolve().parents[1]
 LIMIT_S = 590
-"""A benchmark that takes longer is stopped, to go on the next time."""
+"""Time limit of a benchmark."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """One benchmark as it is run on a GPU."""
+    """Benchmark on a GPU."""
 
     options: tuple[str, ...] = ()
     small: tuple[str, ...] = ()
-    """Instead of ``options``, to see that it runs."""
+    """Options of a test, instead of ``options``."""
     modules: tuple[str, ...] = ()
-    """What has to be installed."""
+    """Required modules."""
     files: tuple[Path, ...] = ()
-    """Published tables that have to be there."""
+    """Required published tables."""
 
     def lacks(self) -> str | None:
-        """What is missing, in words."""
+        """Return what is missing, or None."""
         missing = [f"no module {name}" for name in self.modules if find_spec(name) is None]
         missing += [
             f"{file.name} is absent from the folder that NAS_EXT_DATA names" for file in self.files if not file.exists()
@@ -72,11 +71,11 @@ RUNS = {
     "latency_clock": Run(small=("--architectures", "3", "--repeats", "2")),
     "predictor_speed": Run(small=("--quick", "--repeats", "1", "--parts", "largest")),
 }
-"""In the order in which they are run."""
+"""Benchmarks in the order in which they run."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run them one after the other; 0 if each is done or names what it lacks, 1 if one failed or has to go on."""
+    """Run benchmarks one after the other; return 0 if each is done or skipped, 1 if one failed or was stopped."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.on_cuda", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(RUNS)}; default: all")
     parser.add_argument("--device", default="cuda", help="cuda, cuda:1, or cpu to try the same there")
@@ -90,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if reason := no_device(options.device):
         print(reason, file=sys.stderr)
         return 2
-    print("\n".join(told(options.device)), flush=True)
+    print("\n".join(device_lines(options.device)), flush=True)
     options.out.mkdir(parents=True, exist_ok=True)
     ended = {name: _ended(name, RUNS[name], options) for name in options.names or RUNS}
     print("\n".join(f"{name}: {how}" for name, how in ended.items()))

@@ -51,12 +51,12 @@ def field(node: Any, path: str) -> Any:
         return node
     key, _, rest = path.partition(".")
     if isinstance(node, Mapping):
-        keys = [known for known in node if path == known or path.startswith(f"{known}.")]  # keys may contain dots
+        keys = [name for name in node if path == name or path.startswith(f"{name}.")]  # keys may contain dots
         return field(node[keys[0]], path[len(keys[0]) + 1 :]) if keys else None
     if isinstance(node, list) and "=" in key:
         wanted = dict(pair.split("=", 1) for pair in key.split("&"))
-        found = (item for item in node if all(str(item.get(name)) == value for name, value in wanted.items()))
-        return field(next(found, None), rest)
+        items = (item for item in node if all(str(item.get(name)) == value for name, value in wanted.items()))
+        return field(next(items, None), rest)
     return field(node[int(key)], rest) if isinstance(node, list) and int(key) < len(node) else None
 
 
@@ -189,13 +189,13 @@ class Page:
 
     def plots(self) -> dict[str, tuple[Table, Mapping[str, Any], str]]:
         """Return each plot's table, declaration and the hash of its data, by file name."""
-        found: dict[str, tuple[Table, Mapping[str, Any], str]] = {}
+        plots: dict[str, tuple[Table, Mapping[str, Any], str]] = {}
         declared = [{**section, **table} for section in self.sections for table in section.get("tables", ())]
-        for table, plot in [(Table(each, self._of(each)), each["plot"]) for each in declared if "plot" in each]:
+        for table, plot in [(Table(d, self._of(d)), d["plot"]) for d in declared if "plot" in d]:
             data = json.dumps([table.head, table.rows, plot], sort_keys=True)
             stamp = hashlib.sha256(data.encode()).hexdigest()[:16]
-            found |= {f"{plot['name']}.{kind}": (table, plot, stamp) for kind in plot.get("files", ["svg"])}
-        return found
+            plots |= {f"{plot['name']}.{kind}": (table, plot, stamp) for kind in plot.get("files", ["svg"])}
+        return plots
 
     def filled(self, content: str) -> str:
         """Return a page with its figures: ``<!-- figure: RESULT | PATH | DIGITS -->...<!-- /figure -->``."""

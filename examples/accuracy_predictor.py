@@ -1,8 +1,7 @@
 """Learn the accuracy of NAS-Bench-201's cells from a few: `python examples/accuracy_predictor.py [--table FILE]`.
 
 FILE has a JSON object in each line: {"architecture": "|nor_conv_3x3~0|+|..", "accuracy": 0.91}, fractions of 1, from
-your copy of the benchmark. Without one, a formula stands in for trained networks: convolutions help, pooling little,
-and more so on the long way through the cell. Prints Kendall's tau on the cells that were not learned.
+your copy of the benchmark. Without one, a formula replaces trained networks. Prints Kendall's tau on held-out cells.
 """
 
 import argparse

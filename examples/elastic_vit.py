@@ -31,10 +31,11 @@ def right(supernet, architecture):  # on images that nothing was trained on
 
 
 train(vit, labels)
-taken, supernet = elastic(vit), elastic(vit)
+converted, supernet = elastic(vit), elastic(vit)
 train(supernet, torch.stack([vit(batch).detach().softmax(1) for batch in images]))
 strategy = RandomSearch(supernet.space, {"params_m": (params_m, 0.1)}, RandomConfig(evaluations=20, batch=20))
-best = search(strategy, lambda each: -right(supernet, each), progress=False).winner.architecture
+best = search(strategy, lambda network: -right(supernet, network), progress=False).winner.architecture
 write_subnet(supernet, best, "elastic_vit.pt")
-for each in (supernet.space.largest(), best):
-    print(f"{params_m(each):.2f} M: {right(taken, each):.0%} right, after training {right(supernet, each):.0%}")
+for network in (supernet.space.largest(), best):
+    before, after = right(converted, network), right(supernet, network)
+    print(f"{params_m(network):.2f} M: {before:.0%} right, after training {after:.0%}")

@@ -1,8 +1,7 @@
-"""Search a space of one's own for the best of a formula: `python examples/search_formula.py [FOLDER]`.
+"""Search your own space for the minimum of a formula: `python examples/search_formula.py [FOLDER]`.
 
-A made-up network has one to four layers of three widths and a kind of activation. Its "error" falls with its size, most
-with early layers, its "latency" grows; evolution looks for the lowest error within 30 ms. No host, no training; called
-again with the same FOLDER, the search goes on where it stopped.
+A made-up network has one to four layers of three widths and a kind of activation. Its "error" falls and its "latency"
+grows with its size; evolution searches the lowest error within 30 ms. The same FOLDER resumes the search.
 """
 
 import sys

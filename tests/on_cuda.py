@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tools.plain_machine import missing, no_device, told
+from tools.plain_machine import device_lines, missing, no_device
 
 __all__ = ["Outcomes", "main"]
 
@@ -76,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if reason is not None:
         print(reason, file=sys.stderr)
         return 2
-    print("\n".join(told(options.device)), flush=True)
+    print("\n".join(device_lines(options.device)), flush=True)
     outcomes, begin = Outcomes(), time.perf_counter()
     code = _run(options.device, options.workers, _files(options.paths), outcomes)
     out = options.out or (RESULT if options.device == "cuda" else None)

@@ -1,7 +1,6 @@
-"""Docstrings as the site shows them: roles become links, and double backticks single ones.
+"""Docstrings of the site: roles become links, and double backticks single ones.
 
-A griffe extension, named in ``mkdocs.yml``. ``:func:`~nas_core.search.search``` becomes a link where the site has that
-name, and its text alone elsewhere: nothing that a docstring names can fail the build.
+A griffe extension, named in ``mkdocs.yml``. A role becomes a link if the site has its name, and plain text otherwise.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ _ROLE = re.compile(r":(?:py:)?(?:mod|class|func|meth|attr|data|exc|obj):`(?P<sho
 
 
 class Roles(griffe.Extension):
-    """Rewrites the docstrings of a package once it is read."""
+    """Rewrite the docstrings of a package."""
 
     def on_package(self, *, pkg: griffe.Module, **kwargs: Any) -> None:
         self._visit(pkg)
@@ -30,7 +29,7 @@ class Roles(griffe.Extension):
 
 
 def as_markdown(text: str, scope: Any) -> str:
-    """A docstring's text; names in it are those that code in ``scope`` sees."""
+    """Return a docstring as Markdown; names are resolved in ``scope``."""
 
     def link(found: re.Match[str]) -> str:
         name = found["name"]

@@ -1,4 +1,4 @@
-"""What a machine with its own Python and torch has of what this project can use; nothing of it need be installed."""
+"""Packages and devices of a machine on which nas-ext is not installed."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ ADDS: Mapping[str, str] = {
     "typer": "the command nas-ext",
     "plotly": "reports",
 }
-"""Modules, and what cannot be tested or measured without each."""
+"""Modules -> use."""
 
 
 def missing() -> dict[str, str]:
-    """Which modules of :data:`ADDS` are not installed, and what that leaves out."""
+    """Return the missing modules of :data:`ADDS` and their use."""
     return {name: what for name, what in ADDS.items() if importlib.util.find_spec(name) is None}
 
 
 def no_device(device: str) -> str | None:
-    """Why nothing can be computed on the device, with what to do; None if it can."""
+    """Return why a device cannot be used and what to do, or None."""
     again = "name one that has it: make ... CUDA_PYTHON=/path/to/python3"
     if sys.version_info < (3, 11):  # noqa: UP036  it may be any python3
         return f"{sys.executable} is Python {platform.python_version()}; expected 3.11 or newer: {again}"
@@ -54,8 +54,8 @@ def no_device(device: str) -> str | None:
     return None
 
 
-def told(device: str) -> list[str]:
-    """Lines that say what is there and what is missing."""
+def device_lines(device: str) -> list[str]:
+    """Return lines about versions, devices and missing modules."""
     import torch
 
     cuda = torch.device(device).type == "cuda"

@@ -1,9 +1,7 @@
-"""The cells that ``nas-ext quickstart predictor`` brings along: random cells of NAS-Bench-201's space, trained here.
+"""Train the cells of ``nas-ext quickstart predictor``: random cells of NAS-Bench-201's space.
 
-Each cell stands twice in a small network (8 channels, then 16) that learns scikit-learn's handwritten digits, 8 by 8
-pixels with noise added, for some updates; its accuracy is the mean over seeds on the digits it did not learn from.
-
-Run: ``python -m tools.quickstart_cells``. It goes on where it was stopped.
+``python -m tools.quickstart_cells`` resumes. Each cell is twice in a small network (8 channels, then 16) that learns
+scikit-learn's handwritten digits with noise; its accuracy is the mean over seeds on held-out digits.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ CELLS, SEEDS, UPDATES, BATCH, LEARNED, NOISE = 140, 2, 80, 64, 1000, 0.3
 
 
 class Cell(nn.Module):
-    """Four nodes; each sums an operation of every node before it."""
+    """Cell of four nodes; each sums an operation of every earlier node."""
 
     def __init__(self, operations: np.ndarray, channels: int) -> None:
         super().__init__()
@@ -49,14 +47,14 @@ def _operation(name: str, channels: int) -> nn.Module:
 
 
 class Zero(nn.Module):
-    """The operation that lets nothing through."""
+    """Operation with output 0."""
 
     def forward(self, images: Tensor) -> Tensor:
         return torch.zeros_like(images)
 
 
 def network(operations: np.ndarray) -> nn.Sequential:
-    """Stem, cell, halving, cell, classifier."""
+    """Return a network: stem, cell, halving, cell, classifier."""
     return nn.Sequential(
         nn.Conv2d(1, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), Cell(operations, 8),
         nn.ReLU(), nn.Conv2d(8, 16, 2, stride=2, bias=False), nn.BatchNorm2d(16), Cell(operations, 16),
@@ -65,7 +63,7 @@ def network(operations: np.ndarray) -> nn.Sequential:
 
 
 def digits() -> tuple[Tensor, Tensor]:
-    """All images ``(N, 1, 8, 8)`` with noise, and what they show, in a fixed random order."""
+    """Return all images ``(N, 1, 8, 8)`` with noise and their labels, in a fixed random order."""
     images, labels = require("sklearn.datasets", "the digits", "naslib").load_digits(return_X_y=True)
     rng = np.random.default_rng(0)
     order = rng.permutation(len(labels))
@@ -75,7 +73,7 @@ def digits() -> tuple[Tensor, Tensor]:
 
 
 def accuracy(operations: np.ndarray, images: Tensor, labels: Tensor, seed: int) -> tuple[float, int]:
-    """The share of unseen digits that a newly trained network names, and its parameters."""
+    """Return the accuracy on held-out digits of a newly trained network, and its parameters."""
     torch.manual_seed(seed)
     net = network(operations)
     optimizer = torch.optim.SGD(net.parameters(), 0.1, momentum=0.9, nesterov=True, weight_decay=5e-4)

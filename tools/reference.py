@@ -31,7 +31,7 @@ PAGES = {
     "naslib": ("NASLib", ["naslib_ext"]),
     "optuna": ("Optuna", ["optuna_ext"]),
 }
-"""Page -> title and packages whose public names it lists."""
+"""Page -> title and packages."""
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "reference"
 

@@ -1,11 +1,9 @@
-"""BLEU of networks that differ in the kind of attention alone, on a real corpus.
+"""BLEU of networks that differ only in the kind of attention, on a real corpus.
 
-``python -m benchmarks attention_quality BIN --work DIR`` where BIN is a folder of ``fairseq-preprocess`` (see
+``python -m benchmarks attention_quality BIN --work DIR``: BIN is a folder of ``fairseq-preprocess`` (see
 ``translation_quality``). Each placement of linear attention in the largest network of ``mformer_translation_small`` is
-trained on its own, those of ``MAIN`` with every one of ``--seeds``, the others with the first. For each of
-``--supernet-seeds`` one supernet is trained, with as many updates and the same schedule, and evaluated with inherited
-weights and each placement.
-Each step writes one file below DIR and is skipped when that exists; the result is written after each of them.
+trained alone: those of ``MAIN`` with every seed, the others with the first. Supernets with as many updates are
+evaluated with inherited weights for each placement.
 """
 
 from __future__ import annotations
@@ -16,7 +14,6 @@ from pathlib import Path
 
 from benchmarks.parts.record import command, write_result
 from benchmarks.supernet.translation_quality import Job
-from nas_core.files.reading import read_json
 from nas_core.latency.machine import describe_machine
 from nas_core.space import Architecture, get_space
 
@@ -30,9 +27,9 @@ PLACES = {
     "linear across": (SOFTMAX, SOFTMAX, LINEAR),
     "linear everywhere": (LINEAR, LINEAR, LINEAR),
 }
-"""Kinds of the encoder's, the decoder's and the attention between them, in the three layers of each."""
+"""Kinds of attention in the encoder, in the decoder and between them, by layer."""
 MAIN = ("softmax everywhere", "linear in the encoder")
-"""Placements trained alone with every seed: the question that the paper asks."""
+"""Placements trained alone with every seed."""
 
 
 def architecture(places: tuple[list[str], list[str], list[str]]) -> Architecture:
@@ -41,7 +38,7 @@ def architecture(places: tuple[list[str], list[str], list[str]]) -> Architecture
 
 
 class Measured:
-    """BLEU by placement and seed, written to ``out`` as it grows."""
+    """BLEU by placement and seed, written after each training."""
 
     def __init__(self, job: Job, out: Path, command: str) -> None:
         self.job, self.out, self.command = job, out, command
@@ -75,9 +72,8 @@ class Measured:
             {"attention": title, "inherited_bleu": self.inherited[title], "standalone_bleu": self.standalone[title]}
             for title in PLACES
         ]
-        seconds = {file.stem: read_json(file) for file in sorted((self.job.work / "seconds").glob("*.json"))}
         machine = describe_machine("cpu", self.job.threads)
-        content = {"updates": self.job.updates, "rows": rows, "seconds": seconds, "machine": machine}
+        content = {"updates": self.job.updates, "rows": rows, "seconds": self.job.seconds(), "machine": machine}
         write_result(self.out, content, self.command)
 
 
@@ -96,7 +92,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=RESULT)
     options = parser.parse_args(argv)
     os.environ["OMP_NUM_THREADS"] = str(options.threads)
-    job = Job(options.bin, options.work, options.threads, SPACE, options.updates, 0, 0)
+    job = Job(options.work, options.threads, options.bin, SPACE, options.updates, 0, 0)
     measured = Measured(job, options.out, command(__file__, argv))
     for title in PLACES:
         for seed in options.seeds if title in MAIN else options.seeds[:1]:

@@ -1,17 +1,15 @@
-"""Linear attention (cosFormer) beside softmax attention: time, memory, decoding.
+"""Linear (cosFormer) against softmax attention: time, memory, decoding.
 
-Contestants take turns in one process; ratios are taken within a round. H = 8 heads of D = 64, float32.
+``python -m benchmarks linear_attention [--threads 2]``. H = 8 heads of D = 64, float32. All alternate in one process;
+ratios are within a round; memory is the growth of a fresh process's peak.
 
 - ``ours``: :func:`nas_core.layers.attention.cosformer.cosformer_attention`.
 - ``sdpa``: ``scaled_dot_product_attention``, torch's fused softmax attention.
-- ``cumulative``: the causal form by running sums over all positions, as the public code computes it.
-- ``floor``: the two matrix products of non-causal linear attention with features that are ready.
+- ``cumulative``: the causal form by running sums over all positions, as in the public code.
+- ``floor``: the two matrix products of non-causal linear attention.
 
-Memory is the growth of a fresh process's peak. Run: ``python -m benchmarks linear_attention [--threads 2]``.
-
-With ``--device cuda``, or any ``--precision``, another result: a row for each length, precision and pass, by
-:mod:`benchmarks.parts.linear_rows`; 512 to 32,768 positions, CUDA events, flash-linear-attention where it is installed.
-Each row is kept at once, so that an interrupted run goes on.
+With ``--device cuda`` or ``--precision`` the result has a row per length, precision and pass, see
+:mod:`benchmarks.parts.linear_rows`.
 """
 
 from __future__ import annotations
@@ -68,7 +66,7 @@ def sdpa(q: Tensor, k: Tensor, v: Tensor, causal: bool) -> Tensor:
 
 
 def cumulative(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Outer products of all positions, summed up to each."""
+    """Sum the outer products up to each position."""
     at = cos_table(torch.arange(q.shape[2], device=q.device), LONGEST, q.dtype)
     queries, keys = (torch.cat([x * at.sin, x * at.cos], -1) for x in (torch.relu(q), torch.relu(k)))
     sums = (keys[..., :, None] * v[..., None, :]).cumsum(2)
@@ -98,7 +96,7 @@ def with_backward(function: Callable[..., Tensor], tensors: list[Tensor], causal
 
 
 def check(device: str) -> float:
-    """Largest difference between the contestants that compute the same."""
+    """Return the largest difference between equal computations."""
     q, k, v = inputs(300, device)
     with torch.no_grad():
         return float((ours(q, k, v, True) - cumulative(q, k, v)).abs().max())
@@ -125,7 +123,7 @@ def speed(device: str, lengths: list[int], repeats: int) -> dict[str, Any]:
 
 
 def decoding(device: str, repeats: int) -> dict[str, Any]:
-    """One step after so many: our state, and softmax over a cache of keys and values."""
+    """Measure a decoding step with our state, and with a cache of keys and values."""
     runs = {}
     for length in (256, 4096):
         q, k, v = inputs(length, device)
@@ -146,7 +144,7 @@ def decoding(device: str, repeats: int) -> dict[str, Any]:
 
 
 def peak_mb(name: str, length: int, backward: bool) -> float:
-    """Peak memory of a fresh process, beyond what it held with its inputs ready."""
+    """Return the peak memory of a fresh process beyond its inputs."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(_peak, (name, length, backward))
 

@@ -1,4 +1,4 @@
-"""Predictors that NN-Former is compared with: fit on graphs and numbers, predict numbers."""
+"""Predictors as baselines of NN-Former: fit on graphs and targets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 
 
 def one_hot_codes(graphs: Graphs, operations: int, nodes: int) -> Array:
-    """``(G, nodes * operations)`` which operation each place has; 0 where there is no node."""
+    """Return one-hot operations by place ``(G, nodes * operations)``, 0 for missing nodes."""
     dense = graphs.dense(width=nodes)
     present = np.arange(nodes) < dense.sizes[:, None]
     kinds: Array = np.eye(operations)[dense.ops] * present[..., None]
@@ -58,7 +58,7 @@ class Trees:
 
 
 class Linear:
-    """Least relative squares on the numbers of operations of each kind."""
+    """Least relative squares on the counts of operations."""
 
     def __init__(self, operations: int) -> None:
         self.operations = operations
@@ -78,8 +78,8 @@ class Linear:
 
 
 class Ridge:
-    """Ridge regression on one-hot operations by place, which knows no edges: made for chains. The penalty is the one of
-    least leave-one-out error (closed form, Golub et al. 1979)."""
+    """Ridge regression on one-hot operations by place, for chains; the penalty by leave-one-out error (closed form,
+    Golub et al. 1979)."""
 
     PENALTIES = np.logspace(-2, 3, 11)
 
@@ -106,8 +106,8 @@ class Ridge:
 
 
 class GCN(nn.Module):
-    """A graph convolution predictor after Wen et al. 2020 (Neural Predictor): layers that average along edges and
-    against them, mean over nodes, a linear readout."""
+    """Graph convolution predictor after Wen et al. 2020 (Neural Predictor): means along and against edges, mean over
+    nodes, a linear readout."""
 
     def __init__(self, operations: int, seed: int, width: int = 144, layers: int = 4, epochs: int = 300) -> None:
         super().__init__()

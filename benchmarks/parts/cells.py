@@ -1,4 +1,4 @@
-"""Published benchmarks as search spaces: a row of option indices is one cell of a table."""
+"""Published benchmarks as search spaces."""
 
 from __future__ import annotations
 
@@ -24,29 +24,28 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Table:
-    """A benchmark whose every answer is known."""
+    """Benchmark with the accuracy of every cell."""
 
     space: SearchSpace
     cells: Callable[[Rows], Integers]
-    """Rows ``(n, slots)`` -> the cell of each ``(n,)``, -1 where there is none."""
+    """Rows ``(n, slots)`` -> cells ``(n,)``, -1 for rows that are no cell."""
     graphs: Callable[[Rows], Graphs]
     answers: str
-    """Which accuracy a query gives: validation, or test where no other is published, so that a search sees what it is
-    judged by."""
+    """Accuracy of a query: validation, or test if no other is published."""
     told_accuracy: NDArray[np.float64]
-    """What a query gives, by cell."""
+    """Accuracy of a query by cell."""
     test_accuracy: NDArray[np.float64]
-    """What decides which are best, by cell."""
+    """Accuracy that ranks the cells."""
     constrained: bool
 
     def valid(self, rows: Rows) -> NDArray[np.bool_]:
-        """Which rows are cells of the table ``(n,)``."""
+        """Return which rows are cells ``(n,)``."""
         there: NDArray[np.bool_] = self.cells(rows) >= 0
         return there
 
     @property
     def limits(self) -> list[Constraint]:
-        """Keeps searches to rows that are cells."""
+        """Constraint that excludes rows that are no cell."""
         if not self.constrained:
             return []
         return [Constraint("no_cell", 0.5, lambda rows: 1.0 - self.valid(rows))]
@@ -64,23 +63,23 @@ def nasbench201_table() -> Table:
 
 
 def nasbench101_table() -> Table:
-    """All 423,624 cells, searched by their mean test accuracy: of most cells no other is published here."""
+    """Return all 423,624 cells with their mean test accuracy, the only one published for most."""
     with np.load(NASBENCH101, allow_pickle=False) as table:
         every = np.arange(len(table["n_vertices"]))
         return _nasbench101("test", every, table["test_acc_108_mean"].astype(np.float64))
 
 
 def nasbench101_published_table() -> Table:
-    """The 20,001 cells whose validation accuracy is published, searched by that, one run of 108 epochs.
+    """Return the 20,001 cells with a published validation accuracy (one run of 108 epochs).
 
-    They are no sample but the first of the file: a cell, which has 13 others at one change of an edge or an operation,
-    has 1 of them here, and every third none. What moves by such changes gets stuck between the gaps.
+    They are the first of the file and no random sample: of the 13 neighbours of a cell one is in the table, and of
+    every third cell none. Searches by small changes get stuck between the gaps.
     """
     return _nasbench101("validation", *nasbench101_valid())
 
 
 def _nasbench101(answers: str, which: Integers, told: NDArray[np.float64]) -> Table:
-    """Those cells. Rows are 21 flags of edges and 5 operations; unused nodes are pruned as the benchmark does."""
+    """Return a table of cells. Rows are 21 flags of edges and 5 operations; unused nodes are pruned."""
     with np.load(NASBENCH101, allow_pickle=False) as table:
         sizes, bits = table["n_vertices"][which].astype(np.int64), table["edge_bits"][which]
         operations, test = table["ops"][which].astype(np.int64), table["test_acc_108_mean"][which].astype(np.float64)
@@ -110,7 +109,7 @@ def _nasbench101(answers: str, which: Integers, told: NDArray[np.float64]) -> Ta
 
 
 def _pruned(rows: Rows) -> tuple[NDArray[np.bool_], Integers]:
-    """Adjacency ``(n, 7, 7)`` and labels ``(n, 7)``, 0 where a node lies on no way from input to output."""
+    """Return adjacency ``(n, 7, 7)`` and labels ``(n, 7)``, 0 for nodes on no path from input to output."""
     adjacency = np.zeros((len(rows), NODES, NODES), np.bool_)
     for bit, (x, y) in enumerate(PAIRS):
         adjacency[:, x, y] = rows[:, bit] == 1
@@ -127,7 +126,7 @@ def _pruned(rows: Rows) -> tuple[NDArray[np.bool_], Integers]:
 
 
 def fingerprints(adjacency: NDArray[np.bool_], labels: Integers) -> NDArray[np.uint64]:
-    """A number for each graph ``(n,)`` that does not depend on the order of its nodes; label 0 is no node."""
+    """Return a hash ``(n,)`` that does not depend on the order of nodes; label 0 is no node."""
     state = _mixed(labels.astype(np.uint64) + np.uint64(1))
     there = (labels > 0).astype(np.uint64)
     edges = adjacency.astype(np.uint64)
@@ -140,7 +139,7 @@ def fingerprints(adjacency: NDArray[np.bool_], labels: Integers) -> NDArray[np.u
 
 
 def _mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """A bijection of 64 bits in which every bit of the result depends on all."""
+    """Mix 64 bits bijectively."""
     with np.errstate(over="ignore"):
         for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
             x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)

@@ -15,8 +15,6 @@ ratios are taken within a round, so that they hold on a machine whose speed drif
 from __future__ import annotations
 
 import json
-import random
-import time
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,8 +28,8 @@ from fairseq.data import Dictionary
 from fairseq.models import ARCH_CONFIG_REGISTRY
 from fairseq.models.transformer import TransformerModel
 from fairseq.optim.adam import FairseqAdam
-from tqdm import tqdm
 
+from benchmarks.parts.turns import middle, rounds
 from benchmarks.parts.update_sizes import Size, batch_of
 from fairseq_ext.criterion import FusedLabelSmoothedCrossEntropy
 from fairseq_ext.model import TranslationModel
@@ -43,7 +41,7 @@ FURTHER = (("static", "plain"), ("none, fused loss", "plain"), ("layer", "plain"
 
 @dataclass(frozen=True)
 class Task:
-    """The part of a fairseq task that models and criterions read."""
+    """Part of a fairseq task that models and criterions read."""
 
     dictionary: Dictionary
 
@@ -62,7 +60,7 @@ def vocabulary(size: Size) -> Task:
 
 
 def sample_of(size: Size) -> dict[str, Any]:
-    """The batch of a size as fairseq's trainer hands it on."""
+    """Return the batch of a size in fairseq's form."""
     batch = batch_of(size)
     net_input = {"src_tokens": batch.source, "prev_output_tokens": batch.previous, "src_lengths": batch.lengths}
     return {
@@ -73,7 +71,7 @@ def sample_of(size: Size) -> dict[str, Any]:
 
 
 def equal_architecture(size: Size) -> Architecture:
-    """The architecture of the space that equals fairseq's transformer: one memory, all layers alike."""
+    """Return the architecture that equals fairseq's transformer: one memory, equal layers."""
     genes = dict(get_space(size.space).largest().to_dict())
     for side in ("encoder", "decoder"):
         genes[f"{side}.embed_dim"] = size.embed_dim
@@ -85,7 +83,7 @@ def equal_architecture(size: Size) -> Architecture:
 
 
 def plain_arguments(size: Size) -> Namespace:
-    """Options of fairseq's transformer of a size."""
+    """Return options of fairseq's transformer of a size."""
     args = Namespace(dropout=0.1, share_all_embeddings=True, max_source_positions=1024, max_target_positions=1024)
     for side in ("encoder", "decoder"):
         for name, value in (
@@ -136,7 +134,7 @@ def update_of(model: Any, optimizer: FairseqAdam, criterion: Any, batch: dict[st
 def contestants(
     size: Size, task: Task, batch: dict[str, Any]
 ) -> tuple[dict[str, Callable[[], None]], dict[str, float]]:
-    """One update of each contestant and its millions of parameters, all of which Adam updates, by name."""
+    """Return an update and the millions of parameters of each row, by name."""
     plain = LabelSmoothedCrossEntropyCriterion(task, sentence_avg=False, label_smoothing=0.1)
     fused = FusedLabelSmoothedCrossEntropy(task, sentence_avg=False, label_smoothing=0.1)
     updates, params_m = {}, {}
@@ -156,42 +154,26 @@ def contestants(
 
 
 def measure(size: Size, repeats: int) -> dict[str, Any]:
-    """Milliseconds of an update and ratios, each as median with the middle half of all rounds."""
+    """Return milliseconds of an update and ratios: medians and quartiles of all rounds."""
     task = vocabulary(size)
     batch = sample_of(size)
     updates, params_m = contestants(size, task, batch)
-    for update in updates.values():
-        for _ in range(2):
-            update()
-    taken: dict[str, list[float]] = {name: [] for name in updates}
-    order, stream = list(updates), random.Random(0)
-    for _ in tqdm(range(repeats), desc=size.space, disable=None):
-        stream.shuffle(order)
-        for name in order:
-            start = time.perf_counter()
-            updates[name]()
-            taken[name].append((time.perf_counter() - start) * 1000)
+    taken = {name: np.array(seconds) for name, seconds in rounds(updates, repeats, size.space).items()}
 
     def ratio(name: str, base: str) -> dict[str, Any]:
-        rounds = np.array(taken[name]) / np.array(taken[base])
-        return {"ratio": f"{name} / {base}", **_middle(rounds, 3)}
+        return {"ratio": f"{name} / {base}", **middle(taken[name] / taken[base], 3)}
 
     return {
         "target_tokens": batch["ntokens"],
         "vocabulary": size.vocabulary,
         "params_m": params_m,
-        "update_ms": {name: _middle(np.array(values), 1) for name, values in taken.items()},
+        "update_ms": {name: middle(1000 * seconds, 1) for name, seconds in taken.items()},
         "aims": [{**ratio(*pair), "at_most": aim, "reached": ratio(*pair)["median"] <= aim} for *pair, aim in AIMS],
         "further": [ratio(*pair) for pair in FURTHER],
         "repeats": repeats,
     }
 
 
-def _middle(values: np.ndarray[Any, Any], digits: int) -> dict[str, float]:
-    low, median, high = np.quantile(values, (0.25, 0.5, 0.75))
-    return {"median": round(float(median), digits), "q25": round(float(low), digits), "q75": round(float(high), digits)}
-
-
 def version() -> str:
-    """Tell which fairseq this is."""
+    """Return fairseq's version."""
     return str(fairseq.__version__)

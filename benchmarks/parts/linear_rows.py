@@ -1,4 +1,4 @@
-"""Linear attention beside softmax attention in every precision of a device, one row for each length, kept at once."""
+"""Linear against softmax attention in every precision of a device, a row per length."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from benchmarks.parts.record import write_result
-from benchmarks.parts.resumable import is_of
+from benchmarks.parts.resumable import measured_rows
 from nas_core.errors import ConfigError
-from nas_core.files.journal import append_jsonl, read_jsonl
 from nas_core.latency.machine import describe_machine
 from nas_core.layers.attention.cosformer import cosformer_attention
 from nas_core.layers.attention.cosformer.forms import chosen_form, has_fla
@@ -25,7 +24,7 @@ from nas_core.precision import PRECISIONS, check_precision, computing_in, half_t
 LENGTHS = [512, 1024, 2048, 4096, 8192, 16384, 32768]
 HEADS, DIM = 8, 64
 TOKENS = 32768
-"""Positions of a batch: as many sequences as fit into them, at least one."""
+"""Positions of a batch; at least one sequence."""
 PASSES = {
     # causal, with the backward pass
     "causal forward": (True, False),
@@ -39,36 +38,31 @@ Attention = Callable[[Tensor, Tensor, Tensor], Tensor]
 def measure(
     device: str, precisions: Sequence[str], lengths: Sequence[int], repeats: int, threads: int, out: Path, run: str
 ) -> list[dict[str, Any]]:
-    """Every row, those of an interrupted run from the file beside ``out``, which goes when all are there."""
-    machine, work = describe_machine(device, threads), out.with_suffix(".part.jsonl")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    done = read_jsonl(work) if work.exists() else []
+    """Measure and write all rows; an interrupted call resumes."""
+    machine = describe_machine(device, threads)
     settings = {"device_name": machine["device_name"], "torch": machine["torch"], "repeats": repeats}
-    rows = []
-    for length, precision, timed in itertools.product(lengths, _possible(precisions, device), PASSES):
-        key = {"positions": length, "precision": precision, "pass": timed, **settings}
-        row = next((each for each in done if is_of(each, key)), None)
-        if row is None:
-            row = {**key, **_row(device, length, precision, timed, repeats)}
-            append_jsonl(work, row)
-        rows.append({name: value for name, value in row.items() if name not in settings})
-        print(rows[-1], flush=True)
+    cases = list(itertools.product(lengths, _possible(precisions, device), PASSES))
+    keys = [dict(zip(("positions", "precision", "pass"), case, strict=True)) for case in cases]
+    rows = measured_rows(out, keys, settings, lambda index: _row(device, *cases[index], repeats))
     write_result(out, {"machine": machine, "heads": HEADS, "head_dim": DIM, "repeats": repeats, "rows": rows}, run)
-    work.unlink(missing_ok=True)
     return rows
 
 
 def _possible(precisions: Sequence[str], device: str) -> list[str]:
-    """Those that the device has; of all if none was asked for, else with an error for the first that it has not."""
+    """Return the precisions that the device has.
+
+    Raises:
+        ConfigError: it lacks one of ``precisions``.
+    """
     if precisions:
         return [check_precision(precision, device) for precision in precisions]
-    found = []
+    available = []
     for precision in PRECISIONS:
         try:
-            found.append(check_precision(precision, device))
+            available.append(check_precision(precision, device))
         except ConfigError as error:
             print(f"left out: {error}", flush=True)
-    return found
+    return available
 
 
 def _row(device: str, length: int, precision: str, timed: str, repeats: int) -> dict[str, Any]:
@@ -79,28 +73,28 @@ def _row(device: str, length: int, precision: str, timed: str, repeats: int) -> 
     tensors = [x.detach().requires_grad_(backward) for x in split.permute(2, 0, 3, 1, 4)]
     kind = torch.device(device).type
     form = chosen_form(kind, half, length, length, causal, DIM, has_fla(), False)
-    found: dict[str, Any] = {"sequences": sequences, "form": form}
+    figures: dict[str, Any] = {"sequences": sequences, "form": form}
     with computing_in("tf32" if precision == "tf32" else "fp32", device):
         runs = dict(_contestants(kind, form, causal, length, precision))
         ready = {}
         for name, attention in runs.items():
             step = _step(attention, tensors, backward)
             try:
-                found[f"{name}_mb"] = _peak_mb(step, device)
+                figures[f"{name}_mb"] = _peak_mb(step, device)
             except torch.OutOfMemoryError:
                 torch.cuda.empty_cache()
-                found[f"{name}_mb"] = None
+                figures[f"{name}_mb"] = None
                 continue
             ready[name] = step
         taken = _rounds(ready, repeats, device)
-    found |= {f"{name}_ms": round(float(np.median(ms)), 4) for name, ms in taken.items()}
+    figures |= {f"{name}_ms": round(float(np.median(ms)), 4) for name, ms in taken.items()}
     if "sdpa" in taken and "ours" in taken:
-        found["times_sdpa"] = round(float(np.median(np.array(taken["sdpa"]) / np.array(taken["ours"]))), 3)
-    return {name: value for name, value in found.items() if value is not None}
+        figures["times_sdpa"] = round(float(np.median(np.array(taken["sdpa"]) / np.array(taken["ours"]))), 3)
+    return {name: value for name, value in figures.items() if value is not None}
 
 
 def _contestants(kind: str, form: str, causal: bool, length: int, precision: str) -> Iterator[tuple[str, Attention]]:
-    """``ours`` in the form that is chosen, torch's softmax attention, and other forms that the device has."""
+    """Yield ``ours`` in the chosen form, torch's softmax attention, and other forms of the device."""
     yield "ours", _ours("auto", causal, length)
     yield "sdpa", lambda q, k, v: scaled_dot_product_attention(q, k, v, is_causal=causal)
     others = ["chunked"] if kind == "cuda" else []
@@ -128,7 +122,7 @@ def _step(attention: Attention, tensors: Sequence[Tensor], backward: bool) -> Ca
 
 
 def _peak_mb(step: Callable[[], None], device: str) -> float | None:
-    """Memory of a step beyond its inputs, once what is compiled or tuned at the first call is; None on the CPU."""
+    """Return the memory of a second step beyond its inputs; None on the CPU."""
     step()
     if torch.device(device).type != "cuda":
         return None
@@ -141,7 +135,7 @@ def _peak_mb(step: Callable[[], None], device: str) -> float | None:
 
 
 def _rounds(runs: dict[str, Callable[[], None]], repeats: int, device: str) -> dict[str, list[float]]:
-    """Milliseconds of each, round by round, in turns: by CUDA events on their device's stream, else by the clock."""
+    """Return milliseconds of each by round, alternating; by CUDA events on a GPU."""
     taken: dict[str, list[float]] = {name: [] for name in runs}
     for turn, (name, run) in itertools.product(range(repeats + 2), runs.items()):
         milliseconds = _milliseconds(run, device)

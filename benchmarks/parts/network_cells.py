@@ -1,5 +1,4 @@
-"""Cells of the tables of network latency: one model, one split, one seed; each kept in a file of its own, so that
-several processes fill one folder."""
+"""Cells of the tables of network latency: one model, split and seed, each in a file of its own."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from nas_core.latency.by_graph.data import NetworkLatencies, family_quality
 from nas_core.latency.registry import latency_model
 
 IN_DOMAIN = "in-domain"
-"""The split with all families on both sides; the others are named after the family that is left out."""
+"""Split with all families on both sides; other splits are named after the held-out family."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ class Cell:
     settings: tuple[tuple[str, Any], ...] = ()
 
     def key(self, data: str) -> dict[str, Any]:
-        """By which its result is known; ``data`` is the fingerprint of the networks."""
+        """Return the key of the result; ``data`` is the fingerprint of the networks."""
         described = latency_model(self.model, "graph")(**dict(self.settings)).described()
         return {
             "model": self.model,
@@ -45,8 +44,8 @@ class Cell:
 
 
 def within_spread(records: list[dict[str, Any]], data: NetworkLatencies) -> dict[str, float]:
-    """Percent of networks whose latency is within the spread of their prediction, by split, of one model and seed. As
-    shipped models have it: the residuals of the in-domain split's held-out networks with the deviation of members."""
+    """Return the percentage of networks within the predicted standard deviation, by split, for one model and seed. The
+    deviation is that of shipped models: in-domain residuals and the disagreement of members."""
     measured = dict(zip(data.names.tolist(), data.latency_ms.tolist(), strict=True))
     parts: dict[str, tuple[Any, Any]] = {}
     for record in records:
@@ -62,7 +61,7 @@ def within_spread(records: list[dict[str, Any]], data: NetworkLatencies) -> dict
 
 
 def fingerprint(data: NetworkLatencies) -> str:
-    """A short name of networks, their latencies and splits."""
+    """Return a short hash of networks, latencies and splits."""
     digest = hashlib.sha256()
     for part in (data.latency_ms, data.graphs.ops, data.graphs.edges, data.graphs.costs, data.held_out):
         digest.update(b"" if part is None else np.ascontiguousarray(part).tobytes())
@@ -71,7 +70,7 @@ def fingerprint(data: NetworkLatencies) -> str:
 
 
 def run(cell: Cell, data: NetworkLatencies) -> dict[str, Any]:
-    """Fit on one side, judge on the other; no checkpoint is chosen."""
+    """Fit and evaluate a cell; no checkpoint is selected."""
     train, test = data.in_domain() if cell.split == IN_DOMAIN else data.out_of_domain(cell.split)
     model = latency_model(cell.model, "graph")(**dict(cell.settings))
     wall, cpu = time.perf_counter(), time.process_time()
@@ -94,14 +93,14 @@ def run(cell: Cell, data: NetworkLatencies) -> dict[str, Any]:
 
 
 def done(cells: list[Cell], folder: Path, data: str) -> list[dict[str, Any]]:
-    """Results in the folder, of any split and seed, by models and settings that one of these cells has."""
+    """Return the results in a folder, of any split and seed, for the models and settings of cells."""
     wanted = {(key["model"], key["settings"]) for key in (cell.key(data) for cell in cells)}
     found = [read_json(path) for path in sorted(folder.glob(f"*-{data}.json"))]
     return [record for record in found if (record["model"], record["settings"]) in wanted]
 
 
 def fill(cells: list[Cell], data: NetworkLatencies, folder: Path, again: bool = False) -> None:
-    """Compute what is missing, or all of it ``again``."""
+    """Compute missing results, or all of them ``again``."""
     name = fingerprint(data)
     for number, cell in enumerate(cells, 1):
         path = cell.file(folder, name)

@@ -1,7 +1,7 @@
-"""One training update of a translation supernet on any device, without a host.
+"""Training update of a translation supernet on any device, without a host.
 
-It is what a trainer does with a batch: forward and backward of one random subnet, or of a sandwich's three, with the
-fused loss, gradients clipped, Adam; halves under autocast, fp16 with scaled losses.
+Forward and backward of one random subnet, or of a sandwich's three, with the fused loss, gradients clipped, Adam; bf16
+and fp16 under autocast, fp16 with scaled losses.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ WARM_UP = 2
 
 @dataclass(frozen=True)
 class Case:
-    """What is trained, and how."""
+    """Training whose update is measured."""
 
     size: str
     experts: str
@@ -47,8 +47,7 @@ class Case:
 
 
 def measured(case: Case, size: Size, device: torch.device, repeats: int) -> dict[str, Any]:
-    """Milliseconds of an update (median and middle half over fixed draws), target tokens per second, and the peak of
-    the memory; or why there are none."""
+    """Return milliseconds of an update (median and quartiles), target tokens per second and peak memory, or a note."""
     try:
         check_precision(case.precision, device)
         with _current(device):
@@ -80,7 +79,7 @@ def measured(case: Case, size: Size, device: torch.device, repeats: int) -> dict
 
 
 class Training:
-    """A supernet with its optimizer and one batch."""
+    """Supernet with optimizer and one batch."""
 
     def __init__(self, case: Case, size: Size, device: torch.device) -> None:
         torch.manual_seed(1)
@@ -96,12 +95,12 @@ class Training:
         self.tokens = int(batch.lengths.sum())
 
     def update(self, index: int) -> None:
-        """The update of this number, whose architecture is drawn by it."""
+        """Train the architecture drawn for an update."""
         drawn = draw(self.space, index)
         self._train([drawn] if self.case.sampling == "spos" else list(sandwich(self.space, drawn).values()))
 
     def largest(self) -> None:
-        """An update of the largest subnet, after which the memory of all others is there."""
+        """Train the largest subnet, which allocates the memory of all others."""
         self._train([self.space.largest()])
 
     def _train(self, architectures: list[Architecture]) -> None:
@@ -128,7 +127,7 @@ def _moved(batch: Batch, device: torch.device) -> dict[str, Tensor]:
 
 
 def _timed(update: Callable[[int], None], numbers: range, device: torch.device) -> list[float]:
-    """Milliseconds of each: on CUDA between events on the device, which is waited for once."""
+    """Return milliseconds of each update, on CUDA between events."""
     if device.type != "cuda":
         return [_on_host(update, number) for number in numbers]
     events = [torch.cuda.Event(enable_timing=True) for _ in range(len(numbers) + 1)]
@@ -148,7 +147,7 @@ def _on_host(update: Callable[[int], None], number: int) -> float:
 
 
 def _memory_peak(device: torch.device) -> Callable[[], float | None]:
-    """From now on, in GB, with weights, gradients and Adam's moments; None where the device does not tell."""
+    """Return a function that gives the peak memory in GB from now on; None on a CPU."""
     if device.type != "cuda":
         return lambda: None
     torch.cuda.reset_peak_memory_stats(device)
@@ -157,7 +156,7 @@ def _memory_peak(device: torch.device) -> Callable[[], float | None]:
 
 @contextmanager
 def _current(device: torch.device) -> Iterator[None]:
-    """Events are recorded on the current device's stream."""
+    """Make the device current, on whose stream events are recorded."""
     current: AbstractContextManager[Any] = torch.cuda.device(device) if device.type == "cuda" else nullcontext()
     with current:
         yield

@@ -1,6 +1,6 @@
 """Published tables that tests and benchmarks compare with; they are not part of this repository.
 
-``NAS_EXT_DATA`` names the folder that holds them (default: ``../shared/data`` beside the repository).
+``NAS_EXT_DATA`` names their folder (default: ``../shared/data`` next to the repository).
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ HAT_SPACES = {
 
 
 def absent(path: Path) -> str | None:
-    """Why what needs this file is skipped, or None if the file is there."""
+    """Return why a file is missing, or None."""
     return None if path.exists() else f"{path} is absent; set NAS_EXT_DATA to the folder that holds it"
 
 
 def released() -> list[tuple[dict[str, Any], Architecture]]:
-    """HAT's released sub-transformers: each row with its published figures, and as an architecture."""
+    """Return HAT's released sub-transformers: published figures and architecture."""
     found = []
     for row in read_json(RELEASED)["architectures"]:
         genes: dict[str, Any] = {"qkv_dim": 512, "encoder.layers": len(row["encoder"]["ffn_dims"])}
@@ -60,7 +60,7 @@ def released() -> list[tuple[dict[str, Any], Architecture]]:
 
 @functools.cache
 def nasbench101() -> tuple[Graphs, NDArray[np.float64]]:
-    """All 423,624 cells in the official order, and their test accuracies after 108 epochs (mean of three runs)."""
+    """Return all 423,624 cells and their test accuracies after 108 epochs (mean of three runs)."""
     with np.load(NASBENCH101, allow_pickle=False) as table:
         sizes, bits, inner = (table[name].astype(np.int64) for name in ("n_vertices", "edge_bits", "ops"))
         accuracies = table["test_acc_108_mean"].astype(np.float64)
@@ -75,19 +75,19 @@ def nasbench101() -> tuple[Graphs, NDArray[np.float64]]:
 
 
 def nasbench101_valid() -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Rows whose validation accuracy is published (one run of 108 epochs), and that accuracy."""
+    """Return rows with a published validation accuracy (one run of 108 epochs), and that accuracy."""
     with np.load(NASBENCH101_VALID, allow_pickle=False) as table:
         return table["index"].astype(np.int64), table["val_acc_108"].astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
 class LatencyTable:
-    """The same networks measured on several devices."""
+    """Latencies of the same networks on several devices."""
 
     ops: NDArray[np.int64]
-    """``(G, L)`` operation at each place of each network"""
+    """``(G, L)`` operations"""
     graphs: Graphs
-    """``(G,)`` the networks"""
+    """``(G,)`` networks"""
     devices: tuple[str, ...]
     """D names"""
     latency_ms: NDArray[np.float64]
@@ -96,7 +96,7 @@ class LatencyTable:
 
 @functools.cache
 def latency_table(name: str) -> LatencyTable:
-    """``nasbench201`` or ``fbnet``, without the networks that one of the devices has an implausible value of."""
+    """Return ``nasbench201`` or ``fbnet``, without networks that have an implausible latency on a device."""
     with np.load(DEVICE_TABLES[name], allow_pickle=False) as table:
         plausible = (table["latency_ms"] >= 0.5).all(1)
         ops, latency_ms = table["ops"][plausible].astype(np.int64), table["latency_ms"][plausible].astype(np.float64)
@@ -106,7 +106,7 @@ def latency_table(name: str) -> LatencyTable:
 
 
 def chains(ops: NDArray[np.int64]) -> Graphs:
-    """Networks ``(G, L)`` of layers one after another; a node's attribute is the number of its layer."""
+    """Return networks ``(G, L)`` of layers in a row; a node's attribute is its layer."""
     count, layers = ops.shape
     links = np.stack([np.arange(layers - 1), np.arange(1, layers)], 1)
     return Graphs(
@@ -119,21 +119,21 @@ def chains(ops: NDArray[np.int64]) -> Graphs:
 
 
 def nasbench201_ops() -> NDArray[np.int64]:
-    """``(15625, 6)`` operation indices of the cells of :func:`nasbench201`, in its order."""
+    """Return the operations ``(15625, 6)`` of the cells of :func:`nasbench201`."""
     with np.load(NASBENCH201, allow_pickle=False) as table:
         return table["ops"].astype(np.int64)
 
 
 def zero_cost(name: str) -> list[dict[str, Any]]:
-    """Published zero-cost proxies of networks of a benchmark, such as ``transnas_macro/jigsaw``: ``architecture`` as
-    NASLib encodes it, a number for each proxy, ``val_accuracy`` in percent."""
+    """Return rows of a benchmark such as ``transnas_macro/jigsaw``: ``architecture`` as in NASLib, published zero-cost
+    proxies, ``val_accuracy`` in percent."""
     with gzip.open(ZERO_COST, "rt", encoding="utf-8") as file:
         rows: list[dict[str, Any]] = json.load(file)[name]
     return rows
 
 
 def nasbench201() -> tuple[Graphs, NDArray[np.float64], NDArray[np.float64]]:
-    """All 15,625 cells, their CIFAR-10 validation (one seed) and test accuracy (mean of seeds), as fractions."""
+    """Return all 15,625 cells, their CIFAR-10 validation (one seed) and test accuracy (mean of seeds)."""
     with np.load(NASBENCH201, allow_pickle=False) as table:
         ops = table["ops"].astype(np.int64)
         accuracies = [table[f"cifar10_{split}_acc_200"].astype(np.float64) / 100 for split in ("val", "test")]

@@ -1,4 +1,4 @@
-"""Results as they come, kept in a file beside the work, so that nothing is computed twice."""
+"""Results that are stored as they come, so that an interrupted benchmark resumes."""
 
 from __future__ import annotations
 
@@ -15,26 +15,25 @@ from nas_core.files.reading import read_json
 
 
 class OutOfTimeError(Exception):
-    """The time of a call is over."""
+    """The time limit of a call is exceeded."""
 
 
 class Task(Protocol):
     @property
     def key(self) -> dict[str, Any]:
-        """What its result begins with, and by which it is known."""
+        """Fields that begin and identify its result."""
 
 
 def is_of(record: Mapping[str, Any], key: Mapping[str, Any]) -> bool:
-    """Whether a record is the result of the task with that key. Records from before there were settings in the key are
-    of any settings."""
+    """Return True if a record is the result of a task; a record without ``settings`` matches all."""
     return all(record[name] == value if name in record else name == "settings" for name, value in key.items())
 
 
 def stopping(until: float, what: str) -> Callable[[int, int, float], None]:
-    """A progress that ends a fit when the monotonic clock shows ``until``, at once if it does already.
+    """Return a progress callback that raises OutOfTimeError once the monotonic clock passes ``until``.
 
     Raises:
-        OutOfTimeError: it does; of the progress too.
+        OutOfTimeError: it has passed already.
     """
 
     def progress(step: int, steps: int, loss: float) -> None:
@@ -47,20 +46,19 @@ def stopping(until: float, what: str) -> Callable[[int, int, float], None]:
 
 
 def settings_hash(settings: Mapping[str, Any]) -> str:
-    """A short name of settings, equal for equal ones."""
+    """Return a short hash of settings."""
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:8]
 
 
 def merged(path: Path, rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[Mapping[str, Any]]:
-    """These rows and those of a result that was written before, by the fields with these names; a new row replaces the
-    old one of its names."""
+    """Return rows together with those of an earlier result; rows with equal values of ``names`` are replaced."""
 
     def key(row: Mapping[str, Any]) -> tuple[Any, ...]:
         return tuple(row[name] for name in names)
 
     before = read_json(path)["rows"] if path.exists() else []
-    found = {key(row): row for row in [*before, *rows]}
-    return [found[each] for each in sorted(found)]
+    by_key = {key(row): row for row in [*before, *rows]}
+    return [row for _, row in sorted(by_key.items(), key=lambda item: item[0])]
 
 
 def results(
@@ -70,11 +68,11 @@ def results(
     jobs: int,
     kept: Callable[[list[dict[str, Any]]], None] | None = None,
 ) -> list[dict[str, Any]]:
-    """All results in the file ``work``, with those of these tasks.
+    """Run the tasks without a result in the file ``work``; return all results of the file.
 
     Args:
-        jobs: how many run at a time, each in a process; 0: one by one in this process.
-        kept: called with all results whenever there is a new one.
+        jobs: processes; 0: run in this one.
+        kept: called with all results after each new one.
     """
     records = read_jsonl(work) if work.exists() else []
     waiting = [task for task in tasks if not any(is_of(record, task.key) for record in records)]
@@ -94,3 +92,33 @@ def results(
         for future in as_completed([pool.submit(run, task) for task in waiting]):
             keep(future.result())
     return records
+
+
+def measured_rows(
+    out: Path | None,
+    keys: Sequence[Mapping[str, Any]],
+    settings: Mapping[str, Any],
+    measure: Callable[[int], Mapping[str, Any]],
+) -> list[dict[str, Any]]:
+    """Measure a row per key; an interrupted call resumes from a file next to ``out``.
+
+    Args:
+        out: file of the result; None: nothing is stored.
+        measure: function of a key's index that returns the further fields of its row.
+    """
+    file = None if out is None else out.with_suffix(".part.jsonl")
+    stored = read_jsonl(file) if file is not None and file.exists() else []
+    rows = []
+    for index, key in enumerate(keys):
+        task = {**key, "settings": settings_hash(settings)}
+        record = next((record for record in stored if is_of(record, task)), None)
+        if record is None:
+            record = {**task, **measure(index)}
+            if file is not None:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                append_jsonl(file, record)
+        rows.append({name: value for name, value in record.items() if name != "settings"})
+        print(json.dumps(rows[-1]), flush=True)
+    if file is not None:
+        file.unlink(missing_ok=True)
+    return rows

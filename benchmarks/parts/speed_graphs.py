@@ -1,4 +1,4 @@
-"""Graphs that speed is measured on."""
+"""Graphs of speed measurements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def random_cells(count: int) -> Graphs:
 
 
 def accuracy_graphs(count: int) -> Graphs:
-    """Cells of 7 nodes: of NAS-Bench-101, or random ones."""
+    """Return cells of 7 nodes, of NAS-Bench-101 or random."""
     if absent(NASBENCH101):
         return random_cells(count)
     graphs = nasbench101()[0]
@@ -25,7 +25,7 @@ def accuracy_graphs(count: int) -> Graphs:
 
 
 def latency_graphs(sizes: list[int]) -> Graphs:
-    """Chains with shortcuts, 1.13 edges per node, and features in the ranges of NNLQP."""
+    """Return chains with shortcuts, 1.13 edges per node, and features in the ranges of NNLQP."""
     stream = np.random.default_rng(0)
     made = []
     for size in sizes:

@@ -1,4 +1,4 @@
-"""Networks of a folder of ``nas-ext latency dataset --from-timm`` in folds, and the fit that they are compared with."""
+"""Networks of a folder of ``nas-ext latency dataset --from-timm`` in folds, and the quadratic baseline."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ COSTS = ("gmacs", "macts", "params_m")
 
 @dataclass(frozen=True)
 class Published:
-    """Networks that were published with all costs."""
+    """Published networks with all costs."""
 
     device: str
     data: NetworkLatencies
     """Families are modules."""
     costs: Floats
-    """``(G, 3)``: MACs and activations of a batch, and parameters."""
+    """``(G, 3)`` MACs and activations of a batch, parameters"""
     left_out: dict[str, int]
-    """How many are not among them: ``skipped`` without a graph, ``without costs``."""
+    """Number of other networks: ``skipped`` without a graph, ``without costs``."""
 
 
 def read(folder: Path) -> Published:
-    """The networks of a folder.
+    """Read the networks of a folder.
 
     Raises:
         DataError: it is no such folder, or no network has all costs.
@@ -53,7 +53,7 @@ def read(folder: Path) -> Published:
 
 
 def module_folds(modules: Sequence[str], folds: int, seed: int = 0) -> NDArray[np.int64]:
-    """``(G,)`` the fold of each network: all of a module are in one, and folds are about equally large.
+    """Return the fold of each network ``(G,)``; a module is in one fold, and folds are about equally large.
 
     Raises:
         DataError: fewer modules than folds.
@@ -70,18 +70,17 @@ def module_folds(modules: Sequence[str], folds: int, seed: int = 0) -> NDArray[n
 
 
 def network_folds(count: int, folds: int, seed: int = 0) -> NDArray[np.int64]:
-    """``(G,)`` the fold of each network, by chance: other networks of its module are learned."""
+    """Return a random fold of each network ``(G,)``."""
     return np.random.default_rng(seed).permutation(count) % folds
 
 
 def in_folds(data: NetworkLatencies, folds: NDArray[np.int64], split: str) -> NetworkLatencies:
-    """The networks with their folds as families, which can be left out in turn."""
+    """Return the networks with folds as families."""
     return replace(data, families=np.array([f"{split}-{fold}" for fold in folds.tolist()]), skipped=())
 
 
 def quadratic(costs: Floats, latency_ms: Floats, asked: Floats) -> Floats:
-    """Milliseconds by a quadratic polynomial of the logarithms of MACs, activations and parameters, by least squares of
-    the logarithm.
+    """Predict milliseconds by a quadratic polynomial in the logarithms of MACs, activations and parameters.
 
     Args:
         costs: ``(G, 3)`` of the networks with ``latency_ms``.
@@ -93,13 +92,13 @@ def quadratic(costs: Floats, latency_ms: Floats, asked: Floats) -> Floats:
 
 
 def _terms(logs: Floats) -> Floats:
-    """Constant, linear and quadratic terms ``(G, 10)``."""
+    """Return constant, linear and quadratic terms ``(G, 10)``."""
     first, second = np.triu_indices(logs.shape[1])
     return np.hstack([np.ones((len(logs), 1)), logs, logs[:, first] * logs[:, second]])
 
 
 def judged(predicted: Floats, measured: Floats, modules: Sequence[str]) -> dict[str, Any]:
-    """Errors over all networks, and by module."""
+    """Return errors over all networks, and by module."""
     names = np.asarray(modules)
     by_module = {
         str(name): {

@@ -1,4 +1,4 @@
-"""Contestants that take turns in one process."""
+"""Runs that alternate in one process."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 from tqdm import tqdm
 
 OWN = ("graphs_per_s", "times_plain", "ms")
-"""Figures of several contestants."""
+"""Figures that have a value per run."""
 
 
 def rounds(runs: Mapping[str, Callable[[], object]], repeats: int, name: str) -> dict[str, list[float]]:
-    """Seconds of each, round by round."""
+    """Return seconds of each run by round."""
     taken: dict[str, list[float]] = {key: [] for key in runs}
     order, stream = list(runs), random.Random(0)
     for turn in tqdm(range(repeats + 1), desc=name, disable=None):
@@ -29,7 +29,7 @@ def rounds(runs: Mapping[str, Callable[[], object]], repeats: int, name: str) ->
 
 
 def in_turns(runs: Mapping[str, Callable[[], object]], graphs: int, repeats: int, name: str) -> dict[str, Any]:
-    """Graphs per second of each and ratios to ``plain``, as median with the middle half of all rounds."""
+    """Return graphs per second and ratios to ``plain``: medians and quartiles of all rounds."""
     taken = rounds(runs, repeats, name)
     plain = np.array(taken["plain"])
     return {
@@ -41,7 +41,7 @@ def in_turns(runs: Mapping[str, Callable[[], object]], graphs: int, repeats: int
 
 
 def middle(values: np.ndarray[Any, Any], digits: int) -> dict[str, float]:
-    """Median and the middle half."""
+    """Return median and quartiles."""
     low, median, high = np.quantile(values, (0.25, 0.5, 0.75))
     return {"median": round(float(median), digits), "q25": round(float(low), digits), "q75": round(float(high), digits)}
 
@@ -49,7 +49,7 @@ def middle(values: np.ndarray[Any, Any], digits: int) -> dict[str, float]:
 def taking_turns(
     runs: Mapping[str, Callable[[], object]], repeats: int, name: str, reference: str = "ours"
 ) -> dict[str, Any]:
-    """Milliseconds of each, and how many times as long as ``reference`` the others take in the same round."""
+    """Return milliseconds, and ratios to ``reference`` within a round."""
     taken = rounds(runs, repeats, name)
     own = np.array(taken[reference])
     return {
@@ -60,7 +60,7 @@ def taking_turns(
 
 
 def flat(result: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A row for each contestant of each part."""
+    """Return a row per part and run."""
     return [
         {
             "part": name,
@@ -75,7 +75,7 @@ def flat(result: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def judged(result: Mapping[str, Any], part: str, figure: str, relation: str, aim: float) -> dict[str, Any]:
-    """An aim, what was reached of it, and whether that is enough."""
+    """Return an aim with the value reached."""
     value = result[part][figure]
     value = value["ours"] if figure in OWN else value
     value = value["median"] if isinstance(value, dict) else value

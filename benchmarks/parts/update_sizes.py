@@ -1,4 +1,4 @@
-"""The sizes at which a supernet's training update is measured, and random batches of them."""
+"""Sizes of measured training updates, and random batches."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 PAD, EOS, WORDS = 1, 2, 4
-"""Two special tokens of fairseq's dictionaries, and where words begin."""
+"""Two special tokens of fairseq's dictionaries, and the first word."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Size:
     vocabulary: int
     sentences: int
     length: tuple[int, int]
-    """Shortest and longest sentence, in tokens: fairseq batches sentences of similar length."""
+    """Shortest and longest sentence in tokens."""
 
 
 SIZES = {
@@ -29,12 +29,12 @@ SIZES = {
     "wmt": Size("hat_wmt14_en_de", 512, 2048, 6, 8, 32768, 12, (25, 30)),
     "tiny": Size("hat_small", 128, 512, 3, 4, 200, 4, (4, 6)),
 }
-"""``tiny`` is there to see that a benchmark runs."""
+"""``tiny`` is for tests."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Random sentences, padded as fairseq does: source on the left, target on the right. (B, T) each."""
+    """Random sentences (B, T), padded as in fairseq: source on the left, target on the right."""
 
     source: NDArray[np.int64]
     previous: NDArray[np.int64]
@@ -43,7 +43,7 @@ class Batch:
 
 
 def batch_of(size: Size) -> Batch:
-    """The batch of a size, always the same."""
+    """Return the batch of a size, always the same."""
     stream = np.random.default_rng(0)
     lengths = stream.integers(size.length[0], size.length[1] + 1, size.sentences)
     widest = int(lengths.max())

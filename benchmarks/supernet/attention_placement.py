@@ -1,10 +1,9 @@
-"""Which layers of a trained language model can do with linear attention: perplexity against the cost of decoding.
+"""Linear attention in a trained language model: perplexity against the cost of decoding.
 
-``python -m benchmarks attention_placement TEXT --work DIR`` where TEXT is a file of plain text, also gzipped (Tiny
-Shakespeare in the committed result). fairseq's plain ``transformer_lm`` is trained on its characters and taken over;
-each layer alone gets linear attention, as a copy and fitted; the supernet of all placements is trained with the model
-as teacher; and the placement is searched under limits on the cache at a long context, against linear attention in every
-second layer, the first and the last ones. Each step writes one file below DIR and is skipped when that exists.
+``python -m benchmarks attention_placement TEXT --work DIR``: TEXT is a file of plain text, also gzipped (Tiny
+Shakespeare in the committed result). fairseq's ``transformer_lm`` is trained on its characters and converted. Each
+layer alone gets linear attention, copied and fitted; the supernet of all placements is trained with the model as
+teacher; and the placement is searched under limits on the cache at a long context.
 """
 
 from __future__ import annotations
@@ -12,17 +11,21 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-from collections.abc import Mapping
+import statistics
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from benchmarks.parts.record import command, write_result
-from benchmarks.parts.trained.decoding_cost import cache_bytes, token_ms, untrained
-from benchmarks.parts.trained.translation_runs import USER_DIR, TranslationRuns
+from benchmarks.parts.runs import USER_DIR, TranslationRuns, schedule
 from nas_core.files.journal import append_jsonl, read_jsonl
 from nas_core.latency.machine import describe_machine
+from nas_core.models.language import LanguageConfig, LanguageNet
 from nas_core.search import EvolutionConfig, HATEvolution, search
 from nas_core.search.constraints import Constraint
 from nas_core.search.placements import placements
@@ -30,34 +33,32 @@ from nas_core.space import Architecture, SearchSpace, load_space
 
 RESULT = Path(__file__).parents[1] / "results" / "attention_placement.json"
 SPACE_MARK = "\N{LOWER ONE EIGHTH BLOCK}"
-"""Stands for a space between characters that spaces divide."""
+"""Replacement of a space, since spaces separate the characters."""
 MB = 2**20
 LINEAR = "linear"
+WARM_UP, STEPS = 8, 48
 
 
 @dataclass(frozen=True)
 class Job(TranslationRuns):
-    """The steps of the benchmark; ``bin`` is made of the text."""
-
     text: Path
     layers: int
     width: int
     length: int
     """Tokens of a sequence."""
     context: int
-    """Tokens that the model may read, at which decoding is measured."""
+    """Longest context, at which decoding is measured."""
     updates: int
-    """Updates of the trained model. They are all as long: one that begins with short sequences has to learn anew where
-    tokens stand, which took longer than it saved."""
+    """Updates of the trained model."""
     tuning: int
     """Updates of the supernet."""
     calibrate: int
     fit: int
     sequences: int
-    """Validation sequences that an architecture is evaluated on."""
+    """Validation sequences of an evaluation."""
 
     def corpus(self) -> Path:
-        """Characters of the text, the last tenth for validation, as fairseq reads them."""
+        """Preprocess the characters of the text; the last tenth is the validation split."""
         if not (self.bin / "dict.txt").exists():
             content = self.text.read_bytes()
             plain = gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
@@ -75,21 +76,14 @@ class Job(TranslationRuns):
         return self.bin
 
     def train(self, name: str, updates: int, *arguments: object) -> Path:
-        """A training; the last checkpoint."""
-        folder = self.work / name
-        if not (folder / "done").exists():
-            self.run(
-                name, "fairseq-train", self.corpus(), "--cpu", "--tokens-per-sample", self.length, "--max-tokens",
-                max(4096, self.length), "--optimizer", "adam", "--adam-betas", "(0.9,0.98)", "--clip-norm", 1.0,
-                "--lr-scheduler", "polynomial_decay", "--warmup-updates", max(1, updates // 10), "--total-num-update",
-                updates, "--max-update", updates, "--no-epoch-checkpoints", "--num-workers", 0, "--log-format",
-                "simple", "--log-interval", 20, "--disable-validation", "--seed", 1, "--save-dir", folder, *arguments,
-            )  # fmt: skip
-            (folder / "done").touch()
-        return folder / "checkpoint_last.pt"
+        self.corpus()
+        return self.fairseq_train(
+            name, "--tokens-per-sample", self.length, "--max-tokens", max(4096, self.length), "--clip-norm", 1.0,
+            *schedule(updates), "--disable-validation", "--seed", 1, *arguments,
+        )  # fmt: skip
 
     def trained(self) -> Path:
-        """fairseq's plain language model."""
+        """Return fairseq's language model."""
         return self.train(
             "trained", self.updates, "--task", "language_modeling", "--arch", "transformer_lm", "--decoder-layers",
             self.layers, "--decoder-embed-dim", self.width, "--decoder-input-dim", self.width, "--decoder-output-dim",
@@ -99,44 +93,43 @@ class Job(TranslationRuns):
             "--lr", 3e-3,
         )  # fmt: skip
 
-    def taken(self, fit: int) -> Path:
-        """The supernet of all placements before any update, other attention fitted by so many updates."""
-        path = self.work / f"taken-{fit}.pt"
-        if not path.exists():
-            self.run(
-                f"taken-{fit}", "nas-ext", "elastic", "--checkpoint", self.trained(), "--data", self.bin, "--out", path,
-                "--space", "attention", "--attention", f"softmax,{LINEAR}", "--importance", "none", "--calibrate",
-                self.calibrate, "--fit", fit, "--space-out", path.with_suffix(".yml"),
-            )  # fmt: skip
+    def converted(self, fit: int) -> Path:
+        """Return the supernet of all placements before any update, with linear attention fitted by ``fit`` updates."""
+        path = self.work / f"converted-{fit}.pt"
+        self.run(
+            f"converted-{fit}", "nas-ext", "elastic", "--checkpoint", self.trained(), "--data", self.bin, "--out", path,
+            "--space", "attention", "--attention", f"softmax,{LINEAR}", "--importance", "none", "--calibrate",
+            self.calibrate, "--fit", fit, "--space-out", path.with_suffix(".yml"),
+        )  # fmt: skip
         return path
 
     def tuned(self) -> Path:
-        """The supernet, trained with the model as its teacher."""
+        """Return the supernet trained with the model as teacher."""
         return self.train(
             "tuned", self.tuning, "--user-dir", USER_DIR, "--task", "supernet_language_modeling",
-            "--arch", "mformer_language_base", "--finetune-from-model", self.taken(self.fit), "--sampling", "sandwich",
-            "--criterion",
-            "distilled_label_smoothed_cross_entropy", "--teacher", self.trained(), "--dropout", 0.0, "--lr", 5e-4,
+            "--arch", "mformer_language_base", "--finetune-from-model", self.converted(self.fit), "--sampling",
+            "sandwich", "--criterion", "distilled_label_smoothed_cross_entropy", "--teacher", self.trained(),
+            "--dropout", 0.0, "--lr", 5e-4,
         )  # fmt: skip
 
     @cached_property
     def space(self) -> SearchSpace:
-        """Softmax or linear attention in each layer, all else as in the trained model."""
-        return load_space(self.taken(self.fit).with_suffix(".yml"))
+        """Softmax or linear attention in each layer."""
+        return load_space(self.converted(self.fit).with_suffix(".yml"))
 
     def placed(self, linear: set[int]) -> Architecture:
-        """The network with linear attention in these layers."""
+        """Return the network with linear attention in some layers."""
         kinds = tuple(LINEAR if layer in linear else "softmax" for layer in range(self.layers))
         return Architecture({**self.space.largest(), "attention": kinds})
 
 
 class Evaluator:
-    """Bits per character and perplexity of architectures by a checkpoint, each asked once."""
+    """Bits per character and perplexity of architectures by a checkpoint, stored in a file."""
 
     def __init__(self, job: Job, name: str, checkpoint: Path) -> None:
         self.job, self.checkpoint = job, checkpoint
         self.file = job.work / f"evaluated-{name}.jsonl"
-        self.known = {each["key"]: each for each in (read_jsonl(self.file) if self.file.exists() else [])}
+        self.metrics = {row["key"]: row for row in (read_jsonl(self.file) if self.file.exists() else [])}
 
     @cached_property
     def supernet(self) -> Any:
@@ -145,15 +138,15 @@ class Evaluator:
         return open_supernet(self.checkpoint, data=str(self.job.bin), valid_sentences=self.job.sequences)
 
     def __call__(self, architecture: Architecture) -> dict[str, float]:
-        if architecture.key not in self.known:
+        if architecture.key not in self.metrics:
             metrics = self.supernet.evaluate(architecture)
-            self.known[architecture.key] = {"key": architecture.key, **metrics}
-            append_jsonl(self.file, self.known[architecture.key])
-        return {name: self.known[architecture.key][name] for name in ("loss", "ppl")}
+            self.metrics[architecture.key] = {"key": architecture.key, **metrics}
+            append_jsonl(self.file, self.metrics[architecture.key])
+        return {name: self.metrics[architecture.key][name] for name in ("loss", "ppl")}
 
 
 def singles(job: Job, evaluators: Mapping[str, Evaluator]) -> list[dict[str, Any]]:
-    """Perplexity with linear attention in one layer, by what was done before."""
+    """Return perplexity with linear attention in one layer, after each stage."""
     rows = []
     for name, evaluate in evaluators.items():
         whole = evaluate(job.placed(set()))["ppl"]
@@ -164,23 +157,54 @@ def singles(job: Job, evaluators: Mapping[str, Evaluator]) -> list[dict[str, Any
     return rows
 
 
+def cache_bytes(net: LanguageNet, architecture: Architecture, position: int) -> int:
+    """Return the bytes that all attentions keep of the tokens of one sequence."""
+    with torch.no_grad():
+        _, cache = net.read(net.select(architecture), torch.full((1, position), 5))
+    return sum(tensor.nbytes for past in cache.past if past is not None for tensor in past.tensors())
+
+
+def token_ms(net: LanguageNet, architectures: Sequence[Architecture], position: int) -> list[float]:
+    """Return the median time of the next token of each architecture at a position; architectures alternate."""
+    tokens = torch.full((1,), 5)
+    with torch.no_grad():
+        subnets = [net.select(architecture) for architecture in architectures]
+        caches = [net.read(subnet, torch.full((1, position), 5))[1] for subnet in subnets]
+        times: list[list[float]] = [[] for _ in subnets]
+        for step in range(WARM_UP + STEPS):
+            for place, subnet in enumerate(subnets):
+                cache = caches[place].copy()
+                begin = time.perf_counter()
+                net.step(subnet, tokens, cache)
+                if step >= WARM_UP:
+                    times[place].append((time.perf_counter() - begin) * 1e3)
+    return [statistics.median(of_subnet) for of_subnet in times]
+
+
+def untrained(space: SearchSpace, vocab: int) -> LanguageNet:
+    """Return the network of a space with random weights, which decodes as fast as a trained one."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return LanguageNet(space, vocab, LanguageConfig(norm_first=True)).eval()
+
+
 def costs(job: Job) -> list[dict[str, Any]]:
-    """What decoding keeps, and what a token takes near the start and at the end, for each number of linear layers."""
+    """Return cache and time of a token near the start and at the end, for each number of linear layers."""
     file = job.work / "costs.jsonl"
     if not file.exists():
         net = untrained(job.space, 64)
-        every = [job.placed(set(range(count))) for count in range(job.layers + 1)]
+        networks = [job.placed(set(range(count))) for count in range(job.layers + 1)]
         near, far = min(256, job.context // 2), job.context - 1
-        timed = {at: token_ms(net, every, at) for at in (near, far)}
-        for count, each in enumerate(every):
+        timed = {position: token_ms(net, networks, position) for position in (near, far)}
+        for count, network in enumerate(networks):
             row = {"linear_layers": count, "near": near, "far": far, "near_ms": timed[near][count]}
-            row |= {"far_ms": timed[far][count], "cache_mb": cache_bytes(net, each, far) / MB}
+            row |= {"far_ms": timed[far][count], "cache_mb": cache_bytes(net, network, far) / MB}
             append_jsonl(file, row)
     return read_jsonl(file)
 
 
 def searched(job: Job, evaluate: Evaluator, table: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The best placement under the cache of each number of linear layers, beside the ones that need no search."""
+    """Return the best placement under the cache of each number of linear layers, and simple placements as baselines."""
     space, by_count = job.space, {row["linear_layers"]: row["cache_mb"] for row in table}
 
     def count(architecture: Architecture) -> int:
@@ -193,17 +217,17 @@ def searched(job: Job, evaluate: Evaluator, table: list[dict[str, Any]]) -> list
     limits = {number: Constraint.per_architecture("cache_mb", by_count[number] * 1.001, space, cache)
               for number in range(1, job.layers)}  # fmt: skip
     strategies = {f"{number} linear": HATEvolution(space, [limit], config) for number, limit in limits.items()}
-    given = placements(space)
+    baselines = placements(space)
     result = search(
-        strategies, lambda each: {**evaluate(each), "cache_mb": cache(each)}, job.work / "search",
-        objectives=["loss", "cache_mb"], given=given, progress=False,
+        strategies, lambda network: {**evaluate(network), "cache_mb": cache(network)}, job.work / "search",
+        objectives=["loss", "cache_mb"], given=baselines, progress=False,
     )  # fmt: skip
     rows = []
     for number, (name, best) in zip(limits, result.best.items(), strict=True):
         row: dict[str, Any] = {"linear_layers": number, "cache_mb": by_count[number], "ppl": best.metrics["ppl"]}
         row |= {"search": name, "attention": list(best.architecture["attention"])}  # type: ignore[arg-type]
         row["given"] = {
-            each: evaluate(architecture)["ppl"] for each, architecture in given.items() if count(architecture) == number
+            baseline: evaluate(network)["ppl"] for baseline, network in baselines.items() if count(network) == number
         }
         rows.append(row)
         print(json.dumps(row), flush=True)
@@ -211,7 +235,7 @@ def searched(job: Job, evaluate: Evaluator, table: list[dict[str, Any]]) -> list
 
 
 def report(job: Job) -> dict[str, Any]:
-    stages = {"copied": job.taken(0), "fitted": job.taken(job.fit), "trained": job.tuned()}
+    stages = {"copied": job.converted(0), "fitted": job.converted(job.fit), "trained": job.tuned()}
     evaluators = {name: Evaluator(job, name, path) for name, path in stages.items()}
     alone = singles(job, evaluators)
     linear = {name: evaluate(job.placed(set(range(job.layers))))["ppl"] for name, evaluate in evaluators.items()}
@@ -243,7 +267,7 @@ def main(argv: list[str] | None = None) -> None:
         print("skipped: needs a text, see python -m benchmarks attention_placement --help")
         return
     job = Job(
-        args.work / "bin", args.work, args.threads, args.text, args.layers, args.width, args.length, args.context,
+        args.work, args.threads, args.work / "bin", args.text, args.layers, args.width, args.length, args.context,
         args.updates, args.tuning, args.calibrate, args.fit, args.sequences,
     )  # fmt: skip
     write_result(args.out, report(job), command(__file__, argv))

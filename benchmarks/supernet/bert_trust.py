@@ -1,10 +1,9 @@
-"""Whether estimates of BERT supernets hold: inherited against standalone masked-LM loss, routing and conflict.
+"""Estimates of BERT supernets: inherited against standalone masked-LM loss, routing and conflict.
 
-``python -m benchmarks bert_trust NAME=BIN [NAME=BIN ..] --work DIR`` where each BIN is a folder of ``fairseq-preprocess
---only-source`` (such as WikiText-2, whose test split is trained on and whose validation split judges, and
-tiny Shakespeare, of which the last tenth judges; 2,000 subwords each). Supernets with and without experts have equal
-updates and batches of the sandwich rule; the same random networks are trained from scratch once for each corpus. Each
-step writes below DIR and is skipped when that exists; the result is written anew after each supernet.
+``python -m benchmarks bert_trust NAME=BIN [NAME=BIN ..] --work DIR``: each BIN is a folder of ``fairseq-preprocess
+--only-source`` (WikiText-2, trained on its test split and evaluated on its validation split, and tiny Shakespeare, of
+which the last tenth is held out; 2,000 subwords each). Supernets with and without experts have equal updates and
+batches of the sandwich rule; the same random networks are trained from scratch once per corpus.
 """
 
 from __future__ import annotations
@@ -16,54 +15,28 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.parts.record import command, write_result
-from benchmarks.parts.trained.translation_runs import USER_DIR
-from benchmarks.parts.trained.trust_runs import EXPERTS, TrustRuns
-from nas_core.errors import ConfigError
+from benchmarks.parts.runs import USER_DIR, schedule
+from benchmarks.parts.trust_runs import EXPERTS, TrustRuns
 from nas_core.latency.machine import describe_machine
+from nas_core.options import read_pairs
 
 RESULT = Path(__file__).parents[1] / "results" / "bert_trust.json"
 
 
 @dataclass(frozen=True)
 class Job(TrustRuns):
-    """Supernets of encoders on one corpus."""
-
     tokens: int
-    """Tokens of a batch, at most."""
+    """Largest number of tokens of a batch."""
     first = "sandwich"
     examples = ("--valid-sentences", 500)
 
     def supernet(self, method: str, seed: int, updates: int) -> Path:
-        name = f"{method}-{seed}"
-        folder = self.work / name
-        if not (folder / "done").exists():
-            self.run(
-                name, "fairseq-train", self.bin, "--user-dir", USER_DIR, "--task", "supernet_masked_lm", "--arch",
-                "mos_bert_small", "--search-space", self.space, *EXPERTS[method], "--sampling", "sandwich",
-                "--criterion", "masked_lm", "--sample-break-mode", "none", "--tokens-per-sample", 64, "--optimizer",
-                "adam", "--adam-betas", "(0.9,0.98)", "--lr", 2e-3, "--lr-scheduler", "polynomial_decay",
-                "--warmup-updates", max(1, updates // 10), "--total-num-update", updates, "--max-update",
-                updates, "--max-tokens", self.tokens, "--seed", seed, "--cpu", "--num-workers", 0,
-                "--disable-validation", "--no-epoch-checkpoints", "--log-format", "simple", "--log-interval", 50,
-                "--save-dir", folder,
-            )  # fmt: skip
-            (folder / "done").touch()
-        return folder / "checkpoint_last.pt"
-
-
-def corpora(words: Sequence[str]) -> dict[str, Path]:
-    """The folder of each corpus by its name.
-
-    Raises:
-        ConfigError: a word that is not ``NAME=FOLDER``.
-    """
-    found = {}
-    for word in words:
-        name, equals, folder = word.partition("=")
-        if not (name and equals and folder):
-            raise ConfigError(f"corpus {word!r}; expected NAME=FOLDER, such as wikitext2=data/bin")
-        found[name] = Path(folder)
-    return found
+        return self.fairseq_train(
+            f"{method}-{seed}", "--user-dir", USER_DIR, "--task", "supernet_masked_lm", "--arch", "mos_bert_small",
+            "--search-space", self.space, *EXPERTS[method], "--sampling", "sandwich", "--criterion", "masked_lm",
+            "--sample-break-mode", "none", "--tokens-per-sample", 64, "--lr", 2e-3, *schedule(updates), "--max-tokens",
+            self.tokens, "--seed", seed, "--disable-validation",
+        )  # fmt: skip
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -82,8 +55,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         print("skipped: needs preprocessed corpora, see python -m benchmarks bert_trust --help")
         return
     jobs = {
-        name: Job(bin, args.work / name, args.threads, args.space, args.updates, args.networks, args.tokens)
-        for name, bin in corpora(args.corpora).items()
+        name: Job(args.work / name, args.threads, Path(bin), args.space, args.updates, args.networks, args.tokens)
+        for name, bin in read_pairs("corpora", args.corpora).items()
     }
     rows: list[dict[str, Any]] = []
     for seed in range(1, args.seeds + 1):
@@ -91,10 +64,10 @@ def main(argv: Sequence[str] | None = None) -> None:
             for method in EXPERTS:
                 rows.append({"corpus": name, **job.row(method, seed, routed=method != "sandwich")})
                 print({key: value for key, value in rows[-1].items() if key != "inherited"}, flush=True)
-                done = [each for each in jobs if any(row["corpus"] == each for row in rows)]
+                done = dict.fromkeys(row["corpus"] for row in rows)
                 content = {
                     "space": args.space, "updates": args.updates, "tokens": args.tokens,
-                    "standalone": {each: jobs[each].networks_alone() for each in done},
+                    "standalone": {corpus: jobs[corpus].networks_alone() for corpus in done},
                     "rows": rows, "machine": describe_machine("cpu", args.threads),
                 }  # fmt: skip
                 write_result(args.out, content, command(__file__, argv))

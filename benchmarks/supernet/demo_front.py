@@ -1,10 +1,8 @@
-"""BLEU against latency of what ``make demo`` finds, with the same networks and shallow ones trained from scratch.
+"""BLEU against latency of the networks of ``make demo``, and of shallow ones, all trained from scratch.
 
-``python -m benchmarks demo_front RUN --work DIR``: RUN is the folder of a finished ``make demo``. Its networks, and
-the largest one with fewer decoder layers, are trained from scratch by ``fairseq-train`` with the options of the
-supernet's training: as many updates of one network as the supernet had of random ones, so that each row costs as much
-as the supernet. Latencies are shares of the largest network's, whose passes alternate with those of the others. Each
-step writes one file below DIR and is skipped when that exists.
+``python -m benchmarks demo_front RUN --work DIR``: RUN is the folder of a finished ``make demo``. Networks are trained
+by ``fairseq-train`` with the options and the number of updates of the supernet. Latencies are relative to the largest
+network, whose passes alternate with those of the others.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ from nas_core.space import Architecture, get_space
 
 RESULT = Path(__file__).parents[1] / "results" / "demo_front.json"
 SHALLOW = {"one decoder layer": 1, "two decoder layers": 2}
-"""The simplest ways to a faster network: the largest one with fewer of its three decoder layers."""
+"""The simplest faster networks: the largest one with fewer of its three decoder layers."""
 SUPERNET_ONLY = ("--task", "--arch", "--mos", "--mos-experts", "--sampling", "--save-dir")
 
 
@@ -59,7 +57,7 @@ def _run(argv: list[str], log: Path) -> str:
 
 
 def from_scratch(run: Path, work: Path, name: str, architecture: Architecture) -> float:
-    """Train one network from scratch and return its BLEU on the demo's test set."""
+    """Train a network from scratch; return its BLEU on the demo's test set."""
     result = work / f"{architecture.key}.bleu.json"
     if not result.exists():
         network, folder = work / f"{architecture.key}.json", work / architecture.key

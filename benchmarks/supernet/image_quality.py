@@ -1,18 +1,14 @@
-"""Accuracy on CIFAR-10 of softmax, linear and mixed attention at equal budget; the mixture is found by search.
+"""Accuracy on CIFAR-10 of softmax, linear and mixed attention at equal budget.
 
-Networks of six layers of width 128 on 64 tokens (32 x 32 pixels, patches of 4) that differ in the kinds of attention
-alone. A supernet over the 64 placements is trained with the sandwich rule; all placements are evaluated with inherited
-weights on images held out from training; the best one with at least two linear layers is the mixed network. Then all
-softmax, all linear and mixed are trained from scratch, for several seeds, and tested after their last epoch.
-
-Run: ``python -m benchmarks image_quality --work DIR [--jobs 2]``. Each step writes below DIR and is skipped when it is
-done, so an interrupted run goes on. The images are not part of this repository: NAS_EXT_DATA names their folder.
+``python -m benchmarks image_quality --work DIR [--jobs 2]``. Networks of six layers of width 128 on 64 tokens (patches
+of 4 pixels) that differ only in the kinds of attention. A supernet over the 64 placements is trained by the sandwich
+rule; the placement with at least two linear layers that is best by inherited weights is the mixed network. All softmax,
+all linear and mixed are trained from scratch for several seeds. NAS_EXT_DATA names the folder of the images.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.parts.record import command, write_result
-from benchmarks.parts.trained.image_runs import TEST, TRAIN, ImageRuns
+from benchmarks.parts.runs import TEST, TRAIN, Runs
 from nas_core.files.journal import read_jsonl
 from nas_core.files.reading import read_json
 from nas_core.latency.machine import describe_machine
@@ -34,16 +30,16 @@ LEAST_LINEAR = 2
 
 
 @dataclass(frozen=True)
-class Job(ImageRuns):
+class Job(Runs):
     images: int
     epochs: int
-    """Epochs of each network that is trained on its own."""
+    """Epochs of each standalone network."""
     supernet_epochs: int
 
     def train(self, name: str, *options: object) -> Path:
         folder = self.work / name
         self.run(
-            name, sys.executable, "-m", "timm_ext.train", "--data", TRAIN, "--val-count", 5000,
+            name, "python", "-m", "timm_ext.train", "--data", TRAIN, "--val-count", 5000,
             "--train-count", self.images, "--output", folder, "--model", "mformer_cifar10_small_supernet",
             "--search-space", self.work / "attention.yml", *options,
         )  # fmt: skip
@@ -51,7 +47,7 @@ class Job(ImageRuns):
 
 
 def attention_space() -> SearchSpace:
-    """The largest network of the small space, with both kinds of attention in each layer."""
+    """Return the largest network of the small space with both kinds of attention in each layer."""
     largest = get_space("mformer_cifar10_small").largest()
     choices = []
     for choice in get_space("mformer_cifar10_small").choices:
@@ -70,32 +66,32 @@ def placed(kinds: list[str]) -> Architecture:
 
 
 def searched(job: Job, supernet: Path) -> tuple[Architecture, list[dict[str, Any]]]:
-    """The best mixture, and the validation loss of all placements."""
+    """Return the best mixture, and the validation loss of all placements."""
     folder = job.work / "search"
-    job.nas_ext(
-        "search", "search", "--checkpoint", supernet / "last.pt",
+    job.run(
+        "search", "nas-ext", "search", "--checkpoint", supernet / "last.pt",
         "--strategy", "random", "--out", folder, "--finalists", 1,
     )  # fmt: skip
-    found = []
+    placements = []
     for line in read_jsonl(folder / "journal.jsonl"):
         kinds = line["genes"]["attention"]
-        found.append({"linear": [i + 1 for i, kind in enumerate(kinds) if kind == "linear"], **line["metrics"]})
-    mixed = min((row for row in found if LEAST_LINEAR <= len(row["linear"]) < 6), key=lambda row: row["loss"])
-    return placed(["linear" if layer in mixed["linear"] else "softmax" for layer in range(1, 7)]), found
+        placements.append({"linear": [i + 1 for i, kind in enumerate(kinds) if kind == "linear"], **line["metrics"]})
+    mixed = min((row for row in placements if LEAST_LINEAR <= len(row["linear"]) < 6), key=lambda row: row["loss"])
+    return placed(["linear" if layer in mixed["linear"] else "softmax" for layer in range(1, 7)]), placements
 
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, default=Path("runs/image_quality"))
-    parser.add_argument("--images", type=int, default=15_000, help="of the 45,000 that are not held out")
-    parser.add_argument("--epochs", type=int, default=20, help="of each network on its own")
+    parser.add_argument("--images", type=int, default=15_000, help="training images, of 45,000")
+    parser.add_argument("--epochs", type=int, default=20, help="of each standalone network")
     parser.add_argument("--supernet-epochs", type=int, default=20)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=1, help="trainings at a time")
     parser.add_argument("--threads", type=int, default=1, help="of each training")
     parser.add_argument("--out", type=Path, default=RESULT)
-    options = parser.parse_args(argv)
-    job = Job(options.work, options.threads, options.images, options.epochs, options.supernet_epochs)
+    args = parser.parse_args(argv)
+    job = Job(args.work, args.threads, args.images, args.epochs, args.supernet_epochs)
     job.work.mkdir(parents=True, exist_ok=True)
     save_space(attention_space(), job.work / "attention.yml")
     supernet = job.train("supernet", "--epochs", job.supernet_epochs, "--sampling", "sandwich")
@@ -104,26 +100,27 @@ def main(argv: list[str] | None = None) -> None:
     runs = []
     for name, architecture in networks.items():
         architecture.save(job.work / f"{name}.json")
-        runs += [(name, seed) for seed in range(1, options.seeds + 1)]
+        runs += [(name, seed) for seed in range(1, args.seeds + 1)]
 
     def train(run: tuple[str, int]) -> float:
         name, seed = run
-        one = ("--subnet", job.work / f"{name}.json", "--val-data", TEST, "--seed", seed, "--epochs", job.epochs)
-        return float(read_json(job.train(f"{name}-{seed}", *one) / "metrics.json")[-1]["top1"])
+        options = ("--subnet", job.work / f"{name}.json", "--val-data", TEST, "--seed", seed, "--epochs", job.epochs)
+        return float(read_json(job.train(f"{name}-{seed}", *options) / "metrics.json")[-1]["top1"])
 
-    with ThreadPoolExecutor(options.jobs) as pool:
+    with ThreadPoolExecutor(args.jobs) as pool:
         tops = dict(zip(runs, pool.map(train, runs), strict=True))
     rows = []
     for name, architecture in networks.items():
-        each = [tops[name, seed] for seed in range(1, options.seeds + 1)]
-        spread = round(float(np.std(each, ddof=1)), 2) if len(each) > 1 else None
+        accuracies = [tops[name, seed] for seed in range(1, args.seeds + 1)]
+        deviation = round(float(np.std(accuracies, ddof=1)), 2) if len(accuracies) > 1 else None
         kinds, cost = list(architecture["attention"]), round(flops_g(architecture), 4)  # type: ignore[arg-type]
-        rows.append({"network": name, "attention": kinds, "top1": round(float(np.mean(each)), 2), "deviation": spread,
-                     "each": each, "flops_g": cost})  # fmt: skip
+        mean = round(float(np.mean(accuracies)), 2)
+        rows.append({"network": name, "attention": kinds, "top1": mean, "deviation": deviation, "each": accuracies,
+                     "flops_g": cost})  # fmt: skip
         print(rows[-1], flush=True)
     settings = {"images": job.images, "epochs": job.epochs, "supernet_epochs": job.supernet_epochs}
-    content = {**settings, "rows": rows, "placements": placements, "machine": describe_machine("cpu", options.threads)}
-    write_result(options.out, content, command(__file__, argv))
+    content = {**settings, "rows": rows, "placements": placements, "machine": describe_machine("cpu", args.threads)}
+    write_result(args.out, content, command(__file__, argv))
 
 
 if __name__ == "__main__":

@@ -1,21 +1,18 @@
-"""What training and running image networks costs on a device: mFormer's space for CIFAR-10, images of 224 pixels.
+"""Cost of training and of running image networks on a device: mFormer's space for CIFAR-10, images of 224 pixels.
 
-Rows are told by ``what`` is done with which ``network``, in each precision: milliseconds (median of the repeats),
-images per second and, on CUDA, the peak of memory in MiB.
+``python -m benchmarks image_update [--device cuda]``; a few minutes on a GPU, into ``results/cuda``. Rows have
+milliseconds (medians), images per second and, on CUDA, the peak of memory in MiB, for each precision:
 
-- ``update``: forward, backward and AdamW as in ``timm_ext.train``; of the supernet one random subnet at a time
-  (``spos``) or three (``sandwich``), and of its largest network with one kind of attention in all layers.
-- ``forward``: in evaluation, weights sliced once; the largest and the smallest network, and the largest with one kind
-  of attention in all layers.
+- ``update``: forward, backward and AdamW as in ``timm_ext.train``, for one random subnet (``spos``), three
+  (``sandwich``), or the largest network with one kind of attention in all layers.
+- ``forward``: evaluation of the largest and the smallest network, and of the largest with one kind of attention.
 
-Images are random numbers that lie on the device. A row is kept once it is measured: a run that was stopped goes on.
-Run: ``python -m benchmarks image_update [--device cuda]``; a few minutes on a GPU, into ``results/cuda``.
+Images are random numbers on the device.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,14 +23,12 @@ import timm
 import torch
 from timm.loss import LabelSmoothingCrossEntropy
 from torch import Tensor
-from tqdm import tqdm
 
 import timm_ext  # noqa: F401  registers the models
 from benchmarks.parts.record import command, write_result
-from benchmarks.parts.resumable import is_of, settings_hash
+from benchmarks.parts.resumable import measured_rows
 from nas_core.device import usable_device
 from nas_core.errors import ConfigError
-from nas_core.files.journal import append_jsonl, read_jsonl
 from nas_core.latency.machine import describe_machine
 from nas_core.precision import PRECISIONS, check_precision, computing_in
 from nas_core.space import Architecture, SearchSpace
@@ -57,7 +52,7 @@ WARM_UP = 3
 
 
 def network(space: SearchSpace, name: str) -> Architecture:
-    """A network of the space by its name here."""
+    """Return a network of the space by its name in rows."""
     if name == "smallest":
         return space.smallest()
     largest = space.largest()
@@ -68,7 +63,7 @@ def network(space: SearchSpace, name: str) -> Architecture:
 
 
 def trained(model: VisionModel, name: str, update: int) -> list[Architecture]:
-    """The architectures of an update."""
+    """Return the architectures of an update."""
     if name not in ("spos", "sandwich"):
         return [network(model.space, name)]
     drawn = model.draw(update)
@@ -76,7 +71,7 @@ def trained(model: VisionModel, name: str, update: int) -> list[Architecture]:
 
 
 def updates_of(model: VisionModel, name: str, images: Tensor, labels: Tensor, precision: str) -> Callable[[int], None]:
-    """What is done in an update."""
+    """Return a function that makes an update."""
     optimizer = torch.optim.AdamW(model.parameters(), 1e-4)
     step, criterion = (
         Step(model.train(), optimizer, precision, 0.0, Workers(images.device)),
@@ -94,7 +89,7 @@ def updates_of(model: VisionModel, name: str, images: Tensor, labels: Tensor, pr
 
 
 def forwards_of(model: VisionModel, name: str, images: Tensor, precision: str) -> Callable[[int], None]:
-    """What is done in a pass of evaluation."""
+    """Return a function that makes a pass of evaluation."""
     with torch.no_grad():
         subnet = model.eval().net.select(network(model.space, name))
 
@@ -107,7 +102,7 @@ def forwards_of(model: VisionModel, name: str, images: Tensor, precision: str) -
 
 
 def measured(what: str, name: str, precision: str, options: argparse.Namespace) -> dict[str, Any]:
-    """The figures of a row, or why there are none."""
+    """Return the figures of a row, or a note why there are none."""
     device = usable_device(options.device)
     try:
         check_precision(precision, device)
@@ -151,37 +146,20 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--batch-size", type=int, default=128)
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=list(PRECISIONS))
-    parser.add_argument("--small", action="store_true", help="a small space and few images, to see that it runs")
-    parser.add_argument("--out", type=Path, help="the JSON; default: in results/cuda, and none on the CPU")
+    parser.add_argument("--small", action="store_true", help="a small space and few images, for a test")
+    parser.add_argument("--out", type=Path, help="default: in results/cuda; none on the CPU")
     options = parser.parse_args(argv)
     if options.small:
         options.model, options.batch_size, options.repeats = "mformer_cifar10_small_supernet", 2, 1
     cuda = torch.device(options.device).type == "cuda"
     out = options.out or (RESULTS / "cuda" / "image_update.json" if cuda else None)
-    work = None if out is None else out.with_suffix(".jsonl")
-    kept = read_jsonl(work) if work is not None and work.exists() else []
     machine = {**describe_machine(options.device, torch.get_num_threads()), "timm": timm.__version__}
     settings = {name: getattr(options, name) for name in ("model", "batch_size", "repeats")}
-    rows: list[dict[str, Any]] = []
     cases = [(*case, precision) for case in CASES for precision in options.precisions]
-    for what, name, precision in tqdm(cases, disable=None):
-        key = {
-            "what": what,
-            "network": name,
-            "precision": precision,
-            "settings": settings_hash({**settings, **machine}),
-        }
-        record = next((one for one in kept if is_of(one, key)), None)
-        if record is None:
-            record = {**key, **measured(what, name, precision, options)}
-            if work is not None:
-                work.parent.mkdir(parents=True, exist_ok=True)
-                append_jsonl(work, record)
-        rows.append({field: value for field, value in record.items() if field != "settings"})
-        print(json.dumps(rows[-1]), flush=True)
-    if out is not None and work is not None:
+    keys = [dict(zip(("what", "network", "precision"), case, strict=True)) for case in cases]
+    rows = measured_rows(out, keys, {**settings, **machine}, lambda index: measured(*cases[index], options))
+    if out is not None:
         write_result(out, {**settings, "rows": rows, "machine": machine}, command(__file__, argv))
-        work.unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

@@ -1,25 +1,20 @@
-"""Every study of a supernet, on a small one of each host, each from one command.
+"""All studies of a small supernet of each host.
 
-``python -m benchmarks study_figures [BIN] --work DIR`` where BIN is a folder of ``fairseq-preprocess`` with a joined
-dictionary (such as Multi30k en-de, lower-cased, 3,000 subwords); images are CIFAR-10, of which
-NAS_EXT_DATA names the folder. Without the one or the other, that host is left out. Each host trains a supernet with
-neuron-wise experts, and each study is asked about it; those that compare supernets train what they need. Each step
-writes below DIR and is skipped when that exists, so an interrupted run goes on; the result is written anew after each
-study.
+``python -m benchmarks study_figures [BIN] --work DIR``: BIN is a folder of ``fairseq-preprocess`` with a joined
+dictionary (such as Multi30k en-de, lower-cased, 3,000 subwords); images are CIFAR-10 in the folder that NAS_EXT_DATA
+names. A host without its data is skipped. Each supernet has neuron-wise experts.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.parts.record import command, write_result
-from benchmarks.parts.trained.image_runs import TRAIN, ImageRuns
+from benchmarks.parts.runs import TRAIN, Runs
 from benchmarks.supernet.supernet_trust import Job
-from nas_core.files.reading import read_json
 from nas_core.latency.machine import describe_machine
 
 RESULT = Path(__file__).parents[1] / "results" / "study_figures.json"
@@ -27,14 +22,14 @@ METHOD = "neuron-wise"
 
 
 def studies(work: Path, args: argparse.Namespace) -> dict[str, tuple[object, ...]]:
-    """The options of each study, in an order in which each finds what it needs."""
+    """Return the options of each study; later ones read files of earlier ones."""
     search = ("iterations=5", "population=20", "parents=5", "mutations=10", "crossovers=5")
     return {
         "gap": ("--set", f"architectures={args.networks}"),
         "routing": (),
         "conflict": ("--set", "batches=8"),
         "close-gap": (
-            "--set", f"standalone={work / 'gap' / 'standalone.jsonl'}",
+            "--set", f"standalone={work / 'gap' / 'small' / 'standalone.jsonl'}",
             "--set", f"every={args.every}", "--set", f"most_updates={args.updates}",
         ),
         "experts": ("--set", "experts=1", "--set", "experts=2", "--set", "experts=4"),
@@ -45,32 +40,22 @@ def studies(work: Path, args: argparse.Namespace) -> dict[str, tuple[object, ...
 
 
 def translation(args: argparse.Namespace) -> Path:
-    """The checkpoint of the supernet that fairseq trained."""
-    job = Job(args.bin, args.work / "fairseq", args.threads, args.space, args.updates, args.networks, args.tokens)
+    """Return the checkpoint of fairseq's supernet."""
+    job = Job(args.work / "fairseq", args.threads, args.bin, args.space, args.updates, args.networks, args.tokens)
     return job.supernet(METHOD, 1, args.updates)
 
 
 def images(args: argparse.Namespace) -> Path:
-    """The checkpoint of the supernet that is trained by timm's means."""
-    runs = ImageRuns(args.work / "timm", args.threads)
+    """Return the checkpoint of timm's supernet."""
+    runs = Runs(args.work / "timm", args.threads)
     folder = runs.work / "supernet"
     runs.run(
-        "supernet", sys.executable, "-m", "timm_ext.train", "--data", TRAIN, "--train-count", args.images,
-        "--val-count", args.images // 5, "--model", "mos_vit_cifar10_small_supernet", "--mos", "neuron", "--sampling",
-        "sandwich", "--updates", args.updates, "--batch-size", args.batch, "--lr", 1e-3, "--warmup-updates",
-        args.updates // 10, "--seed", 1, "--output", folder,
+        "supernet", "python", "-m", "timm_ext.train", "--data", TRAIN, "--train-count", args.images, "--val-count",
+        args.images // 5, "--model", "mos_vit_cifar10_small_supernet", "--mos", "neuron", "--sampling", "sandwich",
+        "--updates", args.updates, "--batch-size", args.batch, "--lr", 1e-3, "--warmup-updates", args.updates // 10,
+        "--seed", 1, "--output", folder,
     )  # fmt: skip
     return folder / "last.pt"
-
-
-def study(runs: ImageRuns, name: str, checkpoint: Path, *options: object) -> dict[str, Any]:
-    """What a study says in sum."""
-    out = runs.work / name
-    if not (out / f"{name}.json").exists():
-        runs.nas_ext(f"study-{name}", "lab", "study", name, "--checkpoint", checkpoint, "--out", out, *options)
-    content = read_json(out / f"{name}.json")
-    settings = {key: value for key, value in content["settings"].items() if key not in ("arch", "standalone")}
-    return {"settings": settings, "summary": content["summary"]}
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -92,15 +77,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     if not hosts:
         print("skipped: needs a preprocessed corpus or CIFAR-10, see python -m benchmarks study_figures --help")
         return
-    found: dict[str, dict[str, Any]] = {}
+    names = ("space", "updates", "tokens", "images", "batch", "examples")
+    figures: dict[str, dict[str, Any]] = {}
     for host, supernet in hosts.items():
-        runs, found[host] = ImageRuns(args.work / host, args.threads), {}
+        runs, figures[host] = Runs(args.work / host, args.threads), {}
         checkpoint = supernet(args)
         for name, options in studies(runs.work, args).items():
-            found[host][name] = study(runs, name, checkpoint, *options, "--valid-sentences", args.examples)
-            print(host, name, found[host][name]["summary"], flush=True)
-            sizes = {key: getattr(args, key) for key in ("space", "updates", "tokens", "images", "batch", "examples")}
-            content = {**sizes, "hosts": found, "machine": describe_machine("cpu", args.threads)}
+            result = runs.study(name, "small", checkpoint, *options, "--valid-sentences", args.examples)
+            settings = {key: value for key, value in result["settings"].items() if key not in ("arch", "standalone")}
+            figures[host][name] = {"settings": settings, "summary": result["summary"]}
+            print(host, name, result["summary"], flush=True)
+            sizes = {key: getattr(args, key) for key in names}
+            content = {**sizes, "hosts": figures, "machine": describe_machine("cpu", args.threads)}
             write_result(args.out, content, command(__file__, argv))
 
 

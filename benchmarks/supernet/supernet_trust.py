@@ -1,11 +1,10 @@
-"""Whether estimates of supernets hold: inherited against standalone loss, for each way of training a supernet.
+"""Estimates of supernets: inherited against standalone loss, for each way of training a supernet.
 
-``python -m benchmarks supernet_trust BIN --work DIR`` where BIN is a folder of ``fairseq-preprocess`` with a joined
+``python -m benchmarks supernet_trust BIN --work DIR``: BIN is a folder of ``fairseq-preprocess`` with a joined
 dictionary (Multi30k en-de, lower-cased, 3,000 subwords in the committed result). Supernets of several seeds have equal
-updates, batches and schedule; the networks of one list are trained from scratch once, by ``nas-ext lab study gap``, and
-shared by all supernets. ``--equal-passes`` also trains the supernets for a third of the updates, as many passes as a
-standalone training has, and ``--further`` their subnets on until they are as good as standalone. Each step writes below
-DIR and is skipped when that exists, so an interrupted run goes on; the result is written anew after each supernet.
+updates, batches and schedule. All share networks that are trained from scratch once. ``--equal-passes`` also trains
+supernets for a third of the updates, as many passes as a standalone training; ``--further`` trains their subnets until
+they are as good as standalone.
 """
 
 from __future__ import annotations
@@ -17,56 +16,53 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.parts.record import command, write_result
-from benchmarks.parts.trained.translation_runs import USER_DIR
-from benchmarks.parts.trained.trust_runs import EXPERTS, TrustRuns
+from benchmarks.parts.runs import USER_DIR, schedule
+from benchmarks.parts.trust_runs import EXPERTS, TrustRuns
 from nas_core.latency.machine import describe_machine
 
 RESULT = Path(__file__).parents[1] / "results" / "supernet_trust.json"
 METHODS: dict[str, tuple[str, ...]] = {"SPOS": ("--mos", "none", "--sampling", "spos"), **EXPERTS}
-"""Name -> options of ``fairseq-train`` beside those that all supernets share."""
-TAUGHT = ("--criterion", "distilled_label_smoothed_cross_entropy", "--teacher", "largest", "--distill-weight", "1")
+"""Name -> options of ``fairseq-train``."""
+IN_PLACE = ("--criterion", "distilled_label_smoothed_cross_entropy", "--teacher", "largest", "--distill-weight", "1")
 BEYOND: dict[str, tuple[str, ...]] = {
-    "sandwich, taught in place": ("--mos", "none", *TAUGHT),
-    "neuron-wise, taught in place": ("--mos", "neuron", *TAUGHT),
+    "sandwich, taught in place": ("--mos", "none", *IN_PLACE),
+    "neuron-wise, taught in place": ("--mos", "neuron", *IN_PLACE),
     "neuron-wise, near start": ("--mos", "neuron", "--mos-start", "near"),
     "neuron-wise, four of rank 16": ("--mos", "neuron", "--mos-experts", "4", "--mos-rank", "16"),
     "neuron-wise, near and kept apart": ("--mos", "neuron", "--mos-start", "near", "--mos-apart", "0.1"),
 }
-"""The same for what the paper does not have; asked for by name."""
+"""Variants that the paper does not have."""
 SANDWICH = 3
-"""Passes of a subnet in one update: the largest, a random and the smallest one."""
+"""Subnets of one update: the largest, a random and the smallest one."""
 
 
 @dataclass(frozen=True)
 class Job(TrustRuns):
-    """Supernets for translation."""
-
     tokens: int
-    """Tokens of a batch, at most."""
+    """Largest number of tokens of a batch."""
     first = "SPOS"
 
     def supernet(self, method: str, seed: int, updates: int) -> Path:
         words = [method, str(seed), *([] if updates == self.updates else [str(updates)])]
         name, options = "-".join(words).replace(", ", "-").replace(" ", "-"), (METHODS | BEYOND)[method]
-        return self.fairseq_train(
+        return self.translation(
             name, "--user-dir", USER_DIR, "--task", "supernet_translation", "--arch", "mos_transformer",
             "--search-space", self.space, "--sampling", "sandwich", "--criterion",
-            "fused_label_smoothed_cross_entropy", "--lr", 3e-3, "--dropout", 0.1, "--lr-scheduler", "polynomial_decay",
-            "--warmup-updates", max(1, updates // 10), "--total-num-update", updates, "--max-update", updates,
-            "--max-tokens", self.tokens, "--disable-validation", "--seed", seed, *options,
+            "fused_label_smoothed_cross_entropy", "--lr", 3e-3, "--dropout", 0.1, *schedule(updates), "--max-tokens",
+            self.tokens, "--disable-validation", "--seed", seed, *options,
         )  # fmt: skip
 
     def rows(self, methods: Sequence[str], seeds: Sequence[int], updates: int) -> Iterator[dict[str, Any]]:
-        """The figures of one supernet after the other."""
+        """Yield the figures of each supernet."""
         for seed in seeds:
             for method in methods:
-                found = self.row(method, seed, "none" not in (METHODS | BEYOND)[method], updates)
-                print({name: value for name, value in found.items() if name != "inherited"}, flush=True)
-                yield found
+                figures = self.row(method, seed, "none" not in (METHODS | BEYOND)[method], updates)
+                print({name: value for name, value in figures.items() if name != "inherited"}, flush=True)
+                yield figures
 
 
 def measure(job: Job, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """What is known so far, after each supernet."""
+    """Yield the content so far after each supernet."""
     rows: list[dict[str, Any]] = []
     passes: list[dict[str, Any]] = []
     further: list[dict[str, Any]] = []
@@ -89,7 +85,7 @@ def measure(job: Job, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     for seed in args.further_seeds or args.seeds:
         for method in args.methods:
             passed = updates if method in EXPERTS else job.updates
-            further.append(job.further(method, seed, passed, args.further, (every, most)))
+            further.append(job.further(method, seed, passed, args.further, every, most))
             print({name: value for name, value in further[-1].items() if name != "networks"}, flush=True)
             yield content
 
@@ -117,11 +113,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     if args.bin is None:
         print("skipped: needs a preprocessed corpus, see python -m benchmarks supernet_trust --help")
         return
-    job = Job(args.bin, args.work, args.threads, args.space, args.updates, args.networks, args.tokens)
-    for found in measure(job, args):
+    job = Job(args.work, args.threads, args.bin, args.space, args.updates, args.networks, args.tokens)
+    for measured in measure(job, args):
         content = {
             "space": job.space, "updates": job.updates, "tokens": job.tokens, "standalone": job.networks_alone(),
-            **found, "machine": describe_machine("cpu", job.threads),
+            **measured, "machine": describe_machine("cpu", job.threads),
         }  # fmt: skip
         write_result(args.out, content, command(__file__, argv))
 

@@ -1,23 +1,151 @@
-"""What a teacher adds to a training update of a supernet: computed, read from disk, or the largest subnet.
+"""Cost of a teacher in a training update of a supernet.
 
-Run: ``python -m benchmarks teacher_update [--size small] [--threads 1] [--repeats 30] [--sentences N]`` with fairseq's
-trainer on the CPU; see :mod:`benchmarks.parts.trained.teacher_update`.
+``python -m benchmarks teacher_update [--size small] [--threads 1] [--repeats 30] [--sentences N]`` on the CPU. An
+update is fairseq's: the task's training step, gradients scaled and clipped, Adam, with the fused label-smoothed loss.
+The teacher is fairseq's ``transformer`` of the largest subnet's sizes. All alternate on the same batch and subnets.
+
+- ``none``: no teacher.
+- ``teacher``: a checkpoint, all words compared.
+- ``cached``: stored outputs, 32 words of each token.
+- ``largest``: in the sandwich the largest subnet is the teacher of the others.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import tempfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import torch
+from fairseq.data import LanguagePairDataset, ListDataset
+from fairseq.tasks.translation import TranslationTask
 
+from benchmarks.parts.fairseq_update import optimizer_of, our_model, plain_arguments, plain_model, version, vocabulary
 from benchmarks.parts.record import command, write_result
-from benchmarks.parts.update_sizes import SIZES
+from benchmarks.parts.turns import middle, rounds
+from benchmarks.parts.update_sizes import EOS, SIZES, Size, batch_of
+from fairseq_ext.criterion import FusedLabelSmoothedCrossEntropy
+from fairseq_ext.distillation.criterion import DistilledLabelSmoothedCrossEntropy
+from fairseq_ext.model import TranslationModel
+from fairseq_ext.task import SupernetTask
 from nas_core.latency.machine import describe_machine
 
-RESULTS = Path(__file__).parents[1] / "results"
+RESULT = Path(__file__).parents[1] / "results" / "teacher_update.json"
+AIMS = {"teacher": 1.5, "cached": 1.1}
+"""Largest ratio to an update without a teacher."""
+_OPTIONS = {
+    "distill_weight": 0.5, "distill_temperature": 1.0, "distill_hidden": 0.0, "distill_attention": 0.0,
+    "teacher_cache": None, "teacher_top_k": 0, "label_smoothing": 0.1, "sentence_avg": False, "ignore_prefix_size": 0,
+    "report_accuracy": False,
+}  # fmt: skip
+
+
+class Training(SupernetTask, TranslationTask):  # type: ignore[misc]
+    """The task of supernets on random sentences."""
+
+    model_type = TranslationModel
+    advice = ""
+
+
+def task_of(size: Size, folder: Path, sampling: str) -> Training:
+    """Return a task whose training data is the batch of a size."""
+    words = vocabulary(size).dictionary
+    for language in ("en", "de"):
+        words.save(str(folder / f"dict.{language}.txt"))
+    words = words.load(str(folder / "dict.en.txt"))
+    config = SimpleNamespace(
+        data=str(folder), supernet_sampling=sampling, source_lang="en", target_lang="de", mos_apart=0.0
+    )
+    task = Training(config, words, words)
+    batch = batch_of(size)
+    rows = [torch.tensor([*row[: length - 1], EOS]) for row, length in zip(batch.target, batch.lengths, strict=True)]
+    data = ListDataset(rows, batch.lengths)
+    task.datasets["train"] = LanguagePairDataset(
+        data, batch.lengths, words, data, batch.lengths, words, left_pad_source=True, left_pad_target=False
+    )
+    return task
+
+
+def save_teacher(size: Size, task: Training, path: Path) -> None:
+    """Write a checkpoint of fairseq's transformer with random weights."""
+    arguments = plain_arguments(size)
+    vars(arguments).update(arch="transformer", task="translation")
+    settings = {"_name": "translation", "data": task.cfg.data, "source_lang": "en", "target_lang": "de"}
+    history = {"num_updates": 1, "criterion_name": "", "optimizer_name": "", "lr_scheduler_state": {}}
+    torch.save(
+        {
+            "args": None, "cfg": {"model": arguments, "task": settings, "criterion": {"_name": "cross_entropy"}},
+            "model": plain_model(size, task).state_dict(), "criterion": None,
+            "optimizer_history": [history], "task_state": {},
+            "extra_state": {}, "last_optimizer_state": None,
+        },
+        path,
+    )  # fmt: skip
+
+
+def criteria(task: Training, teacher: Path, folder: Path, sampling: str) -> dict[str, Any]:
+    """Return the loss of each row."""
+    options = {
+        "teacher": {"teacher": str(teacher)},
+        "cached": {"teacher": str(teacher), "teacher_cache": str(folder / f"cache-{sampling}")},
+        **({"largest": {"teacher": "largest"}} if sampling == "sandwich" else {}),
+    }
+    plain = FusedLabelSmoothedCrossEntropy(task, sentence_avg=False, label_smoothing=0.1)
+    return {
+        "none": plain,
+        **{
+            name: DistilledLabelSmoothedCrossEntropy(task, SimpleNamespace(**{**_OPTIONS, **given}))
+            for name, given in options.items()
+        },
+    }
+
+
+def update_of(task: Training, size: Size, criterion: Any, batch: dict[str, Any]) -> Callable[[], None]:
+    """Return a function that makes an update; all rows of a round have the same random subnet."""
+    torch.manual_seed(1)
+    model = our_model(size, task, "none")
+    optimizer, counted = optimizer_of(model), [0]
+
+    def update() -> None:
+        counted[0] += 1
+        optimizer.zero_grad()
+        criterion.train()
+        _, tokens, _ = task.train_step(batch, model, criterion, optimizer, counted[0])
+        optimizer.multiply_grads(1.0 / tokens)
+        optimizer.clip_grad_norm(1.0)
+        optimizer.step()
+
+    return update
+
+
+def measure(size: Size, repeats: int) -> dict[str, Any]:
+    """Return milliseconds of an update and ratios to no teacher, by sampling: medians and quartiles of all rounds."""
+    result: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        for sampling in ("sandwich", "spos"):
+            task = task_of(size, folder, sampling)
+            dataset = task.datasets["train"]
+            batch = dataset.collater([dataset[index] for index in range(len(dataset))])
+            teacher = folder / "teacher.pt"
+            save_teacher(size, task, teacher)
+            losses = criteria(task, teacher, folder, sampling)
+            updates = {name: update_of(task, size, loss, batch) for name, loss in losses.items()}
+            taken = {name: np.array(seconds) for name, seconds in rounds(updates, repeats, sampling).items()}
+            ratios = {name: middle(taken[name] / taken["none"], 3) for name in taken if name != "none"}
+            result[sampling] = {
+                "update_ms": {name: middle(1000 * seconds, 1) for name, seconds in taken.items()},
+                "times_none": ratios,
+                "reached": {name: ratios[name]["median"] <= aim for name, aim in AIMS.items()},
+            }
+            result["target_tokens"] = int(batch["ntokens"])
+    return {**result, "vocabulary": size.vocabulary, "aims": AIMS, "repeats": repeats}
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -26,12 +154,9 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--threads", type=int, default=1, help="of torch")
     parser.add_argument("--repeats", type=int, default=30, help="updates of each that are timed")
     parser.add_argument("--sentences", type=int, help="of a batch; default: as the size has them, about 3,400 tokens")
-    parser.add_argument("--out", type=Path, default=RESULTS / "teacher_update.json", help="where the JSON goes")
+    parser.add_argument("--out", type=Path, default=RESULT)
     options = parser.parse_args(argv)
     torch.set_num_threads(options.threads)
-
-    from benchmarks.parts.fairseq_update import version
-    from benchmarks.parts.trained.teacher_update import measure
 
     machine = {**describe_machine("cpu", options.threads), "fairseq": version()}
     size = SIZES[options.size]

@@ -1,11 +1,10 @@
 """Quality of subnets on a real corpus: inherited, further trained and standalone, for each kind of experts.
 
-``python -m benchmarks translation_quality BIN --work DIR`` where BIN is a folder of ``fairseq-preprocess`` with a
-joined dictionary of sentencepiece subwords (Multi30k en-de, lower-cased, 6,000 subwords in the committed result). Each
-step writes one file below DIR and is skipped when that exists, so an interrupted run goes on. Supernets are trained by
-the sandwich rule, three passes an update. The smallest and the largest network are trained from scratch for as many
-updates, the largest also for as many passes. Batches and schedule are the same. BLEU is sacrebleu on the detokenised
-test set. ``--kinds`` and ``--parts`` run some of it; rows of an earlier result that are not measured again stay.
+``python -m benchmarks translation_quality BIN --work DIR``: BIN is a folder of ``fairseq-preprocess`` with a joined
+dictionary of sentencepiece subwords (Multi30k en-de, lower-cased, 6,000 subwords in the committed result). Supernets
+are trained by the sandwich rule, three passes an update. The smallest and the largest network are trained from scratch
+for as many updates, the largest also for as many passes. BLEU is sacrebleu on the detokenised test set. ``--kinds`` and
+``--parts`` run a part and keep the other rows of an earlier result.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import Any
 
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.resumable import merged
-from benchmarks.parts.trained.translation_runs import USER_DIR, TranslationRuns
+from benchmarks.parts.runs import SENTENCES, USER_DIR, TranslationRuns, schedule
 from nas_core.files.reading import read_json
 from nas_core.latency.machine import describe_machine
 from nas_core.models import params_m
@@ -27,77 +26,43 @@ from nas_core.space import Architecture, get_space
 KINDS = ("none", "layer", "neuron")
 PARTS = ("search", "further", "standalone", "passes")
 SANDWICH_PASSES = 3
-"""Subnets that one update of the sandwich rule trains: the largest, the smallest and a random one."""
+"""Subnets of one update: the largest, the smallest and a random one."""
 EQUAL_PASSES = "standalone, equal passes"
 RESULT = Path(__file__).parents[1] / "results" / "translation_quality.json"
 
 
 @dataclass(frozen=True)
 class Job(TranslationRuns):
-    """Where things are and how long trainings last."""
-
     space: str
-    """Search space; its largest network is compared with a standalone one."""
     updates: int
     """Updates of every supernet and every standalone network."""
     further: int
-    """Updates when an inherited subnet is trained further."""
+    """Further updates of an inherited subnet."""
     sentences: int
-    """Validation sentences a search evaluates an architecture on."""
+    """Validation sentences of a search."""
 
     def train(self, name: str, updates: int, lr: float, *arguments: object) -> Path:
-        """A training with the shared schedule; the checkpoint."""
-        return self.fairseq_train(
+        """Train with the shared schedule; return the checkpoint."""
+        return self.translation(
             name, "--user-dir", USER_DIR, "--criterion", "fused_label_smoothed_cross_entropy", "--lr", lr,
-            "--dropout", 0.1, "--lr-scheduler", "polynomial_decay", "--warmup-updates", min(400, updates // 3),
-            "--total-num-update", updates, "--max-update", updates, "--seed", 1, "--search-space", self.space,
+            "--dropout", 0.1, *schedule(updates, min(400, updates // 3)), "--seed", 1, "--search-space", self.space,
             *arguments,
         )  # fmt: skip
 
-
-def latency_model(job: Job) -> Path:
-    data, model = job.work / "latency.jsonl", job.work / "latency.json"
-    if not model.exists():
-        job.run(
-            "latency-collect", "nas-ext", "latency", "collect", "--space", job.space, "--data", job.bin, "--out", data,
-            "--samples", 120, "--workload", "source_length=16", "--workload", "target_length=16",
-            "--workload", "beam=4", "--threads", 1,
-            "--clock", "cpu",
-        )  # fmt: skip
-        job.run("latency-fit", "nas-ext", "latency", "fit", "--data", data, "--out", model)
-    return model
+    def searched_subnets(self, kind: str, checkpoint: Path) -> dict[str, dict[str, Any]]:
+        """Return the finalist of each latency limit."""
+        model = self.latency_model(self.space, 120, "--data", self.bin, *SENTENCES)
+        return self.searched(f"search-{kind}", checkpoint, model, latency_limits(model, self.space), self.sentences, 10)
 
 
-def latency_limits(model: Path, space: str) -> list[float]:
-    """Tight, middle, loose: a tenth, a third and two thirds of the way from the smallest to the largest network."""
+def latency_limits(model: Path, space: str) -> dict[str, float]:
+    """Return limits a tenth, a third and two thirds of the way from the smallest to the largest network."""
     from nas_core.latency import load_latency_model
 
     predictor = load_latency_model(model, "genes", get_space(space))
     low, high = predictor.predict([get_space(space).smallest(), get_space(space).largest()])
-    return [round(float(low + share * (high - low)), 2) for share in (0.1, 1 / 3, 2 / 3)]
-
-
-def searched(job: Job, kind: str, checkpoint: Path) -> dict[str, Any]:
-    """Tightness -> the finalist of each latency limit."""
-    model = latency_model(job)
-    limits = latency_limits(model, job.space)
-    folder = job.work / f"search-{kind}"
-    if not (folder / "done").exists():
-        flags = [word for limit in limits for word in ("--limit", f"latency_ms={limit}")]
-        job.run(
-            f"search-{kind}", "nas-ext", "search", "--checkpoint", checkpoint, "--data", job.bin,
-            "--latency-model", model, *flags, "--out", folder, "--valid-sentences", job.sentences,
-            "--set", "iterations=10", "--set", "parents=8", "--set", "mutations=16", "--set", "crossovers=16",
-        )  # fmt: skip
-        (folder / "done").touch()
-    chosen = read_json(folder / "finalists.json")["finalists"]
-    named = {}
-    for name, limit in zip(("tight", "middle", "loose"), limits, strict=True):
-        within = [entry for entry in chosen if any(str(limit) in search for search in entry["best_of"])]
-        above = [entry for entry in chosen if any(str(limit) in search for search in entry["over_limit"])]
-        best = (within or above)[0]
-        named[name] = {**best, "limit_ms": limit, "file": folder / best["file"]}
-    return named
+    shares = {"tight": 0.1, "middle": 1 / 3, "loose": 2 / 3}
+    return {name: round(float(low + share * (high - low)), 2) for name, share in shares.items()}
 
 
 def report(job: Job, kinds: list[str], parts: list[str]) -> dict[str, Any]:
@@ -111,7 +76,7 @@ def report(job: Job, kinds: list[str], parts: list[str]) -> dict[str, Any]:
         checkpoint = job.train(f"supernet-{kind}", job.updates, 3e-3, *arguments, "--mos", kind)
         files: dict[str, Any] = {name: {"file": job.work / f"{name}.json"} for name in corners}
         if "search" in parts:
-            files.update(searched(job, kind, checkpoint))
+            files.update(job.searched_subnets(kind, checkpoint))
         for name, entry in files.items():
             architecture = Architecture.load(entry["file"])
             row = {"experts": kind, "subnet": name, "params_m": round(params_m(architecture), 3)}
@@ -137,10 +102,9 @@ def report(job: Job, kinds: list[str], parts: list[str]) -> dict[str, Any]:
             bleu = job.bleu(run, job.train(run, updates, 3e-3, *arguments))
             size = round(params_m(architecture), 3)
             rows.append({"experts": label, "subnet": name, "params_m": size, "updates": updates, "bleu": bleu})
-    seconds = {path.stem: read_json(path) for path in sorted((job.work / "seconds").glob("*.json"))}
     return {
         "space": job.space, "updates": job.updates, "further_updates": job.further, "rows": rows,
-        "commands": seconds, "machine": describe_machine("cpu", job.threads),
+        "commands": job.seconds(), "machine": describe_machine("cpu", job.threads),
     }  # fmt: skip
 
 
@@ -160,7 +124,7 @@ def main(argv: list[str] | None = None) -> None:
     if args.bin is None:
         print("skipped: needs a preprocessed corpus, see python -m benchmarks translation_quality --help")
         return
-    job = Job(args.bin, args.work, args.threads, args.space, args.updates, args.further, args.sentences)
+    job = Job(args.work, args.threads, args.bin, args.space, args.updates, args.further, args.sentences)
     content = report(job, args.kinds, args.parts)
     before = read_json(args.out) if args.out.exists() else {}
     content["rows"] = merged(args.out, content["rows"], ("experts", "subnet"))

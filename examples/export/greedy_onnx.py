@@ -34,14 +34,13 @@ class Translator:
         self.numbers = {word: number for number, word in enumerate(self.source)}
 
     def _words(self, folder, side):
-        """Tokens by number; the first few are special."""
+        """Return the tokens; the first few are special."""
         lines = (folder / self.model["dictionaries"][side]).read_text(encoding="utf-8").split("\n")
         special = [""] * self.model["dictionary_first_index"]
         return special + [line.rsplit(" ", 1)[0] for line in lines if line]
 
     def encode(self, sentences):
-        """Lists of token numbers to what each step reads. Shorter ones are padded on the right: the model does not mind
-        on which side."""
+        """Encode lists of token numbers, padded on the right; return what each step reads."""
         longest = max(len(sentence) for sentence in sentences)
         if longest > self.model["limits"]["source"]:
             raise ValueError(f"a sentence has {longest} tokens; this model reads {self.model['limits']['source']}")
@@ -51,16 +50,16 @@ class Translator:
         return dict(zip(self.model["memory"], self.encoder.run(None, {"tokens": tokens}), strict=True))
 
     def start(self, batch):
-        """Caches before the first step."""
+        """Return the caches before the first step."""
         return {
             cache["input"]: np.zeros([batch if dim == "batch" else dim for dim in cache["start"]], np.float32)
             for cache in self.model["caches"]
         }
 
     def step(self, tokens, position, memory, caches):
-        """Log-probabilities (B, V) of the next token, and the caches after this one."""
-        given = {"token": tokens, "position": np.array(position, np.int64), **memory, **caches}
-        out = dict(zip(self.outputs, self.decoder.run(None, given), strict=True))
+        """Return log-probabilities (B, V) of the next token, and the next caches."""
+        inputs = {"token": tokens, "position": np.array(position, np.int64), **memory, **caches}
+        out = dict(zip(self.outputs, self.decoder.run(None, inputs), strict=True))
         scores = out["log_probs"]
         scores[:, self.pad] = -np.inf
         if position == 0:
@@ -68,27 +67,26 @@ class Translator:
         return scores, {cache["input"]: out[cache["output"]] for cache in self.model["caches"]}
 
     def greedy(self, sentences, longest=200):
-        """Token numbers of each translation, without the end of the sentence."""
+        """Return the token numbers of each translation, without the end of the sentence."""
         memory, caches = self.encode(sentences), self.start(len(sentences))
         tokens = np.full(len(sentences), self.eos, np.int64)
-        going, found = list(range(len(sentences))), [[] for _ in sentences]
+        unfinished, outputs = list(range(len(sentences))), [[] for _ in sentences]
         for position in range(min(longest, self.model["limits"]["target"])):
             scores, caches = self.step(tokens, position, memory, caches)
             tokens = scores.argmax(1)
-            for number, token in zip(going, tokens, strict=True):
-                found[number].append(int(token))
+            for number, token in zip(unfinished, tokens, strict=True):
+                outputs[number].append(int(token))
             kept = np.flatnonzero(tokens != self.eos)
             if not len(kept):
                 break
             if len(kept) < len(tokens):  # finished sentences leave the batch
-                going = [going[row] for row in kept]
+                unfinished = [unfinished[row] for row in kept]
                 memory, caches = _rows(memory, kept), _rows(caches, kept)
                 tokens = tokens[kept]
-        return [[token for token in tokens if token != self.eos] for tokens in found]
+        return [[token for token in tokens if token != self.eos] for tokens in outputs]
 
     def beam(self, sentence, width=4, longest=200, power=1.0):
-        """Token numbers of the best translation of one sentence, by the mean log-probability of its tokens (the sum
-        over the length to ``power``)."""
+        """Return the best translation by the mean log-probability (the sum over the length to ``power``)."""
         memory, caches = _rows(self.encode([sentence]), [0] * width), self.start(width)
         tokens, sums = np.full(width, self.eos, np.int64), np.array([0.0] + [-np.inf] * (width - 1))
         paths, done = [[] for _ in range(width)], []
@@ -132,10 +130,10 @@ def main():
     for line in sys.stdin:
         sentence = translator.numbers_of(line)
         if arguments.beam > 1:
-            found = translator.beam(sentence, arguments.beam)
+            translation = translator.beam(sentence, arguments.beam)
         else:
-            (found,) = translator.greedy([sentence])
-        print(translator.text_of(found))
+            (translation,) = translator.greedy([sentence])
+        print(translator.text_of(translation))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A study of a third party: what the space between the smallest and the largest network is worth."""
+"""Example of a study: the difference between the smallest and the largest network."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class EndsConfig:
     """Settings; each is an option of the command."""
 
     metric: str = "loss"
-    """What is compared, by the name that the host gives it."""
+    """Compared metric, by the host's name."""
 
 
 class Ends(Study):
     name = "ends"
-    purpose = "How far the smallest is from the largest network."
-    about = "A metric with inherited weights of both. Near 0, there is nothing to search for."
+    purpose = "Difference between the smallest and the largest network."
+    about = "A metric of both with inherited weights. Near 0, there is nothing to search for."
     config = EndsConfig
 
     def run(self, subjects: Sequence[Subject], config: EndsConfig, folder: Path) -> StudyResult:
@@ -29,8 +29,8 @@ class Ends(Study):
         for subject in subjects:
             space = subject.supernet.space
             ends = {"smallest": space.smallest(), "largest": space.largest()}
-            found = {name: subject.supernet.evaluate(each)[config.metric] for name, each in ends.items()}
-            rows.append({"supernet": subject.name, **found, "apart": found["smallest"] - found["largest"]})
+            values = {name: subject.supernet.evaluate(network)[config.metric] for name, network in ends.items()}
+            rows.append({"supernet": subject.name, **values, "apart": values["smallest"] - values["largest"]})
         columns = [Measure("supernet", "supernet"), *(Measure(name, name, ".4f") for name in ("smallest", "largest"))]
         picture = Bars({row["supernet"]: {"apart": row["apart"]} for row in rows}, f"difference in {config.metric}")
         apart = [Measure("supernet", "supernet"), Measure("apart", "apart", ".4f")]

@@ -1,6 +1,6 @@
 """``python -m examples.recipes NAME DATA=..``: a paper's experiment, from its supernet to its last figure.
 
-Steps that are done are passed over; a step that was interrupted is started again and continues from what it has.
+Finished steps are skipped; an interrupted step resumes.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 from examples.recipes.recipe import FOLDER, Recipe, Step, executable, list_recipes, read_recipe
 from examples.recipes.stamps import Stamps
 from nas_core.errors import ConfigError, NasExtError, unknown_choice
+from nas_core.options import read_pairs
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -24,11 +25,9 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Words after -- are added to the one --step that is run, e.g. -- --max-update 100 --cpu.",
     )
     parser.add_argument("name", nargs="?", help="a recipe, or a YAML file of your own; without it, the list")
-    parser.add_argument(
-        "values", nargs="*", metavar="VARIABLE=VALUE", help="what is yours, e.g. DATA=wmt14_bin OUT=run"
-    )
-    parser.add_argument("--list", action="store_true", help="names and what they are (as without a name)")
-    parser.add_argument("--show", action="store_true", help="the recipe as it stands, with the source of each value")
+    parser.add_argument("values", nargs="*", metavar="VARIABLE=VALUE", help="variables, e.g. DATA=wmt14_bin OUT=run")
+    parser.add_argument("--list", action="store_true", help="list the recipes (as without a name)")
+    parser.add_argument("--show", action="store_true", help="print the file, with the source of each value")
     parser.add_argument("--step", action="append", default=[], metavar="STEP", help="run this step alone; repeatable")
     parser.add_argument("--dry-run", action="store_true", help="print the commands instead of running them")
     return parser
@@ -37,11 +36,11 @@ def _parser() -> argparse.ArgumentParser:
 def run(
     recipe: Recipe, given: Mapping[str, str], names: Sequence[str], extra: Sequence[str] = (), dry: bool = False
 ) -> None:
-    """Run the steps of these names, or all.
+    """Run named steps, or all.
 
     Raises:
-        NasExtError: an unknown step or variable, one that has to be given, a step that was done with other settings, or
-            a command that failed.
+        NasExtError: an unknown step or variable, a variable without a value, a step that was done with other settings,
+            or a command that failed.
     """
     for name in names:
         if name not in recipe.steps:
@@ -50,7 +49,7 @@ def run(
         raise ConfigError(f"options after -- ({shlex.join(extra)}) belong to one command; give one --step")
     steps = [recipe.steps[name] for name in names] or [step for step in recipe.steps.values() if not step.optional]
     if not dry:  # before hours are spent, not after
-        foreseen = {name: "" for name, one in recipe.variables.items() if one.finalist_of and not names}
+        foreseen = {name: "" for name, v in recipe.variables.items() if v.finalist_of and not names}
         values = recipe.values(given)
         for step in steps:
             words = recipe.command(step, {**foreseen, **values})
@@ -85,7 +84,7 @@ def _execute(step: Step, words: Sequence[str], makes: Path) -> None:
 
 
 def _shown(words: Sequence[str]) -> str:
-    """A command on lines of its options, as a shell reads it; variables that are not known yet stay as they are."""
+    """Return a command as text for a shell, in lines of its options."""
     lines, line = [], ""
     for word in words:
         quoted = word if word.startswith("$") or "/$" in word else shlex.quote(word)
@@ -97,13 +96,6 @@ def _shown(words: Sequence[str]) -> str:
     return " \\\n".join([*lines, line])
 
 
-def _pairs(values: Sequence[str]) -> dict[str, str]:
-    for value in values:
-        if "=" not in value:
-            raise ConfigError(f"{value!r} sets no variable; expected NAME=VALUE, e.g. DATA=wmt14_bin")
-    return dict(value.partition("=")[::2] for value in values)
-
-
 def _listed() -> str:
     rows = [(name, read_recipe(name)) for name in list_recipes()]
     width = max(len(name) for name, _ in rows)
@@ -113,7 +105,7 @@ def _listed() -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; 0, 2 after a wrong input or a failed step, 130 after an interrupt."""
+    """Run the command; return 0, 2 after wrong input or a failed step, 130 after an interrupt."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     extra: list[str] = []
     if "--" in given:
@@ -128,7 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             path = FOLDER / f"{options.name}.yml"
             print((path if path.is_file() else Path(options.name)).read_text(encoding="utf-8"), end="")
             return 0
-        run(recipe, _pairs(options.values), options.step, extra, options.dry_run)
+        run(recipe, read_pairs("variables", options.values), options.step, extra, options.dry_run)
     except NasExtError as error:
         print(f"recipes: error: {error}", file=sys.stderr)
         return 2

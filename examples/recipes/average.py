@@ -22,23 +22,26 @@ _EPOCH = re.compile(r"checkpoint(\d+)\.pt")
 
 
 def average(folder: Path, last: int, out: Path) -> list[Path]:
-    """Write a checkpoint with the mean of the last epochs' weights, settings as in the last; the files it was made of.
+    """Write a checkpoint with the mean of the last epochs' weights; return the averaged files.
 
     Raises:
-        DataError: there are fewer. CheckpointError: one is damaged, or of another network.
+        DataError: there are fewer.
+        CheckpointError: one is damaged, or of another network.
     """
-    found = sorted((int(match[1]), path) for path in folder.glob("*.pt") if (match := _EPOCH.fullmatch(path.name)))
-    if last < 1 or len(found) < last:
+    epochs = sorted((int(match[1]), path) for path in folder.glob("*.pt") if (match := _EPOCH.fullmatch(path.name)))
+    if last < 1 or len(epochs) < last:
         raise DataError(
-            f"{folder} holds {len(found)} checkpoints of epochs, --last is {last}; train longer, keep more of them"
+            f"{folder} holds {len(epochs)} checkpoints of epochs, --last is {last}; train longer, keep more of them"
             " (--keep-last-epochs), or average fewer"
         )
-    paths = [path for _, path in found[-last:]]
+    paths = [path for _, path in epochs[-last:]]
     result = read_checkpoint(paths[-1])
     sums = {name: tensor.double() if tensor.is_floating_point() else tensor for name, tensor in result["model"].items()}
     for path in paths[:-1]:
         weights = read_checkpoint(path)["model"]
-        if {name: tensor.shape for name, tensor in weights.items()} != {name: one.shape for name, one in sums.items()}:
+        if {name: tensor.shape for name, tensor in weights.items()} != {
+            name: total.shape for name, total in sums.items()
+        }:
             raise CheckpointError(f"{path} is of another network than {paths[-1]}; give a folder of one training")
         for name, tensor in weights.items():
             if tensor.is_floating_point():
@@ -52,7 +55,7 @@ def average(folder: Path, last: int, out: Path) -> list[Path]:
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
-    """A checkpoint of fairseq, read without running anything that stands in it."""
+    """Read a checkpoint of fairseq without executing code in it."""
     try:
         with torch.serialization.safe_globals([argparse.Namespace]):
             state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
@@ -65,7 +68,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; 0, or 2 after a wrong input."""
+    """Run the command; return 0, or 2 after wrong input."""
     parser = argparse.ArgumentParser(
         "python -m examples.recipes.average", description="Average a training's checkpoints."
     )

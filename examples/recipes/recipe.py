@@ -1,11 +1,11 @@
-"""A recipe: the commands of a paper's experiment, step by step, with variables for what is yours."""
+"""Recipes: the commands of a paper's experiment in steps, with variables for data, folders and devices."""
 
 from __future__ import annotations
 
 import re
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,42 +18,41 @@ from nas_core.files.reading import read_json
 
 FOLDER = Path(__file__).parent
 _VARIABLE = re.compile(r"\{([A-Z_]+)\}")
-_KEYS = {"about", "variables", "steps"}
-_STEP_KEYS = {"about", "run", "makes", "optional"}
-_VARIABLE_KEYS = {"default", "help", "options", "finalist_of"}
+BUILT_IN = {"USER_DIR": user_dir(), "HERE": str(FOLDER)}
+"""Variables of all recipes."""
 
 
 @dataclass(frozen=True)
 class Variable:
-    """A word of the commands that is yours to set, as ``NAME=VALUE``."""
+    """Word of the commands that a user sets as ``NAME=VALUE``."""
 
     name: str
     help: str
     default: str | None = None
-    """None: it has to be given."""
+    """None: required."""
     options: bool = False
-    """It stands for any number of words."""
+    """The value is any number of words."""
     finalist_of: str = ""
     """Run folder of the search whose best finalist is the default."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One command."""
+    """Command of a recipe."""
 
     name: str
     about: str
     words: tuple[str, ...]
     """Words of the command, variables in braces."""
     makes: str
-    """The file that shows that it is done."""
+    """File that exists once the step is done."""
     optional: bool = False
-    """It is run only when it is asked for by name."""
+    """Run only with ``--step``."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Steps in order, and the variables in them."""
+    """Steps in order, and their variables."""
 
     name: str
     about: str
@@ -61,30 +60,29 @@ class Recipe:
     steps: Mapping[str, Step]
 
     def values(self, given: Mapping[str, str]) -> dict[str, str]:
-        """What each variable that is known so far stands for; defaults may name other variables.
+        """Return the values of variables that have one; defaults may contain other variables.
 
         Raises:
-            UnknownChoiceError: a variable that the recipe has not.
+            UnknownChoiceError: the recipe has no such variable.
         """
         for name in given:
             if name not in self.variables:
                 raise unknown_choice(f"variable of recipe {self.name}", name, self.variables)
-        built_in = {"USER_DIR": user_dir(), "HERE": str(FOLDER)}
-        defaults = {name: one.default for name, one in self.variables.items() if one.default is not None}
-        known = {**built_in, **defaults, **given}
-        values = {name: _filled(value, known) for name, value in known.items()}
+        defaults = {name: str(v.default) for name, v in self.variables.items() if v.default is not None}
+        texts = {**BUILT_IN, **defaults, **given}
+        values = {name: _filled(value, texts) for name, value in texts.items()}
         for name, variable in self.variables.items():
             if name not in values and variable.finalist_of:
-                found, _ = best_finalist(Path(_filled(variable.finalist_of, values)))
-                if found:
-                    values[name] = found
+                finalist, _ = best_finalist(Path(_filled(variable.finalist_of, values)))
+                if finalist:
+                    values[name] = finalist
         return values
 
     def command(self, step: Step, values: Mapping[str, str], partly: bool = False) -> list[str]:
-        """The words of a step's command. ``partly`` leaves variables that are not known in place, as ``$NAME``.
+        """Return the words of a step's command; ``partly`` leaves variables without a value as ``$NAME``.
 
         Raises:
-            ConfigError: a variable has to be given.
+            ConfigError: a variable has no value.
         """
         words: list[str] = []
         for word in step.words:
@@ -111,85 +109,37 @@ def list_recipes() -> list[str]:
 
 
 def read_recipe(name: str) -> Recipe:
-    """The recipe of that name, or of that YAML file.
+    """Return the recipe of a name, or of a YAML file.
 
     Raises:
-        UnknownChoiceError: no such recipe. DataError: the file is none.
+        UnknownChoiceError: no such recipe.
+        DataError: the file is no recipe.
     """
     path = Path(name) if name.endswith((".yml", ".yaml")) else FOLDER / f"{name}.yml"
     if not path.is_file():
         raise unknown_choice("recipe", name, list_recipes())
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} is no YAML ({error}); mend it") from None
-    _check_keys(path, "a recipe", content, _KEYS, ("about", "steps"))
-    variables = {key: _variable(path, key, value) for key, value in _named(path, content, "variables").items()}
-    steps = {key: _step(path, key, value) for key, value in _named(path, content, "steps").items()}
-    if not steps:
-        raise DataError(f"{path} has no steps; give at least one, with about, run and makes")
-    if "OUT" not in variables:
-        raise DataError(f"{path} has no variable OUT, the folder that everything is written to; add it to variables")
-    known = {*variables, "USER_DIR", "HERE"}
-    for step in steps.values():
-        for unknown in set(_VARIABLE.findall(" ".join((*step.words, step.makes)))) - known:
-            raise DataError(f"{path}: step {step.name} has {{{unknown}}}, which is no variable; add it to variables")
-    return Recipe(path.stem, str(content["about"]), variables, steps)
+        variables = {key: _variable(key, value) for key, value in content.pop("variables").items()}
+        steps = {key: _step(key, **value) for key, value in content.pop("steps").items()}
+        recipe = Recipe(path.stem, variables=variables, steps=steps, **content)
+        if "OUT" not in variables:
+            raise ValueError("it has no variable OUT, the folder of all files")
+        for step in steps.values():
+            for unknown in set(_VARIABLE.findall(" ".join((*step.words, step.makes)))) - {*variables, *BUILT_IN}:
+                raise ValueError(f"step {step.name} has {{{unknown}}}, which is no variable")
+    except (yaml.YAMLError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise DataError(f"{path} is no recipe: {error}; compare it with those in {FOLDER}") from None
+    return recipe
 
 
-def _check_keys(path: Path, kind: str, content: Any, known: set[str], needed: Sequence[str]) -> None:
-    if not isinstance(content, dict):
-        raise DataError(f"{path}: {kind} is {content!r}; expected a mapping with {', '.join(sorted(known))}")
-    for key in content:
-        if key not in known:
-            raise DataError(f"{path}: {kind} has no {key!r}; expected {', '.join(sorted(known))}")
-    for key in needed:
-        if key not in content:
-            raise DataError(f"{path}: {kind} lacks {key!r}; add it")
+def _variable(name: str, content: Any) -> Variable:
+    return Variable(name, **({"help": content} if isinstance(content, str) else content))
 
 
-def _named(path: Path, content: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """The variables or the steps, each under its name."""
-    found = content.get(key)
-    if found is None:
-        return {}
-    if not isinstance(found, dict):
-        raise DataError(f"{path}: {key} is {found!r}; expected a mapping, each of the {key} under its name")
-    for name in found:
-        if not isinstance(name, str) or (key == "variables" and not _VARIABLE.fullmatch(f"{{{name}}}")):
-            kind = "capital letters" if key == "variables" else "a word"
-            raise DataError(f"{path}: {name!r} is no name in {key}; expected {kind}")
-    return found
-
-
-def _variable(path: Path, name: str, content: Any) -> Variable:
-    if isinstance(content, str):
-        return Variable(name, content)
-    _check_keys(path, f"variable {name}", content, _VARIABLE_KEYS, ("help",))
-    default = content.get("default")
-    return Variable(
-        name,
-        str(content["help"]),
-        None if default is None else str(default),
-        bool(content.get("options", False)),
-        str(content.get("finalist_of", "")),
-    )
-
-
-def _step(path: Path, name: str, content: Any) -> Step:
-    _check_keys(path, f"step {name}", content, _STEP_KEYS, ("about", "run", "makes"))
-    lines = [content["run"]] if isinstance(content["run"], str) else content["run"]
-    if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
-        raise DataError(
-            f"{path}: run of step {name} is {lines!r}; expected a command, as text or as a list of its lines"
-        )
-    try:
-        words = tuple(word for line in lines for word in shlex.split(line))
-    except ValueError as error:
-        raise DataError(f"{path}: step {name} cannot be split into words ({error})") from None
-    if not words:
-        raise DataError(f"{path}: step {name} runs nothing; give its command")
-    return Step(name, str(content["about"]), words, str(content["makes"]), bool(content.get("optional", False)))
+def _step(name: str, about: str, run: str | list[str], makes: str, optional: bool = False) -> Step:
+    lines = [run] if isinstance(run, str) else run
+    return Step(name, about, tuple(word for line in lines for word in shlex.split(line)), makes, optional)
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:
@@ -197,37 +147,31 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
 
 
 def best_finalist(folder: Path) -> tuple[str, str]:
-    """File of the finalist with the least loss among the best of each search, and why there is none.
+    """Return the file of the finalist with the lowest loss among the best of each search, and why there is none.
 
-    A search whose finalists were all measured above its limit has no best one; training one of those for days is for
-    the user to decide. Both are empty before there are finalists.
-
-    Raises:
-        DataError: the search's list of finalists is damaged.
+    There is none if all finalists were measured above the limit: the user decides which one is worth a long training.
+    Both texts are empty before there are finalists.
     """
-    listed = folder / "finalists.json"
-    if not listed.is_file():
+    if not (folder / "finalists.json").is_file():
         return "", ""
-    content = read_json(listed)
-    try:
-        finalists = [(one, str(folder / one["file"]), float(one["metrics"]["loss"])) for one in content["finalists"]]
-        within = [one for one in finalists if one[0].get("best_of")]
-        if above := [one for one in finalists if one[0].get("over_limit")] if not within else []:
-            row, file, _ = min(above, key=lambda one: float(one[0]["measured"]["latency_ms"]))
-            missed = f"above the limit, the fastest with {float(row['measured']['latency_ms']):.4g} ms ({file})"
-            return "", f"all finalists of {folder} were measured {missed}; give that one, or search with a larger limit"
-        return (min(within or finalists, key=lambda one: one[2])[1] if finalists else ""), ""
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise DataError(
-            f"{listed} is no list of finalists with file, metrics and loss ({error!r}); repeat the search"
-        ) from None
+    finalists = read_json(folder / "finalists.json")["finalists"]
+    within = [finalist for finalist in finalists if finalist["best_of"]]
+    if not within and (above := [finalist for finalist in finalists if finalist["over_limit"]]):
+        fastest = min(above, key=lambda finalist: float(finalist["measured"]["latency_ms"]))
+        missed = f"{float(fastest['measured']['latency_ms']):.4g} ms ({folder / fastest['file']})"
+        return "", (
+            f"all finalists of {folder} were measured above the limit, the fastest with {missed}; give that one, or"
+            " search with a larger limit"
+        )
+    best = min(within or finalists, key=lambda finalist: float(finalist["metrics"]["loss"]))
+    return str(folder / best["file"]), ""
 
 
 def executable(word: str) -> str:
-    """A command of the environment that this Python runs in.
+    """Return the path of a command in this Python's environment.
 
     Raises:
-        ConfigError: it is not installed there.
+        ConfigError: it is not installed.
     """
     if word == "python":
         return sys.executable

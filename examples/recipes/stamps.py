@@ -1,4 +1,4 @@
-"""What is done of a recipe: one file per step, with the command that it was done by."""
+"""Finished steps of a recipe: a file per step with its command."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from pathlib import Path
 from typing import Any
 
 from examples.recipes.recipe import Recipe, Step
-from nas_core.errors import ConfigError, DataError
+from nas_core.errors import ConfigError
 from nas_core.files.reading import read_json
 from nas_core.files.writing import write_json
 
 _FOLDERS = ("OUT", "USER_DIR", "HERE")
-"""Variables that may change without another result: what was done here may have been moved since."""
+"""Variables whose values may differ, since a folder may have been moved."""
 
 
 class Stamps:
-    """The stamps of one run of a recipe, in the folder ``OUT/steps``."""
+    """Files of finished steps in the folder ``OUT/steps``."""
 
     def __init__(self, recipe: Recipe, values: Mapping[str, str]) -> None:
         self._recipe, self._values = recipe, values
         self._out = Path(values["OUT"])
 
     def makes(self, step: Step) -> Path:
-        """The file that shows that a step is done."""
+        """Return the file that exists once a step is done."""
         return Path(self._recipe.command(Step(step.name, "", (step.makes,), ""), self._values)[0])
 
     def done(self, step: Step, words: Sequence[str]) -> str | None:
-        """None if the step is to be run; else in words how it was done, empty for "as it stands".
+        """Return None if a step has to run, or the further options that it was done with.
 
-        It is done if its file is there, and no earlier step was run after it.
+        It is done if its file exists and no earlier step was run after it.
 
         Raises:
-            ConfigError: it was done by another command, whose files would be mistaken for those of this one.
+            ConfigError: it was done by another command, so that its files would be mixed up.
         """
         stamp = self._read(step)
         if stamp is None or not self.makes(step).exists():
@@ -58,7 +58,7 @@ class Stamps:
         return f"with {shlex.join(stamp['extra'])}" if stamp["extra"] else ""
 
     def write(self, step: Step, words: Sequence[str], extra: Sequence[str]) -> None:
-        """The step has been done now."""
+        """Record that a step is done."""
         content = {"command": self._portable(words), "extra": list(extra), "ended": time.time()}
         write_json(self._path(step), content)
 
@@ -67,33 +67,28 @@ class Stamps:
 
     def _read(self, step: Step) -> dict[str, Any] | None:
         path = self._path(step)
-        if not path.exists():
-            return None
-        content = read_json(path)
-        if not isinstance(content, dict) or not {"command", "extra", "ended"} <= content.keys():
-            raise DataError(f"{path} does not tell how step {step.name} was done; give another OUT=, or remove it")
-        return content
+        return read_json(path) if path.exists() else None
 
     def _portable(self, words: Sequence[str]) -> list[str]:
-        """Words with the names of folders in place of where those are now."""
+        """Replace paths of folders by their variables."""
         folders = [(name, self._values[name].rstrip("/")) for name in _FOLDERS]
-        found = []
+        portable = []
         for word in words:
             for name, folder in folders:
                 if word == folder or word.startswith(f"{folder}/"):
                     word = f"{{{name}}}{word[len(folder) :]}"
                     break
-            found.append(word)
-        return found
+            portable.append(word)
+        return portable
 
 
 def _difference(before: Sequence[str], now: Sequence[str]) -> str:
-    """What differs between two commands, an option with its values."""
-    told = []
+    """Return the words that differ between two commands, with their options."""
+    changes = []
     for kind, i, i_end, j, j_end in SequenceMatcher(None, before, now, autojunk=False).get_opcodes():
         if kind != "equal":
             value = not any(word.startswith("--") for word in (*before[i:i_end][:1], *now[j:j_end][:1]))
             back = int(value and i > 0 and j > 0 and before[i - 1].startswith("-"))
-            one, other = shlex.join(before[i - back : i_end]), shlex.join(now[j - back : j_end])
-            told.append(f"{one or 'nothing'}; now {other or 'nothing'}")
-    return "; ".join(told)
+            old, new = shlex.join(before[i - back : i_end]), shlex.join(now[j - back : j_end])
+            changes.append(f"{old or 'nothing'}; now {new or 'nothing'}")
+    return "; ".join(changes)

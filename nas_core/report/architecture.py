@@ -17,8 +17,6 @@ _UNKNOWN = "#6d6d6d"
 """Colour of unknown kinds of attention."""
 _ROW, _STRIP = 1.55, 0.42
 _LAYER, _NARROWEST = 0.46, 1.6
-_LONGEST, _AREA = 200.0, 3000.0
-"""Limits of a picture: length in inches, area in square inches."""
 
 
 def _layers(architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
@@ -75,9 +73,6 @@ def architecture_picture(networks: Mapping[str, Architecture]) -> bytes:
     heights = [_STRIP if _named(columns, name) else _ROW for name in rows]
     widths = [max(_NARROWEST, _LAYER * column.layers) for column in columns]
     size = 1.4 + sum(widths), 1.0 + sum(heights)
-    if max(size) > _LONGEST or size[0] * size[1] > _AREA:
-        layers = sum(column.layers for column in columns)
-        raise ArchitectureError(f"{layers} layers of {len(rows)} genes are too many for one picture; draw fewer")
     with figure_of(size) as figure:
         grid = figure.subplots(
             len(rows), len(columns), squeeze=False, sharey="row",

@@ -44,7 +44,7 @@ def write_comparison(folders: Sequence[Path], path: Path) -> Path:
     page = Page(f"{len(runs)} architecture searches", f"Compared: {', '.join(names)}.")
     if different := _different(runs):
         page.paragraph(f"The runs differ in {', '.join(different)}.")
-    page.heading("What each found")
+    page.heading("Best of each run")
     page.table(comparison_table(runs))
     page.paragraph("Volume: share of the box around all fronts that a run's front dominates.")
     for run, name in zip(runs, names, strict=True):
@@ -59,7 +59,7 @@ def write_comparison(folders: Sequence[Path], path: Path) -> Path:
             clouds.append(replace(cloud_of(run, points, cost, name, place), labels=labels))
         title = first.described(cost).title
         page.plot(
-            figures.fronts(clouds, title, y, maximised=first.maximised, each=True),
+            figures.fronts(clouds, title, y, maximised=first.maximised, own_fronts=True),
             f"{y} against {title} of each run",
             f"Each dot is an architecture {sources}. Circles are finalists.",
         )

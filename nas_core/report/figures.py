@@ -67,21 +67,25 @@ def fronts(
     y: str,
     limits: Sequence[float] = (),
     maximised: bool = False,
-    each: bool = False,
+    own_fronts: bool = False,
 ) -> Figure:
-    """Return clouds with one Pareto front, or with ``each`` its own, with limits and labels."""
-    data: list[dict[str, Any]] = [cloud(one.name, one.x, one.y, one.numbers, i) for i, one in enumerate(clouds)]
-    for index, group in enumerate([[one] for one in clouds] if each else [list(clouds)]):
-        numbers = {(a, b): n for one in group for a, b, n in zip(one.x, one.y, one.numbers, strict=True)}
+    """Return clouds with one Pareto front, or with ``own_fronts`` one each, with limits and labels."""
+    data: list[dict[str, Any]] = [cloud(c.name, c.x, c.y, c.numbers, i) for i, c in enumerate(clouds)]
+    for index, group in enumerate([[c] for c in clouds] if own_fronts else [list(clouds)]):
+        numbers = {(a, b): n for c in group for a, b, n in zip(c.x, c.y, c.numbers, strict=True)}
         front = pareto_front(list(numbers), maximised)
-        name = f"Pareto front of {group[0].name}" if each and group else "Pareto front"
-        line = {"shape": "hv", "width": 2, "color": COLOURS[index % len(COLOURS)] if each else _GREY}
+        name = f"Pareto front of {group[0].name}" if own_fronts and group else "Pareto front"
+        line = {"shape": "hv", "width": 2, "color": COLOURS[index % len(COLOURS)] if own_fronts else _GREY}
         data.append({**_line(f"{name} ({len(front)})", [a for a, _ in front], [b for _, b in front]), "line": line})
-        if labels := [label for one in group for label in one.labels]:
-            whose = f" of {group[0].name}" if each else ""
+        if labels := [label for c in group for label in c.labels]:
+            whose = f" of {group[0].name}" if own_fronts else ""
             data.append(
                 {
-                    **_line(f"finalists{whose} ({len(labels)})", [one.x for one in labels], [one.y for one in labels]),
+                    **_line(
+                        f"finalists{whose} ({len(labels)})",
+                        [label.x for label in labels],
+                        [label.y for label in labels],
+                    ),
                     "mode": "markers+text",
                     "text": [_escaped(label.name) for label in labels],
                     "textposition": "top right",
@@ -90,7 +94,7 @@ def fronts(
                 }
             )
     made = figure(data, x, y, 480)
-    largest = max((value for one in clouds for value in one.x), default=0.0)
+    largest = max((value for c in clouds for value in c.x), default=0.0)
     shown = [limit for limit in limits if limit <= _NEAR * largest]
     dashed = {"dash": "dash", "width": 1.2, "color": COLOURS[1]}
     made["layout"]["shapes"] = [

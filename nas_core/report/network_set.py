@@ -12,19 +12,19 @@ from nas_core.latency.by_graph.dataset.folder import NetworkSet
 from nas_core.report.tables import Column, Table
 
 
-def summary(found: NetworkSet) -> str:
+def summary(dataset: NetworkSet) -> str:
     """Return a row per family with milliseconds in each runtime, then networks per hour."""
     columns = [Column("family", "family"), Column("networks", "networks", "d"), Column("skipped", "skipped", "d")]
-    for runtime in found.reference_ms:
+    for runtime in dataset.reference_ms:
         columns += [
             Column(f"{runtime} {name}", f"{runtime} {name} ms" if name == "min" else f"{name} ms", ".2f")
             for name in ("min", "median", "max")
         ]
-    names = list(dict.fromkeys(row["family"] for row in found.rows))
-    lines = [_line(found, name) for name in names]
+    names = list(dict.fromkeys(row["family"] for row in dataset.rows))
+    lines = [_line(dataset, name) for name in names]
     if len(names) > 1:
-        lines.append(_line(found, None))
-    seconds = [row["seconds"] for row in found.rows if "seconds" in row]
+        lines.append(_line(dataset, None))
+    seconds = [row["seconds"] for row in dataset.rows if "seconds" in row]
     speed = f"{len(seconds) / sum(seconds) * 3600:.0f} networks per hour" if seconds else ""
     return "\n".join([Table(columns, lines).text(), speed]).rstrip()
 
@@ -42,11 +42,11 @@ def agreement(again: Mapping[str, NDArray[np.float64]]) -> str:
     return "\n".join(lines)
 
 
-def _line(found: NetworkSet, family: str | None) -> dict[str, Any]:
-    rows = [row for row in found.rows if family in (None, row["family"])]
+def _line(dataset: NetworkSet, family: str | None) -> dict[str, Any]:
+    rows = [row for row in dataset.rows if family in (None, row["family"])]
     good = [row for row in rows if "error" not in row]
     line: dict[str, Any] = {"family": family or "all", "networks": len(good), "skipped": len(rows) - len(good)}
-    for runtime in found.reference_ms:
+    for runtime in dataset.reference_ms:
         if times := [row["measured"][runtime]["corrected_ms"] for row in good]:
             line |= {
                 f"{runtime} min": min(times),

@@ -14,13 +14,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from nas_core.errors import ConfigError, DataError
-from nas_core.files.reading import read_json
 from nas_core.files.writing import write_atomic
 from nas_core.locks import held
 from nas_core.progress import duration
 from nas_core.report import figures, plots
-from nas_core.report.architecture import architecture_picture, kinds_among
+from nas_core.report.architecture import kinds_among
 from nas_core.report.figures import Cloud
 from nas_core.report.page import ARCHITECTURE_FILE, Field, Page, Points, Row
 from nas_core.report.run import (
@@ -73,7 +71,7 @@ def write_report(folder: str | Path, train_log: str | Path | None = None, reload
         page.points(points, best_number([run], points), "All evaluations")
         _add_genes(page, run)
         _add_course(page, run, points)
-        _add_given(page, run)
+        _add_baselines(page, run)
         _add_training(page, run, None if train_log is None else Path(train_log))
         _add_finalists(page, run, state)
         _write_evaluations(run)
@@ -88,18 +86,10 @@ def watch_report(
     tell: Callable[[str], None] = print,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Path:
-    """Write a search's page after each change until the search ends or stops.
-
-    Raises:
-        ConfigError: ``every_s`` is not above 0, or more than a day.
-    """
+    """Write a search's page after each change until the search ends or stops."""
     folder = Path(folder)
-    if not 0 < every_s <= LONGEST_S:
-        raise ConfigError(f"a page every {every_s:g} seconds; expected a number above 0, at most {LONGEST_S}")
     seen: object = None
     while True:
-        if not folder.is_dir():
-            raise DataError(f"{folder} is no folder: expected the --out folder of 'nas-ext search'")
         files = [file.stat() for file in (folder / "journal.jsonl", folder / "finalists.json") if file.exists()]
         if not (files and files[0].st_size) and held(folder / "journal.lock"):
             sleep(every_s)
@@ -315,74 +305,35 @@ def _add_genes(page: Page, run: SearchRun) -> None:
             f"rank correlation of each gene with {' and '.join(series)}",
             "1: the gene orders architectures as the metric does. Genes of layers count with their mean.",
         )
-    try:
-        searches = read_json(run.folder / "state.json")["searches"]
-    except DataError:  # missing or half written
-        return
-    for name, entry in searches.items():
-        importances, free = entry.get("importance"), entry.get("free_genes")
-        if not importances or free is None:
-            continue
-        genes = list(dict.fromkeys(gene for values in importances.values() for gene in values))
-        rows = [
-            {"gene": gene, **{metric: values.get(gene) for metric, values in importances.items()},
-             "searched": "free" if gene in free else "set to the preferred option"}
-            for gene in genes
-        ]  # fmt: skip
-        columns = [Column(metric, f"{metric} (|tau|)", ".2f") for metric in importances]
-        page.paragraph(f"Genes by which RankNAS pruned the space of {limit_label(str(name))}:")
-        page.table(Table([Column("gene", "gene"), *columns, Column("searched", "in the last ranking")], rows))
 
 
 # -- baselines, training, finalists ------------------------------------------------------------------------------------
 
 
-def given_table(run: SearchRun) -> Table:
+def baselines_table(run: SearchRun) -> Table:
     """Return a row per baseline, cheapest first, with the best evaluation at no more cost."""
     metrics_by_key = {str(evaluation.get("key")): evaluation["metrics"] for evaluation in reversed(run.evaluations)}
-    costs, rows = run.costs, []
+    cost = next(iter(run.costs), run.metric)
+    best = min if not run.maximised else max
+    points, rows = run.points(cost), []
     for name, key in run.given.items():
-        metrics = metrics_by_key.get(key, {})
-        row: dict[str, Any] = {"given": name, run.metric: run.value(metrics)}
-        row |= {cost: run.value(metrics, cost) for cost in costs}
-        best = _best_within(run, costs[0], row[costs[0]]) if costs else None
-        rows.append({**row, "found": None if best is None else run.value(best["metrics"])})
-    rows.sort(key=lambda row: row[costs[0]] or 0.0 if costs else 0.0)
-    described = {name: run.described(name) for name in (run.metric, *costs)}
+        metrics = {metric: run.value(metrics_by_key.get(key, {}), metric) for metric in (run.metric, *run.costs)}
+        limit = metrics[cost]
+        within = [y for x, y in points if limit is not None and x <= limit] if run.costs else []
+        rows.append({"baseline": name, **metrics, "best": best(within, default=None)})
+    described = {name: run.described(name) for name in (run.metric, *run.costs)}
     columns = [
-        Column("given", "given"),
+        Column("baseline", "baseline"),
         *(Column(name, metric.title, metric.spec) for name, metric in described.items()),
-        Column("found", f"best {described[run.metric].label} at no more", described[run.metric].spec),
+        Column("best", f"best {described[run.metric].label} at no more", described[run.metric].spec),
     ]
-    return Table(columns, rows)
+    return Table(columns, sorted(rows, key=lambda row: row[cost] or 0.0))
 
 
-def _best_within(run: SearchRun, cost: str, most: float | None) -> dict[str, Any] | None:
-    sign = -1 if run.maximised else 1
-    within = [
-        (sign * y, number)
-        for number, evaluation in enumerate(run.evaluations)
-        if (x := run.value(evaluation["metrics"], cost)) is not None
-        and (y := run.value(evaluation["metrics"])) is not None
-        and most is not None
-        and x <= most
-    ]
-    return run.evaluations[min(within)[1]] if within else None
-
-
-def _add_given(page: Page, run: SearchRun) -> None:
-    if not run.given:
-        return
-    page.heading("Compared with")
-    table = given_table(run)
-    page.table(table)
-    genes = {str(evaluation.get("key")): evaluation["genes"] for evaluation in run.evaluations}
-    beaten = [row for row in table.rows if row["found"] not in (None, row[run.metric])]
-    for row in beaten if len(beaten) < 4 else (beaten[0], beaten[len(beaten) // 2], beaten[-1]):
-        best, key = _best_within(run, run.costs[0], row[run.costs[0]]), run.given[row["given"]]
-        if best is not None and genes.get(key):
-            pair = {row["given"]: Architecture(genes[key]), "found": Architecture(best["genes"])}
-            page.image(architecture_picture(pair), f"layers of {row['given']} and of the best at no more cost")
+def _add_baselines(page: Page, run: SearchRun) -> None:
+    if run.given:
+        page.heading("Compared with")
+        page.table(baselines_table(run))
 
 
 def _add_training(page: Page, run: SearchRun, log: Path | None) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from nas_core.errors import DataError, SpaceError
-from nas_core.files.reading import MOST_OWN_TEXT, parse_yaml, read_bytes
+from nas_core.files.reading import parse_yaml, read_bytes
 from nas_core.files.writing import write_atomic
 from nas_core.space.choice import Choice
 from nas_core.space.space import SearchSpace
@@ -87,7 +87,7 @@ def load_space(path: str | Path) -> SearchSpace:
     if not path.exists():
         raise DataError(f"no file {path}; give a space in YAML, or a name from 'nas-ext lab space list'")
     try:
-        content = parse_yaml(read_bytes(path), MOST_OWN_TEXT)
+        content = parse_yaml(read_bytes(path))
     except ValueError as error:
         raise SpaceError(f"{path}: not readable as YAML ({error})") from None
     if isinstance(content, dict):

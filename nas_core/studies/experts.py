@@ -208,10 +208,10 @@ class _Experts(_Compared):
     name = "experts"
     purpose = "Supernets with fewer or more experts (Mixture-of-Supernets, Table 14)."
     about = (
-        "Supernets that differ from the given one in the number of experts alone are trained by the host's own trainer"
-        " with the settings of its training, from its seed; the given one is not trained again. All are evaluated with the same"
-        " architectures on the same examples. Parameters are those of the whole supernet, routers included. After Table"
-        " 14 of Mixture-of-Supernets, which reports BLEU of one large architecture and the memory of a GPU."
+        "Supernets that differ from the given one in the number of experts are trained by the host's own trainer with"
+        " the settings of its training, from its seed; the given one is not trained again. All are evaluated with the"
+        " same architectures on the same examples. Parameters are those of the whole supernet, routers included. After"
+        " Table 14 of Mixture-of-Supernets, which reports BLEU of one large architecture and the memory of a GPU."
     )
     config = ExpertsConfig
     changed = (Measure("experts", "experts", "d"),)
@@ -227,10 +227,10 @@ class _Router(_Compared):
     name = "router"
     purpose = "Supernets with other routers (Mixture-of-Supernets, Table 13)."
     about = (
-        "Supernets that differ from the given one in their routers alone are trained by the host's own trainer with the"
+        "Supernets that differ from the given one in their routers are trained by the host's own trainer with the"
         " settings of its training, from its seed; the given one is not trained again. All are evaluated with the same"
-        " architectures on the same examples. Layers are the linear layers of a router. After Table 13 of Mixture-of-Supernets, where"
-        " two are best."
+        " architectures on the same examples. Layers are the linear layers of a router. After Table 13 of"
+        " Mixture-of-Supernets, where two are best."
     )
     config = RouterConfig
     changed = (Measure("kind", "router"), Measure("router_layers", "layers", "d"))

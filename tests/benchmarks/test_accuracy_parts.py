@@ -11,7 +11,7 @@ import pytest
 from benchmarks.parts.accuracy import graf, methods
 from benchmarks.parts.accuracy.graf import Forest, Graf, ProcessesAndTrees
 from benchmarks.parts.accuracy.judging import foreseen, of_a_search, parts_of, within_spread
-from benchmarks.parts.accuracy.rows import is_todays, summary
+from benchmarks.parts.accuracy.rows import summary
 from benchmarks.parts.accuracy.splits import split
 from benchmarks.parts.accuracy.tables import BENCHMARKS, AccuracyBenchmark, Holdout, Table
 from benchmarks.parts.baselines import Ridge
@@ -122,20 +122,6 @@ def test_parts_are_read_from_the_fit_of_a_mixture() -> None:
     assert not parts_of(ridge, CHAINS) and foreseen(ridge, CHAINS)[1] is None
 
 
-def test_the_only_part_orders_as_the_whole() -> None:
-    fitted = NNFormerPredictor("statistics", processes=1, trees=0).fit(CELLS[:40], GOOD[:40])
-    ((name, part),) = parts_of(fitted, CELLS[40:]).items()
-    assert name == "processes" and kendall_tau(part.round(7), fitted.predict(CELLS[40:]).round(7)) > 0.99
-
-
-def test_parts_of_graphs_that_got_ends() -> None:
-    open_ended = Graphs.of([Graph(np.array([i % 2, 1, 2, i % 3]), [(0, 2), (1, 2), (2, 3)]) for i in range(24)])
-    targets = np.linspace(0, 1, 24)
-    fitted = NNFormerPredictor("statistics", processes=1, trees=1).fit(open_ended, targets)
-    parts = parts_of(fitted, open_ended)
-    assert list(parts) == ["processes", "trees"] and len(parts["trees"]) == 24
-
-
 def record(**changes: Any) -> dict[str, Any]:
     given = {"benchmark": "nasbench101", "size": 100, "draw": 0, "method": "gcn", "on": "test", "judged": "all"}
     found = {"tau": 0.5, "fit_cpu_s": 1.0, "cells": 9, "best_of_50": 3, "tau_top_tenth": 0.2, "tau_as_told": 0.4}
@@ -153,41 +139,6 @@ def test_rows_are_means_and_the_median_place() -> None:
     old = {name: value for name, value in record(draw=2).items() if name not in ("best_of_50", "tau_as_told")}
     (row,) = summary([record(), old])
     assert "best_of_50" not in row and "tau_as_told" not in row and row["tau_top_tenth"] == 0.2
-
-
-def test_a_row_is_of_equally_many_judges() -> None:
-    (row,) = summary([record(judged=50, tau=0.1), record(judged=400, tau=0.3, draw=1), record(judged=400, draw=2)])
-    assert row["judged"] == 400 and row["taus"] == [0.3, 0.5]
-    (row,) = summary([record(judged=50, tau=0.1), record()])
-    assert row["judged"] == "all" and row["taus"] == [0.5]
-
-
-def test_rows_say_their_settings() -> None:
-    today = methods.settings_of("statistics", 100)
-    (row,) = summary([record(method="statistics", settings=today), record(method="statistics", settings="old", draw=1)])
-    assert row["settings"] == today and row["draws"] == 1 and is_todays(row)
-    assert methods.settings_of("gcn", 100) is None and methods.settings_of("paper", 100) not in (None, today)
-
-
-def test_methods_that_train_networks_have_fewer_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert [methods.trains(name) for name in ("best", "paper", "gcn", "statistics", "ridge")] == [True] * 3 + [
-        False
-    ] * 2
-    monkeypatch.setattr(predictor_quality, "here", list)
-    options = predictor_quality._parser().parse_args(  # private: what a command line becomes
-        ["--methods", "best", "ridge", "--benchmark", "fbnet_pixel3", "--sizes", "50", "--judged", "9"]
-    )
-    tasks = predictor_quality._tasks(options, False)  # private: what a command line becomes
-    assert [(task.method, task.draw) for task in tasks] == [("best", i) for i in range(3)] + [
-        ("ridge", i) for i in range(5)
-    ]
-    assert {task.judged for task in tasks} == {None}
-
-
-def test_a_recipe_for_fractions_is_refused_for_latencies(tmp_path: Path) -> None:
-    arguments = ["--methods", "paper", "--benchmark", "fbnet_pixel3", "--out", str(tmp_path / "o")]
-    with pytest.raises(SystemExit, match="error: 'paper' learns fractions; fbnet_pixel3 has milliseconds"):
-        predictor_quality.main(arguments)
 
 
 def test_the_command_from_tables_to_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.parts.trained.image_runs import as_folder
+from benchmarks.parts.runs import as_folder
 
 
 def test_a_file_of_images_becomes_a_folder_for_each_class(tmp_path: Path) -> None:

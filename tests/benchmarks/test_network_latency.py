@@ -43,27 +43,6 @@ def test_runs_of_different_models_are_merged(data: Path, capsys: pytest.CaptureF
     assert "One family left out, Acc(10 %)" in out
 
 
-def test_nothing_is_computed_twice(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    first = bench(data, "--models", "kernel-sum", "--seeds", "0", "1")
-    capsys.readouterr()
-    assert bench(data, "--models", "kernel-sum")["tables"] == first["tables"]
-    assert "seed" not in capsys.readouterr().out
-    assert first["tables"]["in_domain"]["kernel-sum"]["seeds"] == 2
-    assert "mape_percent_deviation" in first["tables"]["in_domain"]["kernel-sum"]["all"]
-    bench(data, "--models", "kernel-sum", "--again")
-    assert capsys.readouterr().out.count("seed 0") == 4
-
-
-def test_other_data_and_settings_are_other_cells(data: Path) -> None:
-    bench(data, "--models", "kernel-sum", "--families", "conv")
-    found = bench(data, "--models", "kernel-sum", "--families", "conv", "--set", "epochs=3")
-    assert len(list(data.with_name("cells").iterdir())) == 2
-    assert list(found["tables"]["out_of_domain"]["kernel-sum"]) == ["seeds", "conv"], "no average without all families"
-    toy_networks(60, seed=1).save(data)
-    bench(data, "--models", "kernel-sum", "--families", "conv")
-    assert len(list(data.with_name("cells").iterdir())) == 3
-
-
 def test_share_within_the_spread(data: Path) -> None:
     networks = toy_networks(60)
     measured = dict(zip(networks.names.tolist(), networks.latency_ms.tolist(), strict=True))
@@ -79,10 +58,3 @@ def test_share_within_the_spread(data: Path) -> None:
     assert within_spread(records[1:], networks) == {}
     shares = bench(data, "--models", "ensemble", "--set", "epochs=1", "--families", "conv")
     assert shares["within_spread_percent"]["ensemble"] == {}, "without in-domain cells none is known"
-
-
-@pytest.mark.parametrize("more", [("--families", "cnov"), ("--models", "flops", "--set", "epochs=3")])
-def test_wrong_inputs_are_one_line(data: Path, more: tuple[str, ...]) -> None:
-    with pytest.raises(SystemExit, match="network_latency: error: ") as caught:
-        bench(data, *more)
-    assert "\n" not in str(caught.value)

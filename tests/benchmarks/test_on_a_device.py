@@ -1,19 +1,16 @@
-"""Benchmarks of predictors as they run on a GPU: stopped and continued, with rows for the page."""
+"""Benchmarks of predictors as they run on a GPU: stopped and continued."""
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from benchmarks.parts.resumable import OutOfTimeError, results, stopping
-from benchmarks.predictor import predictor_quality, predictor_speed
+from benchmarks.parts.resumable import OutOfTimeError
+from benchmarks.predictor import predictor_quality
 from benchmarks.predictor.predictor_quality import Split, Task, run
-from nas_core.files.reading import read_json
-from nas_core.files.writing import write_json
 from nas_core.predictor import progress as checkpoint
 from tests.predictor.graphs import random_graphs
 
@@ -49,64 +46,3 @@ def test_a_training_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch: py
     again = run(TASK, tmp_path / "part")
     assert steps[8:] == list(range(8, 19)) and again["tau"] == whole["tau"]
     assert again["precision"] == whole["precision"] and not list((tmp_path / "part").iterdir())
-
-
-def test_the_end_of_a_call() -> None:
-    progress = stopping(time.monotonic() + 100, "a fit")
-    progress(1, 2, 0.5)
-    with pytest.raises(OutOfTimeError, match="a fit: not begun"):
-        stopping(time.monotonic() - 1, "a fit")
-
-
-@pytest.mark.usefixtures("made_up")
-def test_each_result_is_kept_at_once(tmp_path: Path) -> None:
-    tasks = [Task("nasbench201", 12, draw, "paper", CHANGES, False) for draw in range(3)]
-    seen: list[int] = []
-
-    def stopped(task: Task) -> dict[str, Any]:
-        if task.draw == 2:
-            raise OutOfTimeError("over")
-        return run(task, tmp_path / "fits")
-
-    with pytest.raises(OutOfTimeError):
-        results(tasks, stopped, tmp_path / "w.jsonl", 0, lambda records: seen.append(len(records)))
-    assert seen == [1, 2]
-    assert len(results(tasks, lambda task: run(task, tmp_path / "fits"), tmp_path / "w.jsonl", 0)) == 3
-
-
-def test_devices_have_results_of_their_own() -> None:
-    assert "device" not in TASK.key and Task("nasbench201", 12, 0, "gcn", (), False, None, "meta").key["device"]
-
-
-def test_parts_of_a_stopped_measurement_are_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    measured: list[str] = []
-
-    def forward(model: object, pool: object, batch: int, repeats: int, name: str) -> dict[str, Any]:
-        if len(measured) == 1 and name not in measured:
-            measured.append("stopped")
-            raise KeyboardInterrupt
-        measured.append(name)
-        middle = {"median": 1.0}
-        return {"graphs_per_s": {"ours": middle, "plain": middle}, "times_plain": {"ours": middle}}
-
-    monkeypatch.setattr(predictor_speed, "forward", forward)
-    kept, parts = tmp_path / "kept.json", ["accuracy_forward"]
-    before = {name: {"left_out": "before"} for name in OTHERS}
-    with pytest.raises(KeyboardInterrupt):
-        predictor_speed.measure(1, True, parts, before, "cpu", kept)
-    first = "accuracy_forward, 128 graphs"
-    assert measured == [first, "stopped"] and list(read_json(kept)["measured"]) == [first]
-    monkeypatch.setattr(predictor_speed, "judged", lambda result, *aim: {})
-    found = predictor_speed.measure(1, True, parts, before, "cpu", kept)
-    assert measured[2:] == ["accuracy_forward, 4096 graphs"] and not kept.exists()
-    rows = predictor_speed.flat(found)
-    assert [(row["part"], row["contestant"], row["times_plain"]) for row in rows[:2]] == [
-        (first, "ours", 1.0), (first, "plain", None)
-    ]  # fmt: skip
-    write_json(tmp_path / "rows.json", {"rows": rows})
-
-
-OTHERS = (
-    "largest_difference_from_plain", "accuracy_training, 128 graphs", "accuracy_training, 4096 graphs",
-    "latency_forward, 16 graphs", "latency_training, 16 graphs", "bf16", "sparse", "nasbench101",
-)  # fmt: skip

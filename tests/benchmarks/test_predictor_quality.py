@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.parts.cells import nasbench101_published_table, nasbench201_table
 from benchmarks.parts.published import NASBENCH101, absent
-from benchmarks.predictor.predictor_quality import METHODS, Task, predictor_of, recipe_of, split_of, summary
+from benchmarks.predictor.predictor_quality import METHODS, Task, recipe_of, split_of, summary
 from nas_core.predictor.recipes import get_recipe
 
 needs_tables = pytest.mark.skipif(absent(NASBENCH101) is not None, reason=str(absent(NASBENCH101)))
@@ -22,12 +21,6 @@ def test_the_networks_of_the_best_recipe_without_its_statistics() -> None:
         adapted = recipe.adapted(424)
         assert adapted.statistics == 0 and adapted.model.sibling_mask == masks
         assert (adapted.train, adapted.members) == (best.adapted(424).train, best.members)
-
-
-def test_accuracy_models_are_methods_by_name() -> None:
-    for method in ("gaussian-process", "boosted-trees"):
-        predictor = predictor_of(Task("nasbench201", 100, 3, method, (), False))
-        assert method in METHODS and (predictor.name, predictor.seed) == (method, 3)
 
 
 def test_rows_say_on_how_many_cells_they_were_judged() -> None:
@@ -44,11 +37,3 @@ def test_rows_say_on_how_many_cells_they_were_judged() -> None:
 def test_a_sample_of_the_cells_is_the_same_each_time() -> None:
     first, second = (split_of(Task("nasbench201", 10, draw, "statistics", (), False, 50)) for draw in (0, 1))
     assert len(first.judged) == 50 and (first.wanted == second.wanted).all()
-
-
-@needs_tables
-def test_tables_say_which_accuracy_a_query_gives() -> None:
-    assert nasbench201_table().answers == "validation"
-    published = nasbench101_published_table()
-    assert published.answers == "validation" and len(published.test_accuracy) == 20_001
-    assert (published.told_accuracy != published.test_accuracy).mean() > 0.99

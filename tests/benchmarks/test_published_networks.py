@@ -40,16 +40,6 @@ def test_a_network_beside_its_prediction(model: Path, capsys: pytest.CaptureFixt
     assert "mobilenetv3_small_050    batch 2" in capsys.readouterr().out
 
 
-def test_wrong_inputs_are_one_line(model: Path) -> None:
-    fitted = CountsModel().fit(toy_networks(60))
-    fitted.info["machine"] = {"device_name": "Abacus"}
-    fitted.save(model)
-    with pytest.raises(SystemExit, match="the model is of Abacus, this machine is"):
-        published_networks.main(["--model", str(model), "--out", str(model.with_name("r.json"))])
-    with pytest.raises(SystemExit, match="published_networks: error: file not found"):
-        published_networks.main(["--model", str(model.with_name("none.safetensors"))])
-
-
 def test_summary_of_rows() -> None:
     rows = [
         {"measured_ms": 10.0, "predicted_ms": 10.5, "spread_ms": 1.0, "members_ms": {"one": 10.0}},

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import datetime
 from pathlib import Path
 
-import pytest
-
-from benchmarks.__main__ import modules
 from benchmarks.parts.record import command, write_result
 from nas_core.files.reading import read_json
-from tests.toys import ROOT
 
 TODAY = datetime.date.today().isoformat()
 
@@ -41,10 +36,3 @@ def test_a_run_that_adds_rows_keeps_the_commands_of_the_others_once(tmp_path: Pa
     measured = read_json(file)["measured"]
     assert measured["command"] == "third"
     assert [each["command"] for each in measured["earlier"]] == ["second", "first"]
-
-
-@pytest.mark.parametrize("name, module", sorted(modules().items()))
-def test_every_benchmark_records_its_command(name: str, module: str) -> None:
-    tree = ast.parse((ROOT / module.replace(".", "/")).with_suffix(".py").read_text(encoding="utf-8"))
-    called = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    assert {"command", "write_result"} <= called

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.parts.resumable import merged, results, settings_hash
-from benchmarks.predictor import predictor_quality
+from benchmarks.parts.resumable import measured_rows, merged, results
 from nas_core.files.journal import append_jsonl, read_jsonl
 from nas_core.files.writing import write_json
 
@@ -44,32 +43,20 @@ def test_rows_of_a_result_are_kept(tmp_path: Path) -> None:
     assert merged(path, new, ("size", "method")) == [new[0], old[2], old[0]]
 
 
-def test_settings_are_told_apart() -> None:
-    chosen: list[tuple[int, str, Any]] = [
-        (156, "best", ()), (1563, "best", ()), (156, "paper", ()), (156, "paper", (("dim", 64),)),
-        (156, "true siblings", ()),
-    ]  # fmt: skip
-    tasks = [predictor_quality.Task("nasbench201", size, 0, method, changes, False) for size, method, changes in chosen]
-    keys = [task.key["settings"] for task in tasks]
-    assert len(set(keys)) == 5 and all(len(key) == 8 for key in keys)
-    assert "settings" not in predictor_quality.Task("nasbench201", 156, 0, "gcn", (), False).key
-    assert settings_hash({"a": 1, "b": 2.0}) == settings_hash({"b": 2.0, "a": 1}) != settings_hash({"a": 1, "b": 2.5})
+def test_an_interrupted_measurement_resumes(tmp_path: Path) -> None:
+    out, keys, measured = tmp_path / "r.json", [{"size": size} for size in (1, 2, 3)], []
 
+    def measure(index: int) -> dict[str, float]:
+        measured.append(index)
+        if measured == [0, 1]:
+            raise KeyboardInterrupt
+        return {"ms": float(len(measured))}
 
-def test_summaries_leave_other_settings_out() -> None:
-    key = predictor_quality.Task("nasbench201", 156, 0, "best", (), False).key
-    records = [
-        {**key, "tau": 0.8, "fit_cpu_s": 1},
-        {**key, "draw": 1, "settings": "foreign", "tau": 0.1, "fit_cpu_s": 1},
-        {**{k: v for k, v in key.items() if k != "settings"}, "draw": 2, "tau": 0.6, "fit_cpu_s": 1},
-    ]
-    (row,) = predictor_quality.summary(records)
-    assert row["taus"] == [0.8, 0.6]
-
-
-@pytest.mark.parametrize("given", ["dmi=3", "dim", "lr=fast", "targets=log", "lr=-1"])
-def test_wrong_settings_are_one_line(given: str, tmp_path: Path) -> None:
-    arguments = ["--methods", "paper", "--set", given, "--work", str(tmp_path / "w"), "--out", str(tmp_path / "o")]
-    with pytest.raises(SystemExit, match="predictor_quality: error: ") as caught:
-        predictor_quality.main(arguments)
-    assert "\n" not in str(caught.value) and not list(tmp_path.iterdir())
+    with pytest.raises(KeyboardInterrupt):
+        measured_rows(out, keys, {"repeats": 1}, measure)
+    assert len(read_jsonl(tmp_path / "r.part.jsonl")) == 1
+    rows = measured_rows(out, keys, {"repeats": 1}, measure)
+    assert rows == [{"size": 1, "ms": 1.0}, {"size": 2, "ms": 3.0}, {"size": 3, "ms": 4.0}]
+    assert not (tmp_path / "r.part.jsonl").exists()
+    append_jsonl(tmp_path / "r.part.jsonl", {"size": 1, "settings": "other", "ms": 0.0})
+    assert [row["ms"] for row in measured_rows(out, keys, {"repeats": 1}, measure)] == [5.0, 6.0, 7.0]

@@ -11,7 +11,7 @@ import pytest
 from tests.toys import ROOT
 from tests.warm import python
 
-SMALL = "--pairs 320 --updates 4 --samples 16 --repeats 2 --population 2 --limits 1".split()
+SMALL = ["--pairs", "320", "--updates", "4", "--samples", "16", "--repeats", "2", "--population", "2", "--limits", "1"]
 
 
 def demo(*arguments: object) -> subprocess.CompletedProcess[str]:

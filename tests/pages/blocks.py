@@ -40,12 +40,12 @@ __all__ = ["LANGUAGES", "Block", "Workshop", "blocks_of", "collector"]
 
 ROOT = Path(__file__).resolve().parents[2]
 LANGUAGES = ("bash", "sh", "python", "yaml", "json", "toml", "text", "console", "mermaid")
-BESIDE = (".venv", "Makefile", "benchmarks", "docs", "examples", "pyproject.toml", "tools")
-"""What commands of a fresh clone find in the folder where they are typed."""
+LINKED = (".venv", "Makefile", "benchmarks", "docs", "examples", "pyproject.toml", "tools")
+"""Files of a clone that are linked into the folder of a page."""
 STARTED_ANEW = "submitit"
-"""Blocks that need it start their programs anew: its jobs are told by their own process, which a fork is not."""
+"""Blocks that need it start new processes: its jobs are known by their process, which a fork is not."""
 BLOCK_S = 280
-"""Seconds that one block may take."""
+"""Time limit of a block in seconds."""
 _COMMENT = re.compile(r"<!-- *(?P<name>file|small|fails|needs|not run|prepare): *(?P<value>.*?) *-->", re.DOTALL)
 _ABOVE = re.compile(r"(?:^[ \t]*<!--(?:(?!-->).)*-->[ \t]*\n)+[ \t]*\Z", re.DOTALL | re.MULTILINE)
 
@@ -80,7 +80,7 @@ class Workshop:
         self.folder = Path(tempfile.mkdtemp(prefix="page-"))
         self.here = self.folder
         self._kernel: Any = None
-        for name in BESIDE:
+        for name in LINKED:
             if (ROOT / name).exists():
                 (self.folder / name).symlink_to(ROOT / name)
         programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
@@ -94,7 +94,7 @@ class Workshop:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def run(self, block: Block) -> None:
-        """Do with a block what a reader would do."""
+        """Run a block or write its file."""
         environment = self.cold if STARTED_ANEW in block.needs else self.environment
         for code in block.prepare:
             self.shell(code)
@@ -133,18 +133,18 @@ class Workshop:
         """Run Python in the page's kernel, which is started with its first block."""
         if self._kernel is None:
             self._kernel = start_kernel(self.here, self.environment)
-        told: list[str] = []
+        output: list[str] = []
 
         def listen(message: dict[str, Any]) -> None:
             content = message["content"]
-            told.append(str(content.get("text", "")) + "\n".join(content.get("traceback", [])))
+            output.append(str(content.get("text", "")) + "\n".join(content.get("traceback", [])))
 
         reply = self._kernel[1].execute_interactive(code, timeout=BLOCK_S, output_hook=listen)
-        _judge(reply["content"]["status"] != "ok", "".join(told), code, fails)
+        _judge(reply["content"]["status"] != "ok", "".join(output), code, fails)
 
 
 def start_kernel(folder: Path, environment: dict[str, str]) -> tuple[Any, Any]:
-    """A kernel and its client, of the ``python`` that is first on the path."""
+    """Start a kernel of the ``python`` on the path; return it and its client."""
     from jupyter_client.manager import KernelManager
 
     manager = KernelManager(kernel_name="python3")
@@ -162,7 +162,7 @@ def start_kernel(folder: Path, environment: dict[str, str]) -> tuple[Any, Any]:
 
 
 def blocks_of(document: Document) -> Iterator[tuple[Region, Block]]:
-    """Every fenced block of a page, with what the comments above it say."""
+    """Yield every fenced block of a page with the directives above it."""
     lexer = RawFencedCodeBlockLexer(re.compile(r"(?P<language>[^\n]*)\n"))
     end = 0
     for region in lexer(document):
@@ -170,30 +170,32 @@ def blocks_of(document: Document) -> Iterator[tuple[Region, Block]]:
         end = region.end
         above = _ABOVE.search(before)
         comments = re.findall(r"<!--.*?-->", above.group() if above else "", re.DOTALL)
-        known = [_COMMENT.fullmatch(comment) for comment in comments]
-        for comment, one in zip(comments, known, strict=True):
-            assert one is not None and one["value"], f"{comment} above a block says nothing that is known"
-        said = [(one["name"], one["value"]) for one in known if one is not None]
+        matches = [_COMMENT.fullmatch(comment) for comment in comments]
+        for comment, match in zip(comments, matches, strict=True):
+            assert match is not None and match["value"], f"{comment} above a block is no directive"
+        directives = [(match["name"], match["value"]) for match in matches if match is not None]
         prepare = tuple(m["value"] for m in _COMMENT.finditer(before) if m["name"] == "prepare")
-        many = {name: [value for key, value in said if key == name] for name, _ in said}
-        small = [line.split("=>", 1) for value in many.get("small", ()) for line in value.splitlines() if line.strip()]
+        values = {name: [value for key, value in directives if key == name] for name, _ in directives}
+        small = [
+            line.split("=>", 1) for value in values.get("small", ()) for line in value.splitlines() if line.strip()
+        ]
         yield (
             region,
             Block(
                 region.lexemes["language"].strip(),
                 region.lexemes["source"],
-                file=many.get("file", [""])[0],
+                file=values.get("file", [""])[0],
                 small=tuple((a.strip(), b.strip()) for a, b in small),
-                fails=many.get("fails", [""])[0],
-                needs=tuple(name for value in many.get("needs", ()) for name in re.split(r"[ ,]+", value)),
-                not_run=many.get("not run", [""])[0],
+                fails=values.get("fails", [""])[0],
+                needs=tuple(name for value in values.get("needs", ()) for name in re.split(r"[ ,]+", value)),
+                not_run=values.get("not run", [""])[0],
                 prepare=prepare,
             ),
         )
 
 
 def collector(*patterns: str) -> Any:
-    """The hook ``pytest_collect_file`` for pages."""
+    """Return the hook ``pytest_collect_file`` for pages."""
     return Sybil([_parse], patterns=patterns, path=str(ROOT), setup=_open, teardown=_close).pytest()
 
 

@@ -1,4 +1,4 @@
-"""The notebooks run from top to bottom without warnings, and say nothing of the machine that ran them."""
+"""The notebooks run without warnings, and their outputs name no paths."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.warm import python
 
 ROOT = Path(__file__).resolve().parents[2]
 NEEDED = {"translation": "fairseq", "images": "timm", "predictors": "torch"}
-"""Each notebook, and the host it cannot run without."""
+"""Notebook -> required module."""
 
 
 @pytest.mark.parametrize("name", NEEDED)

@@ -19,7 +19,7 @@ LOADS = re.compile(
     r"|url\(\s*[\"']?(?:https?:)?//[^\"')\s]+",
     re.IGNORECASE,
 )
-"""What makes a browser load something without a click."""
+"""Markup that makes a browser load something without a click."""
 
 
 @pytest.fixture(scope="module")
@@ -38,12 +38,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_no_page_loads_anything_from_another_host(site: Path) -> None:
     pages = sorted(site.rglob("*.html"))
     assert len(pages) > 20
-    found = {
+    loaded = {
         f"{path.relative_to(site)}: {match.group()[:150]}"
         for path in [*pages, *site.rglob("*.css")]
         for match in LOADS.finditer(path.read_text(encoding="utf-8"))
     }
-    assert not found, "\n".join(sorted(found))
+    assert not loaded, "\n".join(sorted(loaded))
 
 
 def test_search_works_without_a_server(site: Path) -> None:

@@ -12,7 +12,7 @@ from nas_core.report import Page, write_report
 from nas_core.report.comparison import comparison_table
 from nas_core.report.figures import curves
 from nas_core.report.page import Field, Points, Row
-from nas_core.report.run import finalists_table, limit_label, read_run
+from nas_core.report.run import limit_label, read_run
 from nas_core.report.tables import Column, Table, describe
 from nas_core.space import Architecture
 
@@ -84,30 +84,13 @@ def test_every_evaluation_is_a_line(run):
     assert rows[0]["encoder.ffn_dim"] == "256 512" and rows[0]["encoder.layers"] == "2"
 
 
-def test_unfinished_search(run):
-    (run / "finalists.json").unlink()
-    (run / "config.yaml").unlink()
-    page = write_report(run).read_text(encoding="utf-8")
-    assert "The search has not ended" in page
-    assert not (run / "finalists.csv").exists()
-
-
-def test_command(run, capsys):
-    assert main(["report", str(run)]) == 0
-    shown = capsys.readouterr().out
-    assert "≤ 12 ms" in shown and str(run / "report.html") in shown
-
-
 @pytest.mark.parametrize(
     ("file", "content"),
     [
         ("journal.jsonl", ""),
-        ("journal.jsonl", '{"a": 1}\n{}\n'),
         ("journal.jsonl", '{"search": "a", "metrics": {"loss": "low"}}\n'),
-        ("finalists.json", "[]"),
         ("finalists.json", '{"finalists": [3]}'),
         ("config.yaml", "a: ["),
-        ("config.yaml", "settings: [1]"),
         (None, None),
     ],
 )
@@ -145,12 +128,6 @@ def test_page_escapes_everything():
     page.points(Points([Field(evil)], [Row(evil, [evil])], evil), heading=evil)
     text = page.render()
     assert evil not in text and "<title>&lt;t&gt;</title>" in text
-
-
-def test_finalists_table_sorts_by_latency(run):
-    rows = finalists_table(read_run(run)).rows
-    assert [row["predicted_ms"] for row in rows] == [7.5, 11.0]
-    assert rows[1]["off_percent"] == pytest.approx((11 / 11.5 - 1) * 100)
 
 
 def test_words_for_people():

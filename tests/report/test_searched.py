@@ -2,10 +2,10 @@
 
 import pytest
 
-from nas_core.report import plots, write_report
+from nas_core.report import write_report
 from nas_core.report.run import finalists_table, read_run
 from nas_core.report.search_page import importance
-from nas_core.search import MultiObjectiveConfig, MultiObjectiveEvolution, RandomConfig, RandomSearch, search
+from nas_core.search import RandomConfig, RandomSearch, search
 from nas_core.space import get_space
 
 
@@ -34,23 +34,6 @@ def test_genes_that_matter_stand_out(tmp_path):
         assert ordered[0] == gene and found[metric][gene] > 0.7 and found[metric][ordered[1]] < 0.4
     page = write_report(tmp_path).read_text(encoding="utf-8")
     assert "Genes that matter" in page and "random (seed 0)" in page and "<dt>finalists</dt><dd>4</dd>" in page
-
-
-def test_a_front_has_a_picture_for_each_cost(tmp_path, monkeypatch):
-    drawn = []
-    original = plots.pareto
-    monkeypatch.setattr(plots, "pareto", lambda *given: (drawn.append(given), original(*given))[1])
-    config = MultiObjectiveConfig(iterations=3, population=10, mutations=5, crossovers=5)
-    objectives = ["loss", "params_m", "latency_ms"]
-    strategy = MultiObjectiveEvolution(get_space("hat_small"), config=config, objectives=objectives[:2])
-    run = searched(tmp_path, strategy, objectives)
-    write_report(tmp_path)
-    assert [(given[3], given[4]) for given in drawn] == [("parameters (M)", "loss"), ("predicted latency (ms)", "loss")]
-    points, marks = drawn[0][:2]
-    assert len(points) == len(run.evaluations) == len(drawn[1][0]) and {x for x, _ in drawn[1][0]} == {5.0}
-    assert len(marks) == len(run.finalists) > 1 and [mark.name for mark in marks if mark.name] == ["all"]
-    costs = [row["params_m"] for row in finalists_table(run).rows]
-    assert costs == sorted(costs)
 
 
 def test_costs_of_other_names_are_in_the_table(tmp_path):

@@ -77,19 +77,19 @@ class Evaluation:
         for name, row in quality.items():
             if name in (ALL, AVERAGE) and len(quality) <= 3:
                 continue
-            own = mask if name == ALL else mask & (self.families == name)
-            figures: dict[str, Any] = {
-                "inside": float(100 * self.inside[own].mean()) if self.has_deviation and name != AVERAGE else None,
-                "bias": float(self.percent[own].mean()) if name != AVERAGE else None,
-                "worst": float(self.percent[own][np.argmax(np.abs(self.percent[own]))]) if name != AVERAGE else None,
-            }
+            members = mask if name == ALL else mask & (self.families == name)
+            errors = {"family": name, "mape": row.mape_percent, "within": row.acc10_percent}
             if name == AVERAGE:
-                for column in ("inside", "bias"):
-                    values = [other[column] for other in rows]
-                    figures[column] = float(np.mean(values)) if values[0] is not None else None
-            scored = None if name == AVERAGE else row.count
-            errors = {"scored": scored, "mape": row.mape_percent, "within": row.acc10_percent}
-            rows.append({"family": name, **errors, **figures})
+                means = {column: [other[column] for other in rows] for column in ("inside", "bias")}
+                figures = {column: None if None in values else np.mean(values) for column, values in means.items()}
+                rows.append({**errors, **figures, "scored": None, "worst": None})
+                continue
+            percent = self.percent[members]
+            inside = float(100 * self.inside[members].mean()) if self.has_deviation else None
+            worst = float(percent[np.argmax(np.abs(percent))])
+            rows.append(
+                {**errors, "scored": row.count, "inside": inside, "bias": float(percent.mean()), "worst": worst}
+            )
         return rows
 
     def worst(self, count: int, errors: Floats | None = None) -> list[int]:

@@ -42,15 +42,6 @@ def test_it_trains_and_predicts_by_the_command_line(tmp_path: Path, capsys: pyte
     assert type(load_accuracy_model(model)) is ACCURACY_MODELS.get("ridge")
     assert main(["lab", "predictor", "predict", "--model", str(model), "--data", str(data)]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 42
-    for more, message in (
-        (["--set", "wings=2"], "unknown setting of accuracy model 'ridge' 'wings'"),
-        (["--set", "strength=0"], "strength is 0.0; expected a number above 0"),
-        (["--epochs", "3"], "--epochs is none of --model ridge, which takes by --set strength"),
-        (["--curve", str(tmp_path / "c.json")], "no learning curve"),
-    ):
-        assert main([*train, "--force", *more]) == 2
-        error = capsys.readouterr().err
-        assert message in error and error.count("\n") == 1
 
 
 def test_naslib_takes_it_by_name() -> None:

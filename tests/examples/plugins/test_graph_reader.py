@@ -46,5 +46,3 @@ def test_a_predictor_is_trained_and_used_with_it(tmp_path: Path, capsys: pytest.
     )
     assert len(capsys.readouterr().out.splitlines()) > len(records)
     assert READERS.names()[-1] == "chains"
-    assert main([*train[:8], "chain", "--force", *small]) == 2
-    assert "Did you mean 'chains'" in capsys.readouterr().err

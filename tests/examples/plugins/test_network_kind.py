@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from torch import nn
 
 from nas_core.cli import main
-from nas_core.errors import ConfigError, SpaceError, UnknownChoiceError
 from nas_core.models import KINDS, kind_of
 from nas_core.predictor.readers import reader_of_kind
 from nas_core.space import Architecture, Choice, SearchSpace, save_space
@@ -41,9 +39,6 @@ class TestLanguageModels(NetworkKindContract):
 def test_it_is_one_of_the_kinds() -> None:
     assert KINDS.names()[-1] == "rnn_lm" and kind_of(SPACE) is KINDS.get("rnn_lm")
     assert reader_of_kind(kind_of(SPACE)).operations == ("embedding", "rnn", "output")
-    lacking = r"\(.*, rnn_lm\); .*rnn_lm needs 'rnn.width'"
-    with pytest.raises(SpaceError, match=lacking):
-        kind_of(SearchSpace("part", [Choice.make("rnn.layers", [0, 1])]))
 
 
 class ToySupernet(Supernet):
@@ -96,37 +91,3 @@ def test_measured_fitted_searched_and_reported(
     run("report", out)
     assert "toy_lm" in (out / "report.html").read_text()
     assert "rnn       3     24" in run("report", "architecture", tmp_path / "a.json")
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--workload", "beam=3"], "unknown setting of the workload of rnn_lm networks 'beam'"),
-        (["--data", "."], "unknown setting of the workload of rnn_lm networks 'data'"),
-        (["--workload", "words=many"], "words is 'many'; expected a whole number"),
-        (["--workload", "words"], "expected NAME=VALUE"),
-        (["--workload", "size=3"], "of the workload of rnn_lm networks 'size': expected one of words, vocab"),
-    ],
-)
-def test_wrong_options_are_one_line(
-    options: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    save_space(SPACE, tmp_path / "lm.yml")
-    collect = ["latency", "collect", "--space", str(tmp_path / "lm.yml"), "--out", str(tmp_path / "x.jsonl")]
-    assert main([*collect, "--samples", "3", *options]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert said in line and not (tmp_path / "x.jsonl").exists()
-
-
-def test_a_second_kind_with_the_same_genes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    kind: Any = KINDS.get("rnn_lm")
-    twin = type("Twin", (type(kind),), {"name": "twin"})()
-    KINDS.register("twin", twin)
-    try:
-        assert main(["lab", "space", "show", "hat_small"]) == 0, "other spaces are as they were"
-        with pytest.raises(ConfigError, match="several kinds of network, rnn_lm and twin"):
-            kind_of(SPACE)
-    finally:
-        KINDS.unregister("twin")
-    with pytest.raises(UnknownChoiceError, match="kind of network 'twin'"):
-        KINDS.get("twin")

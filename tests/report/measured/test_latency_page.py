@@ -14,7 +14,6 @@ from nas_core.cli import main
 from nas_core.latency import load_latency_model
 from nas_core.latency.by_genes.dataset import LatencyDataset
 from nas_core.latency.by_graph.dataset.folder import NetworkSet, read_dataset
-from nas_core.latency.protocol import Measurement
 from nas_core.report.measured.collection import read_collection
 from nas_core.space import get_space
 from tests.latency.by_genes.machine import Machine
@@ -107,22 +106,6 @@ def test_errors_are_those_of_the_training(folder: Path, model: Path, capsys: Cap
 
 
 @pytest.mark.onnx
-def test_conditions_that_differ_are_reported(folder: Path, model: Path, tmp_path: Path) -> None:
-    silent = load_latency_model(model, "graph")
-    del silent.info["learned"]
-    silent.info |= {"runtime": "torch", "machine": {**silent.info["machine"], "device_name": "abacus"}}
-    silent.save(tmp_path / "m.safetensors")
-    assert report("latency", folder, "--model", tmp_path / "m.safetensors", "--out", tmp_path / "p.html") == 0
-    page = read(tmp_path / "p.html")
-    assert "does not say which of these networks" in page.text
-    assert "on another machine: abacus, the data on" in page.text and "--runtime onnxruntime" in page.text
-    assert rows_of(page, "family", "networks", "mean error (%)")[-1][1] == "12"
-    runtime = ("--runtime", "onnxruntime", "--out", tmp_path / "o.html")
-    report("latency", folder, "--model", tmp_path / "m.safetensors", *runtime)
-    assert "The model predicts torch, the data are of onnxruntime." in read(tmp_path / "o.html").text
-
-
-@pytest.mark.onnx
 def test_second_measurements(folder: Path, tmp_path: Path) -> None:
     copy = tmp_path / "set"
     copy.mkdir()
@@ -173,32 +156,6 @@ def test_architectures_of_a_space(tmp_path: Path, machine: Machine, capsys: Capt
     assert rows_of(page, "family", "architectures held out")[0][2] == f"{errors[2:].mean():.2f}"
 
 
-def test_predictions_are_not_called_measurements(tmp_path: Path, machine: Machine) -> None:
-    data = architectures_file(tmp_path / "lat.jsonl", machine, 4)
-    head, *lines = data.read_text().splitlines()
-    content = json.loads(head)
-    content["settings"]["workload"] = {"kind": "predicted", "of": {"kind": "translation"}, "model": "ensemble"}
-    data.write_text("\n".join([json.dumps(content), *lines, ""]))
-    assert report("latency", data) == 0
-    assert "not measured: model 'ensemble'" in read(tmp_path / "lat.report.html").text
-
-
-def test_precision_graphs_and_clocks_are_facts(tmp_path: Path) -> None:
-    timing = {"warmup": 2, "repeats": 3, "trim": 0.1, "threads": 1, "clock": "device", "device": "cuda"}
-    settings = {"workload": {"kind": "test"}, "timing": {**timing, "precision": "bf16", "cuda_graphs": True}, "seed": 0}
-    machine = {"device": "cuda", "device_name": "H200"}
-    dataset = LatencyDataset.begin(tmp_path / "a.jsonl", SPACE, settings, machine, 2.0)
-    states = [{"sm_mhz": 1980, "reasons": []}, {"sm_mhz": 1200, "reasons": ["sw_power_cap"]}]
-    for architecture, state in zip((SPACE.smallest(), SPACE.largest()), states, strict=True):
-        dataset.append(architecture, Measurement({"encoder": 1.0}, 1.0, 0.1, 0.1, 2.0, 0.5, state))
-    collection = read_collection(tmp_path / "a.jsonl")
-    assert (collection.facts["clock"], collection.facts["precision"]) == ("device", "bf16")
-    assert "CUDA graphs" in collection.facts["passes"]
-    assert "1,200 to 1,980 MHz" in collection.facts["clocks of the device"]
-    (warning,) = collection.warnings
-    assert "1 of 2 were made while the device was throttled (sw_power_cap)" in warning
-
-
 def test_bad_input_is_one_line(tmp_path: Path, machine: Machine, capsys: Capture) -> None:
     data = architectures_file(tmp_path / "lat.jsonl", machine)
     head, *lines = data.read_text().splitlines(keepends=True)
@@ -228,28 +185,3 @@ def test_bad_input_is_one_line(tmp_path: Path, machine: Machine, capsys: Capture
         out, err = capsys.readouterr()
         assert code == 2 and out == "" and value in err and err.count("\n") == 1, (arguments, err)
     assert {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
-
-
-@pytest.mark.onnx
-def test_models_of_the_other_kind_are_rejected(
-    folder: Path, model: Path, tmp_path: Path, machine: Machine, capsys: Capture
-) -> None:
-    data, fitted = architectures_file(tmp_path / "lat.jsonl", machine), tmp_path / "lat.json"
-    main(["latency", "fit", "--data", str(data), "--out", str(fitted)])
-    capsys.readouterr()
-    for arguments, value in (
-        ((folder, "--model", fitted), "lat.json"),
-        ((data, "--model", model), "counts.safetensors"),
-        ((folder, "--runtime", "tensorrt"), "'tensorrt'"),
-    ):
-        assert report("latency", *arguments) == 2
-        err = capsys.readouterr().err
-        assert value in err and err.count("\n") == 1
-
-
-def test_words_are_commands_and_folders_are_runs(tmp_path: Path, monkeypatch: Any, capsys: Capture) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert report("nothing") == 2 and "expected the --out folder of 'nas-ext search'" in capsys.readouterr().err
-    assert report("latency") == 2 and "Missing argument" in capsys.readouterr().err
-    (tmp_path / "latency").mkdir()
-    assert report("latency") == 2 and "Missing" not in capsys.readouterr().err

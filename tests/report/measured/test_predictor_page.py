@@ -76,16 +76,6 @@ def test_numbers_are_those_of_the_predictions(data: Path, model: Path, capsys: C
     assert best_predicted == np.argsort(-predicted, kind="stable")[:10].tolist()
 
 
-def test_behind_each_point_is_its_graph(data: Path, model: Path) -> None:
-    report("predictor", model, "--data", data)
-    points = read(data.parent / "acc.report.html").data["points"]
-    first = nasbench201_graph(json.loads(data.read_text().splitlines()[0])["architecture"])
-    facts = dict(points["rows"][0]["facts"])
-    assert facts["operations"] == str(len(first)) and facts["edges"] == str(len(first.edges))
-    assert sum(name.partition(": ")[0].isdigit() for name in facts) == len(first)
-    assert facts["0: input"] == "input" and facts[f"{len(first) - 1}: output"].startswith("reads ")
-
-
 def test_records_with_equal_graphs_count_as_learned(data: Path, model: Path, tmp_path: Path) -> None:
     other = cells_file(tmp_path / "other.jsonl", seed=9)
     first, learned = evaluate_records(model, data).records.graphs, evaluate_records(model, data).evaluation.learned

@@ -10,7 +10,7 @@ import pytest
 from nas_core.cli import main
 from nas_core.errors import ArchitectureError, ConfigError
 from nas_core.report.run import read_run
-from nas_core.report.search_page import given_table
+from nas_core.report.search_page import baselines_table
 from nas_core.search import Constraint, RandomConfig, RandomSearch, search
 from nas_core.search.placements import placements
 from nas_core.space import Architecture, SearchSpace, get_space
@@ -103,7 +103,7 @@ def test_what_no_search_allows_is_compared_but_no_finalist(tmp_path: Path) -> No
     found = search(strategy, score, tmp_path, given=placements(placed), progress=False, finalists=20)
     assert len(found.evaluated) >= 8 and all(softmax(one.architecture) <= 2 for one in found.finalists)
     assert set(map(softmax, found.evaluated)) >= {0, 1, 2, 3}
-    assert len(given_table(read_run(tmp_path)).rows) == 8
+    assert len(baselines_table(read_run(tmp_path)).rows) == 8
 
 
 def test_the_command_compares_with_placements(

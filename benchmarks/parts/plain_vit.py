@@ -1,4 +1,4 @@
-"""``python -m benchmarks.parts.trained.plain_vit``: train a plain ``VisionTransformer``, as timm's trainer stores it.
+"""``python -m benchmarks.parts.plain_vit``: train a plain ``VisionTransformer``, as timm's trainer stores it.
 
 timm's trainer is no part of its package. This is its recipe for small images on one device: AdamW, cosine schedule,
 crops, flips and label smoothing, on the images that ``timm_ext.train`` trains on; it holds the same ones out.

@@ -1,0 +1,156 @@
+"""Commands of a benchmark that trains networks. Each runs once: the same benchmark again resumes after the last one."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.parts.published import DATA
+from nas_core.files.reading import read_json
+from nas_core.files.writing import write_json
+
+USER_DIR = Path(__file__).parents[2] / "fairseq_ext"
+SENTENCES = ("--workload", "source_length=16", "--workload", "target_length=16", "--workload", "beam=4")
+"""Workload of measured translation latencies."""
+TRAIN, TEST = DATA / "cifar10_jpeg_train.npz", DATA / "cifar10_jpeg_test.npz"
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Commands whose files are in one folder."""
+
+    work: Path
+    threads: int
+    """Processor threads of each command."""
+
+    def run(self, name: str, program: object, *arguments: object) -> str:
+        """Run a command of this environment unless it has finished before; return its log."""
+        log, seconds = self.work / "logs" / f"{name}.log", self.work / "seconds" / f"{name}.json"
+        if not seconds.exists():
+            log.parent.mkdir(parents=True, exist_ok=True)
+            command = [str(Path(sys.executable).parent / str(program)), *map(str, arguments)]
+            environment = {**os.environ, "OMP_NUM_THREADS": str(self.threads)}
+            start = time.monotonic()
+            with open(log, "w", encoding="utf-8") as file:
+                print("$", *command, file=file, flush=True)
+                ended = subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, env=environment, check=False)
+            if ended.returncode:
+                raise SystemExit(f"{name} failed, see {log}:\n{log.read_text(encoding='utf-8')[-800:]}")
+            write_json(seconds, {"seconds": round(time.monotonic() - start, 1), "threads": self.threads})
+        return log.read_text(encoding="utf-8")
+
+    def seconds(self) -> dict[str, Any]:
+        """Return the time of each command."""
+        return {path.stem: read_json(path) for path in sorted((self.work / "seconds").glob("*.json"))}
+
+    def study(self, name: str, label: str, checkpoint: Path, *arguments: object) -> dict[str, Any]:
+        """Return the JSON of a study of a checkpoint."""
+        out = self.work / name / label
+        self.run(
+            f"{name}-{label}", "nas-ext", "lab", "study", name, "--checkpoint", checkpoint, "--out", out, *arguments
+        )
+        content: dict[str, Any] = read_json(out / f"{name}.json")
+        return content
+
+    def latency_model(self, space: object, samples: int, *options: object) -> Path:
+        """Return a latency model of a space on the CPU clock."""
+        data, model = self.work / "latency.jsonl", self.work / "latency.json"
+        self.run(
+            "latency-collect", "nas-ext", "latency", "collect", "--space", space, "--out", data, "--samples", samples,
+            "--threads", 1, "--clock", "cpu", *options,
+        )  # fmt: skip
+        self.run("latency-fit", "nas-ext", "latency", "fit", "--data", data, "--out", model)
+        return model
+
+
+@dataclass(frozen=True)
+class TranslationRuns(Runs):
+    """Commands on a corpus of ``fairseq-preprocess``."""
+
+    bin: Path
+
+    def fairseq_train(self, name: str, *arguments: object) -> Path:
+        """Train on the corpus with the options that all benchmarks share; return the last checkpoint."""
+        self.run(
+            name, "fairseq-train", self.bin, "--cpu", "--optimizer", "adam", "--adam-betas", "(0.9,0.98)",
+            "--no-epoch-checkpoints", "--num-workers", 0, "--log-format", "simple", "--log-interval", 50, "--save-dir",
+            self.work / name, *arguments,
+        )  # fmt: skip
+        return self.work / name / "checkpoint_last.pt"
+
+    def translation(self, name: str, *arguments: object) -> Path:
+        """Train a translation network; return the last checkpoint."""
+        common = ("--share-all-embeddings", "--label-smoothing", 0.1, "--max-tokens", 4096)
+        return self.fairseq_train(name, *common, *arguments)
+
+    def searched(
+        self, name: str, checkpoint: Path, model: Path, limits: dict[str, float], sentences: int, iterations: int
+    ) -> dict[str, dict[str, Any]]:
+        """Return the finalist of each latency limit by the limit's name."""
+        folder = self.work / name
+        flags = [word for limit in limits.values() for word in ("--limit", f"latency_ms={limit}")]
+        self.run(
+            name, "nas-ext", "search", "--checkpoint", checkpoint, "--data", self.bin, "--latency-model", model, *flags,
+            "--out", folder, "--valid-sentences", sentences, "--set", f"iterations={iterations}", "--set", "parents=8",
+            "--set", "mutations=16", "--set", "crossovers=16",
+        )  # fmt: skip
+        finalists = read_json(folder / "finalists.json")["finalists"]
+        best = {}
+        for label, limit in limits.items():
+            within = [entry for entry in finalists if any(str(limit) in search for search in entry["best_of"])]
+            above = [entry for entry in finalists if any(str(limit) in search for search in entry["over_limit"])]
+            entry = (within or above)[0]
+            best[label] = {**entry, "limit_ms": limit, "file": folder / entry["file"]}
+        return best
+
+    def bleu(self, name: str, checkpoint: Path) -> float:
+        """Return test BLEU (beam 4, length penalty 0.6)."""
+        from sacrebleu.metrics import BLEU
+
+        output = self.run(
+            f"generate-{name}", "fairseq-generate", self.bin, "--user-dir", USER_DIR, "--path", checkpoint, "--beam", 4,
+            "--lenpen", 0.6, "--remove-bpe", "sentencepiece", "--max-tokens", 4000, "--cpu", "--max-len-a", 1.5,
+            "--max-len-b", 10,
+        )  # fmt: skip
+        targets = dict(re.findall(r"^T-(\d+)\t(.*)$", output, re.M))
+        outputs = {key: text for key, _, text in re.findall(r"^H-(\d+)\t(\S+)\t(.*)$", output, re.M)}
+        return float(BLEU().corpus_score([outputs[key] for key in targets], [list(targets.values())]).score)
+
+    def subnet(self, name: str, checkpoint: Path, architecture: Path) -> Path:
+        """Extract the static network of an architecture file."""
+        out = self.work / "subnets" / f"{name}.pt"
+        self.run(
+            f"extract-{name}", "nas-ext", "extract", "--checkpoint", checkpoint, "--data", self.bin, "--arch",
+            architecture, "--out", out,
+        )  # fmt: skip
+        return out
+
+
+def schedule(updates: int, warm_up: int | None = None) -> tuple[object, ...]:
+    """Return options of a learning rate that rises, and falls to 0 after the last update."""
+    return ("--lr-scheduler", "polynomial_decay", "--warmup-updates", warm_up or max(1, updates // 10),
+            "--total-num-update", updates, "--max-update", updates)  # fmt: skip
+
+
+def as_folder(images: Path, split: str, folder: Path) -> Path:
+    """Write the images of a file below ``folder/split``, a folder per class."""
+    place = folder / split
+    if not place.exists():
+        unfinished = folder / f"{split}.unfinished"
+        with np.load(images, allow_pickle=False) as table:
+            data, labels, names = table["data"], table["label"], table["classes"]
+            ends = table["offset"].tolist()
+        for index, label in enumerate(labels.tolist()):
+            file = unfinished / str(names[label]) / f"{index}.jpg"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(data[ends[index] : ends[index + 1]].tobytes())
+        unfinished.rename(place)
+    return folder

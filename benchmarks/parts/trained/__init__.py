@@ -1,1 +1,0 @@
-"""Parts of the benchmarks of trained networks that are taken over."""
