@@ -37,9 +37,9 @@ SEEDS = Range(0, 2**32 - 1)
 
 
 def check_fields(config: Any, owner: str = "", ranges: Mapping[str, Range] | None = None) -> None:
-    """Validate the bool, int, float and str fields of a frozen dataclass and convert NumPy numbers to plain ones.
+    """Validate the bool, int, float and str fields of a frozen dataclass, unless None is allowed and given.
 
-    Call this in ``__post_init__``. A field's ``metadata["choices"]`` are its allowed values.
+    NumPy numbers become plain ones. Call this in ``__post_init__``. Allowed values are in ``metadata["choices"]``.
 
     Args:
         owner: noun for messages ("recipe").
@@ -51,15 +51,12 @@ def check_fields(config: Any, owner: str = "", ranges: Mapping[str, Range] | Non
     """
     hints = get_type_hints(type(config))
     for field in fields(config):
-        if hints[field.name] in (bool, int, float, str):
-            value = checked_value(
-                getattr(config, field.name),
-                hints[field.name],
-                f"{field.name} of {owner}" if owner else field.name,
-                (ranges or {}).get(field.name, Range()),
-                field.metadata.get("choices", ()),
-            )
-            object.__setattr__(config, field.name, value)
+        value, hint = getattr(config, field.name), hints[field.name]
+        kind = next((kind for kind in (bool, int, float, str) if hint in (kind, kind | None)), None)
+        if kind is not None and (value is not None or hint is kind):
+            name = f"{field.name} of {owner}" if owner else field.name
+            allowed, choices = (ranges or {}).get(field.name, Range()), field.metadata.get("choices", ())
+            object.__setattr__(config, field.name, checked_value(value, kind, name, allowed, choices))
 
 
 def checked_seed(seed: Any) -> int:

@@ -1,38 +1,32 @@
 """Jobs of submitit that compute items on other machines.
 
 A job is a process on this machine (cluster ``local``) or on a Slurm cluster with a shared folder. It opens its data
-once and appends each result to a JSON Lines file, so that the results of a lost job are kept.
+once and computes several items.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
-import re
-import signal
 import sys
-import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nas_core.checks import Range, check_fields
 from nas_core.errors import ConfigError, NasExtError, unknown_choice
-from nas_core.files.journal import append_jsonl, read_jsonl
 from nas_core.files.reading import real_path
-from nas_core.files.writing import make_folder, write_atomic
+from nas_core.files.writing import make_folder
 from nas_core.optional import require
-from nas_core.options import config_from, read_texts
+from nas_core.options import config_from
 
 CLUSTERS = ("local", "slurm")
 EXECUTORS = ("local", "submitit")
 POLL_S = {"local": 0.1, "slurm": 2.0}
 """Seconds between checks of the jobs; submitit queries Slurm's accounting at most once a minute"""
 CANCEL_S = 10.0
-_OUTCOMES = re.compile(r"[0-9a-f]{32}\.jsonl")
 
 Opener = Callable[..., Callable[[Any], Mapping[str, Any]]]
 """Importable function, called once in each process with plain arguments; it returns the function from an item to its
@@ -51,6 +45,16 @@ class Failure:
         return cls(" ".join(f"{type(error).__name__}: {error}".split()))
 
 
+def open_or_raise(opener: Opener, arguments: Mapping[str, Any]) -> Callable[[Any], Mapping[str, Any]]:
+    """Call the opener in its process; raise every exception as a NasExtError."""
+    try:
+        return opener(**arguments)
+    except NasExtError:
+        raise
+    except Exception as error:
+        raise NasExtError(f"a process could not open its data: {Failure.of(error).reason}") from error
+
+
 @dataclass(frozen=True, kw_only=True)
 class JobsConfig:
     """Settings of jobs."""
@@ -62,7 +66,7 @@ class JobsConfig:
     per_job: int = 25
     """Largest number of items of a job; each job opens its data anew."""
     timeout_min: int = 60
-    """Minutes after which a job is ended; its results are kept."""
+    """Minutes after which a job is ended and counts as lost."""
     gpus: int = 0
     """GPUs of each job; default: one with device cuda, else none."""
     cpus: int = 1
@@ -75,14 +79,9 @@ class JobsConfig:
     """Any other option of ``sbatch``, by its name without dashes, such as constraint."""
 
     def __post_init__(self) -> None:
-        if self.cluster not in CLUSTERS:
-            raise unknown_choice("cluster", self.cluster, CLUSTERS)
-        for name, least in (("jobs", 1), ("per_job", 1), ("timeout_min", 1), ("gpus", 0), ("cpus", 1)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ConfigError(f"{name} is {value!r}; expected a whole number of at least {least}")
-        if self.memory_gb is not None and not self.memory_gb > 0:
-            raise ConfigError(f"memory_gb is {self.memory_gb!r}; expected a number above 0")
+        least = {"jobs": 1, "per_job": 1, "timeout_min": 1, "gpus": 0, "cpus": 1}
+        ranges = {name: Range(number) for name, number in least.items()}
+        check_fields(self, ranges={**ranges, "memory_gb": Range(0, without=(0,))})
         if self.cluster == "local" and (self.partition or self.slurm):
             raise ConfigError("partition and sbatch options apply to Slurm only; leave them out, or give cluster=slurm")
 
@@ -103,7 +102,7 @@ def jobs_config(executor: str, device: str, given: Mapping[str, Any]) -> JobsCon
     if "," in device:
         raise ConfigError(f"device {device} is several of this machine; jobs have one each: give cpu or cuda")
     gpus = 1 if device.startswith("cuda") else 0
-    config = config_from(JobsConfig, {"gpus": gpus, **read_texts(JobsConfig, given)}, "job setting")
+    config = config_from(JobsConfig, {"gpus": gpus, **given}, "job setting")
     index = device.partition(":")[2]
     if gpus and index and (not index.isdigit() or int(index) >= max(config.gpus, 1)):
         raise ConfigError(f"device {device}: a job counts its GPUs from 0, it has {config.gpus}; give device cuda")
@@ -119,7 +118,55 @@ class JobPool:
         self.config = config
         self.folder = real_path(folder)
 
-    @functools.cached_property
+    def map(
+        self, opener: Opener, arguments: Mapping[str, Any], items: Sequence[Any]
+    ) -> Iterator[dict[str, Any] | Failure]:
+        """Yield the result of each item in order, when its job has ended. No job outlives the iteration.
+
+        The items of a lost job (killed, out of time) run again in two jobs. An item fails if its work raises an
+        exception, or if a job is lost in which it was alone.
+
+        Raises:
+            ConfigError: the cluster cannot be reached.
+            NasExtError: a job raised one, cannot be submitted or cannot open its data.
+        """
+        make_folder(self.folder)
+        executor = self._executor()
+        size = min(self.config.per_job, -(-len(items) // self.config.jobs)) or 1
+        waiting = [range(len(items))[start : start + size] for start in range(0, len(items), size)]
+        running: list[tuple[Any, range]] = []
+        outcomes: dict[int, dict[str, Any] | Failure] = {}
+        lost_once: set[int] = set()
+        try:
+            for index in range(len(items)):
+                while index not in outcomes:
+                    while waiting and len(running) < self.config.jobs:
+                        part = waiting.pop(0)
+                        running.append((self._submit(executor, opener, arguments, [items[i] for i in part]), part))
+                    time.sleep(POLL_S[self.config.cluster])
+                    for job, part in [(job, part) for job, part in running if job.done()]:
+                        running.remove((job, part))
+                        if (results := self._results(job)) is not None:
+                            outcomes |= zip(part, results, strict=True)
+                        elif len(part) == 1 and part[0] in lost_once:
+                            log = f"{self.folder.name}/{job.paths.stderr.name}"
+                            outcomes[part[0]] = Failure(f"two jobs were lost over it: job {job.job_id}, see {log}")
+                        else:
+                            lost_once.update(part)
+                            middle = (len(part) + 1) // 2
+                            waiting[:0] = filter(None, (part[:middle], part[middle:]))
+                yield outcomes.pop(index)
+        finally:
+            for job, _ in running:
+                job.cancel(check=False)
+            deadline = time.monotonic() + CANCEL_S
+            for job, _ in running:
+                while not job.done() and time.monotonic() < deadline:
+                    time.sleep(POLL_S["local"])
+                self._remove_files(job)
+            with contextlib.suppress(OSError):  # logs of lost jobs stay in it
+                self.folder.rmdir()
+
     def _executor(self) -> Any:
         config = self.config
         try:
@@ -137,64 +184,34 @@ class JobPool:
         )
         return executor
 
-    def map(
-        self, opener: Opener, arguments: Mapping[str, Any], items: Sequence[Any]
-    ) -> Iterator[dict[str, Any] | Failure]:
-        """Yield the result of each item in order, when its job has ended. No job outlives the iteration.
-
-        The missing items of a lost job (killed, out of time) run again in another job. An item fails if its work raises
-        an exception or two jobs are lost over it.
-
-        Raises:
-            ConfigError: the cluster cannot be reached.
-            NasExtError: a job raised one or cannot be submitted.
-        """
-        make_folder(self.folder)
-        for file in self.folder.glob("*.jsonl"):  # of a process that was killed: without them its jobs end
-            if _OUTCOMES.fullmatch(file.name):
-                file.unlink()
-        size = min(self.config.per_job, -(-len(items) // self.config.jobs)) or 1
-        parts = [list(items[start : start + size]) for start in range(0, len(items), size)]
-        shares = [_Share(self, opener, dict(arguments), part) for part in parts]
-        try:
-            for share in shares:
-                while len(share.outcomes) < len(share.items):
-                    self._update(shares)
-                yield from share.outcomes
-        finally:
-            for share in shares:
-                share.cancel()
-            with contextlib.suppress(OSError):  # logs of lost jobs stay in it
-                self.folder.rmdir()
-
-    def _update(self, shares: Sequence[_Share]) -> None:
-        for share in shares:
-            share.collect()
-        waiting = [share for share in shares if not share.job and len(share.outcomes) < len(share.items)]
-        running = sum(share.job is not None for share in shares)
-        for share in waiting[: self.config.jobs - running]:
-            share.submit()
-        time.sleep(POLL_S[self.config.cluster])
-
-    def start(self, *arguments: Any) -> Any:
-        executor = self._executor
+    def _submit(self, executor: Any, opener: Opener, arguments: Mapping[str, Any], items: Sequence[Any]) -> Any:
         try:
             with _silent() if self.config.cluster == "local" else contextlib.nullcontext():
-                return executor.submit(work, *arguments)
+                return executor.submit(work, opener, dict(arguments), items)
         except Exception as error:  # whatever sbatch raises
             raise NasExtError(f"cannot submit a job to cluster {self.config.cluster}: {error}") from error
+
+    def _results(self, job: Any) -> list[dict[str, Any] | Failure] | None:
+        """Return the results of a job that has ended; None if it was lost."""
+        if self.config.cluster == "local" and not job.paths.result_pickle.exists():
+            return None  # result() would wait for a slow shared folder
+        try:
+            results = job.result()
+        except Exception:  # submitit's, or of unpickling a damaged file
+            return None
+        self._remove_files(job)
+        if isinstance(results, NasExtError):
+            raise results
+        return list(results)
+
+    def _remove_files(self, job: Any) -> None:
+        for file in self.folder.glob(f"{job.job_id}_*"):
+            file.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
 def _silent() -> Iterator[None]:
-    """Start processes without stderr and with SIGINT enabled inside the block.
-
-    submitit cancels its watcher of a local job by SIGINT, and the watcher prints a traceback.
-    """
-    main = threading.current_thread() is threading.main_thread()
-    ignored = main and signal.getsignal(signal.SIGINT) == signal.SIG_IGN
-    if ignored:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Start processes without stderr inside the block: submitit's watcher of a cancelled job prints a traceback."""
     sys.stderr.flush()
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
@@ -204,86 +221,24 @@ def _silent() -> Iterator[None]:
         os.dup2(kept, 2)
         os.close(kept)
         os.close(nowhere)
-        if ignored:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-class _Share:
-    def __init__(self, pool: JobPool, opener: Opener, arguments: dict[str, Any], items: list[Any]) -> None:
-        self.pool, self.opener, self.arguments, self.items = pool, opener, arguments, items
-        self.outcomes: list[dict[str, Any] | Failure] = []
-        self.job: Any = None
-        self.path = Path()
-        self._losses = 0
-
-    def submit(self) -> None:
-        self.path = self.pool.folder / f"{uuid.uuid4().hex}.jsonl"
-        write_atomic(self.path, "")
-        missing = self.items[len(self.outcomes) :]
-        self.job = self.pool.start(self.opener, self.arguments, missing, str(self.path))
-
-    def collect(self) -> None:
-        if self.job is None or not self.job.done():
-            return
-        job, self.job = self.job, None
-        records = read_jsonl(self.path)
-        self.path.unlink()
-        log = f"{self.pool.folder.name}/{job.paths.stderr.name}"
-        before, reason = len(self.outcomes), f"job {job.job_id} ended early ({job.state}), see {log}"
-        for record in records:
-            if "rejected" in record:
-                self._tidy_up(job)
-                raise NasExtError(record["rejected"])
-            if "broken" in record:
-                reason = f"job {job.job_id} could not begin: {record['broken']}"
-            else:
-                self.outcomes.append(Failure(record["failed"]) if "failed" in record else record["result"])
-        if len(self.outcomes) == len(self.items):
-            return self._tidy_up(job)
-        self._losses = 1 if len(self.outcomes) > before else self._losses + 1
-        if self._losses == 2:
-            self.outcomes.append(Failure(f"two jobs were lost over it: {reason}"))
-            self._losses = 0
-
-    def cancel(self) -> None:
-        if self.job is None:
-            return
-        self.path.unlink(missing_ok=True)
-        self.job.cancel(check=False)
-        deadline = time.monotonic() + CANCEL_S
-        while not self.job.done() and time.monotonic() < deadline:
-            time.sleep(POLL_S["local"])
-        self._tidy_up(self.job)
-        self.job = None
-
-    def _tidy_up(self, job: Any) -> None:
-        for file in self.pool.folder.glob(f"{job.job_id}_*"):
-            file.unlink(missing_ok=True)
-
-
-def work(opener: Opener, arguments: Mapping[str, Any], items: Sequence[Any], out: str) -> None:
-    """Run a job and append each result to the file ``out`` until the file is removed. A requeued job continues."""
+def work(
+    opener: Opener, arguments: Mapping[str, Any], items: Sequence[Any]
+) -> list[Mapping[str, Any] | Failure] | NasExtError:
+    """Compute the items of a job; return the error that ends the whole computation, if there is one."""
     from submitit.core.utils import UncompletedJobError
 
-    path = Path(out)
+    outcomes: list[Mapping[str, Any] | Failure] = []
     try:
-        compute = opener(**arguments)
+        compute = open_or_raise(opener, arguments)
+        for item in items:
+            try:
+                outcomes.append(dict(compute(item)))
+            except (NasExtError, UncompletedJobError):  # submitit's signal handler raises the latter when time is up
+                raise
+            except Exception as error:
+                outcomes.append(Failure.of(error))
     except NasExtError as error:
-        return append_jsonl(path, {"rejected": str(error)})
-    except Exception as error:
-        return append_jsonl(path, {"broken": Failure.of(error).reason})
-    for item in items[len(read_jsonl(path)) :]:
-        try:
-            outcome: dict[str, Any] = {"result": dict(compute(item))}
-        except NasExtError as error:
-            outcome = {"rejected": str(error)}
-        except UncompletedJobError:  # submitit's signal handler raises it when the time is up
-            raise
-        except Exception as error:
-            outcome = {"failed": Failure.of(error).reason}
-        if not path.exists():
-            return None
-        append_jsonl(path, outcome)
-        if "rejected" in outcome:
-            return None
-    return None
+        return error
+    return outcomes

@@ -15,7 +15,6 @@ import typing
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, asdict, dataclass, fields, is_dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any, ClassVar, TypeVar, get_type_hints
 
 from nas_core.checks import Range, checked_value
@@ -66,43 +65,31 @@ class Option:
         return self.help.rstrip(".") + choices + (f" (default: {self.default})" if shown else required)
 
     def checked(self, value: Any) -> Any:
-        """Validate a value from YAML or Python and return a plain one."""
+        """Validate a value from Python, YAML or a typed text and return a plain one."""
         if self.grouped:
             if self.kind is not dict and isinstance(value, self.kind):
                 return value
+            value = read_pairs(self.name, value) if isinstance(value, list) else value
             if not isinstance(value, Mapping):
                 raise ConfigError(f"{self.name} is {value!r}; expected settings by name, such as {{seed: 1}}")
             return dict(value) if self.kind is dict else config_from(self.kind, value, f"setting of {self.name}")
-        if self.many:
-            if isinstance(value, str) or not isinstance(value, Sequence):
-                raise ConfigError(f"{self.name} is {value!r}; expected a list")
-            return tuple(checked_value(item, self.kind, self.name, choices=self.choices) for item in value)
-        return checked_value(value, self.kind, self.name, choices=self.choices)
-
-    def read(self, text: Any) -> Any:
-        """Convert typed text or a parser's value, without validation."""
-        texts = [text] if isinstance(text, str) else text
-        if self.grouped:
-            given = text if isinstance(text, Mapping) else read_pairs(self.name, texts)
-            return dict(given) if self.kind is dict else read_texts(self.kind, given)
-        if self.many:
-            return tuple(_convert(item, self.kind) for item in texts)
-        return _convert(text[-1] if isinstance(text, list) else text, self.kind)  # the last one counts
+        if not self.many:
+            return checked_value(_converted(value, self.kind), self.kind, self.name, choices=self.choices)
+        values = [value] if isinstance(value, str) else value
+        if not isinstance(values, Sequence):
+            raise ConfigError(f"{self.name} is {value!r}; expected a list")
+        return tuple(
+            checked_value(_converted(item, self.kind), self.kind, self.name, choices=self.choices) for item in values
+        )
 
 
-def _convert(text: Any, kind: Any) -> Any:
-    if not isinstance(text, str) or kind is str:
-        return text
+def _converted(value: Any, kind: Any) -> Any:
+    if not isinstance(value, str) or kind is str:
+        return value
     try:
-        return _WORDS[text.lower()] if kind is bool else kind(text)
+        return _WORDS[value.lower()] if kind is bool else kind(value)
     except (KeyError, ValueError):
-        return text
-
-
-def read_texts(config_class: type[Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert typed settings to the kinds of their fields; unknown names keep their texts."""
-    options = {option.name: option for option in options_of(config_class)}
-    return {name: options[name].read(value) if name in options else value for name, value in given.items()}
+        return value
 
 
 def read_pairs(what: str, texts: Sequence[Any]) -> dict[str, Any]:
@@ -137,18 +124,14 @@ def check_ranges(options: Any, ranges: Mapping[str, Range]) -> None:
             checked_value(value, int if isinstance(value, int) else float, flag_of(name), allowed)
 
 
-def options_of(config_class: type[Any]) -> tuple[Option, ...]:
+def options_of(config_class: Any) -> tuple[Option, ...]:
     """Return the options of a dataclass in field order."""
-    if not is_dataclass(config_class):
-        raise ConfigError(f"{config_class.__name__} is no dataclass; expected one with a field for each setting")
     hints, docs = get_type_hints(config_class), _docs(config_class)
-    return tuple(
-        _option(field, hints[field.name], docs.get(field.name, ""), config_class) for field in fields(config_class)
-    )
+    return tuple(_option(field, hints[field.name], docs.get(field.name, "")) for field in fields(config_class))
 
 
 def config_from(config_class: type[Config], given: Mapping[str, Any], what: str) -> Config:
-    """Return settings from values by name; None means the default.
+    """Return settings from values by name, also as typed texts; None means the default.
 
     A method ``of`` of the class computes the other settings from the given ones.
 
@@ -187,12 +170,9 @@ class Configured:
 
     @classmethod
     def check_settings(cls, names: Iterable[str]) -> None:
-        settings = cls.setting_types()
-        if unknown := set(names) - settings.keys():
-            raise ConfigError(
-                f"{cls.called} {cls.name!r} has no setting {', '.join(sorted(unknown))}; it has:"
-                f" {', '.join(settings) or 'none'}"
-            )
+        for name in names:
+            if name not in (settings := cls.setting_types()):
+                raise unknown_choice(f"setting of {cls.called} {cls.name!r}", name, settings)
 
 
 def parsed_settings(texts: Iterable[str], types: Mapping[str, type], what: str = "a predictor") -> dict[str, Any]:
@@ -201,20 +181,11 @@ def parsed_settings(texts: Iterable[str], types: Mapping[str, type], what: str =
     Args:
         what: owner of the settings in messages.
     """
-    values: dict[str, Any] = {}
-    for text in texts:
-        name, _, value = (part.strip() for part in text.partition("="))
-        if not name or not value:
-            raise ConfigError(f"setting {text!r}: expected NAME=VALUE, such as dim=64")
+    values = read_pairs("setting", list(texts))
+    for name, value in values.items():
         if name not in types:
             raise unknown_choice(f"setting of {what}", name, types)
-        if name in values:
-            raise ConfigError(f"setting {name!r} is given twice; give it once")
-        kind = types[name]
-        values[name] = _convert(value, kind)
-        if not isinstance(values[name], kind):
-            expected = {int: "a whole number", float: "a number", bool: "true or false"}.get(kind, kind.__name__)
-            raise ConfigError(f"setting {name} is {value!r}; expected {expected}")
+        values[name] = checked_value(_converted(value, types[name]), types[name], f"setting {name}")
     return values
 
 
@@ -242,7 +213,7 @@ def read_options(config_class: type[Config], parsed: argparse.Namespace) -> Conf
     """Return the settings from a parser with :func:`add_options`."""
     typed = {option.name: getattr(parsed, option.name) for option in options_of(config_class)}
     given = {name: value for name, value in typed.items() if value is not None}
-    return config_from(config_class, read_texts(config_class, given), "option")
+    return config_from(config_class, given, "option")
 
 
 def arguments_of(config: Any) -> list[str]:
@@ -262,15 +233,13 @@ def arguments_of(config: Any) -> list[str]:
     return arguments
 
 
-def _option(field: Field[Any], hint: Any, doc: str, owner: type[Any]) -> Option:
+def _option(field: Field[Any], hint: Any, doc: str) -> Option:
     default = field.default_factory() if field.default_factory is not MISSING else field.default
     kinds = [kind for kind in typing.get_args(hint) if kind is not type(None)]
     if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
         hint = kinds[0] if len(kinds) == 1 else hint
     many = typing.get_origin(hint) is tuple
     kind = typing.get_args(hint)[0] if many else dict if typing.get_origin(hint) in (dict, Mapping) else hint
-    if kind not in (bool, int, float, str, Path, dict) and not is_dataclass(kind):
-        raise ConfigError(f"{field.name} of {owner.__name__} is of type {hint}, which no option has; give it another")
     text = " ".join(re.sub(r":\w+:`~?([^`]*)`", r"\1", doc).replace("``", "").split())
     choices, alone = tuple(field.metadata.get("choices", ())), field.metadata.get("alone")
     return Option(field.name, kind, default, text, choices, many, alone)

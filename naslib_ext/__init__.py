@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING
 from nas_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from naslib_ext.nn_former import NNFormerPredictor
     from naslib_ext.plugin import register, unregister
     from naslib_ext.predictor import AccuracyPredictor
 
 __all__ = [
     "AccuracyPredictor",
-    "NNFormerPredictor",
     "register",
     "unregister",
 ]

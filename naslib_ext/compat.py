@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import collections
 import collections.abc
+import functools
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -48,7 +49,6 @@ PEERS = {
 """Other packages that NASLib imports (other predictors, image data) -> their names for pip."""
 
 _log = logging.getLogger(__name__)
-_done: list[str] = []
 
 
 def use(folder: str | Path) -> None:
@@ -88,11 +88,6 @@ def importable() -> Iterator[None]:
     _repair_metrics()
 
 
-def repairs() -> tuple[str, ...]:
-    """Return one line per repair so far."""
-    return tuple(_done)
-
-
 @contextmanager
 def _old_collections() -> Iterator[None]:
     if hasattr(collections, "Iterable"):
@@ -129,10 +124,10 @@ class _OldMetrics:
         return function(*arguments, **options)
 
 
+@functools.cache
 def _report(line: str) -> None:
-    if line not in _done:
-        _done.append(line)
-        _log.info("for NASLib: %s", line)
+    """Log each line once."""
+    _log.info("for NASLib: %s", line)
 
 
 class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):

@@ -14,7 +14,8 @@ import torch
 from nas_core.errors import NasExtError, unknown_choice
 from nas_core.predictor import ACCURACY_MODELS
 from naslib_ext.compat import load
-from naslib_ext.plugin import NASLIB_NAMES, create_predictor
+from naslib_ext.plugin import NASLIB_NAMES
+from naslib_ext.predictor import AccuracyPredictor
 
 OURS = "nnformer"
 KEPT = ("kendalltau", "spearman", "pearson", "mae", "rmse", "precision_10", "precision_20", "train_size")
@@ -34,9 +35,9 @@ class Settings(dict[str, Any]):
 def make_predictor(name: str, space: str, **settings: Any) -> Any:
     """Create ``nnformer`` with settings, another accuracy model, or a predictor of NASLib with its defaults."""
     if name == OURS:
-        return create_predictor(ss_type=space, **settings)
+        return AccuracyPredictor(space, **settings)
     if name in ACCURACY_MODELS.names():
-        return create_predictor(name, ss_type=space)
+        return AccuracyPredictor(space, model=name)
     if name not in NASLIB_NAMES:
         raise unknown_choice("predictor", name, [OURS, *ACCURACY_MODELS.names(), *sorted(NASLIB_NAMES)])
     (module,) = load("naslib.predictors.ensemble")
@@ -99,7 +100,6 @@ def evaluate(
             "fit_s": round(row["fit_time"], 3),
             "query_ms": round(1e3 * row["query_time"], 4),
             "one_query_ms": round(one_query_ms, 4),
-            "targets": [float(value) for value in row["full_ytest"]],
         }
         for row in results
     ]

@@ -12,10 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from nas_core import predictor as core
 from nas_core.errors import ConfigError
 from naslib_ext.compat import load
-from naslib_ext.nn_former import NNFormerPredictor
 from naslib_ext.predictor import AccuracyPredictor
 
 NASLIB_NAMES = frozenset(
@@ -30,12 +28,6 @@ _TABLE = "_nas_ext_predictors"
 _log = logging.getLogger(__name__)
 
 
-def create_predictor(model: str = core.NNFormerPredictor.name, **hyperparameters: Any) -> AccuracyPredictor:
-    if model == core.NNFormerPredictor.name:
-        return NNFormerPredictor(**hyperparameters)
-    return AccuracyPredictor(model=model, **hyperparameters)
-
-
 def register(name: str = "nnformer", *, spread: bool = False, **hyperparameters: Any) -> None:
     """Let ``config.search.predictor_type = name`` mean an ensemble of one accuracy model, by default NN-Former.
 
@@ -45,17 +37,15 @@ def register(name: str = "nnformer", *, spread: bool = False, **hyperparameters:
         name: a name that NASLib lacks; "semi" in it would mean semi-supervised in NASLib.
         spread: members are quantiles of one model, so that NASLib's acquisition functions (its, ucb, ei) use its
             calibrated standard deviation, and each round fits one model. NASLib's ``ei`` divides it by 5.
-        hyperparameters: arguments of :func:`create_predictor`.
+        hyperparameters: arguments of :class:`AccuracyPredictor`.
 
     Raises:
         ConfigError: the name is in use, by NASLib or with other hyperparameters; an unknown setting.
         MissingHostError: NASLib cannot be imported.
     """
-    if "semi" in name:
-        raise ConfigError(f"the name {name!r} holds 'semi', which NASLib takes for semi-supervised; give another one")
-    if name in NASLIB_NAMES:
-        raise ConfigError(f"{name!r} is a predictor of NASLib's own; give another name, such as 'nnformer'")
-    member, table = create_predictor(**hyperparameters), _table()
+    if "semi" in name or name in NASLIB_NAMES:
+        raise ConfigError(f"the name {name!r} has a meaning in NASLib; give another name, such as 'nnformer'")
+    member, table = AccuracyPredictor(**hyperparameters), _table()
     if spread:
         member.require_std()
     settings = {**hyperparameters, **({"spread": True} if spread else {})}

@@ -14,15 +14,17 @@ from nas_core.checks import checked_seed
 from nas_core.device import usable_device
 from nas_core.errors import ConfigError, DataError
 from nas_core.graph import Graph
-from nas_core.predictor import ACCURACY_MODELS, AccuracyModel
+from nas_core.predictor import ACCURACY_MODELS, AccuracyModel, NNFormerPredictor
+from nas_core.predictor.recipes import Recipe, get_recipe
 from nas_core.progress import slow_training
 from naslib_ext.graphs import graph_of, space_of
 
-UNITS = ("auto", "percent", "fraction", "any")
 INVALID = -1.0
 """Prediction for a cell that the benchmark lacks, as in NASLib."""
 CACHED = 16384
 """Largest number of cached predictions: acquisition functions query architectures one by one."""
+REPORTED = ("epochs", "batch_size", "lr", "weight_decay", "rank_weight", "dropout", "dim", "depth")
+"""Settings of NN-Former that are always hyperparameters."""
 
 _log = logging.getLogger(__name__)
 
@@ -41,7 +43,7 @@ class AccuracyPredictor:
     """Any accuracy model by name; predicts validation accuracy in NASLib's units.
 
     Example:
-        >>> evaluator = PredictorEvaluator(AccuracyPredictor(model="boosted-trees"), config=config)
+        >>> evaluator = PredictorEvaluator(AccuracyPredictor(recipe="best"), config=config)
 
     Each :meth:`fit` combines ``seed`` with a number of numpy's global stream, since NASLib copies one object for an
     ensemble. NASLib's ``set_seed`` repeats a run. Cells that NAS-Bench-101 lacks are predicted as -1.
@@ -50,10 +52,9 @@ class AccuracyPredictor:
         ss_type: NASLib's name of the search space.
         encoding_type: not used.
         model: a name of ``nas_core.predictor.ACCURACY_MODELS``.
-        units: of the targets: percent, fraction, any, or auto (see :func:`units_of`).
         hpo_wrapper: let NASLib's evaluator search hyperparameters if ``max_hpo_time`` is above 0; a trial is three
             fits.
-        hyperparameters: settings of the model by name; None: the default.
+        hyperparameters: settings of the model by name (``recipe="best", epochs=100``); None: the default.
 
     Raises:
         ConfigError, UnknownChoiceError: an unknown model or setting.
@@ -64,38 +65,47 @@ class AccuracyPredictor:
         ss_type: str | None = None,
         encoding_type: Any = None,
         *,
-        model: str,
+        model: str = NNFormerPredictor.name,
         seed: int = 0,
         device: str = "cpu",
-        units: str = "auto",
         hpo_wrapper: bool = False,
         **hyperparameters: Any,
     ) -> None:
-        if units not in UNITS:
-            raise ConfigError(f"units of targets are {units!r}; expected one of {', '.join(UNITS)}")
-        self.model = model
+        self.model, self.hpo_wrapper = model, hpo_wrapper
         self.ss_type, self.encoding_type = ss_type, encoding_type
         self.seed, self.device = checked_seed(seed), usable_device(device)
-        self.units, self.hpo_wrapper = units, hpo_wrapper
-        changed = {name: value for name, value in hyperparameters.items() if value is not None}
-        self.default_hyperparams: dict[str, Any] = self._defaults(changed)
+        self.changes = {name: value for name, value in hyperparameters.items() if value is not None}
+        self.default_hyperparams: dict[str, Any] = self._defaults()
         self.hyperparams: dict[str, Any] | None = None
         self._fitted: AccuracyModel | None = None
         self._units_per_target = 1.0
         self._predicted: dict[tuple[Graph, tuple[float, ...]], tuple[float, float]] = {}
         self._zero_cost: dict[str, list[Mapping[str, float]]] = {}
 
-    def _defaults(self, changed: Mapping[str, Any]) -> dict[str, Any]:
-        return asdict(self._create(changed, 0).config)
+    def _defaults(self) -> dict[str, Any]:
+        recipe = self._recipe({})
+        if recipe is None:
+            return asdict(self._create({}, 0).config)
+        flat = {**_flat(recipe), "recipe": recipe.name}
+        return {name: flat[name] for name in dict.fromkeys(("recipe", *REPORTED, *self.changes))}
+
+    def _recipe(self, hyperparams: Mapping[str, Any]) -> Recipe | None:
+        """Return the recipe of NN-Former with these hyperparameters; None for other models."""
+        if self.model != NNFormerPredictor.name:
+            return None
+        settings = {**self.changes, **hyperparams}
+        recipe = get_recipe(settings.pop("recipe", "paper"))
+        flat = _flat(recipe)
+        return recipe.changed(**{name: value for name, value in settings.items() if flat.get(name) != value})
 
     def _create(self, hyperparams: Mapping[str, Any], seed: int, units: str = "any") -> AccuracyModel:
-        return ACCURACY_MODELS.get(self.model)(seed=seed, device=str(self.device), unseen="ignore", **hyperparams)
-
-    def _units_of(self, hyperparams: Mapping[str, Any], units: str) -> float:
-        return 1.0
-
-    def _random(self) -> dict[str, Any]:
-        return {}
+        more: dict[str, Any] = {"seed": seed, "device": str(self.device), "unseen": "ignore"}
+        recipe = self._recipe(hyperparams)
+        if recipe is None:
+            return ACCURACY_MODELS.get(self.model)(**more, **{**self.changes, **hyperparams})
+        if _needs_fractions(recipe) and units == "any":
+            recipe = recipe.changed(targets="mean")
+        return NNFormerPredictor(recipe, **more)
 
     def set_ss_type(self, ss_type: str) -> None:
         space_of(ss_type)
@@ -128,8 +138,6 @@ class AccuracyPredictor:
         for use, info in (("fit", xtrain_zc_info), ("query", xtest_zc_info)):
             if (scores := (info or {}).get("zero_cost_scores")) is not None:
                 self._zero_cost[use] = list(scores)
-        if unlabeled is not None or unlabeled_zc_info is not None:
-            _log.info("the model learns from labelled architectures alone: others are not used")
 
     def get_hpo_wrapper(self) -> bool:
         return self.hpo_wrapper
@@ -149,8 +157,8 @@ class AccuracyPredictor:
     def set_random_hyperparams(self) -> dict[str, Any]:
         """Set and return the default hyperparameters at first, then random ones, as NASLib's predictors do."""
         chosen = dict(self.default_hyperparams)
-        if self.hyperparams is not None:
-            chosen |= self._random()
+        if self.hyperparams is not None and self.model == NNFormerPredictor.name:
+            chosen |= _random_hyperparams()
         self.hyperparams = chosen
         return dict(chosen)
 
@@ -176,15 +184,14 @@ class AccuracyPredictor:
         graphs = [graph_of(architecture, self.ss_type) for architecture in xtrain]
         existing = [index for index, graph in enumerate(graphs) if graph is not None]
         if len(existing) < len(graphs):
-            _log.info("%d of %d cells are not in the benchmark: left out", len(graphs) - len(existing), len(graphs))
+            _log.info("%d of %d cells are not in the benchmark: skipped", len(graphs) - len(existing), len(graphs))
         learned = [graph for graph in graphs if graph is not None]
-        units = units_of(targets[existing]) if self.units == "auto" else self.units
-        units_per_target = self._units_of(self.hyperparams, units)
+        units, recipe = units_of(targets[existing]), self._recipe(self.hyperparams)
+        percent = units == "percent" and recipe is not None and _needs_fractions(recipe)
+        units_per_target = 100.0 if percent else 1.0
         drawn = np.random.SeedSequence([self.seed, int(np.random.randint(2**31 - 1))])
         fitted = self._create(self.hyperparams, int(drawn.generate_state(1)[0]), units)
         zero_cost = self._zero_cost.pop("fit", None)
-        if zero_cost is not None and len(zero_cost) != len(xtrain):
-            raise DataError(f"zero-cost scores of {len(zero_cost)} architectures for {len(xtrain)}; expected one each")
         proxies = None if zero_cost is None else [zero_cost[index] for index in existing]
         progress = slow_training(f"training {self.model}")
         fitted.fit(learned, targets[existing] / units_per_target, proxies=proxies, progress=progress)
@@ -202,8 +209,7 @@ class AccuracyPredictor:
 
     def query_with_std(self, xtest: Sequence[Any], info: Any = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return predictions ``(n,)`` and their standard deviations ``(n,)``; see :meth:`query`."""
-        if self._fitted is not None:
-            self._fitted.require_std()
+        self.require_std()
         return self._queried(xtest, info)
 
     def _queried(self, xtest: Sequence[Any], info: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -245,3 +251,23 @@ class AccuracyPredictor:
     def __getstate__(self) -> dict[str, Any]:
         """Leave the cache out of NASLib's copies."""
         return {**self.__dict__, "_predicted": {}}
+
+
+def _random_hyperparams() -> dict[str, Any]:
+    return {
+        "lr": float(np.exp(np.random.uniform(np.log(3e-5), np.log(3e-3)))),
+        "weight_decay": float(np.exp(np.random.uniform(np.log(1e-3), np.log(1e-1)))),
+        "rank_weight": float(np.exp(np.random.uniform(np.log(0.05), np.log(1.0)))),
+        "dropout": float(np.random.uniform(0.0, 0.2)),
+        "batch_size": int(np.random.choice([16, 32, 64, 128])),
+    }
+
+
+def _needs_fractions(recipe: Recipe) -> bool:
+    """Return whether targets are not scaled and have to be fractions."""
+    return recipe.targets == "none" and recipe.train.loss == "mse"
+
+
+def _flat(recipe: Recipe) -> dict[str, Any]:
+    settings = recipe.to_dict()
+    return {**settings, **settings["model"], **settings["train"]}

@@ -18,8 +18,8 @@ def register_command(
     """Register our tuner with NNI as nas-ext, in this Python environment."""
     from nni_ext.hpo.register import register, registered_in, unregister
 
-    names = unregister() if remove else register()
-    typer.echo(f"{'removed' if remove else 'registered'}: {', '.join(names) or 'none'} ({registered_in()})")
+    name = unregister() if remove else register()
+    typer.echo(f"{'removed' if remove else 'registered'}: {name} ({registered_in()})")
 
 
 @app.command("meta")
@@ -33,19 +33,16 @@ def meta_command() -> None:
 @app.command("check")
 def check_command(
     path: Annotated[Path, typer.Argument(help="An experiment YAML whose tuner is nas-ext.")],
-    import_code: Annotated[
-        bool, typer.Option("--import-code", help="Import a className that is not ours: its code runs here.")
-    ] = False,
 ) -> None:
     """Check the tuner and search space of an experiment, show its first sample, warn of misleading settings, and print
     the command that starts it. Code of the experiment is not run."""
     from nni_ext.hpo.check import check_experiment
 
-    checked = check_experiment(path, import_code)
+    parameters, warnings = check_experiment(path)
     typer.echo("a sample, the architecture of the first trial (NNI's parameters by label):")
-    for label, value in checked.first.items():
+    for label, value in parameters.items():
         typer.echo(f"  {label}: {value}")
-    for warning in checked.warnings:
+    for warning in warnings:
         typer.echo(f"warning: {warning}", err=True)
-    but = ", but see the warnings" if checked.warnings else ""
+    but = ", but see the warnings" if warnings else ""
     typer.echo(f"can be started{but}: python -m nni_ext.nnictl create --config {shlex.quote(str(path))} --port 8080")

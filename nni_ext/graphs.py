@@ -13,7 +13,7 @@ import numpy as np
 from nas_core.errors import ArchitectureError, unknown_choice
 from nas_core.graph import Graph, GraphError, nasbench101_graph, nasbench201_graph
 from nas_core.graph.nasbench101 import OPERATIONS
-from nas_core.graph.nasbench201 import CHOICES, STATES
+from nas_core.graph.nasbench201 import STATES
 from nas_core.space import Architecture, SearchSpace
 
 Sample = Mapping[str, Any]
@@ -21,7 +21,6 @@ Sample = Mapping[str, Any]
 
 _HUB_201 = ("none", "skip_connect", "conv_1x1", "conv_3x3", "avg_pool_3x3")
 """NNI's operations of NAS-Bench-201, in the benchmark's order"""
-assert len(_HUB_201) == len(CHOICES)
 
 
 def nasbench101_sample(sample: Sample) -> Graph:
@@ -31,8 +30,6 @@ def nasbench101_sample(sample: Sample) -> Graph:
         GraphError: the benchmark lacks the cell.
     """
     nodes = _value(sample, "cell/num_nodes")
-    if isinstance(nodes, bool) or not isinstance(nodes, int) or nodes < 2:
-        raise GraphError(f"cell/num_nodes is {nodes!r}; expected a number of nodes, 2 or more")
     inner = OPERATIONS[1:-1]
     matrix = np.zeros((nodes, nodes), np.int64)
     ops = ["input", *(_operation(sample, f"cell/op{node}", "101", inner) for node in range(1, nodes - 1)), "output"]
@@ -77,29 +74,23 @@ def architecture_of(space: SearchSpace, sample: Sample) -> Architecture:
 
 
 def _option(space: SearchSpace, sample: Sample, label: str, options: tuple[Any, ...]) -> Any:
-    if label not in sample:
+    if sample.get(label) not in options:
         raise ArchitectureError(
-            f"sample has no label {label!r} of space {space.name!r}; it has: {_listed(sample)}"
+            f"sample has {label} = {sample.get(label)!r}, outside space {space.name!r}; choose from {list(options)}"
             " (models of nni_ext.as_model_space have such samples)"
-        )
-    if isinstance(sample[label], bool) or sample[label] not in options:
-        raise ArchitectureError(
-            f"sample has {label} = {sample[label]!r}, outside space {space.name!r}; choose from {list(options)}"
         )
     return options[options.index(sample[label])]  # 1, not the 1.0 that JSON may have made of it
 
 
 def _value(sample: Sample, label: str) -> Any:
-    if not isinstance(sample, Mapping):
-        raise GraphError(f"a sample is {type(sample).__name__}; expected choices by label, as space.random() gives")
     if label not in sample:
-        raise GraphError(f"sample has no label {label!r}; it has: {_listed(sample)}")
+        raise GraphError(f"sample has no label {label!r}; it has: {', '.join(map(str, list(sample)[:20])) or 'none'}")
     return sample[label]
 
 
 def _operation(sample: Sample, label: str, benchmark: str, names: tuple[str, ...]) -> str:
     name = _value(sample, label)
-    if not isinstance(name, str) or name not in names:
+    if name not in names:
         raise unknown_choice(f"operation {label!r} of NAS-Bench-{benchmark}", name, names)
     return name
 
@@ -108,11 +99,4 @@ def _inputs(sample: Sample, node: int) -> list[int]:
     label = f"cell/input{node}"
     if label not in sample and f"{label}/0" in sample:
         return [source for source in range(node) if _value(sample, f"{label}/{source}")]
-    sources = _value(sample, label)
-    if not isinstance(sources, list | tuple) or any(source not in range(node) for source in sources):
-        raise GraphError(f"{label} is {sources!r}; expected a list of nodes from 0 to {node - 1}")
-    return [int(source) for source in sources]
-
-
-def _listed(sample: Sample) -> str:
-    return ", ".join(map(str, list(sample)[:20])) or "none"
+    return [int(source) for source in _value(sample, label)]

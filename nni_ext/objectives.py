@@ -32,26 +32,24 @@ def further_objectives(
                 f"objectives are {objectives!r}, but strategy {strategy.name} minimises {metric} alone; leave them out"
             )
         return ()
-    names = [metric, *limited] if objectives is None else objectives
-    if isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-        raise ConfigError(f"objectives are {names!r}; expected a list of names, such as [{metric}, latency_ms]")
+    names = [metric, *limited] if objectives is None else list(objectives)
     plain = [name.removeprefix(NEGATED) for name in names]
     if len(plain) < 2 or len(set(plain)) != len(plain) or names[0] != metric:
         raise ConfigError(
-            f"objectives are {list(names)}; strategy {strategy.name} weighs {metric} against other metrics of a"
-            f" trial's result: give objectives: [{metric}, latency_ms], or a limit"
+            f"objectives are {names}; strategy {strategy.name} weighs {metric} against other metrics of a trial's"
+            f" result: give objectives: [{metric}, latency_ms], or a limit"
         )
     return tuple(name if name.startswith(NEGATED) else _minimised(name) for name in names[1:])
 
 
 def with_negatives(metrics: Mapping[str, float | None], minimised: Sequence[str]) -> dict[str, float | None]:
     """Return the metrics and the negatives of maximised ones."""
-    found = dict(metrics)
+    complete = dict(metrics)
     for name in minimised:
-        number = found.get(name.removeprefix(NEGATED))
+        number = complete.get(name.removeprefix(NEGATED))
         if name.startswith(NEGATED) and number is not None:
-            found[name] = -number
-    return found
+            complete[name] = -number
+    return complete
 
 
 def _minimised(name: str) -> str:

@@ -8,21 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from nas_core import __version__
-from nas_core.errors import DataError
-from nas_core.files.journal import append_jsonl, read_jsonl
+from nas_core.files.journal import read_jsonl
 from nas_core.files.writing import make_folder, write_json
 from nas_core.search import ParetoArchive, Strategy
 from nas_core.search.archive import Entry
 from nas_core.search.finalists import Finalist, choose_finalists, finalists_before, save_finalists
-from nas_core.search.journal import plain_metrics, settle_config
+from nas_core.search.journal import Journal, plain_metrics, settle_config
 from nas_core.search.sessions import Session
 from nas_core.space import Architecture
 from nas_core.space.files import space_to_dict
-from nni_ext.compat import nni_module
 
 FOLDER = "nas-ext"
 FINALISTS = 8
-
 
 
 class Record:
@@ -31,7 +28,7 @@ class Record:
     Args:
         folder: created if missing.
         strategy: source of settings and limits.
-        notes: ``experiment`` (``id`` and ``name``) and ``units`` of metrics by name.
+        notes: ``experiment`` (its ``id``) and ``units`` of metrics by name.
 
     Raises:
         ConfigError: the folder has a record with other settings.
@@ -39,13 +36,12 @@ class Record:
 
     def __init__(self, folder: Path, strategy: Strategy, notes: Mapping[str, Any] | None = None) -> None:
         self.folder = folder
-        self._journal = folder / "journal.jsonl"
+        self._journal = Journal(folder / "journal.jsonl")
         self._strategy = strategy
         limits = strategy.proposals.constraints
         self._name = " ".join(constraint.label for constraint in limits) or "unlimited"
         self._archive = ParetoArchive(list(dict.fromkeys([*strategy.objectives, *(limit.name for limit in limits)])))
         self._best: Entry | None = None
-        self._count = 0
         make_folder(folder)
         settle_config(
             folder / "config.yaml",
@@ -65,27 +61,21 @@ class Record:
         if not log:
             return None
         folder = Path(log).parent
-        experiment = {"id": folder.name, "name": _experiment_name(folder.name)}
-        return cls(folder / FOLDER, strategy, {"experiment": experiment, "units": dict(units)})
+        return cls(folder / FOLDER, strategy, {"experiment": {"id": folder.name}, "units": dict(units)})
 
     def results(self) -> Iterator[tuple[Architecture, dict[str, float | None]]]:
         """Yield all recorded results in order, and update the front and the best with them."""
-        for number, entry in enumerate(read_jsonl(self._journal) if self._journal.exists() else [], start=1):
-            if not all(isinstance(entry.get(key), dict) for key in ("genes", "metrics")):
-                raise DataError(
-                    f"{self._journal}, line {number} is no evaluation: it is damaged; restore it, or start anew"
-                )
+        for entry in read_jsonl(self._journal.path) if self._journal.path.exists() else []:
             architecture = Architecture(entry["genes"])
+            self._journal.replayed += 1
             self._take(architecture, entry["metrics"])
             yield architecture, entry["metrics"]
 
     def add(self, architecture: Architecture, metrics: Mapping[str, Any]) -> None:
         """Write a result to the disk."""
         plain = plain_metrics(metrics)
-        entry = {"index": self._count, "search": self._name, "key": architecture.key, "metrics": plain,
-                 "genes": architecture.to_dict()}  # fmt: skip
         self._session = self._session or Session(self.folder)
-        append_jsonl(self._journal, entry)
+        self._journal.append(self._name, architecture, plain)
         self._session.save()
         self._take(architecture, plain)
         if insight := self._strategy.insight():
@@ -102,7 +92,6 @@ class Record:
 
     def _take(self, architecture: Architecture, metrics: Mapping[str, float | None]) -> None:
         """Update the front and the best, unless a limit is exceeded, as by imported trials."""
-        self._count += 1
         metric, proposals = self._strategy.metric, self._strategy.proposals
         if not proposals.feasible(self._strategy.space.rows([architecture]))[0]:
             return
@@ -110,11 +99,3 @@ class Record:
         self._archive.add(architecture, numbers)
         if metric in numbers and (self._best is None or numbers[metric] < self._best.metrics[metric]):
             self._best = Entry(architecture, numbers)
-
-
-def _experiment_name(identity: str) -> str | None:
-    try:
-        known = nni_module("nni.tools.nnictl.config_utils", "naming experiments").Experiments().get_all_experiments()
-        return str(known[identity]["experimentName"])
-    except Exception:  # a name is worth no failed search, whatever the list's state
-        return None

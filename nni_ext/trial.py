@@ -44,12 +44,12 @@ def evaluate(
     results.
     """
     model = load_latency_model(latency_model, "genes", supernet.space) if latency_model else None
-    found = CheckpointEvaluation(supernet, model, calibration)(architecture, report)
+    metrics = CheckpointEvaluation(supernet, model, calibration)(architecture, report)
     if calibration is not None:
-        return {"default": found.get(calibrated_name(calibration), math.nan), **found}
-    if metric not in found:
-        raise unknown_choice("--metric", metric, list(found))
-    return {"default": found[metric], **found}
+        return {"default": metrics.get(calibrated_name(calibration), math.nan), **metrics}
+    if metric not in metrics:
+        raise unknown_choice("--metric", metric, list(metrics))
+    return {"default": metrics[metric], **metrics}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -64,20 +64,20 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(prog="python -m nni_ext.trial", description=__doc__.partition("\n")[0])
-    made.add_argument("--checkpoint", required=True, help="of a trained supernet")
-    made.add_argument("--data", help="default: what the supernet was trained on")
-    made.add_argument("--valid-subset", default="valid", help="split that it is evaluated on")
-    made.add_argument("--valid-sentences", type=int, help="evaluate on this number only")
-    made.add_argument("--metric", default="loss", help="what NNI's page shows: loss (default), top1 of images")
-    made.add_argument(
+    result = argparse.ArgumentParser(prog="python -m nni_ext.trial", description=__doc__.partition("\n")[0])
+    result.add_argument("--checkpoint", required=True, help="of a trained supernet")
+    result.add_argument("--data", help="default: what the supernet was trained on")
+    result.add_argument("--valid-subset", default="valid", help="split that it is evaluated on")
+    result.add_argument("--valid-sentences", type=int, help="evaluate on this number only")
+    result.add_argument("--metric", default="loss", help="what NNI's page shows: loss (default), top1 of images")
+    result.add_argument(
         "--calibration", type=Path, help="of 'nas-ext lab calibrate': its estimate is what NNI's page shows"
     )
-    made.add_argument("--latency-model", help="of 'nas-ext latency fit'")
-    made.add_argument("--device", default="cpu", help="where it is evaluated: cpu, cuda, cuda:1")
-    made.add_argument("--precision", choices=PRECISIONS, default=PRECISIONS[0], help="numbers it is evaluated with")
-    made.add_argument("--architecture", type=Path, help="outside an experiment: what to evaluate")
-    return made
+    result.add_argument("--latency-model", help="of 'nas-ext latency fit'")
+    result.add_argument("--device", default="cpu", help="where it is evaluated: cpu, cuda, cuda:1")
+    result.add_argument("--precision", choices=PRECISIONS, default=PRECISIONS[0], help="numbers it is evaluated with")
+    result.add_argument("--architecture", type=Path, help="outside an experiment: what to evaluate")
+    return result
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -86,7 +86,7 @@ def _run(options: argparse.Namespace) -> None:
     if not parameters and options.architecture is None:
         raise ConfigError("there is no experiment to take an architecture from; give one with --architecture")
     if parameters and options.valid_subset.startswith("test"):
-        raise ConfigError(f"--valid-subset {options.valid_subset}: nothing is left to test with after that; give valid")
+        raise ConfigError(f"--valid-subset {options.valid_subset}: a search on test data leaves nothing to test with")
     supernet = open_supernet(
         options.checkpoint,
         data=options.data,
@@ -96,14 +96,12 @@ def _run(options: argparse.Namespace) -> None:
         **({} if options.precision == PRECISIONS[0] else {"precision": options.precision}),
     )
     space, calibration = supernet.space, _calibration(options, supernet.space)
+    architecture = architecture_of(space, parameters) if parameters else Architecture.load(options.architecture)
+    report = _Progress(nni, options.metric) if parameters and calibration is None else None
+    architecture = space.validate(architecture)
+    result = evaluate(supernet, architecture, options.latency_model, report, options.metric, calibration)
     if parameters:
-        progress = None if calibration else _Progress(nni, options.metric)
-        architecture = architecture_of(space, parameters)
-        result = evaluate(supernet, architecture, options.latency_model, progress, options.metric, calibration)
         nni.report_final_result(result)
-    else:
-        architecture = space.validate(Architecture.load(options.architecture))
-        result = evaluate(supernet, architecture, options.latency_model, None, options.metric, calibration)
     print(json.dumps(result if options.precision == PRECISIONS[0] else {**result, "precision": options.precision}))
 
 

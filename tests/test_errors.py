@@ -21,7 +21,7 @@ def test_who_typed_a_command_is_told_what_to_type(monkeypatch, capsys):
     assert (str(error), error.command_line) == ("give shapes={'x': (1, 3)}", "give --shapes x=1,3")
     assert pickle.loads(pickle.dumps(error)).command_line == error.command_line
     assert NasExtError("the same").command_line == "the same"
-    monkeypatch.setattr(doctor, "diagnose", lambda imports: (_ for _ in ()).throw(error))
+    monkeypatch.setattr(doctor, "rows", lambda imports: (_ for _ in ()).throw(error))
     assert cli.main(["doctor"]) == 2
     assert capsys.readouterr().err == "nas-ext: error: give --shapes x=1,3\n"
 

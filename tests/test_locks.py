@@ -15,7 +15,7 @@ from nas_core.locks import held, only_process
 
 HOLDER = """
 import sys, time
-from nas_core.locks import held, only_process
+from nas_core.locks import only_process
 with only_process(sys.argv[1], "works", "do something else"):
     print("held", flush=True)
     sys.stdin.read()
@@ -61,7 +61,7 @@ def test_many_processes_one_after_another(tmp_path: Path) -> None:
 import sys, time
 from pathlib import Path
 from nas_core.errors import ConfigError
-from nas_core.locks import held, only_process
+from nas_core.locks import only_process
 number = Path(sys.argv[1])
 for _ in range(30):
     while True:
@@ -85,19 +85,5 @@ def test_others_see_who_holds_it(tmp_path: Path) -> None:
     other = holder(lock)
     assert held(lock) is True
     other.kill()
-    assert held(lock) in (True, False)  # until it is reaped, that is the system's to say
     other.wait()
     assert lock.exists() and held(lock) is False
-    lock.write_text("process 1 on some-other-machine", encoding="utf-8")
-    assert held(lock) is None
-    lock.write_text("", encoding="utf-8")
-    assert held(lock) is None
-
-
-@pytest.mark.skipif(not Path("/proc/uptime").exists(), reason="needs /proc, which says when a process began")
-def test_a_later_process_of_the_same_number_is_not_the_holder(tmp_path: Path) -> None:
-    lock = tmp_path / "file.lock"
-    lock.write_text(f"process {os.getpid()} on {os.uname().nodename}", encoding="utf-8")
-    assert held(lock) is True
-    os.utime(lock, (1e9, 1e9))
-    assert held(lock) is False

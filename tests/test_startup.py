@@ -13,8 +13,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from nas_core import torchvision_fix
-
 ROOT = Path(__file__).parents[1]
 SCRIPT = """
 import torch
@@ -70,13 +68,6 @@ importlib.util.find_spec("torchvision")
 print("torch" in sys.modules, sum(hasattr(finder, "of_nas_ext") for finder in sys.meta_path))
 import torchvision
 """
-
-
-@cpu_torch
-def test_repair_on_import_waits_for_torchvision(tmp_path):
-    done = run(tmp_path, "0.28.0+cu130", LAZY)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["False", "1"]
 
 
 def built(folder, kind):
@@ -177,13 +168,3 @@ def test_fairseq_train_knows_the_architectures_with_and_without_the_user_dir(env
     options = ["--user-dir", str(ROOT / "fairseq_ext")] if named else []
     done = python([str(tmp_path / "fairseq-train"), *options], ROOT, program=program, cwd=tmp_path)
     assert done.stdout.splitlines()[-1].split() == ["True", str(named)], done.stderr
-
-
-@pytest.mark.timm
-@pytest.mark.skipif(not importlib.util.find_spec("timm"), reason="timm is not installed")
-@pytest.mark.skipif(not torchvision_fix.cuda_mismatch("torchvision"), reason="torch and torchvision match here")
-def test_plain_timm_in_a_repaired_environment(environment, tmp_path):
-    program, _ = environment
-    plain = "import timm; timm.create_model('resnet18'); print('made')"
-    done = python(plain, ROOT, program=program, cwd=tmp_path)
-    assert done.stdout == "made\n", done.stderr

@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import timm
@@ -22,9 +22,8 @@ from nas_core.space import SearchSpace
 from nas_core.supernet.stability import Stability, StabilityConfig
 from timm_ext.data import ImageSet
 from timm_ext.model import VisionModel
-from timm_ext.models import MODELS
+from timm_ext.models import MODELS, network_of_file
 from timm_ext.options import EXPERTS, TrainConfig
-from timm_ext.trained.registered import network_of_file
 from timm_ext.workers import Workers
 
 _DECAY_EPOCHS, _MILESTONES = 90, (90, 180, 270)
@@ -42,9 +41,8 @@ def build_model(config: TrainConfig, classes: int) -> VisionModel:
         raise ConfigError(f"--model {config.model} is one of timm's own; train it with timm's trainer")
     if config.model not in MODELS:
         raise unknown_choice("model (--model)", config.model, MODELS)
-    names = ("search_space", "subnet", "mos", "img_size", "act_drop_rate")
-    values = (config.search_space, config.subnet, config.mos, config.img_size, config.act_drop)
-    arguments: dict[str, Any] = {name: value for name, value in zip(names, values, strict=True) if value}
+    arguments = {name: getattr(config, name) for name in ("search_space", "subnet", "mos", "img_size")}
+    arguments = {name: value for name, value in {**arguments, "act_drop_rate": config.act_drop}.items() if value}
     experts = config.changed(EXPERTS)
     arguments |= {name: getattr(config, name) for name in experts}
     model = timm.create_model(config.model, num_classes=classes, **rates, **arguments)
@@ -63,8 +61,6 @@ def compile_static(backend: str, models: Sequence[VisionModel]) -> None:
             "--torchcompile with a supernet: each update trains another network, and each would be compiled; compile"
             " the subnet that you take (--subnet), or leave it away"
         )
-    if backend not in torch.compiler.list_backends(exclude_tags=()):
-        raise unknown_choice("compiler (--torchcompile)", backend, torch.compiler.list_backends())
     for model in models:
         model.compile(backend=backend)
 
@@ -116,7 +112,7 @@ def make_optimizer(config: TrainConfig, model: VisionModel) -> torch.optim.Optim
     betas = {"betas": config.opt_betas} if config.opt_betas else {}
     try:
         if betas and not get_optimizer_info(config.opt).has_betas:
-            raise ConfigError(f"--opt-betas with --opt {config.opt}, which has none; give another, e.g. adamw")
+            raise ConfigError(f"--opt {config.opt} has no betas; leave out --opt-betas, or give another, e.g. adamw")
         return create_optimizer_v2(
             model.parameters() if config.decay_all else model,
             opt=config.opt,
@@ -179,16 +175,8 @@ def _mixed(seed: int, epoch: int, rank: int) -> int:
     return int(np.random.SeedSequence([seed, epoch, rank]).generate_state(1)[0])
 
 
-class Pass(NamedTuple):
-    """A batch and its position in the run."""
-
-    images: Tensor
-    labels: Tensor
-    update: int
-    """Update index in the run."""
-    part: int
-    """Index of the pass in its update."""
-    parts: int
+Pass = tuple[Tensor, Tensor, int, int, int]
+"""Images, labels, index of the update in the run, index of the pass in its update, passes of the update."""
 
 
 class Passes:
@@ -199,9 +187,9 @@ class Passes:
         self.count = len(images) // (config.batch_size * workers.count)
         """Passes per epoch."""
         if not self.count:
-            on_each = f" on each of {workers.count} workers" if workers.count > 1 else ""
             raise DataError(
-                f"{len(images)} images do not fill one batch of {config.batch_size}{on_each}; lower --batch-size"
+                f"{len(images)} images do not fill one batch of {config.batch_size} on each of {workers.count} workers;"
+                " lower --batch-size"
             )
         self.updates = math.ceil(self.count / config.grad_accum_steps)
         """Updates per epoch."""
@@ -226,4 +214,4 @@ class Passes:
             labels = labels.to(device, non_blocking=True)
             if self.mixup is not None:
                 images, labels = self.mixup(images, labels)
-            yield Pass(images, labels, first + index // most, part, min(most, self.count - index + part))
+            yield images, labels, first + index // most, part, min(most, self.count - index + part)

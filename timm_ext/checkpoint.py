@@ -11,7 +11,6 @@ import inspect
 import json
 import pickle
 from collections.abc import Mapping
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -28,15 +27,12 @@ from nas_core.files.reading import parse_json
 from nas_core.files.writing import atomic_output
 from nas_core.layers.weights import check_finite
 from nas_core.space import Architecture
-from nas_core.space.choice import MOST_LAYERS
 from nas_core.space.files import space_to_dict
 from nas_core.space.image import static_image_space
 from timm_ext.model import MISFITS, VisionModel
 
-KEY = "nas_ext_image"
+SETTINGS_KEY = "nas_ext_image"
 VERSION = 1
-_OF_DATA = {"data": (str,), "val_data": (str, type(None)), "val_count": (int,), "seed": (int,)}
-"""Training settings that determine the validation data, and their types."""
 SETTINGS = "settings_of_file"
 """Buffer with a model's settings as JSON bytes; checkpoints of timm's trainer then do not depend on the original
 file."""
@@ -50,13 +46,11 @@ _ARGUMENTS = {
     *inspect.signature(VisionModel).parameters,
 } - {"block_fn", "device", "dtype", "embed_layer", "mlp_layer", "prepared", "space", "unknown"}
 """timm arguments permitted in a file; none names weights, another checkpoint or an address."""
-MOST = 2**20
-"""Largest number permitted in these arguments."""
 
 
 def save_checkpoint(path: Path, model: VisionModel, **content: Any) -> None:
     """Write a checkpoint of plain data and tensors; ``state_dict`` defaults to the model's."""
-    state = {"state_dict": model.state_dict(), **content, KEY: {"version": VERSION, **model.settings()}}
+    state = {"state_dict": model.state_dict(), **content, SETTINGS_KEY: {"version": VERSION, **model.settings()}}
     with atomic_output(path) as temporary:
         torch.save(state, temporary)
 
@@ -68,40 +62,24 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         DataError: the file is missing.
         CheckpointError: the file is damaged, of another model, or contains forbidden objects.
     """
-    if not path.is_file():
-        raise DataError(f"no file {path}; give a checkpoint of timm_ext.train or of timm's trainer")
+    state, metadata = read_file(path)
     if path.suffix == ".safetensors":
-        try:
-            weights, metadata = read_file(path)
-        except CheckpointError as error:
-            raise CheckpointError(f"this is no subnet written by 'nas-ext extract': {error}") from None
-        if KEY not in metadata:
-            raise CheckpointError(f"{path} is no subnet written by 'nas-ext extract': it has no settings of one")
-        return {"state_dict": weights, KEY: _decoded(metadata[KEY], path)}
-    state, _ = read_file(path)
+        state = {"state_dict": state}
+        if SETTINGS_KEY in metadata:
+            state[SETTINGS_KEY] = _decoded(metadata[SETTINGS_KEY], path)
     if not isinstance(state.get("state_dict"), dict):
         raise CheckpointError(f"{path} holds no model; expected a checkpoint of timm_ext.train or of timm's trainer")
-    run = state.get("train") or {}
-    if not isinstance(run, dict) or any(
-        type(run.get(name)) not in kinds or (int in kinds and run[name] < 0) for name, kinds in _OF_DATA.items() if run
-    ):
-        raise CheckpointError(f"{path} has damaged settings of its training; give another checkpoint of it")
     stored = state["state_dict"].pop(SETTINGS, None)
-    if isinstance(state.get("state_dict_ema"), dict):
-        state["state_dict_ema"].pop(SETTINGS, None)
-    if KEY not in state:
-        state[KEY] = _settings_of_timm(state, path) if stored is None else settings_in(stored, path)
+    (state.get("state_dict_ema") or {}).pop(SETTINGS, None)
+    if SETTINGS_KEY not in state:
+        state[SETTINGS_KEY] = _settings_of_timm(state, path) if stored is None else settings_in(stored, path)
+    if state[SETTINGS_KEY].get("version") != VERSION:
+        raise CheckpointError(f"{path} has settings of another version; this release reads {VERSION}, upgrade nas-ext")
     return state
 
 
 def settings_in(buffer: Tensor, path: Path | str) -> dict[str, Any]:
-    settings = None
-    if isinstance(buffer, Tensor):
-        text = bytes(buffer.to("cpu", torch.uint8).flatten().tolist()).decode(errors="replace")
-        settings = _decoded(text, Path(path))
-    if not isinstance(settings, dict):
-        raise CheckpointError(f"{path} has damaged settings of its network; give another checkpoint of the training")
-    return settings
+    return _decoded(bytes(buffer.flatten().tolist()).decode(errors="replace"), path)
 
 
 def settings_buffer(settings: dict[str, Any]) -> Tensor:
@@ -110,42 +88,39 @@ def settings_buffer(settings: dict[str, Any]) -> Tensor:
 
 def read_file(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the content of a torch or safetensors file, and the latter's metadata."""
+    if not path.is_file():
+        raise DataError(f"no file {path}; give a checkpoint of timm_ext.train, of timm's trainer, or a file of weights")
     try:
         if path.suffix == ".safetensors":
             with safe_open(path, "pt") as file:
                 metadata = dict(file.metadata() or {})
             return safetensors.torch.load_file(path), metadata
-        # timm's options are a Namespace. Where it is allowed already it stays so, which safe_globals would undo.
-        allowed = argparse.Namespace in torch.serialization.get_safe_globals()
-        with nullcontext() if allowed else torch.serialization.safe_globals([argparse.Namespace]):
-            check_archive(path)
-            state = torch.load(path, map_location="cpu", weights_only=True)
+        check_archive(path)
+        torch.serialization.add_safe_globals([argparse.Namespace])  # timm's options
+        state = torch.load(path, map_location="cpu", weights_only=True)
     except (*DAMAGED_ARCHIVE, SafetensorError, pickle.UnpicklingError) as error:
-        reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
         raise CheckpointError(f"{path} cannot be read as a checkpoint ({reason}); it may be truncated") from None
     if not isinstance(state, dict):
         raise CheckpointError(f"{path} holds no model; expected a checkpoint of timm_ext.train or of timm's trainer")
     return state, {}
 
 
-def _decoded(settings: str, path: Path) -> Any:
+def _decoded(settings: str, path: Path | str) -> dict[str, Any]:
     try:
-        return parse_json(settings)
-    except ValueError as error:
+        return dict(parse_json(settings))
+    except (TypeError, ValueError) as error:
         raise CheckpointError(f"{path} has damaged settings of a network ({error}); write it again") from None
 
 
 def _settings_of_timm(state: dict[str, Any], path: Path) -> dict[str, Any]:
     args = vars(state["args"]) if isinstance(state.get("args"), argparse.Namespace) else {}
-    name: Any = args.get("model") or state.get("arch")
-    stated = {"img_size": args.get("img_size"), "in_chans": args.get("in_chans"), "global_pool": args.get("gp")}
+    name = str(args.get("model") or state.get("arch"))
     bias = state["state_dict"].get("net.head.bias")
-    try:
-        arguments = {"num_classes": 0 if bias is None else len(bias), **stated, **(args.get("model_kwargs") or {})}
-    except TypeError as error:
-        raise CheckpointError(f"{path} is of model {name!r}, which cannot be built ({error})") from None
+    arguments = {"num_classes": 0 if bias is None else len(bias), "global_pool": args.get("gp")}
+    arguments |= {key: args.get(key) for key in ("img_size", "in_chans")} | dict(args.get("model_kwargs") or {})
     with torch.device("meta"):
-        model = create(str(name), arguments, path)
+        model = create(name, arguments, path)
     if not isinstance(model, VisionModel):
         raise CheckpointError(f"{path} is of model {name!r}; expected one that timm_ext registers")
     return {"version": VERSION, **model.settings()}
@@ -157,20 +132,15 @@ def create(name: str, arguments: Mapping[str, Any], path: Path) -> nn.Module:
     Arguments may name a local space or architecture file, but no weights, address or hub.
 
     Raises:
-        CheckpointError: timm has no such model, or an argument is forbidden or too large.
+        CheckpointError: timm has no such model, or an argument is forbidden.
     """
-    if not timm.is_model(name) or not name.replace(".", "_").replace("-", "_").isidentifier():
+    if not timm.is_model(name):
         raise CheckpointError(f"{path} is of model {name[:80]!r}, which timm does not know; see timm.list_models()")
-    for argument, value in arguments.items():
-        if argument not in _ARGUMENTS:
-            raise CheckpointError(
-                f"{path} gives its model the argument {str(argument)[:80]!r}; expected sizes and settings of a vision"
-                " transformer, since no file may name others, or where weights come from"
-            )
-        most = MOST_LAYERS if argument == "depth" else MOST
-        for number in value if isinstance(value, list | tuple) else [value]:
-            if isinstance(number, int | float) and abs(number) > most and not argument.endswith("seed"):
-                raise CheckpointError(f"{path} gives its model {argument}={str(number)[:20]}; expected {most} at most")
+    if forbidden := sorted(map(str, arguments.keys() - _ARGUMENTS)):
+        raise CheckpointError(
+            f"{path} gives its model the argument {forbidden[0][:80]!r}; expected sizes and settings of a vision"
+            " transformer, since no file may name others, or where weights come from"
+        )
     try:
         model: nn.Module = timm.create_model(name, pretrained=False, **arguments)
     except NasExtError:
@@ -180,30 +150,18 @@ def create(name: str, arguments: Mapping[str, Any], path: Path) -> nn.Module:
     return model
 
 
-def check_fits(state: dict[str, Any], path: Path, ema: bool = False) -> None:
-    """Check settings against weights on the meta device, before memory is allocated."""
-    settings = state[KEY]
-    if not isinstance(settings, dict) or settings.get("version") != VERSION:
-        raise CheckpointError(f"{path} has settings of another version; this release reads {VERSION}, upgrade nas-ext")
-    with torch.device("meta"):
-        load_weights(VisionModel.from_settings(settings), state, path, ema)
-
-
 def build(state: dict[str, Any], path: Path, ema: bool = False) -> VisionModel:
     """Build a checkpoint's model; ``ema`` prefers moving-average weights."""
-    check_fits(state, path, ema)
-    model = VisionModel.from_settings(state[KEY])
+    model = VisionModel.from_settings(state[SETTINGS_KEY])
     load_weights(model, state, path, ema)
     return model
 
 
-def load_weights(model: VisionModel, state: dict[str, Any], path: Path, ema: bool = False) -> None:
+def load_weights(model: nn.Module, state: dict[str, Any], path: Path, ema: bool = False) -> None:
     """Load a checkpoint's weights into a model; ``ema`` prefers moving averages."""
     weights: dict[str, Tensor] = (state.get("state_dict_ema") if ema else None) or state["state_dict"]
     try:
         check_finite(weights, path)
-        if next(model.parameters()).is_meta:
-            weights = {name: torch.empty_like(tensor, device="meta") for name, tensor in weights.items()}
         model.load_state_dict(weights)
     except (AttributeError, RuntimeError, TypeError) as error:
         reason = " ".join(str(error).split())[:200]
@@ -234,7 +192,7 @@ def write_subnet(model: VisionModel, architecture: Architecture, path: str | Pat
     if path.suffix == ".safetensors":
         settings = json.dumps({"version": VERSION, **static.settings()})
         with atomic_output(path) as temporary:
-            safetensors.torch.save_file(static.state_dict(), temporary, {"format": "pt", KEY: settings})
+            safetensors.torch.save_file(static.state_dict(), temporary, {"format": "pt", SETTINGS_KEY: settings})
     else:
         save_checkpoint(path, static, arch=arch, epoch=0)
     return sum(parameter.numel() for parameter in static.parameters())

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,23 +22,10 @@ from nas_core.files.reading import real_path
 
 _SPLITS = {"train": ("train", "training"), "validation": ("validation", "val", "valid", "eval", "evaluation")}
 """Folder names of a split, in timm's order of preference."""
-_KNOWN = {*_SPLITS["train"], *_SPLITS["validation"], "test", "testing"}
+_SPLIT_NAMES = {*_SPLITS["train"], *_SPLITS["validation"], "test", "testing"}
 _SHARE, _MOST, _FEW = 0.1, 5000, 5
 """Default held-out images: a tenth of each class, at most 5000 in total; at least 5 of a class with 25 images or
 more."""
-
-
-class Source(Protocol):
-    """Stored images and their labels."""
-
-    classes: int
-    names: Sequence[str]
-    """Class names in label order."""
-    labels: NDArray[np.int64]
-
-    def __len__(self) -> int: ...
-
-    def image(self, index: int) -> tuple[Image.Image, int]: ...
 
 
 class JpegFile:
@@ -54,16 +41,12 @@ class JpegFile:
         except DAMAGED_ARCHIVE as error:
             raise DataError(f"{path} is no npz with data, offset, label and classes ({error})") from None
         self.path, self.classes = path, len(self.names)
-        one_each = {self.data.ndim, self.offset.ndim, self.labels.ndim} == {1}
-        if not one_each or self.data.dtype != np.uint8 or len(self.offset) != len(self.labels) + 1:
+        ends_fit = len(self.offset) == len(self.labels) + 1 and self.offset[-1] == len(self.data)
+        if not ends_fit or not np.isin(self.labels, range(self.classes)).all():
             raise DataError(
-                f"{path} has data of {self.data.dtype}, offsets {self.offset.shape} and labels {self.labels.shape};"
-                " expected bytes, and one offset more than labels"
+                f"{path} has {len(self.labels)} labels of {self.classes} classes, {len(self.offset)} offsets and"
+                f" {len(self.data)} bytes; expected labels from 0, one offset more, and the last offset at the end"
             )
-        if (np.diff(self.offset, prepend=0) < 0).any() or int(self.offset[-1]) != len(self.data):
-            raise DataError(f"{path} has offsets that fall, or end before or after its {len(self.data)} bytes")
-        if not all(0 <= label < self.classes for label in self.labels):
-            raise DataError(f"{path} has labels outside its {self.classes} classes; expected numbers from 0")
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -76,11 +59,18 @@ class JpegFile:
             raise DataError(f"image {index} of {self.path} cannot be read ({error})") from None
 
 
-class _Folder:
+class ImageFolder:
     """Images of a folder, read by timm."""
 
     def __init__(self, path: Path, split: str) -> None:
-        path = _split_folder(path, split)
+        folders = sorted(entry.name for entry in path.iterdir() if entry.is_dir())
+        folder = _split_folder(path, split)
+        if folder is None and folders and set(folders) <= _SPLIT_NAMES:  # timm would read the images of all of them
+            names = ", ".join(_SPLITS.get(split, (split,)))
+            raise DataError(
+                f"{path} holds {', '.join(folders)} and no folder of {names}; rename one, or give it itself"
+            )
+        path = folder or path
         try:
             self.dataset: Any = create_dataset("", root=str(path), split=split, search_split=False)
         except (RuntimeError, FileNotFoundError, AssertionError) as error:
@@ -95,6 +85,10 @@ class _Folder:
     def image(self, index: int) -> tuple[Image.Image, int]:
         image, label = self.dataset[index]
         return image, int(label)
+
+
+Source = JpegFile | ImageFolder
+"""Stored images with ``labels``, number of ``classes`` and their ``names`` in label order."""
 
 
 class ImageSet(Dataset[tuple[Any, int]]):
@@ -113,27 +107,18 @@ class ImageSet(Dataset[tuple[Any, int]]):
         return (image if self.transform is None else self.transform(image)), label
 
 
-def _own_folder(path: Path, split: str) -> Path | None:
+def _split_folder(path: Path, split: str) -> Path | None:
     return next((path / name for name in _SPLITS.get(split, (split,)) if (path / name).is_dir()), None)
-
-
-def _split_folder(path: Path, split: str) -> Path:
-    folder = _own_folder(path, split)
-    folders = sorted(entry.name for entry in path.iterdir() if entry.is_dir())
-    if folder is None and folders and set(folders) <= _KNOWN:
-        names = ", ".join(_SPLITS.get(split, (split,)))
-        raise DataError(f"{path} holds {', '.join(folders)} and no folder of {names}; name one so, or give it itself")
-    return folder or path
 
 
 def open_images(path: str | Path, split: str = "train") -> Source:
     """Open an npz file, a folder, or its sub-folder of the split."""
     path = Path(path)
-    return _Folder(path, split) if path.is_dir() else JpegFile(path)
+    return ImageFolder(path, split) if path.is_dir() else JpegFile(path)
 
 
 def has_training_images(path: Path) -> bool:
-    return path.is_dir() and _own_folder(path, "train") is not None
+    return path.is_dir() and _split_folder(path, "train") is not None
 
 
 def is_training_data(data: Path, trained_on: Path, held_out: int) -> bool:
@@ -150,8 +135,8 @@ def open_subset(places: Sequence[Path], name: str) -> Source:
     """Open a split (``train``, ``val``, ``test``, or another folder) in the first place that has it."""
     split = next((split for split, names in _SPLITS.items() if name in names), name)
     for place in places:
-        if place.is_dir() and (own := _own_folder(place, split)):
-            return _Folder(own, split)
+        if place.is_dir() and (folder := _split_folder(place, split)):
+            return ImageFolder(folder, split)
     where = " or ".join(map(str, places)) or "no --data"
     raise DataError(
         f"no images of --valid-subset {name} in {where}; expected a folder with train/, val/ or test/ in it, or leave"
@@ -163,7 +148,7 @@ def validation_data(train: str | Path, validation: str | Path | None, held_out: 
     """Return the validation data of :func:`open_splits`; None if held out of the training images."""
     if validation or held_out:
         return validation or None
-    return _own_folder(Path(train), "validation") if has_training_images(Path(train)) else None
+    return _split_folder(Path(train), "validation") if has_training_images(Path(train)) else None
 
 
 def open_splits(
@@ -185,25 +170,20 @@ def open_splits(
             " the folder above, or the one with train/ and val/"
         )
     order = np.random.default_rng(seed).permutation(len(source))
-    if own := validation_data(train, validation, held_out):
-        other = open_images(own, "validation")
-        _check_classes(train, source, own, other)
-        held, rest = ImageSet(other), order
+    if validation := validation_data(train, validation, held_out):
+        held_out_set, rest = ImageSet(open_images(validation, "validation")), order
+        _check_classes(train, source, validation, held_out_set.source)
     else:
-        if held_out >= len(order):
+        chosen = order[:held_out] if held_out else some_of_each_class(source, order)
+        held_out_set, rest = ImageSet(source, np.sort(chosen)), order[~np.isin(order, chosen)]
+        if not len(chosen) or not len(rest):
             raise ConfigError(
-                f"--val-count {held_out} of {len(order)} images; expected fewer, or give --val-data a set of its own"
+                f"{train} has {len(order)} images; holding out --val-count {held_out or 'a tenth'} leaves"
+                " none to train or to validate on; give --val-data, or another --val-count"
             )
-        chosen = some_of_each_class(source, order) if not held_out else order[:held_out]
-        if not len(chosen):
-            raise ConfigError(
-                f"{len(order)} images of {source.classes} classes in {train} are too few to hold some out; give"
-                " --val-data, or --val-count"
-            )
-        held, rest = ImageSet(source, np.sort(chosen)), order[~np.isin(order, chosen)]
     if train_count > len(rest):
         raise ConfigError(f"--train-count {train_count}, but there are {len(rest)} images to train on")
-    return ImageSet(source, np.sort(rest[: train_count or None])), held
+    return ImageSet(source, np.sort(rest[: train_count or None])), held_out_set
 
 
 def some_of_each_class(source: Source, order: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -217,13 +197,9 @@ def some_of_each_class(source: Source, order: NDArray[np.int64]) -> NDArray[np.i
 
 
 def _check_classes(train: str | Path, source: Source, validation: str | Path, other: Source) -> None:
-    if source.classes != other.classes:
+    if list(source.names) != list(other.names):
+        train_only, validation_only = (set(a.names) - set(b.names) for a, b in ((source, other), (other, source)))
         raise ConfigError(
-            f"{train} has {source.classes} classes and {validation} {other.classes}; expected the same ones"
+            f"{train} has {source.classes} classes and {validation} {other.classes}, not the same ones in the same"
+            f" order: {sorted(train_only)[:3]} are only in the first, {sorted(validation_only)[:3]} in the second"
         )
-    for name, other_name in zip(source.names, other.names, strict=True):
-        if name != other_name:
-            raise ConfigError(
-                f"a class of {train} is {name!r} where {validation} has {other_name!r}; expected the same classes in"
-                " the same order"
-            )

@@ -73,4 +73,4 @@ def evaluate(
 
 def _means(totals: Sequence[float], count: float, names: Iterable[str]) -> Results:
     means = [total / count for total in totals]
-    return {name: {"loss": means[2 * at], "top1": means[2 * at + 1]} for at, name in enumerate(names)}
+    return {name: {"loss": means[2 * index], "top1": means[2 * index + 1]} for index, name in enumerate(names)}

@@ -1,20 +1,259 @@
-"""The host of image supernets, entry point ``nas_ext.hosts: timm``."""
+"""The host of image supernets, entry point ``nas_ext.hosts: timm``: evaluation, extraction and training for studies."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from nas_core.errors import CheckpointError, NasExtError
+import numpy as np
+import torch
+import torch.nn.functional as F
+from timm.data import create_loader, resolve_data_config
+from torch import Tensor
+
+from nas_core.device import usable_device
+from nas_core.errors import CheckpointError, DataError, NasExtError
+from nas_core.export.parts import Exportable
 from nas_core.files.archives import archive_pickle
 from nas_core.files.reading import check_regular
-from nas_core.precision import PRECISIONS
-from nas_core.supernet.host import Host, Supernet
-from timm_ext.supernet import ImageSupernet
+from nas_core.layers import MoSConfig
+from nas_core.models.image.export import image_part
+from nas_core.precision import PRECISIONS, check_precision, computing_in
+from nas_core.space import Architecture, SearchSpace
+from nas_core.supernet.host import Host, Report, Supernet
+from timm_ext import standalone
+from timm_ext.checkpoint import KEPT, build, read_checkpoint, write_subnet
+from timm_ext.data import ImageSet, is_training_data, open_images, open_splits, open_subset
+from timm_ext.evaluation import evaluate
+from timm_ext.models import prepared_for, stored_size
 from timm_ext.trained.conversion import TrainedViT
 from timm_ext.trained.reading import read_source
+from timm_ext.trained.vit import write_plain
 from timm_ext.training_log import training_curves, training_logs
+
+_LAST = "last.pt"
+_HOST_BYTES = 2**30
+_SHARE = 4
+"""Preprocessed images take at most a fourth of a GPU's free memory."""
+
+
+class ImageSupernet(Supernet):
+    """A checkpoint of ``timm_ext.train`` or of timm's trainer, with moving-average weights if present.
+
+    Evaluation uses the run's validation images in ``precision``; extracted weights are float32.
+
+    Args:
+        data: current path of the validation data, or of the training data from which it was held out.
+        valid_subset: a folder of the data (``train``, ``val``, ``test``) to evaluate on instead.
+        valid_sentences: number of images.
+    """
+
+    units: ClassVar[Mapping[str, str]] = {"loss": "nats", "top1": "%"}
+    maximised: ClassVar[tuple[str, ...]] = ("top1",)
+
+    def __init__(
+        self,
+        path: Path,
+        data: str | None = None,
+        valid_subset: str = "valid",
+        valid_sentences: int | None = None,
+        device: str = "cpu",
+        precision: str = "fp32",
+    ) -> None:
+        self.path, self._data, self._subset, self._images = path, data, valid_subset, valid_sentences
+        self.device = usable_device(device)
+        self.precision = check_precision(precision, self.device)
+        self._state = read_checkpoint(path)
+        self._model = build(self._state, path, ema=True).to(self.device).eval()
+        self.space: SearchSpace = self._model.space
+        self._batches: Any = None
+        self._prepared = prepared_for(self._model, str(self._state.get("arch")))
+        height, width = stored_size(self._model)
+        self.task = {"kind": "image", "classes": self._model.num_classes, "height": height, "width": width}
+        if (activation := self._model.net.config.activation) != "relu":
+            self.task["activation"] = activation  # of latency measurements
+
+    def evaluated(self) -> Any:
+        """Return batches of images (B, 3, height, width) and labels (B,), in folder order."""
+        if self._batches is None:
+            images = self._chosen_images()
+            size = 4 * len(images) * self._model.in_chans * self.task["height"] * self.task["width"]
+            free = int(torch.cuda.mem_get_info(self.device)[0]) if self.device.type == "cuda" else None
+            place = place_of(size, free)
+            loader = self._loader(images, pinned=place != "device")
+            if place == "device":
+                self._batches = [tuple(tensor.to(self.device) for tensor in batch) for batch in loader]
+            else:
+                self._batches = list(loader) if place == "host" else loader
+        return self._batches
+
+    def batches(self) -> Iterator[Any]:
+        """Yield the evaluated images in a fixed random order, so that batches mix the classes."""
+        images = self._chosen_images()
+        mixed = np.random.default_rng(0).permutation(images.indices)
+        yield from self._loader(ImageSet(images.source, mixed), pinned=True)
+
+    def _chosen_images(self) -> Any:
+        images = self.validation_set()
+        if self._images is not None and self._images < len(images):
+            chosen = np.sort(np.random.default_rng(0).choice(len(images), self._images, replace=False))
+            images = ImageSet(images.source, images.indices[chosen])
+        if images.source.classes != self._model.num_classes:
+            raise DataError(
+                f"the images have {images.source.classes} classes, {self.path} {self._model.num_classes};"
+                " give the data it was trained on"
+            )
+        return images
+
+    def _loader(self, images: Any, pinned: bool) -> Any:
+        size = (self._model.in_chans, self.task["height"], self.task["width"])
+        config = resolve_data_config({"input_size": size}, pretrained_cfg=self._prepared)
+        names = ("input_size", "interpolation", "mean", "std", "crop_pct", "crop_mode")
+        return create_loader(
+            images,
+            batch_size=256,
+            num_workers=0,
+            pin_memory=pinned and self.device.type == "cuda",
+            use_prefetcher=False,
+            persistent_workers=False,
+            **{name: config[name] for name in names},
+        )
+
+    def validation_set(self) -> ImageSet:
+        run = self._state.get("train") or {}
+        if self._subset != "valid":
+            places = [self._data] if self._data else [run.get("val_data"), run.get("data")]
+            return ImageSet(open_subset([Path(place) for place in places if place], self._subset))
+        if run and not run["val_data"]:
+            trained_on = Path(run["data"])
+            data = Path(self._data or trained_on)
+            # The training data may have moved: its held-out images must stay apart from those it was trained on.
+            if is_training_data(data, trained_on, run["val_count"]):
+                return open_splits(data, None, run["val_count"], run["seed"])[1]
+            return ImageSet(open_images(data, "validation"))
+        if path := self._data or run.get("val_data"):
+            return ImageSet(open_images(path, "validation"))
+        raise DataError(f"{self.path} does not say what it was trained on; give images with --data")
+
+    def evaluate(self, architecture: Architecture, report: Report | None = None) -> dict[str, float]:
+        """Return ``loss`` (cross-entropy, nats) and ``top1`` (percent) with inherited weights."""
+        batches = self.evaluated()
+
+        def after_batch(index: int, metrics: Mapping[str, dict[str, float]]) -> None:
+            assert report is not None
+            report(index / len(batches), metrics["it"])
+
+        progress = None if report is None else after_batch
+        return evaluate(self._model, batches, {"it": architecture}, self.device, self.precision, progress)["it"]
+
+    def extract(self, architecture: Architecture, path: Path) -> int:
+        arch = str(self._state.get("arch") or "")
+        return write_subnet(self._model, self.space.validate(architecture), Path(path), arch)
+
+    def extract_plain(self, architecture: Architecture, path: Path) -> int:
+        return write_plain(self._model.net, self.space.validate(architecture), self._prepared, Path(path))
+
+    def exportable(self, architecture: Architecture) -> Exportable:
+        architecture = self.space.validate(architecture)
+        part = image_part(self._model.net, architecture, self.task["height"], self.task["width"])
+        prepared = {name: list(self._prepared[name]) for name in ("mean", "std")}
+        info = {"kind": "image", "architecture": architecture.to_dict(), **self.task, **prepared}
+        return Exportable((part,), info)
+
+    # -- studies -------------------------------------------------------------------------------------------------------
+
+    @property
+    def network(self) -> Any:
+        return self._model.net
+
+    @property
+    def experts(self) -> MoSConfig:
+        experts: MoSConfig = self._model.net.config.mos
+        return experts
+
+    def training_loss(self, architecture: Architecture, batch: Any) -> Tensor:
+        smoothing = float((self._state.get("train") or {}).get("smoothing", 0.0))
+        images, labels = (tensor.to(self.device, non_blocking=True) for tensor in batch)
+        net = self._model.net
+        with torch.enable_grad(), computing_in(self.precision, self.device):
+            logits = net(net.select(self.space.validate(architecture)), images)
+            return F.cross_entropy(logits.float(), labels, label_smoothing=smoothing)
+
+    def examples_key(self) -> str:
+        """Return a digest of all labels and the first batch's images."""
+        digest = hashlib.sha256()
+        for index, (images, labels) in enumerate(self.evaluated()):
+            if not index:
+                digest.update(images.cpu().contiguous().numpy().tobytes())
+            digest.update(labels.cpu().to(torch.int64).numpy().tobytes())
+        return digest.hexdigest()[:16]
+
+    def _origin(self) -> standalone.Origin:
+        return standalone.Origin(self._state, self.path, self._data, self.space)
+
+    def training_data(self) -> dict[str, str]:
+        return standalone.data_of(self._origin())
+
+    def standalone_command(self, architecture: Architecture, folder: Path, changes: Mapping[str, str]) -> list[str]:
+        return _train(standalone.settings(self._origin(), architecture, folder, changes))
+
+    def evaluate_standalone(self, folder: Path) -> tuple[dict[str, float], str]:
+        network = self._open(folder / _LAST)
+        return network.evaluate(network.space.largest()), network.examples_key()
+
+    def standalone_updates(self, folder: Path) -> int | None:
+        updates = read_checkpoint(folder / _LAST).get("updates")
+        return None if updates is None else int(updates)
+
+    def further_command(
+        self, architecture: Architecture, folder: Path, changes: Mapping[str, str], every: int, most: int
+    ) -> list[str]:
+        architecture, inherited = self.space.validate(architecture), folder / "inherited.pt"
+        arguments = standalone.further_settings(self._origin(), architecture, folder, changes, inherited, every, most)
+        self.extract(architecture, inherited)
+        return _train(arguments)
+
+    def kept_networks(self, folder: Path) -> dict[int, Path]:
+        return {int(path.stem): path for path in (folder / KEPT).glob("*.pt") if path.stem.isdecimal()}
+
+    def evaluate_network(self, path: Path) -> dict[str, float]:
+        network = self._open(path, same_images=True)
+        return network.evaluate(network.space.largest())
+
+    def supernet_command(self, folder: Path, experts: MoSConfig, changes: Mapping[str, str]) -> list[str]:
+        return _train(standalone.supernet_settings(self._origin(), experts, folder, changes))
+
+    def trained_supernet(self, folder: Path) -> ImageSupernet:
+        """Open the file with this checkpoint's name, else the last epoch's, with the same images."""
+        same_name = folder / self.path.name
+        return self._open(same_name if same_name.exists() else folder / _LAST, same_images=True)
+
+    def _open(self, path: Path, same_images: bool = False) -> ImageSupernet:
+        options = {"data": self._data, "valid_subset": self._subset, "valid_sentences": self._images}
+        supernet = type(self)(path, **options, device=str(self.device), precision=self.precision)  # type: ignore[arg-type]
+        if same_images:
+            supernet._batches = self.evaluated()
+        return supernet
+
+
+def _train(arguments: list[str]) -> list[str]:
+    return [sys.executable, "-m", "timm_ext.train", *arguments]
+
+
+def place_of(size: int, free: int | None) -> str:
+    """Return where to keep preprocessed images: ``device``, ``host``, or ``nowhere`` (read for each evaluation).
+
+    Args:
+        size: bytes of the images.
+        free: free bytes of a GPU; None for the CPU.
+    """
+    if free is not None and size <= free // _SHARE:
+        return "device"
+    return "host" if size <= _HOST_BYTES else "nowhere"
+
 
 _MARK = b"nas_ext_image"
 _OF_TIMM = (b"patch_embed.proj.weight", b"blocks.0.")

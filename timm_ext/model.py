@@ -5,11 +5,13 @@ Shapes: B batch, N tokens, C channels, K classes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 import torch.nn.functional as F
+from timm.layers import to_2tuple
+from timm.models._features import feature_take_indices  # noqa: PLC2701
 from torch import Tensor, nn
 
 from nas_core.errors import CheckpointError, ConfigError, UnknownChoiceError, unknown_choice
@@ -17,19 +19,13 @@ from nas_core.layers import MoSConfig
 from nas_core.models.image.net import VisionConfig, VisionNet, VisionSubnet
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.files import space_from_dict, space_to_dict
-from nas_core.space.space import SAMPLINGS
 from nas_core.supernet.holder import SubnetHolder
 
 MISFITS = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 """Errors from damaged files with arguments of wrong types."""
+PREPARED = ("mean", "std", "crop_pct", "crop_mode", "interpolation")
+"""Names of timm's data configuration that a checkpoint keeps."""
 _NO_ARGUMENTS = ("self", "space", "unknown", "__class__")
-_ARCHITECTURE = ("depth", "embed_dim", "head_dim", "mlp_ratio", "num_heads", "num_layers", "patch_size")
-_INSTEAD = {
-    **dict.fromkeys(_ARCHITECTURE, "the architecture decides it; give subnet= or search_space="),
-    "dynamic_img_pad": "images must divide into patches; pad or resize them before",
-    "output_stride": "every layer has the stride of a patch; leave it out",
-}
-_FEATURES = "give features_only=True, with out_indices= and no feature_cls=, or call model.forward_intermediates"
 
 
 class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
@@ -91,10 +87,9 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         **unknown: Any,
     ) -> None:
         arguments = {name: value for name, value in locals().items() if name not in _NO_ARGUMENTS}
-        _reject_arguments(unknown, arguments)
+        for name in unknown:
+            raise unknown_choice("argument of an image model", name, arguments)
         super().__init__()
-        if architecture_draw not in SAMPLINGS:
-            raise unknown_choice("way to draw architectures", architecture_draw, SAMPLINGS)
         experts = MoSConfig(
             kind=mos,
             experts=mos_experts,
@@ -166,7 +161,7 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
             ) from None
 
     def select(self, architecture: Architecture) -> VisionSubnet:
-        return self.net.select(architecture, known=True)
+        return self.net.select(architecture, validated=True)
 
     def active_subnet(self) -> VisionSubnet:
         """Return the weights in use; in training, those of the next draw."""
@@ -182,15 +177,10 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
 
     def forward_features(self, x: Tensor) -> Tensor:
         """Map images (B, 3, height, width) to normalised tokens (B, N, C), the class token first."""
-        self._check(x)
+        self._check_size(x)
         return self.net.features(self.active_subnet(), x)
 
-    def _check(self, x: Tensor) -> None:
-        if isinstance(x, torch.fx.Proxy):
-            raise ConfigError(
-                "torch.fx cannot trace an image model of timm_ext, which slices its weights in each pass; for features"
-                f" {_FEATURES}, for attention AttentionExtract(model, method='hook')"
-            )
+    def _check_size(self, x: Tensor) -> None:
         stored = tuple(side * self.net.patch_size for side in self.net.grid)
         if not self.arguments["dynamic_img_size"] and tuple(x.shape[-2:]) != stored:
             raise ConfigError(
@@ -222,11 +212,9 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         Args:
             indices: number of last layers, or a list of layers; default: all.
         """
-        if output_fmt not in ("NCHW", "NLC"):
-            raise unknown_choice("format of intermediate features", output_fmt, ("NCHW", "NLC"))
-        self._check(x)
+        self._check_size(x)
         subnet = self.active_subnet()
-        taken, deepest = _taken_layers(len(subnet.layers), indices)
+        taken, deepest = feature_take_indices(len(subnet.layers), indices)
         first, intermediates, last = self.net.prefix_tokens, [], x
         for index, (last, grid) in enumerate(self.net.outputs(subnet, x)):
             if index in taken:
@@ -246,7 +234,7 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         """Drop layers after the deepest listed one; return the listed indices."""
         if self.net.config.layer_order:
             raise ConfigError("layers in an order of their own cannot be dropped from the end; extract a subnet")
-        taken, deepest = _taken_layers(self.space.smallest().number("layers"), indices)
+        taken, deepest = feature_take_indices(self.space.smallest().number("layers"), indices)
         self.net.layers = self.net.layers[: deepest + 1]
         if prune_head:
             self.reset_classifier(0)
@@ -259,14 +247,12 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         self.num_classes = num_classes
         self.net.set_classifier(num_classes, global_pool)
 
-    def set_input_size(self, img_size: int | Sequence[int] | None = None, **others: Any) -> None:
+    def set_input_size(self, img_size: int | Sequence[int]) -> None:
         """Interpolate the stored positions for another image size."""
-        _reject_arguments({name: value for name, value in others.items() if value is not None}, ("img_size",))
-        size = image_pair(img_size)
-        if size is not None:
-            self.net.set_image_size(size)
-            current = getattr(self, "pretrained_cfg", {})
-            self.pretrained_cfg = self.default_cfg = {**current, "input_size": (self.in_chans, *size)}
+        size = to_2tuple(img_size)
+        self.net.set_image_size(size)
+        current = getattr(self, "pretrained_cfg", {})
+        self.pretrained_cfg = self.default_cfg = {**current, "input_size": (self.in_chans, *size)}
 
     def set_grad_checkpointing(self, enable: bool = True) -> None:
         """Recompute each layer in the backward pass to save memory."""
@@ -290,35 +276,4 @@ def _count_loaded(model: VisionModel, _: Any) -> None:
 
 
 def image_pair(size: int | Sequence[int] | None) -> tuple[int, int] | None:
-    if size is None:
-        return None
-    pair = (size, size) if isinstance(size, int) else tuple(size)
-    if len(pair) != 2:
-        raise ConfigError(f"img_size is {size!r}; expected pixels, or height and width")
-    return int(pair[0]), int(pair[1])
-
-
-def _reject_arguments(given: Mapping[str, Any], arguments: Collection[str]) -> None:
-    for name, value in given.items():
-        if name in _INSTEAD:
-            raise ConfigError(f"{name}={value!r} of an image model of timm_ext: {_INSTEAD[name]}")
-        raise unknown_choice("argument of an image model", name, arguments)
-
-
-def check_feature_class(feature_class: Any) -> None:
-    name = str(getattr(feature_class, "__name__", feature_class)).lower()
-    if not any(part in name for part in ("getter", "hook")):
-        raise ConfigError(f"feature_cls={name!r} cannot take an image model of timm_ext apart; {_FEATURES}")
-
-
-def _taken_layers(count: int, indices: int | Collection[int] | None) -> tuple[list[int], int]:
-    """Return the listed layers and the deepest; negative indices count from the end."""
-    number = count if indices is None else indices
-    wanted = range(-number, 0) if isinstance(number, int) else number
-    if not wanted or not all(-count <= index < count for index in wanted):
-        raise ConfigError(
-            f"layers {indices!r} of a model with {count}; expected how many of the last (1 to {count}), or indices from"
-            f" {-count} to {count - 1}"
-        )
-    taken = [index % count for index in wanted]
-    return taken, max(taken)
+    return None if size is None else tuple(to_2tuple(size))

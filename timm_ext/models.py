@@ -14,11 +14,13 @@ from typing import Any, NamedTuple
 import timm
 from timm.data.constants import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
 from timm.models import build_model_with_cfg, generate_default_cfgs, register_model
+from torch import Tensor
 
-from nas_core.errors import ConfigError
+from nas_core.errors import CheckpointError, ConfigError
 from nas_core.space import Architecture, SearchSpace, get_space
 from nas_core.space.image import image_architecture, static_image_space
-from timm_ext.model import VisionModel, check_feature_class, image_pair
+from timm_ext.checkpoint import SETTINGS, SETTINGS_KEY, build, read_checkpoint, settings_buffer, settings_in
+from timm_ext.model import PREPARED, VisionModel, image_pair
 
 CIFAR10_MEAN, CIFAR10_STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 
@@ -61,6 +63,8 @@ _VARIANTS = {
     "vit_cifar10_small": _Variant(partial(_largest, "vit_cifar10_small")),
 }
 MODELS = list(_VARIANTS)
+ELASTIC = "elastic_vit"
+"""timm's name of networks of a file."""
 
 
 def image_cfg(size: int, classes: int = 10) -> dict[str, Any]:
@@ -101,32 +105,20 @@ def stored_size(model: VisionModel) -> tuple[int, int]:
     return rows * side, columns * side
 
 
-def _as_architecture(subnet: Any) -> Architecture:
-    if isinstance(subnet, str | Path):
-        return Architecture.load(subnet)
-    if isinstance(subnet, Mapping):
-        return Architecture(subnet)
-    raise ConfigError(
-        f"subnet is a {type(subnet).__name__}; expected an architecture file, a mapping or an Architecture"
-    )
-
-
 def _create(variant: str, pretrained: bool = False, **kwargs: Any) -> Any:
     kwargs = {**_VARIANTS[variant].arguments, **kwargs}
     space, subnet = kwargs.pop("search_space", None), kwargs.pop("subnet", None)
-    network = _VARIANTS[variant].network()
-    if space is not None:
-        network = space = space if isinstance(space, SearchSpace) else get_space(space)
+    if space is not None and not isinstance(space, SearchSpace):
+        space = get_space(space)
+    network = space or _VARIANTS[variant].network()
     if subnet is not None:
-        architecture = _as_architecture(subnet)
+        architecture = Architecture.load(subnet) if isinstance(subnet, str | Path) else Architecture(subnet)
         # Fixed genes that the file leaves out are the variant's, or the space's of the user.
         constants = ("head_dim", "image_size", "patch_size", "relative_clip")
         fixed = network.fixed if isinstance(network, SearchSpace) else {name: network[name] for name in constants}
         network = Architecture({**fixed, **(architecture if space is None else space.validate(architecture))})
     if isinstance(network, Architecture):
         network = static_image_space(network)
-    if kwargs.get("features_only") and "feature_cls" in kwargs:
-        check_feature_class(kwargs["feature_cls"])
     size = image_pair(kwargs.get("img_size")) or (network.largest().number("image_size"),) * 2
     overlay = {"input_size": (kwargs.get("in_chans", 3), *size), **(kwargs.pop("pretrained_cfg_overlay", None) or {})}
     return build_model_with_cfg(
@@ -140,7 +132,89 @@ def _create(variant: str, pretrained: bool = False, **kwargs: Any) -> Any:
     )
 
 
+_CHANGED = ("drop_rate", "attn_drop_rate", "act_drop_rate", "drop_path_rate", "architecture_seed", "architecture_draw",
+            "dynamic_img_size", "linear_form")  # fmt: skip
+"""Arguments that may differ from the file's, because they change no weight."""
+
+
+def _with_arguments(settings: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    for name, value in changes.items():
+        if name not in _CHANGED:
+            raise ConfigError(f"{name}={value!r} is fixed by the network's file; leave it out")
+    return {**settings, "arguments": {**settings["arguments"], **changes}}
+
+
+def elastic_vit(pretrained: bool = False, **kwargs: Any) -> VisionModel:
+    """Build the network of a file (``elastic=FILE``) from ``nas-ext elastic``, ``extract`` or a training.
+
+    Another ``num_classes`` gives a new classifier, another ``img_size`` interpolated positions. The state dict includes
+    the settings, so that checkpoints of timm's trainer do not need the file.
+
+    Raises:
+        ConfigError: no file is given, or an argument is fixed by the file.
+        DataError: the file is missing.
+    """
+    names = ("pretrained_cfg", "pretrained_cfg_overlay", "cache_dir", "elastic", "num_classes", "img_size", "in_chans")
+    options = {name: kwargs.pop(name, None) for name in names}
+    if not options["elastic"]:
+        raise ConfigError(
+            f"model {ELASTIC} without a file; give elastic=FILE (in timm's trainer --model-kwargs elastic=FILE)"
+        )
+    path = Path(options["elastic"])
+    state = read_checkpoint(path)
+    channels = state[SETTINGS_KEY]["arguments"].get("in_chans", 3)
+    if options["in_chans"] not in (None, channels):
+        raise ConfigError(f"in_chans={options['in_chans']}, but {path} reads images of {channels} channels")
+    model = build({**state, SETTINGS_KEY: _with_arguments(state[SETTINGS_KEY], **kwargs)}, path, ema=True)
+    if options["num_classes"] not in (None, model.num_classes):
+        model.reset_classifier(options["num_classes"])
+    if options["img_size"] is not None:
+        model.set_input_size(options["img_size"])
+    _configure(model, str(state.get("arch") or ELASTIC), options["pretrained_cfg_overlay"])
+    prepared = {key: model.pretrained_cfg[key] for key in PREPARED if key in model.pretrained_cfg}
+    settings = model.settings()
+    settings["arguments"]["prepared"] = prepared
+    model.register_buffer(SETTINGS, settings_buffer(settings))
+    model.register_load_state_dict_pre_hook(_check_settings)
+    return model
+
+
+def _check_settings(model: VisionModel, state: dict[str, Any], prefix: str, *_: Any) -> None:
+    """Reject another network's weights, which may have equal shapes."""
+    buffer = model.get_buffer(SETTINGS)
+    stored, current = (_fixed_settings(state.get(prefix + SETTINGS, buffer)), _fixed_settings(buffer))
+    if different := sorted(name for name in current if current[name] != stored.get(name)):
+        raise CheckpointError(
+            f"the checkpoint is of a network of another file: {', '.join(different)} differ from those of"
+            " elastic=FILE; give the file that its training began with"
+        )
+    state[prefix + SETTINGS] = buffer
+
+
+def _fixed_settings(buffer: Tensor) -> dict[str, Any]:
+    settings = settings_in(buffer, "the checkpoint")
+    arguments = {name: value for name, value in settings["arguments"].items() if name not in _CHANGED}
+    return {"space": settings["space"], **arguments}
+
+
+def _configure(model: VisionModel, name: str, overlay: Mapping[str, Any] | None = None) -> None:
+    """Set ``pretrained_cfg`` of a model loaded from a file; ``overlay`` overrides its entries."""
+    config = {**prepared_for(model, name), "architecture": name, "num_classes": model.num_classes}
+    config |= {"input_size": (model.in_chans, *stored_size(model)), **(overlay or {})}
+    model.pretrained_cfg = model.default_cfg = config
+
+
+def network_of_file(path: Path, classes: int, **changes: Any) -> VisionModel:
+    state = read_checkpoint(path)
+    model = VisionModel.from_settings(_with_arguments(state[SETTINGS_KEY], **changes))
+    if model.num_classes != classes:
+        raise ConfigError(f"{path} is a network for {model.num_classes} classes, the images have {classes}")
+    _configure(model, str(state.get("arch") or ELASTIC))
+    return model
+
+
 for _name in MODELS:
     _build = partial(_create, _name)
     _build.__module__, _build.__name__ = __name__, _name  # read by timm's registry
     register_model(_build)
+register_model(elastic_vit)

@@ -63,12 +63,10 @@ def further_settings(
         every: updates between checkpoints.
         most: updates of the whole run.
     """
-    if fixed := [name for name in ("updates", "epochs") if name in changes]:
-        raise ConfigError(f"setting {fixed[0]} of further training is set by the study; give --set most_updates")
     trained = _trained(origin)
     if not trained.get("updates"):
         trained["warmup_updates"] = 0
-    config = _changed(origin, {**trained, "updates": most}, changes, _DROPPED)
+    config = _changed(origin, {**trained, "updates": most}, changes, _DROPPED, ("updates", "epochs"))
     static = replace(_static(origin, config, architecture, folder), init=str(inherited), keep_every=every)
     if not config.model:  # the file says what it is
         static = replace(static, search_space="", subnet="")
@@ -83,18 +81,16 @@ def supernet_settings(origin: Origin, experts: MoSConfig, folder: Path, changes:
             f"{origin.path} began with the weights of {trained['init']}, which have its experts; give a supernet that"
             " was trained from scratch"
         )
-    if fixed := [name for name in changes if name.startswith("mos")]:
-        raise ConfigError(f"setting {fixed[0]} of a supernet is set by the study; leave it out")
     names = ("experts", "router_hidden", "router_layers", "router_dropout", "start", "rank")
     trained |= {"mos": experts.kind, **{f"mos_{name}": getattr(experts, name) for name in names}}
     if experts.kind == "none" or experts.experts == 1:
         trained["mos_apart"] = 0.0  # needs two experts
-    return arguments_of(_placed(origin, _changed(origin, trained, changes), folder))
+    return arguments_of(_placed(origin, _changed(origin, trained, changes, fixed=("mos",)), folder))
 
 
 def _trained(origin: Origin) -> dict[str, Any]:
     trained = origin.state.get("train")
-    if not isinstance(trained, dict) or trained.keys() != _OPTIONS.keys() or "worker_count" not in origin.state:
+    if not trained:
         raise CheckpointError(
             f"{origin.path} does not say how it was trained; standalone training needs a checkpoint of timm_ext.train"
         )
@@ -112,11 +108,20 @@ def _from_scratch(origin: Origin) -> dict[str, Any]:
 
 
 def _changed(
-    origin: Origin, trained: Mapping[str, Any], changes: Mapping[str, str], dropped: tuple[str, ...] = ()
+    origin: Origin,
+    trained: Mapping[str, Any],
+    changes: Mapping[str, str],
+    dropped: tuple[str, ...] = (),
+    fixed: tuple[str, ...] = (),
 ) -> TrainConfig:
-    """Apply changes to a training's settings, for one process, without options of the prefixes ``dropped``."""
-    if fixed := [name for name in changes if name in _OF_THE_STUDY]:
-        raise ConfigError(f"setting {fixed[0]} of this training is set by the study; leave it out")
+    """Apply changes to a training's settings, for one process.
+
+    Args:
+        dropped: prefixes of options that are left out.
+        fixed: prefixes of options that the study sets, in addition to :data:`_OF_THE_STUDY`.
+    """
+    if names := [name for name in changes if name in _OF_THE_STUDY or name.startswith(fixed)]:
+        raise ConfigError(f"the study sets {names[0]} of this training itself; leave it out")
     source = Path(origin.data or trained["data"])
     if "seed" in changes and not validation_data(source, trained.get("val_data"), trained["val_count"]):
         raise ConfigError(

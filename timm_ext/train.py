@@ -102,9 +102,7 @@ class Trainer:
         self.epochs = math.ceil(self.updates / self.per_epoch)
         self.optimizer = make_optimizer(config, self.model)
         self.schedule = make_schedule(config, self.optimizer, self.per_epoch)
-        self.step = Step(
-            self.model, self.optimizer, config.precision, config.clip_grad, self.workers, config.mos_apart
-        )
+        self.step = Step(self.model, self.optimizer, config.precision, config.clip_grad, self.workers, config.mos_apart)
         self.stability = make_stability(config, self.model.space)
         self.history: list[dict[str, Any]] = []
         self.epoch = 0
@@ -116,10 +114,9 @@ class Trainer:
             NasExtError: the run folder has other settings, or the training diverges.
         """
         self.resume()
-        config, test = self.config, Path(self.config.data) / "test"
+        config = self.config
         validation = validation_data(config.data, config.val_data, config.val_count)
-        left_alone = f" ({test} is left alone)" if test.is_dir() else ""
-        where = f"those of {validation}" if validation else f"held out of the training images{left_alone}"
+        where = f"those of {validation}" if validation else "held out of the training images"
         self._log(f"{len(self.train_set)} images to train on, {len(self.valid_set)} to validate on: {where}")
         if self.distillation and self.epoch < self.epochs:
             with self.workers.together():
@@ -264,8 +261,8 @@ class Trainer:
         if not path.exists():
             return
         state = read_checkpoint(path)
+        self._check_settings(state)
         try:
-            self._check_continues(state)
             load_weights(self.model, state, path)
             if self.average is not None:
                 load_weights(self.average.module, state, path, ema=True)
@@ -274,23 +271,18 @@ class Trainer:
             if self.stability:
                 self.stability.load_state_dict(state["stability"])
             self.epoch, self.history = int(state["epoch"]), list(state["history"])
-            if [int(record["epoch"]) for record in self.history if line(record)] != list(range(self.epoch)):
-                raise ValueError(f"a history of {len(self.history)} epochs after {self.epoch}")
         except MISFITS as error:
             reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
             raise CheckpointError(
                 f"{path} cannot be continued ({reason}); restore it, or give another --output"
             ) from None
 
-
-    def _check_continues(self, state: Mapping[str, Any]) -> None:
-        before = state.get("train")
-        if not isinstance(before, dict):
-            raise CheckpointError(f"{self.folder / 'last.pt'} was not written by timm_ext.train; give another --output")
+    def _check_settings(self, state: Mapping[str, Any]) -> None:
+        stored = state.get("train", {})
         for name, value in asdict(self.config).items():
-            if name not in _FREE and before.get(name) != value:
+            if name not in _FREE and stored.get(name) != value:
                 raise ConfigError(
-                    f"{self.folder} holds a run with --{name.replace('_', '-')} {before.get(name)!r}, now {value!r};"
+                    f"{self.folder} holds a run with --{name.replace('_', '-')} {stored.get(name)!r}, now {value!r};"
                     " give another --output, or the same settings to continue it"
                 )
         if (count := state["worker_count"]) != self.workers.count:
@@ -302,21 +294,18 @@ class Trainer:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return 0, or 2 for invalid input."""
-    workers, first = None, os.environ.get("RANK", "0") == "0"
+    workers = None
     try:
         config = parse(arguments)
-        first = True
         workers = join(config.device)
         with workers.together():
             trainer = Trainer(config, workers)
         best = trainer.run()
     except NasExtError as error:
-        if first if workers is None else workers.reports(error):
-            print(error, file=sys.stderr)
+        if workers is None or workers.reports(error):
+            print(error, file=sys.stderr, flush=True)
         if workers is not None and workers.count > 1:
-            # An orderly end would wait for the other workers.
-            sys.stderr.flush()
-            os._exit(2)
+            os._exit(2)  # an orderly end would wait for the other workers
         return 2
     leave()
     if workers.first:

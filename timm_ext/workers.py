@@ -18,10 +18,6 @@ from torch import Tensor, nn
 from nas_core.device import usable_device
 from nas_core.errors import ConfigError, NasExtError
 
-_NEEDED = ("RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
-_BUCKET = 2**23
-"""Numbers per exchange; larger tensors are exchanged alone."""
-
 
 class LostWorkerError(NasExtError):
     """Another worker ended or is not reachable."""
@@ -48,41 +44,33 @@ class Workers:
         return self.rank == 0
 
     def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Average each gradient over the workers; parameters without one keep none."""
+        """Average each gradient over the workers in one exchange; parameters without one keep none."""
         if self.count == 1:
             return
-        buckets: list[list[nn.Parameter]] = []
-        size = 0
-        for parameter in parameters:
-            if parameter.grad is not None:
-                if not buckets or size + parameter.numel() > _BUCKET:
-                    buckets.append([])
-                    size = 0
-                buckets[-1].append(parameter)
-                size += parameter.numel()
-        for bucket in buckets:
-            flat = self._sum(torch.cat([parameter.grad.reshape(-1) for parameter in bucket]))
-            flat /= self.count
-            sizes = [parameter.numel() for parameter in bucket]
-            for parameter, part in zip(bucket, flat.split(sizes), strict=True):
-                parameter.grad = part.view_as(parameter)
+        trained = [parameter for parameter in parameters if parameter.grad is not None]
+        flat = self._sum(torch.cat([parameter.grad.flatten() for parameter in trained])).div_(self.count)
+        parts = flat.split([parameter.numel() for parameter in trained])
+        for parameter, part in zip(trained, parts, strict=True):
+            parameter.grad = part.view_as(parameter)
 
     def mean(self, values: Tensor) -> Tensor:
         """Average tensors over the workers."""
-        return values if self.count == 1 else self._sum(values.clone()) / self.count
+        return self._sum(values.clone()) / self.count
 
     def sums(self, values: Sequence[float]) -> list[float]:
-        """Sum numbers over the workers; results are bitwise equal on all."""
+        """Sum numbers over the workers."""
         if self.count == 1:
             return list(values)
-        total = self._sum(torch.tensor(values, dtype=torch.float64, device=self.device))
-        return self._from_first(total).tolist()
+        return self._sum(torch.tensor(values, dtype=torch.float64, device=self.device)).tolist()
 
     def share(self, model: nn.Module) -> None:
         """Copy the first worker's parameters and buffers to all."""
         if self.count > 1:
-            for tensor in (*model.parameters(), *model.buffers()):
-                tensor.detach().copy_(self._from_first(tensor.detach().contiguous()))
+            for tensor in model.state_dict().values():
+                received = tensor.contiguous()
+                with _reached():
+                    dist.broadcast(received, 0)
+                tensor.copy_(received)
 
     def check_same(self, number: int, what: str, advice: str) -> None:
         """Raise a ConfigError unless all workers have this number."""
@@ -115,20 +103,14 @@ class Workers:
         return self.first if isinstance(error, LostWorkerError) else not isinstance(error, OtherWorkerError)
 
     def _gathered(self, number: int) -> list[int]:
-        if self.count == 1:
-            return [number]
         numbers = torch.zeros(self.count, dtype=torch.long, device=self.device)
         numbers[self.rank] = number
         return self._sum(numbers).tolist()
 
     def _sum(self, tensor: Tensor) -> Tensor:
-        with _reached():
-            dist.all_reduce(tensor)
-        return tensor
-
-    def _from_first(self, tensor: Tensor) -> Tensor:
-        with _reached():
-            dist.broadcast(tensor, 0)
+        if self.count > 1:
+            with _reached():
+                dist.all_reduce(tensor)
         return tensor
 
 
@@ -141,32 +123,26 @@ def join(device: str) -> Workers:
     Raises:
         ConfigError: the device cannot be used, or has an index with several workers.
     """
-    size = os.environ.get("WORLD_SIZE", "1")
-    if not size.isdigit():
-        raise ConfigError(f"WORLD_SIZE is {size!r} in the environment; expected a number, as torchrun sets it")
-    if (count := int(size)) == 1:
+    count = int(os.environ.get("WORLD_SIZE", "1"))
+    if count == 1:
         return Workers(usable_device(device))
-    if lacking := [name for name in _NEEDED if name not in os.environ]:
-        raise ConfigError(
-            f"WORLD_SIZE is {count} and {', '.join(lacking)} not set; start with torchrun, or unset WORLD_SIZE"
-        )
-    kind, colon, _ = device.partition(":")
-    if colon:
+    kind, _, index = device.partition(":")
+    if index:
         raise ConfigError(
             f"--device {device} with {count} workers; give {kind}, each takes its own (CUDA_VISIBLE_DEVICES says which)"
         )
-    own = usable_device("cpu" if kind == "cpu" else f"{kind}:{os.environ['LOCAL_RANK']}")
-    if own.type == "cuda":
-        torch.cuda.set_device(own)  # NCCL's own buffers and barriers go there
+    worker_device = usable_device("cpu" if kind == "cpu" else f"{kind}:{os.environ['LOCAL_RANK']}")
+    if worker_device.type == "cuda":
+        torch.cuda.set_device(worker_device)  # NCCL's own buffers and barriers go there
     if not dist.is_initialized():
         with _reached():
-            dist.init_process_group("nccl" if own.type == "cuda" else "gloo")
-    return Workers(own, dist.get_rank(), dist.get_world_size())
+            dist.init_process_group("nccl" if worker_device.type == "cuda" else "gloo")
+    return Workers(worker_device, dist.get_rank(), dist.get_world_size())
 
 
 def leave() -> None:
     """Leave the workers; all must call it."""
-    if dist.is_available() and dist.is_initialized():
+    if dist.is_initialized():
         dist.destroy_process_group()
 
 
@@ -175,5 +151,5 @@ def _reached() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        reason = str(error).strip().splitlines()[0][:160] if str(error).strip() else type(error).__name__
+        reason = (str(error) or type(error).__name__).splitlines()[0][:160]
         raise LostWorkerError(f"a worker ended or cannot be reached ({reason}); its own message says why") from None

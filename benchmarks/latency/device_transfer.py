@@ -65,7 +65,7 @@ class Task:
 
 
 def settings_of(method: str, size: int) -> str:
-    """Short name of what decides a method with so many known networks."""
+    """Short name of what decides a method with a number of known networks."""
     if method in LINEAR:
         return settings_hash({"penalties": list(_transfer.PENALTIES), "shares": _transfer.SHARES, "own": _transfer.OWN})
     if method == "statistics":
@@ -102,12 +102,12 @@ def summary(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [
         {
             **dict(zip(("table", "method", "size"), key, strict=True)),
-            "draws": min(len(found) for found in devices.values()),
+            "draws": min(len(draws) for draws in devices.values()),
             "count": len(devices),
             "mean": _mean(list(devices.values())),
-            "median_mape": round(float(np.median([_mean([found])["mape"] for found in devices.values()])), 3),
+            "median_mape": round(float(np.median([_mean([draws])["mape"] for draws in devices.values()])), 3),
             "few": _mean([devices[name] for name in FEW]) if set(FEW) <= set(devices) else None,
-            "devices": {name: _mean([found]) for name, found in sorted(devices.items())},
+            "devices": {name: _mean([draws]) for name, draws in sorted(devices.items())},
         }
         for key, devices in sorted(groups.items())
     ]
@@ -116,7 +116,7 @@ def summary(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _mean(devices: list[list[dict[str, Any]]]) -> dict[str, float]:
     """Mean over devices of the means over draws."""
     names = (*FIGURES, "cpu_s")
-    return {name: round(float(np.mean([np.mean([r[name] for r in found]) for found in devices])), 3) for name in names}
+    return {name: round(float(np.mean([np.mean([r[name] for r in draws]) for draws in devices])), 3) for name in names}
 
 
 def text(rows: list[Any]) -> str:

@@ -30,7 +30,7 @@ from nas_core.latency import load_latency_model
 from nas_core.latency.by_graph.base import GraphLatencyModel
 from nas_core.latency.by_graph.dataset.collect import planned_networks
 from nas_core.latency.by_graph.dataset.export import exported
-from nas_core.latency.by_graph.dataset.runtimes import OnnxWorkload
+from nas_core.latency.by_graph.dataset.runtimes import onnx_workload
 from nas_core.latency.by_graph.families.family import Family
 from nas_core.latency.by_graph.families.registry import network_families
 from nas_core.latency.by_graph.predict import shipped_model
@@ -97,9 +97,9 @@ def cases() -> Iterator[Case]:
         for batch, length in TEXTS:
             text = torch.randint(0, words, (batch, length))
             yield Case(name, f"{batch} x {length}", lambda w=words, r=rest, t=text: (LanguageModel(w, *r).eval(), (t,)))
-    known = network_families()
+    families = network_families()
     for name in FAMILIES:
-        family = known[name]
+        family = families[name]
         if not isinstance(family, Family):
             raise family
         for planned in planned_networks([family], PER_FAMILY, SEED):
@@ -118,10 +118,10 @@ def measured(case: Case, model: GraphLatencyModel, visits: int) -> dict[str, Any
     network, inputs = case.make()
     with torch.no_grad():
         content = exported(network, inputs)
-    graphs = Graphs.of([read_onnx(content, features=model.features, warn=False).graph])
+    graphs = Graphs.of([read_onnx(content, warn=False).graph])
     predicted, spread = (float(values[0]) for values in model.predict_with_std(graphs))
-    beyond = float(extrapolation_spread(graphs, model.info["ranges"], model.features)[0])
-    work = OnnxWorkload(content, inputs, timing)
+    beyond = float(extrapolation_spread(graphs, model.info["ranges"])[0])
+    work = onnx_workload(content, inputs, timing)
     work.at_a_time = max(1, round(LEAST_MS / timing.repeats / predicted))
     passes = [float(np.median(time_passes_ms(work, timing))) / work.at_a_time for _ in range(visits)]
     return {

@@ -58,9 +58,10 @@ def collection(space: SearchSpace, workload: Any, timing: TimingConfig, count: i
 def compared(first: list[Measurement], second: list[Measurement]) -> dict[str, Any]:
     """Two collections of the same architectures, in percent where no unit is named."""
     raw, corrected = (
-        [np.array([getattr(one, name) for one in each]) for each in (first, second)] for name in ("raw_ms", "relative")
+        [np.array([getattr(measurement, name) for measurement in measurements]) for measurements in (first, second)]
+        for name in ("raw_ms", "relative")
     )
-    spread = [one.std_ms / one.raw_ms for one in (*first, *second)]
+    spread = [measurement.std_ms / measurement.raw_ms for measurement in (*first, *second)]
     return {
         "pass_ms": round(float(np.median(raw[0])), 4),
         "spread_of_passes_percent": round(100 * float(np.median(spread)), 2),
@@ -68,7 +69,8 @@ def compared(first: list[Measurement], second: list[Measurement]) -> dict[str, A
         "moved_corrected_percent": round(100 * float(np.median(np.abs(corrected[1] / corrected[0] - 1))), 2),
         "tau": round(float(kendalltau(raw[0], raw[1]).statistic), 3),
         "tau_corrected": round(float(kendalltau(corrected[0], corrected[1]).statistic), 3),
-        "clocks": clock_warning([one.clock_state for one in (*first, *second)]) or "in one state, or unknown",
+        "clocks": clock_warning([measurement.clock_state for measurement in (*first, *second)])
+        or "in measurement state, or unknown",
     }
 
 
@@ -78,10 +80,10 @@ def row(name: str, clock: str, precision: str, options: argparse.Namespace) -> d
         timing = timing_of(clock, options.device, precision, options.repeats).checked_here()
         space = get_space(name)
         workload = kind_of(space).config(SPACES[name])
-        found = [collection(space, workload, timing, options.architectures) for _ in range(COLLECTIONS)]
+        collections = [collection(space, workload, timing, options.architectures) for _ in range(COLLECTIONS)]
     except ConfigError as error:
         return {"absent": str(error)}
-    return compared(*found)
+    return compared(*collections)
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -104,7 +106,7 @@ def main(argv: list[str] | None = None) -> None:
         for precision in options.precisions:
             for clock in CLOCKS if cuda else CLOCKS[:1]:
                 key = {"space": name, "precision": precision, "clock": clock, "settings": settings_hash(settings)}
-                record = next((one for one in kept if is_of(one, key)), None)
+                record = next((line for line in kept if is_of(line, key)), None)
                 if record is None:
                     record = {**key, **row(name, clock, precision, options)}
                     if work is not None:

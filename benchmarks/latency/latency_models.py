@@ -62,26 +62,26 @@ def make_mlp(config: MLPConfig, data: LatencyData) -> GeneLatencyModel:
 
 def judge_table(data: LatencyData, make: Make, seeds: Sequence[int], bar: tqdm[Any]) -> dict[str, Any]:
     """Means over the seeds' splits; ``kendall_tau_with_factor`` orders predictions times the factor of their moment."""
-    found: dict[str, list[dict[str, Any]]] = {"as_measured": [], "drift_divided_out": []}
+    qualities: dict[str, list[dict[str, Any]]] = {"as_measured": [], "drift_divided_out": []}
     for seed in seeds:
         train, test = (data.take(index) for index in random_split(len(data), 0.2, seed))
         model = make(train).fit(train.inputs, train.latency_ms)
         raw = quality(model.predict_inputs(test.inputs), test.latency_ms, model.interval)
-        found["as_measured"].append(raw.to_dict())
+        qualities["as_measured"].append(raw.to_dict())
         drift = estimate_drift(partial(make_linear, train), train.inputs, train.latency_ms, train.order)
         model = make(train).fit(train.inputs, train.latency_ms / drift.at(train.order))
         predicted, factor = model.predict_inputs(test.inputs), drift.at(test.order)
         clean = quality(predicted, test.latency_ms / factor, model.interval).to_dict()
         clean["kendall_tau_with_factor"] = kendall_tau(predicted * factor, test.latency_ms)
-        found["drift_divided_out"].append(clean)
+        qualities["drift_divided_out"].append(clean)
         bar.update()
     return {
         part: {
-            name: round(float(np.mean([one[name] for one in all_])), 4)
-            for name, value in all_[0].items()
+            name: round(float(np.mean([metrics[name] for metrics in splits])), 4)
+            for name, value in splits[0].items()
             if value is not None
         }
-        for part, all_ in found.items()
+        for part, splits in qualities.items()
     }
 
 
@@ -108,17 +108,17 @@ def rows_per_second() -> dict[str, int]:
         "linear, of a table": LinearModel(space, "summary"),
         "mlp": MLPModel(space, config=MLPConfig(steps=1)),
     }
-    found = {}
+    speeds = {}
     for name, model in models.items():
         some = rows[:300] if model.source == "rows" else space.encode_rows(rows[:300], "summary")
         model.fit(some, latency[:300])
-        asked, seconds = rows[: 10_000 if name == "mlp" else len(rows)], []
+        requested, seconds = rows[: 10_000 if name == "mlp" else len(rows)], []
         for _ in range(5):
             start = time.perf_counter()
-            model.predict_rows(asked)
+            model.predict_rows(requested)
             seconds.append(time.perf_counter() - start)
-        found[name] = round(len(asked) / min(seconds))
-    return found
+        speeds[name] = round(len(requested) / min(seconds))
+    return speeds
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -168,9 +168,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _text(result: dict[str, Any]) -> str:
     lines = [f"{'table':27} {'model':8} {'as measured':>22} {'drift divided out':>30}"]
     lines.append(f"{'':36} {'MAPE %':>8} {'R2':>6} {'tau':>6} {'MAPE %':>15} {'R2':>6} {'tau':>6}")
-    for name, found in result["tables"].items():
-        for model in [key for key in ("linear", "mlp", "hat_mlp") if key in found]:
-            raw, clean = found[model]["as_measured"], found[model]["drift_divided_out"]
+    for name, table in result["tables"].items():
+        for model in [key for key in ("linear", "mlp", "hat_mlp") if key in table]:
+            raw, clean = table[model]["as_measured"], table[model]["drift_divided_out"]
             numbers = [raw["mape_percent"], raw["r2"], raw["kendall_tau"]]
             numbers += [clean["mape_percent"], clean["r2"], clean["kendall_tau"]]
             lines.append(

@@ -20,7 +20,7 @@ from benchmarks.parts.network_cells import IN_DOMAIN, Cell, done, fill, fingerpr
 from benchmarks.parts.record import command, write_result
 from nas_core.errors import NasExtError
 from nas_core.latency.by_graph.data import NetworkLatencies
-from nas_core.latency.by_graph.load import load_networks, measured_on
+from nas_core.latency.by_graph.dataset.folder import load_networks, measured_on
 from nas_core.latency.machine import describe_machine
 from nas_core.latency.registry import parsed_model_settings
 
@@ -58,19 +58,19 @@ def summary(records: Sequence[Mapping[str, Any]], families: Sequence[str]) -> di
                 **{row: _mean([q[row] for q in inside]) for row in inside[0]},
             }
         outside = {f: [r["quality"]["all"] for r in mine if r["split"] == f] for f in families}
-        rows = {family: _mean(found) for family, found in outside.items() if found}
+        rows = {family: _mean(qualities) for family, qualities in outside.items() if qualities}
         if rows:
             if len(rows) == len(families):
                 rows["average"] = {name: round(float(np.mean([r[name] for r in rows.values()])), 3) for name in FIGURES}
-            seeds = max(len(found) for found in outside.values())
+            seeds = max(len(qualities) for qualities in outside.values())
             tables["out_of_domain"][model] = {"seeds": seeds, **rows}
     return tables
 
 
-def _mean(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    row = {"count": found[0]["count"]}
+def _mean(qualities: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    row = {"count": qualities[0]["count"]}
     for name in FIGURES:
-        values = [one[name] for one in found]
+        values = [quality[name] for quality in qualities]
         row[name] = round(float(np.mean(values)), 3)
         if len(values) > 1:
             row[f"{name}_deviation"] = round(float(np.std(values, ddof=1)), 3)
@@ -78,26 +78,26 @@ def _mean(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def seconds(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
-    """By model: of one fit and one prediction, medians over its cells."""
-    found: dict[str, dict[str, float]] = {}
+    """By model: seconds of a fit and of a prediction, medians over its cells."""
+    rows: dict[str, dict[str, float]] = {}
     for model in dict.fromkeys(record["model"] for record in records):
         mine = [record for record in records if record["model"] == model]
-        found[model] = {
+        rows[model] = {
             name: round(float(np.median([record[name] for record in mine])), 3)
             for name in ("fit_s", "fit_cpu_s", "predict_s")
         }
-    return found
+    return rows
 
 
 def aims(tables: Mapping[str, Any]) -> list[dict[str, Any]]:
     """NN-Former, and the ensemble with it, below 4 % in-domain, and out of domain a better average than the best
-    baseline, which stands beside."""
+    baseline, which is reported too."""
     inside, outside = tables["in_domain"], tables["out_of_domain"]
-    found: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     for ours in OURS:
         if ours in inside:
             value = inside[ours]["all"]["mape_percent"]
-            found.append({"model": ours, "aim": "in-domain MAPE below 4 %", "value": value, "met": value < 4})
+            results.append({"model": ours, "aim": "in-domain MAPE below 4 %", "value": value, "met": value < 4})
         for name, sign in zip(FIGURES, (1, -1), strict=True):
             whole = {model: rows["average"][name] for model, rows in outside.items() if "average" in rows}
             others = {m: v for m, v in whole.items() if not m.startswith(OURS)}
@@ -105,24 +105,26 @@ def aims(tables: Mapping[str, Any]) -> list[dict[str, Any]]:
                 rival = min(others, key=lambda model: sign * others[model])
                 row = {"model": ours, "aim": f"out of domain best {name}", "value": whole[ours], "rival": rival}
                 met = sign * whole[ours] <= sign * others[rival]
-                found.append({**row, "rivals": others[rival], "met": met})
-    return found
+                results.append({**row, "rivals": others[rival], "met": met})
+    return results
 
 
 def within_spreads(records: Sequence[Mapping[str, Any]], data: NetworkLatencies) -> dict[str, dict[str, float]]:
     """By model: percent of networks within the spread, in-domain, of each family and on average over families; means
     over seeds."""
-    found: dict[str, dict[str, float]] = {}
+    rows: dict[str, dict[str, float]] = {}
     for model in dict.fromkeys(record["model"] for record in records):
         mine = [record for record in records if record["model"] == model]
         seeds = dict.fromkeys(record["seed"] for record in mine)
         shares = [within_spread([record for record in mine if record["seed"] == seed], data) for seed in seeds]
-        splits = {split: [one[split] for one in shares if split in one] for split in (IN_DOMAIN, *data.family_names)}
+        splits = {
+            split: [share[split] for share in shares if split in share] for split in (IN_DOMAIN, *data.family_names)
+        }
         row = {split: round(float(np.mean(values)), 1) for split, values in splits.items() if values}
         if len(row) == len(splits):
             row["average"] = round(float(np.mean([row[family] for family in data.family_names])), 1)
-        found[model] = row
-    return found
+        rows[model] = row
+    return rows
 
 
 def text(tables: Mapping[str, Any], families: Sequence[str]) -> str:
@@ -137,10 +139,10 @@ def text(tables: Mapping[str, Any], families: Sequence[str]) -> str:
             lines.append(f"{title}, {unit}")
             lines.append(" ".join([f"{'':16}", *(f"{model:>{width}}" for model, width in widths.items())]))
             for row in (*families, "average", "all"):
-                if any(row in found for found in models.values()):
+                if any(row in rows for rows in models.values()):
                     values = [
-                        f"{found[row][name]:>{widths[m]}.2f}" if row in found else " " * widths[m]
-                        for m, found in models.items()
+                        f"{rows[row][name]:>{widths[m]}.2f}" if row in rows else " " * widths[m]
+                        for m, rows in models.items()
                     ]
                     lines.append(" ".join([f"{row:16}", *values]))
             lines.append("")

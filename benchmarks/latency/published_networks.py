@@ -2,7 +2,7 @@
 
 The model must be of this machine and of onnxruntime; each network is exported without pretrained weights, measured in
 several visits with all others in between, in onnxruntime on one thread, by the processor's clock. Networks outside of
-what the training networks have (batches, sizes, kinds of operators) stand in a table of their own.
+what the training networks have (batches, sizes, kinds of operators) are in a table of their own.
 Run: ``python -m benchmarks published_networks --model cpu.safetensors``.
 """
 
@@ -26,7 +26,7 @@ from nas_core.graph.onnx.reader import read_onnx
 from nas_core.latency import load_latency_model
 from nas_core.latency.by_graph.base import GraphLatencyModel
 from nas_core.latency.by_graph.dataset.export import calibrate, exported
-from nas_core.latency.by_graph.dataset.runtimes import OnnxWorkload
+from nas_core.latency.by_graph.dataset.runtimes import onnx_workload
 from nas_core.latency.by_graph.ensemble import EnsembleModel
 from nas_core.latency.by_graph.predict import device_of, shipped_model
 from nas_core.latency.by_graph.unseen import beyond, unseen_operations
@@ -49,7 +49,7 @@ LEAST_MS = 40.0
 
 
 class Published:
-    """One network of timm for so many images of 3 x 224 x 224, in onnxruntime."""
+    """Network of timm for a number of images of 3 x 224 x 224, in onnxruntime."""
 
     def __init__(self, name: str, batch: int, model: GraphLatencyModel, timing: TimingConfig) -> None:
         self.name, self.batch = name, batch
@@ -57,15 +57,15 @@ class Published:
         inputs = (torch.randn(batch, 3, 224, 224),)
         calibrate(network, inputs)
         content = exported(network, inputs)
-        read = read_onnx(content, features=model.features, warn=False)
+        read = read_onnx(content, warn=False)
         graphs = Graphs.of([read.graph])
         predicted, spread = model.predict_with_std(graphs)
         self.predicted_ms, self.spread_ms, self.flops_g = float(predicted[0]), float(spread[0]), read.flops_g
         members = model.members if isinstance(model, EnsembleModel) else ()
         self.members_ms = {member.name: round(float(member.predict(graphs)[0]), 3) for member in members}
-        operations = unseen_operations(graphs, model.known, model.features).values()
-        self.unlike = [*beyond(graphs, model.info["ranges"], model.features), *operations]
-        self._work, self._timing, self._passes_ms = OnnxWorkload(content, inputs, timing), timing, list[float]()
+        operations = unseen_operations(graphs, model.known).values()
+        self.unlike = [*beyond(graphs, model.info["ranges"]), *operations]
+        self._work, self._timing, self._passes_ms = onnx_workload(content, inputs, timing), timing, list[float]()
         self._work.at_a_time = max(1, round(LEAST_MS / timing.repeats / self.predicted_ms))
 
     def visit(self) -> None:
@@ -127,22 +127,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         model = load_latency_model(options.model, "graph") if options.model else shipped_model()
         if device_of(model) != machine["device_name"]:
-            told = f"the model is of {device_of(model)}, this machine is {machine['device_name']}"
+            reason = f"the model is of {device_of(model)}, this machine is {machine['device_name']}"
             if options.model:
-                raise SystemExit(told)
-            print(f"skipped: {told}; give --model")
+                raise SystemExit(reason)
+            print(f"skipped: {reason}; give --model")
             return 0
-        found = [
+        networks = [
             Published(name, batch, model, timing)
             for batch in options.batches
             for name in tqdm(options.networks, desc=f"exporting, batch {batch}", disable=None)
         ]
         for _ in tqdm(range(options.visits), desc="visits", disable=None):
-            for network in found:
+            for network in networks:
                 network.visit()
     except NasExtError as error:
         raise SystemExit(f"published_networks: error: {error}") from None
-    rows = [network.row() for network in found]
+    rows = [network.row() for network in networks]
     like, unlike = ([row for row in rows if bool(row["unlike"]) == strange] for strange in (False, True))
     by_batch = {str(batch): summary([row for row in rows if row["batch"] == batch]) for batch in options.batches}
     result = {
@@ -155,8 +155,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     }
     write_result(options.out, result, command(__file__, argv))
     for row in rows:
-        told = f"{row['measured_ms']:8.2f} ms, predicted {row['predicted_ms']:8.2f} +- {row['spread_ms']:.2f}"
-        print(f"{row['network']:24} batch {row['batch']} {told}, {row['error_percent']:+.1f} %", *row["unlike"])
+        text = f"{row['measured_ms']:8.2f} ms, predicted {row['predicted_ms']:8.2f} +- {row['spread_ms']:.2f}"
+        print(f"{row['network']:24} batch {row['batch']} {text}, {row['error_percent']:+.1f} %", *row["unlike"])
     for batch, found_there in by_batch.items():
         print(f"batch {batch}:", found_there)
     print("like training networks:", result["like_training_networks"])

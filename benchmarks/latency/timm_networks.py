@@ -34,25 +34,29 @@ MODELS = (QUADRATIC, "flops", "counts", "graphsage", "kernel-sum")
 SPLITS = ("modules", "networks")
 
 
-def folds_of(found: Published, split: str, folds: int) -> Any:
+def folds_of(published: Published, split: str, folds: int) -> Any:
     """``(G,)`` the fold of each network."""
     if split == "modules":
-        return module_folds(found.data.families.tolist(), folds)
-    return network_folds(len(found.data), folds)
+        return module_folds(published.data.families.tolist(), folds)
+    return network_folds(len(published.data), folds)
 
 
-def by_quadratic(found: Published, folds: Any) -> Any:
+def by_quadratic(published: Published, folds: Any) -> Any:
     """Milliseconds ``(G,)``, each from the other folds."""
-    predicted = np.zeros(len(found.data))
+    predicted = np.zeros(len(published.data))
     for fold in np.unique(folds):
-        inside, asked = folds != fold, folds == fold
-        predicted[asked] = quadratic(found.costs[inside], found.data.latency_ms[inside], found.costs[asked])
+        inside, held_out = folds != fold, folds == fold
+        predicted[held_out] = quadratic(
+            published.costs[inside], published.data.latency_ms[inside], published.costs[held_out]
+        )
     return predicted
 
 
-def by_model(model: str, found: Published, folds: Any, split: str, options: argparse.Namespace) -> tuple[Any, float]:
+def by_model(
+    model: str, published: Published, folds: Any, split: str, options: argparse.Namespace
+) -> tuple[Any, float]:
     """Milliseconds ``(G,)``, each from the other folds, means over seeds of their logarithms; and seconds of a fit."""
-    data = in_folds(found.data, folds, split)
+    data = in_folds(published.data, folds, split)
     settings = tuple(parsed_model_settings(model, options.settings or []).items())
     cells = [Cell(model, name, seed, settings) for seed in options.seeds for name in data.family_names]
     fill(cells, data, options.work)
@@ -66,33 +70,33 @@ def by_model(model: str, found: Published, folds: Any, split: str, options: argp
     return np.exp(logs / len(options.seeds)), float(np.median([record["fit_s"] for record in records]))
 
 
-def rows_of(found: Published, options: argparse.Namespace) -> list[dict[str, Any]]:
+def rows_of(published: Published, options: argparse.Namespace) -> list[dict[str, Any]]:
     """One row for each split and model."""
     rows = []
     for split in SPLITS:
-        folds = folds_of(found, split, options.folds)
+        folds = folds_of(published, split, options.folds)
         for model in options.models:
             if model == QUADRATIC:
-                predicted, seconds = by_quadratic(found, folds), 0.0
+                predicted, seconds = by_quadratic(published, folds), 0.0
             else:
-                predicted, seconds = by_model(model, found, folds, split, options)
-            quality = judged(predicted, found.data.latency_ms, found.data.families.tolist())
-            about = {"device": found.device, "split": split, "model": model, "folds": options.folds}
+                predicted, seconds = by_model(model, published, folds, split, options)
+            quality = judged(predicted, published.data.latency_ms, published.data.families.tolist())
+            about = {"device": published.device, "split": split, "model": model, "folds": options.folds}
             rows.append({**about, "seeds": len(options.seeds), "fit_s": round(seconds, 2), **quality})
     return rows
 
 
-def about(found: Published) -> dict[str, Any]:
+def about(published: Published) -> dict[str, Any]:
     """What a device's networks are."""
-    static = found.data.graphs.static
+    static = published.data.graphs.static
     assert static is not None
     return {
-        "networks": len(found.data),
-        "modules": len(found.data.family_names),
-        "left_out": found.left_out,
+        "networks": len(published.data),
+        "modules": len(published.data.family_names),
+        "left_out": published.left_out,
         "batches": [int(static[:, 0].min()), int(static[:, 0].max())],
-        "latency_ms": [round(float(q), 3) for q in np.quantile(found.data.latency_ms, (0, 0.5, 1))],
-        "nodes": int(found.data.graphs.sizes.max()),
+        "latency_ms": [round(float(q), 3) for q in np.quantile(published.data.latency_ms, (0, 0.5, 1))],
+        "nodes": int(published.data.graphs.sizes.max()),
     }
 
 
@@ -126,9 +130,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     rows: list[dict[str, Any]] = []
     try:
         for folder in options.data:
-            found = read(folder)
-            devices[found.device] = about(found)
-            rows += rows_of(found, options)
+            published = read(folder)
+            devices[published.device] = about(published)
+            rows += rows_of(published, options)
     except NasExtError as error:
         raise SystemExit(f"timm_networks: error: {error}") from None
     result = {

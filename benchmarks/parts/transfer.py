@@ -136,5 +136,5 @@ def _relative(candidates: list[Array], case: Case) -> Array:
 
 
 def _best(candidates: list[Array], known: Array, weights: Array, case: Case) -> Array:
-    found = [ridge(x[case.train], known, weights, x[case.test]) for x in candidates]
-    return min(found, key=lambda pair: pair[0])[1]
+    fits = [ridge(x[case.train], known, weights, x[case.test]) for x in candidates]
+    return min(fits, key=lambda pair: pair[0])[1]

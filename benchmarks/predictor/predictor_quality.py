@@ -26,7 +26,7 @@ from __future__ import annotations
 import argparse
 import functools
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,7 +95,7 @@ class Task:
 
 
 def split_of(task: Task) -> Split:
-    """Training cells of a draw, and what the predictor is judged by."""
+    """Return the training cells of a draw, and those that the predictor is evaluated on."""
     return split(
         BENCHMARKS[task.benchmark], task.size, task.draw, task.judged, task.validate, test_labels=task.upper_bound
     )
@@ -106,7 +106,7 @@ def predictor_of(task: Task) -> Any:
 
 
 def run(task: Task, unfinished: Path | None = None, until: float = float("inf")) -> dict[str, Any]:
-    """Fit and judge one predictor, on one thread.
+    """Fit and evaluate one predictor, on one thread.
 
     Args:
         unfinished: folder of trainings that were stopped.
@@ -136,7 +136,7 @@ def run(task: Task, unfinished: Path | None = None, until: float = float("inf"))
         "cells": len(chosen.wanted),
         **search,
         **({} if chosen.held_out is None else _outside(predictor, chosen.held_out)),
-        **_precision({} if unfinished is None else getattr(predictor, "info", {})),
+        **({} if unfinished is None else {"precision": predictor.info["precision"]}),
         **{name: round(value, 1) for name, value in times.items()},
     }
 
@@ -152,10 +152,6 @@ def _outside(predictor: Any, held_out: HeldOut) -> dict[str, Any]:
         found["parts"] = {name: kendall_tau(row, held_out.true) for name, row in rows.items()}
         found["network_share"] = predictor.network_share
     return found
-
-
-def _precision(facts: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in facts.items() if name == "precision"}
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -14,8 +14,7 @@ NAS-Bench-101 takes, what a query of one graph takes, and graph statistics (:mod
 the paper's two models: accuracy (7 nodes and 2 tokens), latency (100 to 250 nodes).
 Run: ``python -m benchmarks predictor_speed [--threads 2] [--repeats 15] [--quick] [--parts latency]``. NAS-Bench-101 is
 not part of this repository: NAS_EXT_DATA names the folder that holds it; without it graphs are random.
-With ``--device cuda`` all contestants compute there. Each part is kept once it is measured: a run that was stopped goes
-on where it was. What ``--parts`` measures anew says its own machine.
+With ``--device cuda`` all contestants compute there. What ``--parts`` measures anew names its own machine.
 """
 
 from __future__ import annotations
@@ -31,19 +30,17 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from tqdm import tqdm
 
 from benchmarks.parts.floors import floors, free_gib, positions, waited_for
-from benchmarks.parts.plain_nnformer import Codes, PlainTraining, codes_of, plain_forward
+from benchmarks.parts.plain_nnformer import PlainTraining, codes_of, plain_forward
 from benchmarks.parts.published import NASBENCH101, absent, nasbench101
 from benchmarks.parts.queries import one_network, one_of_statistics, statistics_of_all
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.speed_graphs import accuracy_graphs, latency_graphs, random_cells
 from benchmarks.parts.turns import flat, in_turns, judged, middle
 from nas_core.files.reading import read_json
-from nas_core.files.writing import write_json
 from nas_core.graph import Graphs
 from nas_core.latency.machine import describe_machine
 from nas_core.predictor import NNFormer, NNFormerConfig, NNFormerPredictor, kendall_tau
@@ -154,13 +151,6 @@ def bf16_against_fp32(epochs: int, cells: int, device: str) -> dict[str, Any]:
     }
 
 
-def exact_predictions(model: NNFormer, graphs: Graphs) -> NDArray[np.float64]:
-    """The plain computation in float64."""
-    codes = [Codes(c.nodes.double(), c.whole.double(), c.adjacency.double()) for c in codes_of(model, graphs)]
-    with torch.inference_mode():
-        return plain_forward(copy.deepcopy(model).double(), codes).cpu().numpy()
-
-
 def sparse(model: NNFormer, repeats: int) -> dict[str, Any]:
     """The cost of a node in one graph of 3,200 nodes and in 16 of 200, as we score them."""
     cases = {"16 x 200": latency_graphs([200] * 16), "1 x 3200": latency_graphs([3200])}
@@ -169,10 +159,7 @@ def sparse(model: NNFormer, repeats: int) -> dict[str, Any]:
     for name, graphs in cases.items():
         with torch.inference_mode():
             dense = model(Batch.of(graphs, device=next(model.parameters()).device)).double().cpu().numpy()
-        exact = exact_predictions(model, graphs)
-        ours = score(model, graphs, "fp32")
-        rows = {"dense": (ours, dense), "float64": (ours, exact), "dense from float64": (dense, exact)}
-        differences[name] = {kind: float(np.abs(a / b - 1).max()) for kind, (a, b) in rows.items()}
+        differences[name] = float(np.abs(score(model, graphs, "fp32") / dense - 1).max())
     for turn in range(repeats + 1):
         for name in list(cases)[:: 1 if turn % 2 else -1]:
             start = time.perf_counter()
@@ -183,7 +170,7 @@ def sparse(model: NNFormer, repeats: int) -> dict[str, Any]:
     return {
         "us_per_node": {name: middle(np.array(seconds) / 3200 * 1e6, 1) for name, seconds in taken.items()},
         "time_per_node_ratio": middle(large / small, 3),
-        "largest_relative_difference": max(each["dense"] for each in differences.values()),
+        "largest_relative_difference": max(differences.values()),
         "relative_differences": differences,
         "repeats": repeats,
     }
@@ -203,11 +190,8 @@ def whole_benchmark(model: NNFormer, quick: bool) -> dict[str, Any]:
     return {"cells": len(graphs), "taken_s": round(seconds, 1), "seconds": round(seconds * ALL_CELLS / len(graphs), 1)}
 
 
-def measure(
-    repeats: int, quick: bool, chosen: Sequence[str], before: Mapping[str, Any], device: str, kept: Path
-) -> dict[str, Any]:
-    """All parts whose name begins as one of ``chosen``; the others as they were ``before``. In the file ``kept`` stand
-    those that a run with the same arguments measured before it was stopped."""
+def measure(repeats: int, quick: bool, chosen: Sequence[str], before: Mapping[str, Any], device: str) -> dict[str, Any]:
+    """Measure all parts whose name begins as one of ``chosen``; the others are as ``before``."""
     accuracy, latency = (lively(get_recipe(name).model, device) for name in ("paper", "latency"))
     cells = accuracy_graphs(8192)
     networks = latency_graphs(np.random.default_rng(0).integers(100, 251, 16).tolist())
@@ -240,23 +224,15 @@ def measure(
     result: dict[str, Any] = {"data": "random" if absent(NASBENCH101) else "NAS-Bench-101", "quick": quick}
     if unknown := [text for text in chosen if not any(name.startswith(text) for name in parts)]:
         raise SystemExit(f"no part begins with {', '.join(unknown)}; there are: {'; '.join(parts)}")
-    asked = {"repeats": repeats, "parts": list(chosen), **result, "machine": describe_machine(device, 1)}
-    done = read_json(kept) if kept.exists() else {}
-    done = done["measured"] if done.get("asked") == asked else {}
     for name, part in parts.items():
-        if name in done:
-            result[name] = done[name]
-            continue
         if chosen and not any(name.startswith(text) for text in chosen):
             result |= {name: before[name]} if name in before else {}
             continue
         start = time.perf_counter()
-        result[name] = done[name] = part(name)
+        result[name] = part(name)
         if chosen and before:
             result[name]["machine"] = describe_machine(device, torch.get_num_threads())
-        write_json(kept, {"asked": asked, "measured": done})
         print(f"{name} ({time.perf_counter() - start:.0f} s): {json.dumps(result[name])}", flush=True)
-    kept.unlink(missing_ok=True)
     if device == "cpu":
         return {**result, "aims": [judged(result, *aim) for aim in AIMS if aim[0] in result]}
     return {"rows": flat(result), **result}
@@ -275,8 +251,7 @@ def main(argv: list[str] | None = None) -> None:
     arguments.out = arguments.out or folder / "predictor_speed.json"
     torch.set_num_threads(arguments.threads)
     before = read_json(arguments.out) if arguments.parts and arguments.out.exists() else {}
-    kept = Path("runs") / f"predictor_speed_{torch.device(arguments.device).type}.json"
-    measured = measure(arguments.repeats, arguments.quick, arguments.parts, before, arguments.device, kept)
+    measured = measure(arguments.repeats, arguments.quick, arguments.parts, before, arguments.device)
     result = {**measured, "machine": before.get("machine", describe_machine(arguments.device, arguments.threads))}
     write_result(arguments.out, result, command(__file__, argv), adds=bool(arguments.parts))
     print(json.dumps(result, indent=2))

@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from benchmarks.parts import published as _published
@@ -112,21 +111,17 @@ def _row(name: str, draws: list[list[dict[str, Any]]], rows: list[dict[str, Any]
     """The row of one proxy, from the records of each draw and the published rows, cell by cell."""
     ours = np.array([[record["scores"][name] for record in found] for found in draws])
     theirs, accuracies = (np.array([row[key] for row in rows], np.float64) for key in (name, "val_accuracy"))
-    pairs = [_tau(a, b) for index, a in enumerate(ours) for b in ours[index + 1 :]]
+    pairs = [kendall_tau(a, b) for index, a in enumerate(ours) for b in ours[index + 1 :]]
     return {
         "proxy": name,
         "cells": len(rows),
         "draws": len(draws),
-        "tau": _rounded(np.mean([_tau(one, theirs) for one in ours])),
-        "tau_of_mean": _rounded(_tau(ours.mean(0), theirs)),
+        "tau": _rounded(np.mean([kendall_tau(one, theirs) for one in ours])),
+        "tau_of_mean": _rounded(kendall_tau(ours.mean(0), theirs)),
         "tau_of_two_draws": _rounded(np.mean(pairs)) if pairs else None,
-        "tau_with_accuracy": _rounded(np.mean([_tau(one, accuracies) for one in ours])),
-        "published_tau_with_accuracy": _rounded(_tau(theirs, accuracies)),
+        "tau_with_accuracy": _rounded(np.mean([kendall_tau(one, accuracies) for one in ours])),
+        "published_tau_with_accuracy": _rounded(kendall_tau(theirs, accuracies)),
     }
-
-
-def _tau(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    return kendall_tau(first, second)
 
 
 def _rounded(value: Any) -> float:

@@ -1,7 +1,7 @@
 """Searches of nas-ext as strategies of NNI's NasExperiment, within a limit: ``python examples/nni/nas_experiment.py``.
 
-The model space is the translation space ``hat_small``; any model space of NNI does. What stands for training and
-validation here is a formula, so that the example takes seconds: replace :func:`evaluate`.
+The model space is the translation space ``hat_small``; any model space of NNI works. A formula replaces training and
+validation, so that the example takes seconds: replace :func:`evaluate`.
 """
 
 from __future__ import annotations

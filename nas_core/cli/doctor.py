@@ -6,17 +6,19 @@ It reads metadata and version files, in about a second. ``--import`` also import
 from __future__ import annotations
 
 import contextlib
+import importlib
 import importlib.metadata
 import importlib.util
 import json
 import platform
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Annotated, Any, NamedTuple
 
 import typer
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
 
 from nas_core import __version__
 from nas_core.adapters import Adapter
@@ -28,19 +30,19 @@ from nas_core.torchvision_fix import cuda_mismatch, repair
 
 _TIMEOUT_S = 120
 _MARK = "nas-ext-probe:"
-_GIB = 2**30
 _NOT_STARTED = (
     "no nas_ext.pth in site-packages: fairseq needs --user-dir, torchvision is repaired only after our packages"
     " are imported; install nas-ext with pip"
 )
 _REPAIRED = "torchvision is a CUDA build next to a CPU torch: repaired on import"
+_REMOVE_TORCHAUDIO = "pip uninstall torchaudio  # only fairseq's speech tasks need it"
 _USES_TORCHVISION = ("timm", "nni", "naslib")
 _NOT_NEEDED = "torchaudio"
 """Dependency of fairseq's speech tasks only; ``tools/setup.sh`` may remove it"""
 
 
 class Host(NamedTuple):
-    """An optional package."""
+    """Optional package."""
 
     name: str
     distributions: tuple[str, ...]
@@ -48,6 +50,8 @@ class Host(NamedTuple):
     """Modules that must be importable for a usable host"""
 
 
+TORCH = Host("torch", ("torch",), ("torch",))
+TORCHAUDIO = Host("torchaudio", ("torchaudio",), ("torchaudio",))
 HOSTS = (
     Host("fairseq", ("fairseq-fixed", "fairseq"), ("fairseq",)),
     Host("timm", ("timm",), ("timm",)),
@@ -75,18 +79,7 @@ GROUPS = {
 """Entry-point group -> its registry"""
 
 
-class PlugIn(NamedTuple):
-    """An entry point of another distribution."""
-
-    group: str
-    name: str
-    target: str
-    distribution: str
-    version: str
-
-
 def command(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     imports: Annotated[
         bool, typer.Option("--import", help="Import each host and plug-in too, each in a process of its own.")
     ] = False,
@@ -95,70 +88,52 @@ def command(
     ] = False,
 ) -> None:
     """Show which hosts, accelerators and plug-ins are usable, with versions and how to install what is missing."""
-    findings = {"plug_ins": found_plug_ins()} if plug_ins else diagnose(imports)
-    text = "\n".join(_plug_in_lines(findings["plug_ins"])) if plug_ins else findings_table(findings)
-    typer.echo(json.dumps(findings, indent=2) if as_json else text)
+    for name, text in plug_in_rows(True) if plug_ins else rows(imports):
+        typer.echo(f"{name:<12} {text}")
 
 
-def diagnose(imports: bool = False) -> dict[str, Any]:
-    """Return the findings as plain types.
-
-    ``torch``, ``torchaudio`` and each host have ``installed``, ``importable`` (None: not tried), ``version``,
-    ``problems`` (lines) and ``install`` (shell line or None), some ``torchvision_fix``.
+def rows(imports: bool = False) -> Iterator[tuple[str, str]]:
+    """Yield the rows of the table.
 
     Args:
         imports: import each host and plug-in; otherwise at most torch is imported.
     """
-    core = unmet_requirements("nas-ext")
+    yield "nas-ext", __version__
+    if not _is_present("_nas_ext_start"):
+        yield "", f"-> {_NOT_STARTED}"
+    yield "python", f"{platform.python_version()} on {platform.platform()}"
     for_cpu = (installed_version("torch") or "").endswith("+cpu")
-    torch = _examine(Host("torch", ("torch",), ("torch",)), "pip install nas-ext", core, imports or not for_cpu)
-    audio = unmet_requirements("torchaudio")
+    devices, problems = ([], []) if for_cpu and not imports else probe("accelerators")
+    for device in devices or ["none: the CPU is used"]:
+        yield "accelerator", device
+    if any(device.startswith("cuda") for device in devices or ()):
+        versions = {name: installed_version(*packages) for name, packages in CUDA_PACKAGES.items()}
+        yield "for CUDA", ", ".join(f"{name} {version or 'not installed'}" for name, version in versions.items())
+    core = unmet_requirements("nas-ext")
+    yield from _host_rows(TORCH, "pip install nas-ext", [*problems, *core], False)
+    unmet = unmet_requirements("torchaudio")
     if cuda_mismatch("torchaudio"):
-        audio.append("a CUDA build next to a CPU torch: it cannot be imported, nor packages that use it (transformers)")
-    remove = "pip uninstall torchaudio  # only fairseq's speech tasks need it"
-    return {
-        "nas_ext": __version__,
-        "startup": _is_present("_nas_ext_start"),
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "accelerators": torch.pop("accelerators", []),
-        "cuda_packages": {name: installed_version(*packages) for name, packages in CUDA_PACKAGES.items()},
-        "torch": torch,
-        "torchaudio": _examine(Host("torchaudio", ("torchaudio",), ("torchaudio",)), remove, audio, imports),
-        "hosts": {
-            host.name: _examine(
-                host,
-                install_line(host.name),
-                [line for line in unmet_requirements(f"nas-ext[{host.name}]") if line not in core],
-                imports,
-            )
-            for host in HOSTS
-        },
-        "plug_ins": found_plug_ins(imports),
-    }
+        unmet.append("a CUDA build next to a CPU torch: it cannot be imported, nor packages that use it (transformers)")
+    if _is_present("torchaudio"):
+        audio = list(_host_rows(TORCHAUDIO, _REMOVE_TORCHAUDIO, unmet, imports))
+        yield from audio if len(audio) > 1 else ()  # it is optional
+    for host in HOSTS:
+        unmet = [line for line in unmet_requirements(f"nas-ext[{host.name}]") if line not in core]
+        yield from _host_rows(host, install_line(host.name), unmet, imports)
+    yield from plug_in_rows(imports)
+    if not imports:
+        yield "imports", "not tried; nas-ext doctor --import imports each host and plug-in"
 
 
-def _examine(host: Host, install: str, problems: list[str], imports: bool) -> dict[str, Any]:
-    installed = all(map(_is_present, host.modules))
-    finding: dict[str, Any] = {
-        "installed": installed,
-        "importable": None if installed else False,
-        "version": installed_version(*host.distributions),
-        "problems": problems if installed else [],
-        "install": install,
-    }
-    if not installed:
-        return finding
-    if host.name in _USES_TORCHVISION:
-        finding["torchvision_fix"] = cuda_mismatch("torchvision")
-    if imports:
-        (answer,) = probe("import_host", [list(host.modules)])
-        error = answer.pop("error", None)
-        finding |= {"importable": error is None, "problems": [*([error] if error else []), *problems]}
-        finding = {**answer, **finding, "version": finding["version"] or answer.get("version")}
-    if not finding["problems"]:
-        finding["install"] = None
-    return finding
+def _host_rows(host: Host, install: str, unmet: list[str], imports: bool) -> Iterator[tuple[str, str]]:
+    if not all(map(_is_present, host.modules)):
+        yield from ((host.name, "not installed"), ("", f"-> {install}"))
+        return
+    problems = [*(probe("import_host", *host.modules)[1] if imports else ()), *unmet]
+    repaired = [_REPAIRED] if host.name in _USES_TORCHVISION and cuda_mismatch("torchvision") else []
+    yield host.name, ", ".join([installed_version(*host.distributions) or "(version unknown)", *problems, *repaired])
+    if problems:
+        yield "", f"-> {install}"
 
 
 def _is_present(module: str) -> bool:
@@ -206,78 +181,64 @@ def _requirements(package: Requirement) -> Iterator[Requirement]:
                 yield requirement
 
 
-def installed_plug_ins() -> list[PlugIn]:
-    """Return the ``nas_ext.*`` entry points of other distributions without importing them."""
+def installed_plug_ins() -> list[tuple[str, str, str, str]]:
+    """Return group, name, object and distribution of each ``nas_ext.*`` entry point of other distributions."""
     return sorted(
         {
-            PlugIn(entry.group, entry.name, entry.value, distribution.metadata["Name"], distribution.version)
+            (entry.group, entry.name, entry.value, f"{distribution.name} {distribution.version}")
             for distribution in importlib.metadata.distributions()
-            if (distribution.metadata["Name"] or "nas-ext").lower().replace("_", "-") != "nas-ext"
+            if canonicalize_name(distribution.name or "nas-ext") != "nas-ext"
             for entry in distribution.entry_points
             if entry.group.startswith("nas_ext.")
         }
     )
 
 
-def found_plug_ins(imports: bool = True) -> list[dict[str, Any]]:
-    """Return plug-ins as plain types with ``usable`` (None without ``imports``) and ``error`` (one line)."""
+def plug_in_rows(imports: bool) -> Iterator[tuple[str, str]]:
     plug_ins = installed_plug_ins()
-    if not imports:
-        return [{**plug_in._asdict(), "usable": None, "error": None} for plug_in in plug_ins]
-    errors = [answer.get("error") for answer in probe("check_plug_in", [plug_in[:3] for plug_in in plug_ins])]
-    return [
-        {**plug_in._asdict(), "usable": error is None, "error": error}
-        for plug_in, error in zip(plug_ins, errors, strict=True)
-    ]
+    if not plug_ins:
+        yield "plug-ins", "none of other distributions"
+    for group, name, target, distribution in plug_ins:
+        errors = probe("check_plug_in", group, name, target)[1] if imports else []
+        state = f": {'not usable' if errors else 'usable'}" if imports else ""
+        yield "plug-in", f"{group.removeprefix('nas_ext.')}: {name}, of {distribution}{state}"
+        yield from (("", f"-> {error}") for error in errors)
 
 
 # -- in processes of their own -----------------------------------------------------------------------------------------
 
 
-def probe(function: str, items: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
-    """Call a function of this module on each item in new interpreters; a failure is an ``error`` of one line."""
-    answers: list[dict[str, Any]] = []
-    while len(answers) < len(items):
-        code = f"from nas_core.cli.doctor import answer; answer({function!r}, {list(items[len(answers) :])!r})"
-        output: bytes | None
-        try:
-            done = subprocess.run(
-                [sys.executable, "-P", "-c", code],
-                env=python_environment(),
-                capture_output=True,
-                timeout=_TIMEOUT_S,
-                check=False,
-            )
-            output, ended = done.stdout, f"its import ended the interpreter (exit code {done.returncode})"
-        except subprocess.TimeoutExpired as error:
-            output, ended = error.stdout, f"its import did not end within {_TIMEOUT_S} s"
-        lines = (output or b"").decode("utf-8", "replace").splitlines()
-        answers += [json.loads(line.removeprefix(_MARK)) for line in lines if line.startswith(_MARK)]
-        if len(answers) < len(items):
-            answers.append({"error": ended})
-    return answers
+def probe(function: str, *arguments: str) -> tuple[Any, list[str]]:
+    """Call a function of this module in a new interpreter; return its result and its error, if there is one."""
+    code = f"from nas_core.cli.doctor import answer; answer({function!r}, {arguments!r})"
+    command = [sys.executable, "-P", "-c", code]
+    try:
+        done = subprocess.run(command, env=python_environment(), capture_output=True, timeout=_TIMEOUT_S, check=False)
+    except subprocess.TimeoutExpired:
+        return None, [f"its import did not end within {_TIMEOUT_S} s"]
+    for line in done.stdout.decode("utf-8", "replace").splitlines():
+        if line.startswith(_MARK):
+            result, errors = json.loads(line.removeprefix(_MARK))
+            return result, errors
+    return None, [f"its import ended the interpreter (exit code {done.returncode})"]
 
 
-def answer(function: str, items: Sequence[Sequence[str]]) -> None:
-    for item in items:
-        try:
-            finding = globals()[function](*item) or {}
-        except NasExtError as error:
-            finding = {"error": str(error)}
-        except BaseException as error:  # some packages leave by sys.exit
-            finding = {"error": f"does not import: {first_line(error)}"}
-        print(f"\n{_MARK}{json.dumps(finding)}", flush=True)
+def answer(function: str, arguments: tuple[str, ...]) -> None:
+    result, errors = None, []
+    try:
+        result = globals()[function](*arguments)
+    except NasExtError as error:
+        errors = [str(error)]
+    except BaseException as error:  # some packages leave by sys.exit
+        errors = [f"does not import: {first_line(error)}"]
+    print(f"\n{_MARK}{json.dumps([result, errors])}", flush=True)
 
 
-def import_host(*modules: str) -> dict[str, Any]:
-    """Import modules; return the version of the first, and torch's accelerators."""
+def import_host(*modules: str) -> None:
     if modules[0] in _USES_TORCHVISION:
         repair()
-    first, *_ = map(importlib.import_module, modules)
-    return {
-        **({"version": str(first.__version__)} if hasattr(first, "__version__") else {}),
-        **({"accelerators": _accelerators()} if modules[0] == "torch" else {}),
-    }
+    for module in modules:
+        importlib.import_module(module)
 
 
 def check_plug_in(group: str, name: str, target: str) -> None:
@@ -291,83 +252,27 @@ def check_plug_in(group: str, name: str, target: str) -> None:
             import_object(f"part of {name!r}", part)
 
 
-def _accelerators() -> list[dict[str, Any]]:
+def accelerators() -> list[str]:
+    """Describe the devices on which torch computes, with their precisions."""
     import torch
 
+    from nas_core.device import usable_device
     from nas_core.precision import PRECISIONS, check_precision
 
-    devices: list[dict[str, Any]] = []
+    names = {}
     for index in range(torch.cuda.device_count()):
-        properties = torch.cuda.get_device_properties(index)
-        devices.append(
-            {
-                "kind": "cuda",
-                "name": properties.name,
-                "device": f"cuda:{index}",
-                "memory_gib": round(properties.total_memory / _GIB, 1),
-                "capability": f"{properties.major}.{properties.minor}",
-            }
-        )
+        of = torch.cuda.get_device_properties(index)
+        memory, capability = f"{of.total_memory / 2**30:.4g} GiB", f"compute capability {of.major}.{of.minor}"
+        names[f"cuda:{index}"] = f"{of.name}, {memory}, {capability}"
     if torch.backends.mps.is_available():
-        devices.append({"kind": "mps", "name": platform.processor() or "Apple", "device": "mps"})
-    devices = [device for device in devices if _adds(device["device"])]
-    for device in devices:
-        device["precisions"] = []
-        for precision in PRECISIONS:
-            with contextlib.suppress(NasExtError):
-                device["precisions"].append(check_precision(precision, device["device"]))
-    return devices
-
-
-def _adds(device: str) -> bool:
-    import torch
-
-    try:
-        return float(torch.ones(2, device=device).sum()) == 2.0
-    except RuntimeError:
-        return False
-
-
-# -- the table ---------------------------------------------------------------------------------------------------------
-
-
-def findings_table(findings: Mapping[str, Any]) -> str:
-    return "\n".join(_lines(findings))
-
-
-def _lines(findings: Mapping[str, Any]) -> Iterator[str]:
-    yield f"{'nas-ext':<12} {findings['nas_ext']}"
-    if not findings.get("startup", True):
-        yield f"{'':<12} -> {_NOT_STARTED}"
-    yield f"{'python':<12} {findings['python']} on {findings['platform']}"
-    for device in findings["accelerators"]:
-        details = device["name"]
-        if device["kind"] == "cuda":
-            details += f", {device['memory_gib']:g} GiB, compute capability {device['capability']}"
-        yield f"{'accelerator':<12} {device['device']} ({details}): {', '.join(device['precisions'])}"
-    if not findings["accelerators"]:
-        yield f"{'accelerator':<12} none: the CPU is used"
-    elif any(device["kind"] == "cuda" for device in findings["accelerators"]):
-        packages = (f"{name} {version or 'not installed'}" for name, version in findings["cuda_packages"].items())
-        yield f"{'for CUDA':<12} {', '.join(packages)}"
-    audio = {"torchaudio": findings["torchaudio"]} if findings["torchaudio"]["problems"] else {}
-    for name, finding in {"torch": findings["torch"], **audio, **findings["hosts"]}.items():
-        repaired = [_REPAIRED] if finding.get("torchvision_fix") else []
-        state = ", ".join([finding["version"] or "(version unknown)", *finding["problems"], *repaired])
-        yield f"{name:<12} {state if finding['installed'] else 'not installed'}"
-        if finding["install"]:
-            yield f"{'':<12} -> {finding['install']}"
-    yield from _plug_in_lines(findings["plug_ins"])
-    if any(finding["importable"] is None for finding in (findings["torch"], *findings["hosts"].values())):
-        yield f"{'imports':<12} not tried; nas-ext doctor --import imports each host and plug-in"
-
-
-def _plug_in_lines(plug_ins: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    if not plug_ins:
-        yield f"{'plug-ins':<12} none of other distributions"
-    for plug_in in plug_ins:
-        state = {True: ": usable", False: ": not usable", None: ""}[plug_in["usable"]]
-        member = f"{plug_in['group'].removeprefix('nas_ext.')}: {plug_in['name']}"
-        yield f"{'plug-in':<12} {member}, of {plug_in['distribution']} {plug_in['version']}{state}"
-        if plug_in["error"]:
-            yield f"{'':<12} -> {plug_in['error']}"
+        names["mps"] = platform.processor() or "Apple"
+    described = []
+    for device, name in names.items():
+        precisions = []
+        with contextlib.suppress(NasExtError):
+            usable_device(device)
+            for precision in PRECISIONS:
+                with contextlib.suppress(NasExtError):
+                    precisions.append(check_precision(precision, device))
+            described.append(f"{device} ({name}): {', '.join(precisions)}")
+    return described

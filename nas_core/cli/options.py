@@ -12,7 +12,7 @@ import typer
 
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.models.kind import KINDS, ModelKind
-from nas_core.options import Option, options_of, read_pairs, read_texts
+from nas_core.options import Option, options_of, read_pairs
 from nas_core.supernet.host import vocabularies
 
 Workload = Annotated[
@@ -99,4 +99,4 @@ def workload_config(
         settings |= zip(kind.vocabularies, vocabularies(data)[-len(kind.vocabularies) :], strict=True)
     if "vocab" not in names and kind.vocabularies and "vocab" in settings:
         settings = {**dict.fromkeys(kind.vocabularies, settings.pop("vocab")), **settings}
-    return kind.config({**kind.of_task(task or {}), **read_texts(kind.workload_config, settings)})
+    return kind.config({**kind.of_task(task or {}), **settings})

@@ -10,9 +10,8 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from nas_core.errors import ConfigError, DataError
+from nas_core.errors import ConfigError
 from nas_core.files.writing import write_atomic, write_json
-from nas_core.graph import Graphs
 from nas_core.graph.fingerprints import fingerprints
 from nas_core.latency.by_graph.nn_former import check_unpriced
 from nas_core.predictor import (
@@ -109,8 +108,8 @@ def train(
     _print_quality(quality, len(learned), seconds)
     if needed:
         typer.echo("set by the data: " + ", ".join(f"{name}={value}" for name, value in needed.items()))
-    for remark in predictor.remarks(records.graphs.take(learned)):
-        typer.echo(remark)
+    if predictor.mixture:
+        typer.echo(f"{predictor.title} on {len(learned)} graphs: {predictor.mixture}")
     typer.echo(f"{predictor.title} predictor of {target!r}: {out}")
 
 
@@ -130,9 +129,7 @@ def predict(
     if out is not None:
         new_file(out, force, [model, data], OUTPUTS)
     predictor = _opened(model, device, unseen)
-    graph_reader = _reader_of(predictor, model, reader)
-    records = read_records(data, graph_reader, None, predictor.proxies)
-    _require_seen(predictor, records.graphs, data, graph_reader)
+    records = read_records(data, _reader_of(predictor, model, reader), None, predictor.proxies)
     predicted, spread = predictor.predictions(records.graphs, proxies=records.proxies)
     more = {} if spread is None else {"spread": spread}
     if levels:
@@ -197,17 +194,6 @@ def _print_quality(quality: dict[str, Any], learned: int, seconds: float) -> Non
     else:
         only = ", which are all; nothing was held out to judge it by"
     typer.echo(f"trained in {seconds:.1f} s on {learned} graphs{only}")
-
-
-def _require_seen(predictor: AccuracyModel, graphs: Graphs, path: Path, reader: Reader | None) -> None:
-    if not predictor.fitted or predictor.unseen != "error" or not (new := predictor.unseen_in(graphs)):
-        return
-    op, record = min(new.items(), key=lambda item: item[1])
-    name = f" ({reader.operations[op]})" if reader is not None and op < len(reader.operations) else ""
-    raise DataError(
-        f"{path}, record {record + 1}: no training record had operation {op}{name}; train on records that have it, or"
-        " allow guesses with --unseen warn"
-    )
 
 
 def _opened(model: Path, device: str, unseen: str | None) -> AccuracyModel:

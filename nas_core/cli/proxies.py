@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from nas_core.cli.options import Workload, workload_config
+from nas_core.cli.options import Workload
 from nas_core.errors import ConfigError, DataError, NasExtError
 from nas_core.files.journal import append_jsonl, read_jsonl
 from nas_core.files.reading import real_path
@@ -17,8 +17,7 @@ from nas_core.graph import nasbench201_string
 from nas_core.graph.nasbench201 import nasbench201_ops
 from nas_core.latency.by_genes.collect import planned_architectures
 from nas_core.locks import only_process
-from nas_core.models.kind import kind_of
-from nas_core.options import read_pairs, read_texts
+from nas_core.options import read_pairs
 from nas_core.progress import counted
 from nas_core.proxies import PROXIES
 from nas_core.proxies.networks import NasBench201Proxies, NetworkProxies, SpaceProxies
@@ -67,8 +66,7 @@ def command(
         drawn: list[Any] = [] if samples is None else NasBench201Proxies.drawn(samples, seed)
     else:
         searched = get_space(space)
-        typed = read_texts(kind_of(searched).workload_config, read_pairs("workload", workload or []))
-        workload_config(kind_of(searched), workload or [])
+        typed = read_pairs("workload", workload or [])
         scores, read = SpaceProxies(searched, proxy, typed, **more), _reader(searched)
         drawn = [] if samples is None else [one.to_dict() for one in planned_architectures(searched, samples, seed)]
     planned = [(*read(value), {}) for value in drawn] if data is None else _from_file(data, read)
@@ -90,7 +88,7 @@ def _cell(value: Any) -> tuple[Any, Any]:
 
 def _reader(space: SearchSpace) -> Read:
     def read(value: Any) -> tuple[Any, Any]:
-        whole = isinstance(value, dict) and isinstance(value.get("genes"), dict)
+        whole = "genes" in value
         architecture = space.validate(Architecture.from_json(value) if whole else Architecture(value))
         return architecture.to_dict(), architecture
 
@@ -101,13 +99,9 @@ def _from_file(path: Path, read: Read) -> list[tuple[Any, Any, dict[str, Any]]]:
     """Return the distinct architectures of a file and the other fields of their records."""
     networks: dict[str, tuple[Any, Any, dict[str, Any]]] = {}
     for number, record in enumerate(read_jsonl(path), 1):
-        if "architecture" not in record:
-            raise DataError(f"{path}, record {number}: no field 'architecture'; it has {', '.join(map(repr, record))}")
         try:
             shown, network = read(record["architecture"])
-        except NasExtError as error:
-            raise DataError(f"{path}, record {number}: {error}") from error
-        except (TypeError, ValueError, AttributeError) as error:
+        except (NasExtError, LookupError, TypeError, ValueError) as error:
             raise DataError(f"{path}, record {number}: the architecture cannot be read ({error})") from error
         fields = {name: value for name, value in record.items() if isinstance(value, str | int | float)}
         networks.setdefault(_key(shown), (shown, network, fields))
@@ -122,13 +116,11 @@ def _scored_before(out: Path, scores: NetworkProxies) -> set[str]:
         return set()
     records = read_jsonl(out)
     wanted = json.loads(json.dumps(scores.settings))
-    for number, record in enumerate(records, 1):
-        if not {"architecture", "proxies", "settings"} <= record.keys() or not isinstance(record["proxies"], dict):
-            raise DataError(f"{out}, record {number} holds no scores of proxies; give another file")
-        if record["settings"] != wanted or list(record["proxies"]) != scores.proxies:
+    for record in records:
+        if record.get("settings") != wanted or list(record["proxies"]) != scores.proxies:
             raise ConfigError(
-                f"{out} holds scores of {', '.join(record['proxies'])} with {json.dumps(record['settings'])}; give the"
-                " same settings to go on, or another file"
+                f"{out} holds scores of {', '.join(record.get('proxies', ()))} with"
+                f" {json.dumps(record.get('settings'))}; give the same settings to continue, or another file"
             )
     return {_key(record["architecture"]) for record in records}
 

@@ -13,7 +13,7 @@ from nas_core.cli.options import parameters_of, settings_help, with_options
 from nas_core.errors import ConfigError
 from nas_core.files.reading import read_yaml
 from nas_core.jobs import JobsConfig
-from nas_core.options import config_from, read_texts
+from nas_core.options import config_from, options_of, read_pairs
 from nas_core.search.checkpoint import SearchSettings, search_checkpoint
 from nas_core.search.metrics import metric_named
 from nas_core.search.registry import STRATEGIES
@@ -44,7 +44,9 @@ def _settings(config: Path | None, typed: Mapping[str, Any]) -> SearchSettings:
     given = read_yaml(config) if config else {}
     if not isinstance(given, dict):
         raise ConfigError(f"{config} holds {type(given).__name__}; expected options by name, such as strategy: random")
-    for name, value in read_texts(SearchSettings, typed).items():
+    groups = [option.name for option in options_of(SearchSettings) if option.grouped]
+    for name, value in typed.items():
+        value = read_pairs(name, value) if name in groups else value
         both = isinstance(value, dict) and isinstance(given.get(name), dict)
         given[name] = {**given[name], **value} if both else value
     return config_from(SearchSettings, given, "option")

@@ -15,7 +15,7 @@ from nas_core.device import usable_devices
 from nas_core.errors import ConfigError
 from nas_core.files.reading import real_path
 from nas_core.files.writing import make_folder, write_atomic, write_json
-from nas_core.options import config_from, read_pairs, read_texts
+from nas_core.options import config_from, read_pairs
 from nas_core.report import Page
 from nas_core.report.plots import bars, lines, pairs, squares
 from nas_core.report.tables import Column, Table
@@ -43,8 +43,7 @@ def _study(
     study = STUDIES.get(name)
     if len(usable_devices(device)) > 1:
         raise ConfigError(f"--device {device}: a study runs on one device; give one of them")
-    typed = read_texts(study.config, read_pairs("set", settings or []))
-    config = config_from(study.config, typed, f"setting of study {name}")
+    config = config_from(study.config, read_pairs("set", settings or []), f"setting of study {name}")
     opened = {
         "data": str(real_path(data)) if data else None,
         "valid_subset": valid_subset,

@@ -36,7 +36,8 @@ def trace(part: Part) -> ExportedProgram:
     dims = {dim.name: Dim(dim.name, max=dim.largest) for dim in part.dims}
     shapes = [{at: dims[dim] for at, dim in enumerate(v.shape) if isinstance(dim, str)} for v in part.inputs]
     examples = part.examples(_TRACED_SIZE)
-    packed = _packed(part, shapes)
+    named = part.module.forward.__code__.co_argcount - 1  # further inputs are in *states
+    packed = (*shapes[:named], tuple(shapes[named:])) if len(shapes) > named else tuple(shapes)
     try:
         with torch.no_grad(), _quiet():
             program = torch.export.export(part.module, examples, dynamic_shapes=packed, strict=False)
@@ -47,12 +48,6 @@ def trace(part: Part) -> ExportedProgram:
     for node in program.graph.nodes:
         node.meta.pop("stack_trace", None)  # contains local paths
     return program
-
-
-def _packed(part: Part, shapes: list[dict[int, Any]]) -> tuple[Any, ...]:
-    code = part.module.forward.__code__
-    named = code.co_argcount - 1
-    return (*shapes[:named], tuple(shapes[named:])) if len(shapes) > named else tuple(shapes)
 
 
 def write_onnx(program: ExportedProgram, part: Part, path: Path) -> None:

@@ -24,11 +24,7 @@ def usual_sizes(path: Path, shapes: Mapping[str, Sequence[int] | int], batch: in
     part = _part(path)
     if part is None:
         return {}
-    try:
-        inputs = {str(value["name"]): list(value["shape"]) for value in part["inputs"]}
-        largest = {str(name): int(most) for name, most in part["largest"].items()}
-    except (AttributeError, KeyError, TypeError, ValueError):
-        raise DataError(f"{path.parent / DESCRIPTION} is damaged; export the model again") from None
+    inputs, largest = {value["name"]: value["shape"] for value in part["inputs"]}, part["largest"]
     bound = set(shapes)
     for name, dims in inputs.items():
         if name in shapes:
@@ -41,8 +37,7 @@ def usual_sizes(path: Path, shapes: Mapping[str, Sequence[int] | int], batch: in
 
 def _usual(name: str) -> int:
     """Return the size of a dimension; ``source_x3`` is three times as long (three encoder layers)."""
-    times = name.partition("_x")[2]
-    return 1 if name == "batch" else LENGTH * (int(times) if times.isdecimal() and len(times) < 4 else 1)
+    return 1 if name == "batch" else LENGTH * int(name.partition("_x")[2] or 1)
 
 
 def _part(path: Path) -> Any:
@@ -50,7 +45,6 @@ def _part(path: Path) -> Any:
         content = read_json(path.parent / DESCRIPTION)
     except DataError:
         return None
-    if not isinstance(content, dict) or content.get("format") != FORMAT or not isinstance(content.get("parts"), dict):
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
         return None
-    parts = [part for part in content["parts"].values() if isinstance(part, dict)]
-    return next((part for part in parts if part.get("file") == path.name), None)
+    return next((part for part in content["parts"].values() if part["file"] == path.name), None)

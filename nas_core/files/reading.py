@@ -18,10 +18,8 @@ from nas_core.errors import DataError, NasExtError
 
 MOST_BYTES = 2**30
 """Largest file that is read whole, in bytes"""
-MOST_TEXT = 400_000
+MOST_TEXT = 2**24
 """Largest YAML text in bytes; its parser is slow"""
-MOST_OWN_TEXT = 2**24
-"""Largest YAML text written by this package, in bytes"""
 
 
 def check_regular(path: str | Path) -> Path:
@@ -31,12 +29,14 @@ def check_regular(path: str | Path) -> Path:
     except (FileNotFoundError, ValueError) as error:  # a name with a zero byte
         raise DataError(f"file not found: {path}; check the name and the folder it is taken from") from error
     except OSError as error:
-        raise NasExtError(f"cannot read {path}: {error.strerror or error}; check the path and its rights") from error
-    if stat.S_ISDIR(mode):
-        raise NasExtError(f"cannot read {path}: Is a directory; check the path and its rights")
+        raise _unreadable(path, error) from error
     if not stat.S_ISREG(mode):
-        raise DataError(f"{path} is a pipe, a socket or a device; write what it gives to a file, and give that")
+        raise DataError(f"{path} is a folder, a pipe, a socket or a device; give the name of a file")
     return Path(path)
+
+
+def _unreadable(path: str | Path, error: OSError) -> NasExtError:
+    return NasExtError(f"cannot read {path}: {error.strerror or error}; check the path and its rights")
 
 
 def real_path(path: str | Path) -> Path:
@@ -49,7 +49,7 @@ def file_digest(path: str | Path) -> str:
         with check_regular(path).open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise NasExtError(f"cannot read {path}: {error.strerror or error}; check the path and its rights") from error
+        raise _unreadable(path, error) from error
 
 
 def read_bytes(path: str | Path, most: int = MOST_BYTES) -> bytes:
@@ -58,7 +58,7 @@ def read_bytes(path: str | Path, most: int = MOST_BYTES) -> bytes:
         with check_regular(path).open("rb") as file:
             content = file.read(most + 1)
     except OSError as error:
-        raise NasExtError(f"cannot read {path}: {error.strerror or error}; check the path and its rights") from error
+        raise _unreadable(path, error) from error
     if len(content) > most:
         raise DataError(f"{path} has more than {most / 2**20:g} MB, which is too much for such a file; check its name")
     return content
@@ -84,15 +84,15 @@ def read_json(path: str | Path) -> Any:
         raise DataError(f"{path} is not JSON ({error}): give a JSON file, or make it anew if it is damaged") from error
 
 
-def parse_yaml(text: bytes | str, most: int = MOST_TEXT) -> Any:
-    """Return the plain value of a YAML text of at most ``most`` bytes.
+def parse_yaml(text: bytes | str) -> Any:
+    """Return the plain value of a YAML text of at most :data:`MOST_TEXT` bytes.
 
     Raises:
         ValueError: the text is larger, not YAML, nested too deep, or asks for other objects.
     """
     content = text.encode("utf-8") if isinstance(text, str) else text
-    if len(content) > most:
-        raise ValueError(f"more than {most // 1000} kB of text")
+    if len(content) > MOST_TEXT:
+        raise ValueError(f"more than {MOST_TEXT // 1000} kB of text")
     try:
         return yaml.safe_load(content.decode("utf-8"))
     except RecursionError:
@@ -101,10 +101,9 @@ def parse_yaml(text: bytes | str, most: int = MOST_TEXT) -> Any:
         raise ValueError(" ".join(str(error).split())) from None
 
 
-def read_yaml(path: str | Path, most: int = MOST_TEXT) -> Any:
-    """Return the value in a YAML file of at most ``most`` bytes."""
+def read_yaml(path: str | Path) -> Any:
     content = read_bytes(path)
     try:
-        return parse_yaml(content, most)
+        return parse_yaml(content)
     except ValueError as error:
         raise DataError(f"{path}: not readable as YAML ({error})") from error

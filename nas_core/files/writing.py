@@ -22,7 +22,6 @@ from nas_core.errors import DataError, NasExtError
 
 _OF_DISK = re.compile(r"PytorchStreamWriter|unexpected pos|os error \d+|file write failed")
 """Messages of torch (RuntimeError) and safetensors (SafetensorError) for a full disk"""
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 @contextlib.contextmanager
@@ -59,12 +58,11 @@ def atomic_output(path: str | Path) -> Iterator[Path]:
     with os_errors("write", path):
         target.parent.mkdir(parents=True, exist_ok=True)
         _remove_abandoned(target)
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".new")
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
         temporary = Path(name)
         try:
             with contextlib.suppress(OSError):  # not every file system has locks
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            temporary = temporary.replace(temporary.with_suffix(".part"))  # from now on it is known to be locked
             with _disk_errors():
                 yield temporary
             temporary.chmod(_mode_for(target))
@@ -132,21 +130,3 @@ def plain_json(value: object) -> Any:
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")
-
-
-def csv_cell(value: Any) -> Any:
-    """Return the value of a CSV cell; an apostrophe keeps spreadsheets from evaluating text as a formula.
-
-    Numbers, and texts of numbers, are unchanged.
-    """
-    if not isinstance(value, str) or not value.startswith(_FORMULA) or all(map(_is_number, value.split(" "))):
-        return value
-    return f"'{value}"
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

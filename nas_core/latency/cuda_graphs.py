@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -26,8 +27,7 @@ def recorded(parts: Mapping[str, Callable[[], object]], device: torch.device | s
     """
     # Outside inference mode: torch keeps the state of random numbers with its first recording, up to 2.12 as a tensor
     # of that mode, which recordings outside it cannot change. Uncollected: a graph that is freed ends a recording.
-    ordinary = torch.inference_mode(False), torch.no_grad()
-    with ordinary[0], ordinary[1], uncollected(), torch.cuda.device(device_index(device)):
+    with torch.inference_mode(False), torch.no_grad(), uncollected(), torch.cuda.device(device_index(device)):
         # Of this device: torch's own stream for recording is of the device that first recorded.
         current, stream = torch.cuda.current_stream(), torch.cuda.Stream()  # type: ignore[no-untyped-call]
         stream.wait_stream(current)
@@ -46,7 +46,7 @@ def recorded(parts: Mapping[str, Callable[[], object]], device: torch.device | s
             with _one_line_error(name), torch.cuda.stream(current), torch.cuda.graph(graph, pool=pool, stream=stream):
                 result = part()
             pool = graph.pool()
-            replays[name] = _Replay(graph, result, part)
+            replays[name] = functools.partial(_replay, graph, result, part)
     return replays
 
 
@@ -74,12 +74,7 @@ def _one_line_error(name: str) -> Iterator[None]:
         ) from error
 
 
-class _Replay:
-    """Recorded part, with references to its result and inputs."""
-
-    def __init__(self, graph: torch.cuda.CUDAGraph, result: object, part: Callable[[], object]) -> None:
-        self._graph, self._result, self._part = graph, result, part
-
-    def __call__(self) -> object:
-        self._graph.replay()
-        return self._result
+def _replay(graph: torch.cuda.CUDAGraph, result: object, part: Callable[[], object]) -> object:
+    """Replay a recorded part; ``part`` is an argument to keep its inputs alive."""
+    graph.replay()
+    return result

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from nas_core.differences import check_same_settings
 from nas_core.errors import DataError
 from nas_core.files.journal import read_jsonl
-
-
-class Journal(Protocol):
-    """File or folder of results written as they come; resuming checks that settings and machine are the same."""
-
-    path: Path
-    settings: dict[str, Any]
-    machine: dict[str, Any]
 
 
 def read_journal(path: Path, format_name: str, version: int, content: str, command: str) -> list[dict[str, Any]]:
@@ -34,7 +26,13 @@ def read_journal(path: Path, format_name: str, version: int, content: str, comma
     return lines
 
 
-def check_conditions(journal: Journal, settings: Mapping[str, Any], machine: Mapping[str, Any], instead: str) -> None:
-    for part, old, new in (("setting", journal.settings, settings), ("machine", journal.machine, machine)):
+def check_conditions(
+    path: Path,
+    former: tuple[Mapping[str, Any], Mapping[str, Any]],
+    current: tuple[Mapping[str, Any], Mapping[str, Any]],
+    instead: str,
+) -> None:
+    """Raise a ConfigError if settings or machine differ from the former ones."""
+    for part, old, new in zip(("setting", "machine"), former, current, strict=True):
         advice = f"go on with the former one, or give another {instead}"
-        check_same_settings(f"{journal.path} was begun with {part}", old, new, advice)
+        check_same_settings(f"{path} was begun with {part}", old, new, advice)

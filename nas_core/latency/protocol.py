@@ -24,7 +24,7 @@ import torch
 
 from nas_core.checks import Range, check_fields
 from nas_core.device import device_index, pinned_threads, uncollected, usable_device
-from nas_core.errors import ConfigError, unknown_choice
+from nas_core.errors import ConfigError
 from nas_core.latency.cuda_graphs import recorded
 from nas_core.latency.machine import ClockState, clock_state
 from nas_core.models.workload import Convertible, Workload
@@ -51,7 +51,7 @@ class TimingConfig:
     """Share of the passes trimmed at each end before averaging."""
     threads: int = 1
     """Threads of torch while timing."""
-    clock: str = "wall"
+    clock: str = field(default="wall", metadata={"choices": CLOCKS})
     """``wall``; ``cpu``: CPU time of this thread, with less noise on a shared processor; ``device``: time between CUDA
     events."""
     device: str = "cpu"
@@ -64,21 +64,16 @@ class TimingConfig:
     def __post_init__(self) -> None:
         check_fields(self, ranges=_RANGES)
         kind = _device_type(self.device)
-        if self.clock not in CLOCKS:
-            raise unknown_choice("clock", self.clock, CLOCKS)
         if self.clock == "cpu" and (kind != "cpu" or self.threads != 1):
             raise ConfigError(
                 f"clock cpu counts one thread on the CPU, got {self.threads} threads on {self.device}: use clock wall"
             )
-        for setting, is_set in (
-            ("clock by events", self.clock == "device"),
-            ("cuda_graphs", self.cuda_graphs),
-            ("precision tf32", self.precision == "tf32"),
-        ):
-            if is_set and kind != "cuda":
-                raise ConfigError(
-                    f"{setting} is for CUDA devices, which {self.device} is not: leave it out, or give cuda"
-                )
+        for_cuda = self.clock == "device" or self.cuda_graphs or self.precision == "tf32"
+        if for_cuda and kind != "cuda":
+            raise ConfigError(
+                f"clock device, cuda_graphs and precision tf32 are for CUDA devices, which {self.device} is not: leave"
+                " them out, or give device cuda"
+            )
 
     def checked_here(self) -> TimingConfig:
         """Return these settings; raise a ConfigError if this machine does not support them."""

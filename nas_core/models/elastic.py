@@ -91,10 +91,18 @@ def layer_axes(name: str, prefix: str, layer: nn.Module, head_dim: int) -> list[
         if not kinds:
             continue
         rows, outs = list[Part](), list[str]()
-        for at in kinds:
-            joint = [(p, n) for p, n in (("in_proj", 3), ("q_proj", 1), ("kv_proj", 2)) if f"{at}.{p}.weight" in state]
-            rows += [Part(f"{prefix}{at}.{p}.{kind}", 0, blocks) for p, blocks in joint for kind in ("weight", "bias")]
-            outs.append(f"{prefix}{at}{out}")
+        for attention_name in kinds:
+            joint = [
+                (p, n)
+                for p, n in (("in_proj", 3), ("q_proj", 1), ("kv_proj", 2))
+                if f"{attention_name}.{p}.weight" in state
+            ]
+            rows += [
+                Part(f"{prefix}{attention_name}.{p}.{kind}", 0, blocks)
+                for p, blocks in joint
+                for kind in ("weight", "bias")
+            ]
+            outs.append(f"{prefix}{attention_name}{out}")
         size = state[f"{kinds[0]}{out}"].shape[1] // head_dim
         columns = (Part(out, 1) for out in outs)
         axes.append(Axis(f"{name}.{attention}", size, (*rows, *columns), head_dim, tuple(outs)))

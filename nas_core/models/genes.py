@@ -128,9 +128,9 @@ class ChainGraphs:
 
     def attention(self, name: str) -> tuple[AttentionKind, str]:
         """Return a kind of attention by name, and its operation."""
-        known = self._genes.known_attention()
-        if name not in known:
-            raise ArchitectureError(f"an attention is {name!r}; expected one of {known}")
+        supported = self._genes.known_attention()
+        if name not in supported:
+            raise ArchitectureError(f"an attention is {name!r}; expected one of {supported}")
         kind = KINDS.get(name)
         return kind, kind.operation(self._genes.place)
 

@@ -249,10 +249,10 @@ def kind_of(of: SearchSpace | Architecture) -> ModelKind:
     names = _genes(of)
     error = SpaceError if isinstance(of, SearchSpace) else ArchitectureError
     lacking = {kind.name: [gene for gene in kind.genes if gene not in names] for _, kind in KINDS.items()}
-    nearest = min(lacking, key=lambda name: len(lacking[name]))
+    fewest = min(map(len, lacking.values()))
+    needed = [f"{name} needs {', '.join(map(repr, genes))}" for name, genes in lacking.items() if len(genes) == fewest]
     raise error(
-        f"{_called(of)} fits no kind of network ({', '.join(lacking)}); {nearest} is the nearest and needs"
-        f" {' and '.join(map(repr, lacking[nearest]))}"
+        f"{_called(of)} fits no kind of network ({', '.join(lacking)}); of the nearest, {' and '.join(needed)}: add it"
     )
 
 
@@ -290,9 +290,9 @@ def layered_genes(architecture: Architecture) -> dict[str, dict[str, tuple[Any, 
     """
     sides: dict[str, dict[str, tuple[Any, ...]]] = {}
     for name, gene in architecture.items():
-        side, _, what = name.rpartition(".")
+        side, _, gene_name = name.rpartition(".")
         if isinstance(gene, tuple) and gene:
-            sides.setdefault(side, {})[what] = gene
+            sides.setdefault(side, {})[gene_name] = gene
     if not sides:
         raise ArchitectureError(
             f"no gene of this architecture has a value per layer, it has {', '.join(architecture) or 'none'}; expected"

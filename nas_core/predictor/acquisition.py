@@ -6,8 +6,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfcx, ndtr
 
-from nas_core.errors import ConfigError
-
 Array = NDArray[np.float64]
 ROOT = float(np.sqrt(2 * np.pi))
 FAR = -1e6
@@ -27,11 +25,8 @@ def expected_improvement(mean: ArrayLike, spread: ArrayLike, best: float, *, max
         mean: ``(B,)`` predictions.
         spread: ``(B,)`` standard deviations.
         maximize: False for values to minimise, such as losses.
-
-    Raises:
-        ConfigError: a negative standard deviation, or a value that is no finite number.
     """
-    gain, deviation = _checked(mean, spread, best, maximize)
+    gain, deviation = _gain(mean, best, maximize), np.asarray(spread, np.float64)
     z = np.divide(gain, deviation, out=np.zeros_like(gain), where=deviation > 0)
     improvement = deviation * (z * ndtr(z) + np.exp(-(z**2) / 2) / ROOT)
     return np.asarray(np.where(deviation > 0, np.maximum(improvement, 0.0), np.maximum(gain, 0.0)))
@@ -42,7 +37,7 @@ def log_expected_improvement(mean: ArrayLike, spread: ArrayLike, best: float, *,
 
     See Ament et al. 2023, equation 9. It is minus infinity where the improvement is 0.
     """
-    gain, deviation = _checked(mean, spread, best, maximize)
+    gain, deviation = _gain(mean, best, maximize), np.asarray(spread, np.float64)
     certain = deviation <= 0
     z = np.divide(gain, deviation, out=np.zeros_like(gain), where=~certain)
     with np.errstate(divide="ignore"):
@@ -61,10 +56,6 @@ def _log_unit(z: Array) -> Array:
     return np.asarray(np.where(z > -1.0, direct, far))
 
 
-def _checked(mean: ArrayLike, spread: ArrayLike, best: float, maximize: bool) -> tuple[Array, Array]:
-    values, deviation = np.asarray(mean, np.float64), np.asarray(spread, np.float64)
-    if not (np.isfinite(values).all() and np.isfinite(deviation).all() and np.isfinite(best)):
-        raise ConfigError("a mean, a spread or the best value is no finite number; leave such networks out")
-    if (deviation < 0).any():
-        raise ConfigError(f"a spread is {deviation.min():g}; expected standard deviations, 0 or above")
-    return (values - best if maximize else best - values), deviation
+def _gain(mean: ArrayLike, best: float, maximize: bool) -> Array:
+    gain = np.asarray(mean, np.float64) - best
+    return gain if maximize else -gain

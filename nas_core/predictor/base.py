@@ -17,7 +17,7 @@ from torch import Tensor
 
 from nas_core.checks import checked_seed, checked_value
 from nas_core.device import usable_device
-from nas_core.errors import ConfigError, DataError, NasExtError
+from nas_core.errors import ConfigError
 from nas_core.graph import Graph, GraphError, Graphs
 from nas_core.graph.io_nodes import common_ends, lacking_ends, topological, with_ends
 from nas_core.options import Configured, parsed_settings
@@ -32,11 +32,10 @@ UNSEEN = ("error", "warn", "ignore")
 """Treatments of operations that no training graph has."""
 MOST = 0.5
 """Share of graphs without one input and one output, above which all graphs get both."""
-WITH_SPREAD = (
-    "those that have one are recipes best and statistics, models statistics, gaussian-process and boosted-trees, and"
-    " any recipe with members=2 or more"
+WITH_STD = (
+    "recipes best and statistics, models statistics, gaussian-process and boosted-trees, and recipes with members=2 or"
+    " more have one"
 )
-_DAMAGE = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError, NasExtError)
 
 _log = logging.getLogger(__name__)
 
@@ -58,6 +57,8 @@ class AccuracyModel(Configured, ABC):
     called = "accuracy model"
     seed: int
     unseen: str
+    mixture = ""
+    """Parts of a prediction in words, if there are several kinds."""
     learning_curves: tuple[list[float], ...] = ()
     """Loss of each training step of each network of the last fit, not saved."""
 
@@ -98,7 +99,7 @@ class AccuracyModel(Configured, ABC):
 
     @abstractmethod
     def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-        """Invert :meth:`tensors` and :meth:`header`; altered contents must raise an error."""
+        """Invert :meth:`tensors` and :meth:`header`."""
 
     @classmethod
     def from_header(cls, header: Mapping[str, Any], device: str) -> Self:
@@ -114,9 +115,6 @@ class AccuracyModel(Configured, ABC):
 
     def facts(self) -> dict[str, Any]:
         return {}
-
-    def remarks(self, graphs: Graphs) -> list[str]:
-        return []
 
     @property
     def ready(self) -> bool:
@@ -194,16 +192,15 @@ class AccuracyModel(Configured, ABC):
 
     @info.setter
     def info(self, info: Mapping[str, Any]) -> None:
-        self.require_fitted("describe")
         self._info = dict(info)
 
     def require_std(self) -> None:
         if not self.has_std:
-            self._with_spread(None)
+            self._present(None)
 
-    def require_fitted(self, use: str) -> None:
+    def require_fitted(self) -> None:
         if not self.fitted:
-            raise ConfigError(f"this predictor was not fitted; there is nothing to {use}: call fit, or load one")
+            raise ConfigError("this predictor was not fitted: call fit, or load one")
 
     def predict(self, graphs: Iterable[Graph] | Graphs, *, proxies: Scores | None = None) -> Array:
         """Predict ``(B,)`` in the units of the targets.
@@ -226,7 +223,7 @@ class AccuracyModel(Configured, ABC):
             ConfigError: the model has no standard deviation; others as in :meth:`predict`.
         """
         predicted, deviation = self.predictions(graphs, proxies=proxies)
-        return predicted, self._with_spread(deviation)
+        return predicted, self._present(deviation)
 
     def predict_quantiles(
         self, graphs: Iterable[Graph] | Graphs, levels: Sequence[float], *, proxies: Scores | None = None
@@ -246,7 +243,7 @@ class AccuracyModel(Configured, ABC):
         data = self._read(graphs, proxies)
         if data is None:
             return np.zeros((len(probabilities), 0))
-        return self._with_spread(self.estimate_quantiles(self._with_ends(data), probabilities))
+        return self._present(self.estimate_quantiles(self._with_ends(data), probabilities))
 
     def predictions(
         self, graphs: Iterable[Graph] | Graphs, *, proxies: Scores | None = None
@@ -257,7 +254,7 @@ class AccuracyModel(Configured, ABC):
 
     def _read(self, graphs: Iterable[Graph] | Graphs, proxies: Scores | None) -> Graphs | None:
         if not self.ready:
-            self.require_fitted("predict with")
+            self.require_fitted()
         data = topological(Graphs.of(graphs))
         if not len(data):
             return None
@@ -278,10 +275,12 @@ class AccuracyModel(Configured, ABC):
             graphs = replace(graphs, ops=np.where(unseen, max(self._ends) + 1, graphs.ops).astype(graphs.ops.dtype))
         return with_ends(graphs, *self._ends)
 
-    def _with_spread(self, deviation: Array | None) -> Array:
-        if deviation is None:
-            raise ConfigError(f"{self.title!r} has no spread{'' if self.fitted else ' before a fit'}; {WITH_SPREAD}")
-        return deviation
+    def _present(self, values: Array | None) -> Array:
+        if values is None:
+            raise ConfigError(
+                f"{self.title!r} has no standard deviation{'' if self.fitted else ' before a fit'}; {WITH_STD}"
+            )
+        return values
 
     def unseen_in(self, graphs: Graphs) -> dict[int, int]:
         """Return the unseen operations, each with the index of the first graph that has it."""
@@ -297,7 +296,7 @@ class AccuracyModel(Configured, ABC):
         if self.unseen == "error":
             raise GraphError(
                 f"{message}, and graph {min(new.values())} (from 0) of these has it: fit on graphs that have it, or"
-                " allow it with unseen='warn'"
+                " allow it with unseen='warn' (--unseen warn)"
             )
         _log.warning("%s: predictions for such graphs are guesses", message)
 
@@ -313,7 +312,7 @@ class AccuracyModel(Configured, ABC):
         write_artifact(path, self.name, *self.contents())
 
     def contents(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        self.require_fitted("save")
+        self.require_fitted()
         common = {
             "seed": self.seed, "unseen": self.unseen, "settings": asdict(self.config), "known": sorted(self._known),
             "info": self._info, "ends": self._ends, "common_ends": self._common_ends,
@@ -328,33 +327,20 @@ class AccuracyModel(Configured, ABC):
         Raises:
             DataError: the file is missing, damaged, of another version or of another kind.
         """
-        return cls.opened(path, *read_artifact(path, cls.name), device, unseen)
-
-    @classmethod
-    def opened(
-        cls, path: str | Path, header: Mapping[str, Any], tensors: Mapping[str, Tensor], device: str, unseen: str | None
-    ) -> Self:
-        usable_device(device)
-        checked_value(unseen or "error", str, "treatment of unseen operations", choices=UNSEEN)
-        try:
-            return cls.restored(header, tensors, device, unseen)
-        except _DAMAGE as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise DataError(f"{path}: the predictor is damaged ({reason[:120]}); fit it anew") from None
+        return cls.restored(*read_artifact(path, cls.name), device, unseen)
 
     @classmethod
     def restored(
         cls, header: Mapping[str, Any], tensors: Mapping[str, Tensor], device: str = "cpu", unseen: str | None = None
     ) -> Self:
-        """Invert :meth:`contents`. Altered contents may raise any error."""
-        model = cls.from_header(header, device)
+        """Invert :meth:`contents`."""
+        model = cls.from_header({**header, "unseen": unseen or header["unseen"]}, device)
         model.restore(header, tensors)
         model._known, model._info = frozenset(header["known"]), dict(header["info"])
         ends = (header["ends"], header["common_ends"])
         model._ends, model._common_ends = (None if pair is None else (pair[0], pair[1]) for pair in ends)
         proxies = header.get("proxies")
         model._proxies = None if proxies is None else ProxyInputs.from_json(proxies)
-        model.unseen = unseen or model.unseen
         return model
 
 
@@ -402,7 +388,7 @@ def load_accuracy_model(path: str | Path, device: str = "cpu", unseen: str | Non
         DataError: the file is missing, damaged, of another version or of another kind.
     """
     header, tensors = read_artifact(path, ACCURACY_MODELS.names())
-    return ACCURACY_MODELS.get(header["kind"]).opened(path, header, tensors, device, unseen)
+    return ACCURACY_MODELS.get(header["kind"]).restored(header, tensors, device, unseen)
 
 
 def parsed_accuracy_settings(name: str, texts: Iterable[str]) -> dict[str, Any]:

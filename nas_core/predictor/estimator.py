@@ -36,6 +36,9 @@ from nas_core.predictor.targets import TargetScale, checked_targets
 from nas_core.predictor.training import Trainer
 from nas_core.random_streams import own_streams, seed_streams
 
+PROBES, LEAST_SHARE = 2, 0.02
+"""Networks after which a mixture trains no more, if their share in a prediction is smaller than this."""
+
 
 @dataclass(frozen=True, eq=False)
 class FittedState:
@@ -97,10 +100,11 @@ class FittedState:
             fold: ``(G,)`` fold of each training graph; network i was not trained on fold i.
             held_out: ``(K, G)`` out-of-fold predictions of the statistics.
         """
-        rows, parts = np.arange(len(graphs)), held_out
+        rows, parts, strength = np.arange(len(graphs)), held_out, 1.0
         prior = np.full(len(held_out), self.recipe.statistics / len(held_out))
         if self.models:
             rows = np.flatnonzero(fold < len(self.models))
+            strength = len(rows) / int((fold < self.recipe.members).sum())  # below 1 before all networks are trained
             networks = np.zeros(len(graphs))
             for i, scorer in enumerate(self.scorers):
                 unseen = np.flatnonzero(fold == i)
@@ -108,7 +112,7 @@ class FittedState:
             parts = np.concatenate([networks[None], held_out])
             prior = np.concatenate([[1 - self.recipe.statistics], prior])
         learned = self.scale.learn(targets[rows])
-        mixture = Mixture.fit(parts[:, rows], learned, targets[rows], self.scale, prior.tolist())
+        mixture = Mixture.fit(parts[:, rows], learned, targets[rows], self.scale, prior.tolist(), strength)
         return replace(self, mixture=mixture)
 
     def tensors(self) -> dict[str, Tensor]:
@@ -121,7 +125,7 @@ class FittedState:
     def restored(
         cls, recipe: Recipe, header: Mapping[str, Any], tensors: Mapping[str, Tensor], device: torch.device
     ) -> FittedState:
-        """Invert :meth:`tensors`. Altered contents may raise any error."""
+        """Invert :meth:`tensors`."""
         models = []
         for i in range(recipe.members):
             with torch.device("meta"):  # no memory and no random numbers for weights that are replaced
@@ -209,8 +213,9 @@ class NNFormerPredictor(AccuracyModel):
     def title(self) -> str:
         return self._given.name
 
-    def remarks(self, graphs: Graphs) -> list[str]:
-        return [f"recipe {self.title} on {len(graphs)} graphs: {self.recipe.mixture}"]
+    @property
+    def mixture(self) -> str:
+        return self.recipe.mixture
 
     def facts(self) -> dict[str, Any]:
         if not self.networks:
@@ -243,14 +248,19 @@ class NNFormerPredictor(AccuracyModel):
                 )
             else:
                 statistics = StatisticsModel.fit(graphs, learned, *members, self.seed, prior, scale)
-        models, curves = [], []
+        fitted, curves = FittedState(whole, (), statistics, scale), list[list[float]]()
         with own_streams(device=self.device):
             for i in range(recipe.members):
                 rows = np.flatnonzero(fold != i)
                 trainer = self._fit_member(i, recipe, graphs.take(rows), learned[rows], progress, keeper)
-                models.append(trainer.model.eval())
+                fitted = replace(fitted, models=(*fitted.models, trainer.model.eval()))
                 curves.append(trainer.losses.tolist())
-        fitted = FittedState(whole, tuple(models), statistics, scale)
+                if recipe.learns_shares and i + 1 == PROBES < recipe.members:
+                    share = 1 - fitted.with_mixture(graphs, fold, held_out, values).share
+                    if share < LEAST_SHARE:
+                        _log.info("NN-Former has a share of %.3f after %d networks: no more are trained", share, i + 1)
+                        fitted = FittedState(replace(whole, members=0, statistics=1.0), (), statistics, scale)
+                        break
         if recipe.learns_shares:
             fitted = fitted.with_mixture(graphs, fold, held_out, values)
             _log.info("NN-Former has a share of %.2f in each prediction", 1 - fitted.share)
@@ -306,13 +316,14 @@ class NNFormerPredictor(AccuracyModel):
     @property
     def network_share(self) -> float:
         """Return NN-Former's share of each prediction; graph statistics have the rest."""
-        return 1.0 - self._state("look at").share
+        return 1.0 - self._state.share
 
     def _start(self) -> Prior | None:
         return None if not self._given.from_prior else self._prior or shipped_prior()
 
-    def _state(self, use: str) -> FittedState:
-        self.require_fitted(use)
+    @property
+    def _state(self) -> FittedState:
+        self.require_fitted()
         assert self._fitted is not None
         return self._fitted
 
@@ -321,12 +332,12 @@ class NNFormerPredictor(AccuracyModel):
             prior = self._start()
             assert prior is not None
             return prior.columns(operation_features(graphs))[:, 0], None
-        return self._state("predict with").predict_with_std(self._limited(graphs))
+        return self._state.predict_with_std(self._limited(graphs))
 
     def estimate_quantiles(self, graphs: Graphs, levels: Array) -> Array | None:
         if not self.fitted:
             return None
-        quantiles = self._state("predict with").quantiles(self._limited(graphs), levels)
+        quantiles = self._state.quantiles(self._limited(graphs), levels)
         return super().estimate_quantiles(graphs, levels) if quantiles is None else quantiles
 
     def predict_parts(self, graphs: Iterable[Graph] | Graphs, *, proxies: Scores | None = None) -> dict[str, Array]:
@@ -335,7 +346,7 @@ class NNFormerPredictor(AccuracyModel):
         Parts are ``networks``, ``described processes`` (on descriptions of operations), ``processes``, ``trees``,
         ``additive``.
         """
-        fitted, data = self._state("predict with"), self._read(graphs, proxies)
+        fitted, data = self._state, self._read(graphs, proxies)
         return {} if data is None else fitted.predict_parts(self._limited(self._with_ends(data)))
 
     def _limited(self, graphs: Graphs) -> Graphs:
@@ -348,10 +359,10 @@ class NNFormerPredictor(AccuracyModel):
         return replace(graphs, ops=np.where(graphs.ops < operations, graphs.ops, spare).astype(graphs.ops.dtype))
 
     def tensors(self) -> dict[str, Tensor]:
-        return self._state("save").tensors()
+        return self._state.tensors()
 
     def header(self) -> dict[str, Any]:
-        fitted = self._state("save")
+        fitted = self._state
         return {
             "recipe": fitted.recipe.to_dict(),
             "mixture": None if fitted.mixture is None else fitted.mixture.to_json(),

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from nas_core.errors import ConfigError, DataError, NasExtError
 from nas_core.files.journal import read_jsonl
 from nas_core.files.reading import real_path
-from nas_core.files.writing import check_replaceable, csv_cell, write_atomic
+from nas_core.files.writing import check_replaceable, write_atomic
 from nas_core.graph import Graph, GraphError, Graphs
 from nas_core.locks import only_process
 from nas_core.predictor.readers import Reader, reader_names
@@ -110,27 +110,22 @@ def _graph(record: Mapping[str, Any], reader: Reader | None) -> Graph:
 
 
 def _target(record: Mapping[str, Any], name: str) -> float:
-    if name not in record:
-        fields = ", ".join(map(repr, record))
-        raise DataError(f"no field {name!r} with the number to learn; it has {fields}: name one with --target")
-    value = record[name]
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise DataError(f"{name} is {json.dumps(value)[:60]}; expected a number")
-    if not math.isfinite(value):
-        raise DataError(f"{name} is {value}; remove the records without a measured value")
+    value = record.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise DataError(
+            f"field {name!r} is {json.dumps(value)[:60]}; expected the number to learn, in one of the fields"
+            f" {', '.join(map(repr, record))}: name it with --target, and remove records without a measured value"
+        )
     return float(value)
 
 
 def _scores(record: Mapping[str, Any], proxies: Sequence[str]) -> dict[str, float]:
-    field = record.get("proxies")
-    scores = field if isinstance(field, Mapping) else {}
-    for name in proxies:
-        value = scores.get(name)
-        if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
-            has = f"proxies {', '.join(map(str, scores))}" if scores else "no field 'proxies'"
-            raise DataError(
-                f"no score of proxy {name!r}, which the predictor reads; it has {has}: 'nas-ext lab proxies' makes it"
-            )
+    scores = record.get("proxies") or {}
+    if absent := [name for name in proxies if not isinstance(scores.get(name), int | float)]:
+        raise DataError(
+            f"no score of proxy {', '.join(absent)}, which the predictor reads; proxies of this record are"
+            f" {', '.join(scores) or 'none'}: 'nas-ext lab proxies' computes them"
+        )
     return {name: float(scores[name]) for name in proxies}
 
 
@@ -171,8 +166,8 @@ def write_predictions(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
         text = io.StringIO()
         names = list(dict.fromkeys(name for row in rows for name in row))
         table = csv.writer(text, lineterminator="\n")
-        table.writerow(map(csv_cell, names))
-        table.writerows([csv_cell(row.get(name, "")) for name in names] for row in rows)
+        table.writerow(names)
+        table.writerows([row.get(name, "") for name in names] for row in rows)
         write_atomic(path, text.getvalue())
     else:
         write_atomic(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))

@@ -13,7 +13,6 @@ from torch import Tensor
 from tqdm import tqdm
 
 from nas_core.differences import check_same_settings
-from nas_core.errors import DataError
 from nas_core.predictor.artifact import read_artifact, write_artifact
 from nas_core.predictor.device import on_host
 
@@ -91,17 +90,9 @@ class Checkpoint:
         if not path.exists():
             return
         header, tensors = read_artifact(path, KIND)
-        try:
-            before = dict(header["begun"])
-        except (KeyError, TypeError, ValueError):
-            raise DataError(f"{path}: the checkpoint is damaged (it names no fit); remove it to begin anew") from None
-        advice = "give another file, or remove it to begin anew"
-        check_same_settings(f"{path} is of a fit with", before, self.settings, advice)
-        try:
-            restore(tensors)
-        except (LookupError, TypeError, ValueError, RuntimeError) as error:
-            reason = (str(error) or type(error).__name__).splitlines()[0][:120]
-            raise DataError(f"{path}: the checkpoint is damaged ({reason}); remove it to begin anew") from None
+        advice = "give another file, or remove it to start again"
+        check_same_settings(f"{path} is of a fit with", header["begun"], self.settings, advice)
+        restore(tensors)
         self._files.add(path)
 
     def save(self, member: int, state: Callable[[], Mapping[str, Tensor]], finished: bool) -> None:

@@ -37,7 +37,7 @@ class ProxyInputs:
 
     @classmethod
     def fit(cls, scores: Scores, graphs: int) -> ProxyInputs:
-        names = _names(scores)
+        names = tuple(scores if isinstance(scores, Mapping) else scores[0])
         table = _table(scores, names, graphs)
         values, deviations = zip(*(_quantiles(column) for column in table), strict=True)
         return cls(names, values, deviations)
@@ -63,27 +63,14 @@ class ProxyInputs:
         return cls(tuple(data), tuple(pair[0] for pair in sides), tuple(pair[1] for pair in sides))
 
 
-def _names(scores: Scores) -> tuple[str, ...]:
-    first = scores if isinstance(scores, Mapping) else next(iter(scores), {}) if isinstance(scores, Sequence) else {}
-    if not isinstance(first, Mapping) or not first:
-        raise DataError(
-            f"proxies are a {type(scores).__name__}; expected scores by the name of the proxy, {{'nwot': (G,)}}, or one"
-            " such mapping for each graph"
-        )
-    return tuple(first)
-
-
 def _table(scores: Scores, names: Sequence[str], graphs: int) -> NDArray[np.float64]:
-    _names(scores)
-    whole = [scores] if isinstance(scores, Mapping) else scores
-    if absent := [name for name in names if any(name not in mapping for mapping in whole)]:
-        raise ConfigError(f"proxies lack {', '.join(absent)}; expected scores of {', '.join(names)} for each graph")
-    columns = [scores[name] if isinstance(scores, Mapping) else [row[name] for row in scores] for name in names]
+    columns = scores if isinstance(scores, Mapping) else {name: [row.get(name) for row in scores] for name in names}
     try:
-        table = np.array([np.asarray(column, np.float64) for column in columns])
-    except (TypeError, ValueError):
+        table = np.array([np.asarray(columns[name], np.float64) for name in names])
+    except (KeyError, TypeError, ValueError):
         raise DataError(
-            f"proxies {', '.join(names)} are no numbers of equal length; expected one each for each graph"
+            f"proxies of {graphs} graphs cannot be read; expected numbers by name, {{'nwot': (G,)}}, or such a mapping"
+            f" for each graph, of {', '.join(names)}"
         ) from None
     if table.shape != (len(names), graphs):
         raise DataError(f"proxies have shape {table.shape[1:]} for {graphs} graphs; expected one score for each graph")

@@ -95,21 +95,13 @@ class Recipe:
 
     @property
     def mixture(self) -> str:
-        if not self.members:
-            before = ", added to a prior from public benchmarks" if self.from_prior else ""
-            return f"each prediction is that of graph statistics alone, without NN-Former{before}"
-        networks = f"{self.members} network{'s' if self.members > 1 else ''}"
-        if not self.statistics:
-            return f"each prediction is NN-Former's alone ({networks})"
-        if self.learns_shares:
-            return (
-                f"each prediction mixes NN-Former ({networks}) and graph statistics ({self.processes} Gaussian"
-                f" processes, {self.trees} boosted trees), in shares that held-out graphs decide"
-            )
-        return (
-            f"each prediction is {1 - self.statistics:.2f} NN-Former ({networks}) and {self.statistics:.2f} graph"
-            f" statistics ({self.processes} Gaussian processes, {self.trees} boosted trees)"
-        )
+        """Return the parts of a prediction in words."""
+        parts = {"NN-Former networks": self.members}
+        if self.statistics:
+            parts |= {"Gaussian processes": self.processes, "boosted trees": self.trees, "prior": int(self.from_prior)}
+        mixture = ", ".join(f"{count} {name}" for name, count in parts.items() if count)
+        shares = "learned from out-of-fold predictions" if self.learns_shares else f"{1 - self.statistics:.2f} networks"
+        return f"{mixture}; shares: {shares}"
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -99,10 +99,7 @@ def checked_targets(
 
 def checked_levels(levels: Sequence[float]) -> NDArray[np.float64]:
     """Return validated probabilities ``(L,)``."""
-    try:
-        probabilities = np.asarray(levels, np.float64)
-    except (TypeError, ValueError):
-        probabilities = np.zeros(0)
+    probabilities = np.asarray(levels, np.float64)
     if probabilities.ndim != 1 or not len(probabilities) or not ((probabilities > 0) & (probabilities < 1)).all():
         raise ConfigError(f"levels of quantiles are {levels!r}; expected some between 0 and 1, such as [0.1, 0.5, 0.9]")
     return probabilities

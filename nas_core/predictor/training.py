@@ -215,11 +215,8 @@ class Trainer:
 
     def _epoch(self) -> list[tuple[Bucket, NDArray[np.int64], Tensor]]:
         """Draw the batches of the current epoch, as rows on host and device; deterministic."""
-        stream, size = (
-            np.random.default_rng([self.config.seed, 1, self.done // self.steps_per_epoch]),
-            self.config.batch_size,
-        )
-        batches = []
+        stream = np.random.default_rng([self.config.seed, 1, self.done // self.steps_per_epoch])
+        batches, size = [], self.config.batch_size
         for bucket in self.buckets:
             order = stream.permutation(len(bucket))
             index = to_device(order, bucket.device)
@@ -310,10 +307,7 @@ class Trainer:
         if self.scaler.is_enabled():
             scales = {name: named[f"scaler.{name}"].item() for name in _SCALED}
             self.scaler.load_state_dict({**self.scaler.state_dict(), **scales})
-        done = int(named["done"])
-        if not 0 <= done <= self.total:
-            raise ValueError(f"step {done} of {self.total}")
-        self.done = done
+        self.done = int(named["done"])
         self.losses.copy_(named["losses"])
 
     def settle(self) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from nas_core.errors import DataError, NasExtError
 from nas_core.files.journal import read_jsonl
-from nas_core.files.reading import MOST_OWN_TEXT, read_json, read_yaml, real_path
+from nas_core.files.reading import read_json, read_yaml, real_path
 from nas_core.report.tables import Column, Table, describe
 from nas_core.search.engine import GIVEN
 from nas_core.search.metrics import Metric, metric_named
@@ -183,7 +183,7 @@ def read_run(folder: str | Path) -> SearchRun:
         file, config = folder / "finalists.json", folder / "config.yaml"
         defaults: dict[str, Any] = {"measured": {}, "best_of": [], "over_limit": [], "genes": {}, "key": ""}
         finalists = [{**defaults, **finalist} for finalist in read_json(file)["finalists"]] if file.exists() else []
-        content = read_yaml(config, MOST_OWN_TEXT) if config.exists() else {}
+        content = read_yaml(config) if config.exists() else {}
         settings, notes = (dict(content.get(part) or {}) for part in ("settings", "notes"))
     return SearchRun(folder, settings, evaluations, finalists, notes, read_sessions(folder))
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
-from nas_core.files.writing import csv_cell
 from nas_core.space import Architecture
 
 MISSING = "-"
@@ -65,10 +64,10 @@ class Table:
         """Return comma-separated values with full precision; missing ones are empty."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow([csv_cell(column.key) for column in self.columns])
+        writer.writerow([column.key for column in self.columns])
         for row in self.rows:
             values = [row.get(column.key) for column in self.columns]
-            writer.writerow(["" if value is None else csv_cell(value) for value in values])
+            writer.writerow(["" if value is None else value for value in values])
         return text.getvalue()
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from nas_core.errors import ArchitectureError, ConfigError, DataError
 from nas_core.files.reading import read_json
-from nas_core.files.writing import csv_cell, write_atomic, write_json
+from nas_core.files.writing import write_atomic, write_json
 from nas_core.space import Architecture
 
 FORMAT = "nas-ext/pareto"
@@ -116,10 +116,10 @@ def write_table(path: str | Path, entries: Sequence[Entry], first: Sequence[str]
     genes = sorted({name for entry in entries for name in entry.architecture})
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["key", *map(csv_cell, (*metrics, *genes))])
+    writer.writerow(["key", *metrics, *genes])
     for entry in entries:
         row = {name: json.dumps(value) for name, value in entry.metrics.items()}
         for name, gene in entry.architecture.items():
             row[name] = " ".join(map(str, gene)) if isinstance(gene, tuple) else str(gene)
-        writer.writerow([entry.architecture.key, *(csv_cell(row.get(name, "")) for name in [*metrics, *genes])])
+        writer.writerow([entry.architecture.key, *(row.get(name, "") for name in [*metrics, *genes])])
     write_atomic(path, text.getvalue())

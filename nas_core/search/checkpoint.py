@@ -16,7 +16,6 @@ import numpy as np
 from nas_core.checks import Range, check_fields, checked_value
 from nas_core.errors import ConfigError, unknown_choice
 from nas_core.jobs import EXECUTORS, Failure, jobs_config
-from nas_core.options import read_texts
 from nas_core.precision import PRECISIONS
 from nas_core.search.calibration.model import calibrated_metrics, objective_of
 from nas_core.search.engine import search
@@ -211,8 +210,7 @@ class _CheckpointSearch:
         self.here = self.jobs is None and len(self.devices) == 1
         if self.here:
             check_precision(settings.precision, settings.device)
-        kind = STRATEGIES.get(settings.strategy)
-        self.config = config_of(settings.strategy, read_texts(kind.config_class, settings.set))
+        self.config = config_of(settings.strategy, settings.set)
         model = settings.latency_model
         self.compared: dict[str, Any] = {
             "checkpoint_sha256": file_digest(settings.checkpoint),
@@ -336,9 +334,9 @@ class _CheckpointSearch:
         kind, model = kind_of(self.space), self.evaluation.latency
         measured = workload_of((model.info.get("settings") or {}).get("workload") or {}) if model else None
         defaults = {**(asdict(measured[1]) if measured else {}), **kind.of_task(self.evaluation.supernet.task)}
-        workload = {**defaults, **read_texts(kind.workload_config, self.settings.workload)}
-        kind.config(workload)
-        return workload
+        workload = {**defaults, **self.settings.workload}
+        config = asdict(kind.config(workload))
+        return {name: config[name] for name in workload}
 
     def _elsewhere(self) -> tuple[Any, AbstractContextManager[Any]]:
         from nas_core.search.executor import DeviceExecutor, SubmititExecutor

@@ -13,7 +13,7 @@ import yaml
 from nas_core.differences import check_same_settings
 from nas_core.errors import ConfigError, DataError
 from nas_core.files.journal import append_jsonl, read_jsonl
-from nas_core.files.reading import MOST_OWN_TEXT, read_yaml
+from nas_core.files.reading import read_yaml
 from nas_core.files.writing import write_atomic
 from nas_core.locks import only_process
 from nas_core.space import Architecture
@@ -46,7 +46,7 @@ def settle_config(path: Path, settings: Mapping[str, Any], notes: Mapping[str, A
         return False
     advice = "give the same settings to continue it, or another folder"
     try:
-        before = read_yaml(path, MOST_OWN_TEXT)
+        before = read_yaml(path)
     except DataError as error:
         raise ConfigError(f"{error}; give another folder for the run") from None
     if not isinstance(before, dict) or before.get("format") != FORMAT or not isinstance(before.get("settings"), dict):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, count
@@ -9,12 +10,6 @@ from typing import Any
 
 from nas_core.errors import SpaceError
 from nas_core.space.architecture import Option
-
-MOST_LAYERS = 1_000
-MOST_OPTIONS = 32_767
-"""Largest number of options over all layers; rows hold 16-bit indices."""
-LARGEST_CODE = 1e30
-"""Largest absolute code; encodings are float32."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +30,6 @@ class Choice:
     def __post_init__(self) -> None:
         if not self.options or not all(self.options):
             raise SpaceError(f"choice {self.name!r} has no options; give at least one")
-        if (total := sum(map(len, self.options))) > MOST_OPTIONS:
-            raise SpaceError(f"choice {self.name!r} has {total} options of all layers; expected {MOST_OPTIONS} at most")
         for row in self.options:
             if wrong := [o for o in row if isinstance(o, bool) or not isinstance(o, int | float | str)]:
                 raise SpaceError(f"choice {self.name!r} has option {wrong[0]!r}; expected a number or a name")
@@ -44,9 +37,14 @@ class Choice:
                 raise SpaceError(f"choice {self.name!r} lists an option twice: {list(row)}")
         if self.per is None and len(self.options) != 1:
             raise SpaceError(f"choice {self.name!r} has options for several layers but no depth gene ('per')")
-        if not 0 <= self.scale <= LARGEST_CODE:
-            raise SpaceError(f"choice {self.name!r} has scale {self.scale!r}; expected 0 to {LARGEST_CODE:g}")
-        object.__setattr__(self, "_code", self._code_table())
+        codes: dict[Option, float] = dict(self.codes)
+        position = count()
+        for option in chain.from_iterable(self.options):
+            if option not in codes:
+                codes[option] = next(position) if isinstance(option, str) else option
+        if not all(map(math.isfinite, codes.values())) or not 0 <= self.scale < math.inf:
+            raise SpaceError(f"choice {self.name!r} has codes {codes} and scale {self.scale}; expected finite numbers")
+        object.__setattr__(self, "_code", {option: float(code) for option, code in codes.items()})
 
     @classmethod
     def make(
@@ -64,26 +62,10 @@ class Choice:
             raise SpaceError(
                 f"choice {name!r} mixes options and lists of options: {list(options)}; give one list per layer"
             )
-        if per and not 1 <= layers <= MOST_LAYERS:
-            raise SpaceError(f"choice {name!r} has options for {layers} layers; expected 1 to {MOST_LAYERS}")
         rows = [tuple(row) for row in options] if any(nested) else [tuple(options)] * (layers if per else 1)
         if per and len(rows) != layers:
             raise SpaceError(f"choice {name!r} lists options for {len(rows)} layers, but {per!r} goes up to {layers}")
         return cls(name, tuple(rows), per, tuple((codes or {}).items()), scale)
-
-    def _code_table(self) -> dict[Option, float]:
-        table: dict[Option, float] = dict(self.codes)
-        position = count()
-        for option in chain.from_iterable(self.options):
-            if option not in table:
-                table[option] = next(position) if isinstance(option, str) else option
-        for option, code in table.items():
-            if not -LARGEST_CODE <= code <= LARGEST_CODE:
-                raise SpaceError(
-                    f"choice {self.name!r} has code {str(code)[:20]} of option {str(option)[:20]}, which is no usable"
-                    f" number; expected at most {LARGEST_CODE:g}"
-                )
-        return {option: float(code) for option, code in table.items()}
 
     def code(self, option: Option) -> float:
         """Return the number of an option in encodings; it also orders options."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import yaml
 
 from nas_core.errors import DataError, SpaceError
-from nas_core.files.reading import MOST_OWN_TEXT, parse_yaml, read_bytes
+from nas_core.files.reading import parse_yaml, read_bytes
 from nas_core.files.writing import write_atomic
 from nas_core.space.choice import Choice
 from nas_core.space.space import SearchSpace
@@ -50,41 +49,25 @@ def space_from_dict(content: Any, source: str = "space") -> SearchSpace:
     for name, entry in entries.items():
         per, scale, layers = entry.get("per"), entry.get("scale", 0.0), 1
         if per is not None:
-            if not isinstance(per, str) or per not in entries:
-                raise SpaceError(f"{source}: {name!r} is repeated by {per!r}, which is no choice of this space; add it")
-            depths = entries[per]["options"]
+            depths = entries[per]["options"] if per in entries else []
             if not depths or not all(isinstance(depth, int) for depth in depths):
-                raise SpaceError(f"{source}: depth gene {per!r} has options {depths}; expected layer counts")
+                raise SpaceError(
+                    f"{source}: {name!r} is repeated by {per!r} with options {depths}; expected layer counts"
+                )
             layers = max(depths)
-        if not _is_number(scale):
-            raise SpaceError(f"{source}: {name!r} has scale {scale!r}; expected a number")
-        codes = _codes(source, name, entry.get("codes", []))
+        codes = dict(entry.get("codes", []))
+        if not all(isinstance(number, int | float) for number in (scale, *codes.values())):
+            raise SpaceError(f"{source}: {name!r} has scale {scale!r} and codes {codes}; expected numbers")
         choices.append(Choice.make(name, entry["options"], per, layers, codes, float(scale)))
     fixed = content.get("fixed") or {}
-    if not isinstance(fixed, Mapping) or not all(
-        isinstance(name, str) and (isinstance(value, str) or _is_number(value)) for name, value in fixed.items()
-    ):
+    if not isinstance(fixed, Mapping) or not all(isinstance(value, int | float | str) for value in fixed.values()):
         raise SpaceError(f"{source}: 'fixed' is {fixed!r}; expected a mapping of genes to one number or name each")
     return SearchSpace(str(content.get("name", source)), choices, fixed)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def _check_keys(where: str, content: Mapping[Any, Any], allowed: tuple[str, ...]) -> None:
     if unknown := [key for key in content if key not in allowed]:
         raise SpaceError(f"{where}: key {unknown[0]!r} is not known; expected {', '.join(allowed)}")
-
-
-def _codes(source: str, name: str, pairs: Any) -> dict[Any, float]:
-    try:
-        codes = dict(pairs)
-    except (TypeError, ValueError):
-        codes = {None: None}
-    if not all(isinstance(option, int | float | str) and _is_number(code) for option, code in codes.items()):
-        raise SpaceError(f"{source}: {name!r} has codes {pairs!r}; expected a list of [option, number] pairs")
-    return {option: float(code) for option, code in codes.items()}
 
 
 def _entry(source: str, name: Any, entry: Any) -> Mapping[str, Any]:
@@ -104,7 +87,7 @@ def load_space(path: str | Path) -> SearchSpace:
     if not path.exists():
         raise DataError(f"no file {path}; give a space in YAML, or a name from 'nas-ext lab space list'")
     try:
-        content = parse_yaml(read_bytes(path), MOST_OWN_TEXT)
+        content = parse_yaml(read_bytes(path))
     except ValueError as error:
         raise SpaceError(f"{path}: not readable as YAML ({error})") from None
     if isinstance(content, dict):

@@ -40,12 +40,9 @@ class Slots:
         place = next((index for index, choice in enumerate(self.choices) if choice.name == name), None)
         if place is None:
             raise SpaceError(f"no choice named {name!r}, but others are repeated by it; add it")
-        gene = self.choices[place]
-        if gene.per is not None:
-            raise SpaceError(f"depth gene {name!r} is itself repeated per layer; a depth must be one gene")
-        depths = gene.options[0]
-        if not all(isinstance(depth, int) and depth >= 0 for depth in depths):
-            raise SpaceError(f"depth gene {name!r} has options {list(depths)}; expected layer counts")
+        depths = self.choices[place].options[0]
+        if self.choices[place].per or not all(isinstance(depth, int) and depth >= 0 for depth in depths):
+            raise SpaceError(f"depth gene {name!r} has options {list(depths)}; expected layer counts of the network")
         for choice in self.choices:
             if choice.per == name and len(choice.options) != max(int(depth) for depth in depths):
                 raise SpaceError(

@@ -15,7 +15,7 @@ from nas_core.latency import load_latency_model
 from nas_core.search import STRATEGIES, Strategy, search
 from nas_core.search.constraints import Constraint
 from nas_core.search.limits import cost_limits, costs_on_paper, latency_limit
-from nas_core.search.registry import config_of, strategy_options
+from nas_core.search.registry import config_of
 from nas_core.space import Architecture, SearchSpace
 from nas_core.studies.base import (
     Measure,
@@ -140,9 +140,7 @@ def _searched(
     kind = STRATEGIES.get(config.strategy)
     if kind.multi_objective:
         raise ConfigError(f"strategy {config.strategy} finds a front, not a network; give another, such as evolution")
-    options = {option.name: option for option in strategy_options(config.strategy)}
-    read = {name: options[name].read(text) if name in options else text for name, text in config.set.items()}
-    settings = config_of(config.strategy, read)
+    settings = config_of(config.strategy, config.set)
     strategies: dict[str, Strategy] = {
         f"seed {seed}": kind.create(space, list(limits), settings, objectives=["loss"], seed=seed)
         for seed in range(1, config.seeds + 1)

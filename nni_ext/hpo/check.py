@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,26 +24,19 @@ def experiment_warnings(class_args: Mapping[str, Any], metric: str, mode: str, c
         mode: ``minimize`` or ``maximize``.
         config: canonical experiment of NNI.
     """
-    typed = str(getattr(config, "trial_command", None) or "")
+    typed = str(config.trial_command or "")
     warnings = []
     if class_args.get("optimize_mode") is None:
         warnings.append(
             f"classArgs lacks optimize_mode: the tuner {mode}s {metric}, but NNI's page calls the largest value the"
             f" best trial; add 'optimize_mode: {mode}'"
         )
-    try:
-        command = shlex.split(typed)
-    except ValueError as error:  # an open quotation
-        problem = f"trialCommand {typed!r} is no command of a shell ({error})"
-        return [*warnings, f"{problem}: every trial would fail; close the quotation"]
+    command = typed.split()
     ours = _TRIAL in command
     shown = _option(command, "--metric") or "loss" if ours else metric
-    calibrated = ours and _option(command, "--calibration") is not None  # only its file knows the direction
-    return [
-        *warnings,
-        *([] if calibrated else _about_default(shown, metric, mode, ours)),
-        *(_about_files(command, config) if ours else []),
-    ]
+    if not ours or _option(command, "--calibration") is None:  # only a calibration's file knows the direction
+        warnings += _about_default(shown, metric, mode, ours)
+    return warnings + (_about_files(command, config) if ours else [])
 
 
 def _about_default(shown: str, metric: str, mode: str, ours: bool) -> list[str]:
@@ -75,31 +66,15 @@ def _about_files(command: list[str], config: Any) -> list[str]:
 
 
 def _option(command: list[str], name: str) -> str | None:
-    for place, word in enumerate(command):
-        if word == name and place + 1 < len(command):
-            return command[place + 1]
-        if word.startswith(f"{name}="):
-            return word.partition("=")[2]
-    return None
+    words = " ".join(command).replace(f"{name}=", f"{name} ").split()
+    return words[words.index(name) + 1] if name in words[:-1] else None
 
 
-@dataclass(frozen=True)
-class Checked:
-    """A valid experiment."""
+def check_experiment(path: Path) -> tuple[dict[str, Any], list[str]]:
+    """Check the experiment of a YAML.
 
-    first: dict[str, Any]
-    """NNI's parameters of the first trial by label"""
-    warnings: list[str]
-    """Settings that mislead or fail later, one line each"""
-
-
-def check_experiment(path: Path, import_code: bool = False) -> Checked:
-    """Check the experiment of a YAML and draw the parameters of its first trial.
-
-    The tuner comes from this package, whatever ``codeDirectory`` is.
-
-    Args:
-        import_code: import and run the module of a tuner derived from ours.
+    Returns:
+        NNI's parameters of the first trial by label, and settings that mislead or fail later, one line each.
     """
     config_class = nni_module("nni.experiment.config", _FEATURE).ExperimentConfig
     if not path.is_file():
@@ -114,47 +89,24 @@ def check_experiment(path: Path, import_code: bool = False) -> Checked:
     finally:  # after an error, the folder of the file stays the base of all later paths
         nni_module("nni.experiment.config.utils", _FEATURE).unset_base_path()
     settings = {} if config.tuner is None else config.tuner.json()
+    arguments = settings.get("classArgs") or {}
     try:
-        tuner = make_tuner(path, settings, import_code)
+        check_class(settings)
+        tuner = SearchTuner(**arguments)
         tuner.update_search_space(config.search_space)
-        first: dict[str, Any] = tuner.generate_parameters(0)
+        parameters: dict[str, Any] = tuner.generate_parameters(0)
     except NasExtError as error:
         raise type(error)(f"{path}: {error}", command_line=f"{path}: {error.command_line}") from None
-    return Checked(first, experiment_warnings(settings.get("classArgs") or {}, tuner.metric, tuner.mode, config))
+    return parameters, experiment_warnings(arguments, tuner.metric, tuner.mode, config)
 
 
-def make_tuner(path: Path, settings: Mapping[str, Any], import_code: bool) -> SearchTuner:
-    """Return the tuner of a YAML's ``tuner`` with its arguments."""
-    name, given = settings.get("name"), settings.get("className")
-    if not name and not given:
-        raise ConfigError("the experiment names no tuner; give one, such as 'tuner: {name: nas-ext}'")
-    class_name = _registered_class(name) if name else given
-    arguments = settings.get("classArgs") or {}
-    if not isinstance(arguments, Mapping) or not all(isinstance(key, str) for key in arguments):
-        raise ConfigError(f"classArgs are {arguments!r}; expected names and values, such as 'seed: 1'")
-    if class_name == f"{SearchTuner.__module__}.{SearchTuner.__name__}":
-        return SearchTuner(**arguments)
+def check_class(settings: Mapping[str, Any]) -> None:
+    """Raise a ConfigError unless the ``tuner`` of a YAML is :class:`SearchTuner`, by name or class."""
+    name, class_name = settings.get("name"), settings.get("className")
     if name:
-        raise ConfigError(f"the tuner is {class_name}, which is none of ours: nothing was checked")
-    if not import_code:
-        raise ConfigError(
-            f"the tuner is {class_name} in {settings.get('codeDirectory')}, and a check does not run code of an"
-            " experiment; if you trust it, --import-code imports it"
-        )
-    factory = nni_module("nni.tools.package_utils.tuner_factory", _FEATURE)
-    try:
-        tuner = factory.create_customized_class_instance(settings)
-    except NasExtError:
-        raise
-    except Exception as error:  # of code that is not ours
-        raise ConfigError(f"{class_name} cannot be made ({type(error).__name__}: {error})") from None
-    if not isinstance(tuner, SearchTuner):
-        raise ConfigError(f"the tuner is {type(tuner).__name__}, which is none of ours: nothing was checked")
-    return tuner
-
-
-def _registered_class(name: str) -> str:
-    meta = nni_module("nni.tools.package_utils", _FEATURE).get_algo_meta(name)
-    if meta is None:
-        raise ConfigError(f"NNI knows no tuner {name}; 'nas-ext nni register' makes ours known to it")
-    return str(meta.class_name)
+        meta = nni_module("nni.tools.package_utils", _FEATURE).get_algo_meta(name)
+        if meta is None:
+            raise ConfigError(f"NNI knows no tuner {name}; 'nas-ext nni register' makes ours known to it")
+        class_name = meta.class_name
+    if class_name != f"{SearchTuner.__module__}.{SearchTuner.__name__}":
+        raise ConfigError(f"the tuner is {class_name}; expected 'tuner: {{name: nas-ext}}', as no other is checked")

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nas_core.errors import ConfigError, DataError
 from nas_core.search.constraints import Constraint
 from nas_core.search.limits import cost_limits
 from nas_core.space import SearchSpace
-
-if TYPE_CHECKING:
-    from nas_core.latency import GeneLatencyModel
 
 LIMITS = ("max_latency_ms", "max_params_m", "max_flops_g", "max_memory_mb", "max_cache_mb")
 
@@ -32,22 +29,14 @@ def make_constraints(
         workload: settings by name, for memory and cache.
 
     Raises:
-        ConfigError: an invalid limit or workload, or ``space`` or the latency model is missing.
+        ConfigError: ``space`` or the latency model is missing.
     """
-    for name, limit in limits.items():
-        if isinstance(limit, bool) or not isinstance(limit, int | float):
-            raise ConfigError(f"{name} is {limit!r}; expected a number")
     if (latency_model is None) != ("max_latency_ms" not in limits):
         raise ConfigError("max_latency_ms and latency_model go together; 'nas-ext latency fit' makes a model")
-    if workload is not None and not (isinstance(workload, Mapping) and any(name in limits for name in LIMITS[3:])):
-        raise ConfigError(
-            f"workload is {workload!r}; expected settings by name that max_memory_mb or max_cache_mb are counted at,"
-            " and one of them"
-        )
     if not limits:
         return []
     if space is None:
-        raise ConfigError(f"{next(iter(limits))} needs space: what a network costs is known for a space by its name")
+        raise ConfigError(f"{next(iter(limits))} needs space: the costs of a network are known for a space by its name")
     costs = {name.removeprefix("max_"): limits.get(name) for name in LIMITS[1:]}
     # Formulas and the latency model need torch, which takes seconds to import; NNI gives a tuner ten seconds to start.
     constraints = cost_limits(space, costs, formulas_later=True, workload=workload)
@@ -57,13 +46,14 @@ def make_constraints(
                 f"no file {latency_model}, seen from {Path.cwd()}; NNI starts tuners in a folder of its own: give the"
                 " whole path, or one that begins with $PWD"
             )
-
-        @cache
-        def model() -> GeneLatencyModel:
-            from nas_core.latency import load_latency_model
-
-            return load_latency_model(latency_model, "genes", space)
-
-        limit_ms = limits["max_latency_ms"]
-        constraints.insert(0, Constraint("latency_ms", limit_ms, lambda rows: model().predict_rows(rows)))
+        model = cache(partial(_load, latency_model, space))
+        constraints.insert(
+            0, Constraint("latency_ms", limits["max_latency_ms"], lambda rows: model().predict_rows(rows))
+        )
     return constraints
+
+
+def _load(path: str, space: SearchSpace) -> Any:
+    from nas_core.latency import load_latency_model
+
+    return load_latency_model(path, "genes", space)

@@ -16,36 +16,32 @@ META = Path(__file__).with_name("algorithms.yml")
 _FEATURE = "registering tuners with NNI"
 
 
-def _ours() -> list[Any]:
+def _meta() -> Any:
     utils = nni_module("nni.tools.package_utils", _FEATURE)
     version = nni_module("nni", _FEATURE).__version__
-    entries = yaml.safe_load(META.read_text(encoding="utf-8"))["algorithms"]
-    return [utils.AlgoMeta.load({**entry, "nniVersion": version}) for entry in entries]
+    (entry,) = yaml.safe_load(META.read_text(encoding="utf-8"))["algorithms"]
+    return utils.AlgoMeta.load({**entry, "nniVersion": version})
 
 
-def register() -> list[str]:
+def register() -> str:
     """Register the tuner with NNI for ``tuner: {name: nas-ext}`` and return its name."""
-    utils = nni_module("nni.tools.package_utils", _FEATURE)
-    for meta in _ours():
-        old = utils.get_algo_meta(meta.name)
-        if old is not None and old.class_name != meta.class_name:
-            raise ConfigError(
-                f"NNI has {meta.name} as {old.class_name}, ours is {meta.class_name};"
-                f" 'nnictl algo unregister {meta.name}' removes the other one"
-            )
-        if old != meta:
-            utils.register_algo_meta(meta)
-    return [meta.name for meta in _ours()]
+    utils, meta = nni_module("nni.tools.package_utils", _FEATURE), _meta()
+    registered = utils.get_algo_meta(meta.name)
+    if registered is not None and registered.class_name != meta.class_name:
+        raise ConfigError(
+            f"NNI has {meta.name} as {registered.class_name}, ours is {meta.class_name};"
+            f" 'nnictl algo unregister {meta.name}' removes the other one"
+        )
+    if registered != meta:
+        utils.register_algo_meta(meta)
+    return str(meta.name)
 
 
-def unregister() -> list[str]:
-    """Remove the tuner from NNI's list and return the removed names."""
-    utils = nni_module("nni.tools.package_utils", _FEATURE)
-    registered = {meta.name: utils.get_algo_meta(meta.name) for meta in _ours()}
-    names = [meta.name for meta in _ours() if getattr(registered[meta.name], "class_name", None) == meta.class_name]
-    for name in names:
-        utils.unregister_algo_meta(name)
-    return names
+def unregister() -> str:
+    """Remove the tuner from NNI's list and return its name."""
+    utils, meta = nni_module("nni.tools.package_utils", _FEATURE), _meta()
+    utils.unregister_algo_meta(meta.name)
+    return str(meta.name)
 
 
 def registered_in() -> Path:

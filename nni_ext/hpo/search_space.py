@@ -30,23 +30,18 @@ def space_from_nni(search_space: Mapping[str, Any]) -> SearchSpace:
     Raises:
         SpaceError: an entry of another type, or other options.
     """
-    if not isinstance(search_space, Mapping) or not search_space:
-        raise SpaceError(f"the search space is {search_space!r}; expected entries like 'layers: {{_type: choice, ..}}'")
     return SearchSpace("nni", [Choice(label, (_options(label, entry),)) for label, entry in search_space.items()])
 
 
 def _options(label: str, entry: Any) -> tuple[Any, ...]:
-    kind = entry.get("_type") if isinstance(entry, Mapping) else None
-    value = entry.get("_value") if isinstance(entry, Mapping) else None
-    if kind == "choice" and isinstance(value, list):
-        return tuple(value)
-    if kind == "randint" and isinstance(value, list) and len(value) == 2 and all(type(end) is int for end in value):
-        if not 0 < value[1] - value[0] <= MAX_INTEGERS:
-            raise SpaceError(f"{label!r} is a randint of {value}; expected 1 to {MAX_INTEGERS} integers")
-        return tuple(range(*value))
+    match entry:
+        case {"_type": "choice", "_value": list(values)}:
+            return tuple(values)
+        case {"_type": "randint", "_value": [int(low), int(high)]} if 0 < high - low <= MAX_INTEGERS:
+            return tuple(range(low, high))
     raise SpaceError(
-        f"{label!r} of the search space is {entry!r}; architectures are made of {{_type: choice, _value: [..]}} and"
-        " {_type: randint, _value: [from, to]}: list the values that matter as a choice"
+        f"{label!r} of the search space is {entry!r}; expected {{_type: choice, _value: [..]}}, or {{_type: randint,"
+        f" _value: [from, to]}} of at most {MAX_INTEGERS} integers: list the values that matter as a choice"
     )
 
 
@@ -55,9 +50,8 @@ def check_labels(space: SearchSpace, search_space: Mapping[str, Any]) -> None:
     expected = nni_search_space(space)
     advice = f"write it anew with 'nas-ext lab space export {space.name} --format nni'"
     for label in [*expected, *search_space]:
-        mine, given = expected.get(label), search_space.get(label)
-        if mine != given:
+        if expected.get(label) != search_space.get(label):
             raise SpaceError(
-                f"{label!r} of the experiment's search space is {given!r}, in space {space.name!r} it is {mine!r};"
-                f" {advice}"
+                f"{label!r} of the experiment's search space is {search_space.get(label)!r}, in space {space.name!r} it"
+                f" is {expected.get(label)!r}; {advice}"
             )

@@ -10,14 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from nas_core.checks import Range, checked_value
-from nas_core.errors import ArchitectureError, ConfigError, NasExtError, unknown_choice
+from nas_core.errors import ConfigError, NasExtError, unknown_choice
 from nas_core.search import STRATEGIES
 from nas_core.search.journal import plain_metrics
 from nas_core.search.metrics import metric_named
-from nas_core.search.registry import config_of, strategy_options
+from nas_core.search.registry import config_of
 from nas_core.search.strategies.steady import SteadySearch
-from nas_core.space import Architecture, SearchSpace, get_space
+from nas_core.space import Architecture, get_space
 from nas_core.space.labels import parameters_of
 from nni_ext.compat import host_class, nni_module
 from nni_ext.graphs import architecture_of
@@ -33,10 +32,6 @@ _log = logging.getLogger("nni.nas_ext")  # a child of "nni", whose log is the ex
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 MODES = ("minimize", "maximize")
-_COMMON = (
-    "strategy", "space", "metric", "objectives", "unit", "optimize_mode", "seed", "max_tries", "latency_model",
-    "workload", *LIMITS
-)  # fmt: skip
 
 
 def report_errors(method: Method) -> Method:
@@ -96,9 +91,40 @@ class SearchTuner(_Tuner):
         ConfigError, UnknownChoiceError, SpaceError: unknown or invalid arguments.
     """
 
-    def __init__(self, *, strategy: str = "", **class_args: Any) -> None:
+    def __init__(
+        self,
+        *,
+        strategy: str = "",
+        space: str | None = None,
+        metric: str | None = None,
+        objectives: Sequence[str] | None = None,
+        unit: str = "",
+        optimize_mode: str = MODES[0],
+        seed: int = 0,
+        max_tries: int = 20_000,
+        latency_model: str | None = None,
+        workload: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
         super().__init__()
-        arguments = dict(class_args)
+        limits = {name: options.pop(name) for name in LIMITS if name in options}
+        self.kind = STRATEGIES.get(strategy)
+        self.config = config_of(self.kind.name, options)
+        if optimize_mode not in MODES:
+            raise unknown_choice("optimize_mode", optimize_mode, MODES)
+        self.mode, self.unit = optimize_mode, unit
+        self.metric = metric or (objectives[0] if objectives else "default")
+        _check_direction(self.metric, self.mode)
+        self.minimized = self.metric if self.mode == "minimize" else f"{NEGATED}{self.metric}"
+        """Minimised metric: ``metric`` or its negative under another name"""
+        self.common = {"seed": seed, "max_tries": max_tries}
+        self.space = None if space is None else get_space(expand(space))
+        model = None if latency_model is None else expand(latency_model)
+        self.constraints = make_constraints(self.space, limits, model, workload)
+        limited = [constraint.name for constraint in self.constraints]
+        further = further_objectives(self.kind, objectives, self.metric, limited)
+        self.objectives = (self.minimized, *further)
+        """Minimised metrics; most strategies use only the first"""
         self._lock = threading.RLock()
         self._search: SteadySearch | None = None
         self._record: Record | None = None
@@ -108,38 +134,6 @@ class SearchTuner(_Tuner):
         self._workers, self._any_result = 0, False
         self._silent: dict[int, _Silent] = {}
         self._requests = 0
-        common = {name: arguments.pop(name, None) for name in _COMMON}
-        if strategy in ("", None):
-            raise ConfigError(f"classArgs name no strategy; give 'strategy' one of {', '.join(STRATEGIES.names())}")
-        self.kind = STRATEGIES.get(str(strategy))
-        options = [option.name for option in strategy_options(self.kind.name, _COMMON)]
-        for given in arguments:
-            if given not in options:
-                raise unknown_choice(f"argument of strategy {strategy}", given, [*_COMMON, *options])
-        self.config = config_of(self.kind.name, arguments)
-        self.mode = common["optimize_mode"] or MODES[0]
-        if self.mode not in MODES:
-            raise unknown_choice("optimize_mode", self.mode, MODES)
-        objectives = common["objectives"]
-        first = objectives[0] if isinstance(objectives, list | tuple) and objectives else "default"
-        self.metric = str(common["metric"] or first)
-        _check_direction(self.metric, self.mode)
-        self.unit = str(common["unit"] or "")
-        self.minimized = self.metric if self.mode == "minimize" else f"{NEGATED}{self.metric}"
-        """Minimised metric: ``metric`` or its negative under another name"""
-        defaults = {"seed": 0, "max_tries": 20_000}
-        self.common = {
-            name: default if common[name] is None else checked_value(common[name], int, name, Range(0))
-            for name, default in defaults.items()
-        }
-        name, model = (None if common[key] is None else expand(common[key]) for key in ("space", "latency_model"))
-        self.space: SearchSpace | None = None if name is None else get_space(name)
-        limits = {name: common[name] for name in LIMITS if common[name] is not None}
-        self.constraints = make_constraints(self.space, limits, model, common["workload"])
-        limited = [constraint.name for constraint in self.constraints]
-        further = further_objectives(self.kind, objectives, self.metric, limited)
-        self.objectives = (self.minimized, *further)
-        """Minimised metrics; most strategies use only the first"""
 
     # -- called by NNI -----------------------------------------------------------------------------------------------
 
@@ -167,7 +161,7 @@ class SearchTuner(_Tuner):
             self._search = search
             if self._record is not None:
                 search.load(self._record.results())
-                _log.info("results are recorded in %s, %d were there", self._record.folder, len(search.evaluated))
+                _log.info("%s has results of %d architectures", self._record.folder, len(search.evaluated))
 
     @report_errors
     def generate_parameters(self, parameter_id: int, **kwargs: Any) -> dict[str, Any]:
@@ -281,8 +275,6 @@ class SearchTuner(_Tuner):
     def _read(self, parameters: Any) -> Architecture | None:
         space = self._started().strategy.space
         try:
-            if not isinstance(parameters, Mapping):
-                raise ArchitectureError(f"got parameters {parameters!r}; expected options by label")
             return space.validate(architecture_of(space, parameters))
         except NasExtError as error:
             _log.warning("a result is ignored: %s", error)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import queue
-import sys
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,37 +16,14 @@ _FEATURE = "searching model spaces of NNI"
 _log = logging.getLogger("nni.nas_ext")
 
 
-def stopping() -> bool:
-    """Return whether NNI is ending an experiment; it then saves the state even of a strategy that never ran."""
-    stop = nni_module("nni.nas.experiment.experiment", _FEATURE).NasExperiment.stop.__code__
-    frame = sys._getframe(1)
-    while frame is not None and frame.f_code is not stop:
-        frame = frame.f_back  # type: ignore[assignment]
-    return frame is not None
-
-
-def finished_trials(engine: Any) -> list[tuple[dict[str, Any], Any]]:
-    """Return sample and final metric of each trial of a training-service engine; empty for other engines.
-
-    Metrics are matched by parameters, which concurrent trials may swap; NNI's ``list_models`` matches trials.
-    """
-    manager = getattr(_innermost(engine), "nodejs_binding", None)
-    if manager is None:
-        return []
-    nni = nni_module("nni", _FEATURE)
-    trials = manager.list_trial_jobs()
-    given = {str(item.parameter_id): item.parameters for trial in trials for item in trial.hyperParameters}
-    metrics = {str(item.parameterId): item.data for trial in trials for item in trial.finalMetricData}
-    models = {key: nni.load(nni.dump(given[key])) for key in metrics if key in given}
-    return [(model.sample, metrics[key]) for key, model in models.items() if getattr(model, "sample", None)]
-
-
 def keep_listening(engine: Any) -> bool:
     """Restart the listening thread of a training-service engine; return True if it had ended.
 
     It ends at commands about old trials of a resumed experiment.
     """
-    engine = _innermost(engine)
+    middleware = nni_module("nni.nas.execution", _FEATURE).Middleware
+    while isinstance(engine, middleware):
+        engine = engine.engine
     thread = getattr(engine, "_channel_listen_thread", None)
     if thread is None or thread.is_alive() or engine._channel_listen_stop_event.is_set():
         return False
@@ -57,13 +33,6 @@ def keep_listening(engine: Any) -> bool:
     )
     engine._channel_listen_thread.start()
     return True
-
-
-def _innermost(engine: Any) -> Any:
-    middleware = nni_module("nni.nas.execution", _FEATURE).Middleware
-    while isinstance(engine, middleware):
-        engine = engine.engine
-    return engine
 
 
 @dataclass
@@ -85,7 +54,7 @@ class Submitted:
     def __init__(self) -> None:
         self._events: queue.SimpleQueue[tuple[str, Any, Any]] = queue.SimpleQueue()
         self._jobs: dict[int, _Job] = {}
-        self._held: list[Any] = []
+        self._held: list[Any] = []  # engines have weak references to models alone
 
     def __len__(self) -> int:
         return len(self._jobs)

@@ -15,8 +15,6 @@ from nni_ext.nas.spaces import FlatSpace
 from nni_ext.objectives import NEGATED, with_negatives
 from nni_ext.record import Record
 
-FORMAT, VERSION = "nas-ext/nni-strategy", 1
-
 
 @dataclass(frozen=True)
 class Evaluated:
@@ -71,12 +69,12 @@ class Evaluations:
 
         Architectures without a result are proposed again first.
         """
-        left = {one: metric for one, metric in results.items() if one not in self._evaluated_models}
+        left = {key: reported for key, reported in results.items() if key not in self._evaluated_models}
         while left and (architectures := self.search.ask(1)):
             if architectures[0] in left:
                 self.tell(architectures[0], left.pop(architectures[0]))
-        for architecture, metric in left.items():
-            self.tell(architecture, metric)
+        for architecture, reported in left.items():
+            self.tell(architecture, reported)
         self.search.requeue()
 
     def keep_in(self, record: Record) -> None:
@@ -91,34 +89,21 @@ class Evaluations:
     def state(self) -> dict[str, Any]:
         """Return the search and its results as plain types."""
         archive = [
-            {
-                "genes": model.architecture.to_dict(),
-                "metric": model.metric,
-                **({"others": model.others} if model.others else {}),
-            }
+            {"genes": model.architecture.to_dict(), "metric": model.metric, "others": dict(model.others)}
             for model in self.entries
         ]
-        head = {"format": FORMAT, "version": VERSION, "maximize": self.maximize}
-        return {**head, "search": self.search.state_dict(), "archive": archive}
+        return {"maximize": self.maximize, "search": self.search.state_dict(), "archive": archive}
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Continue from a :meth:`state`; raise a ConfigError for a state of another search."""
-        try:
-            if (state["format"], state["version"]) != (FORMAT, VERSION):
-                raise ConfigError(
-                    f"the state is {state['format']!r} {state['version']!r}; expected {FORMAT!r} {VERSION}, as this"
-                    " release's strategies save it"
-                )
-            if state["maximize"] != self.maximize:
-                raise ConfigError(f"the state was saved with maximize={state['maximize']}; give the same")
-            self.search.load_state_dict(state["search"])
-            self.search.requeue()
-            for entry in state["archive"]:
-                architecture, others = Architecture(entry["genes"]), dict(entry.get("others", {}))
-                reported = {**others, "default": entry["metric"]}
-                self._evaluated_models[architecture] = self._evaluated(architecture, reported)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ConfigError(f"not the state of a strategy of nas-ext ({error!r}); start without it") from None
+        if state["maximize"] != self.maximize:
+            raise ConfigError(f"the state was saved with maximize={state['maximize']}; give the same")
+        self.search.load_state_dict(state["search"])
+        self.search.requeue()
+        for entry in state["archive"]:
+            architecture = Architecture(entry["genes"])
+            reported = {**entry["others"], "default": entry["metric"]}
+            self._evaluated_models[architecture] = self._evaluated(architecture, reported)
 
     def _evaluated(self, architecture: Architecture, reported: Any) -> Evaluated:
         row = self.flat.space.row(architecture)

@@ -118,9 +118,7 @@ class NetworkLatencyProfiler(_Profiler):
     def profile_many(self, samples: Sequence[Sample]) -> list[float]:
         keys = [json.dumps(sample, sort_keys=True, default=str) for sample in samples]
         fresh = {key: sample for key, sample in zip(keys, samples, strict=True) if key not in self._predictions}
-        networks = [
-            read_module(self._network(sample), self.example_input, self.model.features) for sample in fresh.values()
-        ]
+        networks = [read_module(self._network(sample), self.example_input) for sample in fresh.values()]
         self._predictions |= dict(zip(fresh, predict_read(networks, self.model) if networks else (), strict=True))
         predictions = [self._predictions[key] for key in keys]
         for prediction in predictions:

@@ -25,7 +25,6 @@ MAX_SUBSETS = 1024
 """Largest number of subsets for which a choice of several values is one gene; beyond, each value is a gene"""
 GRANULARITY = 4
 """A range of numbers becomes ``2 ** GRANULARITY - 1`` options at equal steps of its distribution."""
-MAX_OPTIONS = np.iinfo(np.int16).max
 
 _FEATURE = "searching spaces of nas_core with NNI"
 _SEARCHING = "searching model spaces of NNI"
@@ -61,14 +60,11 @@ class FlatSpace:
         return self.space.architecture(self.space.slots.canonical(np.array([row], np.int16))[0])
 
     def _index(self, sample: Sample, slot: int) -> int:
-        label, values = self.labels[slot], self.values[slot]
-        if label not in sample:
-            raise ArchitectureError(f"sample has no label {label!r} of space {self.space.name!r}")
-        lists = [_as_lists(value) for value in values]
-        if (wanted := _as_lists(sample[label])) in lists:
-            return lists.index(wanted)
+        label, values = self.labels[slot], [_as_lists(value) for value in self.values[slot]]
+        if (wanted := _as_lists(sample.get(label))) in values:
+            return values.index(wanted)
         raise ArchitectureError(
-            f"sample has {label} = {sample[label]!r}, outside space {self.space.name!r}; choose from {list(values)}"
+            f"sample has {label} = {sample.get(label)!r}, outside space {self.space.name!r}; choose from {values}"
         )
 
 
@@ -86,17 +82,13 @@ def flat_space(
         checked: see :class:`FlatSpace`.
 
     Raises:
-        SpaceError: no label, or a label with no values, a repeated value, or more than 32,767.
+        SpaceError: no label, or a label with no values or a repeated one.
     """
-    if not options and base is None:
-        raise SpaceError(f"model space {name!r} has nothing to choose; make layers or values of it nni.choice(..)")
     choices = list(base.choices) if base else []
     values = dict(options_by_label(base)) if base else {}
-    for label, given in options.items():
-        if not 0 < len(given) <= MAX_OPTIONS:
-            raise SpaceError(f"label {label!r} has {len(given)} values; expected 1 to {MAX_OPTIONS}")
-        choices.append(Choice(str(label), (_options(given),)))
-        values[str(label)] = tuple(given)
+    for label, label_values in options.items():
+        choices.append(Choice(str(label), (_options(label_values),)))
+        values[str(label)] = tuple(label_values)
     space = SearchSpace(base.name if base else name, choices, base.fixed if base else None)
     return FlatSpace(space, tuple(values), tuple(values.values()), checked)
 
@@ -118,13 +110,13 @@ def flatten(model_space: Any) -> FlatSpace:
         )
     )
     base = _original_space(model_space)
-    own = options_by_label(base) if base else {}
+    base_labels = options_by_label(base) if base else {}
     options: dict[str, Sequence[Any]] = {}
     checked = False
     for label, leaf in leaves.items():
         if isinstance(leaf, annotation):
             checked = True
-        elif label not in own:
+        elif label not in base_labels:
             options[str(label)] = _values(mutable, leaf)
     return flat_space(_class_of(model_space).__name__, options, base, checked)
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nas_core.errors import ArchitectureError, ConfigError, NasExtError, unknown_choice
+from nas_core.errors import ConfigError, NasExtError
 from nas_core.search import STRATEGIES, Strategy
-from nas_core.search.registry import config_of, strategy_options
+from nas_core.search.registry import config_of
 from nas_core.space import Architecture
-from nni_ext.compat import host_class, nni_module
-from nni_ext.nas.engines import Submitted, finished_trials, keep_listening, stopping
+from nni_ext.compat import host_class
+from nni_ext.nas.engines import Submitted, keep_listening
 from nni_ext.nas.evaluations import Evaluated, Evaluations, reported_number
 from nni_ext.nas.limits import ProfilerLimit, as_limits, limit_constraint, validity_constraint
 from nni_ext.nas.spaces import flatten
@@ -30,7 +29,6 @@ MAX_REVIVALS = 100
 """Limit of restarts of an engine's listening thread"""
 LATE_RESULTS = 10
 """Polls for late results after the end of an engine"""
-_COMMON = ("constraints", "objectives", "maximize", "seed", "max_tries", "record")
 
 
 class SearchStrategy(_Strategy):
@@ -73,11 +71,7 @@ class SearchStrategy(_Strategy):
         **options: Any,
     ) -> None:
         self.kind = STRATEGIES.get(str(strategy))
-        names = [option.name for option in strategy_options(self.kind.name, _COMMON)]
-        for name in options:
-            if name not in names:
-                raise unknown_choice(f"argument of strategy {self.kind.name}", name, [*_COMMON, *names])
-        self.given, self.config = options, config_of(self.kind.name, options)
+        self.options, self.config = options, config_of(self.kind.name, options)
         super().__init__()
         self.limits = as_limits(constraints)
         self.further_objectives = further_objectives(
@@ -89,7 +83,6 @@ class SearchStrategy(_Strategy):
         self._evaluations: Evaluations | None = None
         self._folder = None if record is None else Path(record)
         self._submitted = Submitted()
-        self._started = self._resumed = False
         self._revived = 0
         self._rejected: Mapping[str, Any] | None = None
 
@@ -103,30 +96,18 @@ class SearchStrategy(_Strategy):
         return self._evaluations.best() if self._evaluations else None
 
     def extra_repr(self) -> str:
-        shown = {**self.given, "seed": self.seed} | {limit.name: f"<= {limit.limit:g}" for limit in self.limits}
+        shown = {**self.options, "seed": self.seed} | {limit.name: f"<= {limit.limit:g}" for limit in self.limits}
         return ", ".join([repr(self.kind.name), *(f"{name}={value}" for name, value in shown.items())])
 
     # -- called by NNI -----------------------------------------------------------------------------------------------
 
-    def initialize(self, model_space: Any, engine: Any) -> Any:
-        """Prepare the search in a model space of NNI.
-
-        Raises:
-            ConfigError: the strategy was used before, or a profiler is of another space.
-            SpaceError: nothing to choose.
-        """
-        if self.search is not None:
-            raise ConfigError(
-                f"this {type(self).__name__} was used in an experiment before; make a new one for each (what it found"
-                " stays in its archive)"
-            )
-        return super().initialize(model_space, engine)
-
     def _initialize(self, model_space: Any, engine: Any) -> Any:
+        if self.search is not None:
+            raise ConfigError(f"this {type(self).__name__} was used in an experiment before; make a new one for each")
         flat = flatten(model_space)
         costs = [limit_constraint(flat, model_space, limit) for limit in self.limits]
         constraints = [*([validity_constraint(flat, model_space)] if flat.checked else []), *costs]
-        self.config = self.kind.adapt_config(self.config, self.given, flat.space)
+        self.config = self.kind.adapt_config(self.config, self.options, flat.space)
         objectives = ["-metric" if self.maximize else "metric", *self.further_objectives]
         common = {"seed": self.seed, "max_tries": self.max_tries}
         self.search = self.kind.create(flat.space, constraints, self.config, objectives, **common)
@@ -142,15 +123,15 @@ class SearchStrategy(_Strategy):
 
         Raises:
             ConstraintError: no architecture meets the limits.
-            ConfigError: the earlier state or record is of another search.
+            ConfigError: the state of the earlier run or the record is of another search.
         """
-        search, _ = self._parts()
+        search, evaluations = self._parts()
         if self._rejected is not None:
             raise ConfigError("the state of the earlier run could not be loaded; make a new strategy and experiment")
-        self._started = True
         try:
             search.start()
-            self._continue()
+            if self._folder is not None:
+                evaluations.keep_in(Record(self._folder, search))
             while self.wait_for_resource():
                 self._take()
                 if architectures := search.ask(1):
@@ -184,12 +165,7 @@ class SearchStrategy(_Strategy):
 
     def _submit(self, architecture: Architecture) -> None:
         _, evaluations = self._parts()
-        try:
-            model = self.model_space.freeze(evaluations.flat.sample(architecture))
-        except nni_module("nni.mutable", _FEATURE).SampleValidationError as error:
-            _log.warning("NNI rejects sample %s: %s", architecture.key, error)
-            evaluations.tell(architecture, None)
-            return
+        model = self.model_space.freeze(evaluations.flat.sample(architecture))
         self._submitted.add(architecture, model)
         self.engine.submit_models(model)
 
@@ -199,18 +175,6 @@ class SearchStrategy(_Strategy):
             if reported_number(reported) is None:
                 _log.warning("model %s reported %r, no number: it failed", architecture.key, reported)
             evaluations.tell(architecture, reported)
-
-    def _continue(self) -> None:
-        """Replay results of the record and of trials that finished after the state was saved."""
-        search, evaluations = self._parts()
-        if self._folder is not None:
-            evaluations.keep_in(Record(self._folder, search))
-        if self._resumed:
-            metrics = {}
-            for sample, metric in finished_trials(self.engine):
-                with contextlib.suppress(ArchitectureError):  # a trial that was added by hand
-                    metrics[evaluations.flat.architecture(sample)] = metric
-            evaluations.replay(metrics)
 
     def _wait_for_rest(self) -> None:
         self._take()
@@ -223,23 +187,16 @@ class SearchStrategy(_Strategy):
         _log.warning("%d models gave no result before the engine ended", len(self._submitted))
 
     def _parts(self) -> tuple[Strategy, Evaluations]:
-        if self.search is None or self._evaluations is None:
-            raise ConfigError(f"this {type(self).__name__} has no model space yet; NasExperiment gives it one")
+        assert self.search is not None and self._evaluations is not None, "NasExperiment gives a model space first"
         return self.search, self._evaluations
 
     # -- state -------------------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state in plain types, or the state that could not be loaded.
-
-        Raises:
-            ConfigError: the search has not started; NNI then keeps the file of an earlier state.
-        """
+        """Return the state in plain types, or the state that could not be loaded."""
         if self._rejected is not None:
             return dict(self._rejected)
         _, evaluations = self._parts()
-        if not (self._started or self._resumed) and stopping():
-            raise ConfigError("the search never began: there is no state to save, and an earlier one is kept")
         self._take()
         return evaluations.state()
 
@@ -255,4 +212,3 @@ class SearchStrategy(_Strategy):
         except NasExtError:
             self._rejected = state_dict
             raise
-        self._resumed = True

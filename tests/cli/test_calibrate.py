@@ -13,7 +13,6 @@ import yaml
 
 from nas_core.cli import main
 from nas_core.jobs import Failure
-from nas_core.search.calibration import files as calibration_parts
 from nas_core.search.calibration.files import load_calibration
 from nas_core.search.calibration.model import Calibration
 from nas_core.search.checkpoint import CheckpointEvaluation
@@ -50,25 +49,6 @@ def calibrate(tmp_path: Path, supernet: ToySupernet) -> Calibrate:
         return main(["lab", "calibrate", *files, "--metric", "test_bleu", *arguments])
 
     return call
-
-
-def test_two_do_not_calibrate_into_one_file(
-    calibrate: Calibrate, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = str(results(tmp_path / "first.jsonl", drawn(6)))
-    codes: list[int] = []
-    evaluate = calibration_parts.inherited_metrics
-
-    def while_another_begins(*arguments: Any, **named: Any) -> Any:
-        monkeypatch.setattr(calibration_parts, "inherited_metrics", evaluate)
-        codes.append(calibrate("--trained", first))
-        return evaluate(*arguments, **named)
-
-    monkeypatch.setattr(calibration_parts, "inherited_metrics", while_another_begins)
-    assert calibrate("--trained", first) == 0 and codes == [2]
-    said = capsys.readouterr().err
-    assert f"is calibrating into {tmp_path / 'model.safetensors'}; wait for it to end, or give another file" in said
-    assert calibrate("--trained", first) == 2 and "exists" in capsys.readouterr().err
 
 
 def test_calibrate_search_train_and_calibrate_again(

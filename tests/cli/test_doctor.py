@@ -1,11 +1,14 @@
-"""`nas-ext doctor` reports whatever a host does on import; the command line itself never shows a traceback."""
+"""`nas-ext doctor`: hosts, devices and plug-ins, whatever their import does; errors of commands in one line."""
 
-import json
+from __future__ import annotations
+
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -13,30 +16,31 @@ import torch
 from nas_core import cli
 from nas_core.cli import doctor
 from nas_core.errors import DataError
+from tests.toys import plug_in
 
 ROOT = Path(__file__).parents[2]
 
 
-def nas_ext(*arguments, path=(), cwd=None):
-    """Run the command in a process of its own, with folders put in front of its search path."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*map(str, path), str(ROOT)])}
+def nas_ext(folder: Path, *arguments: str) -> dict[str, str]:
+    """Run the command in a process that finds the packages in a folder first; return its rows by name."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}
     code = "import sys; from nas_core.cli import main; sys.exit(main())"
-    return subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        env=environment,
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    command = [sys.executable, "-c", code, *arguments]
+    output = subprocess.check_output(command, env=environment, cwd=folder, text=True, timeout=240)
+    return rows_of(output)
 
 
-@pytest.fixture
-def fake_hosts(tmp_path):
-    """Hosts that stand for every way an import can end; those not named here are absent or real."""
+def rows_of(output: str) -> dict[str, str]:
+    rows, name = {}, ""
+    for line in output.splitlines():
+        name = line[:12].strip() or name
+        rows[name] = f"{rows.get(name, '')} {line[12:].strip()}".strip()
+    return rows
+
+
+def test_hosts_that_fail_in_every_way(tmp_path: Path) -> None:
     sources = {
-        "timm": "__version__ = '9.9'; print('a greeting on import')",
+        "timm": "print('a greeting on import')",
         "fairseq": "raise ValueError('mutable default\\n  second line')",
         "naslib": "import sys; sys.exit(3)",
         "onnx": "import os; os._exit(7)",
@@ -45,39 +49,22 @@ def fake_hosts(tmp_path):
     for name, source in sources.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text(source)
-    return tmp_path
+    rows = nas_ext(tmp_path, "doctor", "--import")
+    assert torch.__version__ in rows["torch"] and "does not import" not in rows["timm"]
+    assert "does not import: ValueError: mutable default" in rows["fairseq"] and "second" not in rows["fairseq"]
+    assert "--no-build-isolation" in rows["fairseq"] and "does not import: SystemExit: 3" in rows["naslib"]
+    assert "exit code 7" in rows["onnx"] and "-> pip install 'nas-ext[onnx]'" in rows["onnx"]
 
 
-def test_json_of_hosts_that_fail_in_every_way(fake_hosts):
-    done = nas_ext("doctor", "--import", "--json", path=[fake_hosts], cwd=fake_hosts)
-    assert (done.returncode, done.stderr) == (0, "")
-    findings = json.loads(done.stdout)
-    assert findings["python"] == ".".join(map(str, sys.version_info[:3]))
-    assert findings["torch"]["version"] == torch.__version__
-    assert findings["torch"]["importable"] is True
-    kinds = {device["kind"] for device in findings["accelerators"]}
-    assert ("cuda" in kinds) == torch.cuda.is_available()
-    hosts = findings["hosts"]
-    assert list(hosts) == ["fairseq", "timm", "nni", "naslib", "optuna", "onnx"]
-    assert hosts["timm"]["importable"] is True
-    assert hosts["timm"]["install"] is None
-    assert hosts["fairseq"]["installed"] is True
-    assert hosts["fairseq"]["importable"] is False
-    assert hosts["fairseq"]["problems"][0] == "does not import: ValueError: mutable default"
-    assert "--no-build-isolation" in hosts["fairseq"]["install"]
-    assert hosts["naslib"]["problems"][0] == "does not import: SystemExit: 3"
-    assert "exit code 7" in hosts["onnx"]["problems"][0]
-    assert hosts["onnx"]["install"] == "pip install 'nas-ext[onnx]'"
-    table = doctor.findings_table(findings)
-    lines = {line.split()[0]: line for line in table.splitlines()}
-    assert "does not import: ValueError: mutable default" in lines["fairseq"]
-    assert "does not import" not in lines["timm"]
-    assert "-> pip install 'nas-ext[onnx]'" in table
+def test_a_hanging_import_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "hangs.py").write_text("import time; time.sleep(100)")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(doctor, "_TIMEOUT_S", 2)  # private: nobody waits two minutes
+    assert doctor.probe("import_host", "hangs") == (None, ["its import did not end within 2 s"])
 
 
-@pytest.fixture
-def packages(tmp_path):
-    """Packages whose import is an error, beside metadata and version files: torch for the CPU, torchaudio for CUDA."""
+def test_unfitting_versions_are_seen_without_an_import(tmp_path: Path) -> None:
+    """torch for the CPU next to torchaudio and torchvision for CUDA, and others of wrong versions."""
     versions = {"torch": "2.13.0+cpu", "torchaudio": "2.11.0", "torchvision": "0.27.0", "timm": "1.0.31", "nni": "3.0",
                 "setuptools": "82.0"}  # fmt: skip
     for name, version in versions.items():
@@ -89,49 +76,80 @@ def packages(tmp_path):
         (tmp_path / name / "__init__.py").write_text(f"open('imported', 'a').write('{name} ')")
         build = version if name == "torch" else f"{version}+cu130"
         (tmp_path / name / "version.py").write_text(f"__version__ = '{build}'\n")
-    return tmp_path
+    rows = nas_ext(tmp_path, "doctor")
+    assert not (tmp_path / "imported").exists() and "doctor --import" in rows["imports"]
+    assert "a CUDA build next to a CPU torch" in rows["torchaudio"] and "-> pip uninstall" in rows["torchaudio"]
+    assert "torchvision needs torch==2.12.0, but 2.13.0+cpu is installed" in rows["timm"]
+    assert "repaired on import" in rows["timm"]
+    assert "needs setuptools<81,>=65.5, but 82.0 is installed" in rows["nni"]
+    (tmp_path / "torch-2.13.0+cpu.dist-info" / "METADATA").write_text("Name: torch\nVersion: 2.13.0\n")
+    nas_ext(tmp_path, "doctor")  # it may have an accelerator
+    assert (tmp_path / "imported").read_text() == "torch "
 
 
-def test_versions_that_do_not_fit_are_told_without_an_import(packages):
-    done = nas_ext("doctor", path=[packages], cwd=packages)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert not (packages / "imported").exists()
-    lines = {line.split()[0]: line for line in done.stdout.splitlines()}
-    assert "a CUDA build next to a CPU torch" in lines["torchaudio"]
-    assert "-> pip uninstall torchaudio" in done.stdout
-    assert "torchvision needs torch==2.12.0, but 2.13.0+cpu is installed" in lines["timm"]
-    assert "repaired on import" in lines["timm"]
-    assert "needs setuptools<81,>=65.5, but 82.0 is installed" in lines["nni"]
-    assert "doctor --import" in lines["imports"]
+def test_cuda_devices_with_their_precisions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second of them was made before bfloat16."""
+    sizes = [("H200", 9, 0, 150 * 2**30), ("T4", 7, 5, 15 * 2**30)]
+    devices = [SimpleNamespace(name=n, major=a, minor=b, total_memory=m) for n, a, b, m in sizes]
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    monkeypatch.setattr("torch.cuda.get_device_properties", lambda index: devices[index])
+    monkeypatch.setattr("torch.cuda.get_device_capability", lambda d: (devices[d.index].major, devices[d.index].minor))
+    monkeypatch.setattr("torch.cuda.get_device_name", lambda d: devices[d.index].name)
+    monkeypatch.setattr("nas_core.device.usable_device", lambda device: None)
+    described = [
+        "cuda:0 (H200, 150 GiB, compute capability 9.0): fp32, tf32, bf16, fp16",
+        "cuda:1 (T4, 15 GiB, compute capability 7.5): fp32, fp16",
+    ]
+    assert [doctor.accelerators()[place] for place in (0, 1)] == described
 
 
-def test_torch_that_may_have_an_accelerator_is_imported(packages):
-    (packages / "torch-2.13.0+cpu.dist-info" / "METADATA").write_text("Name: torch\nVersion: 2.13.0\n")
-    nas_ext("doctor", path=[packages], cwd=packages)
-    assert (packages / "imported").read_text() == "torch "
+@pytest.fixture
+def only_those_of_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = set(doctor.installed_plug_ins())
+    found = doctor.installed_plug_ins
+    monkeypatch.setattr(doctor, "installed_plug_ins", lambda: [p for p in found() if p not in there])
+    monkeypatch.setattr(doctor, "HOSTS", ())
 
 
-def test_hanging_import_is_cut_off(tmp_path, monkeypatch):
-    (tmp_path / "hangs").mkdir()
-    (tmp_path / "hangs" / "__init__.py").write_text("import time; time.sleep(100)")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(doctor, "_TIMEOUT_S", 2)  # private: nobody waits two minutes
-    assert "did not end within 2 s" in doctor.probe("import_host", [["hangs"]])[0]["error"]
+@pytest.mark.usefixtures("only_those_of_the_test")
+def test_every_defect_of_a_plug_in_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    modules = tmp_path / "modules"
+    modules.mkdir()
+    (modules / "its_import_raises.py").write_text("raise ValueError('mutable\\nsecond')", encoding="utf-8")
+    monkeypatch.syspath_prepend(modules)
+    errors = {
+        ("hosts", "sums", "examples.plugins.quickstart:ADAPTER"): ": usable",
+        ("strategies", "raises", "its_import_raises:X"): "does not import: ValueError: mutable; mend or uninstall it",
+        ("strategys", "climbing", "examples.plugins.strategy:HillClimbing"): "unknown group of entry points",
+        ("hosts", "odd", "tests.cli.test_main:ODD"): "part of 'odd' (broken_command:app) does not import: No module",
+    }
+    for number, (group, *entry) in enumerate(errors):
+        plug_in(tmp_path / str(number), monkeypatch, f"nas_ext.{group}", *entry)
+    assert cli.main(["doctor", "--plug-ins"]) == 0
+    output = capsys.readouterr().out
+    assert len(output.splitlines()) == 2 * len(errors) - 1
+    for (group, name, _), error in errors.items():
+        row = output.partition(f"{group}: {name},")[2].partition("\nplug-in")[0]
+        assert error in row, name
+    assert cli.main(["doctor"]) == 0
+    assert ": usable" not in capsys.readouterr().out, "listed, but not imported"
 
 
-def test_user_dir_is_found_without_importing_it(tmp_path):
+def test_user_dir_is_found_without_importing_it(tmp_path: Path) -> None:
     (tmp_path / "fairseq_ext").mkdir()
     (tmp_path / "fairseq_ext" / "__init__.py").write_text("raise RuntimeError('imported')")
-    done = nas_ext("lab", "user-dir", path=[tmp_path], cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (0, f"{tmp_path / 'fairseq_ext'}\n")
+    code = "import sys; from nas_core.cli import main; sys.exit(main(['lab', 'user-dir']))"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+    output = subprocess.check_output([sys.executable, "-c", code], env=environment, cwd=tmp_path, text=True)
+    assert output == f"{tmp_path / 'fairseq_ext'}\n"
 
 
-def test_version_and_help_start_without_torch():
+def test_version_and_help_start_without_torch() -> None:
     code = "import sys; from nas_core.cli import main; main(['--version']); main([]); sys.exit('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("nas-ext 0.1.0\n")
-    assert "doctor" in done.stdout
+    output = subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, text=True)
+    assert output.startswith("nas-ext 0.1.0\n") and "doctor" in output
 
 
 @pytest.mark.parametrize(
@@ -142,52 +160,25 @@ def test_version_and_help_start_without_torch():
         (OSError(28, "No space left on device"), "No space left on device; check", 2),
     ],
 )
-def test_errors_are_one_line(monkeypatch, capsys, error, message, code):
-    monkeypatch.setattr(doctor, "diagnose", lambda imports: (_ for _ in ()).throw(error))
+def test_errors_are_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Any, message: str, code: int
+) -> None:
+    def fail(imports: bool) -> Iterator[Any]:
+        raise error
+
+    monkeypatch.setattr(doctor, "rows", fail)
     assert cli.main(["doctor"]) == code
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"nas-ext: error: {message}")
-    for arguments in (["--debug", "doctor"], ["doctor", "--debug"]):
-        assert cli.main(arguments) == code
-        shown = capsys.readouterr().err
-        assert "Traceback" in shown
-        assert shown.splitlines()[-1] == line
+    assert cli.main(["doctor", "--debug"]) == code
+    shown = capsys.readouterr().err
+    assert "Traceback" in shown and shown.splitlines()[-1] == line
 
 
-def test_interruption(monkeypatch, capsys):
-    def interrupt(imports):
+def test_an_interruption_has_no_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupt(imports: bool) -> Iterator[Any]:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(doctor, "diagnose", interrupt)
-    assert cli.main(["doctor"]) not in (0, 2)
+    monkeypatch.setattr(doctor, "rows", interrupt)
+    assert cli.main(["doctor"]) == 130
     assert "Traceback" not in capsys.readouterr().err
-
-
-def test_cuda_devices_say_what_they_are_and_compute_in(monkeypatch):
-    """Two of them, of which the second was made before bfloat16."""
-    sizes = [("H200", 9, 0, 150 * 2**30), ("T4", 7, 5, 15 * 2**30)]
-    devices = [SimpleNamespace(name=n, major=a, minor=b, total_memory=m) for n, a, b, m in sizes]
-    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
-    monkeypatch.setattr("torch.cuda.get_device_properties", lambda index: devices[index])
-    monkeypatch.setattr("torch.cuda.get_device_capability", lambda d: (devices[d.index].major, devices[d.index].minor))
-    monkeypatch.setattr("torch.cuda.get_device_name", lambda d: devices[d.index].name)
-    asked = []
-    monkeypatch.setattr(doctor, "_adds", lambda device: asked.append(device) or True)  # private: computes there
-    found = doctor._accelerators()  # private: runs in a process of its own
-    assert asked[:2] == ["cuda:0", "cuda:1"]
-    assert found[0] == {
-        "kind": "cuda",
-        "name": "H200",
-        "device": "cuda:0",
-        "memory_gib": 150.0,
-        "capability": "9.0",
-        "precisions": ["fp32", "tf32", "bf16", "fp16"],
-    }
-    assert (found[1]["device"], found[1]["precisions"]) == ("cuda:1", ["fp32", "fp16"])
-    usable = {"installed": True, "importable": True, "version": "1", "problems": [], "install": None}
-    findings = {"nas_ext": "1", "python": "3", "platform": "x", "accelerators": found[:2]}
-    packages = {"triton": "3.2", "onnxruntime-gpu": None}
-    findings |= {"torch": usable, "torchaudio": usable}
-    shown = doctor.findings_table({**findings, "cuda_packages": packages, "hosts": {}, "plug_ins": []})
-    assert "cuda:0 (H200, 150 GiB, compute capability 9.0): fp32, tf32, bf16, fp16" in shown
-    assert "triton 3.2, onnxruntime-gpu not installed" in shown

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from nas_core.search import shared
-from tests.cli.searching import SPACE, Search
+from tests.cli.searching import Search
 from tests.toys import ToySupernet, plug_in
 
 optuna = pytest.importorskip("optuna", reason="needs Optuna")
@@ -54,13 +52,3 @@ def test_a_second_machine_evaluates_nothing_again_and_has_the_same_run(
     (tmp_path / "checkpoint.pt").write_bytes(b"other weights")
     assert run(*storage, out="third") == 2
     assert "checkpoint_sha256" in capsys.readouterr().err
-
-
-def test_of_the_data_only_the_last_folder_has_to_be_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[Any] = []
-    monkeypatch.setattr(shared, "adapter_parts", lambda part: {"optuna": "any:thing"})
-    monkeypatch.setattr(shared, "import_object", lambda *_: lambda *args, **kwargs: given.append(args[5]))
-    for data in ("/here/corpus", "/mnt/there/corpus", None):
-        settings = {"data": data, "precision": "fp32"}
-        shared.shared_evaluations("s", "n", SPACE, lambda one: {}, ["loss"], settings, 1.0)
-    assert given == [{"data": name, "precision": "fp32"} for name in ("corpus", "corpus", None)]

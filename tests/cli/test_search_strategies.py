@@ -12,7 +12,6 @@ import yaml
 
 from nas_core.models import kind_of
 from nas_core.models.translation.workload import TranslationWorkloadConfig
-from nas_core.report import write_report
 from nas_core.space import Architecture
 from tests.cli.searching import SPACE, WORKLOAD, Search
 from tests.toys import ToySupernet
@@ -49,38 +48,6 @@ def test_memory_and_cache_are_limits_like_others(
     assert "memory (MB)" in table and "cache (MB)" in table and "≤ 0.1 MB memory, ≤ 0.01 MB cache" in table
     assert run(*small, "--workload", "beam=3", "--no-measure") == 2
     assert "workload" in capsys.readouterr().err
-
-
-def test_what_genes_matter_to_is_chosen_and_shown(
-    run: Search, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """By loss and latency where there is a limit, or by the loss alone; a run goes on only by what it began with."""
-    small = [
-        "--strategy",
-        "ranknas",
-        "--set",
-        "samples=16",
-        "--set",
-        "rankings=2",
-        "--set",
-        "per_ranking=4",
-        "--set",
-        "keep_genes=1",
-    ]
-    for out, by in (("both", []), ("loss", ["--set", "prune_by=metric"])):
-        assert run(*small, *by, "--no-measure", out=out) == 0
-        state = json.loads((tmp_path / out / "state.json").read_text())["searches"]["latency_ms<=2.6"]
-        assert list(state["importance"]) == (["loss"] if by else ["loss", "latency_ms"])
-        assert set(state["free_genes"]) <= {choice.name for choice in SPACE.choices}
-        page = write_report(tmp_path / out).read_text(encoding="utf-8")
-        assert "loss (|tau|)</th>" in page and ("latency_ms (|tau|)" in page) == (not by)
-    files = ("journal.jsonl", "state.json", "finalists.json")
-    before = {name: (tmp_path / "loss" / name).read_bytes() for name in files}
-    capsys.readouterr()
-    assert run(*small, "--no-measure", out="loss") == 2
-    assert "prune_by = 'metric', now it is 'metric-and-limits'" in capsys.readouterr().err
-    assert run(*small, "--set", "prune_by=metric", "--no-measure", out="loss") == 0
-    assert before == {name: (tmp_path / "loss" / name).read_bytes() for name in files}
 
 
 def test_one_search_for_the_whole_front(run: Search, tmp_path: Path, supernet: ToySupernet) -> None:

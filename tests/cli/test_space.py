@@ -34,16 +34,6 @@ def test_show_has_choices_size_and_parameters(capsys: pytest.CaptureFixture[str]
     assert "15.77 to 70.90 M" in out
 
 
-def test_show_says_what_decoding_keeps(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["lab", "space", "show", "hat_small"]) == 0
-    assert "decoding cache: 0.31 to 1.84 MB" in capsys.readouterr().out
-    assert main(["lab", "space", "show", "language_small"]) == 0
-    assert "decoding cache: 0.16 to 0.66 MB" in capsys.readouterr().out  # 2 * 2 * 64 and 4 * 2 * 128 at 160 positions
-    assert main(["lab", "space", "show", "roberta_small"]) == 0
-    shown = capsys.readouterr().out
-    assert "memory of a pass: " in shown and "vocab 50265" in shown and "cache" not in shown
-
-
 @pytest.mark.parametrize("name", ["hat_small", "hat_iwslt14_de_en"])
 def test_json_is_the_whole_space(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lab", "space", "show", name, "--json"]) == 0

@@ -163,15 +163,6 @@ class AttentionContract:
         changed = torch.where(tokens[..., None], x, x + 100.0)
         torch.testing.assert_close(self_attention(changed, weights, mask)[tokens], y[tokens], atol=1e-5, rtol=1e-5)
 
-    @pytest.mark.parametrize("length", [8, 45])
-    def test_a_batch_equals_its_sentences(self, weights: SelfAttentionWeights, length: int) -> None:
-        x, mask = torch.randn(3, length, C), padded(3, length)
-        together = self_attention(x, weights, mask)
-        for row in range(3):
-            kept = mask[row, 0, 0]
-            alone = self_attention(x[row : row + 1, kept], weights)
-            torch.testing.assert_close(together[row : row + 1, kept], alone, atol=1e-5, rtol=1e-4)
-
     @pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
     def test_half_precision(self, weights: SelfAttentionWeights, causal: bool) -> None:
         x = torch.randn(2, 300, C)
@@ -179,24 +170,6 @@ class AttentionContract:
         got = self_attention(x.bfloat16(), cast(weights, torch.bfloat16), causal=causal).detach()
         assert got.dtype == torch.bfloat16
         assert float((got.float() - expected).norm() / expected.norm()) < 0.03
-
-    def test_fewer_heads_of_one_width_are_prefixes(self) -> None:
-        """Where the width of queries is searched, each projection uses its first rows."""
-        torch.manual_seed(0)
-        layer = self.layer()
-        small = layer.select(6, 2, 8)
-        static = ElasticSelfAttention(6, 8, layer.kind, None if layer.relative is None else (2, 4))
-        state = {
-            f"{part}.{name}": t
-            for part in ("in_proj", "out_proj")
-            for name, t in small._asdict()[part]._asdict().items()
-        }
-        if small.relative is not None:
-            state["relative"] = small.relative
-        static.load_state_dict(state)
-        x = torch.randn(2, 5, 6)
-        torch.testing.assert_close(self_attention(x, static.select(6, 2)), self_attention(x, small))
-        assert torch.equal(small.in_proj.weight[8:16], layer.in_proj.weight[Q : Q + 8, :6])
 
     def test_parameters_are_those_of_the_layer(self) -> None:
         counted = sum(p.numel() for p in self.layer().parameters()) - (4 * Q * C + 3 * Q + C)

@@ -14,8 +14,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from nas_core.errors import ConfigError, NasExtError
-from nas_core.space import Choice, SearchSpace, save_space
 from nas_core.supernet import Supernet, open_supernet
 from nas_core.supernet.elastic.conversion import Trained, convert
 from nas_core.supernet.elastic.sorting import sort_axes
@@ -107,24 +105,3 @@ class ElasticSourceContract:
         assert further.space == supernet.space
         found, before = (self.output(each, supernet.space.largest()) for each in (further, supernet))
         assert bool(torch.isfinite(found).all()) and not torch.equal(found, before)
-
-    def test_nothing_is_overwritten(self, trained: Trained, tmp_path: Path) -> None:
-        path = tmp_path / "there.pt"
-        path.write_bytes(b"mine")
-        with pytest.raises(ConfigError, match="exists"):
-            convert(trained, path)
-        assert path.read_bytes() == b"mine"
-
-    def test_a_space_without_the_trained_network_is_refused(
-        self, checkpoint: Path, trained: Trained, tmp_path: Path
-    ) -> None:
-        space = trained.space
-        halved = [_without_the_largest(choice) if "ffn" in choice.name else choice for choice in space.choices]
-        save_space(SearchSpace("smaller", halved, space.fixed), tmp_path / "smaller.yml")
-        with pytest.raises(NasExtError, match="ffn"):
-            self.open(checkpoint, space=str(tmp_path / "smaller.yml"))
-
-
-def _without_the_largest(choice: Choice) -> Choice:
-    rows = tuple(tuple(option for option in row if option != max(row)) for row in choice.options)
-    return Choice(choice.name, rows, choice.per, choice.codes, choice.scale)

@@ -81,19 +81,6 @@ class NetworkModelContract:
         told = [r.getMessage() for r in caplog.records if "operations of kind" in r.getMessage()]
         assert [text.count("attention") for text in told] == ([] if fitted.reads == ("static",) else [1])
 
-    def test_a_fit_that_fails_leaves_no_half_model(self, data: NetworkLatencies, tmp_path: Path) -> None:
-        model = self.make().fit(data, seed=1)
-        before, path = model.predict(data.graphs), tmp_path / "m.safetensors"
-        model.save(path)
-        bare = Graphs.of([Graph([0, 1], [(0, 1)])] * len(data))
-        with pytest.raises(GraphError):
-            model.fit(NetworkLatencies(bare, data.latency_ms, data.families, data.names, data.held_out))
-        try:
-            model.save(path)
-        except ConfigError as error:
-            assert "not fitted" in str(error)
-        assert load_latency_model(path, "graph").predict(data.graphs).tolist() == before.tolist()
-
     def test_wrong_inputs_are_one_line(self, fitted: GraphLatencyModel, data: NetworkLatencies) -> None:
         bare = Graphs.of([Graph([0, 1], [(0, 1)])] * 12)
         rows = (data.latency_ms[:12], data.families[:12], data.names[:12], data.held_out[:12])

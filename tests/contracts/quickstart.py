@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nas_core.errors import ConfigError, NasExtError
-from nas_core.files.writing import write_atomic
+from nas_core.errors import ConfigError
 from nas_core.quickstart import Quickstart
 from tests.toys import ROOT
 from tests.warm import warm
@@ -42,9 +41,6 @@ class QuickstartContract:
         assert not re.search(r"\b(examples|benchmarks|tests)[./]", script), "a reader has the packages alone"
         assert "\n" not in self.quickstart.purpose
 
-    def test_what_it_writes_is_the_same_each_time(self) -> None:
-        assert self.quickstart.contents() == self.quickstart.contents()
-
     def test_a_folder_that_holds_something_is_left_alone(self, tmp_path: Path) -> None:
         (tmp_path / "README.md").write_text("mine")
         (tmp_path / "notes.txt").write_text("mine")
@@ -54,26 +50,6 @@ class QuickstartContract:
         self.quickstart.write(tmp_path, force=True)
         assert (tmp_path / "README.md").read_text(encoding="utf-8") != "mine"
         assert (tmp_path / "notes.txt").read_text() == "mine"
-
-    def test_a_folder_that_was_begun_is_written_anew(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """As where the disk was full, or the process killed."""
-        folder, written = tmp_path / "new", 0
-
-        def write_some(path: Path, content: str | bytes) -> None:
-            nonlocal written
-            if written > 1:
-                raise NasExtError(f"cannot write {path}: No space left on device")
-            written += 1
-            write_atomic(path, content)
-
-        with monkeypatch.context() as patched, pytest.raises(NasExtError, match="No space left"):
-            patched.setattr("nas_core.quickstart.write_atomic", write_some)
-            self.quickstart.write(folder)
-        assert any(folder.iterdir())
-        files = self.quickstart.write(folder)
-        assert {path for path in folder.rglob("*") if path.is_file()} == set(files)
-        with pytest.raises(ConfigError, match="is not empty"):
-            self.quickstart.write(folder)
 
     def test_started_in_another_folder_it_leaves_what_is_there(self, tmp_path: Path) -> None:
         if not self.quickstart.script.endswith(".sh"):

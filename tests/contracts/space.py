@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ import pytest
 from nas_core.errors import ArchitectureError
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.files import space_from_dict, space_to_dict
-from tests.warm import python
 
 SMALL = 5000
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,24 +39,6 @@ def draws(space: SearchSpace) -> list[dict[str, Any]]:
     drawn.append(space.mutate(drawn[0], 0.5, rng))
     drawn.append(space.crossover(drawn[0], drawn[4], rng))
     return [{"key": architecture.key, **architecture.to_dict()} for architecture in drawn]
-
-
-def in_another_process(test: type, function: str) -> Any:
-    """What ``function`` ("module:name") gives for an instance of ``test`` in a process with another hash seed."""
-    module, _, name = function.partition(":")
-    code = (
-        f"import json; from {module} import {name}; from {test.__module__} import {test.__name__};"
-        f" print(json.dumps({name}({test.__name__}())))"
-    )
-    program, environment = python()
-    environment.pop("PYTHONHASHSEED", None)  # the seed is of the server, at random
-    done = subprocess.run([program, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-def contract_draws(contract: SpaceContract) -> list[dict[str, Any]]:
-    return draws(contract.make())
 
 
 class SpaceContract:
@@ -132,7 +112,3 @@ class SpaceContract:
         assert again == space
         assert again.name == space.name
         assert draws(again) == draws(space)
-
-    def test_draws_are_equal_in_another_process(self) -> None:
-        other = in_another_process(type(self), "tests.contracts.space:contract_draws")
-        assert other == json.loads(json.dumps(contract_draws(self)))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import onnxruntime
 import pytest
 import torch
 from torch import Tensor, nn
 
 from nas_core.errors import ConfigError, NasExtError, UnknownChoiceError
-from nas_core.export import ExportError, program, write_export
+from nas_core.export import ExportError, write_export
 from nas_core.export.folder import check_out
 from nas_core.export.parts import Exportable, OpenDim, Part, Value
 from nas_core.files.reading import read_json
@@ -74,19 +73,6 @@ def test_a_program_loads_with_any_batch(tmp_path: Path) -> None:
     for batch in (1, 2, 7):
         x = torch.randn(batch, 10)
         torch.testing.assert_close(loaded(x), source.parts[0].module(x))
-
-
-def test_large_weights_go_into_a_file_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(program, "LARGEST", 799)
-    written = write_export(model(), tmp_path / "out")
-    assert "model.onnx.data" in written.files
-    data = tmp_path / "out" / "model.onnx.data"
-    assert data.stat().st_size >= 800 and "model.onnx.data" in read_json(tmp_path / "out" / "model.json")["files"]
-    session = onnxruntime.InferenceSession(str(tmp_path / "out" / "model.onnx"), providers=["CPUExecutionProvider"])
-    assert session.run(None, {"x": torch.ones(3, 10).numpy()})[0].shape == (3, 20)
-    monkeypatch.setattr(program, "LARGEST", 800)
-    write_export(model(), tmp_path / "out")
-    assert not data.exists(), "what the earlier export left is gone"
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import copy
 import io
 import json
@@ -12,8 +11,6 @@ from typing import Any
 
 import torch
 import yaml
-
-__all__ = ["damaged"]
 
 ODD: tuple[Any, ...] = (
     None, True, "", "x", "a" * 3000, "$\\foo{$", "<script>alert(1)</script>", "../../x", "${env:HOME}", "=1+1",
@@ -97,33 +94,9 @@ def _yaml(content: bytes, stream: random.Random) -> bytes:
 
 def _checkpoint(content: bytes, stream: random.Random) -> bytes:
     """Values of a checkpoint; tensors are replaced whole."""
-    with torch.serialization.safe_globals([argparse.Namespace]):
-        state = torch.load(io.BytesIO(content), weights_only=True)
-    opened = _value(_opened(state), stream)
     buffer = io.BytesIO()
-    torch.save(_closed(opened), buffer)
+    torch.save(_value(torch.load(io.BytesIO(content), weights_only=True), stream), buffer)
     return buffer.getvalue()
-
-
-_NAMESPACE = "a namespace"
-
-
-def _opened(value: Any) -> Any:
-    """Namespaces as mappings."""
-    if isinstance(value, argparse.Namespace):
-        return {_NAMESPACE: _opened(vars(value))}
-    if isinstance(value, dict):
-        return {key: _opened(part) for key, part in value.items()}
-    return [_opened(part) for part in value] if isinstance(value, list) else value
-
-
-def _closed(value: Any) -> Any:
-    if isinstance(value, dict):
-        whole = {key: _closed(part) for key, part in value.items()}
-        names = whole.get(_NAMESPACE)
-        made = isinstance(names, dict) and all(isinstance(name, str) for name in names) and len(whole) == 1
-        return argparse.Namespace(**names) if made else whole
-    return [_closed(part) for part in value] if isinstance(value, list) else value
 
 
 _BY_SUFFIX = {

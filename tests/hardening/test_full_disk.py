@@ -1,8 +1,7 @@
-"""Where the disk is full, every writer ends in one line, and neither half a file nor a changed old one is left."""
+"""On a full disk every writer ends in one line; neither half a file nor a changed old one is left."""
 
 from __future__ import annotations
 
-import os
 import resource
 import signal
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from nas_core.cli import main
 from nas_core.errors import NasExtError
 from nas_core.files.writing import atomic_output, write_atomic, write_json
 
@@ -50,12 +50,6 @@ def test_a_full_disk_is_one_line(kind: str, tmp_path: Path, full: None) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["model"] and path.read_bytes() == b"old"
 
 
-def test_other_errors_of_a_block_stay_what_they_are(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match="of the network"), atomic_output(tmp_path / "model"):
-        raise RuntimeError("of the network")
-    assert not list(tmp_path.iterdir())
-
-
 def test_what_a_killed_process_left_is_removed_and_what_another_writes_is_not(tmp_path: Path) -> None:
     path, left = tmp_path / "model", tmp_path / ".model.abc.part"
     left.write_bytes(b"half")
@@ -67,14 +61,15 @@ def test_what_a_killed_process_left_is_removed_and_what_another_writes_is_not(tm
     assert path.read_bytes() == b"new" and len(list(tmp_path.iterdir())) == 1
 
 
-def test_what_a_process_left_that_was_killed_just_now_is_removed(tmp_path: Path) -> None:
-    path = tmp_path / "model"
-    killed = os.fork()
-    if not killed:
-        with atomic_output(path) as beside:
-            beside.write_bytes(b"half")
-            os.kill(os.getpid(), signal.SIGKILL)
-    os.waitpid(killed, 0)
-    assert len(list(tmp_path.iterdir())) == 1 and not path.exists()
-    write_atomic(path, "new")
-    assert [file.name for file in tmp_path.iterdir()] == ["model"]
+def test_a_command_that_is_terminated_leaves_nothing_half_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(*_: object, **__: object) -> None:
+        monkeypatch.setattr("os.fsync", lambda _: signal.raise_signal(signal.SIGTERM))
+        write_atomic(tmp_path / "file", "new")
+
+    (tmp_path / "file").write_text("old")
+    monkeypatch.setattr("nas_core.cli.application", lambda arguments: write)
+    assert main(["lab", "space", "list"]) == 128 + signal.SIGTERM
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    assert [path.name for path in tmp_path.iterdir()] == ["file"] and (tmp_path / "file").read_text() == "old"

@@ -84,9 +84,6 @@ def test_records_that_unpack_to_far_more_than_the_file(record: str, tmp_path: Pa
         ("elastic_vit", {"elastic": "other.pt"}, "'elastic'"),
         ("hf-hub:timm/vit_tiny_patch16_224", {}, "timm does not know"),
         ("local-dir:/tmp/vit_tiny_patch16_224", {}, "timm does not know"),
-        ("vit_tiny_patch16_224", {"depth": 6000}, "depth=6000; expected 1000 at most"),
-        ("vit_tiny_patch16_224", {"embed_dim": 2**40}, "at most"),
-        ("vit_tiny_patch16_224", {"img_size": [2**40, 16]}, "at most"),
     ],
 )
 @pytest.mark.parametrize("read", ["supernet", "trained", "config.json"])

@@ -56,14 +56,6 @@ def test_clocks_of_a_cuda_device(nvml: None) -> None:
     assert clock_state("cuda:0") == FIRST
 
 
-def test_unknown_clocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unknown(index: int) -> None:
-        raise AssertionError("Torch not compiled with CUDA enabled")
-
-    monkeypatch.setattr("torch.cuda.get_device_properties", unknown)
-    assert clock_state("cuda:0") == {} == clock_state("mps")
-
-
 def test_clocks_of_a_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "_CPU", tmp_path)
     assert clock_state("cpu") == {}

@@ -10,9 +10,7 @@ import torch
 
 from nas_core.errors import ConfigError
 from nas_core.latency.memory import Decodes, measure_memory
-from nas_core.layers.attention.kinds import KINDS as ATTENTION
 from nas_core.models import kind_of
-from nas_core.models.memory import state_numbers
 from nas_core.models.workload import OnePassWorkload
 from nas_core.space import SearchSpace, translation_space
 from nas_core.space.bert import bert_space
@@ -88,7 +86,7 @@ def close(space: SearchSpace, settings: dict[str, Any], seed: int) -> None:
     ],
 )
 def test_formulas_are_close_to_a_measured_pass(space: SearchSpace, settings: dict[str, Any]) -> None:
-    for seed in range(4):
+    for seed in range(2):
         close(space, settings, seed)
 
 
@@ -107,7 +105,7 @@ def test_formulas_are_close_to_a_measured_pass(space: SearchSpace, settings: dic
 def test_language_models_with_each_kind_of_attention(
     spaces: dict[str, SearchSpace], settings: dict[str, Any], attention: str
 ) -> None:
-    for seed in range(4):
+    for seed in range(2):
         close(spaces[attention], settings, seed)
 
 
@@ -182,13 +180,6 @@ def test_weights_are_those_of_the_network_after_a_pass(space: SearchSpace, setti
         measure_memory(workload)
         tensors = [tensor for net in workload.modules for tensor in (*net.parameters(), *net.buffers())]
         assert kind.weights(architecture, config) == sum(tensor.numel() for tensor in tensors if tensor.ndim)
-
-
-def test_only_softmax_attention_keeps_more_as_it_decodes() -> None:
-    kept = {name: [state_numbers(kind, 2, 8, length, 1) for length in (50, 500)] for name, kind in ATTENTION.items()}
-    assert kept["softmax"] == [2 * 2 * 8 * 50, 2 * 2 * 8 * 500]
-    assert kept["linear"][0] == kept["linear"][1] and kept["local"][0] == kept["local"][1]
-    assert state_numbers(ATTENTION.get("softmax"), 2, 8, 30, 4) == 4 * 2 * 2 * 8 * 30
 
 
 @pytest.mark.parametrize("space", [IMAGE, MASKED["softmax"]], ids=["image", "masked_lm"])

@@ -131,50 +131,6 @@ def test_weights_and_real_inputs_are_converted_once(precision: str) -> None:
     assert types == [half, half, torch.int64]
 
 
-class Events:
-    """CUDA events without a device, a millisecond apart for each kernel."""
-
-    def __init__(self) -> None:
-        self.kernels, self.synchronised = 0.0, 0
-
-    def event(self, enable_timing: bool) -> Any:
-        owner = self
-
-        class Event:
-            at = -1.0
-
-            def record(self, stream: object) -> None:
-                assert stream == "stream of 1"
-                self.at = owner.kernels
-
-            def synchronize(self) -> None:
-                owner.synchronised += 1
-
-            def elapsed_time(self, end: Event) -> float:
-                return end.at - self.at
-
-        return Event()
-
-    def launch(self, kernels: float) -> None:
-        self.kernels += kernels
-
-
-def test_the_clock_of_the_device_waits_once_for_each_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    events = Events()
-    monkeypatch.setattr("torch.cuda.Event", events.event)
-    monkeypatch.setattr("torch.cuda.current_stream", lambda index: f"stream of {index}")
-    monkeypatch.setattr("torch.cuda.synchronize", lambda index: None)
-    monkeypatch.setattr("torch.cuda.device", lambda index: nullcontext())
-    monkeypatch.setattr(protocol, "clock_state", lambda device: {"source": "test", "device": device})
-    work = One(None)
-    work.parts = {"first": lambda: events.launch(2.0), "second": lambda: events.launch(3.0)}
-    measured = measure(work, work, TimingConfig(device="cuda:1", clock="device", warmup=1, repeats=2))
-    assert measured.parts_ms == {"first": 2.0, "second": 3.0}
-    assert (measured.raw_ms, measured.reference_ms, measured.relative) == (5.0, 5.0, 1.0)
-    assert events.synchronised == 2 * (1 + 2) + 1  # a pass of either, and the reference once more
-    assert measured.clock_state == {"source": "test", "device": "cuda:1"}
-
-
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 def test_settings_may_be_for_another_machine_but_not_be_used_here() -> None:
     timing = TimingConfig(device="cuda", clock="device", precision="tf32", cuda_graphs=True)

@@ -119,30 +119,6 @@ def test_mixture_equals_the_equations(kind: str, experts: int, columns: int, row
         torch.testing.assert_close(got.grad, want.grad, atol=1e-5, rtol=1e-5, msg=lambda m, n=name: f"{n}: {m}")
 
 
-@pytest.mark.parametrize("kind", ["layer", "neuron"])
-def test_bias_is_mixed_by_the_coefficients_of_its_row(kind: str) -> None:
-    torch.manual_seed(0)
-    layer = MoSLinear(7, 5, MoSConfig(kind=kind, experts=3))
-    nn.init.normal_(layer.bias)
-    mixing = coefficients(kind, 3, 4).requires_grad_()
-    bias = layer.select(6, 4, mixing).bias
-    expected = torch.stack(
-        [
-            sum(
-                float((mixing[e] if kind == "layer" else mixing[row, e]).detach()) * layer.bias.detach()[e, row]
-                for e in range(3)
-            )
-            for row in range(4)
-        ]
-    )
-    torch.testing.assert_close(bias, expected)
-    bias.sum().backward()
-    of_bias = layer.bias.grad
-    assert of_bias is not None
-    assert not of_bias[:, 4:].any()
-    torch.testing.assert_close(of_bias[:, :4].t(), mixing.detach().expand(4, 3))
-
-
 # -- settings ----------------------------------------------------------------------------------------------------------
 
 
@@ -214,12 +190,6 @@ def started(start: str, rank: int = 0, experts: int = 3) -> torch.Tensor:
     layer = MoSLinear(40, 30, MoSConfig(kind="layer", experts=experts, start=start, rank=rank))
     assert not layer.bias.any()
     return layer.experts().detach()
-
-
-def test_independent_experts_are_drawn_as_plain_layers_are() -> None:
-    torch.manual_seed(2)
-    plain = torch.stack([ElasticLinear(40, 30).weight.detach() for _ in range(3)])
-    assert torch.equal(started("independent"), plain)
 
 
 @pytest.mark.parametrize("rank", [0, 4])

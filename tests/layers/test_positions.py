@@ -26,11 +26,3 @@ def test_subnets_read_a_prefix_of_the_supernets_table() -> None:
     positions = SinusoidalPositions(16)
     assert torch.equal(positions(5, 12), sinusoids(5, 16)[:, :12])
     assert not torch.allclose(positions(5, 12), sinusoids(5, 12))
-
-
-def test_table_grows_on_demand() -> None:
-    positions = SinusoidalPositions(6, length=4)
-    assert torch.equal(positions(4, 6), sinusoids(4, 6))
-    assert torch.equal(positions(11, 6), sinusoids(11, 6))
-    held = positions.table
-    assert positions(11, 4).data_ptr() == held.data_ptr()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 import pytest
@@ -19,6 +19,7 @@ from tests.models.language import test_net as language
 from tests.models.language import tiny as language_tiny
 from tests.models.masked_lm import test_bert as bert
 from tests.models.masked_lm import tiny as masked_lm
+from tests.models.translation import test_attention_kinds as kinds
 from tests.models.translation import tiny as translation
 
 
@@ -26,7 +27,7 @@ class Case(NamedTuple):
     build: Callable[[str], Any]
     architectures: Mapping[str, Architecture]
     outputs: Callable[[Any, Any], list[Tensor]]
-    mixtures: Mapping[str, Any]
+    mixtures: Collection[str]
     tolerance: float = 1e-5
 
 
@@ -47,7 +48,7 @@ def masked(form: str, space: SearchSpace, tolerance: float = 1e-5) -> Case:
     )  # fmt: skip
 
 
-IMAGES = {"mean": {}, "patches": {"class_token": False}, "rms": {"pool": "token", "normalize": "rms"}}
+IMAGES = {"patches": {"class_token": False}, "rms": {"pool": "token", "normalize": "rms"}}
 CASES = {
     **{
         f"translation, {tables} tables": Case(
@@ -56,6 +57,11 @@ CASES = {
         )
         for tables in translation.EMBEDDINGS
     },
+    "translation, every attention": Case(
+        lambda mos: translation.build(mos, space=kinds.MIXED, **kinds.SETTINGS["relative"]).double(),
+        {str(index): architecture for index, architecture in enumerate(kinds.some_architectures())},
+        translated, ("neuron",), 1e-9,
+    ),
     **{
         f"image, {name}": Case(
             lambda mos, options=options: image.build(mos=image.MIXTURES[mos], **options), image.ARCHITECTURES,
@@ -85,6 +91,7 @@ def static_of(net: Any, architecture: Architecture) -> Any:
         tables = (subnet.source_embedding, subnet.output) if isinstance(net, TranslationNet) else (subnet.embedding,)
         space = SearchSpace.of(architecture, like=net.space)
         static = type(net)(space, *map(len, tables), net.config.static())
+    static = static.to(next(net.parameters()).dtype)
     static.load_state_dict(net.static_state(architecture), strict=True)
     return static.eval()
 

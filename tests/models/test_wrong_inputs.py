@@ -11,7 +11,6 @@ import torch
 from nas_core.errors import ArchitectureError, CheckpointError, ConfigError, SpaceError, UnknownChoiceError
 from nas_core.models import KINDS, kind_of
 from nas_core.models.image import VisionConfig, VisionNet
-from nas_core.models.image.costs import flops, parameters
 from nas_core.models.language.workload import LanguageWorkloadConfig
 from nas_core.models.masked_lm import MaskedLMNet
 from nas_core.models.translation import TranslationConfig, TranslationNet
@@ -86,8 +85,6 @@ CALLS = [
     (lambda: VisionConfig(pool="map"), UnknownChoiceError, "'map'"),
     (lambda: VisionConfig(pool="token", class_token=False), ConfigError, "'token'"),
     (lambda: VisionNet(changed("mformer_cifar10_small", image_size=[18])), ConfigError, "18 x 18"),
-    (lambda: flops(image.SPACE.largest(), accounting="fair"), UnknownChoiceError, "'fair'"),
-    (lambda: parameters(image.ARCHITECTURES["local"], accounting="paper"), UnknownChoiceError, "'local'"),
     (lambda: masked_lm.build(activation="swish"), UnknownChoiceError, "'swish'"),
     (lambda: masked_lm.build(pooler_activation="swish"), UnknownChoiceError, "'swish'"),
     (lambda: masked_lm.build(layer_order=(0, 0, 1)), ConfigError, "[0, 0, 1]"),

@@ -49,7 +49,7 @@ def source_tree(tmp_path, monkeypatch):
         (tmp_path / name).write_text(text)
     monkeypatch.setattr(compat, "NEEDED", ("scipy.stats",))
     monkeypatch.setattr(compat, "PEERS", {"absent_peer": "absent-peer", "scipy": "scipy"})
-    monkeypatch.setattr(compat, "_done", [])
+    compat._report.cache_clear()
     monkeypatch.syspath_prepend(str(tmp_path))
     forget()
     importlib.invalidate_caches()

@@ -67,10 +67,6 @@ def test_architecture(space: SearchSpace) -> None:
         assert architecture_of(space, flat) == architecture
 
 
-def rows(space: SearchSpace) -> list[tuple[Any, ...]]:
-    return [row for choice in space.choices for row in choice.options]
-
-
 def test_a_latency_graph_has_what_reaches_no_output() -> None:
     sample = changed(CELL_201, **{"1_3": "none", "2_3": "none"})
     pruned, whole = nasbench201_sample(sample), nasbench201_unpruned_sample(sample)

@@ -104,10 +104,3 @@ def test_a_strategy_of_experiments_weighs_what_evaluators_report(tmp_path: Path)
     for models in (9, 100):  # killed after nine, and gone on from the record
         recorded = searched(models, record=tmp_path / "run")
     assert recorded.archive == whole.archive and recorded.search.front() == whole.search.front()
-
-    second = nni_ext.SearchStrategy("multi-objective", objectives=["default", "-images_per_s"], **FRONT)
-    space = SimplifiedModelSpace.from_model(nni_ext.as_model_space(SPACE), FunctionalEvaluator(evaluate))
-    second.initialize(space, SequentialExecutionEngine(100))
-    second.load_state_dict(json.loads(json.dumps(searched(9).state_dict())))
-    second.run()
-    assert second.archive == whole.archive

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +56,7 @@ def test_the_test_data_choose_nothing(
     given.update(parameters_of(SPACE, SPACE.smallest()))
     assert main(options) == 2
     error = capsys.readouterr().err
-    assert "--valid-subset test: nothing is left to test with" in error
+    assert "--valid-subset test" in error
     assert error.count("\n") == 1
     assert main([*options, "--architecture", str(tmp_path / "a.json")]) == 2
     assert "none.pt" in capsys.readouterr().err
@@ -82,12 +81,3 @@ def test_a_calibration_is_what_a_trial_reports(
     assert told["calibrated_test_bleu_spread"] > 0 and told["loss"] == 1.0
     assert main([*options, "--valid-sentences", "7"]) == 2
     assert "was made with valid_sentences None, the search has 7" in capsys.readouterr().err
-    monkeypatch.setattr(ToySupernet, "evaluate", lambda *_: {"loss": math.nan})
-    assert main(options) == 0
-    assert math.isnan(json.loads(capsys.readouterr().out)["default"])
-    info = {"supernets": [file_digest(tmp_path / "net.pt"), "another"], "settings": settings}
-    inherited = [[1, 2], [2, 3], [3, 4], [4, 5], [5, 7]]
-    two = Calibration(SPACE, "test_bleu", info=info).fit(some, inherited, [5, 4, 3, 2, 1])
-    save_calibration(two, tmp_path / "model.safetensors")
-    assert main(options) == 2
-    assert "made with 2 supernets, here 1 are given; a trial evaluates one" in capsys.readouterr().err

@@ -80,16 +80,3 @@ def test_graphs_without_ends_get_them(tmp_path: Path) -> None:
     # The added ends have the indices 3 and 4, which are unseen operations in these graphs.
     unseen = [Graph([index, 1, 1, 1, 1], [(0, 2), (1, 2), (2, 3), (2, 4)]) for index in (3, 4, 10)]
     assert len({model.predict([graph])[0] for graph in unseen}) == 1
-
-
-def test_a_few_graphs_without_ends_are_reported(caplog: pytest.LogCaptureFixture) -> None:
-    whole = [Graph([0, 1 + i % 3, 1 + i // 3, 4], [(0, 1), (1, 2), (2, 3)]) for i in range(9)] * 3
-    without = [Graph([1 + i % 3, 1 + i // 3, 1], [(0, 2), (1, 2)]) for i in range(9)]
-    kind = ACCURACY_MODELS.get("boosted-trees")
-    model = kind(trees=1, unseen="ignore").fit(whole, np.arange(27.0))
-    model.predict([*whole, without[0]])
-    assert not caplog.records
-    model.predict(without)
-    assert "most of these graphs have several nodes that nothing feeds" in caplog.text
-    kind(trees=1).fit([*whole, *without[:4]], np.arange(31.0))
-    assert "4 of 31 graphs have several nodes" in caplog.text and "graph 27 (from 0)" in caplog.text

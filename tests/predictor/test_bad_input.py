@@ -18,11 +18,9 @@ from nas_core.predictor import (
     NNFormer,
     NNFormerConfig,
     NNFormerPredictor,
-    expected_improvement,
     kendall_tau,
     reader_for,
 )
-from nas_core.predictor.acquisition import log_expected_improvement
 from nas_core.predictor.base import parsed_accuracy_settings
 from nas_core.predictor.files import holdout_split
 from nas_core.predictor.metrics import accuracy_within, mape
@@ -58,8 +56,6 @@ METRICS: list[Case] = [
     (lambda: accuracy_within([1, np.nan], [1, 2]), DataError, "prediction 1 is nan"),
     (lambda: mape([1, 2], [np.inf, 2]), DataError, "target 0 is inf"),
     (lambda: mape([1, 2], [1, 0]), DataError, "target 1 is 0"),
-    (lambda: expected_improvement([np.nan], [0.1], 0.9), ConfigError, "no finite number"),
-    (lambda: log_expected_improvement([0.9], [-0.1], 0.9), ConfigError, "-0.1"),
 ]
 SETTINGS: list[Case] = [
     *(

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nas_core.errors import ConfigError, DataError
+from nas_core.errors import DataError
 from nas_core.graph import Graph, nasbench101_graph, nasbench201_graph
 from nas_core.models.translation.kind import translation_graph
 from nas_core.predictor import reader_for
-from nas_core.predictor.files import holdout_split, new_file, prediction_rows, read_records, write_predictions
+from nas_core.predictor.files import holdout_split, prediction_rows, read_records, write_predictions
 from nas_core.space import get_space
 from tests.predictor.graphs import random_graphs
 
@@ -113,17 +113,6 @@ def test_equal_graphs_are_on_one_side_of_a_split() -> None:
     again = holdout_split(graphs, 0.2, 3)[1]
     assert again.tolist() == held_out.tolist() != holdout_split(graphs, 0.2, 4)[1].tolist()
     assert [len(side) for side in holdout_split(graphs, 0.0, 3)] == [120, 0]
-
-
-def test_results_overwrite_nothing(tmp_path: Path) -> None:
-    output, data = tmp_path / "p.jsonl", write(tmp_path / "d.jsonl", GOOD)
-    assert new_file(output, False, [data], [".jsonl"]) == output
-    output.write_text("x")
-    assert new_file(output, True) == output
-    cases = ((output, False), (data, True), (tmp_path / ".." / tmp_path.name / "d.jsonl", True), (tmp_path, True))
-    for path, force in (*cases, (tmp_path / "p.txt", True)):
-        with pytest.raises(ConfigError, match=path.name):
-            new_file(path, force, [data], (".jsonl", ".csv") if path.suffix == ".txt" else ())
 
 
 def test_predictions_keep_notes_and_rename_those_with_their_names(tmp_path: Path) -> None:

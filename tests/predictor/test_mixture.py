@@ -62,15 +62,6 @@ def test_where_parts_disagree_the_spread_is_wider() -> None:
     assert deviation[1] > 4 * deviation[0]
 
 
-def test_the_spread_is_in_units_of_the_targets() -> None:
-    predictions, truth = parts((0.3, 0.3), 400)
-    targets = 90 + 5 * truth
-    scale = TargetScale.fitted("mean", targets)
-    mixture = Mixture.fit(scale.learn(90 + 5 * predictions), scale.learn(targets), targets, scale, EVEN)
-    predicted, deviation = mixture.combine(scale.learn(90 + 5 * predictions), scale)
-    assert np.mean(np.abs(predicted - targets)) < 2 and deviation.mean() == pytest.approx(5 * 0.3 / 2**0.5, rel=0.15)
-
-
 def test_equal_graphs_are_in_one_fold() -> None:
     graphs = random_graphs((5, 6, 7) * 30)
     twice = graphs.take(np.concatenate([np.arange(90), np.arange(90)]))

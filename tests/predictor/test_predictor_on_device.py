@@ -124,24 +124,6 @@ def test_a_file_of_a_precision_that_is_not_here(tmp_path: Path) -> None:
     assert load_accuracy_model(path).recipe.train.precision == "tf32"
 
 
-@pytest.mark.parametrize("kind", ["dense", "packed"])
-def test_a_fit_goes_on_where_it_stopped(device: str, kind: str, tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr("nas_core.predictor.progress.EVERY_S", 0.0)
-    graphs, settings = SETTINGS[kind]
-    whole = fitted(kind, device, precision="fp16")
-    predictor = NNFormerPredictor(**settings, precision="fp16", device=device)
-
-    def stop(step: int, steps: int, loss: float) -> None:
-        if step == 5:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr("nas_core.predictor.progress.EVERY", 1)
-    with pytest.raises(KeyboardInterrupt):
-        predictor.fit(graphs, targets_of(graphs), progress=stop, checkpoint=tmp_path / "fit")
-    predictor.fit(graphs, targets_of(graphs), checkpoint=tmp_path / "fit")
-    assert all(torch.equal(a, b) for a, b in zip(weights(predictor), weights(whole), strict=True))
-
-
 @pytest.mark.usefixtures("as_accelerator")
 def test_losses_are_reported_in_order(device: str) -> None:
     reports: list[tuple[int, int, float]] = []

@@ -55,13 +55,6 @@ def test_a_wrong_prior_has_no_weight() -> None:
     assert kendall_tau(fitted.predict(CELLS[60:]), -GOOD[60:]) > 0.7
 
 
-def test_scales_of_benchmarks_do_not_matter(prior: Prior) -> None:
-    same = Prior.fit([Benchmark(FEATURES, np.exp(GOOD)), Benchmark(FEATURES, GOOD, 0.5)])
-    columns = prior.columns(FEATURES)
-    assert np.array_equal(columns, same.columns(FEATURES))
-    assert kendall_tau(columns[:, 0], GOOD) > 0.7 and columns.shape == (120, prior.width)
-
-
 def test_files(tmp_path: Path, prior: Prior) -> None:
     path = tmp_path / "prior.safetensors"
     write_prior(path, prior, [{"name": "ours", "networks": 120, "source": "here", "licence": "none"}])

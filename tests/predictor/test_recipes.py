@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-
-import pytest
-import torch
-
 from nas_core.graph import Graph, Graphs, nasbench201_graph
-from nas_core.precision import PRECISIONS
 from nas_core.predictor import READERS, NNFormer, reader_for
-from nas_core.predictor.device import chosen_precision, usable_precision
 from nas_core.predictor.readers import reader_names
 from nas_core.predictor.recipes import get_recipe, needed_by
 from tests.predictor.graphs import random_graphs
@@ -37,18 +30,6 @@ def test_data_decide_what_the_model_reads() -> None:
     needed = needed_by(bare, get_recipe("latency"))
     assert needed == {"attributes": 0, "shapes": 0, "static": 0, "operations": 41}
     assert NNFormer(get_recipe("latency").changed(dim=16, **needed).model).embed.in_features == 41
-
-
-@pytest.mark.parametrize(("ampere", "fast"), [(True, "bf16"), (False, "fp32")])
-def test_auto_is_the_fast_precision_of_the_device(monkeypatch: pytest.MonkeyPatch, ampere: bool, fast: str) -> None:
-    device, current = torch.device("cuda:1"), list[torch.device]()
-    monkeypatch.setattr(torch.cuda, "device", lambda device: current.append(device) or nullcontext())
-    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: ampere and not including_emulation)
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9 if ampere else 7, 0))
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "a device")
-    assert chosen_precision("auto", device) == fast and current == [device]
-    usable = [usable_precision(name, device) for name in PRECISIONS]
-    assert usable == (list(PRECISIONS) if ampere else ["fp32", "fp32", "fp32", "fp16"])
 
 
 def test_readers_have_their_names() -> None:

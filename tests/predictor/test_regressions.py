@@ -16,7 +16,7 @@ from nas_core.predictor.statistics import model as model_module
 from nas_core.predictor.statistics import regressions as module
 from nas_core.predictor.statistics.model import UNSCALED, StatisticsModel
 from nas_core.predictor.statistics.operation_features import FEATURES
-from nas_core.predictor.statistics.regressions import Additive, BoostedTrees, GaussianProcess, tensors_of
+from nas_core.predictor.statistics.regressions import Additive, GaussianProcess, tensors_of
 from nas_core.predictor.targets import TargetScale
 from tests.predictor.graphs import random_graphs
 
@@ -36,24 +36,6 @@ def test_a_process_finds_what_matters() -> None:
     assert np.corrcoef(process.predict(unseen), expected)[0, 1] > 0.95
     rates = process.rates.numpy()
     assert rates[:2].min() > 2 * rates[2:].max()
-
-
-def test_points_that_predict_are_capped(monkeypatch: pytest.MonkeyPatch) -> None:
-    values, targets = points(200, 0)
-    monkeypatch.setattr(module, "MOST", 90)
-    few, again, other = (GaussianProcess.fit(values, targets, seed) for seed in (3, 3, 4))
-    assert few.points.shape == (90, 6) and few.weights.shape == (90,)
-    assert few.points.equal(again.points) and not few.points.equal(other.points)
-    assert np.abs(few.predict(values) - targets).mean() < 0.15
-
-
-def test_constant_columns_are_ignored() -> None:
-    values, targets = points(40, 0)
-    values[:, 3] = 7.0
-    process, unseen = GaussianProcess.fit(values, targets), points(9, 2)[0]
-    moved = unseen.copy()
-    moved[:, 3] += 100
-    np.testing.assert_allclose(process.predict(moved), process.predict(unseen))
 
 
 def test_predictions_are_those_of_the_kernel_in_float64() -> None:
@@ -79,16 +61,6 @@ def test_the_gradient_of_the_likelihood_is_that_of_autograd() -> None:
     (0.5 * targets @ torch.linalg.solve(kernel, targets) + 0.5 * torch.logdet(kernel)).backward()
     gradient = module._gradient(values, targets, logarithms.detach().exp())  # the optimiser hides a wrong one
     torch.testing.assert_close(gradient, logarithms.grad)
-
-
-def test_trees_learn_a_threshold_and_come_back_from_bytes() -> None:
-    stream = np.random.default_rng(0)
-    values, unseen = stream.normal(size=(200, 6)), stream.normal(size=(300, 6))
-    trees = BoostedTrees.fit(values, np.where(values[:, 2] > 0.5, 1.0, -1.0))
-    assert np.mean((trees.predict(unseen) > 0) == (unseen[:, 2] > 0.5)) > 0.97
-    again = BoostedTrees.from_tensor(trees.to_tensor())
-    np.testing.assert_array_equal(again.predict(unseen), trees.predict(unseen))
-    assert trees.predict(unseen[:0]).shape == (0,)
 
 
 def chains(count: int) -> tuple[Graphs, np.ndarray, np.ndarray]:

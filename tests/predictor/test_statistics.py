@@ -12,7 +12,6 @@ from nas_core.graph import Graph, GraphError, Graphs, Operation, described, nasb
 from nas_core.graph.nasbench201 import nasbench201_graphs
 from nas_core.predictor.statistics import features as module
 from nas_core.predictor.statistics.features import (
-    MOST_KINDS,
     Description,
     Vocabulary,
     graph_statistics,
@@ -86,13 +85,6 @@ def test_edges_triples_and_ends() -> None:
     assert values["starts with 1"] == values["starts with 2"] == 1 and values["starts with 1/2"] == 2
     assert values["ends with 1/2"] == 2 and values["ends with 0/1"] == 2
     assert values["edges into each 2"] == 1 and values["edges out of each 0/1"] == 2
-
-
-def test_of_many_kinds_sets_are_single_ones_and_all_but_one() -> None:
-    many = sets_of(np.arange(1, MOST_KINDS + 2), MOST_KINDS + 3)
-    assert many.shape == (2 * (MOST_KINDS + 1) + 1, MOST_KINDS + 3)
-    assert sorted(set(many.sum(1).tolist())) == [1, MOST_KINDS, MOST_KINDS + 1] and not many[:, 0].any()
-    assert sets_of(np.arange(0), 3).shape == (0, 3)
 
 
 @pytest.mark.parametrize("features", [False, True])

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from nas_core.errors import ConfigError, UnknownChoiceError
 from nas_core.graph import GraphError
 from nas_core.proxies import PROXIES, Proxy, zero_cost
-from nas_core.proxies.networks import NasBench201Proxies, SpaceProxies, proxy_loss
+from nas_core.proxies.networks import NasBench201Proxies, SpaceProxies
 from nas_core.proxies.trial import Trial
 from nas_core.space.image import image_space
 
@@ -95,25 +95,19 @@ LINEAR, ONE_HOT = nn.Sequential(nn.Linear(2, 2)), nn.Sequential(OneHot(), nn.Lin
 @pytest.mark.parametrize(
     ("call", "error", "value"),
     [
-        (lambda: zero_cost(nn.ReLU(), images()), ConfigError, "no parameters"),
         (lambda: zero_cost(network(), images(1)), ConfigError, "(1, 3, 8, 8)"),
-        (lambda: zero_cost(network(), []), ConfigError, "expected the same first"),
         (lambda: zero_cost(network(), [torch.randn(2, 3), torch.randn(3, 3)]), ConfigError, "(2, 3), (3, 3)"),
-        (lambda: zero_cost(network(), torch.randn(4, 5, 8, 8)), ConfigError, "(4, 5, 8, 8)"),
         (lambda: zero_cost(network(), images(), torch.tensor([0, 1])), ConfigError, "(2,)"),
         (lambda: zero_cost(network(), images(), torch.tensor([0.0, 1, 2, 3])), ConfigError, "torch.float32"),
         (lambda: zero_cost(network(), images(), torch.tensor([0, 1, 2, 4])), ConfigError, "from 0 to 4"),
-        (lambda: zero_cost(network(), images(), proxies="nwot"), ConfigError, "'nwot'"),
         (lambda: zero_cost(network(), images(), proxies=["nvot"]), UnknownChoiceError, "nvot"),
-        (lambda: zero_cost(nn.Sequential(nn.Conv2d(3, 1, 8), nn.Flatten(0)), images()), ConfigError, "(4,)"),
+        (lambda: zero_cost(nn.Sequential(nn.Conv2d(3, 1, 8), nn.Flatten(0)), images()), ConfigError, "expected logits"),
         (lambda: zero_cost(failing(), images(), proxies=["synflow"]), ConfigError, "synflow of this network is nan"),
         (lambda: zero_cost(LINEAR, torch.randn(2, 2), proxies=["nwot"]), ConfigError, "nwot"),
         (lambda: zero_cost(ONE_HOT, torch.tensor([1, 2]), proxies=["jacov"]), ConfigError, "jacov"),
         (lambda: SpaceProxies(IMAGES, batch=1), ConfigError, "batch is 1"),
         (lambda: SpaceProxies(IMAGES, ["accuracy"]), UnknownChoiceError, "accuracy"),
         (lambda: SpaceProxies(IMAGES, device="gpu"), ConfigError, "gpu"),
-        (lambda: proxy_loss(SpaceProxies(IMAGES, ["nwot"]), "snip"), ConfigError, "snip"),
-        (lambda: proxy_loss(SpaceProxies(IMAGES, ["nwot"]), "nwot", "nwot"), ConfigError, "nwot"),
         (lambda: NasBench201Proxies(channels=2, cells=1)([1, 2]), GraphError, "six indices"),
         (lambda: NasBench201Proxies.drawn(15626, 0), ConfigError, "15626"),
     ],

@@ -133,8 +133,6 @@ CASES: list[tuple[Callable[[Path], Any], type[Exception], str]] = [
     (lambda f: records(f, json.dumps({"genes": SOME[0].to_dict(), "metrics": {"ter": 3}})), DataError, "ter"),
     (lambda f: records(f, *[json.dumps({"genes": SOME[0].to_dict(), "metrics": {"bleu": 1}})] * 2), DataError, "t.js"),
     (lambda _: fit([1, 2, np.nan, 3]), DataError, "2"),
-    (lambda _: fit([1, 2, 3]), DataError, "(3, 1)"),
-    (lambda _: fit(networks=[*SOME, SOME[0]]), DataError, SOME[0].key),
     (lambda _: fit([1] * 4, [get_space("hat_wmt14_en_de").smallest()] * 4), ArchitectureError, "hat_small"),
     (lambda f: on_devices(f / "absent.toy", f / "run"), NasExtError, "absent.toy"),
     (lambda f: in_jobs(f / "absent.toy", f / "run"), NasExtError, "absent.toy"),

@@ -89,7 +89,6 @@ def test_calls(call: Callable[[], Any], error: type[NasExtError], value: str) ->
         (load_space, "choices: {a: {options: [x], codes: [[x, y]]}}", SpaceError, "'y'"),
         (load_space, "choices: {a: {options: [1], scale: big}}", SpaceError, "'big'"),
         (load_space, "choices: {a: {options: [1], scale: -1}}", SpaceError, "-1.0"),
-        (load_space, "choices: {a: [1.0e+39, 1]}", SpaceError, "1e+39"),
         (load_space, "fixed: {b: [1]}\nchoices: {a: [1]}", SpaceError, "[1]"),
         (load_space, "fixed: {a: 1}\nchoices: {a: [1]}", SpaceError, "'a'"),
         (Architecture.load, "{", DataError, "bad"),

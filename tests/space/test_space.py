@@ -10,7 +10,6 @@ from scipy.stats import chisquare
 
 from nas_core.errors import SpaceError
 from nas_core.space import SearchSpace, get_space, list_spaces
-from nas_core.space.bert import bert_space
 from nas_core.space.image import image_space
 from nas_core.space.labels import options_by_label, parameters_of
 from nas_core.space.masked_lm import masked_lm_space
@@ -41,27 +40,12 @@ class TestTinySpace(SpaceContract):
         assert chisquare(np.bincount(depths)).pvalue > 0.001
         assert chisquare(list(Counter(row.tobytes() for row in rows).values())).pvalue < 1e-6
 
-    def test_genes_of_missing_layers_are_dropped(self) -> None:
-        assert self.make().smallest().to_dict() == {
-            "activation": "relu",
-            "decoder.cross": [],
-            "decoder.layers": 0,
-            "encoder.ffn_dim": [32],
-            "encoder.layers": 1,
-            "qkv_dim": 16,
-        }
-
     def test_mutation_replaces_at_the_given_rate(self) -> None:
         space = self.make()
         parents = np.repeat(space.rows([space.largest()]), 20_000, axis=0)
         column = space.slots.columns[0].start  # two options: half of the replacements draw the same one
         changed = space.mutate_rows(parents, 0.3, np.random.default_rng(0))[:, column] != parents[:, column]
         assert changed.mean() == pytest.approx(0.15, abs=0.01)
-
-    def test_a_space_of_one_architecture(self) -> None:
-        architecture = self.make().largest()
-        alone = SearchSpace.of(architecture, self.make())
-        assert alone.cardinality() == 1 and alone.sample(np.random.default_rng(0)) == architecture
 
     def test_labels_are_those_of_options_and_of_existing_layers(self) -> None:
         space = self.make()
@@ -82,16 +66,6 @@ class TestTranslation(SpaceContract):
 class TestLanguage(SpaceContract):
     def make(self) -> SearchSpace:
         return get_space("mformer_language_small")
-
-
-class TestBert(SpaceContract):
-    """Few enough architectures to enumerate."""
-
-    def make(self) -> SearchSpace:
-        return bert_space(
-            "tiny", layers=(2, 1), hidden_dims=((8, 4), (12, 8, 4)), heads=(4, 2), ffn_dims=(16, 8), sequence_length=8,
-            outer_dim=12,
-        )  # fmt: skip
 
 
 class TestMaskedLm(SpaceContract):

@@ -12,9 +12,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nas_core.errors import ArchitectureError, ConfigError, DataError, NasExtError, UnknownChoiceError
+from nas_core.errors import ConfigError, DataError, NasExtError, UnknownChoiceError
 from nas_core.space import Architecture, Choice, SearchSpace, get_space
-from nas_core.space.hat import hat_extremes
 from nas_core.supernet import sandwich
 from nas_core.supernet.holder import SubnetHolder
 from nas_core.supernet.sampling import DRAWS, draw, validation_set
@@ -70,15 +69,6 @@ def test_what_is_held_wins_in_every_mode_and_ends_with_its_block() -> None:
     assert model.held is None and model().item() == sum(range(32))
 
 
-def test_an_architecture_of_another_space_leaves_what_was_held() -> None:
-    model = Narrow()
-    with model.using(of(4), freeze=True):
-        for freeze in (True, False):
-            with pytest.raises(ArchitectureError), model.using(of(33), freeze=freeze):
-                raise AssertionError("never entered")
-            assert model.architecture == of(4) and model().item() == 6
-
-
 @pytest.mark.parametrize("how", DRAWS)
 def test_draws_depend_on_seed_and_update_alone(how: str) -> None:
     expected = [draw(SPACE, update, seed=3, how=how) for update in range(20)]
@@ -117,22 +107,6 @@ def test_the_ends_of_hats_code_read_two_encoder_layers_in_every_decoder_layer() 
             assert {**one.to_dict(), cross: None} == {**own.to_dict(), cross: None}
     assert sandwich(SPACE, drawn, "hat")["random"] == drawn
     assert list(validation_set(SPACE, 2, extremes="hat").items())[2:] == list(validation_set(SPACE, 2).items())[2:]
-
-
-def test_layers_that_cannot_read_two_keep_their_own() -> None:
-    choices = [
-        Choice.make("layers", (2, 1)),
-        Choice("decoder.arbitrary_cross", ((-1, 2), (-1, 1, 2)), "layers"),
-    ]
-    smallest, largest = hat_extremes(SearchSpace("some", choices))
-    assert (smallest["decoder.arbitrary_cross"], largest["decoder.arbitrary_cross"]) == ((-1,), (2, 1))
-    plain = SearchSpace("none", choices[:1])
-    assert hat_extremes(plain) == (plain.smallest(), plain.largest())
-
-
-def test_a_static_network_is_validated_once() -> None:
-    architecture = draw(SPACE, 5)
-    assert validation_set(SearchSpace.of(architecture, like=SPACE), 3) == {"largest": architecture}
 
 
 def stability(count: int = 40, **settings: Any) -> Stability:

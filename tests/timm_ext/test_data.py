@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
-from nas_core.errors import ConfigError, DataError
-from tests.timm_ext.running import SPACE, config, train
+from nas_core.errors import DataError
+from tests.timm_ext.running import SPACE, train
 from tests.timm_ext.trained_by_workers import plain_images
-from timm_ext import building
-from timm_ext.building import make_loader
-from timm_ext.data import open_images, open_splits, some_of_each_class, validation_data
+from timm_ext.data import open_images, open_splits, validation_data
 from timm_ext.host import HOST
-from timm_ext.train import Trainer
-from timm_ext.workers import Workers
 
 
 def test_images_and_labels(npz: Path, folder: Path) -> None:
@@ -63,19 +56,6 @@ def test_a_folders_own_splits_are_taken(folder: Path, tmp_path: Path) -> None:
         open_images(renamed, "validation")
 
 
-def test_every_class_is_held_out_by_default(npz: Path) -> None:
-    def held(counts: list[int]) -> list[int]:
-        labels = np.repeat(np.arange(len(counts)), counts)
-        source: Any = SimpleNamespace(classes=len(counts), labels=labels)
-        return np.bincount(labels[some_of_each_class(source, np.arange(len(labels)))]).tolist()
-
-    assert held([30_000, 40_000, 8, 1]) == [2142, 2856, 1]
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("timm_ext.data.some_of_each_class", lambda *_: np.zeros(0, int))
-        with pytest.raises(ConfigError, match="too few to hold some out"):
-            open_splits(npz, None, 0, seed=1)
-
-
 def test_a_training_on_a_folder(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trainer = train(folder, tmp_path / "run", val_count=0, batch_size=8, updates=2)
     assert f"20 images to train on, 8 to validate on: those of {folder / 'validation'}" in capsys.readouterr().err
@@ -88,27 +68,3 @@ def test_processes_that_read_images(npz: Path, tmp_path: Path) -> None:
         alone = train(npz, tmp_path / "alone")
         kept = train(npz, tmp_path / "kept", workers=1, persistent_workers=True)
     assert kept.history[0] == alone.history[0] and len(kept.history) == 2
-    options: list[dict[str, Any]] = []
-    for changes in ({}, {"no_prefetcher": True}, {"pin_mem": True}):
-        settings = config(npz, tmp_path / "kept", **changes)
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr("timm_ext.building.create_loader", lambda *_, **given: options.append(given))
-            workers = Workers(torch.device("cuda"))
-            make_loader(settings, kept.model, kept.train_set, training=True, workers=workers)
-    assert [(option["use_prefetcher"], option["pin_memory"]) for option in options] == [
-        (True, False), (False, False), (True, True),
-    ]  # fmt: skip
-
-
-def test_timms_prefetcher_gives_the_same_images(npz: Path, tmp_path: Path) -> None:
-    """On the CPU, where timm's prefetcher runs too and we do not take it."""
-    trainer = Trainer(config(npz, tmp_path / "run", reprob=0.0))
-    batches = []
-    for prefetched in (False, True):
-        with plain_images(), pytest.MonkeyPatch.context() as patched:
-            plain = building.create_loader  # type: ignore[attr-defined]
-            given = {"use_prefetcher": prefetched}
-            patched.setattr(building, "create_loader", lambda *a, p=plain, g=given, **k: p(*a, **{**k, **g}))
-            batches.append(next(trainer.passes.epoch(0, 3)))
-    for one, other in zip(batches[0][:2], batches[1][:2], strict=True):
-        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,8 +12,6 @@ import pytest
 import timm
 import torch
 from safetensors.torch import save_file
-from timm.models import create_feature_extractor
-from timm.utils.attention_extract import AttentionExtract
 
 from nas_core.errors import (
     ArchitectureError,
@@ -37,8 +34,8 @@ from timm_ext.host import HOST
 from timm_ext.options import TrainConfig
 from timm_ext.standalone import Origin, settings, supernet_settings
 from timm_ext.train import Trainer, main
-from timm_ext.trained.plain import plain_arguments
 from timm_ext.trained.reading import read_source
+from timm_ext.trained.vit import plain_arguments
 
 NAME = "mformer_cifar10_small"
 PLAIN = {"model": "", "search_space": ""}
@@ -126,10 +123,6 @@ def created(**arguments: Any) -> Callable[[Files], Any]:
     return lambda _: timm.create_model(NAME, **arguments)
 
 
-def intermediates(indices: Any) -> Callable[[Files], Any]:
-    return lambda _: timm.create_model(NAME).forward_intermediates(torch.zeros(1, 3, 32, 32), indices)
-
-
 def odd(**arrays: Any) -> Callable[[Files], Any]:
     return lambda f: JpegFile(f.changed(**arrays))
 
@@ -169,7 +162,6 @@ CASES: list[tuple[Call, type[Exception], str]] = [
     (trainer(opt="adamm"), ConfigError, "--opt adamm"),
     (trainer(sched="plateau"), ConfigError, "--sched plateau"),
     (trainer(torchcompile="inductor"), ConfigError, "--torchcompile"),
-    (lambda f: f.trainer(torchcompile="inductr", subnet=str(f.root / "A.json")), UnknownChoiceError, "inductr"),
     (lambda f: f.trainer(stability_architectures=9, subnet=str(f.root / "A.json")), ConfigError, "one architecture"),
     (trainer(mos_apart=1.0), ConfigError, "experts"),
     (trainer(mos_start="near"), ConfigError, "--mos-start"),
@@ -178,7 +170,7 @@ CASES: list[tuple[Call, type[Exception], str]] = [
     (lambda f: f.trainer(init=str(f.converted / "subnet.pt")), CheckpointError, "subnet.pt"),
     (lambda f: train(f.npz, f.root / "diverged", lr=1e30), NasExtError, "nan"),
     # teachers
-    (taught(teacher="@three.pt"), ConfigError, "3 classes"),
+    (taught(teacher="@three.pt"), ConfigError, "(1, 3)"),
     (taught(teacher="@large.pt"), ConfigError, "large.pt"),
     (taught(teacher="@text.pt"), CheckpointError, "text.pt"),
     (taught(teacher="@absent.pt"), DataError, "absent.pt"),
@@ -193,32 +185,16 @@ CASES: list[tuple[Call, type[Exception], str]] = [
     (lambda f: open_splits(f.folder, f.renamed(), 0, 1), ConfigError, "'rose'"),
     (lambda f: open_splits(f.npz, None, 72, 1), ConfigError, "--val-count 72"),
     (lambda f: open_splits(f.npz, None, 20, 1, train_count=60), ConfigError, "--train-count 60"),
-    (odd(offset=np.arange(72)), DataError, "(72,)"),
-    (odd(offset=np.full(73, 9)), DataError, "offsets"),
+    (odd(offset=np.arange(72)), DataError, "72 offsets"),
     (odd(label=np.full(72, 7)), DataError, "labels"),
-    (odd(label=np.zeros((72, 1))), DataError, "(72, 1)"),
-    (odd(label=np.array(["red"] * 72)), DataError, "odd.npz"),
-    (odd(data=np.zeros(9, np.float32)), DataError, "float32"),
     (lambda f: JpegFile(f.changed(data=np.zeros_like(np.load(f.npz)["data"]))).image(3), DataError, "image 3 of"),
     # models
     (created(global_pool="map"), UnknownChoiceError, "'map'"),
-    (created(dynamic_img_pad=True), ConfigError, "dynamic_img_pad"),
-    (created(patch_size=8), ConfigError, "patch_size=8"),
-    (created(features_only=True, output_stride=16), ConfigError, "output_stride=16"),
-    (created(features_only=True, feature_cls="fx"), ConfigError, "'fx'"),
     (created(drop_rates=0.1), UnknownChoiceError, "'drop_rates'"),
-    (created(img_size=(32, 32, 3)), ConfigError, "(32, 32, 3)"),
-    (created(subnet=3), ConfigError, "int"),
     (created(linear_form="quick"), UnknownChoiceError, "quick"),
-    (created(architecture_draw="hat"), UnknownChoiceError, "hat"),
     (created(search_space="mformer_small_space"), UnknownChoiceError, "mformer_small_space"),
     (created(search_space=NAME, subnet=image_architecture("cosformer_star_cifar10")), ArchitectureError, NAME),
-    (intermediates(7), ConfigError, "7"),
-    (intermediates((0, 6)), ConfigError, "(0, 6)"),
-    (intermediates(()), ConfigError, "()"),
     (lambda _: timm.create_model(NAME)(torch.zeros(1, 3, 30, 30)), ConfigError, "30 x 30"),
-    (lambda _: create_feature_extractor(timm.create_model(NAME), ["net.layers.2"]), ConfigError, "features_only=True"),
-    (lambda _: AttentionExtract(timm.create_model(NAME)), ConfigError, "method='hook'"),
     # checkpoints
     (lambda f: HOST.open(f.converted / "subnet.pt"), CheckpointError, "subnet.pt"),
     (lambda f: HOST.open(f.converted / "trained.pt"), CheckpointError, "nas-ext elastic"),
@@ -227,7 +203,6 @@ CASES: list[tuple[Call, type[Exception], str]] = [
     (lambda f: HOST.open(f.checkpoint(settings={"arguments": {"x": 1}})), CheckpointError, "'x'"),
     (lambda f: HOST.open(f.checkpoint(state_dict_ema=None, state_dict={"n": torch.ones(3)})), CheckpointError, "fit"),
     (lambda f: HOST.open(f.checkpoint(state_dict=None)), CheckpointError, "changed.pt"),
-    (lambda f: HOST.open(f.checkpoint(train={"data": 3})), CheckpointError, "changed.pt"),
     (lambda f: load_model(f.root / "absent.pt"), DataError, "absent.pt"),
     (lambda f: load_model(f.root / "text.safetensors"), CheckpointError, "text.safetensors"),
     (lambda f: HOST.open(f.run / "last.pt", data=str(f.npz), valid_subset="test").validation_set(), DataError, "test"),
@@ -239,9 +214,7 @@ CASES: list[tuple[Call, type[Exception], str]] = [
     (lambda f: read_source(f.weights()), CheckpointError, "name of their model"),
     (lambda f: read_source(f.weights(arch="vit_nobody")), CheckpointError, "vit_nobody"),
     (lambda f: read_source(f.weights(**TIMMS)), CheckpointError, "does not fit"),
-    (lambda f: read_source(f.weights(**TIMMS, model_kwargs="text")), CheckpointError, "'text'"),
     (lambda f: read_source(f.weights(".safetensors", {**TIMMS, "model_kwargs": "{"})), CheckpointError, "weights"),
-    (lambda f: read_source(f.weights(".safetensors", {**TIMMS, "pretrained_cfg": "[1]"})), CheckpointError, "[1]"),
     (lambda _: elastic(vit(dynamic_img_size=True, dynamic_img_pad=True)), CheckpointError, "dynamic_img_pad"),
     (lambda _: elastic("vit_giant_patch14_dinov2", pretrained=True), CheckpointError, "vit_giant_patch14_dinov2"),
     (lambda f: HOST.open_trained(f.root / "three.pt", calibrate=1), DataError, "--data"),
@@ -289,7 +262,7 @@ def test_bad_input_is_one_line_that_names_it(index: int, files: Files) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("epoch", "one"), ("epoch", 3), ("history", [{"epoch": 0}]), ("optimizer", {"state": 1}), ("scaler", [1])],
+    [("epoch", "one"), ("optimizer", {"state": 1}), ("scaler", [1])],
 )
 def test_a_damaged_run_folder_is_one_line(name: str, value: Any, npz: Path, tmp_path: Path) -> None:
     trainer = Trainer(config(npz, tmp_path / "run", epochs=1))
@@ -315,14 +288,3 @@ def test_the_commands_report_errors_on_one_line(tmp_path: Path, capsys: pytest.C
     arguments = f"--data {tmp_path}/none.npz --model vit_cifar10_small --output {tmp_path}/run"
     assert main(arguments.split()) == 2
     assert capsys.readouterr().err.count("\n") == 1 and not (tmp_path / "run").exists()
-
-
-def test_a_damaged_description_of_a_model(tmp_path: Path) -> None:
-    save_file(vit().state_dict(), tmp_path / "model.safetensors")
-    (tmp_path / "config.json").write_text("[]")
-    with pytest.raises(CheckpointError, match=r"config\.json"):
-        read_source(tmp_path / "model.safetensors")
-    options = argparse.Namespace(model="vit_tiny_patch16_224", model_kwargs={"img_size": {}})
-    torch.save({**TIMMS, "args": options, "state_dict": vit().state_dict()}, tmp_path / "odd.pt")
-    with pytest.raises(CheckpointError, match="cannot be built"):
-        read_source(tmp_path / "odd.pt")

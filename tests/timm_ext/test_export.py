@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 import timm
 import torch
@@ -68,28 +66,3 @@ def test_a_subnet_of_a_supernet_as_a_program(supernet: Path, tmp_path: Path) -> 
     images = torch.randn(3, 3, 32, 32)
     with torch.no_grad(), model.using(SPACE.smallest()):
         torch.testing.assert_close(loaded(images)[0], model(images), atol=1e-5, rtol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("kinds", "options"),
-    [
-        ("softmax linear", {"dynamo": True, "dynamic_shapes": ({0: "batch"},)}),
-        ("local softmax", {"dynamo": False, "dynamic_axes": {"x": {0: "batch"}}, "input_names": ["x"]}),
-    ],
-    ids=["dynamo", "tracing"],
-)
-def test_torchs_own_exporters(kinds: str, options: dict[str, Any], tmp_path: Path) -> None:
-    architecture = Architecture({**SPACE.largest(), "attention": kinds.split()})
-    model = timm.create_model("mformer_cifar10_small_supernet", subnet=architecture).eval()
-    path = str(tmp_path / "model.onnx")
-    torch.onnx.export(model, (torch.randn(2, 3, 32, 32),), path, verbose=False, **options)
-    session, images = onnxruntime.InferenceSession(path), torch.randn(5, 3, 32, 32)
-    (output,) = session.run(None, {session.get_inputs()[0].name: images.numpy()})
-    np.testing.assert_allclose(output, model(images).detach().numpy(), atol=1e-5)
-    if options["dynamo"]:
-        one, four = (read_onnx(path, batch=batch) for batch in (1, 4))
-        assert not one.unknown and len(one.graph) > 40
-        assert one.operators.count("Softmax") == 1, "the other attention is linear"
-        assert four.flops.sum() == 4 * one.flops.sum()
-        params = sum(p.numel() for p in model.parameters())
-        assert 0.9 * params < one.params_m * 1e6 < 1.2 * params

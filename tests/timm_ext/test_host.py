@@ -21,8 +21,7 @@ from tests.contracts.host import HostContract
 from tests.report.pages import ReadPage
 from tests.timm_ext.running import SPACE, space_file
 from timm_ext import load_model
-from timm_ext.host import HOST
-from timm_ext.supernet import ImageSupernet, place_of
+from timm_ext.host import HOST, ImageSupernet
 from timm_ext.training_log import training_curves
 
 
@@ -50,19 +49,6 @@ def test_recognises_its_checkpoints_only(run: Path, converted: Path, tmp_path: P
     assert not HOST.recognises(tmp_path / "other.pt")
 
 
-def test_allowed_globals_of_torch_stay(run: Path) -> None:
-    before = torch.serialization.get_safe_globals()
-    try:
-        for allowed in ([], [argparse.Namespace]):
-            torch.serialization.clear_safe_globals()
-            torch.serialization.add_safe_globals(allowed)
-            load_model(run / "best.pt")
-            assert torch.serialization.get_safe_globals() == allowed
-    finally:
-        torch.serialization.clear_safe_globals()
-        torch.serialization.add_safe_globals(before)
-
-
 def test_evaluates_as_training_did(run: Path, npz: Path) -> None:
     supernet = HOST.open(run / "last.pt")
     assert supernet.space == SPACE
@@ -72,17 +58,6 @@ def test_evaluates_as_training_did(run: Path, npz: Path) -> None:
         assert supernet.evaluate(architecture) == pytest.approx(expected[name], abs=1e-4)
     few = HOST.open(run / "last.pt", data=str(npz), valid_sentences=10)
     assert few.evaluate(SPACE.largest())["top1"] % 10 == pytest.approx(0, abs=1e-6)
-
-
-def test_prepared_images_are_kept_where_they_fit(run: Path) -> None:
-    half = 2**29
-    assert place_of(2**20, None) == "host" and place_of(2**31, None) == "nowhere"
-    assert place_of(half, 4 * half) == "device" and place_of(half, 4 * half - 1) == "host"
-    supernet = HOST.open(run / "last.pt", precision="bf16")
-    first = supernet.evaluate(SPACE.largest())
-    assert isinstance(supernet, ImageSupernet) and supernet.precision == "bf16"
-    supernet.validation_set = None  # type: ignore[method-assign, assignment]
-    assert supernet.evaluate(SPACE.largest()) == first
 
 
 def test_which_images_are_evaluated(run: Path, npz: Path, folder: Path, tmp_path: Path) -> None:

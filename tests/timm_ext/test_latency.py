@@ -62,17 +62,6 @@ def test_families_are_modules(csv: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert code == 2 and "0 of 2 networks are held out" in err, "torch's latencies are taken unasked"
 
 
-def test_other_sizes_and_batches(csv: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = csv.with_name("set")
-    assert run(capsys, "dataset", "--out", out, "--from-timm", csv, "--device", "gpu")[0] == 0
-    data = read_dataset(out, "torch")
-    static, shapes = data.graphs.static, data.graphs.shapes
-    assert static is not None and shapes is not None and static[:, 0].tolist() == [4, 4]
-    assert dict(zip(data.names.tolist(), data.latency_ms.tolist(), strict=True)) == {
-        "test_vit-96-b4": 2.5, "test_byobnet-64-b4": 2.1
-    }  # fmt: skip
-
-
 def test_wrong_inputs_are_one_line(csv: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, given = csv.with_name("set"), ["--from-timm", csv]
     for arguments, message in [
@@ -90,14 +79,13 @@ def test_wrong_inputs_are_one_line(csv: Path, capsys: pytest.CaptureFixture[str]
 
 @pytest.mark.parametrize("member", FAMILIES, ids=lambda member: member.name)
 def test_families(member: Family) -> None:
-    check_family(member, samples=2)
+    check_family(member, samples=1)
     assert network_families()[member.name] is member
 
 
-@pytest.mark.parametrize("name", ["resnet18", "vit_tiny_patch16_224"])
-def test_models_of_timm_are_predicted(name: str) -> None:
-    model, network = CountsModel().fit(toy_networks()), timm.create_model(name)
-    predicted = predict_module_latency(network, torch.zeros(1, 3, 224, 224), model)
+def test_models_of_timm_are_predicted() -> None:
+    model, network = CountsModel().fit(toy_networks()), timm.create_model("resnet18")
+    predicted = predict_module_latency(network, torch.zeros(1, 3, 64, 64), model)
     assert not predicted.unknown and predicted.latency_ms > 0 and network.training
     params = sum(p.numel() for p in network.parameters()) / 1e6
     assert predicted.params_m == pytest.approx(params, rel=0.05)

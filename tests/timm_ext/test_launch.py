@@ -5,18 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
-from torch.nn.parallel import DistributedDataParallel
 
 from tests.timm_ext.running import space_file
 from tests.timm_ext.workers_started import start
 from tests.warm import python
 from timm_ext.checkpoint import read_checkpoint
 from timm_ext.host import HOST
-from timm_ext.launch import wrapping_subnets
 
 SCRIPT = """
 import sys
@@ -90,26 +87,6 @@ def test_workers_of_a_script_like_timms_share_subnets_and_gradients(tmp_path: Pa
     assert set(one["gradients"]) == set(first["gradients"])
     for name, gradient in one["gradients"].items():
         torch.testing.assert_close(first["gradients"][name], gradient, atol=1e-5, rtol=1e-4)
-
-
-def test_the_wrapper_is_changed_inside_the_block_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    import timm
-
-    got: list[tuple[Any, dict[str, Any]]] = []
-
-    def noted(self: Any, module: Any, device_ids: Any = None, **options: Any) -> None:
-        got.append((device_ids, options))
-
-    monkeypatch.setattr(DistributedDataParallel, "__init__", noted)
-    wrapper: Any = DistributedDataParallel
-    models = [timm.create_model(name) for name in ("mos_vit_cifar10_small_supernet", "vit_cifar10_small", "resnet18")]
-    with wrapping_subnets():
-        for model in (*models, torch.nn.Sequential(models[0])):
-            wrapper.__init__(object(), model, device_ids=[torch.device("cpu")], broadcast_buffers=False)
-    wrapper.__init__(object(), models[0], [0])
-    plain = {"broadcast_buffers": False}
-    found = {**plain, "find_unused_parameters": True}
-    assert got == [(None, found), (None, plain), (None, plain), (None, found), ([0], {})]
 
 
 def test_timms_own_trainer_on_two_workers(folder: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from timm.utils.attention_extract import AttentionExtract
 from nas_core.cli import space as cli
 from nas_core.errors import ArchitectureError
 from nas_core.layers import MoSLinear
-from nas_core.layers.vision import _attention, attention_weights  # noqa: PLC2701  the layer's own computation
+from nas_core.layers.vision import attention_weights, self_attention
 from nas_core.models.image.costs import parameters
 from nas_core.space import Architecture, get_space
 from nas_core.space.image import image_architecture
@@ -62,7 +62,7 @@ def test_parameters_of_the_papers_networks(name: str, printed_m: float) -> None:
     assert abs((count - positions) / 1e6 - printed_m) < 0.13  # see nas_core.models.image.costs for what else it counts
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if "small" in name])
+@pytest.mark.parametrize("name", [NAME, "mos_vit_cifar10_small_supernet"])
 def test_features_head_and_classifier(name: str) -> None:
     model = timm.create_model(name, num_classes=7).eval()
     features, width = model.forward_features(images()), model.num_features
@@ -113,7 +113,7 @@ def test_extracted_attention_is_that_of_the_layer() -> None:
         values = F.linear(x, *attention.in_proj).chunk(3, -1)[2].unflatten(-1, (attention.heads, -1))
         read = (attention_weights(x, attention) @ values.transpose(1, 2)).transpose(1, 2).flatten(2)
         output = F.linear(read, *attention.out_proj)
-        torch.testing.assert_close(output, _attention(x, attention, 0.0), atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(output, self_attention(x, attention, None, 0.0), atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("name", [NAME, "mos_vit_cifar10_small_supernet"])

@@ -17,9 +17,9 @@ from nas_core.layers import MoSConfig
 from nas_core.studies.conflict import gradient_cosine, gradient_of, used_weights
 from nas_core.supernet import open_supernet
 from tests.timm_ext.running import SPACE, config
+from timm_ext.host import ImageSupernet
 from timm_ext.options import TrainConfig, parse
 from timm_ext.standalone import Origin, settings, supernet_settings
-from timm_ext.supernet import ImageSupernet
 
 pytestmark = pytest.mark.usefixtures("warm_programs")
 
@@ -95,13 +95,6 @@ def test_routers_of_other_depth(run: Path, tmp_path: Path) -> None:
     assert isinstance(supernet, ImageSupernet)
     other = supernet.trained_supernet(run)
     assert other.path == run / "best.pt" and other.evaluated() is supernet.evaluated()
-
-
-def test_overhead_and_stability(run: Path, tmp_path: Path) -> None:
-    overhead = study("overhead", run, tmp_path, "random=0", "repeats=1", "warmup=0")
-    assert overhead["summary"][0]["memory_mb_more"] > 0
-    small = ("set.population=4", "set.parents=2", "set.mutations=1", "set.crossovers=1", "set.iterations=1")
-    assert len(study("stability", run, tmp_path, "seeds=2", *small)["rows"]) == 2
 
 
 def standalone(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +11,12 @@ import torch
 from torch import Tensor
 
 from nas_core.files.reading import read_json
-from nas_core.layers.mos import expert_layers, experts_alike
-from nas_core.options import options_of
+from nas_core.layers.mos import experts_alike
 from nas_core.supernet.sampling import sandwich
 from tests.timm_ext.running import SPACE, config, train
 from tests.timm_ext.trained_by_workers import plain_images
 from timm_ext import load_model
 from timm_ext.checkpoint import read_checkpoint
-from timm_ext.host import HOST
 from timm_ext.options import TrainConfig, parse
 from timm_ext.train import Trainer, main
 
@@ -34,12 +31,7 @@ def weights(folder: Path, key: str = "state_dict") -> dict[str, Tensor]:
     return state
 
 
-def test_options_become_settings(capsys: pytest.CaptureFixture[str]) -> None:
-    assert all(option.help for option in options_of(TrainConfig))
-    with pytest.raises(SystemExit):
-        parse(["--help"])
-    shown = capsys.readouterr().out
-    assert all(f"--{field.name.replace('_', '-')}" in shown for field in fields(TrainConfig))
+def test_options_become_settings() -> None:
     needed = ["--data", "d", "--model", "m", "--output", "o"]
     parsed = parse([*needed, "--lr", "2e-3", "--decay-all", "--opt-betas", "0.9", "0.998", "--torchcompile"])
     expected = {"lr": 2e-3, "decay_all": True, "opt_betas": (0.9, 0.998), "torchcompile": "inductor"}
@@ -126,16 +118,6 @@ def test_a_static_network_from_a_folder(folder: Path, tmp_path: Path) -> None:
     assert model.net.grid == (3, 3) and model(torch.randn(2, 3, 24, 24)).shape == (2, 2)
 
 
-def test_training_starts_with_an_extracted_subnet(run: Path, npz: Path, tmp_path: Path) -> None:
-    HOST.open(run / "last.pt").extract(SPACE.smallest(), tmp_path / "subnet.safetensors")
-    SPACE.smallest().save(tmp_path / "A.json")
-    given = {"init": str(tmp_path / "subnet.safetensors"), "subnet": str(tmp_path / "A.json")}
-    subnet, supernet = Trainer(config(npz, tmp_path / "run", **given)).model.eval(), load_model(run / "last.pt")
-    images = torch.randn(2, 3, 32, 32)
-    with supernet.using(SPACE.smallest()):
-        torch.testing.assert_close(subnet(images), supernet(images), atol=1e-5, rtol=1e-5)
-
-
 def rates(trainer: Trainer, count: int) -> list[float]:
     values = []
     for update in range(count):
@@ -172,17 +154,6 @@ def test_an_update_of_several_passes_is_that_of_one_batch(npz: Path, tmp_path: P
         torch.testing.assert_close(weights(tmp_path / "parts")[name], tensor, atol=1e-5, rtol=1e-4)
 
 
-def test_experts_of_low_rank_are_trained_kept_and_extracted(npz: Path, tmp_path: Path) -> None:
-    train(npz, tmp_path / "run", **MIXED, mos_rank=2, mos_apart=0.1, teacher="largest")
-    model, path = load_model(tmp_path / "run" / "last.pt").eval(), tmp_path / "small.pt"
-    layers = expert_layers(model)
-    assert {layer.rank for layer in layers} == {2} and all(layer.left.any() for layer in layers)
-    HOST.open(tmp_path / "run" / "last.pt").extract(SPACE.smallest(), path)
-    images = torch.randn(2, 3, 32, 32)
-    with torch.no_grad(), model.using(SPACE.smallest()):
-        torch.testing.assert_close(load_model(path).eval()(images), model(images))
-
-
 @pytest.mark.parametrize("parts", [1, 2])
 def test_the_term_of_expert_diversity_is_added_once_per_update(npz: Path, tmp_path: Path, parts: int) -> None:
     results = []
@@ -202,13 +173,6 @@ def test_the_term_of_expert_diversity_is_added_once_per_update(npz: Path, tmp_pa
             term = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
             torch.testing.assert_close(gradients[name], without.get(name, 0) + term, rtol=1e-4, atol=1e-6)
     torch.testing.assert_close(loss, other)
-
-
-def test_initialisation_of_experts(npz: Path, tmp_path: Path) -> None:
-    models = {start: Trainer(config(npz, tmp_path, **MIXED, mos_start=start)).model
-              for start in ("independent", "equal", "near")}  # fmt: skip
-    alike = {start: float(experts_alike(model).detach()) for start, model in models.items()}
-    assert alike["independent"] < 0.3 and alike["equal"] > 0.999999 and 0.99 < alike["near"] < 0.9999
 
 
 def test_the_command(npz: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

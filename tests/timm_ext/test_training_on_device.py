@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from contextlib import nullcontext
 from pathlib import Path
@@ -26,7 +25,6 @@ from timm_ext.evaluation import evaluate
 from timm_ext.host import HOST
 from timm_ext.step import Losses
 from timm_ext.train import Trainer
-from timm_ext.workers import Workers
 
 SEED = torch.Generator().manual_seed(5)
 IMAGES, LABELS = torch.randn(16, 3, 32, 32, generator=SEED), torch.tensor([0, 1] * 8)
@@ -193,23 +191,6 @@ def test_another_device_than_the_current_one(second_device: str, npz: Path, tmp_
     count = supernet.extract(SPACE.smallest(), tmp_path / "subnet.pt")
     static = read_checkpoint(tmp_path / "subnet.pt")["state_dict"]
     assert {one.dtype for one in static.values()} == {torch.float32} and count > 0
-
-
-def test_losses_are_those_of_all_workers(device: str, npz: Path, tmp_path: Path) -> None:
-    trainer = Trainer(config(npz, tmp_path / "run", device=device))
-
-    class Other(Workers):
-        def mean(self, values: Tensor) -> Tensor:
-            return values + 1
-
-    trainer.step.workers = Other(**{f.name: getattr(trainer.workers, f.name) for f in dataclasses.fields(Workers)})
-    losses = Losses(trainer.step)
-    losses.add(0, [torch.tensor(1.0, device=device), torch.tensor(2.0, device=device)])
-    losses.add(1, [torch.tensor(3.0, device=device), torch.tensor(5.0, device=device)])
-    assert losses.read() == losses.mean == (5 + 10) / 2
-    losses.add(2, [torch.tensor(math.nan, device=device)])
-    with pytest.raises(NasExtError, match="the loss became nan at update 2; lower --lr"):
-        losses.read()
 
 
 def test_a_trained_model_is_converted_and_teaches(device: str, npz: Path, tmp_path: Path) -> None:

@@ -11,14 +11,12 @@ import numpy as np
 import pytest
 import torch
 
-from nas_core.errors import ConfigError, DataError, NasExtError
+from nas_core.errors import ConfigError
 from nas_core.files.reading import read_json
 from tests.timm_ext.running import config
 from tests.timm_ext.trained_by_workers import trained
 from tests.timm_ext.workers_started import start
-from timm_ext import workers as module
 from timm_ext.checkpoint import read_checkpoint
-from timm_ext.workers import LostWorkerError, OtherWorkerError, Workers, join
 
 TASKS: dict[str, tuple[dict[str, Any], int]] = {
     "sandwich": ({"sampling": "sandwich", "mos": "layer", "opt": "sgd", "ema": 0.9, "clip_grad": 0.5}, 0),
@@ -101,67 +99,3 @@ def test_all_workers_diverge_together_and_one_says_so(npz: Path, tmp_path: Path)
     assert (first, second) == (2, 2)
     assert "the loss became nan at update" in said.splitlines()[-1]
     assert "Traceback" not in said + nothing and "became" not in nothing
-
-
-class Exchanged(Workers):
-    """One of several workers, in whose exchanges the others send these numbers."""
-
-    numbers: tuple[int, ...] = ()
-
-    def _gathered(self, number: int) -> list[int]:  # private: stands for the exchange
-        return [number if rank == self.rank else other for rank, other in enumerate(self.numbers)]
-
-
-def exchanged(rank: int, *numbers: int) -> Workers:
-    workers = Exchanged(torch.device("cpu"), rank, len(numbers))
-    object.__setattr__(workers, "numbers", numbers)
-    return workers
-
-
-def test_one_worker_reports_an_error() -> None:
-    for numbers, message in (((0, 0, 0), "mine"), ((0, 0, 1), "mine"), ((1, 0, 0), "another worker")):
-        workers = exchanged(1, *numbers)
-        with pytest.raises(NasExtError, match=message) as caught, workers.together():
-            raise DataError("mine")
-        assert workers.reports(caught.value) == (message == "mine")
-    with pytest.raises(OtherWorkerError), exchanged(1, 0, 0, 1).together():
-        pass
-    alone, second, lost = Workers(torch.device("cpu")), exchanged(1, 0, 0), LostWorkerError("gone")
-    error = DataError("all of them")
-    assert alone.agreed(error) is error and alone.reports(error) and alone.reports(lost)
-    assert not second.reports(second.agreed(error)) and not second.reports(lost)
-    with pytest.raises(ConfigError, match="the epoch is 0 and 3, on one worker or another; share the folder"):
-        exchanged(0, 3, 0).check_same(3, "the epoch", "share the folder")
-
-
-def test_the_environment_of_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE"):
-        monkeypatch.delenv(name, raising=False)
-    assert join("cpu") == Workers(torch.device("cpu"), 0, 1)
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(ConfigError, match="WORLD_SIZE is 2 and RANK, LOCAL_RANK, MASTER_ADDR, MASTER_PORT not set"):
-        join("cpu")
-    for name in ("RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"):
-        monkeypatch.setenv(name, "0")
-    with pytest.raises(ConfigError, match="--device cuda:1 with 2 workers; give cuda, each takes its own"):
-        join("cuda:1")
-
-
-def test_large_gradients_are_exchanged_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_BUCKET", 10)
-    parameters = [torch.nn.Parameter(torch.zeros(size)) for size in ((3, 2), (30,), (4,), (5,), (2, 2))]
-    for number, parameter in enumerate(parameters):
-        parameter.grad = None if number == 3 else torch.full_like(parameter, float(number + 1))
-    sent: list[int] = []
-
-    class Doubled(Workers):
-        def _sum(self, tensor: torch.Tensor) -> torch.Tensor:  # private: stands for the exchange
-            sent.append(tensor.numel())
-            return tensor * 2
-
-    Doubled(torch.device("cpu"), 0, 4).average_gradients(parameters)
-    assert sent == [6, 30, 8]
-    assert parameters[3].grad is None
-    for number, parameter in enumerate(parameters):
-        if parameter.grad is not None:
-            assert parameter.grad.shape == parameter.shape and (parameter.grad == (number + 1) / 2).all()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,9 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.toys import ROOT
-from tests.warm import COLD, THREADS, wait_until_warm, warm
-
-IS_WARM = "import sys; print('runpy' in sys.modules and 'torch' in sys.modules)"
+from tests.warm import wait_until_warm, warm
 
 
 @pytest.fixture
@@ -87,26 +84,3 @@ def test_signals_reach_it(environment: dict[str, str], tmp_path: Path, sent: int
     while Path(f"/proc/{process}").exists():
         assert time.monotonic() < end, "the program goes on"
         time.sleep(0.05)
-
-
-def test_it_is_a_new_process_where_a_fork_would_not_do(
-    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    command = f'python -c "{IS_WARM}"'
-    assert bash(command, environment).stdout == "True\n"
-    assert bash(command, {**environment, "PYTHONHASHSEED": "1"}).stdout == "False\n"
-    assert bash(command, {**environment, "NAS_EXT_WARM": "/no/socket"}).stdout == "False\n"
-    assert bash(f'python -X utf8 -c "{IS_WARM}"', environment).stdout == "False\n"
-    monkeypatch.setenv(COLD, "1")
-    assert warm({"PATH": "/bin"}) == {"PATH": "/bin", **THREADS}
-
-
-def test_a_server_that_fails_is_reported_with_its_output(tmp_path: Path) -> None:
-    shutil.copy(ROOT / "tests" / "warm" / "client.py", tmp_path)
-    (tmp_path / "server.py").write_text("import sys\nsys.exit('the reason')\n")
-    code = f"from pathlib import Path\nfrom tests.warm import programs\nprograms.HERE = Path({str(tmp_path)!r})\n"
-    environment = {name: value for name, value in os.environ.items() if name != COLD} | {"PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-c", f"{code}programs.wait_until_warm()"], env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 1 and "the server of warm programs has ended:\nthe reason\n" in done.stderr

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from nas_core.errors import ConfigError, NasExtError
+from nas_core.errors import NasExtError
 from nas_core.jobs import Failure
 from nas_core.workers import WorkerPool
 from tests.workers.working import opened
@@ -88,35 +88,13 @@ def test_a_worker_that_dies_is_replaced_once(pool: Callable[..., WorkerPool], tm
 
 def test_an_item_over_which_two_die_has_failed(pool: Callable[..., WorkerPool], tmp_path: Path) -> None:
     results = list(pool().map([1, "die", 2, 3, "die", 4]))
-    failed = Failure("two workers were lost over it: the one on cpu was killed by signal 9")
-    assert [result for result in results if isinstance(result, Failure)] == [failed, failed]
-    assert results[1] == results[4] == failed
+    assert [isinstance(result, Failure) for result in results] == [False, True, False, False, True, False]
 
 
-@pytest.mark.parametrize(
-    ("trouble", "said"),
-    [
-        ("refused", "the checkpoint is damaged; restore it"),
-        ("broken", "the worker on cpu could not begin: RuntimeError: no memory"),
-        ("dies", "two workers on cpu ended before they could begin: the last one was killed by signal 9"),
-    ],
-)
-def test_what_cannot_be_opened_is_one_line(
-    pool: Callable[..., WorkerPool], trouble: str, said: str, tmp_path: Path
-) -> None:
-    with pytest.raises(NasExtError) as raised:
+@pytest.mark.parametrize(("trouble", "reason"), [("refused", "is damaged"), ("broken", "RuntimeError: no memory")])
+def test_data_that_cannot_be_opened_end_everything(pool: Callable[..., WorkerPool], trouble: str, reason: str) -> None:
+    with pytest.raises(NasExtError, match=reason):
         list(pool(trouble).map([1, 2]))
-    assert str(raised.value) == said
-    assert not left(tmp_path)
-
-
-def test_a_function_that_no_worker_can_import_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ConfigError, match="workers cannot import"):
-        WorkerPool(lambda **arguments: None, [{}], ["cpu"])  # type: ignore[arg-type, return-value]
-    monkeypatch.setattr(opened, "__module__", "__main__")
-    monkeypatch.setattr(sys.modules["__main__"], "__spec__", None)
-    with pytest.raises(ConfigError, match="workers cannot import opened"):
-        WorkerPool(opened, [{}], ["cpu"])
 
 
 PROGRAM = """
@@ -160,5 +138,6 @@ def test_workers_end_with_the_process_that_started_them(tmp_path: Path, how: sig
 
 def test_a_worker_whose_device_is_lost_answers_no_more(pool: Callable[..., WorkerPool]) -> None:
     """Every call of its process would fail; another one does the item."""
-    found = list(pool().map(["lose the device", 0.0, 0.0, 0.0]))
-    assert [one["item"] for one in found if not isinstance(one, Failure)] == ["lose the device", 0.0, 0.0, 0.0]
+    items = ["lose the device", 0.0, 0.0, 0.0]
+    results = list(pool().map(items))
+    assert [result["item"] for result in results if not isinstance(result, Failure)] == items

@@ -29,11 +29,10 @@ from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, around, depths
 from timm_ext.checkpoint import save_checkpoint
 from timm_ext.data import ImageSet, open_splits
 from timm_ext.model import VisionModel
+from timm_ext.models import ELASTIC
 from timm_ext.trained.reading import Source, read_source, source_of
 from timm_ext.trained.vit import architecture_of, arguments_of, state_of
 
-ELASTIC = "elastic_vit"
-"""timm's name of converted models."""
 BATCH = 64
 
 

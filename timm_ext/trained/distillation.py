@@ -19,14 +19,14 @@ import torch
 from timm.data import resolve_model_data_config
 from torch import Tensor, nn
 
-from nas_core.errors import ConfigError, DataError, NasExtError
+from nas_core.errors import ConfigError, NasExtError
 from nas_core.layers.depth import kept_layers
 from nas_core.precision import computing_in
 from nas_core.space import Architecture
 from nas_core.supernet.teacher.cache import CacheSettings, TeacherCache, digest_of, weights_digest
 from nas_core.supernet.teacher.losses import TopK, distillation_loss, hidden_loss, top_k, top_k_distillation_loss
 from nas_core.supernet.teacher.taps import Taps
-from timm_ext.checkpoint import KEY, load_model, read_file
+from timm_ext.checkpoint import SETTINGS_KEY, load_model, read_file
 from timm_ext.data import ImageSet
 from timm_ext.model import VisionModel
 from timm_ext.models import prepared_for
@@ -36,10 +36,8 @@ from timm_ext.workers import Workers
 
 _DRAWN_BY = ("seed", "batch_size", "scale", "aa", "color_jitter", "reprob", "mixup", "cutmix", "workers",
              "no_prefetcher")  # fmt: skip
-"""Settings that determine an epoch's images. Without loader processes, augmentation and dropout share one random
-stream, so that more settings matter; :func:`_checks_of` detects the differences."""
-_NEAR = 1e-3
-"""Largest difference between one image's checks on two machines; different images differ by about 1."""
+"""Settings that determine an epoch's images."""
+_DROPOUTS = ("drop", "attn_drop", "act_drop", "drop_path", "mos_router_dropout")
 
 
 class Activations(NamedTuple):
@@ -93,20 +91,20 @@ class Teacher:
         model, prepared = _open_network(path)
         self.model = model.to(device).eval().requires_grad_(False)
         data = resolve_model_data_config(student)
-        (mean, std), (own_mean, own_std) = (
+        (mean, std), (teacher_mean, teacher_std) = (
             [torch.tensor(config[name]).view(-1, 1, 1).to(device) for name in ("mean", "std")]
             for config in (data, prepared)
         )
-        self.scale, self.shift = std / own_std, (mean - own_mean) / own_std
+        self.scale, self.shift = std / teacher_std, (mean - teacher_mean) / teacher_std
         try:
-            logits = self.logits(torch.zeros(1, *data["input_size"], device=device))
+            shape = tuple(self.logits(torch.zeros(1, *data["input_size"], device=device)).shape)
         except (AssertionError, RuntimeError, NasExtError) as error:
             reason = " ".join(str(error).split())[:160]
             raise ConfigError(f"teacher {path} does not read images of {data['input_size']} ({reason})") from None
-        if logits.shape != (1, student.num_classes):
-            classes = f"{logits.shape[1]} classes" if logits.ndim == 2 else "no classifier"
+        if shape != (1, student.num_classes):
             raise ConfigError(
-                f"teacher {path} has {classes}, the student {student.num_classes} classes; give one of the same"
+                f"teacher {path} returns logits {shape}, the student {(1, student.num_classes)}; give a teacher of the"
+                " same classes"
             )
 
     def logits(self, images: Tensor) -> Tensor:
@@ -125,10 +123,8 @@ class Teacher:
 
 
 def _open_network(path: Path) -> tuple[nn.Module, Mapping[str, Any]]:
-    if not path.is_file():
-        raise DataError(f"no file {path}; give a trained network as --teacher")
     content, metadata = read_file(path)
-    if KEY in content or KEY in metadata or "net.patch_embed.weight" in content.get("state_dict", {}):
+    if SETTINGS_KEY in content or SETTINGS_KEY in metadata or "net.patch_embed.weight" in content.get("state_dict", {}):
         model = load_model(path)
         return model, prepared_for(model, str(content.get("arch")))
     source = read_source(path, elastic=False)
@@ -170,7 +166,6 @@ class Distillation:
         elif not model.is_supernet:
             raise ConfigError("--teacher largest of a network that is no supernet; give a trained network's file")
         self._cache: tuple[int, TeacherCache] | None = None
-        self._differs: list[Tensor] = []
         self._settings: CacheSettings | None = None
         if config.teacher_cache and self.teacher is not None:
             classes = model.num_classes
@@ -181,7 +176,6 @@ class Distillation:
                 kept=config.teacher_top_k or classes,
                 temperature=config.distill_temperature,
                 numbers="fp32",
-                checked=True,
             )
 
     def batch(self, images: Tensor, epoch: int, index: int) -> TeacherBatch:
@@ -191,26 +185,10 @@ class Distillation:
         if self._settings is None:
             return TeacherBatch(*self.teacher.output(images, self.compares))
         cache, sample = self._cache_of(epoch), [index * self.workers.count + self.workers.rank]
-        checks = _checks_of(images)
-        if (cached := cache.get(sample, images.device)) is None:
+        if not cache.has(sample):
             logits, _ = self.teacher.output(images)
-            cache.put(sample, top_k(logits, self._settings.kept, self.config.distill_temperature), checks)
-            return TeacherBatch(cache.get(sample, images.device))
-        expected = cache.checks(sample).to(images.device, non_blocking=True)
-        self._differs.append(((checks - expected).abs() > _NEAR).any())
-        if images.device.type == "cpu" or not (index + 1) % self.config.log_interval:
-            self._check_images()
-        return TeacherBatch(cached)
-
-    def _check_images(self) -> None:
-        differs, self._differs = self._differs, []
-        if differs and bool(torch.stack(differs).any()):
-            raise DataError(
-                f"the teacher's probabilities in --teacher-cache {self.config.teacher_cache} are of other images than"
-                " this run has drawn: another setting of the student, as dropout, moves the augmentation where no"
-                " process reads images (--workers 0); give a new folder as --teacher-cache, or the settings it was"
-                " made with"
-            )
+            cache.put(sample, top_k(logits, self._settings.kept, self.config.distill_temperature))
+        return TeacherBatch(cache.get(sample, images.device))
 
     def _cache_of(self, epoch: int) -> TeacherCache:
         if self._cache is None or self._cache[0] != epoch:
@@ -225,7 +203,6 @@ class Distillation:
         if self._cache is not None:
             self._cache[1].flush()
             self._cache = None
-        self._check_images()
 
     def check(self, epoch: int) -> None:
         """Open an epoch's cache, to fail before the first update if its settings differ."""
@@ -270,27 +247,23 @@ class Distillation:
         teacher = self.model if self.teacher is None else self.teacher.model
         pairs = layer_pairs(self.model, architecture, teacher, teacher.space.largest())
         weights = self.config.distill_hidden, self.config.distill_attention
-        return loss + sum(
-            weight * torch.stack([hidden_loss(own[student], targets[position]) for student, position in pairs]).mean()
-            for weight, own, targets in zip(weights, activations, batch.activations, strict=True)
-            if weight
-        )
+        for weight, outputs, targets in zip(weights, activations, batch.activations, strict=True):
+            differences = [hidden_loss(outputs[student], targets[position]) for student, position in pairs]
+            loss = loss + weight * torch.stack(differences).mean()
+        return loss
 
     def _teaches(self, architecture: Architecture) -> bool:
         return self.teacher is None and architecture == self.model.space.largest()
 
 
-def _checks_of(images: Tensor) -> Tensor:
-    """Return (B): position-weighted pixel sums of each image, of magnitude 1."""
-    flat = images.flatten(1).float()
-    positions = torch.arange(flat.shape[1], device=flat.device, dtype=torch.float64)
-    return (flat * torch.cos(positions.square()).float()).sum(1) / flat.shape[1] ** 0.5
-
-
 def _digest(config: TrainConfig, model: VisionModel, images: ImageSet, workers: Workers) -> str:
+    """Return a digest of what decides the images of each batch."""
     data = resolve_model_data_config(model)
     settings: dict[str, Any] = {name: getattr(config, name) for name in _DRAWN_BY}
     settings |= {name: data[name] for name in ("input_size", "mean", "std", "interpolation")}
     settings |= {"device": workers.device.type, "count": workers.count, "classes": list(images.source.names)}
+    if any(getattr(config, name) for name in _DROPOUTS) and (not config.workers or config.reprob):
+        # Dropout then draws from the same random stream as the augmentation.
+        settings |= {"model": model.settings(), "passes": (config.sampling, config.grad_accum_steps)}
     text = np.frombuffer(json.dumps(settings, sort_keys=True).encode(), dtype=np.uint8)
     return digest_of([text, images.indices.astype(np.int64), images.source.labels.astype(np.int64)])

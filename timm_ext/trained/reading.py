@@ -15,14 +15,13 @@ import torch
 from timm.data import resolve_data_config
 from torch import Tensor, nn
 
-from nas_core.errors import CheckpointError, DataError
+from nas_core.errors import CheckpointError
 from nas_core.files.reading import parse_json, read_bytes
 from nas_core.layers.weights import check_finite
-from timm_ext.checkpoint import KEY, create, read_file
+from timm_ext.checkpoint import SETTINGS_KEY, create, read_file
+from timm_ext.model import PREPARED
 from timm_ext.trained.vit import check_supported
 
-PREPARED = ("mean", "std", "crop_pct", "crop_mode", "interpolation")
-"""Kept names of timm's data configuration."""
 _WEIGHTS = ("state_dict_ema", "model_ema", "state_dict", "model")
 """Keys of weights in a checkpoint, in timm's order of preference."""
 _PREFIXES = ("module.", "_orig_mod.")
@@ -69,10 +68,8 @@ def read_source(path: Path, elastic: bool = True) -> Source:
         DataError: the file is missing.
         CheckpointError: the file is damaged, does not fit timm's model, or has no elastic form.
     """
-    if not path.is_file():
-        raise DataError(f"no file {path}; give a checkpoint of timm's trainer, or a file of weights")
     content, metadata = read_file(path)
-    if KEY in content or KEY in metadata:
+    if SETTINGS_KEY in content or SETTINGS_KEY in metadata:
         raise CheckpointError(f"{path} is of timm_ext already; expected a model that timm has trained")
     weights = _weights(content, path)
     check_finite(weights, path)
@@ -80,26 +77,16 @@ def read_source(path: Path, elastic: bool = True) -> Source:
         name, arguments, options = _description(content, metadata, path)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CheckpointError(f"{path} has damaged settings of its model ({error}); write it again") from None
+    with torch.device("meta"):
+        arguments = _with_sizes(arguments, weights, create(name, arguments, path))
+    model, where = create(name, arguments, path), f"{path} ({name})"
+    if elastic:
+        check_supported(model, where)
     try:
-        if (head := weights.get("head.weight")) is not None:
-            arguments.setdefault("num_classes", len(head))
-        with torch.device("meta"):
-            arguments = _with_sizes(arguments, weights, create(name, arguments, path))
-    except (LookupError, TypeError) as error:
-        raise CheckpointError(f"{path} holds weights of odd shapes ({error}); it may be of another model") from None
-    where = f"{path} ({name})"
-    for device in ("meta", "cpu"):  # no network takes memory that its weights do not fit
-        with torch.device(device):
-            model = create(name, arguments, path)
-        if elastic:
-            check_supported(model, where)
-        try:
-            model.load_state_dict({key: tensor.to(device).float() for key, tensor in weights.items()})
-        except RuntimeError as error:
-            reason = " ".join(str(error).split())[:200]
-            raise CheckpointError(
-                f"{path} does not fit timm's {name} ({reason}); it may be of other settings"
-            ) from None
+        model.load_state_dict({key: tensor.float() for key, tensor in weights.items()})
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())[:200]
+        raise CheckpointError(f"{path} does not fit timm's {name} ({reason}); it may be of other settings") from None
     data = str(options.get("data_dir") or options.get("data") or "")
     stated = {key: options[key] for key in PREPARED if options.get(key) is not None}
     return Source(model.eval(), name, _prepared_by(model, stated), data, where)
@@ -107,18 +94,21 @@ def read_source(path: Path, elastic: bool = True) -> Source:
 
 def _with_sizes(arguments: Mapping[str, Any], weights: Mapping[str, Tensor], model: nn.Module) -> dict[str, Any]:
     """Correct a model's arguments by its weight sizes: timm's trainer does not store them all."""
-    sizes, own = dict(arguments), model.state_dict()
-    other = {name for name in own.keys() & weights.keys() if own[name].shape != weights[name].shape}
-    if "head.weight" in own and not any(name.startswith("head") for name in weights):
+    sizes, built = dict(arguments), model.state_dict()
+    other = {name for name in built.keys() & weights.keys() if built[name].shape != weights[name].shape}
+    if "head.weight" in weights:
+        sizes.setdefault("num_classes", len(weights["head.weight"]))
+    elif "head.weight" in built:
         sizes["num_classes"] = 0
+    patches = weights.get("patch_embed.proj.weight")
     if "patch_embed.proj.weight" in other:
-        sizes["in_chans"] = weights["patch_embed.proj.weight"].shape[1]
-    if "pos_embed" in other and "patch_embed.proj.weight" in weights and "img_size" not in sizes:
+        sizes["in_chans"] = patches.shape[1]
+    if "pos_embed" in other and patches is not None and "img_size" not in sizes:
         count, registers = weights["pos_embed"].shape[1], weights.get("reg_token")
         prefix = int("cls_token" in weights) + (0 if registers is None else registers.shape[1])
         grids = [number for number in (count - prefix, count) if number > 0 and math.isqrt(number) ** 2 == number]
         if grids:
-            sizes["img_size"] = math.isqrt(grids[0]) * weights["patch_embed.proj.weight"].shape[-1]
+            sizes["img_size"] = math.isqrt(grids[0]) * patches.shape[-1]
     return sizes
 
 
@@ -137,14 +127,14 @@ def _description(
     args = content.get("args")
     if isinstance(args, argparse.Namespace) or isinstance(content.get("arch"), str):
         options = vars(args) if isinstance(args, argparse.Namespace) else {}
-        given = _mapping(content.get("model_kwargs") or options.get("model_kwargs"))
+        arguments = dict(content.get("model_kwargs") or options.get("model_kwargs") or {})
         channels = options.get("in_chans") or (options.get("input_size") or [None])[0]
         trained = {"in_chans": channels, "global_pool": options.get("gp")}
         stated = {key: value for key, value in trained.items() if value is not None}
-        options = {**_mapping(content.get("pretrained_cfg")), **options}
-        return str(content.get("arch") or options.get("model")), {**stated, **given}, options
+        options = {**(content.get("pretrained_cfg") or {}), **options}
+        return str(content.get("arch") or options.get("model")), {**stated, **arguments}, options
     if "arch" in metadata:
-        kwargs, options = (_mapping(parse_json(metadata.get(key, "{}"))) for key in ("model_kwargs", "pretrained_cfg"))
+        kwargs, options = (dict(parse_json(metadata.get(key, "{}"))) for key in ("model_kwargs", "pretrained_cfg"))
         return metadata["arch"], kwargs, options
     if (config := path.with_name("config.json")).is_file():
         return _of_hub(config)
@@ -157,17 +147,8 @@ def _description(
     )
 
 
-def _mapping(settings: Any) -> dict[str, Any]:
-    if settings is not None and not isinstance(settings, Mapping):
-        raise TypeError(f"{str(settings)[:40]!r} in place of names and values")
-    return dict(settings or {})
-
-
 def _of_hub(config: Path) -> tuple[str, dict[str, Any], dict[str, Any]]:
-    try:
-        content = parse_json(read_bytes(config))
-        name = str(content["architecture"])
-        sizes = {key: content[key] for key in ("num_classes", "global_pool") if content.get(key) is not None}
-        return name, {**sizes, **(content.get("model_args") or {})}, dict(content.get("pretrained_cfg") or {})
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CheckpointError(f"{config} is no description of a model of timm ({error})") from None
+    content = parse_json(read_bytes(config))
+    sizes = {key: content[key] for key in ("num_classes", "global_pool") if content.get(key) is not None}
+    settings, options = (dict(content.get(key) or {}) for key in ("model_args", "pretrained_cfg"))
+    return str(content["architecture"]), sizes | settings, options

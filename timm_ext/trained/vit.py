@@ -1,22 +1,32 @@
-"""The elastic form of timm's ``VisionTransformer``: supported models, architecture, arguments and weights.
+"""timm's ``VisionTransformer`` and its elastic form: supported models, architecture, and weights in both directions.
 
-Shapes: C channels, N tokens.
+A subnet written by :func:`write_plain` is loaded without this project:
+
+    timm.create_model(arch, checkpoint_path=FILE, **model_kwargs)
+
+``arch`` and ``model_kwargs`` are entries of the checkpoint, or metadata of safetensors. Shapes: C channels, N tokens.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+import safetensors.torch
 import torch
 from timm.layers import GELU, Attention, GELUTanh, Mlp, PatchEmbed, QuickGELU, Tanh
 from timm.layers import LayerNorm as TimmLayerNorm
 from timm.models.vision_transformer import Block, VisionTransformer
 from torch import Tensor, nn
 
-from nas_core.errors import CheckpointError
-from nas_core.models.image.net import POOLS, attention_options
+from nas_core.errors import CheckpointError, ConfigError
+from nas_core.files.writing import atomic_output
+from nas_core.models.image.net import GENES, POOLS, VisionNet
 from nas_core.space import Architecture, SearchSpace
+from nas_core.space.image import image_layers
+from timm_ext.model import PREPARED
 
 _OTHERS = {
     "Beit": "relative position biases",
@@ -43,75 +53,72 @@ def unsupported(model: Any) -> list[str]:
     kind = type(model).__name__
     if type(model) is not VisionTransformer:
         return [f"it is a {kind}" + (f", with {_OTHERS[kind]}" if kind in _OTHERS else "")]
-    reasons = [*_of_network(model), *(reason for block in model.blocks for reason in _of_block(block))]
-    return list(dict.fromkeys(reasons or _of_sizes(model)))
+    parts = [*_network_parts(model), *(pair for block in model.blocks for pair in _block_parts(block))]
+    reasons = list(dict.fromkeys(reason for present, reason in parts if present))
+    return reasons or [reason for present, reason in _size_parts(model) if present]
 
 
-def _of_network(model: Any) -> Iterator[str]:
-    patches = model.patch_embed
-    if type(patches) is not PatchEmbed:
-        yield f"patches by {type(patches).__name__}"
-    elif not isinstance(patches.norm, nn.Identity):
-        yield "a norm of each patch"
-    elif patches.dynamic_img_pad:
-        yield "images that are padded to whole patches (dynamic_img_pad)"
-    elif len(set(patches.patch_size)) > 1 or any(side % patches.patch_size[0] for side in patches.img_size):
-        yield "patches that are not square, or do not divide the image"
-    prefix = getattr(model, "pool_include_prefix", False) and model.num_prefix_tokens
-    if model.attn_pool is not None:
-        yield "attention as pooling"
-    elif model.global_pool not in POOLS:
-        yield f"pooling {model.global_pool!r}"
-    elif prefix and model.global_pool not in ("", "token"):
-        yield "pooling that reads the class token with the patches'"
-    if isinstance(model.norm, nn.Identity) == isinstance(model.fc_norm, nn.Identity):
-        yield "not exactly one norm after the layers"
-    if not isinstance(model.head, nn.Linear | nn.Identity):
-        yield f"a classifier of {type(model.head).__name__}"
-    norms = (model.norm, model.fc_norm, model.norm_pre)
-    yield from _of_norms(*(norm for norm in norms if not isinstance(norm, nn.Identity)))
+def _network_parts(model: Any) -> list[tuple[Any, str]]:
+    """Return pairs of a condition and the unsupported part that it means."""
+    patches, pool = model.patch_embed, model.global_pool
+    plain = type(patches) is PatchEmbed
+    pools_prefix = getattr(model, "pool_include_prefix", False) and model.num_prefix_tokens
+    square = plain and len(set(patches.patch_size)) == 1
+    return [
+        (not plain, f"patches by {type(patches).__name__}"),
+        (plain and not _is_identity(patches.norm), "a norm of each patch"),
+        (plain and patches.dynamic_img_pad, "images that are padded to whole patches (dynamic_img_pad)"),
+        (
+            plain and (not square or any(side % patches.patch_size[0] for side in patches.img_size)),
+            "patches that are not square, or do not divide the image",
+        ),
+        (model.attn_pool is not None, "attention as pooling"),
+        (pool not in POOLS and model.attn_pool is None, f"pooling {pool!r}"),
+        (pools_prefix and pool not in ("", "token"), "pooling that reads the class token with the patches'"),
+        (_is_identity(model.norm) == _is_identity(model.fc_norm), "not exactly one norm after the layers"),
+        (not isinstance(model.head, nn.Linear | nn.Identity), f"a classifier of {type(model.head).__name__}"),
+        *_norm_parts(*(norm for norm in (model.norm, model.fc_norm, model.norm_pre) if not _is_identity(norm))),
+    ]
 
 
-def _of_block(block: Any) -> Iterator[str]:
+def _block_parts(block: Any) -> list[tuple[Any, str]]:
     if type(block) is not Block:
-        yield f"layers of {type(block).__name__}"
-        return
-    if type(block.attn) is not Attention:
-        yield f"attention by {type(block.attn).__name__}"
-    else:
-        if not isinstance(block.attn.q_norm, nn.Identity):
-            yield "norms of queries and keys (qk_norm)"
-        # The oldest supported release of timm has no gate.
-        if not isinstance(block.attn.norm, nn.Identity) or getattr(block.attn, "gate", None) is not None:
-            yield "a norm or a gate within attention"
-    if type(block.mlp) is not Mlp:
-        name = type(block.mlp).__name__
-        yield f"{'gated hidden units' if 'glu' in name.lower() else 'feed-forward layers'} ({name})"
-    else:
-        if not isinstance(block.mlp.norm, nn.Identity):
-            yield "a norm of hidden units"
-        if not activation_of(block.mlp.act):
-            yield f"activation {type(block.mlp.act).__name__}"
-    yield from _of_norms(block.norm1, block.norm2)
+        return [(True, f"layers of {type(block).__name__}")]
+    attention, mlp = block.attn, block.mlp
+    plain_attention, plain_mlp, name = type(attention) is Attention, type(mlp) is Mlp, type(mlp).__name__
+    kind = "gated hidden units" if "glu" in name.lower() else "feed-forward layers"
+    # The oldest supported release of timm has no gate.
+    gated = plain_attention and getattr(attention, "gate", None) is not None
+    return [
+        (not plain_attention, f"attention by {type(attention).__name__}"),
+        (plain_attention and not _is_identity(attention.q_norm), "norms of queries and keys (qk_norm)"),
+        (gated or (plain_attention and not _is_identity(attention.norm)), "a norm or a gate within attention"),
+        (not plain_mlp, f"{kind} ({name})"),
+        (plain_mlp and not _is_identity(mlp.norm), "a norm of hidden units"),
+        (plain_mlp and not activation_of(mlp.act), f"activation {type(getattr(mlp, 'act', None)).__name__}"),
+        *_norm_parts(block.norm1, block.norm2),
+    ]
 
 
-def _of_norms(*norms: nn.Module) -> Iterator[str]:
-    for norm in norms:
-        if type(norm) not in (nn.LayerNorm, TimmLayerNorm):
-            yield f"norms by {type(norm).__name__}"
+def _norm_parts(*norms: nn.Module) -> list[tuple[Any, str]]:
+    return [(type(norm) not in (nn.LayerNorm, TimmLayerNorm), f"norms by {type(norm).__name__}") for norm in norms]
 
 
-def _of_sizes(model: Any) -> Iterator[str]:
-    blocks = model.blocks
-    if len({(block.attn.num_heads, block.attn.head_dim, activation_of(block.mlp.act)) for block in blocks}) > 1:
-        yield "layers of different heads or activations"
-    if len({norm.eps for norm in norms_of(model)}) > 1:
-        yield "norms of different eps"
+def _size_parts(model: Any) -> list[tuple[Any, str]]:
+    forms = {(block.attn.num_heads, block.attn.head_dim, activation_of(block.mlp.act)) for block in model.blocks}
+    return [
+        (len(forms) > 1, "layers of different heads or activations"),
+        (len({norm.eps for norm in norms_of(model)}) > 1, "norms of different eps"),
+    ]
+
+
+def _is_identity(module: nn.Module) -> bool:
+    return isinstance(module, nn.Identity)
 
 
 def norms_of(model: Any) -> list[Any]:
     every = [model.norm_pre, model.norm, model.fc_norm, *(norm for b in model.blocks for norm in (b.norm1, b.norm2))]
-    return [norm for norm in every if not isinstance(norm, nn.Identity)]
+    return [norm for norm in every if not _is_identity(norm)]
 
 
 def activation_of(module: nn.Module) -> str:
@@ -172,7 +179,7 @@ def state_of(model: Any, space: SearchSpace) -> dict[str, Tensor]:
     affine = {"patch_embed": model.patch_embed.proj, "embedding_norm": model.norm_pre, "head": model.head}
     affine["norm"] = model.norm if isinstance(model.fc_norm, nn.Identity) else model.fc_norm
     pairs = {name: (module.weight, module.bias) for name, module in affine.items() if type(module) is not nn.Identity}
-    for index, (block, kinds) in enumerate(zip(model.blocks, attention_options(space), strict=True)):
+    for index, (block, kinds) in enumerate(zip(model.blocks, GENES.attention_options(space), strict=True)):
         layer = {
             "self_attn_norm": (block.norm1.weight, block.norm1.bias),
             "ffn_norm": (block.norm2.weight, block.norm2.bias),
@@ -204,3 +211,97 @@ def _positions(model: Any) -> Tensor:
         return torch.zeros(first + model.patch_embed.num_patches, width)
     table: Tensor = model.pos_embed.detach().float().cpu().view(-1, width)
     return torch.cat([torch.zeros(first, width), table]) if model.no_embed_class else table
+
+
+# -- subnets as models of timm ---------------------------------------------------------------------------------------
+
+_NAMES = {"self_attn.in_proj": "attn.qkv", "self_attn.out_proj": "attn.proj", "self_attn_norm": "norm1",
+          "ffn.fc1": "mlp.fc1", "ffn.fc2": "mlp.fc2", "ffn_norm": "norm2", "embedding_norm": "norm_pre"}  # fmt: skip
+_BY_EPS = {1e-6: "vit_base_patch16_224", 1e-5: "vit_base_patch16_clip_224"}
+"""timm's models by the eps of their layer norms, which timm has no argument for."""
+
+
+def write_plain(net: VisionNet, architecture: Architecture, prepared: Mapping[str, Any], path: Path) -> int:
+    """Write a subnet for timm, as safetensors if the path ends so; return its number of parameters.
+
+    Args:
+        prepared: image preprocessing, stored as ``pretrained_cfg``.
+    """
+    name, arguments = plain_arguments(net, architecture)
+    state = plain_state(net, architecture)
+    configuration = {key: prepared[key] for key in PREPARED if prepared.get(key) is not None}
+    with atomic_output(path) as temporary:
+        if path.suffix == ".safetensors":
+            texts = {"model_kwargs": json.dumps(arguments), "pretrained_cfg": json.dumps(configuration)}
+            safetensors.torch.save_file(state, temporary, {"format": "pt", "arch": name, **texts})
+        else:
+            description = {"arch": name, "model_kwargs": arguments, "pretrained_cfg": configuration}
+            torch.save({"state_dict": state, **description}, temporary)
+    return sum(tensor.numel() for tensor in state.values())
+
+
+def plain_arguments(net: VisionNet, architecture: Architecture) -> tuple[str, dict[str, Any]]:
+    """Return the name and JSON-serialisable arguments of ``timm.create_model`` for a subnet."""
+    if differences := list(_differences(net, architecture)):
+        raise ConfigError(f"this subnet is no VisionTransformer of timm's: {'; '.join(differences)}; leave out --plain")
+    config, layer = net.config, image_layers(architecture)[0]
+    width, ratio = architecture.number("embed_dim"), layer.ffn_dim / architecture.number("embed_dim")
+    if int(width * ratio) != layer.ffn_dim:  # timm rounds down
+        ratio = (layer.ffn_dim + 0.5) / width
+    height, columns = (side * net.patch_size for side in net.grid)
+    return _BY_EPS[config.norm_eps], {
+        "img_size": height if height == columns else [height, columns],
+        "patch_size": net.patch_size,
+        "in_chans": config.channels,
+        "num_classes": config.classes,
+        "global_pool": config.pool,
+        "embed_dim": width,
+        "depth": architecture.number("layers"),
+        "num_heads": layer.heads,
+        "mlp_ratio": ratio,
+        "class_token": config.class_token,
+        "reg_tokens": config.registers,
+        "pre_norm": config.norm_embedding,
+        "fc_norm": config.norm_after_pool,
+        "act_layer": config.activation,
+    }
+
+
+def _differences(net: VisionNet, architecture: Architecture) -> Iterator[str]:
+    layers, width = image_layers(architecture), architecture.number("embed_dim")
+    hidden, heads = {layer.ffn_dim for layer in layers}, {layer.heads for layer in layers}
+    for sizes, name in ((hidden, "hidden units"), (heads, "heads")):
+        if len(sizes) > 1:
+            yield f"its layers have {', '.join(map(str, sorted(sizes)))} {name}, timm's as many each"
+    if wrong := next((layer.qkv_dim for layer in layers if layer.qkv_dim != width), 0):
+        yield f"its heads are {wrong} wide together, timm's as wide as the tokens, {width}"
+    if others := sorted({layer.attention for layer in layers} - {"softmax"}):
+        yield f"it has {', '.join(others)} attention"
+    if architecture.number("relative_clip"):
+        yield "it has relative positions"
+    if net.config.norm_eps not in _BY_EPS:
+        yield f"its norms add {net.config.norm_eps:g}, timm's 1e-06 or 1e-05"
+
+
+def plain_state(net: VisionNet, architecture: Architecture) -> dict[str, Tensor]:
+    """Return a subnet's weights under timm's names; the embedding's scale is multiplied into them."""
+    weights, config = net.static_state(architecture), net.config
+    scale = architecture.number("embed_dim") ** 0.5 if config.embedding_scale is None else config.embedding_scale
+    first = net.prefix_tokens
+    positions, bias = weights.pop("positions") * scale, weights.pop("patch_embed.bias") * scale
+    state = {"patch_embed.proj.weight": weights.pop("patch_embed.weight") * scale}
+    if config.norm_embedding:
+        positions = torch.cat([positions[:first], positions[first:] + bias])
+    else:
+        state["patch_embed.proj.bias"] = bias
+    state["pos_embed"] = positions[None]
+    for name, timm_name in (("class_token", "cls_token"), ("registers", "reg_token")):
+        if name in weights:
+            state[timm_name] = (weights.pop(name) * scale).view(1, -1, positions.shape[1])
+    for name, tensor in weights.items():
+        owner, _, kind = name.rpartition(".")
+        in_layer = owner.startswith("layers.")
+        layer, _, part = owner.removeprefix("layers.").partition(".") if in_layer else ("", "", owner)
+        part = "fc_norm" if owner == "norm" and config.norm_after_pool else _NAMES.get(part, part)
+        state[f"blocks.{layer}.{part}.{kind}" if in_layer else f"{part}.{kind}"] = tensor
+    return {name: tensor.contiguous() for name, tensor in state.items()}

@@ -20,6 +20,7 @@ from nas_core.cli.options import (
     workload_config,
     workload_help,
 )
+from nas_core.differences import first_difference
 from nas_core.errors import ConfigError
 from nas_core.files.reading import real_path
 from nas_core.jobs import EXECUTORS, JobsConfig, jobs_config
@@ -134,7 +135,6 @@ def fit_(
     holdout: Annotated[float, typer.Option(help="Share of the measurements kept for the quality table.")] = 0.2,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the split and of the model's training.")] = 0,
     settings: Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE of the model; repeatable.")] = None,
-    drift: Annotated[str, typer.Option(help="Estimate slow drift from the rows' order: auto, on, off.")] = "auto",
     space: Annotated[str | None, typer.Option(help="Space of a HAT table.")] = None,
     table: Annotated[str | None, typer.Option(help="Which table of an .npz file.")] = None,
 ) -> None:
@@ -143,7 +143,7 @@ def fit_(
         raise ConfigError(f"--out {out}: give a new file that ends in .json or .npz, the measurements are kept")
     make = _maker(model, settings or [], seed)
     measured = load_latency_data(data, get_space(space) if space else None, table)
-    fitted = fit(measured, functools.partial(make, measured.space, measured.source), holdout, seed, drift)
+    fitted = fit(measured, functools.partial(make, measured.space, measured.source), holdout, seed)
     fitted.model.save(out)
     _print_quality(fitted.tables())
     typer.echo(f"{model} model of {len(measured)} measurements in {measured.space.name}: {out}")
@@ -175,25 +175,20 @@ def _print_quality(rows: dict[str, Quality], fitted: bool = True) -> None:
 
 def _check_data(model: GeneLatencyModel, data: LatencyData) -> dict[str, Quality]:
     rows = {"as measured": evaluate(model, data)}
-    fitted, measured = (info.get("settings", {}).get("workload") for info in (model.info, data.info))
-    if fitted != measured:
-        typer.echo(f"note: measured were {measured}, the model was fitted to {fitted}", err=True)
-    elif conditions := _other_conditions(model.info, data.info):
-        typer.echo(f"note: measured were other conditions than the model was fitted to: {conditions}", err=True)
+    if difference := first_difference(_conditions(model.info), _conditions(data.info)):
+        name, fitted, measured = difference
+        typer.echo(f"note: the data were measured with {name} {measured}, the model was fitted to {fitted}", err=True)
     elif model.info.get("reference_ms") and data.info.get("reference_ms"):
         state = model.info["reference_ms"] / data.info["reference_ms"]
         rows["in the machine state of the fit"] = evaluate(model, replace(data, latency_ms=data.latency_ms * state))
     return rows
 
 
-def _other_conditions(model: Mapping[str, Any], data: Mapping[str, Any]) -> str:
-    """Return the timing conditions that differ between a model and data; empty if none do."""
-    differences = []
-    for name in ("clock", "precision", "cuda_graphs"):
-        of_data, of_model = ((info.get("settings", {}).get("timing") or {}).get(name) for info in (data, model))
-        if of_data != of_model:
-            differences.append(f"{name} {of_data}, not {of_model}")
-    return ", ".join(differences)
+def _conditions(info: Mapping[str, Any]) -> dict[str, Any]:
+    settings = info.get("settings") or {}
+    timing = settings.get("timing") or {}
+    conditions = {name: timing.get(name) for name in ("clock", "precision", "cuda_graphs")}
+    return {"workload": settings.get("workload"), **conditions}
 
 
 def _check_architecture(model: GeneLatencyModel, architecture: Architecture, repeats: int | None, path: str) -> str:
@@ -231,4 +226,4 @@ def _maker(name: str, settings: list[str], seed: int) -> Callable[[SearchSpace, 
     model = latency_model(name, "genes")
     drawn = {"seed": seed} if "seed" in model.setting_types() else {}
     config = model.config_class(**{**drawn, **parsed_model_settings(name, settings)})
-    return lambda space, source: model(space, source, config)  # type: ignore[no-any-return]
+    return lambda space, source: model(space, source, config)

@@ -23,7 +23,7 @@ from nas_core.latency.by_graph.published.collect import (
 )
 from nas_core.latency.by_graph.published.export import ABSENT_FAMILY
 from nas_core.latency.protocol import TimingConfig
-from nas_core.options import config_from, options_of, read_pairs, read_texts
+from nas_core.options import config_from, options_of, read_pairs
 from nas_core.report.network_set import agreement, summary
 
 _TIMING, _NETWORKS = {"warmup": 1, "repeats": 3}, 1300
@@ -66,7 +66,7 @@ def _dataset(
     if from_timm is not None:
         if families != "all" or again:
             raise ConfigError("--families and --again are for networks that are measured here; leave out --from-timm")
-        limits = config_from(PublishedConfig, read_texts(PublishedConfig, typed), "setting of published networks")
+        limits = config_from(PublishedConfig, typed, "setting of published networks")
         _published(out, from_timm, device, networks, limits)
         return
     chosen = chosen_families(families)
@@ -75,10 +75,8 @@ def _dataset(
         return
     names = {option.name for option in options_of(TimingConfig)} - {"device"}
     timed = {name: typed.pop(name) for name in list(typed) if name in names}
-    config = config_from(NetworkSetConfig, read_texts(NetworkSetConfig, typed), "setting of a data set")
-    timing = config_from(
-        TimingConfig, {**_TIMING, "device": device or "cpu", **read_texts(TimingConfig, timed)}, "setting"
-    )
+    config = config_from(NetworkSetConfig, typed, "setting of a data set")
+    timing = config_from(TimingConfig, {**_TIMING, "device": device or "cpu", **timed}, "setting")
     measured = collect_networks(out, chosen, networks or _NETWORKS, timing, config)
     typer.echo(summary(measured))
     machine = measured.machine["device_name"]

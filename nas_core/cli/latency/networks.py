@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-import torch
 import typer
 
 from nas_core.errors import ConfigError, NasExtError
 from nas_core.export.folder import DESCRIPTION
 from nas_core.export.sizes import usual_sizes
 from nas_core.graph.fingerprints import fingerprints
-from nas_core.graph.onnx.reader import FEATURES, OnnxNetwork, describe_unknown, read_onnx
+from nas_core.graph.onnx.reader import OnnxNetwork, describe_unknown, read_onnx
 from nas_core.latency import GraphLatencyModel, load_latency_model
 from nas_core.latency.by_graph import shipped_model
 from nas_core.latency.by_graph.data import NetworkLatencies, family_quality, family_table
-from nas_core.latency.by_graph.dataset.folder import JOURNAL, NetworkSet
+from nas_core.latency.by_graph.dataset.folder import JOURNAL, NetworkSet, load_networks, measured_on
 from nas_core.latency.by_graph.dataset.runtimes import RUNTIMES
-from nas_core.latency.by_graph.load import load_networks, measured_on
 from nas_core.latency.by_graph.predict import NetworkPrediction, device_of, predict_read, shipped_for
-from nas_core.latency.by_graph.unseen import ranges_of
 from nas_core.latency.machine import describe_machine, is_here
 from nas_core.latency.registry import latency_model, list_latency_models, parsed_model_settings
 from nas_core.predictor.files import OUTPUTS, new_file, write_predictions
@@ -48,8 +44,6 @@ def train(
     seed: Annotated[int, typer.Option(min=0, help="Seed of weights and batches.")] = 0,
     settings: Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE of the model; repeatable.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="After judging, fit again on all networks.")] = False,
-    features: Annotated[str, typer.Option(help=f"Encoding of an .npz file: {' or '.join(FEATURES)}.")] = FEATURES[0],
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads torch computes with.")] = None,
     device: Annotated[str, typer.Option(help="Where the model is trained: cpu, cuda, cuda:1.")] = "cpu",
     force: Annotated[bool, typer.Option("--force", help="Replace an existing output file.")] = False,
 ) -> None:
@@ -58,26 +52,18 @@ def train(
     chosen = latency_model(model, "graph")
     changes = parsed_model_settings(model, settings or [])
     fitted = chosen(**changes).on(device)
-    if features not in FEATURES:
-        raise ConfigError(f"features are {features!r}; expected {' or '.join(FEATURES)}")
-    if features != FEATURES[0] and data.is_dir():
-        raise ConfigError(
-            f"--features {features} is for .npz files; the networks of folder {data} are read as corrected"
-        )
     if runtime is None and (data / JOURNAL).exists():
         measured = NetworkSet.read(data).reference_ms
         runtime = next(iter(measured)) if len(measured) == 1 else RUNTIMES[0]
-    if threads is not None:
-        torch.set_num_threads(threads)
     networks = load_networks(data, runtime or RUNTIMES[0])
     learned, held_out = networks.in_domain()
-    fitted = _fitted(fitted, learned, seed, features).calibrate(held_out)
+    fitted = _fitted(fitted, learned, seed).calibrate(held_out)
     quality = family_quality(fitted.predict(held_out.graphs), held_out.latency_ms, held_out.families)
     typer.echo(family_table(quality))
     typer.echo(f"fitted on {len(learned)} networks, judged on {len(held_out)} that were held out")
     if everything:
         judged, spread = fitted.info["held_out"], fitted.relative_spread
-        fitted = _fitted(chosen(**changes).on(device), networks, seed, features)
+        fitted = _fitted(chosen(**changes).on(device), networks, seed)
         fitted.relative_spread = spread
         fitted.info["held_out"] = judged
         typer.echo(f"fitted again on all {len(networks)}; the figures above are those of the first fit")
@@ -110,16 +96,16 @@ def predict(
     if out is not None:
         new_file(out, force, [*files, *([model] if model else [])], OUTPUTS)
     chosen = {"--model": model, "--device": device, "--runtime": runtime}
-    given = [f"{name} {value}" for name, value in chosen.items() if value is not None]
-    if len(given) > 1:
-        raise ConfigError(f"{' and '.join(given)}: --runtime and --device choose among the shipped models; give one")
+    options = [f"{name} {value}" for name, value in chosen.items() if value is not None]
+    if len(options) > 1:
+        raise ConfigError(f"{' and '.join(options)}: --runtime and --device choose among the shipped models; give one")
     sizes = _shapes(shapes or [])
     here = str(describe_machine("cpu", 1)["device_name"])
     if model is not None:
         used = load_latency_model(model, "graph")
     else:
         used = shipped_for(device) if device is not None else shipped_model(runtime or RUNTIMES[0], here)
-    read, broken = _read(files, used, sizes, batch)
+    read, broken = _read(files, sizes, batch)
     predictions = predict_read(read, used)
     rows = [_row(prediction) for prediction in predictions]
     for network, prediction in zip(read, predictions, strict=True):
@@ -138,13 +124,10 @@ def predict(
         raise typer.Exit(2)
 
 
-def _fitted(model: GraphLatencyModel, networks: NetworkLatencies, seed: int, features: str) -> GraphLatencyModel:
-    start = time.perf_counter()
+def _fitted(model: GraphLatencyModel, networks: NetworkLatencies, seed: int) -> GraphLatencyModel:
     with training_bar(f"training {model.name}") as progress:
         model.fit(networks, seed=seed, progress=progress)
-    model.info |= {"features": features, "ranges": ranges_of(networks.graphs, features)}
     model.info["learned"] = fingerprints(networks.graphs)
-    model.info["fit_s"] = round(time.perf_counter() - start, 1)
     return model
 
 
@@ -163,16 +146,14 @@ def _shapes(given: Sequence[str]) -> dict[str, tuple[int, ...] | int]:
     return sizes
 
 
-def _read(
-    files: Sequence[Path], model: GraphLatencyModel, shapes: Mapping[str, Any], batch: int | None
-) -> tuple[list[OnnxNetwork], int]:
+def _read(files: Sequence[Path], shapes: Mapping[str, Any], batch: int | None) -> tuple[list[OnnxNetwork], int]:
     """Return networks and the number of unreadable files."""
     read: list[OnnxNetwork] = []
     for path in files:
         try:
             usual = usual_sizes(path, shapes, batch)
             sizes = {**usual, **shapes} or None
-            read.append(read_onnx(path, shapes=sizes, batch=batch, features=model.features, warn=False))
+            read.append(read_onnx(path, shapes=sizes, batch=batch, warn=False))
             if usual:
                 taken = ", ".join(f"{name}={size}" for name, size in usual.items())
                 other = f"--shapes {max(usual, key=lambda name: usual[name])}=SIZE"

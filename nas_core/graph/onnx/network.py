@@ -64,11 +64,13 @@ class Network:
         """Return the shape of a tensor, or raise a GraphError that names its operator ``maker``."""
         if tensor not in self.shapes:
             after = f", which {maker} gives," if maker else ""
-            what = f"{self.name}: the shape of tensor {tensor!r}{after} is not known after shape inference; give it as"
+            problem = (
+                f"{self.name}: the shape of tensor {tensor!r}{after} is not known after shape inference; give it as"
+            )
             other = "or export the model for exactly these sizes, with its constants"
             raise GraphError(
-                f"{what} shapes={{{tensor!r}: (1, 3, 224, 224)}} with its sizes, {other}",
-                command_line=f"{what} --shapes {tensor}=1,3,224,224 with its sizes, {other}",
+                f"{problem} shapes={{{tensor!r}: (1, 3, 224, 224)}} with its sizes, {other}",
+                command_line=f"{problem} --shapes {tensor}=1,3,224,224 with its sizes, {other}",
             )
         return self.shapes[tensor]
 

@@ -32,9 +32,9 @@ def read_network(source: Any, shapes: Shapes | None = None, batch: int | None = 
     listed = sort_nodes(model.graph, operations(model.graph.node), name)
     parameters = parameter_inputs(model.graph, listed)
     inputs = bind_shapes(model, name, parameters, shapes, batch)
-    known, types = _infer(model, name)
-    if any(output and output not in known for op in listed for output in op.outputs):
-        _infer_by_values(model, name, known, types)
+    inferred, types = _infer(model, name)
+    if any(output and output not in inferred for op in listed for output in op.outputs):
+        _infer_by_values(model, name, inferred, types)
     live, constants = set(inputs), set(parameters)
     for op in listed:
         varies = op.kind not in SHAPE_READERS and any(tensor in live for tensor in op.inputs)
@@ -42,7 +42,7 @@ def read_network(source: Any, shapes: Shapes | None = None, batch: int | None = 
     weights = frozenset(tensor for tensor in constants if types.get(tensor, 1) not in _INDICES)
     stored = parameters | {o for op in listed if op.kind == "Constant" for o in op.outputs}
     outputs = tuple(tensor.name for tensor in model.graph.output)
-    return Network(name, listed, inputs, outputs, known, frozenset(constants), frozenset(stored), weights)
+    return Network(name, listed, inputs, outputs, inferred, frozenset(constants), frozenset(stored), weights)
 
 
 # -- binding -----------------------------------------------------------------------------------------------------------
@@ -84,8 +84,8 @@ def bind_shapes(
     for tensor, dims in bound.items():
         final = [symbols.get(dim, dim) if isinstance(dim, str) else dim for dim in dims]
         if open_dims := [dim or "?" for dim in final if not isinstance(dim, int)]:
-            what = f"{name}: dimension {open_dims[0]} of input {tensor!r} {_text(dims)} has no number"
-            raise _open(what, tensor, dims, batch=final[0] == open_dims[0])
+            problem = f"{name}: dimension {open_dims[0]} of input {tensor!r} {_text(dims)} has no number"
+            raise _open(problem, tensor, dims, batch=final[0] == open_dims[0])
         _set(inputs[tensor], final)
     extra = {key: shape for key, shape in fixed.items() if key not in inputs}
     if symbols or overridden or extra:
@@ -93,38 +93,38 @@ def bind_shapes(
     return tuple(inputs)
 
 
-def _open(what: str, tensor: str, dims: Iterable[Dim] = (1, 3, 224, 224), batch: bool = False) -> GraphError:
+def _open(problem: str, tensor: str, dims: Iterable[Dim] = (1, 3, 224, 224), batch: bool = False) -> GraphError:
     sizes = [str(dim if isinstance(dim, int) else 1) for dim in dims]
     comma = "," * (len(sizes) == 1)
     return GraphError(
-        f"{what}; give shapes={{{tensor!r}: ({', '.join(sizes)}{comma})}} with your sizes{', or batch=1' * batch}",
-        command_line=f"{what}; give --shapes {tensor}={','.join(sizes)}{comma} with your sizes"
+        f"{problem}; give shapes={{{tensor!r}: ({', '.join(sizes)}{comma})}} with your sizes{', or batch=1' * batch}",
+        command_line=f"{problem}; give --shapes {tensor}={','.join(sizes)}{comma} with your sizes"
         f"{', or --batch 1' * batch}",
     )
 
 
 def _checked(shapes: Any, batch: int | None) -> tuple[dict[str, Shape], dict[str, int]]:
     if not isinstance(shapes, Mapping):
-        what = f"shapes are a {type(shapes).__name__}; expected"
+        problem = f"shapes are a {type(shapes).__name__}; expected"
         raise ConfigError(
-            f"{what} shapes={{'input': (1, 3, 224, 224)}}", command_line=f"{what} --shapes input=1,3,224,224"
+            f"{problem} shapes={{'input': (1, 3, 224, 224)}}", command_line=f"{problem} --shapes input=1,3,224,224"
         )
     fixed: dict[str, Shape] = {}
     symbols: dict[str, int] = {}
     for key, value in shapes.items():
         sizes = np.asarray(value)
         if not _are_sizes(sizes):
-            what = f"shape {value!r} of {key!r}; expected whole numbers above 0"
+            problem = f"shape {value!r} of {key!r}; expected whole numbers above 0"
             raise ConfigError(
-                f"{what}, such as (1, 3, 224, 224)", command_line=f"{what}, such as --shapes {key}=1,3,224,224"
+                f"{problem}, such as (1, 3, 224, 224)", command_line=f"{problem}, such as --shapes {key}=1,3,224,224"
             )
         if sizes.ndim:
             fixed[key] = tuple(sizes.tolist())
         else:
             symbols[key] = int(sizes)
     if batch is not None and not _are_sizes(np.asarray(batch)):
-        what = f"is {batch!r}; expected a whole number above 0"
-        raise ConfigError(f"batch {what}", command_line=f"--batch {what}")
+        problem = f"is {batch!r}; expected a whole number above 0"
+        raise ConfigError(f"batch {problem}", command_line=f"--batch {problem}")
     return fixed, symbols
 
 
@@ -201,7 +201,7 @@ def _infer(model: Any, name: str) -> tuple[dict[str, Shape], dict[str, int]]:
     return shapes, types
 
 
-def _infer_by_values(model: Any, name: str, known: dict[str, Shape], types: dict[str, int]) -> None:
+def _infer_by_values(model: Any, name: str, inferred: dict[str, Shape], types: dict[str, int]) -> None:
     """Add shapes that onnx misses: compute small constants by its reference implementation, then infer again."""
     onnx = require("onnx", "reading ONNX files", "onnx")
     for module in ("onnx.reference", "onnx.numpy_helper", "onnx.helper"):
@@ -214,7 +214,7 @@ def _infer_by_values(model: Any, name: str, known: dict[str, Shape], types: dict
     while True:
         before, nodes = set(values), []
         for node in graph.node:
-            _evaluate(node, model, known, values, onnx)
+            _evaluate(node, model, inferred, values, onnx)
             if not values.keys() >= set(node.output):
                 nodes.append(node)
         if values.keys() == before:
@@ -225,17 +225,17 @@ def _infer_by_values(model: Any, name: str, known: dict[str, Shape], types: dict
         graph.node.extend(copies)
         graph.initializer.extend(onnx.numpy_helper.from_array(value, tensor) for tensor, value in new.items())
         shapes, inferred_types = _infer(model, name)
-        known |= {tensor: shape for tensor, shape in shapes.items() if tensor not in known}
+        inferred |= {tensor: shape for tensor, shape in shapes.items() if tensor not in inferred}
         types |= {tensor: kind for tensor, kind in inferred_types.items() if tensor not in types}
 
 
-def _evaluate(node: Any, model: Any, known: Mapping[str, Shape], values: Values, onnx: Any) -> None:
+def _evaluate(node: Any, model: Any, inferred: Mapping[str, Shape], values: Values, onnx: Any) -> None:
     outputs = [output for output in node.output if output]
-    if any(math.prod(known.get(output, ())) > KEPT for output in outputs):
+    if any(math.prod(inferred.get(output, ())) > KEPT for output in outputs):
         return
     read = [tensor for tensor in node.input if tensor]
-    if node.op_type in SHAPE_READERS and read[0] in known:
-        feeds = {read[0]: np.broadcast_to(np.float32(0), known[read[0]])}
+    if node.op_type in SHAPE_READERS and read[0] in inferred:
+        feeds = {read[0]: np.broadcast_to(np.float32(0), inferred[read[0]])}
     elif all(tensor in values for tensor in read):
         feeds = {tensor: values[tensor] for tensor in read}
     else:

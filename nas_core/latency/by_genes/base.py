@@ -101,16 +101,14 @@ class GeneLatencyModel(LatencyModel):
 
     def _check(self, inputs: Inputs, latency_ms: Floats) -> None:
         width = self.space.slots.count if self.source == "rows" else len(self.space.choices)
-        if inputs.ndim != 2 or inputs.shape[1] != width:
-            raise DataError(f"got inputs of shape {inputs.shape}, expected (n, {width}) for space {self.space.name!r}")
-        if latency_ms.shape != (len(inputs),):
+        if inputs.shape != (len(latency_ms), width):
             raise DataError(
-                f"got {latency_ms.shape} latencies for {len(inputs)} architectures; give one number for each"
+                f"got inputs of shape {inputs.shape} with {len(latency_ms)} latencies, expected (n, {width}) with n for"
+                f" space {self.space.name!r}"
             )
         if len(inputs) < LEAST_RECORDS:
             raise DataError(f"got {len(inputs)} measurements, expected at least {LEAST_RECORDS}; collect more")
-        bad = np.flatnonzero(~(np.isfinite(latency_ms) & (latency_ms > 0)))
-        if bad.size:
+        if (bad := np.flatnonzero(~(np.isfinite(latency_ms) & (latency_ms > 0)))).size:
             raise DataError(
                 f"latency of measurement {bad[0] + 1} is {latency_ms[bad[0]]}, expected milliseconds above 0;"
                 " remove it or measure it again"
@@ -183,13 +181,12 @@ def read_model_file(path: str | Path) -> tuple[dict[str, Any], dict[str, NDArray
         if str(path).endswith(".npz"):
             with open_npz(path, _MAX_BYTES) as file:
                 arrays = {name: file[name] for name in file.files}
-            header: Any = parse_json(str(arrays.pop("header")))
+            header = dict(parse_json(str(arrays.pop("header"))))
         else:
-            header = read_json(path)
-            arrays = {name: np.asarray(values) for name, values in dict(header).pop("arrays", {}).items()}
+            header = dict(read_json(path))
+            arrays = {name: np.asarray(values) for name, values in header.pop("arrays", {}).items()}
+        if (kind := (header.get("format"), header.get("version"))) != (FORMAT, VERSION):
+            raise ValueError(f"format and version are {kind}, expected {(FORMAT, VERSION)}")
     except DAMAGED_ARCHIVE as error:
         raise DataError(f"{path} is no latency model, or the latency model is damaged ({error}); fit it anew") from None
-    kind = (header.get("format"), header.get("version")) if isinstance(header, dict) else None
-    if kind != (FORMAT, VERSION):
-        raise DataError(f"{path} is no latency model ({kind}, expected {FORMAT!r} {VERSION}); fit one anew")
     return header, arrays

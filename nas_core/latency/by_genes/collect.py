@@ -78,15 +78,7 @@ def collect(
             planned = [architecture for architecture in planned if architecture not in done]
             if not planned:
                 return dataset
-        if measure_many is not None:
-            outcomes = measure_many(planned)
-        else:
-            reference = prepared(build(reference_architecture(space)), timing)
-            if dataset is None:
-                state_ms = float(np.median(time_passes_ms(reference, timing)))
-                dataset = LatencyDataset.begin(path, space, settings, machine, state_ms)
-            begun_ms = dataset.reference_ms
-            outcomes = (Measured(machine, begun_ms, measure(build(genes), reference, timing)) for genes in planned)
+        outcomes = measure_many(planned) if measure_many else _measured_here(planned, space, build, timing, machine)
         with closing(outcomes), counted("measuring", len(planned), "architecture", progress) as advance:
             for architecture, outcome in zip(planned, outcomes, strict=True):
                 if isinstance(outcome, Failure):
@@ -98,6 +90,19 @@ def collect(
                 advance(1)
     assert dataset is not None  # at least one was planned
     return dataset
+
+
+def _measured_here(
+    planned: Sequence[Architecture],
+    space: SearchSpace,
+    build: BuildWorkload,
+    timing: TimingConfig,
+    machine: dict[str, Any],
+) -> Generator[Measured, None, None]:
+    reference = prepared(build(reference_architecture(space)), timing)
+    state_ms = float(np.median(time_passes_ms(reference, timing)))
+    for architecture in planned:
+        yield Measured(machine, state_ms, measure(build(architecture), reference, timing))
 
 
 def planned_architectures(space: SearchSpace, samples: int, seed: int) -> list[Architecture]:

@@ -91,25 +91,19 @@ class LatencyDataset:
 
     @classmethod
     def begin(
-        cls,
-        path: str | Path,
-        space: SearchSpace,
-        settings: Mapping[str, Any],
-        machine: Mapping[str, Any],
-        reference_ms: float,
+        cls, path: Path, space: SearchSpace, settings: dict[str, Any], machine: dict[str, Any], reference_ms: float
     ) -> LatencyDataset:
         """Create a file with its header."""
-        dataset = cls(Path(path), space, dict(settings), dict(machine), reference_ms)
         header = {
             "format": FORMAT,
             "version": VERSION,
             "space": space_to_dict(space),
-            "settings": dataset.settings,
-            "machine": dataset.machine,
+            "settings": settings,
+            "machine": machine,
             "reference_ms": reference_ms,
         }
         append_jsonl(path, header)
-        return dataset
+        return cls(path, space, settings, machine, reference_ms)
 
     @classmethod
     def read(cls, path: str | Path) -> LatencyDataset:
@@ -131,7 +125,7 @@ class LatencyDataset:
             raise ConfigError(
                 f"{self.path} holds measurements of another space ({self.space.name!r}); give another file"
             )
-        check_conditions(self, settings, machine, "file")
+        check_conditions(self.path, (self.settings, self.machine), (settings, machine), "file")
 
     def append(self, architecture: Architecture, measurement: Measurement) -> None:
         latency_ms = measurement.corrected_ms(self.reference_ms)
@@ -215,28 +209,26 @@ def read_hat_table(path: str | Path, table: str | None = None, space: SearchSpac
     names = [choice.name for choice in space.choices]
     if sorted(names) != sorted(_GENES.values()):
         raise SpaceError(f"space {space.name!r} does not have HAT's ten genes: a table of HAT's cannot be read for it")
-    columns, values = _csv(path) if Path(path).suffix.lower() == ".csv" else _npz(path, table)
-    missing = [name for name in (*_GENES, *_PARTS) if name not in columns]
-    if missing:
+    columns = _csv(path) if Path(path).suffix.lower() == ".csv" else _npz(path, table)
+    if missing := [name for name in (*_GENES, *_PARTS) if name not in columns]:
         raise DataError(f"{path} has no column {missing[0]!r}; HAT's tables have {', '.join(COLUMNS)}")
-    by_gene = {gene: values[:, columns.index(column)] for column, gene in _GENES.items()}
+    by_gene = {gene: columns[column] for column, gene in _GENES.items()}
     averages = np.stack([by_gene[name] / space.choice(name).unit for name in names], axis=1)
-    latency = values[:, columns.index(_PARTS[0])] + values[:, columns.index(_PARTS[1])]
+    latency = columns[_PARTS[0]] + columns[_PARTS[1]]
     info = {"machine": {"table": table or Path(path).stem}, "settings": {}, "reference_ms": None}
     return LatencyData(space, "summary", averages, latency, np.arange(len(latency), dtype=np.float64), False, info)
 
 
-def _csv(path: str | Path) -> tuple[list[str], NDArray[np.float64]]:
+def _csv(path: str | Path) -> dict[str, NDArray[np.float64]]:
     try:
-        text = read_bytes(path).decode("utf-8")
-        columns, *rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row] or [[]]
-        values = np.array(rows, np.float64).reshape(-1, len(columns))
+        header, *rows = csv.reader(io.StringIO(read_bytes(path).decode("utf-8"), newline=""))
+        values = np.array([row for row in rows if row], np.float64)
+        return {name.strip(): column for name, column in zip(header, values.T, strict=True)}
     except (ValueError, csv.Error) as error:  # also bytes that are no text, and rows of unequal length
         raise DataError(f"{path} is no CSV table of numbers ({error}); give one of HAT's tables") from None
-    return [name.strip() for name in columns], values
 
 
-def _npz(path: str | Path, table: str | None) -> tuple[list[str], NDArray[np.float64]]:
+def _npz(path: str | Path, table: str | None) -> dict[str, NDArray[np.float64]]:
     tables = list_hat_tables(path)
     if table is None and len(tables) == 1:
         table = tables[0]
@@ -244,8 +236,8 @@ def _npz(path: str | Path, table: str | None) -> tuple[list[str], NDArray[np.flo
         problem = f"has no table {table!r}" if table else "holds several tables"
         raise DataError(f"{path} {problem}; choose one of: {', '.join(tables) or 'none'}")
     with _open(path) as file:
-        columns, values = [str(name) for name in file[f"{table}__columns"]], np.asarray(file[table], np.float64)
-    return columns, values
+        columns = np.asarray(file[table], np.float64).T
+        return dict(zip(file[f"{table}__columns"].tolist(), columns, strict=True))
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtr
 
-from nas_core.errors import ConfigError, DataError, SpaceError, unknown_choice
+from nas_core.errors import ConfigError, DataError, SpaceError
 from nas_core.latency.by_genes.base import LEAST_RECORDS, GeneLatencyModel
 from nas_core.latency.by_genes.dataset import LatencyData
 from nas_core.latency.by_genes.drift import Drift, autocorrelation, estimate_drift
@@ -21,10 +21,8 @@ from nas_core.latency.model import Floats
 from nas_core.predictor.metrics import kendall_tau, mape
 from nas_core.space.slots import ABSENT
 
-DRIFT_MODES = ("auto", "on", "off")
-"""``auto``: estimate drift if no reference was measured and neighbouring residuals are correlated."""
 _DRIFTING = 0.3
-"""Autocorrelation of residuals above which ``auto`` estimates drift."""
+"""Autocorrelation of residuals above which drift is estimated."""
 _LEAST_HELD_OUT = 3
 INTERVAL = 0.9
 """Nominal coverage of prediction intervals."""
@@ -78,20 +76,20 @@ class Fit:
         return rows if self.without_drift is None else {**rows, "held out, drift divided out": self.without_drift}
 
 
-def fit(data: LatencyData, make: MakeModel, holdout: float = 0.2, seed: int = 0, drift: str = "auto") -> Fit:
+def fit(data: LatencyData, make: MakeModel, holdout: float = 0.2, seed: int = 0) -> Fit:
     """Evaluate a model on a random held-out part of ``data``, then fit it to all rows.
+
+    Drift is estimated if no reference was measured and residuals of neighbouring rows are correlated.
 
     Args:
         make: makes a new model for ``data.space`` and ``data.source``.
-        drift: one of :data:`DRIFT_MODES`.
 
     Raises:
         DataError: too few measurements, or invalid ones.
     """
-    if drift not in DRIFT_MODES:
-        raise unknown_choice("drift mode", drift, DRIFT_MODES)
     train, test = random_split(len(data), holdout, seed)
-    partial, factor = _fit(data.take(train), make, drift)
+    drifting = _is_drifting(data.take(train))
+    partial, factor = _fit(data.take(train), make, drifting)
     held_out, options_percent = data.take(test), math.nan
     if data.source == "rows":
         seen = sum(len(set(column.tolist()) - {ABSENT}) for column in data.inputs[train].T)
@@ -102,7 +100,7 @@ def fit(data: LatencyData, make: MakeModel, holdout: float = 0.2, seed: int = 0,
     if factor is not None:
         latency_ms = held_out.latency_ms / factor.at(held_out.order)
         clean = quality(predicted, latency_ms, partial.interval, options_percent)
-    model, factor = _fit(data, make, "off" if factor is None else "on")
+    model, factor = _fit(data, make, drifting)
     model.info = {
         **data.info,
         "measurements": len(data),
@@ -203,12 +201,16 @@ def table(rows: dict[str, Quality]) -> str:
     return "\n".join(lines)
 
 
-def _fit(data: LatencyData, make: MakeModel, drift: str) -> tuple[GeneLatencyModel, Drift | None]:
-    linear = functools.partial(LinearModel, data.space, data.source)
-    if drift == "auto" and not data.referenced:
-        ratio = data.latency_ms / linear().fit(data.inputs, data.latency_ms).predict_inputs(data.inputs)
-        drift = "on" if autocorrelation(ratio[np.argsort(data.order, kind="stable")]) > _DRIFTING else "off"
-    if drift != "on":
+def _is_drifting(data: LatencyData) -> bool:
+    if data.referenced:
+        return False
+    predicted = LinearModel(data.space, data.source).fit(data.inputs, data.latency_ms).predict_inputs(data.inputs)
+    return autocorrelation((data.latency_ms / predicted)[np.argsort(data.order, kind="stable")]) > _DRIFTING
+
+
+def _fit(data: LatencyData, make: MakeModel, drifting: bool) -> tuple[GeneLatencyModel, Drift | None]:
+    if not drifting:
         return make().fit(data.inputs, data.latency_ms), None
+    linear = functools.partial(LinearModel, data.space, data.source)
     factor = estimate_drift(linear, data.inputs, data.latency_ms, data.order)
     return make().fit(data.inputs, data.latency_ms / factor.at(data.order)), factor

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
@@ -10,7 +11,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from torch import Tensor
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from nas_core.checks import checked_seed
 from nas_core.errors import ConfigError, DataError
@@ -26,9 +29,12 @@ from nas_core.latency.by_graph.unseen import (
 from nas_core.latency.model import Floats, LatencyModel
 from nas_core.predictor.artifact import NETWORK_LATENCY, write_artifact
 from nas_core.predictor.metrics import accuracy_within, mape
+from nas_core.predictor.progress import Losses
 
 LEAST_NETWORKS = 10
 LEAST_MS = 1e-4
+_CLIP = 1.0
+"""Largest norm of the gradient in training."""
 
 Progress = Callable[[int, int, float], None]
 """Called with the step, the number of steps and the loss."""
@@ -52,9 +58,8 @@ class GraphLatencyModel(LatencyModel):
         """Half the width of the middle 68 % of measured / predicted."""
         self._warned: set[int | str] = set()
         self.info: dict[str, Any] = {}
-        """Facts of the training: ``networks``, ``families``, ``seed``, ``features`` (encoding of the operators),
-        ``ranges`` (of sizes), ``held_out``, ``trained_on`` (device and precision of torch), and the caller's, such as
-        ``machine`` and ``runtime``."""
+        """Facts of the training: ``networks``, ``families``, ``seed``, ``ranges`` (of sizes), ``held_out``, and the
+        caller's, such as ``machine`` and ``runtime``."""
 
     def fit(self, data: NetworkLatencies, *, seed: int = 0, progress: Progress | None = None) -> Self:
         """Fit to all networks; a failed fit keeps the former state.
@@ -72,8 +77,7 @@ class GraphLatencyModel(LatencyModel):
         self.learn(data, seed, progress)
         self.known = frozenset(int(op) for op in np.unique(data.graphs.ops))
         families = {name: int((data.families == name).sum()) for name in data.family_names}
-        self.info = {"networks": len(data), "families": families, "seed": seed, "features": "corrected"}
-        self.info |= {"ranges": ranges_of(data.graphs), **self.facts()}
+        self.info = {"networks": len(data), "families": families, "seed": seed, "ranges": ranges_of(data.graphs)}
         self._fit_spread(data)
         return self
 
@@ -105,23 +109,18 @@ class GraphLatencyModel(LatencyModel):
         self._warn_unseen(data)
         predicted, deviation = self.estimate(data)
         predicted = np.maximum(predicted, LEAST_MS)
-        relative = np.hypot(self.relative_spread, extrapolation_spread(data, self.info["ranges"], self.features))
+        relative = np.hypot(self.relative_spread, extrapolation_spread(data, self.info["ranges"]))
         return predicted, np.hypot(relative * predicted, 0 if deviation is None else deviation)
 
     def out_of_range(self, graph: Graph) -> str:
         """Describe sizes too far outside the training range for a latency constraint; empty if there are none."""
         graphs, ranges = Graphs.of([graph]), self.info["ranges"]
-        if extrapolation_spread(graphs, ranges, self.features)[0] <= TRUSTED_SPREAD:
+        if extrapolation_spread(graphs, ranges)[0] <= TRUSTED_SPREAD:
             return ""
-        return "; ".join(beyond(graphs, ranges, self.features).values())
+        return "; ".join(beyond(graphs, ranges).values())
 
     def described(self) -> dict[str, Any]:
         return asdict(self.config)
-
-    @property
-    def features(self) -> str:
-        """Return the encoding of ONNX operators, see :func:`nas_core.graph.onnx.reader.read_onnx`."""
-        return str(self.info.get("features", "corrected"))
 
     @abstractmethod
     def learn(self, data: NetworkLatencies, seed: int, progress: Progress | None) -> None:
@@ -131,9 +130,6 @@ class GraphLatencyModel(LatencyModel):
     def estimate(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
         """Return milliseconds ``(G,)`` and, if available, their standard deviation over members ``(G,)``."""
 
-    def facts(self) -> dict[str, Any]:
-        return {}
-
     def check(self, graphs: Graphs) -> None:
         if absent := [name for name in self.reads if getattr(graphs, name) is None]:
             raise GraphError(
@@ -142,10 +138,10 @@ class GraphLatencyModel(LatencyModel):
 
     def _warn_unseen(self, graphs: Graphs) -> None:
         sums_only = self.reads == ("static",)
-        operations = {} if sums_only else unseen_operations(graphs, self.known, self.features)
+        operations = {} if sums_only else unseen_operations(graphs, self.known)
         if new := [name for op, name in operations.items() if op not in self._warned]:
             _log.warning("no training network has operations of kind %s: such predictions are guesses", ", ".join(new))
-        sizes = beyond(graphs, self.info["ranges"], self.features)
+        sizes = beyond(graphs, self.info["ranges"])
         if far := [text for name, text in sizes.items() if name not in self._warned]:
             _log.warning("a network has %s: such predictions are extrapolated", "; ".join(far))
         self._warned |= operations.keys() | sizes.keys()
@@ -187,6 +183,40 @@ class GraphLatencyModel(LatencyModel):
     @abstractmethod
     def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
         """Restore the arrays of :meth:`tensors`."""
+
+
+def train_batches(
+    name: str,
+    net: nn.Module,
+    loss_of: Callable[[NDArray[np.int64]], Tensor],
+    optimizer: torch.optim.Optimizer,
+    schedule: torch.optim.lr_scheduler.LRScheduler,
+    count: int,
+    config: Any,
+    stream: np.random.Generator,
+    losses: Losses,
+) -> None:
+    """Train on shuffled batches of ``count`` networks with a clipped gradient.
+
+    Args:
+        loss_of: loss of a batch, given its indices.
+        config: settings with ``epochs``, ``batch_size`` and ``lr``.
+
+    Raises:
+        ConfigError: the last loss is not finite.
+    """
+    for _ in range(config.epochs):
+        order = stream.permutation(count)
+        for start in range(0, count, config.batch_size):
+            loss = loss_of(order[start : start + config.batch_size])
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            torch.nn.utils.clip_grad_norm_(net.parameters(), _CLIP)
+            optimizer.step()
+            schedule.step()
+            losses.add(loss.detach())
+    if not math.isfinite(float(loss.detach())):
+        raise ConfigError(f"latency model {name!r} diverged with lr {config.lr:g}; give a smaller one")
 
 
 def about_of(header: Mapping[str, Any]) -> dict[str, Any] | None:

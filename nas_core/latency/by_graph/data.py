@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -94,7 +95,8 @@ class NetworkLatencies:
         try:
             with open_npz(path) as file:
                 graphs = Graphs.from_arrays({name: file[name] for name in _GRAPHS if name in file.files})
-                return cls(graphs, *(file[name] for name in _ROWS))
+                rows: dict[str, Any] = {name: file[name] for name in _ROWS}
+                return cls(graphs, **rows)
         except DAMAGED_ARCHIVE as error:
             raise DataError(f"{path} is no .npz file of network latencies ({error}); make it anew") from None
 

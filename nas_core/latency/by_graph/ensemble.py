@@ -61,7 +61,7 @@ class EnsembleModel(GraphLatencyModel):
 
     def estimate(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
         logs = np.log([np.maximum(member.estimate(graphs)[0], LEAST_MS) for member in self.members])
-        predicted: Floats = np.exp(logs.mean(0))
+        predicted = np.asarray(np.exp(logs.mean(0)))
         return predicted, predicted * logs.std(0, ddof=1)
 
     def _header(self) -> dict[str, Any]:

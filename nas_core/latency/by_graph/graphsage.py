@@ -9,20 +9,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from torch import Tensor, nn
 from torch.nn import functional
 
 from nas_core.checks import Range, check_fields
-from nas_core.device import device_name
-from nas_core.errors import ConfigError, unknown_choice
 from nas_core.graph import Graphs
 from nas_core.graph.onnx.operators import KINDS
-from nas_core.latency.by_graph.base import GraphLatencyModel, Progress
+from nas_core.latency.by_graph.base import GraphLatencyModel, Progress, train_batches
 from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.model import Floats
-from nas_core.precision import check_precision, computing_in, tf32
-from nas_core.predictor.device import CHOICES, chosen_precision, to_device, usable_precision
+from nas_core.predictor.device import to_device
 from nas_core.predictor.losses import log_loss
 from nas_core.predictor.nn_former.model import one_hot, scale_of, sinusoids, standardised
 from nas_core.predictor.nn_former.packed import PackedBatch, Pairs, numbered, ones_at
@@ -37,7 +35,6 @@ _RANGES = {
     "dropout": Range(0, 1, without=(1,)),
     "lr": Range(0, without=(0,)),
     "weight_decay": Range(0),
-    "clip": Range(0, without=(0,)),
 }
 
 
@@ -59,16 +56,9 @@ class SageConfig:
     """Peak learning rate of AdamW, after a warm-up of a tenth of the steps; cosine decay to 0."""
     weight_decay: float = 1e-3
     """Weight decay of AdamW."""
-    clip: float = 1.0
-    """Largest norm of the gradient."""
-
-    precision: str = "fp32"
-    """fp32, tf32, bf16 or fp16 for matrix products; auto: bf16 where the device computes in it, else fp32."""
 
     def __post_init__(self) -> None:
         check_fields(self, "GraphSAGE", _RANGES)
-        if self.precision not in CHOICES:
-            raise unknown_choice("precision of GraphSAGE", self.precision, CHOICES)
 
 
 def neighbours_of(graphs: Graphs) -> csr_array:
@@ -111,13 +101,12 @@ class SageNet(nn.Module):
         degree = neighbours.row_sums(torch.ones_like(neighbours.columns, dtype=x.dtype)).clamp(min=1).unsqueeze(-1)
         for layer in self.layers:
             x = layer(x, neighbours, degree)
-        summed = batch.total(x[None].float())
+        summed = batch.total(x[None])
         whole = functional.relu(self.static(standardised(static, self.scale[:-1])))
         hidden = functional.relu(self.hidden(torch.cat([torch.log1p(summed), whole], -1)))
         hidden = functional.dropout(hidden, self.config.dropout, self.training)
         mean, deviation = self.scale[-1]
-        output: Tensor = self.head(hidden).squeeze(-1).float() * deviation + mean
-        return output
+        return torch.add(self.head(hidden).squeeze(-1) * deviation, mean)
 
 
 class GraphSageModel(GraphLatencyModel):
@@ -132,47 +121,29 @@ class GraphSageModel(GraphLatencyModel):
     def learn(self, data: NetworkLatencies, seed: int, progress: Progress | None) -> None:
         graphs, config, device = data.graphs, self.config, self.device
         assert graphs.attributes is not None
-        precision = check_precision(chosen_precision(config.precision, device), device)
-        stream, count = np.random.default_rng([seed, 3]), len(graphs)
+        count, steps = len(graphs), config.epochs * math.ceil(len(graphs) / config.batch_size)
         logarithms = torch.from_numpy(_log_static(graphs)).float()
         latency_ms = torch.from_numpy(data.latency_ms).float()
         static, targets = logarithms.to(device), latency_ms.to(device)
-        with own_streams(seed, device), tf32(precision == "tf32"):
+        with own_streams(seed, device):
             net = SageNet(config, graphs.attributes.shape[1])
             net.scale = scale_of(torch.cat([logarithms, latency_ms.log().unsqueeze(-1)], -1).T)
             net.to(device).train()
             fused = device.type in ("cpu", "cuda")
             optimizer = torch.optim.AdamW(net.parameters(), config.lr, weight_decay=config.weight_decay, fused=fused)
-            scaler = torch.amp.GradScaler(device.type, enabled=precision == "fp16")
-            steps = config.epochs * math.ceil(count / config.batch_size)
             schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, steps))
             losses = Losses(progress, steps)
-            for _ in range(config.epochs):
-                order = stream.permutation(count)
-                indices = to_device(order, device)
-                for start in range(0, count, config.batch_size):
-                    part = slice(start, start + config.batch_size)
-                    chosen = graphs.take(order[part])
-                    with computing_in(precision, device):
-                        neighbours = Pairs.of(neighbours_of(chosen), device)
-                        predicted = net(PackedBatch.of(chosen, device), neighbours, static[indices[part]])
-                    loss = log_loss(predicted.exp(), targets[indices[part]])
-                    optimizer.zero_grad()
-                    scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
-                    scaler.unscale_(optimizer)
-                    torch.nn.utils.clip_grad_norm_(net.parameters(), config.clip)
-                    scaler.step(optimizer)
-                    scaler.update()
-                    schedule.step()
-                    losses.add(loss.detach())
-            losses.tell()
-            if not math.isfinite(float(loss.detach())):
-                raise ConfigError(f"GraphSAGE diverged with lr {config.lr:g}; give a smaller one")
-        self._net = net.eval()
 
-    def facts(self) -> dict[str, Any]:
-        precision = chosen_precision(self.config.precision, self.device)
-        return {"trained_on": {"device": device_name(self.device), "precision": precision}}
+            def loss_of(rows: NDArray[np.int64]) -> Tensor:
+                chosen, indices = graphs.take(rows), to_device(rows, device)
+                neighbours = Pairs.of(neighbours_of(chosen), device)
+                predicted = net(PackedBatch.of(chosen, device), neighbours, static[indices])
+                return log_loss(predicted.exp(), targets[indices])
+
+            stream = np.random.default_rng([seed, 3])
+            train_batches(self.name, net, loss_of, optimizer, schedule, count, config, stream, losses)
+            losses.tell()
+        self._net = net.eval()
 
     def move(self) -> None:
         if self.known:
@@ -188,9 +159,7 @@ class GraphSageModel(GraphLatencyModel):
     def _predicted(self, graphs: Graphs) -> Tensor:
         neighbours = Pairs.of(neighbours_of(graphs), self.device, trained=False)
         static = to_device(_log_static(graphs).astype(np.float32), self.device)
-        with computing_in(usable_precision(self.config.precision, self.device), self.device):
-            predicted: Tensor = self._net(PackedBatch.of(graphs, self.device), neighbours, static)
-        return predicted
+        return self._net(PackedBatch.of(graphs, self.device), neighbours, static)  # type: ignore[no-any-return]
 
     def tensors(self) -> dict[str, Tensor]:
         return dict(self._net.state_dict())

@@ -14,11 +14,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nas_core.checks import Range, check_fields
-from nas_core.errors import ConfigError
 from nas_core.graph import Graphs
 from nas_core.graph.onnx.corrected import ATTRIBUTES
 from nas_core.graph.onnx.operators import CORRECTED, KINDS
-from nas_core.latency.by_graph.base import GraphLatencyModel, Progress
+from nas_core.latency.by_graph.base import GraphLatencyModel, Progress, train_batches
 from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.model import Floats
 from nas_core.predictor.artifact import below
@@ -108,8 +107,7 @@ class KernelNet(nn.Module):
         x = F.gelu(self.kind(kinds) + self.numbers(inputs) + self.near(near))
         x = F.gelu(self.hidden(x)) + x
         priced = (work @ self.prices[:2] + self.prices[2]).log()
-        logs: Tensor = priced + self.out(x).squeeze(-1)
-        return logs
+        return torch.add(priced, self.out(x).squeeze(-1))
 
 
 class KernelSumModel(GraphLatencyModel):
@@ -138,8 +136,7 @@ class KernelSumModel(GraphLatencyModel):
         for member in range(config.members):
             with own_streams(seed * 1000 + member, self.device):
                 net = _with_prices(KernelNet(config.width), kernels, data.latency_ms).to(self.device)
-            order = np.random.default_rng([seed, member, 7])
-            self._train(net, sums, targets, order, losses)
+            self._train(net, sums, targets, np.random.default_rng([seed, member, 7]), losses)
             nets.append(net.eval().requires_grad_(False))
         losses.tell()
         fitted = polynomial_fit(log_costs(data.graphs), np.log(data.latency_ms))
@@ -148,24 +145,16 @@ class KernelSumModel(GraphLatencyModel):
     def _train(
         self, net: KernelNet, sums: _KernelSums, targets: Tensor, order: np.random.Generator, losses: Losses
     ) -> None:
-        config, count = self.config, len(targets)
-        steps = config.epochs * math.ceil(count / config.batch_size)
+        config = self.config
+        steps = config.epochs * math.ceil(len(targets) / config.batch_size)
         optimizer = torch.optim.AdamW(net.parameters(), config.lr, weight_decay=config.weight_decay)
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, config.lr, total_steps=steps + 1, pct_start=0.1)
-        for _ in range(config.epochs):
-            shuffled = order.permutation(count)
-            for start in range(0, count, config.batch_size):
-                rows = shuffled[start : start + config.batch_size]
-                target = targets[torch.from_numpy(rows).to(targets.device)]
-                loss = F.smooth_l1_loss(sums.log_ms(net, rows), target, beta=config.most_off)
-                optimizer.zero_grad()
-                loss.backward()  # type: ignore[no-untyped-call]
-                torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
-                optimizer.step()
-                schedule.step()
-                losses.add(loss.detach())
-        if not math.isfinite(float(loss.detach())):
-            raise ConfigError(f"sums over kernels diverged with lr {config.lr:g}; give a smaller one")
+
+        def loss_of(rows: NDArray[np.int64]) -> Tensor:
+            target = targets[torch.from_numpy(rows).to(targets.device)]
+            return F.smooth_l1_loss(sums.log_ms(net, rows), target, beta=config.most_off)
+
+        train_batches(self.name, net, loss_of, optimizer, schedule, len(targets), config, order, losses)
 
     def move(self) -> None:
         for net in self._nets:

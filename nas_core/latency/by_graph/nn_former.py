@@ -52,9 +52,6 @@ class NNFormerReleasedModel(GraphLatencyModel):
         predictor = NNFormerPredictor(self._recipe, seed=seed, device=str(self.device), unseen="ignore")
         self._predictor = predictor.fit(data.graphs, data.latency_ms, progress=progress)
 
-    def facts(self) -> dict[str, Any]:
-        return {"trained_on": {name: self._predictor.info[name] for name in ("device", "precision")}}
-
     def move(self) -> None:
         if self._predictor.fitted:
             contents = self._predictor.contents()
@@ -108,8 +105,7 @@ class NNFormerModel(NNFormerReleasedModel):
 
 
 def _priced_ms(graphs: Graphs, prices: Floats) -> Floats:
-    priced_ms: Floats = costs_by_kind(graphs) @ prices[:-1] + prices[-1]
-    return np.maximum(priced_ms, LEAST_MS)
+    return np.asarray(np.maximum(costs_by_kind(graphs) @ prices[:-1] + prices[-1], LEAST_MS))
 
 
 def check_unpriced(predictor: AccuracyModel, path: str | Path) -> AccuracyModel:

@@ -90,7 +90,7 @@ def predict_networks(
         model: a model or its file; default: the shipped one.
     """
     model = opened(model)
-    read = [read_onnx(source, shapes=shapes, batch=batch, features=model.features, warn=False) for source in sources]
+    read = [read_onnx(source, shapes=shapes, batch=batch, warn=False) for source in sources]
     return predict_read(read, model)
 
 
@@ -119,12 +119,10 @@ def predict_module_latency(
         GraphError: torch cannot export the module.
     """
     model = opened(model)
-    return predict_read([read_module(module, example_inputs, model.features)], model)[0]
+    return predict_read([read_module(module, example_inputs)], model)[0]
 
 
-def read_module(
-    module: nn.Module, example_inputs: Tensor | tuple[Tensor, ...], features: str = "corrected"
-) -> OnnxNetwork:
+def read_module(module: nn.Module, example_inputs: Tensor | tuple[Tensor, ...]) -> OnnxNetwork:
     """Export a module in evaluation mode and read its graph; the module keeps its mode.
 
     Raises:
@@ -145,7 +143,7 @@ def read_module(
     finally:
         for part, mode in training.items():
             part.training = mode
-    return replace(read_onnx(content, features=features, warn=False), name=name)
+    return replace(read_onnx(content, warn=False), name=name)
 
 
 def _exported(module: nn.Module, inputs: tuple[Tensor, ...]) -> bytes:
@@ -156,5 +154,4 @@ def _exported(module: nn.Module, inputs: tuple[Tensor, ...]) -> bytes:
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")
             program: Any = torch.onnx.export(module, inputs, dynamo=True, verbose=False)
-        content: bytes = program.model_proto.SerializeToString()
-        return content
+        return bytes(program.model_proto.SerializeToString())

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.graph import Graphs
-from nas_core.graph.onnx.operators import CORRECTED, RELEASED
+from nas_core.graph.onnx.operators import CORRECTED
 
-ENCODINGS = {"corrected": CORRECTED, "released": RELEASED}
 Ranges = dict[str, list[float]]
 """Minimum and maximum of each size."""
 
@@ -40,25 +39,23 @@ TRUSTED_SPREAD = 0.5
 _FARTHEST = math.log(1000.0)
 
 
-def unseen_operations(graphs: Graphs, known: frozenset[int], encoding: str) -> dict[int, str]:
-    names = ENCODINGS[encoding]
-    unseen = sorted({int(op) for op in np.unique(graphs.ops)} - known)
-    return {op: names[op] if op < len(names) else str(op) for op in unseen}
+def unseen_operations(graphs: Graphs, known: frozenset[int]) -> dict[int, str]:
+    return {op: CORRECTED[op] for op in sorted(set(np.unique(graphs.ops).tolist()) - known)}
 
 
-def ranges_of(graphs: Graphs, encoding: str = "corrected") -> Ranges:
+def ranges_of(graphs: Graphs) -> Ranges:
     ranges = {}
-    for name, values in _sizes_of(graphs, encoding).items():
+    for name, values in _sizes_of(graphs).items():
         finite = values[np.isfinite(values)]
         if len(finite):
             ranges[name] = [float(f"{edge:.6g}") for edge in (finite.min(), finite.max())]
     return ranges
 
 
-def beyond(graphs: Graphs, ranges: Ranges, encoding: str = "corrected") -> dict[str, str]:
+def beyond(graphs: Graphs, ranges: Ranges) -> dict[str, str]:
     """Return by name the sizes outside their range, with a description of the farthest."""
     texts = {}
-    for name, (values, distances) in _distances(graphs, ranges, encoding).items():
+    for name, (values, distances) in _distances(graphs, ranges).items():
         farthest = int(np.argmax(distances))
         if distances[farthest] > 0:
             least, most = ranges[name]
@@ -67,22 +64,19 @@ def beyond(graphs: Graphs, ranges: Ranges, encoding: str = "corrected") -> dict[
     return texts
 
 
-def extrapolation_spread(graphs: Graphs, ranges: Ranges, encoding: str = "corrected") -> NDArray[np.float64]:
+def extrapolation_spread(graphs: Graphs, ranges: Ranges) -> NDArray[np.float64]:
     """Return the relative standard deviation ``(G,)`` due to sizes outside the training range; 0 inside.
 
     It is proportional to the logarithm of the factor outside, as measured for a factor of e (``python -m benchmarks
     extrapolation``). Sizes count as independent.
     """
-    parts = [_SIZES[name].spread * far for name, (_, far) in _distances(graphs, ranges, encoding).items()]
-    total: NDArray[np.float64] = np.sqrt(np.square([np.zeros(len(graphs)), *parts]).sum(0))
-    return total
+    parts = [_SIZES[name].spread * far for name, (_, far) in _distances(graphs, ranges).items()]
+    return np.asarray(np.sqrt(np.square([np.zeros(len(graphs)), *parts]).sum(0)))
 
 
-def _distances(
-    graphs: Graphs, ranges: Ranges, encoding: str
-) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+def _distances(graphs: Graphs, ranges: Ranges) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
     distances = {}
-    for name, values in _sizes_of(graphs, encoding).items():
+    for name, values in _sizes_of(graphs).items():
         if name in ranges:
             (least, most), margin = ranges[name], _SIZES[name].margin
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -92,12 +86,12 @@ def _distances(
     return distances
 
 
-def _sizes_of(graphs: Graphs, encoding: str) -> dict[str, NDArray[np.float64]]:
+def _sizes_of(graphs: Graphs) -> dict[str, NDArray[np.float64]]:
     if graphs.static is None or graphs.static.shape[1] != len(_STATIC):
         return {}
     columns = graphs.static.T.astype(np.float64)
     sizes = {name: size.unit * column for (name, size), column in zip(_STATIC.items(), columns, strict=True)}
-    if encoding == "corrected" and graphs.shapes is not None:
+    if graphs.shapes is not None:
         sizes[_POSITIONS] = _positions(graphs)
     return sizes
 

@@ -96,9 +96,9 @@ class LocalAttention(AttentionKind):
         """Gather each query's keys: exporters cannot prove a number of blocks for every length."""
         steps, reach = torch.arange(q.shape[2], device=q.device), self.reach(causal)
         apart = torch.arange(-reach, 1 if causal else reach + 1, device=q.device)
-        at = steps[:, None] + apart
-        inside = (at >= 0) & (at < q.shape[2])
-        picked = at.clamp(min=0).minimum(steps[-1]).flatten()
+        positions = steps[:, None] + apart
+        inside = (positions >= 0) & (positions < q.shape[2])
+        picked = positions.clamp(min=0).minimum(steps[-1]).flatten()
 
         def windows(x: Tensor) -> Tensor:
             """Return (B, H, T, keys of a query, D)."""
@@ -123,8 +123,8 @@ class LocalAttention(AttentionKind):
 
     def after(self, k: Tensor, v: Tensor) -> Ring:
         places, last = torch.arange(self.window, device=k.device), k.shape[2] - 1
-        at = last - torch.remainder(last - places, self.window)
-        picked, filled = at.clamp(min=0), (at >= 0)[:, None]
+        positions = last - torch.remainder(last - places, self.window)
+        picked, filled = positions.clamp(min=0), (positions >= 0)[:, None]
         keys, values = (torch.where(filled, x.index_select(2, picked), x.new_zeros(())) for x in (k, v))
         return Ring(keys, values, k.shape[2])
 
@@ -179,14 +179,14 @@ def _mixed(q: Tensor, k: Tensor, v: Tensor, readable: Tensor, dropout: float = 0
 def naive_local(q: Tensor, k: Tensor, v: Tensor, window: int, mask: Tensor | None, causal: bool = False) -> Tensor:
     """Compute local attention (B, H, T, D) query by query in float32, as reference."""
     outputs = []
-    for at in range(q.shape[2]):
-        first = max(0, at - (window - 1 if causal else window // 2))
-        last = at + 1 if causal else at + window // 2 + 1
+    for position in range(q.shape[2]):
+        first = max(0, position - (window - 1 if causal else window // 2))
+        last = position + 1 if causal else position + window // 2 + 1
         keys, values = k[:, :, first:last].float(), v[:, :, first:last].float()
-        scores = q[:, :, at : at + 1].float() @ keys.mT * q.shape[-1] ** -0.5
+        scores = q[:, :, position : position + 1].float() @ keys.mT * q.shape[-1] ** -0.5
         if mask is not None:
             readable = mask[..., first:last].clone()
-            readable[..., at - first] = True
+            readable[..., position - first] = True
             scores = scores.masked_fill(~readable, float("-inf"))
         outputs.append(scores.softmax(-1) @ values)
     return torch.cat(outputs, 2).to(q.dtype)

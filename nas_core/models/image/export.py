@@ -22,7 +22,7 @@ class ImageModel(nn.Module):
         self.net, self.architecture = net, architecture
 
     def forward(self, images: Tensor) -> tuple[Tensor]:
-        return (self.net(self.net.select(self.architecture, known=True), images),)
+        return (self.net(self.net.select(self.architecture, validated=True), images),)
 
 
 def image_part(net: VisionNet, architecture: Architecture, height: int, width: int) -> Part:

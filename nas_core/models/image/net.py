@@ -175,12 +175,12 @@ class VisionNet(nn.Module):
 
     # -- weights of one architecture -----------------------------------------------------------------------------------
 
-    def select(self, architecture: Architecture, known: bool = False) -> VisionSubnet:
+    def select(self, architecture: Architecture, validated: bool = False) -> VisionSubnet:
         """Return the weights of ``architecture``.
 
-        ``known`` skips validation, which exporters cannot trace.
+        ``validated`` skips validation, which exporters cannot trace.
         """
-        architecture = architecture if known else self.space.validate(architecture)
+        architecture = architecture if validated else self.space.validate(architecture)
         mos = self.config.mos
         experts = mos.kind != "none"
         encoding = router_encoding(self.space, architecture, mos, self.positions.device) if experts else None

@@ -15,9 +15,13 @@ class _MaskedLMElastic(StackForm):
         if not net.config.share_embeddings:
             axes.append(Axis("head", net.embed_dim, (*_HEAD, Part("output.weight", 1)), 1, ("output.weight",)))
         for name, head in net.classification_heads.items():
-            at = f"classification_heads.{name}"
-            parts = (Part(f"{at}.dense.weight", 0), Part(f"{at}.dense.bias", 0), Part(f"{at}.out_proj.weight", 1))
-            axes.append(Axis(at, head.inner, parts, 1, (f"{at}.out_proj.weight",)))
+            prefix = f"classification_heads.{name}"
+            parts = (
+                Part(f"{prefix}.dense.weight", 0),
+                Part(f"{prefix}.dense.bias", 0),
+                Part(f"{prefix}.out_proj.weight", 1),
+            )
+            axes.append(Axis(prefix, head.inner, parts, 1, (f"{prefix}.out_proj.weight",)))
         return tuple(axes)
 
 

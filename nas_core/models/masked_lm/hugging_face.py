@@ -132,11 +132,11 @@ def bert_state(net: MaskedLMNet, subnet: Subnet, head: str | None = None) -> dic
         dense, out = subnet.classification_heads[head]
         parts = {"bert.pooler.dense": dense, "classifier": out}
     else:
-        at = "cls.predictions"
-        parts = {f"{at}.transform.dense": subnet.head.dense, f"{at}.transform.LayerNorm": subnet.head.norm}
-        named.append((f"{at}.bias", subnet.head.bias))
+        prefix = "cls.predictions"
+        parts = {f"{prefix}.transform.dense": subnet.head.dense, f"{prefix}.transform.LayerNorm": subnet.head.norm}
+        named.append((f"{prefix}.bias", subnet.head.bias))
         if not net.config.share_embeddings:
-            named += [(f"{at}.decoder.weight", subnet.output), (f"{at}.decoder.bias", subnet.head.bias)]
+            named += [(f"{prefix}.decoder.weight", subnet.output), (f"{prefix}.decoder.bias", subnet.head.bias)]
     named += [(f"{name}.{kind}", tensor) for name, part in parts.items() for kind, tensor in named_tensors(part)]
     return copy_state((name, tensor.float()) for name, tensor in named)
 

@@ -259,13 +259,13 @@ class MaskedLMNet(TokenStack):
         if mask is None:
             vectors: Tensor = positions(first + length, features)
             return vectors[first:]
-        at = (mask.cumsum(1, dtype=torch.long) - 1).clamp(min=0) + first
+        indices = (mask.cumsum(1, dtype=torch.long) - 1).clamp(min=0) + first
         if not isinstance(positions, StoredPositions):
-            return F.embedding(at, positions(first + length, features))
+            return F.embedding(indices, positions(first + length, features))
         if first + length > len(positions.table) and not is_exporting():
             # only padding may be too long; counting the tokens synchronises with the device
-            positions(int(at.max()) + 1, features)
-        return F.embedding(at, positions.table[:, :features])
+            positions(int(indices.max()) + 1, features)
+        return F.embedding(indices, positions.table[:, :features])
 
     def embed(self, subnet: Subnet, tokens: Tensor, mask: Tensor | None, drop: Dropouts) -> Tensor:
         """Compute the first layer's inputs (B, T, C); ``mask`` (B, T) is True at tokens."""

@@ -38,9 +38,9 @@ def parameters(
     total = 2 * (e + d) if norm_first else 0
     for layer in encoder_layers(architecture):
         total += _attention(layer.qkv_dim, e, e) + _feed_forward(e, layer.ffn_dim) + 2 * 2 * e
-    for at in decoder_layers(architecture):
-        total += _attention(at.qkv_dim, d, d) + _attention(at.cross_qkv_dim, d, e)
-        total += _feed_forward(d, at.ffn_dim) + 3 * 2 * d
+    for decoder_layer in decoder_layers(architecture):
+        total += _attention(decoder_layer.qkv_dim, d, d) + _attention(decoder_layer.cross_qkv_dim, d, e)
+        total += _feed_forward(d, decoder_layer.ffn_dim) + 3 * 2 * d
     if share_all_embeddings:
         return total + source_vocab * max(e, d)
     return total + source_vocab * e + target_vocab * d * (1 if share_decoder_embeddings else 2)
@@ -63,12 +63,14 @@ def flops(architecture: Architecture, lengths: Lengths | None = None, target_voc
     for layer in encoder_layers(architecture):
         macs += s * (4 * layer.qkv_dim * e + 2 * e * layer.ffn_dim)
         macs += KINDS.get(layer.attention).macs(s, s, layer.qkv_dim, layer.heads)
-    for at in decoder_layers(architecture):
-        read = s * at.reads
-        macs += t * (4 * at.qkv_dim * d + 2 * d * at.ffn_dim)
-        macs += KINDS.get(at.attention).macs(t, t, at.qkv_dim, at.heads, causal=True)
-        macs += t * 2 * at.cross_qkv_dim * d + read * 2 * at.cross_qkv_dim * e
-        macs += KINDS.get(at.cross_attention).macs(t, read, at.cross_qkv_dim, at.cross_heads)
+    for decoder_layer in decoder_layers(architecture):
+        read = s * decoder_layer.reads
+        macs += t * (4 * decoder_layer.qkv_dim * d + 2 * d * decoder_layer.ffn_dim)
+        macs += KINDS.get(decoder_layer.attention).macs(t, t, decoder_layer.qkv_dim, decoder_layer.heads, causal=True)
+        macs += t * 2 * decoder_layer.cross_qkv_dim * d + read * 2 * decoder_layer.cross_qkv_dim * e
+        macs += KINDS.get(decoder_layer.cross_attention).macs(
+            t, read, decoder_layer.cross_qkv_dim, decoder_layer.cross_heads
+        )
     return 2 * macs
 
 
@@ -86,11 +88,16 @@ def weight_numbers(architecture: Architecture, config: TranslationWorkloadConfig
 def cache_numbers(architecture: Architecture, config: TranslationWorkloadConfig) -> tuple[int, int]:
     """Count elements of self- and cross-attention states after T steps of ``beam`` hypotheses."""
     self_attention = cross_attention = 0
-    for at in decoder_layers(architecture):
-        kind, cross = KINDS.get(at.attention), KINDS.get(at.cross_attention)
-        self_attention += state_numbers(kind, at.heads, at.qkv_dim // at.heads, config.target_length, config.beam)
-        dim, source = at.cross_qkv_dim // at.cross_heads, config.source_length * at.reads
-        cross_attention += state_numbers(cross, at.cross_heads, dim, source, config.beam)
+    for decoder_layer in decoder_layers(architecture):
+        kind, cross = KINDS.get(decoder_layer.attention), KINDS.get(decoder_layer.cross_attention)
+        self_attention += state_numbers(
+            kind, decoder_layer.heads, decoder_layer.qkv_dim // decoder_layer.heads, config.target_length, config.beam
+        )
+        dim, source = (
+            decoder_layer.cross_qkv_dim // decoder_layer.cross_heads,
+            config.source_length * decoder_layer.reads,
+        )
+        cross_attention += state_numbers(cross, decoder_layer.cross_heads, dim, source, config.beam)
     return self_attention, cross_attention
 
 
@@ -105,8 +112,8 @@ def live_numbers(architecture: Architecture, config: TranslationWorkloadConfig) 
     encoding = s * e * (len(layers) + 1) + max(layers)  # all outputs, and the current layer
     memory = s * e * max(cross_reads(architecture))
     held = [
-        KINDS.get(at.cross_attention).held_for_memory(s * at.reads, at.cross_qkv_dim)
-        for at in decoder_layers(architecture)
+        KINDS.get(decoder_layer.cross_attention).held_for_memory(s * decoder_layer.reads, decoder_layer.cross_qkv_dim)
+        for decoder_layer in decoder_layers(architecture)
     ]
     making = sum(keys_values for keys_values, _ in held) + max(temporaries for _, temporaries in held)
     starting = cross_attention // config.beam + max(cross_attention, making)

@@ -57,9 +57,9 @@ def check_translation_space(space: SearchSpace) -> None:
         if option not in READ_LAYERS:
             raise SpaceError(f"space {space.name!r} has {_CROSS} = {option!r}; expected one of {sorted(READ_LAYERS)}")
     for gene, place in PLACES.items():
-        known = [name for name, kind in KINDS.items() if place in kind.places]
-        for name in {name for names in attention_options(space, gene) for name in names} - set(known):
-            raise SpaceError(f"space {space.name!r} has {gene} = {name!r}; expected one of {known}")
+        supported = [name for name, kind in KINDS.items() if place in kind.places]
+        for name in {name for names in attention_options(space, gene) for name in names} - set(supported):
+            raise SpaceError(f"space {space.name!r} has {gene} = {name!r}; expected one of {supported}")
 
 
 def _check_head_dim(space: SearchSpace, gene: str, heads: int, width: int) -> None:

@@ -111,12 +111,20 @@ def translation_graph(architecture: Architecture) -> Graph:
         encoder.append(node)
     width = architecture.number("decoder.embed_dim")
     node = add("target_embedding", width)
-    for at in decoder_layers(architecture):
-        node = add(operation_of(at.attention, "decoder"), width, at.heads, at.qkv_dim, after=node)
-        cross = operation_of(at.cross_attention, "cross")
-        node = add(cross, width, at.cross_heads, at.cross_qkv_dim, 0, at.reads, after=node)
-        edges.extend((memory, node) for memory in encoder[-at.reads :])
-        node = add("decoder_feed_forward", width, 0, 0, at.ffn_dim, after=node)
+    for decoder_layer in decoder_layers(architecture):
+        node = add(
+            operation_of(decoder_layer.attention, "decoder"),
+            width,
+            decoder_layer.heads,
+            decoder_layer.qkv_dim,
+            after=node,
+        )
+        cross = operation_of(decoder_layer.cross_attention, "cross")
+        node = add(
+            cross, width, decoder_layer.cross_heads, decoder_layer.cross_qkv_dim, 0, decoder_layer.reads, after=node
+        )
+        edges.extend((memory, node) for memory in encoder[-decoder_layer.reads :])
+        node = add("decoder_feed_forward", width, 0, 0, decoder_layer.ffn_dim, after=node)
     add("output", width, after=node)
     return Graph(ops, edges, attributes=np.array(numbers) / SCALES)
 

@@ -317,11 +317,20 @@ class TranslationNet(nn.Module):
         )
         decoder = tuple(
             layer.select(
-                target, source, at.ffn_dim, at.heads, at.cross_heads, encoding, at.attention, at.cross_attention,
-                (at.qkv_dim, at.cross_qkv_dim),
+                target,
+                source,
+                genes.ffn_dim,
+                genes.heads,
+                genes.cross_heads,
+                encoding,
+                genes.attention,
+                genes.cross_attention,
+                (genes.qkv_dim, genes.cross_qkv_dim),
             )
-            for layer, at in zip(self.kept_layers("decoder", architecture), decoder_layers(architecture), strict=True)
-        )  # fmt: skip
+            for layer, genes in zip(
+                self.kept_layers("decoder", architecture), decoder_layers(architecture), strict=True
+            )
+        )
         return Subnet(
             *self._select_embeddings(source, target),
             encoder,

@@ -9,48 +9,31 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from nas_core.errors import ArchitectureError, ConfigError, DataError, NasExtError
 from nas_core.files.journal import append_jsonl, read_jsonl
-from nas_core.files.reading import file_digest, read_bytes, real_path
+from nas_core.files.reading import file_digest, real_path
 from nas_core.locks import only_process
 from nas_core.predictor.artifact import read_artifact, write_artifact
-from nas_core.predictor.mixture import Mixture
-from nas_core.predictor.targets import TargetScale
 from nas_core.search.calibration.model import Calibration, inherited_value
-from nas_core.search.calibration.parts import PARTS, Inherited, Learned, Line, Parts
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.files import space_from_dict, space_to_dict
 from nas_core.supernet.host import Supernet
 
 KIND = "calibration"
 _DAMAGE = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError, NasExtError)
-SAME = 1e-6
-"""Relative tolerance of estimates between saving and loading."""
 
 
 def save_calibration(calibration: Calibration, path: str | Path) -> None:
-    """Write one ``.safetensors`` file: arrays as tensors, the rest as JSON in the header."""
-    learned = calibration.learned
+    """Write one ``.safetensors`` file of the trained networks and their metrics, from which it is fitted again."""
     header: dict[str, Any] = {
         "space": space_to_dict(calibration.space), "metric": calibration.metric, "larger": calibration.larger,
         "inherited_metric": calibration.inherited_metric, "inherited_larger": calibration.inherited_larger,
         "info": dict(calibration.info), "trained": [network.to_dict() for network in calibration.trained],
-        "standalone": list(calibration.trained.values()),
+        "standalone": list(calibration.trained.values()), "inherited": calibration.inherited.tolist(),
     }  # fmt: skip
-    arrays: dict[str, Any] = {}
-    if learned is not None:
-        scale = learned.parts.inherited
-        header |= {"mixture": learned.mixture.to_json(), "scale": learned.scale.to_json()}
-        arrays |= {"inherited": learned.inherited, "middle": scale.middle, "deviation": scale.deviation}
-        arrays |= {"together": scale.together, "estimates": learned.parts.predict(learned.inherited, learned.sizes)}
-        for name, line in zip(PARTS, learned.parts.lines, strict=True):
-            arrays |= {f"{name}.weights": line.weights, f"{name}.offset": line.offset}
-    tensors = {name: torch.from_numpy(np.array(array, np.float64)) for name, array in arrays.items()}
-    write_artifact(path, KIND, header, tensors)
+    write_artifact(path, KIND, header, {})
 
 
 def load_calibration(path: str | Path, space: SearchSpace | None = None) -> Calibration:
@@ -61,41 +44,21 @@ def load_calibration(path: str | Path, space: SearchSpace | None = None) -> Cali
     """
     if not Path(path).is_file():
         raise DataError(f"file not found: {path}; 'nas-ext lab calibrate' makes a calibration")
-    header, tensors = read_artifact(path, KIND)
+    header, _ = read_artifact(path, KIND)
     try:
-        made = _restored(header, tensors)
+        networks = [Architecture(genes) for genes in header["trained"]]
+        names = ("metric", "larger", "inherited_metric", "inherited_larger", "info")
+        calibration = Calibration(space_from_dict(header["space"]), **{name: header[name] for name in names})
+        calibration.fit(networks, header["inherited"], header["standalone"])
     except _DAMAGE as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"{path}: the calibration is damaged ({reason[:120]}); make it anew") from None
-    if space is not None and made.space != space:
+    if space is not None and calibration.space != space:
         raise ConfigError(
-            f"{path} was fitted to networks of space {made.space.name!r}, and this is {space.name!r}; calibrate on the"
-            " supernet that is searched"
+            f"{path} was fitted to networks of space {calibration.space.name!r}, and this is {space.name!r}; calibrate"
+            " on the supernet that is searched"
         )
-    return made
-
-
-def _restored(header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Calibration:
-    arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
-    if not all(array.dtype == np.float64 and np.isfinite(array).all() for array in arrays.values()):
-        raise DataError("an array holds a value that is no number")
-    made = Calibration(
-        space_from_dict(header["space"]), str(header["metric"]), bool(header["larger"]),
-        str(header["inherited_metric"]), bool(header["inherited_larger"]), dict(header["info"]),
-    )  # fmt: skip
-    networks = [made.space.validate(Architecture(genes)) for genes in header["trained"]]
-    made.trained = dict(zip(networks, map(float, header["standalone"]), strict=True))
-    if not networks:
-        return made
-    lines = [Line(arrays[f"{name}.weights"], float(arrays[f"{name}.offset"])) for name in PARTS]
-    scale = Inherited(arrays["middle"], arrays["deviation"], float(arrays["together"]))
-    mixture = Mixture.from_json(header["mixture"], len(PARTS))
-    parts, inherited = Parts(scale, (lines[0], lines[1], lines[2])), arrays["inherited"]
-    made.learned = Learned(parts, mixture, TargetScale.from_json(header["scale"]), inherited, made.sizes_of(networks))
-    saved, estimates = arrays["estimates"], parts.predict(inherited, made.learned.sizes)
-    if estimates.shape != saved.shape or np.abs(estimates - saved).max() > SAME * max(float(saved.std()), 1e-9):
-        raise ConfigError("its estimates differ from the saved ones")
-    return made
+    return calibration
 
 
 @dataclass(frozen=True)
@@ -122,34 +85,20 @@ def read_trained(
             a network.
     """
     results: dict[Architecture, float] = {}
-    lines: dict[Architecture, str] = {}
-    named = ("--test-set", test_set) if test_set is not None else None
     for path in paths:
-        records = read_jsonl(path)
-        if not records:
-            raise DataError(f"{path} holds no trained networks; expected one JSON object per line")
-        for number, record in zip(_lines(path, len(records)), records, strict=True):
+        for number, record in enumerate(read_jsonl(path), 1):
             line = f"{path}, line {number}"
             architecture = architecture_of(record, space, line)
             if architecture in results:
-                raise DataError(f"{line}: network {architecture.key} is in {lines[architecture]} too; keep one")
-            if record.get("test_set") is not None:
-                named = named or (line, str(record["test_set"]))
-                if str(record["test_set"]) != named[1]:
-                    raise DataError(
-                        f"{line} is a result of test set {str(record['test_set'])!r}, {named[0]} of {named[1]!r};"
-                        " take results of one set"
-                    )
+                raise DataError(f"{line}: network {architecture.key} has a result already; keep one")
+            record_set = record.get("test_set") or test_set
+            test_set = record_set if test_set is None else test_set
+            if record_set != test_set:
+                raise DataError(f"{line} is a result of test set {record_set!r}, not {test_set!r}; take results of one")
             results[architecture] = _result(record, metric, f"{line}: network {architecture.key}")
-            lines[architecture] = line
-    return TrainedNetworks(list(results), list(results.values()), named[1] if named else None)
-
-
-def _lines(path: str | Path, records: int) -> list[int]:
-    numbers = [number for number, line in enumerate(read_bytes(path).split(b"\n"), 1) if line.strip()]
-    if len(numbers) > records:
-        raise DataError(f"{path}, line {numbers[-1]} is not a JSON object; complete it, or remove the line")
-    return numbers
+    if not results:
+        raise DataError(f"{' and '.join(map(str, paths))} hold no trained networks; expected one JSON object per line")
+    return TrainedNetworks(list(results), list(results.values()), test_set)
 
 
 def architecture_of(record: Mapping[str, Any], space: SearchSpace, line: str) -> Architecture:
@@ -249,12 +198,11 @@ def check_provenance(
     expected, digests = calibration.info.get("supernets") or [], [file_digest(path) for path in checkpoints]
     if len(digests) != len(expected):
         raise ConfigError(f"{path} was made with {len(expected)} supernets, here {len(digests)} are given; {others}")
-    if digests != expected and sorted(digests) == sorted(expected):
-        raise ConfigError(f"{path} was made with these supernets in another order; give them as it was made")
     for checkpoint, digest, other in zip(checkpoints, digests, expected, strict=True):
         if digest != other:
             raise ConfigError(
-                f"{path} was made with another supernet than {checkpoint}; calibrate on the one that is searched"
+                f"{path} was made with another supernet than {checkpoint}, or another order of supernets; calibrate"
+                " on the one that is searched"
             )
     for name, value in (calibration.info.get("settings") or {}).items():
         if options.get(name) != value:

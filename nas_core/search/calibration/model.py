@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from nas_core.errors import ConfigError, DataError, unknown_choice
 from nas_core.predictor.metrics import kendall_tau
-from nas_core.predictor.targets import checked_levels
 from nas_core.search.calibration.parts import FEWEST, PARTS, Learned
 from nas_core.search.calibration.sizes import Sizes
 from nas_core.search.metrics import metric_named
@@ -85,6 +84,8 @@ class Calibration:
     info: Mapping[str, Any] = field(default_factory=dict)
     """Provenance: fingerprints of the supernets, data of their evaluation"""
     trained: Mapping[Architecture, float] = field(default_factory=dict, init=False)
+    inherited: Array = field(default_factory=lambda: np.zeros((0, 1)), init=False, repr=False)
+    """Inherited metrics ``(n, S)`` of the trained networks"""
     learned: Learned | None = field(default=None, init=False, repr=False)
     """Fitted state; None without networks"""
 
@@ -104,21 +105,19 @@ class Calibration:
             standalone: standalone metric ``(n,)``.
 
         Raises:
-            DataError: there are one or two networks, equal networks, equal values, or values that are not finite.
+            DataError: there are one or two networks, equal values, or values that are not finite.
         """
         networks = [self.space.validate(architecture) for architecture in architectures]
-        targets = _numbers(standalone, (len(networks),), self.metric)
+        targets, columns = np.asarray(standalone, np.float64), _columns(inherited)
         if not networks:
-            self.trained, self.learned = {}, None
             return self
-        columns = _columns(inherited, len(networks), self.inherited_metric)
         self.require_enough(len(networks))
-        if len(set(networks)) < len(networks):
-            twice = next(network for place, network in enumerate(networks) if network in networks[:place])
-            raise DataError(f"network {twice.key} is given twice; keep one of its results")
+        finite = np.isfinite(targets) & np.isfinite(columns).all(1)
+        if not finite.all():
+            raise DataError(f"a result of network {networks[int(finite.argmin())].key} is not finite; leave it out")
         if np.ptp(targets) <= 1e-12 * max(1.0, float(np.abs(targets).max())):
             raise DataError(f"all {len(networks)} networks have {self.metric} {targets[0]:g}; nothing can be learned")
-        self.trained = dict(zip(networks, targets.tolist(), strict=True))
+        self.trained, self.inherited = dict(zip(networks, targets.tolist(), strict=True)), columns
         self.learned = Learned.of(self._oriented(columns), self.sizes_of(networks), self._sign * targets)
         return self
 
@@ -135,11 +134,6 @@ class Calibration:
         return self.learned is not None
 
     @property
-    def supernets(self) -> int | None:
-        """Number of supernets of the fit; None without one."""
-        return None if self.learned is None else self.learned.inherited.shape[1]
-
-    @property
     def shares(self) -> dict[str, float]:
         """Weight of each part of the calibration in the combined estimate."""
         mixed = (1.0,) if self.learned is None else self.learned.mixture.shares
@@ -152,7 +146,7 @@ class Calibration:
             inherited: ``(B,)`` or ``(B, S)``, as for :meth:`fit`.
         """
         if self.learned is None:
-            return np.asarray(_columns(inherited, len(architectures), self.inherited_metric).mean(1))
+            return np.asarray(_columns(inherited).mean(1))
         return self.predict_with_std(architectures, inherited)[0]
 
     def predict_with_std(self, architectures: Sequence[Architecture], inherited: ArrayLike) -> tuple[Array, Array]:
@@ -161,35 +155,20 @@ class Calibration:
         Raises:
             ConfigError: it was fitted to no network.
         """
-        learned, columns = self._checked(inherited, len(architectures))
-        mean, spread = learned.estimate(columns, self.sizes_of(architectures))
+        columns = self._oriented(_columns(inherited))
+        mean, spread = self._fitted().estimate(columns, self.sizes_of(architectures))
         return self._sign * mean, spread
-
-    def predict_quantiles(
-        self, architectures: Sequence[Architecture], inherited: ArrayLike, levels: Sequence[float]
-    ) -> Array:
-        """Return quantiles ``(L, B)`` of the standalone metric, for normally distributed errors."""
-        wanted = checked_levels(levels)
-        learned, columns = self._checked(inherited, len(architectures))
-        rows = learned.rows(columns, self.sizes_of(architectures))
-        oriented = wanted if self.larger else 1 - wanted
-        return self._sign * learned.mixture.quantiles(rows, learned.scale, oriented.tolist())
 
     def predict_parts(self, architectures: Sequence[Architecture], inherited: ArrayLike) -> dict[str, Array]:
         """Return each part's estimates ``(B,)``."""
-        learned, columns = self._checked(inherited, len(architectures))
-        rows = learned.parts.predict(columns, self.sizes_of(architectures))
+        columns = self._oriented(_columns(inherited))
+        rows = self._fitted().parts.predict(columns, self.sizes_of(architectures))
         return dict(zip(PARTS, self._sign * rows, strict=True))
 
-    def _checked(self, inherited: ArrayLike, count: int) -> tuple[Learned, Array]:
+    def _fitted(self) -> Learned:
         if self.learned is None:
             raise ConfigError("the calibration was fitted to no trained network and has no spread; fit it first")
-        columns = _columns(inherited, count, self.inherited_metric)
-        if columns.shape[1] != self.supernets:
-            raise DataError(
-                f"inherited metrics of {columns.shape[1]} supernets; the calibration was fitted to {self.supernets}"
-            )
-        return self.learned, self._oriented(columns)
+        return self.learned
 
     def quality(self) -> Quality:
         """Return the leave-one-out quality; weights and standard deviations also leave the network out.
@@ -202,7 +181,7 @@ class Calibration:
             raise ConfigError(
                 f"too few networks for an evaluation; fit it to at least {FEWEST + 1} trained networks first"
             )
-        columns, sizes = self.learned.inherited, self.learned.sizes
+        columns, sizes = self._oriented(self.inherited), self.sizes_of(list(self.trained))
         wanted = self._sign * np.array(list(self.trained.values()))
         mean, spread = np.empty(count), np.empty(count)
         for place in range(count):
@@ -233,20 +212,9 @@ def _sizes(space: SearchSpace) -> Sizes:
     return Sizes(space)  # cached: its scale takes longer than a fit
 
 
-def _columns(inherited: ArrayLike, count: int, name: str) -> Array:
+def _columns(inherited: ArrayLike) -> Array:
     values = np.asarray(inherited, np.float64)
-    values = values[:, None] if values.ndim == 1 else values
-    return _numbers(values, (count, values.shape[-1] if values.ndim == 2 else 1), f"inherited {name}")
-
-
-def _numbers(values: ArrayLike, shape: tuple[int, ...], name: str) -> Array:
-    numbers = np.asarray(values, np.float64)
-    if numbers.shape != shape:
-        raise DataError(f"{name} has shape {numbers.shape} for {shape[0]} networks; expected {shape}")
-    if not np.isfinite(numbers).all():
-        wrong = int(np.flatnonzero(~np.isfinite(numbers.reshape(shape[0], -1)).all(1))[0])
-        raise DataError(f"{name} of network {wrong} is no finite number; leave the network out")
-    return numbers
+    return values[:, None] if values.ndim == 1 else values
 
 
 def calibrated_name(calibration: Calibration) -> str:

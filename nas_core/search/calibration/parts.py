@@ -125,16 +125,12 @@ class Parts:
 
 @dataclass(frozen=True)
 class Learned:
-    """Fitted state of a calibration, with its data."""
+    """Fitted state of a calibration."""
 
     parts: Parts
     mixture: Mixture
     scale: TargetScale
     """Scale between mixture and targets, larger is better"""
-    inherited: Array
-    """``(n, S)`` of the trained networks, larger is better"""
-    sizes: Array
-    """``(n, C)``"""
 
     @classmethod
     def of(cls, inherited: Array, sizes: Array, targets: Array) -> Learned:
@@ -145,12 +141,8 @@ class Learned:
         squares = ((held_out - learned) ** 2).sum(1)
         inverse = 1 / np.maximum(squares + FEWEST * squares.mean() / len(targets), 1e-12)
         mixture = Mixture.fit(held_out, learned, targets, scale, (inverse / inverse.sum()).tolist())
-        return cls(Parts.fit(inherited, sizes, targets), mixture, scale, inherited, sizes)
-
-    def rows(self, inherited: Array, sizes: Array) -> Array:
-        """Return the parts' estimates ``(3, B)`` in units of the mixture."""
-        return self.scale.learn(self.parts.predict(inherited, sizes))
+        return cls(Parts.fit(inherited, sizes, targets), mixture, scale)
 
     def estimate(self, inherited: Array, sizes: Array) -> tuple[Array, Array]:
         """Return estimates and standard deviations ``(B,)``."""
-        return self.mixture.combine(self.rows(inherited, sizes), self.scale)
+        return self.mixture.combine(self.scale.learn(self.parts.predict(inherited, sizes)), self.scale)

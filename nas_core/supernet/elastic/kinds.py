@@ -36,8 +36,8 @@ def with_kinds(trained: Mapping[str, Tensor], net: nn.Module) -> dict[str, Tenso
     keeps its other tensors.
     """
     kinds = {
-        f"{at}.{kind}.": f"{at}."
-        for at, attention in net.named_modules()
+        f"{path}.{kind}.": f"{path}."
+        for path, attention in net.named_modules()
         if isinstance(attention, nn.ModuleDict)
         for kind, layer in attention.items()
         if isinstance(layer, ElasticSelfAttention | ElasticCrossAttention)

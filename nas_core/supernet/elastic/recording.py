@@ -44,14 +44,14 @@ class Recorded(NamedTuple):
     """(B, T), True at positions that the loss depends on, False at padding."""
 
 
-def attentions_of(subnet: Any, at: Place = ()) -> Iterator[tuple[Place, AttentionWeights]]:
+def attentions_of(subnet: Any, place: Place = ()) -> Iterator[tuple[Place, AttentionWeights]]:
     """Yield place and weights of each attention of a subnet."""
     if isinstance(subnet, SelfAttentionWeights | CrossAttentionWeights):
-        yield at, subnet
+        yield place, subnet
     elif isinstance(subnet, tuple | list):
         names: Sequence[str | int] = getattr(subnet, "_fields", range(len(subnet)))
         for name, part in zip(names, subnet, strict=True):
-            yield from attentions_of(part, (*at, name))
+            yield from attentions_of(part, (*place, name))
 
 
 def computed(weights: AttentionWeights, recorded: Recorded) -> Tensor:
@@ -64,7 +64,11 @@ def computed(weights: AttentionWeights, recorded: Recorded) -> Tensor:
 
 
 def record(
-    subnet: Any, at: Place, others: Sequence[AttentionKind], batches: Iterable[Any], loss: Callable[[Any, Any], Tensor]
+    subnet: Any,
+    place: Place,
+    others: Sequence[AttentionKind],
+    batches: Iterable[Any],
+    loss: Callable[[Any, Any], Tensor],
 ) -> list[Recorded]:
     """Record one attention of a subnet on each batch.
 
@@ -72,10 +76,10 @@ def record(
         others: kinds that will use the recorded inputs and may need more of them.
         loss: of the subnet on a batch; positions with zero gradient are not counted.
     """
-    path = ".".join(map(str, at))
-    weights = dict(attentions_of(subnet))[at]
+    path = ".".join(map(str, place))
+    weights = dict(attentions_of(subnet))[place]
     watched = _Watched(weights.kind, others)
-    seen = _with(subnet, at, weights._replace(kind=cast(AttentionKind, watched)))
+    seen = _with(subnet, place, weights._replace(kind=cast(AttentionKind, watched)))
     reads = [weights.in_proj] if isinstance(weights, SelfAttentionWeights) else [weights.q_proj, weights.kv_proj]
     names = {str(number): affine.weight for number, affine in enumerate([*reads, weights.out_proj])}
     recorded = []
@@ -123,10 +127,10 @@ class _Watched:
         return self._kind.attend(q, k, v, **options)
 
 
-def _with(value: Any, at: Place, part: Any) -> Any:
-    if not at:
+def _with(value: Any, place: Place, part: Any) -> Any:
+    if not place:
         return part
-    first, *rest = at
+    first, *rest = place
     if hasattr(value, "_fields"):
         return value._replace(**{str(first): _with(getattr(value, str(first)), tuple(rest), part)})
     return type(value)(_with(item, tuple(rest), part) if index == first else item for index, item in enumerate(value))

@@ -115,10 +115,10 @@ def hidden_loss(student: Tensor, teacher: Tensor, mask: Tensor | None = None, no
     """
     shared = min(student.shape[-1], teacher.shape[-1])
     with without_autocast(student):
-        own, other = _exact(student[..., :shared]), _exact(teacher[..., :shared].detach())
+        ours, theirs = _exact(student[..., :shared]), _exact(teacher[..., :shared].detach())
         if normalised:
-            own, other = F.layer_norm(own, (shared,)), F.layer_norm(other, (shared,))
-        rows = (own - other.to(own.dtype)).square().mean(-1)
+            ours, theirs = F.layer_norm(ours, (shared,)), F.layer_norm(theirs, (shared,))
+        rows = (ours - theirs.to(ours.dtype)).square().mean(-1)
         if mask is None:
             return rows.mean()
         return (rows * mask).sum() / mask.sum().clamp(min=1)

@@ -26,10 +26,6 @@ def run(capsys, *arguments):
     return code, out, err
 
 
-def collect(capsys, path, samples, *more):
-    return run(capsys, "collect", "--space", "hat_small", "--out", path, "--samples", samples, *SHORT, *more)
-
-
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
     path = tmp_path_factory.mktemp("latency") / "lat.jsonl"
@@ -55,16 +51,6 @@ def test_collect_fit_check(measured, tmp_path, capsys):
     code, out, err = run(capsys, "check", "--model", tmp_path / "m.json", "--architecture", tmp_path / "a.json")
     assert code == 0 and err == ""
     assert all(word in out for word in ("predicted", "measured, as in the fit", "encoder", "decoder"))
-
-
-def test_collect_goes_on(measured, tmp_path, capsys):
-    path = tmp_path / "lat.jsonl"
-    path.write_text("".join(measured.read_text().splitlines(keepends=True)[:-2]))
-    assert collect(capsys, path, 24)[0] == 0
-    first, second = (
-        [json.loads(line).get("key") for line in file.read_text().splitlines()] for file in (measured, path)
-    )
-    assert first == second
 
 
 def test_vocabularies_of_a_data_folder(tmp_path, capsys, monkeypatch):
@@ -96,6 +82,3 @@ def test_mlp_model(measured, tmp_path, capsys):
     assert all(line.startswith("warning: ") for line in err.splitlines())
     model = load_latency_model(tmp_path / "m.npz")
     assert (model.name, model.config.hidden, model.config.steps) == ("mlp", 8, 20)
-    code, _, _ = run(capsys, "fit", "--data", measured, "--out", tmp_path / "h.npz", "--model", "hat-mlp", *small)
-    model = load_latency_model(tmp_path / "h.npz")
-    assert code == 0 and (model.name, model.config.lr, model.config.logarithmic) == ("mlp", 1e-5, False)

@@ -8,8 +8,8 @@ import pytest
 
 from nas_core.cli import main
 from nas_core.latency.by_graph.data import NetworkLatencies
+from nas_core.latency.by_graph.dataset.folder import load_networks
 from nas_core.latency.by_graph.families.registry import chosen_families
-from nas_core.latency.by_graph.load import load_networks
 from tests.latency.by_graph.families.contract import check_family
 from tests.toys import plug_in
 

@@ -50,22 +50,22 @@ def test_npz_of_several_tables(table, tmp_path):
     np.testing.assert_allclose(read_hat_table(path, "b").latency_ms, 2 * table[3])
 
 
-def held_out(name, drift):
+def held_out(name):
     if reason := absent(LATENCY_TABLES):
         pytest.skip(reason)
     data = read_hat_table(LATENCY_TABLES, name)
     assert len(data) == 2000
-    return [fit(data, lambda: LinearModel(data.space, data.source), 0.2, seed, drift) for seed in SEEDS]
+    return [fit(data, lambda: LinearModel(data.space, data.source), 0.2, seed) for seed in SEEDS]
 
 
 def test_published_raspberry_pi_table():
-    fits = held_out("wmt14enfr_cpu_raspberrypi", "off")
+    fits = held_out("wmt14enfr_cpu_raspberrypi")
     assert np.mean([f.held_out.mape_percent for f in fits]) <= 1.0
     assert np.mean([f.held_out.kendall_tau for f in fits]) >= 0.965
     assert 80 <= np.mean([f.held_out.coverage_percent for f in fits]) <= 97
 
 
 def test_published_titan_xp_table_with_drift_divided_out():
-    fits = held_out("wmt14ende_gpu_titanxp", "auto")
+    fits = held_out("wmt14ende_gpu_titanxp")
     assert np.mean([f.without_drift.mape_percent for f in fits]) <= 2.0
     assert np.mean([f.without_drift.r2 for f in fits]) >= 0.995

@@ -38,8 +38,3 @@ def test_its_file_knows_no_device(device: str, tmp_path: Path) -> None:
     assert again.device == torch.device("cpu") and "cuda" not in path.read_text()
     np.testing.assert_allclose(again.predict_rows(rows_of(model)), model.predict_rows(rows_of(model)), rtol=1e-6)
     np.testing.assert_array_equal(model.predict_rows(rows_of(model)), fitted(device).predict_rows(rows_of(model)))
-
-
-def test_a_second_device(second_device: str) -> None:
-    here, there = fitted("cpu"), fitted(second_device)
-    np.testing.assert_allclose(there.predict_rows(rows_of(there)), here.predict_rows(rows_of(here)), rtol=0.05)

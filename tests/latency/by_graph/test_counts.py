@@ -29,13 +29,3 @@ def test_prices_are_found_and_unseen_kinds_cost_the_average() -> None:
     assert one_price == pytest.approx(one_price[0], rel=1e-3)
     unseen = toy_graph(np.random.default_rng(1), (5,), nodes=12)
     assert CountsModel().fit(data).predict([unseen])[0] > 0.01
-
-
-def test_relative_errors_count() -> None:
-    """Of two networks with one operator, the fast one decides about its price."""
-    columns = np.zeros((2, 3 * KINDS))
-    columns[:, KINDS + CONV] = 1.0, 100.0
-    prices = shrunk_prices(columns, np.array([2.0, 100.0]), 1e-12)
-    errors = [columns @ prices[:-1] + constant - [2.0, 100.0] for constant in (prices[-1], prices[-1] + 0.01)]
-    first, second = (np.square(error / [2.0, 100.0]).sum() for error in errors)
-    assert first < second and abs(errors[0][0]) < 0.1

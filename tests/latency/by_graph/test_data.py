@@ -9,7 +9,7 @@ import pytest
 
 from nas_core.errors import DataError
 from nas_core.latency.by_graph.data import FamilyQuality, NetworkLatencies, family_quality, family_table
-from nas_core.latency.by_graph.load import load_networks, measured_on, read_nnlqp, read_nnlqp_table
+from nas_core.latency.by_graph.dataset.folder import load_networks, measured_on, read_nnlqp, read_nnlqp_table
 from tests.latency.by_graph.networks import data
 
 
@@ -70,9 +70,8 @@ def nnlqp(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.onnx
-@pytest.mark.parametrize("features", ["corrected", "released"])
-def test_all_networks_of_nnlqp(nnlqp: Path, features: str) -> None:
-    read = read_nnlqp(nnlqp, features)
+def test_all_networks_of_nnlqp(nnlqp: Path) -> None:
+    read = read_nnlqp(nnlqp)
     assert len(read) == 30 and read.family_names == ["alexnet", "resnet18", "vgg16"] and not read.skipped
     assert read.latency_ms[11] == pytest.approx(1.6) and read.names[11].endswith("resnet18_transform_0001.onnx")
     assert {len(graph) for graph in read.graphs} == {9} and len(set(read.graphs)) == 30

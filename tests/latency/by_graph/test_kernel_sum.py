@@ -11,9 +11,6 @@ from nas_core.latency.by_graph.kernel_sum import (
     SURROUNDINGS,
     Kernels,
     KernelSumModel,
-    log_costs,
-    polynomial_fit,
-    polynomial_of,
 )
 from tests.latency.by_graph.toy import batched, toy_networks
 
@@ -66,14 +63,3 @@ def test_the_sum_and_the_whole() -> None:
     np.testing.assert_allclose(both, sums**0.6 * whole**0.4, rtol=1e-5)
     large, larger = ([batched(data.graphs[index], batch) for index in range(5)] for batch in (256, 1024))
     assert np.all(models[2].predict(larger) > 1.5 * models[2].predict(large)), "priced costs go on growing"
-
-
-def test_the_polynomial_of_a_whole_network() -> None:
-    data = toy_networks(60)
-    costs = log_costs(data.graphs)
-    target = 0.3 + costs[:, 0] - 0.1 * costs[:, 3] ** 2
-    scale, weights = polynomial_fit(costs, target)
-    fitted = polynomial_of(costs, scale, weights)
-    assert np.corrcoef(fitted, target)[0, 1] > 0.99 and abs(fitted - target).mean() < 0.1 * target.std()
-    far = polynomial_of(costs + 100, scale, weights)
-    assert np.allclose(far, polynomial_of(costs + 1000, scale, weights)), "it does not bend back"

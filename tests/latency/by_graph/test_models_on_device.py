@@ -9,14 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from nas_core.device import device_name
-from nas_core.errors import ConfigError
 from nas_core.latency.by_graph.base import GraphLatencyModel
 from nas_core.latency.by_graph.ensemble import EnsembleModel
 from nas_core.latency.by_graph.graphsage import GraphSageModel
 from nas_core.latency.by_graph.nn_former import NNFormerModel
 from nas_core.latency.registry import load_latency_model
-from tests.devices import PRECISIONS
 from tests.latency.by_graph.toy import toy_networks
 from tests.predictor.accelerated import NoAtomicSums, as_accelerator  # noqa: F401 - a fixture
 
@@ -58,25 +55,3 @@ def test_from_device_to_device(device: str, kind: str, tmp_path: Path) -> None:
     back = here.on(device)
     assert back.device.type == torch.device(device).type
     np.testing.assert_allclose(back.predict(DATA.graphs), there.predict(DATA.graphs), rtol=1e-5)
-
-
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_every_precision(device: str, precision: str) -> None:
-    if precision == "tf32" and device == "cpu":
-        with pytest.raises(ConfigError, match="tf32"):
-            fitted("graphsage", device, precision=precision)
-        return
-    model = fitted("graphsage", device, precision=precision)
-    assert model.info["trained_on"] == {"device": device_name(device), "precision": precision}
-    exact = fitted("graphsage", "cpu").predict(DATA.graphs)
-    predicted = model.predict(DATA.graphs)
-    np.testing.assert_allclose(
-        predicted, exact, rtol={"fp32": 0.02, "tf32": 0.04, "fp16": 0.04, "bf16": 0.08}[precision]
-    )
-    assert np.corrcoef(np.log(predicted), np.log(exact))[0, 1] > 0.95
-
-
-def test_a_second_device(second_device: str) -> None:
-    here, there = fitted("graphsage", "cpu"), fitted("graphsage", second_device)
-    assert all(x.device == torch.device(second_device) for x in there.tensors().values())
-    np.testing.assert_allclose(there.predict(DATA.graphs), here.predict(DATA.graphs), rtol=0.02)

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from nas_core.errors import UnknownChoiceError
-from nas_core.models import kind_of
-from nas_core.models.image.workload import ImageWorkload, ImageWorkloadConfig
-from nas_core.space import SearchSpace, get_space
+from nas_core.space import SearchSpace
 from nas_core.space.image import image_space
 from tests.contracts.network_kind import NetworkKindContract
 
@@ -41,20 +36,3 @@ class TestRatios(TestImage):
 
     def space(self) -> SearchSpace:
         return tiny(ffn_dims=(), mlp_ratios=(2.0, 3.5), attention=("softmax",), relative_clip=0)
-
-
-def test_one_kind_of_attention_for_all_layers_is_shown_too() -> None:
-    largest = get_space("vit_cifar10_small").largest()
-    assert kind_of(largest).layers(largest)[""]["attention"] == ("softmax",) * 6
-    ratios = get_space("autoformer_s").smallest()
-    assert set(kind_of(ratios).layers(ratios)[""]) == {"mlp_ratio", "heads", "attention"}
-
-
-def test_the_activation_is_part_of_the_workload() -> None:
-    space, kind = tiny(), kind_of(tiny())
-    relu, gelu = ImageWorkloadConfig(), ImageWorkloadConfig(activation="gelu")
-    assert [kind.described(config)["activation"] for config in (relu, gelu)] == ["relu", "gelu"]
-    one, other = (ImageWorkload(space, space.largest(), config).parts["network"]() for config in (relu, gelu))
-    assert not one.equal(other)
-    with pytest.raises(UnknownChoiceError, match="activation"):
-        ImageWorkloadConfig(activation="square")

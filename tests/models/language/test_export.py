@@ -37,7 +37,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("kinds", EXPORTED)
-@pytest.mark.parametrize("prompt", [0, 1, 30])
+@pytest.mark.parametrize("prompt", [0, 30])
 def test_a_prompt_and_steps_give_the_full_forward_of_the_supernet(
     exported: dict[str, Path], kinds: str, prompt: int
 ) -> None:

@@ -11,13 +11,10 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from nas_core.errors import UnknownChoiceError
-from nas_core.layers import MoSConfig
 from nas_core.layers.bottleneck import ElasticBottlenecks
 from nas_core.models.masked_lm import MaskedLMConfig, MaskedLMNet
 from nas_core.models.masked_lm.costs import flops, parameters
 from nas_core.models.masked_lm.net import Subnet
-from nas_core.models.static import router_encoding
 from nas_core.space import Architecture, SearchSpace, get_space
 from nas_core.space.bert import bert_space
 from tests.contracts.network_kind import NetworkKindContract
@@ -92,20 +89,6 @@ def test_features_are_those_of_the_plain_reading(name: str) -> None:
         features = net.encode(subnet, tokens)
         for row, sentence in enumerate(tokens):
             close(features[row, sentence != PAD], of(net, subnet, architecture, sentence[sentence != PAD]), 1e-4)
-
-
-def test_routers_that_read_each_layer_tell_networks_of_one_average_apart() -> None:
-    sizes: dict[str, Any] = {"heads": (4,), "ffn_dims": (8,), "sequence_length": 12, "outer_dim": 16}
-    space = bert_space("two", layers=(2,), hidden_dims=(16, 8), **sizes)
-    genes = ({**space.largest().to_dict(), "hidden_dim": widths} for widths in ([16, 8], [8, 16]))
-    pair = [Architecture(each) for each in genes]
-    for encoding, same in (("summary", True), ("layers", False), ("onehot", False)):
-        net = MaskedLMNet(space, VOCAB, MaskedLMConfig(mos=MoSConfig(kind="layer", encoding=encoding)))
-        numbers = [router_encoding(space, architecture, net.config.mos, "cpu") for architecture in pair]
-        first, second = (net.layers[0].ffn.routing(8, 8, each)[0] for each in numbers)
-        assert first.equal(second) is same
-    with pytest.raises(UnknownChoiceError, match="encoding 'other'"):
-        MaskedLMNet(space, VOCAB, MaskedLMConfig(mos=MoSConfig(kind="layer", encoding="other")))
 
 
 def test_layers_in_another_order_keep_their_maps() -> None:

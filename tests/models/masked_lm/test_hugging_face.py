@@ -110,14 +110,6 @@ def test_a_classifier_is_pooler_and_classifier(tmp_path: Path) -> None:
     close(F.linear(pooled, state["classifier.weight"], state["classifier.bias"]), wanted)
 
 
-def test_a_table_of_its_own_is_written_too(tmp_path: Path) -> None:
-    net = build(space=EQUAL, share_embeddings=False)
-    write_bert(net, SMALL, tmp_path)
-    state = load_file(tmp_path / "model.safetensors")
-    assert state["cls.predictions.decoder.weight"].equal(net.select(SMALL).output)
-    assert read_json(tmp_path / "config.json")["tie_word_embeddings"] is False
-
-
 def test_what_is_no_bert_is_told(tmp_path: Path) -> None:
     shaped = bert_space("s", layers=(2,), hidden_dims=(16, 8), heads=(4,), ffn_dims=(8,), sequence_length=12,
                         outer_dim=16)  # fmt: skip

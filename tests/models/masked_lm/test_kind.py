@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 from torch import nn
 
-from nas_core.errors import ArchitectureError, ConfigError
-from nas_core.models import kind_of
-from nas_core.models.masked_lm.workload import MaskedLMWorkload, MaskedLMWorkloadConfig
-from nas_core.space import SearchSpace, get_space
+from nas_core.space import SearchSpace
 from tests.contracts.network_kind import NetworkKindContract
 from tests.models.masked_lm.tiny import MIXED, SPACE
 
@@ -34,30 +30,3 @@ class TestSoftmax(NetworkKindContract):
 class TestMixedAttention(TestSoftmax):
     def space(self) -> SearchSpace:
         return MIXED
-
-
-def test_what_is_timed_follows_the_settings() -> None:
-    tokens = MaskedLMWorkload(SPACE, SPACE.largest(), MaskedLMWorkloadConfig(vocab=30, batch=3))
-    assert tokens.parts["network"]().shape == (3, 12, 30) and list(tokens.parts) == ["network"]
-    again = MaskedLMWorkload(SPACE, SPACE.largest(), MaskedLMWorkloadConfig(vocab=30, batch=3))
-    assert tokens.parts["network"]().equal(again.parts["network"]())
-    longer = MaskedLMWorkload(SPACE, SPACE.smallest(), MaskedLMWorkloadConfig(vocab=30, length=20, classes=5))
-    assert longer.parts["network"]().shape == (1, 5)
-    for name, value, said in (
-        ("vocab", 4, "more than 4"),
-        ("batch", 0, "at least 1"),
-        ("length", -1, "at least 0"),
-        ("classes", -1, "at least 0"),
-    ):
-        with pytest.raises(ConfigError, match=f"{name} is {value}, expected {said}"):
-            MaskedLMWorkloadConfig(**{name: value})
-    with pytest.raises(ArchitectureError):
-        MaskedLMWorkload(SPACE, get_space("roberta_small").largest(), MaskedLMWorkloadConfig())
-
-
-def test_one_kind_of_attention_for_all_layers_is_built_and_shown() -> None:
-    fixed = SearchSpace("linear", SPACE.choices, {**SPACE.fixed, "attention": "linear"})
-    kind, largest = kind_of(fixed), fixed.largest()
-    assert kind.layers(largest)[""]["attention"] == ("linear",) * 3
-    network = kind.build(fixed, largest, kind.config({"vocab": 9}))
-    assert [layer.self_attn.kind.name for layer in network.net.layers] == ["linear"] * 3

@@ -8,10 +8,9 @@ import torch
 
 from nas_core.errors import ConfigError
 from nas_core.layers.attention import KINDS, LinearAttention
-from nas_core.models.translation import TranslationConfig, TranslationNet
-from nas_core.space import Architecture, SearchSpace, with_attention
+from nas_core.space import Architecture, with_attention
 from nas_core.space.mformer import ATTENTION_GENES
-from tests.models.translation.tiny import SOURCE_VOCAB, SPACE, VOCAB, build, close, sentences
+from tests.models.translation.tiny import SPACE, build, close, sentences
 
 OWN, CROSS = KINDS.names(), [name for name, kind in KINDS.items() if "cross" in kind.places]
 MIXED = with_attention(SPACE, "tiny-mixed", OWN, OWN, CROSS)
@@ -55,20 +54,6 @@ def test_padding_changes_nothing_and_steps_equal_the_whole(setting: str) -> None
                 target, whole = target[order], whole[order]
             close(net.step(subnet, target[:, position], cache), whole[:, position], 1e-9, f"step {position}")
         target = sentences(6, 6, 6, seed=1)
-
-
-@every_setting
-def test_extracted_equals_the_active_subnet(setting: str) -> None:
-    net = build("neuron", space=MIXED, **SETTINGS[setting]).eval()
-    source, target = sentences(5, 7, 2), sentences(6, 4, 3, seed=1)
-    for architecture in some_architectures():
-        config = TranslationConfig(**SETTINGS[setting])
-        static = TranslationNet(SearchSpace.of(architecture, like=MIXED), SOURCE_VOCAB, VOCAB, config)
-        state = net.static_state(architecture)
-        assert not any(f".{kind}." in name for kind in KINDS.names() for name in state)
-        static.load_state_dict(state, strict=True)
-        expected = net(net.select(architecture), source, target)
-        close(static(static.select(architecture), source, target), expected)
 
 
 def test_lengths_beyond_linear_attention_are_one_line() -> None:

@@ -25,7 +25,7 @@ SPACE = translation_space(
     qkv_dim=8,
 )
 SOURCE_VOCAB, VOCAB = 23, 19
-ARCHITECTURES = [SPACE.smallest(), SPACE.largest(), *(SPACE.sample(np.random.default_rng(s)) for s in range(12))]
+ARCHITECTURES = [SPACE.smallest(), SPACE.largest(), *(SPACE.sample(np.random.default_rng(s)) for s in range(5))]
 EMBEDDINGS = ({}, {"share_decoder_embeddings": True}, {"share_all_embeddings": True})
 
 
@@ -86,7 +86,7 @@ def test_parameters_equal_those_of_the_static_network(norm_first: bool) -> None:
             assert parameters(architecture, norm_first=norm_first, **shared) == count(net, embeddings=False)
 
 
-@pytest.mark.parametrize("lengths", [Lengths(7, 5), Lengths(1, 4), Lengths(6, 6)])
+@pytest.mark.parametrize("lengths", [Lengths(7, 5)])
 @torch.no_grad()
 def test_flops_equal_those_of_a_real_forward(lengths: Lengths) -> None:
     for architecture in ARCHITECTURES:
@@ -98,30 +98,3 @@ def test_flops_equal_those_of_a_real_forward(lengths: Lengths) -> None:
         assert flops(architecture, lengths, VOCAB) == counter.get_total_flops(), architecture
         output = 2 * lengths.target * architecture.number("decoder.embed_dim") * VOCAB
         assert flops(architecture, lengths) == counter.get_total_flops() - output
-
-
-def test_flops_of_an_encoder_with_fewer_layers_than_are_read() -> None:
-    """A decoder layer that may read three encoder layers reads the one that exists."""
-    genes = {**SPACE.smallest().to_dict(), "encoder.layers": 1}
-    one, all_ = (flops(Architecture({**genes, "decoder.arbitrary_cross": [option]})) for option in (-1, 2))
-    assert one == all_
-
-
-def test_flops_of_linear_attention_are_those_of_its_products() -> None:
-    """Which torch counts when it computes them: features of twice the head dimension, keys summed, queries read."""
-    space = get_space("mformer_translation_small")
-    softmax, lengths = space.largest(), Lengths(13, 7)
-    q = softmax.number("qkv_dim")
-    for gene, queries, keys in (
-        ("encoder.self", 13, 13), ("decoder.self", 7, 7), ("decoder.cross", 7, 13 * 3)
-    ):  # fmt: skip
-        linear = Architecture({**softmax.to_dict(), f"{gene}_attention": ["linear"] * 3})
-        expected = 0
-        for heads in softmax.numbers(f"{gene}_heads"):
-            dim = q // heads
-            features = [torch.zeros(heads, length, 2 * dim) for length in (queries, keys)]
-            with FlopCounterMode(display=False) as counter:
-                features[0] @ (features[1].mT @ torch.zeros(heads, keys, dim))
-            expected += counter.get_total_flops() - 4 * queries * keys * q
-        assert softmax.numbers("decoder.arbitrary_cross") == (2, 2, 2)
-        assert flops(linear, lengths) - flops(softmax, lengths) == expected

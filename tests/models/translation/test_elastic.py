@@ -14,7 +14,7 @@ from nas_core.models.translation.elastic import TRANSLATION_ELASTIC
 from nas_core.space import Architecture, SearchSpace
 from nas_core.supernet.elastic.sorting import sort_axes
 from nas_core.supernet.elastic.translation_space import SideSizes, auto_space
-from tests.models.translation.tiny import EMBEDDINGS, SPACE, VOCAB, close, sentences
+from tests.models.translation.tiny import EMBEDDINGS, VOCAB, close, sentences
 
 ENCODER, DECODER = SideSizes(3, 24, 16, 6), SideSizes(3, 16, 24, 4)
 AROUND = auto_space("around", ENCODER, DECODER, 4)
@@ -64,16 +64,6 @@ def _all_linear(space: SearchSpace) -> Architecture:
     return Architecture(
         {name: ["linear"] * len(value) if name.endswith("attention") else value for name, value in genes.items()}
     )
-
-
-def test_heads_without_a_size_of_their_own_and_computed_sinusoids_keep_their_order() -> None:
-    names = [axis.name for axis in TRANSLATION_ELASTIC.axes(build(SPACE, positions="sinusoidal"))]
-    assert names == [f"{side}.{layer}.ffn" for side in ("encoder", "decoder") for layer in range(3)]
-
-
-def test_a_narrower_side_of_one_table_keeps_its_channels() -> None:
-    net = build(share_all_embeddings=True)
-    assert not [axis for axis in TRANSLATION_ELASTIC.axes(net) if "channels" in axis.name]
 
 
 def test_layers_are_left_out_by_their_index() -> None:

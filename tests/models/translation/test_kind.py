@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from torch import nn
 
-from nas_core.errors import SpaceError
 from nas_core.models import kind_of
-from nas_core.models.translation import TranslationConfig
-from nas_core.models.translation.genes import attention_options
-from nas_core.space import Choice, SearchSpace, get_space, list_spaces, translation_space, with_attention
+from nas_core.space import SearchSpace, get_space, list_spaces, translation_space, with_attention
 from tests.contracts.network_kind import NetworkKindContract
 
 
@@ -42,29 +38,3 @@ def test_registered_spaces_have_the_kind_that_their_names_say() -> None:
         words["bert"] = "bert"
         kind = next((kind for word, kind in words.items() if word in name), "translation")
         assert kind_of(get_space(name)).name == kind, name
-
-
-@pytest.mark.parametrize(
-    "gene", ["encoder.ffn_dim", "encoder.self_heads", "decoder.cross_heads", "decoder.arbitrary_cross"]
-)
-def test_a_gene_of_layers_is_chosen_for_each_of_them(gene: str) -> None:
-    """Found when the network was built, or with its first sentence, where it was the same for all layers."""
-    space = get_space("hat_small")
-    option = space.choice(gene).options[0][0]
-    others = [choice for choice in space.choices if choice.name != gene]
-    said = rf"one {gene} for all layers; expected options for each layer, 'per: {gene.split('.')[0]}.layers'"
-    for choices, fixed in (
-        (others, {**space.fixed, gene: option}),
-        ([*others, Choice.make(gene, [option])], space.fixed),
-    ):
-        with pytest.raises(SpaceError, match=said):
-            kind_of(SearchSpace("once", choices, fixed))
-
-
-def test_attention_fixed_for_all_layers_is_built_as_such() -> None:
-    space = get_space("hat_small")
-    fixed = {**space.fixed, "encoder.self_attention": "linear"}
-    kind = kind_of(linear := SearchSpace("linear", space.choices, fixed))
-    network = kind.build(linear, linear.largest(), kind.config({"source_vocab": 9, "target_vocab": 9}))
-    assert network.config == TranslationConfig()
-    assert attention_options(network.space, "encoder.self_attention") == [("linear",)] * 3

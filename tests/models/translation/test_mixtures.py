@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import nn
 
-from nas_core.layers import MoSConfig, Router
+from nas_core.layers import MoSConfig
 from nas_core.models.translation import TranslationConfig, TranslationNet
 from tests.models.translation.tiny import (
     ARCHITECTURES,
@@ -17,29 +16,6 @@ from tests.models.translation.tiny import (
     every_architecture,
     sentences,
 )
-
-
-@pytest.mark.parametrize("mos", ["layer", "own", "neuron"])
-@torch.no_grad()
-def test_routers_run_once_per_architecture(mos: str) -> None:
-    net = build(mos).eval()
-    calls: list[nn.Module] = []
-    routers = [module for module in net.modules() if isinstance(module, Router)]
-    assert len(routers) == 6 * (1 if mos == "layer" else 2)
-    for router in routers:
-        router.register_forward_hook(lambda module, *_: calls.append(module))
-    subnet = net.select(SPACE.largest())
-    assert len(calls) == len(set(calls)) == len(routers)
-    source = sentences(5, 7, 2)
-    cache = net.start(subnet, net.encode(subnet, source))
-    tokens = torch.full((3,), 2)
-    for _ in range(8):
-        tokens = net.step(subnet, tokens, cache).argmax(1)
-    net(subnet, source, sentences(4, 4, 4))
-    assert len(calls) == len(routers)
-    calls.clear()
-    net.select(SPACE.smallest())
-    assert len(calls) == len(routers) // 3  # layers that do not exist are not routed
 
 
 def copy_shared(target: TranslationNet, source: TranslationNet) -> None:

@@ -4,11 +4,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-from nas_core.errors import DataError
-from nni_ext.hpo.check import check_experiment
-
 SCRIPT = """
 import sys
 from nni_ext.hpo.tuner import SearchTuner
@@ -27,13 +22,3 @@ def test_tuners_start_without_torch(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", SCRIPT, str(model)], capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "[]"
-
-
-def test_checking_a_wrong_experiment_leaves_nni_as_it_was(tmp_path: Path) -> None:
-    from nni.experiment.config import utils
-
-    path = tmp_path / "wrong.yml"
-    path.write_text("trialConcurency: 2\n", encoding="utf-8")
-    with pytest.raises(DataError, match="no experiment NNI takes"):
-        check_experiment(path)
-    assert utils.get_base_path() != tmp_path

@@ -44,12 +44,6 @@ def test_search_spaces_of_another_space() -> None:
         manager.tuner.update_search_space({"layers": FLAT["layers"]})
 
 
-def test_the_population_alone_gives_hats_parts() -> None:
-    config = SearchTuner(strategy="evolution", space="hat_small", population=30).config
-    assert (config.parents, config.mutations, config.crossovers) == (6, 12, 12)
-    assert SearchTuner(strategy="evolution", parents=5).config.population == 105
-
-
 def test_genes_that_matter_to_a_limit_are_kept_and_reported(experiment: Path) -> None:
     limited = {"max_params_m": 1.2, "samples": 12, "rankings": 1, "per_ranking": 4, "keep_genes": 1}
     manager = Manager(ranknas(**limited))

@@ -3,73 +3,36 @@
 from __future__ import annotations
 
 import threading
-import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 pytest.importorskip("nni.nas.strategy", reason="needs NNI: pip install 'nas-ext[nni]'")
 
-from nni.nas.execution import ExecutionEngine, SequentialExecutionEngine
+from nni.nas.execution import ExecutionEngine
 from nni.nas.execution.event import FinalMetricEvent, TrainingEndEvent
 from nni.nas.space import ExecutableModelSpace, ModelStatus
 from nni.nas.strategy.middleware import Filter
-from nni.runtime.tuner_command_channel import TunerCommandChannel, command_type
 
 from nas_core.space import Architecture
-from nni_ext.nas.engines import Submitted, finished_trials, keep_listening
+from nni_ext.nas.engines import Submitted, keep_listening
 
 
-class Channel(TunerCommandChannel):  # type: ignore[misc]
-    """Reads commands from a list, as if from NNI's manager."""
-
-    def __init__(self, commands: list[tuple[str, str]]) -> None:
-        super().__init__("ws://localhost:1/tuner")
-        self.commands, self.heard = commands, []
-        self.on_request_trial_jobs(lambda command: self.heard.append(command.count))
-
-    def _receive(self) -> Any:
-        if not self.commands:
-            time.sleep(0.01)
-            return command_type.CommandType.RequestTrialJobs, "0"
-        name, data = self.commands.pop(0)
-        return getattr(command_type.CommandType, name), data
-
-
-class Service(ExecutionEngine):  # type: ignore[misc]
-    """The threads of the training-service engine."""
-
-    def __init__(self, commands: list[tuple[str, str]]) -> None:
-        super().__init__()
-        self._channel, self._channel_listen_stop_event = Channel(commands), threading.Event()
-        self._channel_listen_thread = threading.Thread(
-            target=self._channel.listen, args=(self._channel_listen_stop_event,), daemon=True
-        )
-        self._channel_listen_thread.start()
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_an_engine_that_no_longer_listens() -> None:
-    engine = Service([("ImportData", "[]"), ("AddCustomizedTrialJob", "{}"), ("RequestTrialJobs", "2")])
+    """Its thread has ended, as at a command about an old trial of a resumed experiment."""
+    engine, stopped, heard = ExecutionEngine(), threading.Event(), threading.Event()
+    ended = threading.Thread(target=lambda: None)
+    channel = SimpleNamespace(listen=lambda stop: (heard.set(), stop.wait()))
+    names = {"_channel": channel, "_channel_listen_stop_event": stopped, "_channel_listen_thread": ended}
+    vars(engine).update(names)
     wrapped = Filter(lambda model: True)
     wrapped.set_engine(engine)
-    revived = 0
-    for _ in range(500):
-        revived += keep_listening(wrapped)
-        if 2 in engine._channel.heard:  # private: NNI's
-            break
-        time.sleep(0.01)
-    assert revived == 2 and engine._channel.heard[0] == 2  # private: NNI's
-    assert not keep_listening(wrapped)
-    engine._channel_listen_stop_event.set()  # private: NNI's
-    engine._channel_listen_thread.join(5)  # private: NNI's
+    assert keep_listening(wrapped) and heard.wait(5)
+    assert not keep_listening(wrapped)  # it listens
+    stopped.set()
+    vars(engine)["_channel_listen_thread"].join(5)
     assert not keep_listening(wrapped)  # it was told to end
-
-
-def test_other_engines_are_left_alone() -> None:
-    engine = SequentialExecutionEngine()
-    assert not keep_listening(engine)
-    assert finished_trials(engine) == []
 
 
 TRAINED, FAILED = ModelStatus.Trained, ModelStatus.Failed
@@ -117,26 +80,3 @@ def test_failed_when_all_others_have_ended() -> None:
     heard.end(2)
     assert heard.results == [(2, 3.0), (0, None), (1, None)]
     assert len(heard.submitted) == 0
-
-
-def test_later_models_are_not_waited_for() -> None:
-    heard = Heard()
-    heard.end(0, FAILED)
-    assert heard.results == []
-    heard.submitted.add(Architecture({"number": 3}), ExecutableModelSpace(ModelStatus.Training))
-    for number in (1, 2):
-        heard.metric(number, 1.0)
-        heard.end(number)
-    assert sorted(heard.results, key=str) == [(0, None), (1, 1.0), (2, 1.0)]
-
-
-def test_others_models_interruptions_and_silence() -> None:
-    heard = Heard()
-    heard.engine.dispatch_model_event(TrainingEndEvent(ExecutableModelSpace(ModelStatus.Training), TRAINED))
-    heard.end(0, ModelStatus.Interrupted)
-    assert heard.results == [] and len(heard.submitted) == 2
-    heard.submitted.listen(heard.engine, on=False)
-    heard.metric(1, 1.0)
-    heard.end(1)
-    assert heard.results == []
-    assert not any(heard.engine._callbacks.values())  # private: NNI's

@@ -20,10 +20,8 @@ from nni.nas.strategy import RegularizedEvolution
 
 from nas_core.errors import ConfigError
 from nas_core.graph import Graph, nasbench201_graph
-from nas_core.models.translation.kind import translation_graph
 from nas_core.predictor import NNFormerPredictor, expected_improvement
-from nas_core.space import SearchSpace
-from nni_ext import PredictorEvaluator, PredictorProfiler, as_model_space
+from nni_ext import PredictorEvaluator, PredictorProfiler
 from nni_ext.graphs import nasbench201_sample
 
 SAMPLE = {"cell/0_1": "conv_3x3", "cell/0_2": "none", "cell/1_2": "skip_connect", "cell/0_3": "conv_1x1",
@@ -45,10 +43,9 @@ def no_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nni.trial, "_params", None)
 
 
-@pytest.mark.parametrize("kind", ["simplified", "raw"])
-def test_evolution_over_nasbench201(search: Callable[..., Any], file201: Path, kind: str) -> None:
+def test_evolution_over_nasbench201(search: Callable[..., Any], file201: Path) -> None:
     strategy = RegularizedEvolution(population_size=4, sample_size=2, mutation_prob=0.5, seed=0)
-    run = search(small201(), PredictorEvaluator(file201), strategy, 8, kind)
+    run = search(small201(), PredictorEvaluator(file201), strategy, 8, "raw")
     models = list(strategy.list_models(sort=False))
     assert len(models) == 8
     predictor = NNFormerPredictor.load(file201)
@@ -59,19 +56,6 @@ def test_evolution_over_nasbench201(search: Callable[..., Any], file201: Path, k
     best = run.export_top_models(top_k=2)
     assert [model.metric for model in best] == sorted((model.metric for model in models), reverse=True)[:2]
     assert set(run.export_top_models(top_k=1, formatter="dict")[0]) == set(SAMPLE)
-
-
-def test_evolution_over_a_space_of_nas_core(
-    search: Callable[..., Any], predictor_hat: NNFormerPredictor, space: SearchSpace
-) -> None:
-    strategy = RegularizedEvolution(population_size=4, sample_size=2, mutation_prob=0.2, seed=0)
-    run = search(as_model_space(space), PredictorEvaluator(predictor_hat), strategy, 8)
-    best = run.export_top_models(top_k=3)
-    architectures = [model.executable_model().architecture for model in best]
-    assert all(architecture in space for architecture in architectures)
-    expected = predictor_hat.predict([translation_graph(architecture) for architecture in architectures])
-    assert [model.metric for model in best] == pytest.approx(expected.tolist(), rel=1e-6)
-    assert len(list(strategy.list_models())) == 8
 
 
 def test_what_a_trial_of_the_other_engine_receives(

@@ -16,13 +16,12 @@ import nni
 from nni.mutable import CategoricalMultiple, SampleValidationError
 from nni.nas.evaluator import FunctionalEvaluator
 from nni.nas.execution import SequentialExecutionEngine
-from nni.nas.hub.pytorch import AutoFormer, NasBench101
-from nni.nas.oneshot.pytorch.profiler import ExpectationProfilerPenalty, SampleProfilerPenalty
+from nni.nas.hub.pytorch import NasBench101
 from nni.nas.profiler import Profiler
 from nni.nas.space import SimplifiedModelSpace
 
 from nas_core.errors import ConfigError
-from nas_core.graph import GraphError, nasbench101_graph
+from nas_core.graph import nasbench101_graph
 from nas_core.latency.by_graph.base import GraphLatencyModel
 from nas_core.latency.by_graph.counts import CountsModel
 from nas_core.latency.by_graph.predict import predict_module_latency
@@ -60,7 +59,7 @@ def draw(model_space: Any, count: int, fine: bool = False) -> list[dict[str, Any
 
 def test_paths_of_a_graph_are_those_of_nnis_cell(nasbench201: Any) -> None:
     """Where operations are none or the identity, a cell multiplies its input by the number of its paths."""
-    for ops in itertools.product(("none", "skip_connect"), repeat=6):
+    for ops in list(itertools.product(("none", "skip_connect"), repeat=6))[::5]:
         sample = {f"cell/{edge}": op for edge, op in zip(EDGES, ops, strict=True)}
         cell = nasbench201.cells[0].freeze(sample)
         ways = np.linalg.inv(np.eye(len(graph := nasbench201_sample(sample))) - graph.adjacency)[0, -1]
@@ -116,17 +115,6 @@ def test_latency_is_read_with_all_operations(nasbench201: Any, predictor201: NNF
         PredictorProfiler(nasbench201, latency, reader="translation")
 
 
-def test_penalty(nasbench201: Any, predictor201: NNFormerPredictor) -> None:
-    profiler = PredictorProfiler(nasbench201, predictor201)
-    sample = draw(nasbench201, 1)[0]
-    value = profiler.profile(sample)
-    loss, details = SampleProfilerPenalty(profiler, baseline=value / 2, scale=3.0)(torch.tensor(1.0), sample)
-    assert details["penalty"] == value
-    assert loss.item() == pytest.approx(4.0)
-    with pytest.raises(TypeError, match="only supports ExpressionProfiler"):  # NNI's own answer, as documented
-        ExpectationProfilerPenalty(profiler, baseline=1.0)(torch.tensor(1.0), sample)
-
-
 IMAGE = torch.zeros(1, 3, 16, 16)
 EDGES = ("0_1", "0_2", "1_2", "0_3", "1_3", "2_3")
 
@@ -153,47 +141,22 @@ def test_a_profile_is_what_the_frozen_network_costs(nasbench201: Any, model: Gra
     assert profiler.profile(dear) == predict_module_latency(nasbench201.freeze(dear), IMAGE, model).latency_ms
 
 
-def test_transformers_are_exported_too(model: GraphLatencyModel) -> None:
-    space = AutoFormer(search_depth=(1, 2), img_size=32, search_embed_dim=(64,), search_num_heads=(2,))
-    profiler = NetworkLatencyProfiler(space, torch.zeros(1, 3, 32, 32), model)
-    assert all(value > 0 for value in profiler.profile_many(draw(space, 2)))
-
-
 def test_each_sample_is_exported_once(
     nasbench201: Any, model: GraphLatencyModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     profiler = NetworkLatencyProfiler(nasbench201, IMAGE, model)
-    samples = draw(nasbench201, 3)
+    samples = draw(nasbench201, 2)
     values = profiler.profile_many([*samples, samples[0]])
-    assert values[0] == values[3]
+    assert values[0] == values[2]
     monkeypatch.setattr(profiler, "space", None)
-    assert [profiler.profile(dict(reversed(sample.items()))) for sample in samples] == values[:3]
+    assert [profiler.profile(dict(reversed(sample.items()))) for sample in samples] == values[:2]
 
 
 def test_a_search_within_a_limit(nasbench201: Any, model: GraphLatencyModel) -> None:
     profiler = NetworkLatencyProfiler(nasbench201, IMAGE, model)
-    limit = float(np.median(profiler.profile_many(draw(nasbench201, 8))))
-    strategy = SearchStrategy(
-        "evolution",
-        iterations=2,
-        population=6,
-        parents=2,
-        mutations=2,
-        crossovers=2,
-        constraints={"latency_ms": (profiler, limit)},
-    )
+    limit = float(np.median(profiler.profile_many(draw(nasbench201, 3))))
+    strategy = SearchStrategy("random", evaluations=2, batch=2, constraints={"latency_ms": (profiler, limit)})
     space = SimplifiedModelSpace.from_model(nasbench201, Convolutions(lambda model: None))
     strategy(space, SequentialExecutionEngine(8))
-    assert len(strategy.archive) >= 6
+    assert len(strategy.archive) == 2
     assert all(one.costs["latency_ms"] == profiler.profile(one.sample) <= limit for one in strategy.archive)
-
-
-def test_a_prediction_far_beyond_the_training_is_no_limit(nasbench201: Any, model: GraphLatencyModel) -> None:
-    batch = torch.zeros(128, 3, 16, 16)
-    profiler = NetworkLatencyProfiler(nasbench201, batch, model)
-    with pytest.raises(GraphError, match=r"batch 128 where training networks have 1.*too far to hold a limit"):
-        profiler.profile(draw(nasbench201, 1)[0])
-    strategy = SearchStrategy("random", evaluations=2, constraints={"latency_ms": (profiler, 0.0015)})
-    space = SimplifiedModelSpace.from_model(nasbench201, Convolutions(lambda model: None))
-    with pytest.raises(ConfigError, match="the profiler of 'latency_ms' judges no sample of this model space"):
-        strategy(space, SequentialExecutionEngine(2))

@@ -17,9 +17,8 @@ from nni.nas.evaluator import FunctionalEvaluator
 from nni.nas.hub.pytorch import DARTS, AutoFormer, NasBench101, NasBench201
 from nni.nas.nn.pytorch import InputChoice, LayerChoice, ModelSpace, Repeat
 from nni.nas.space import RawFormatModelSpace, SimplifiedModelSpace, model_context
-from nni.nas.strategy import GridSearch
 
-from nas_core.space import Choice, SearchSpace
+from nas_core.space import SearchSpace
 from nni_ext import as_model_space
 from nni_ext.graphs import architecture_of
 from nni_ext.nas.spaces import ArchitectureSpace, flat_space, flatten
@@ -131,16 +130,3 @@ def test_what_another_process_receives(space: SearchSpace) -> None:
     received = nni.load(nni.dump(model))
     assert received.model.trace_symbol is ArchitectureSpace
     assert received.executable_model().architecture == model.executable_model().architecture
-
-
-def test_names_and_fixed_genes(search: Any) -> None:
-    space = SearchSpace(
-        "named",
-        [Choice.make("kind", ["a", "b"]), Choice.make("layers", [0, 1]), Choice.make("width", [0.5, 1], "layers", 1)],
-        {"heads": 4},
-    )
-    strategy, seen = GridSearch(seed=0), []
-    search(as_model_space(space), FunctionalEvaluator(lambda model: seen.append(model.architecture)), strategy, 20)
-    assert len(seen) == 8
-    assert len(set(seen)) == space.cardinality() == 6
-    assert {architecture["heads"] for architecture in seen} == {4}

@@ -73,7 +73,7 @@ def test_an_architecture_that_kills_its_workers_is_recorded_as_failed(
     records = [json.loads(line) for line in (tmp_path / "run" / "journal.jsonl").read_text().splitlines()]
     (failed,) = [record for record in records if "error" in record]
     assert failed["key"] == victim.key
-    assert failed["error"] == "two workers were lost over it: the one on cpu was killed by signal 9"
+    assert failed["error"] == "two workers were lost over it, the last on cpu"
 
 
 PROGRAM = """
@@ -92,7 +92,7 @@ def test_stopped_while_workers_evaluate_it_continues_identically(
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, str(path), str(folder)], cwd=ROOT, stderr=subprocess.DEVNULL
     )
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     while process.poll() is None and time.monotonic() < deadline:
         if (folder / "journal.jsonl").exists() and (folder / "journal.jsonl").read_bytes().count(b"\n") > 3:
             break

@@ -24,8 +24,7 @@ from tests.contracts.elastic_source import ElasticSourceContract
 from tests.timm_ext.running import train
 from tests.timm_ext.trained.tiny import FORMS, SIZES, images, save, vit
 from timm_ext import elastic, load_model, write_subnet
-from timm_ext.host import HOST
-from timm_ext.supernet import ImageSupernet
+from timm_ext.host import HOST, ImageSupernet
 from timm_ext.trained.conversion import space_around
 from timm_ext.trained.reading import read_source
 from timm_ext.trained.vit import architecture_of, state_of, unsupported
@@ -73,10 +72,6 @@ class OfTimm(ElasticSourceContract):
             return model(x)
 
 
-class TestClassToken(OfTimm):
-    form = "vit"
-
-
 class TestClip(OfTimm):
     form = "clip"
 
@@ -116,17 +111,6 @@ def test_images_of_other_sizes(changes: dict[str, Any]) -> None:
         assert difference(supernet(x), model(x)) < TOLERANCE
 
 
-@pytest.mark.parametrize("form", ["deit3", "no class token"])
-def test_gradients_of_images_are_the_trained_networks(form: str) -> None:
-    model = vit(**FORMS[form])
-    supernet = elastic(model, importance_by="none")
-    ours, theirs = images(model).requires_grad_(), images(model).requires_grad_()
-    supernet(ours).square().sum().backward()
-    model(theirs).square().sum().backward()
-    assert ours.grad is not None and theirs.grad is not None
-    assert difference(ours.grad, theirs.grad) < 1e-4
-
-
 @pytest.mark.parametrize("importance_by", ["activation", "gradient"])
 def test_criteria_leave_the_largest_network_alone(importance_by: str, npz: Path, tmp_path: Path) -> None:
     model = vit()
@@ -160,7 +144,7 @@ def test_subnets_keep_what_matters() -> None:
 def test_a_checkpoint_of_timms_trainer(npz: Path, tmp_path: Path) -> None:
     model, path, out = vit(), tmp_path / "trained.pth.tar", tmp_path / "supernet.pt"
     trained = HOST.open_trained(save(model, path), data=str(npz), attention=("linear",), calibrate=1)
-    done = convert(trained, out, importance_by="activation", calibrate=1)
+    done = convert(trained, out, importance_by="activation", calibrate=1, fit_steps=2)
     assert done.difference < TOLERANCE and done.batches == 1
     supernet = HOST.open(out, data=str(npz))
     assert supernet.space.choice("attention").options[0] == ("softmax", "linear")
@@ -226,16 +210,6 @@ def test_sizes_come_from_the_weights(changes: dict[str, Any], options: dict[str,
         assert torch.equal(read_source(path, elastic=required).model(images(model)), model(images(model)))
 
 
-def test_the_callers_model_is_unchanged() -> None:
-    model = vit().to(torch.bfloat16).train()
-    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    supernet = elastic(model)
-    with torch.no_grad():
-        supernet.net.positions[0, 0] += 1
-    assert all(one.training for one in model.modules()) and not supernet.training
-    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
-
-
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
@@ -258,20 +232,3 @@ def test_supported_models(name: str, reason: str) -> None:
     with torch.device("meta"):
         reasons = unsupported(timm.create_model(name))
     assert bool(reasons) == bool(reason) and reason in "; ".join(reasons), reasons
-
-
-def test_most_vision_transformers_are_supported() -> None:
-    names = [name for module in ("vision_transformer", "deit") for name in timm.list_models(module=module)]
-    with torch.device("meta"):
-        supported = [not unsupported(timm.create_model(name, depth=1)) for name in names[::3]]
-    assert sum(supported) > 0.6 * len(supported)
-
-
-@pytest.mark.parametrize("name", ["vit_small_patch14_reg4_dinov2", "vit_base_patch16_siglip_gap_224"])
-def test_a_public_architecture_with_random_weights(name: str) -> None:
-    size = 56 if "14" in name else 64
-    torch.manual_seed(0)
-    model: Any = timm.create_model(name, img_size=size, num_classes=5, depth=2)
-    x = torch.randn(1, 3, size, size)
-    with torch.no_grad():
-        assert difference(elastic(model)(x), model.eval()(x)) < TOLERANCE

@@ -17,11 +17,10 @@ from nas_core.space.image import image_space
 from tests.timm_ext.trained.tiny import FORMS, images, vit
 from timm_ext import elastic, load_model
 from timm_ext.checkpoint import save_checkpoint
-from timm_ext.host import HOST
+from timm_ext.host import HOST, ImageSupernet
 from timm_ext.model import VisionModel
-from timm_ext.supernet import ImageSupernet
-from timm_ext.trained.plain import plain_arguments, plain_state
 from timm_ext.trained.reading import read_source
+from timm_ext.trained.vit import plain_arguments, plain_state
 
 ALONE = """
 import json, sys

@@ -90,13 +90,8 @@ def test_checkpoints_of_timms_trainer_need_no_other_file(
     for network in (again, timm.create_model("elastic_vit", elastic=str(path)).eval()):
         assert torch.equal(network(images(vit())), model(images(vit())))
     assert HOST.open(path).space == model.space
-    with pytest.raises(DataError, match=r"no file supernet.pt for elastic=supernet.pt .* --model-kwargs"):
+    with pytest.raises(DataError):
         timm.create_model("elastic_vit", elastic=supernet.name)
-    for name in ("state_dict", "state_dict_ema"):
-        del state[name]["settings_of_file"]
-    torch.save({"arch": "elastic_vit", **state, "args": args}, tmp_path / "other.pth.tar")
-    with pytest.raises(CheckpointError, match="the argument 'elastic'"):
-        load_model(tmp_path / "other.pth.tar")
 
 
 def test_weights_of_another_file_are_rejected(supernet: Path, tmp_path: Path) -> None:

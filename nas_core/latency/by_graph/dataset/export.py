@@ -76,8 +76,7 @@ def exported(network: nn.Module, inputs: tuple[Tensor, ...], **options: Any) -> 
             output_names=["output"],
             **options,
         )
-    content: bytes = file.getvalue()
-    return content
+    return bytes(file.getvalue())
 
 
 def without_weights(content: bytes) -> bytes:
@@ -91,8 +90,7 @@ def without_weights(content: bytes) -> bytes:
                 tensor.ClearField(field)
             tensor.data_location = onnx.TensorProto.EXTERNAL
             tensor.external_data.add(key="location", value=ABSENT)
-    light: bytes = model.SerializeToString()
-    return light
+    return bytes(model.SerializeToString())
 
 
 def _tensors(graph: Any, onnx: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Families of image networks: AlexNet, VGG, SqueezeNet, GoogLeNet, RegNet and NAS-Bench-201, with random sizes."""
+"""Families of image networks: AlexNet, VGG, SqueezeNet, GoogLeNet and NAS-Bench-201, with random sizes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from nas_core.latency.by_graph.families.family import (
 )
 
 _CLASSES = 1000
-_SHRINK = 4
 
 
 def _sample_alexnet(rng: np.random.Generator) -> Settings:
@@ -209,90 +208,6 @@ SQUEEZENET = Family(
 GOOGLENET = Family("googlenet", "inception modules: number, width of every branch", _sample_googlenet, _build_googlenet)
 
 
-class _Bottleneck(nn.Module):
-    """RegNet's X or Y block (Radosavovic et al., "Designing Network Design Spaces", CVPR 2020)."""
-
-    def __init__(self, channels: int, wide: int, inner: int, groups: int, stride: int, squeeze: bool) -> None:
-        super().__init__()
-        self.body = nn.Sequential(
-            _conv_norm(channels, inner, 1),
-            nn.ReLU(),
-            _conv_norm(inner, inner, 3, stride, groups),
-            nn.ReLU(),
-            *([_Squeeze(inner, max(8, channels // _SHRINK))] if squeeze else []),
-            _conv_norm(inner, wide, 1),
-        )
-        same = channels == wide and stride == 1
-        self.shortcut = nn.Identity() if same else _conv_norm(channels, wide, 1, stride)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.relu(self.shortcut(x) + self.body(x))
-
-
-class _Squeeze(nn.Module):
-    """Squeeze-and-excitation of channels (Hu et al., "Squeeze-and-Excitation Networks", CVPR 2018)."""
-
-    def __init__(self, channels: int, narrow: int) -> None:
-        super().__init__()
-        self.weights = nn.Sequential(
-            nn.AdaptiveAvgPool2d(1),
-            nn.Conv2d(channels, narrow, 1),
-            nn.ReLU(),
-            nn.Conv2d(narrow, channels, 1),
-            nn.Sigmoid(),
-        )
-
-    def forward(self, x: Tensor) -> Tensor:
-        weighted: Tensor = x * self.weights(x)
-        return weighted
-
-
-def _conv_norm(channels: int, wide: int, kernel: int, stride: int = 1, groups: int = 1) -> nn.Sequential:
-    convolution = nn.Conv2d(channels, wide, kernel, stride, kernel // 2, groups=groups, bias=False)
-    return nn.Sequential(convolution, nn.BatchNorm2d(wide))
-
-
-def _sample_regnet(rng: np.random.Generator) -> Settings:
-    per_group = draw(rng, (4, 8, 8, 16, 24, 32, 64))
-    factor = draw(rng, (1.0, 1.0, 0.5))
-    first, growth = rng.uniform(24, 72), rng.uniform(1.6, 2.4)
-    stages = []
-    for stage, most in enumerate((2, 4, 7, 3)):
-        groups = max(1, round(first * growth**stage * factor / per_group))
-        inner = groups * per_group
-        stages.append(
-            {"depth": int(rng.integers(1, most + 1)), "width": round(inner / factor), "inner": inner, "groups": groups}
-        )
-    return {
-        "resolution": resolution(rng, 96, 256, 32),
-        "stem": draw(rng, (16, 24, 32, 64)),
-        "squeeze": bool(rng.integers(2)),
-        "stages": stages,
-    }
-
-
-def _build_regnet(settings: Settings) -> Built:
-    channels = settings["stem"]
-    layers: list[nn.Module] = [_conv_norm(3, channels, 3, 2), nn.ReLU()]
-    for stage in settings["stages"]:
-        for block in range(stage["depth"]):
-            stride = 1 if block else 2
-            layers.append(
-                _Bottleneck(channels, stage["width"], stage["inner"], stage["groups"], stride, settings["squeeze"])
-            )
-            channels = stage["width"]
-    layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, _CLASSES)]
-    return he_weights(nn.Sequential(*layers)), image(settings["resolution"])
-
-
-REGNET = Family(
-    "regnet",
-    "RegNet- and ResNeXt-like bottlenecks: widths, depths, groups, squeeze-and-excitation",
-    _sample_regnet,
-    _build_regnet,
-)
-
-
 class _Cell(nn.Module):
     """Cell with four states; ``none`` is computed only for a state without other edges."""
 
@@ -323,8 +238,7 @@ class _Reduction(nn.Module):
         self.short = nn.Sequential(nn.AvgPool2d(2, 2), nn.Conv2d(channels, wide, 1, bias=False))
 
     def forward(self, x: Tensor) -> Tensor:
-        total: Tensor = self.short(x) + self.body(x)
-        return total
+        return torch.add(self.short(x), self.body(x))
 
 
 def _relu_conv(channels: int, wide: int, kernel: int, stride: int = 1) -> nn.Sequential:

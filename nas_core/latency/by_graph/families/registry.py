@@ -5,41 +5,27 @@ An adapter lists its :class:`~nas_core.latency.by_graph.families.family.Family` 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from nas_core.adapters import adapter_parts
-from nas_core.errors import ConfigError, MissingHostError, unknown_choice
+from nas_core.errors import MissingHostError, unknown_choice
 from nas_core.latency.by_graph.families.family import Family
-from nas_core.latency.by_graph.families.images import ALEXNET, GOOGLENET, NASBENCH201, REGNET, SQUEEZENET, VGG
+from nas_core.latency.by_graph.families.images import ALEXNET, GOOGLENET, NASBENCH201, SQUEEZENET, VGG
 from nas_core.latency.by_graph.families.translation import ENCODER, TRANSLATION
 from nas_core.registry import import_object
 
-CORE = (ALEXNET, VGG, SQUEEZENET, GOOGLENET, REGNET, NASBENCH201, ENCODER, TRANSLATION)
+CORE = (ALEXNET, VGG, SQUEEZENET, GOOGLENET, NASBENCH201, ENCODER, TRANSLATION)
 
 
 def network_families() -> dict[str, Family | MissingHostError]:
-    """Return all families by name, or the error of an adapter under its name.
-
-    Raises:
-        ConfigError: two families share a name.
-    """
-    found: dict[str, Family | MissingHostError] = {}
-    register_all(found, CORE, "nas_core")
+    """Return all families by name, or the error of an adapter under its name."""
+    families: dict[str, Family | MissingHostError] = {family.name: family for family in CORE}
     for name, target in sorted(adapter_parts("network_families").items()):
         try:
-            families = import_object(f"families of {name!r}", target)
-            if not all(isinstance(family, Family) for family in families):
-                raise MissingHostError(f"families of {name!r} ({target}) are no sequence of Family objects")
-            register_all(found, families, target)
+            families |= {family.name: family for family in import_object(f"families of {name!r}", target)}
         except MissingHostError as error:
-            found[name] = error
-    return found
-
-
-def register_all(known: dict[str, Family | MissingHostError], families: Iterable[Family], origin: str) -> None:
-    for family in families:
-        if known.setdefault(family.name, family) is not family:
-            raise ConfigError(f"family {family.name!r} of {origin} has the name of another one; rename it")
+            families[name] = error
+    return families
 
 
 def chosen_families(names: str | Sequence[str] = "all") -> list[Family]:
@@ -50,19 +36,14 @@ def chosen_families(names: str | Sequence[str] = "all") -> list[Family]:
 
     Raises:
         UnknownChoiceError: there is no such family.
-        ConfigError: no name at all, or one twice.
     """
-    known = network_families()
-    usable = {name: family for name, family in known.items() if isinstance(family, Family)}
-    wanted = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
-    if wanted == ["all"]:
+    families = network_families()
+    usable = {name: family for name, family in families.items() if isinstance(family, Family)}
+    requested = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
+    if requested == ["all"]:
         return list(usable.values())
-    if not any(wanted):
-        raise ConfigError(f"no family of networks was given; expected some of {', '.join(usable)}, or all")
-    if len(set(wanted)) < len(wanted):
-        raise ConfigError(f"families {', '.join(wanted)}: one is named twice; name each once")
-    if absent := [name for name in wanted if name not in usable]:
-        reasons = [str(error) for error in known.values() if isinstance(error, MissingHostError)]
+    if absent := [name for name in requested if name not in usable]:
+        reasons = [f"({error})" for error in families.values() if isinstance(error, MissingHostError)]
         error = unknown_choice("family of networks", absent[0], ["all", *usable])
-        raise type(error)(" ".join([str(error), *(f"({reason})" for reason in reasons)]))
-    return [family for name, family in usable.items() if name in wanted]
+        raise type(error)(" ".join([str(error), *reasons]))
+    return [family for name, family in usable.items() if name in requested]

@@ -153,8 +153,7 @@ def network_source(name: str) -> NetworkSource:
         raise MissingHostError(f"no host {name!r} is registered; install nas-ext with 'pip install'")
     if isinstance(host, MissingHostError):
         raise host
-    networks: NetworkSource = host.networks
-    return networks
+    return host.networks  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,7 +226,7 @@ def collect_published(
         with counted("exporting", len(waiting), "network", progress) as advance:
             for first in range(0, len(waiting), _PER_WORKER):
                 group = waiting[first : first + _PER_WORKER]
-                items = [{"name": each.name, **each.settings, "params_m": each.params_m} for each in group]
+                items = [{"name": row.name, **row.settings, "params_m": row.params_m} for row in group]
                 with WorkerPool(source.opener, [limits], ["this machine"]) as pool:
                     for network, outcome in zip(group, pool.map(items), strict=True):
                         dataset.append(_row(network, outcome, f"{source.name} {source.version}"))

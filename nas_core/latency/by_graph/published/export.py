@@ -213,8 +213,7 @@ def exported_without_weights(
     _weights_elsewhere(model.graph, set(names), onnx)
     if any_batch:
         _set_batch(model.graph, batch)
-    content: bytes = model.SerializeToString()
-    return content
+    return bytes(model.SerializeToString())
 
 
 class _OnlyInputs(nn.Module):

@@ -108,10 +108,10 @@ def check(
             " expected equal lengths"
             + (" (to decode step by step, keep a CosformerState)" if causal else " (give max_length to read another)")
         )
-    for x, at in zip((q, k), positions, strict=True):
-        if at is not None and at.shape not in (x.shape[2:3], (x.shape[0], x.shape[2])):
-            raise ConfigError(f"positions {tuple(at.shape)} for {tuple(x.shape)}; expected (T,) or (B, T)")
-        if at is None and max_length is not None:
+    for x, given_positions in zip((q, k), positions, strict=True):
+        if given_positions is not None and given_positions.shape not in (x.shape[2:3], (x.shape[0], x.shape[2])):
+            raise ConfigError(f"positions {tuple(given_positions.shape)} for {tuple(x.shape)}; expected (T,) or (B, T)")
+        if given_positions is None and max_length is not None:
             check_length(x.shape[2], max_length)
 
 

@@ -282,8 +282,8 @@ def _masked(keys: Tensor, mask: Tensor | None) -> Tensor:
     return keys if mask is None else keys * mask[:, None, :, None]
 
 
-def _features(x: Tensor, at: CosTable) -> Tensor:
-    return torch.cat([x * at.sin.to(x.dtype), x * at.cos.to(x.dtype)], -1)
+def _features(x: Tensor, table: CosTable) -> Tensor:
+    return torch.cat([x * table.sin.to(x.dtype), x * table.cos.to(x.dtype)], -1)
 
 
 def _before(blocks: Tensor, exact: torch.dtype) -> Tensor:
@@ -324,7 +324,7 @@ def fla_sums(
     kernels = require("fla.ops.linear_attn", "linear attention by flash-linear-attention", "cuda")
     dtype, exact = factor_dtype(q), working_dtype(q)
     queries, keys = torch.relu(q).to(dtype), _masked(torch.relu(k).to(dtype), mask)
-    features = [_features(x, at).transpose(1, 2).contiguous() for x, at in ((queries, query), (keys, key))]
+    features = [_features(x, table).transpose(1, 2).contiguous() for x, table in ((queries, query), (keys, key))]
     values = v.to(dtype).transpose(1, 2).contiguous()  # the layout of the kernels is (B, T, H, D)
     sums, _ = kernels.chunk_linear_attn(*features, values, scale=1.0, normalize=False)
     weights = (features[0] * running_sums(features[1], 1, exact)).sum(-1, keepdim=True, dtype=exact)

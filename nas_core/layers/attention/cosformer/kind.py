@@ -39,7 +39,7 @@ class CosformerState:
         weights: ``(B, H, 2D)``, sums of features.
         max_length: M of :func:`cosformer_attention`.
         length: past positions of self-attention.
-        at: sine and cosine of the next position, in exported steps.
+        table: sine and cosine of the next position, in exported steps.
     """
 
     def __init__(
@@ -49,10 +49,10 @@ class CosformerState:
         max_length: int,
         length: int = 0,
         normalize: str = "denominator",
-        at: CosTable | None = None,
+        table: CosTable | None = None,
     ) -> None:
         self.sums, self.weights, self.length = sums, weights, length
-        self.max_length, self.normalize, self.at = max_length, normalize, at
+        self.max_length, self.normalize, self.table = max_length, normalize, table
 
     @classmethod
     def empty(cls, like: Tensor, value_dim: int, max_length: int, normalize: str = "denominator") -> CosformerState:
@@ -122,7 +122,7 @@ class CosformerState:
 
     def _features(self, x: Tensor, position: int) -> Tensor:
         angle = position * (math.pi / 2 / self.max_length)  # on the host: no copy to the device in each step
-        sin, cos = self.at or (math.sin(angle), math.cos(angle))
+        sin, cos = self.table or (math.sin(angle), math.cos(angle))
         positive = torch.relu(x.to(self.sums.dtype))
         return torch.cat([positive * sin, positive * cos], -1)
 

@@ -141,18 +141,18 @@ def _values(v: Tensor, start: int, stop: int) -> Tensor:
     return values
 
 
-def _turned(x: Tensor, at: CosTable) -> Tensor:
+def _turned(x: Tensor, table: CosTable) -> Tensor:
     """Return features ``(B, H, C, 2D)``: x sin, x cos."""
     width = x.shape[-1]
     both = torch.empty(*x.shape[:-1], 2 * width, dtype=x.dtype, device=x.device)
-    torch.mul(x, at.sin, out=both[..., :width])
-    torch.mul(x, at.cos, out=both[..., width:])
+    torch.mul(x, table.sin, out=both[..., :width])
+    torch.mul(x, table.cos, out=both[..., width:])
     return both
 
 
-def _turned_back(grads: Tensor, at: CosTable) -> Tensor:
+def _turned_back(grads: Tensor, table: CosTable) -> Tensor:
     first, second = grads.chunk(2, -1)
-    return torch.addcmul(first * at.sin, second, at.cos)
+    return torch.addcmul(first * table.sin, second, table.cos)
 
 
 def _noncausal_backward(
@@ -161,15 +161,15 @@ def _noncausal_backward(
     kind, back = working_dtype(q), _empty_state(k, v)
     dq, dk, dv = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
     for start, stop in plan.blocks(q.shape[2]):
-        here, at, grads = slice(start, stop), plan.query.block(start, stop), incoming.block(start, stop)
+        here, table, grads = slice(start, stop), plan.query.block(start, stop), incoming.block(start, stop)
         queries = torch.relu(q[:, :, here].to(kind))
-        back.add_(_turned(queries, at).mT @ grads)
-        dq[:, :, here] = _turned_back(grads @ states[0].mT, at).mul_(queries > 0)
+        back.add_(_turned(queries, table).mT @ grads)
+        dq[:, :, here] = _turned_back(grads @ states[0].mT, table).mul_(queries > 0)
     for start, stop in plan.blocks(k.shape[2]):
-        here, at = slice(start, stop), plan.key.block(start, stop)
+        here, table = slice(start, stop), plan.key.block(start, stop)
         keys, values = _keys(k, plan, start, stop), _values(v, start, stop)
-        dv[:, :, here] = (_turned(keys, at) @ back)[..., :-1]
-        dk[:, :, here] = _turned_back(values @ back.mT, at).mul_(keys > 0)
+        dv[:, :, here] = (_turned(keys, table) @ back)[..., :-1]
+        dk[:, :, here] = _turned_back(values @ back.mT, table).mul_(keys > 0)
     return dq, dk, dv
 
 

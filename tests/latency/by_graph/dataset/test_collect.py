@@ -79,24 +79,6 @@ def test_a_killed_run_goes_on_with_what_is_missing(made: NetworkSet, tmp_path: P
     assert len(collect(path, 8, families).rows) == 8 and len(built) == 6
 
 
-def test_the_second_collection_into_a_folder_is_rejected(tmp_path: Path) -> None:
-    path, errors = tmp_path / "set", []
-
-    def meanwhile(settings: Any) -> Any:
-        for attempt in (lambda: collect(path, 4), lambda: measured_again(path, (ONE, TWO), 1, progress=False)):
-            with pytest.raises((ConfigError, DataError)) as caught:
-                attempt()
-            errors.append(str(caught.value))
-        return tiny.build(settings)
-
-    families = [Family("one", "", tiny.sample, meanwhile), TWO]
-    assert len(collect(path, 6, families).rows) == 6
-    assert len(errors) == 6 and "is measuring the networks of" in errors[0]
-    assert "is measuring the networks of" in errors[-1], "a second measurement would disturb the first one"
-    assert sorted(file.name for file in path.iterdir()) == ["dataset.jsonl", "onnx"]
-    measured_again(path, (ONE, TWO), 1, progress=False)
-
-
 def test_broken_networks_are_recorded_and_skipped(tmp_path: Path) -> None:
     found = collect(tmp_path / "set", 5, [*BROKEN, ONE])
     errors = {row["family"]: row.get("error") for row in found.rows}

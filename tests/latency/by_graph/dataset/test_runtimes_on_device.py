@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from nas_core.errors import ConfigError
 from nas_core.latency import TimingConfig
 from nas_core.latency.by_graph.dataset.export import calibrate, exported
-from nas_core.latency.by_graph.dataset.runtimes import TorchWorkload, check_runtimes, provider_options, workload
+from nas_core.latency.by_graph.dataset.runtimes import check_runtimes, torch_workload, workload
 from nas_core.latency.by_graph.families.family import Family
 from nas_core.latency.by_graph.families.registry import chosen_families
 from nas_core.latency.protocol import time_passes_ms
@@ -48,7 +48,7 @@ def timing(**settings: object) -> TimingConfig:
 def test_torch(device: str, precision: str, graphs: bool) -> None:
     network, inputs, expected = made()
     config = timing(device=device, precision=precision, cuda_graphs=graphs)
-    work = TorchWorkload(network, inputs, config)
+    work = torch_workload(network, inputs, config)
     (found,) = work.outputs()
     close_in(precision, torch.from_numpy(found), expected, times=3)
     work.at_a_time = 3
@@ -70,17 +70,6 @@ def test_onnxruntime(device: str, precision: str) -> None:
     assert min(time_passes_ms(work, config)) > 0
 
 
-def test_a_second_device(second_device: str) -> None:
-    network, inputs, expected = made()
-    config = timing(device=second_device)
-    work = TorchWorkload(network, inputs, config)
-    output = work.run()
-    assert isinstance(output, Tensor) and str(output.device) == second_device
-    close_in("fp32", torch.from_numpy(work.outputs()[0]), expected, times=3)
-    options = provider_options(config)
-    assert options == ({} if second_device == "cpu" else {"device_id": "1", "use_tf32": "0"})
-
-
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("name", ["encoder", "translation"])
 def test_networks_that_hold_slices_of_their_weights_are_moved_whole(name: str, device: str, precision: str) -> None:
@@ -91,6 +80,6 @@ def test_networks_that_hold_slices_of_their_weights_are_moved_whole(name: str, d
     with torch.no_grad():
         expected = network(*inputs)
     config = timing(device=device, precision=precision)
-    outputs = TorchWorkload(network, inputs, config).outputs()
+    outputs = torch_workload(network, inputs, config).outputs()
     first = expected if isinstance(expected, Tensor) else expected[0]
     close_in(precision, torch.from_numpy(outputs[0]), first, times=3)
