@@ -57,8 +57,6 @@ class AccuracyModel(Configured, ABC):
     called = "accuracy model"
     seed: int
     unseen: str
-    mixture = ""
-    """Parts of a prediction in words, if there are several kinds."""
     learning_curves: tuple[list[float], ...] = ()
     """Loss of each training step of each network of the last fit, not saved."""
 
@@ -128,6 +126,11 @@ class AccuracyModel(Configured, ABC):
     @property
     def title(self) -> str:
         return self.name
+
+    @property
+    def mixture(self) -> str:
+        """Parts of a prediction in words, if there are several kinds."""
+        return ""
 
     # -- fitting and predicting ----------------------------------------------------------------------------------------
 
