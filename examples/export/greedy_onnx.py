@@ -86,7 +86,7 @@ class Translator:
         return [[token for token in tokens if token != self.eos] for tokens in outputs]
 
     def beam(self, sentence, width=4, longest=200, power=1.0):
-        """Return the best translation of a sentence by the mean log-probability (the sum over the length to ``power``)."""
+        """Return the best translation by the mean log-probability (the sum over the length to ``power``)."""
         memory, caches = _rows(self.encode([sentence]), [0] * width), self.start(width)
         tokens, sums = np.full(width, self.eos, np.int64), np.array([0.0] + [-np.inf] * (width - 1))
         paths, done = [[] for _ in range(width)], []

@@ -80,8 +80,6 @@ WRONG: list[tuple[Any, type[NasExtError], str]] = [
     (lambda: tuner(max_params_m=2, space=None), ConfigError, "max_params_m"),
     (lambda: tuner(max_latency_ms=8), ConfigError, "latency_model"),
     (lambda: tuner(latency_model="no.json", max_latency_ms=8), DataError, "no.json"),
-    (lambda: ranknas(trees={"encodin": "layers"}), Unknown, "encodin"),
-    (lambda: ranknas(trees={"rounds": "many"}), ConfigError, "many"),
     (lambda: ranknas(ranker="nnformer"), Unknown, "nnformer"),
     (lambda: tuner(strategy="multi-objective"), ConfigError, "default"),
     (lambda: tuner(strategy="multi-objective", objectives=["loss", "loss"]), ConfigError, "loss"),
