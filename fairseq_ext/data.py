@@ -20,19 +20,17 @@ _SENTENCES, _TOKENS = 64, 4096
 
 def vocabulary_sizes(folder: Path) -> tuple[int, int] | None:
     """Return the sizes of the source and target dictionaries, equal for a single one; None without any."""
-    paths = {path.name.split(".")[1]: path for path in sorted(folder.glob("dict.*.txt"))}
-    if not paths:
-        return (_size(single),) * 2 if (single := folder / "dict.txt").exists() else None
-    sizes = {language: _size(path) for language, path in paths.items()}
-    pair = infer_language_pair(str(folder))
-    if all(language in sizes for language in pair):
-        return sizes[pair[0]], sizes[pair[1]]
+    sizes = {path.name.removeprefix("dict."): _size(path) for path in sorted(folder.glob("dict*.txt"))}
+    if not sizes:
+        return None
     if len(set(sizes.values())) == 1:
         return (next(iter(sizes.values())),) * 2
-    listed = ", ".join(f"{language} ({size})" for language, size in sizes.items())
+    source, target = (sizes.get(f"{language}.txt") for language in infer_language_pair(str(folder)))
+    if source and target:
+        return source, target
     raise DataError(
-        f"{folder} has dictionaries of {listed}, and no data that"
-        " says which is the source's; give --workload source_vocab=N and target_vocab=N"
+        f"{folder} has dictionaries of different sizes and no data that tells source from target; give --workload"
+        " source_vocab=N and target_vocab=N"
     )
 
 
@@ -55,9 +53,7 @@ def split_of(task: Any, split: str) -> Any:
     except FileNotFoundError:
         return None
     except ValueError as error:
-        if message := wrong_input(error):
-            raise DataError(message) from None
-        raise
+        raise DataError(wrong_input(error) or f"split {split!r} cannot be read ({error})") from None
     return task.dataset(split)
 
 
@@ -72,14 +68,12 @@ def calibration_batches(task: Any, splits: tuple[str, ...], longest: Any, count:
     if dataset is None:
         raise DataError(f"no {where}; calibration needs data: give --data, or take --importance weight")
     stream = np.random.default_rng(0)
-    chosen = stream.permutation(len(dataset))[: count * _SENTENCES]
-    by_length = chosen[np.argsort([dataset.num_tokens(int(index)) for index in chosen], kind="stable")]
+    sample = stream.permutation(len(dataset))[: count * _SENTENCES]
+    by_length = sample[np.argsort([dataset.num_tokens(int(index)) for index in sample], kind="stable")]
     indices = task.filter_indices_by_size(by_length, dataset, longest, ignore_invalid_inputs=True)
-    most = max([_TOKENS, *(int(dataset.num_tokens(int(index))) for index in indices)])
-    cut = dataset.batch_by_size(indices, max_tokens=most, max_sentences=_SENTENCES) if len(indices) else []
-    kept = [cut[index] for index in sorted(stream.permutation(len(cut))[:count])]
-    batches = [dataset.collater([dataset[int(index)] for index in batch]) for batch in kept]
-    batches = [on_device(batch, device) for batch in batches if batch]
-    if not batches:
-        raise DataError(f"{where} has no batch that this network reads; calibration needs one")
-    return batches
+    if not len(indices):
+        raise DataError(f"{where} has no sentence that this network reads; calibration needs one")
+    most_tokens = max(_TOKENS, *(int(dataset.num_tokens(int(index))) for index in indices))
+    batches = dataset.batch_by_size(indices, max_tokens=most_tokens, max_sentences=_SENTENCES)
+    kept = [batches[index] for index in sorted(stream.permutation(len(batches))[:count])]
+    return [on_device(dataset.collater([dataset[int(index)] for index in batch]), device) for batch in kept]

@@ -9,7 +9,7 @@ import copy
 import json
 import math
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from fairseq.models import ARCH_MODEL_REGISTRY
 from torch import Tensor
 
 from fairseq_ext.checkpoint import write_network
+from fairseq_ext.compat import options_in
 from fairseq_ext.elastic.mapping import language_weights, masked_lm_weights, translation_weights
 from fairseq_ext.elastic.settings import ACTIVATIONS
 from fairseq_ext.families import LANGUAGE, MASKED_LM, TRANSLATION, Family, family_of
@@ -49,62 +50,67 @@ _SHARED_TABLES = {
 # -- fairseq's own models ----------------------------------------------------------------------------------------------
 
 
-def _translation_mismatches(architecture: Architecture, config: Any) -> Iterator[str]:
+def _translation_mismatches(architecture: Architecture, config: Any) -> list[str]:
+    reasons = []
     for side in ("encoder", "decoder"):
         for name in ("ffn_dim", "self_heads", "cross_heads"):
             if (gene := f"{side}.{name}") in architecture:
-                yield from _unequal(gene, architecture.numbers(gene))
+                reasons += _unequal(gene, architecture.numbers(gene))
     heads = ("decoder.self_heads", "decoder.cross_heads")
-    yield from _unequal(" and ".join(heads), [architecture.numbers(gene)[0] for gene in heads])
+    reasons += _unequal(" and ".join(heads), [architecture.numbers(gene)[0] for gene in heads])
     for side in ("encoder", "decoder"):
         queries, width = qkv_dims(architecture, f"{side}.self_heads")[0], architecture.number(f"{side}.embed_dim")
-        yield from _partial(f"{side} queries", queries, width)
+        reasons += _partial(f"{side} queries", queries, width)
     reads = [READ_LAYERS[int(option)] for option in architecture.numbers("decoder.arbitrary_cross")]
     if set(reads) != {1}:
-        yield f"decoder layers read {reads} encoder layers, in fairseq one"
+        reasons.append(f"decoder layers read {reads} encoder layers, in fairseq one")
     for gene in ATTENTION_GENES:
-        yield from _not_softmax(gene, attention_of(architecture, gene))
+        reasons += _not_softmax(gene, attention_of(architecture, gene))
     if config.relative_length:
-        yield "its attention tells distances apart (--max-relative-length)"
+        reasons.append("its attention tells distances apart (--max-relative-length)")
+    return reasons
 
 
-def _stack_mismatches(architecture: Architecture, config: Any) -> Iterator[str]:
+def _stack_mismatches(architecture: Architecture, config: Any) -> list[str]:
     if joint_sizes(architecture):
-        yield "linear maps lie between its layers, in fairseq none"
+        return ["linear maps lie between its layers, in fairseq none"]
     layers = encoder_layers(architecture)
-    for gene in ("ffn_dim", "heads"):
-        yield from _unequal(gene, [getattr(layer, gene) for layer in layers])
-    yield from _partial("queries", layers[0].qkv_dim, network_width(architecture))
-    yield from _not_softmax("attention", [layer.attention for layer in layers])
+    return [
+        *_unequal("ffn_dim", [layer.ffn_dim for layer in layers]),
+        *_unequal("heads", [layer.heads for layer in layers]),
+        *_partial("queries", layers[0].qkv_dim, network_width(architecture)),
+        *_not_softmax("attention", [layer.attention for layer in layers]),
+    ]
 
 
-def _language_mismatches(architecture: Architecture, config: Any) -> Iterator[str]:
-    yield from _stack_mismatches(architecture, config)
+def _language_mismatches(architecture: Architecture, config: Any) -> list[str]:
+    reasons = _stack_mismatches(architecture, config)
     if config.has_final_norm and not config.norm_first:
-        yield "a layer norm follows the last layer, in fairseq only where norms come before sublayers"
+        reasons.append("a layer norm follows the last layer, in fairseq only where norms come before sublayers")
+    return reasons
 
 
-def _masked_lm_mismatches(architecture: Architecture, config: Any) -> Iterator[str]:
-    yield from _stack_mismatches(architecture, config)
+def _masked_lm_mismatches(architecture: Architecture, config: Any) -> list[str]:
+    reasons = _stack_mismatches(architecture, config)
     if config.positions != "learned" or config.first_position:
-        yield f"its positions are {config.positions}, in fairseq learned"
+        reasons.append(f"its positions are {config.positions}, in fairseq learned")
     if config.embedding_scale not in (None, 1.0, math.sqrt(network_width(architecture))):
-        yield "its embeddings are scaled as those of the largest network"
+        reasons.append("its embeddings are scaled as those of the largest network")
+    return reasons
 
 
-def _unequal(gene: str, values: Any) -> Iterator[str]:
-    if len(set(values)) > 1:
-        yield f"{gene} is {', '.join(map(str, values))}, in fairseq all are equal"
+def _unequal(gene: str, values: Any) -> list[str]:
+    return [f"{gene} is {', '.join(map(str, values))}, in fairseq all are equal"] if len(set(values)) > 1 else []
 
 
-def _partial(what: str, queries: int, width: int) -> Iterator[str]:
-    if queries != width:
-        yield f"{what} are {queries} wide, channels {width}; in fairseq both are equal"
+def _partial(name: str, queries: int, width: int) -> list[str]:
+    if queries == width:
+        return []
+    return [f"{name} are {queries} wide, channels {width}; in fairseq both are equal"]
 
 
-def _not_softmax(gene: str, kinds: Any) -> Iterator[str]:
-    if set(kinds) != {"softmax"}:
-        yield f"{gene} is {', '.join(kinds)}, in fairseq softmax"
+def _not_softmax(gene: str, kinds: Any) -> list[str]:
+    return [f"{gene} is {', '.join(kinds)}, in fairseq softmax"] if set(kinds) != {"softmax"} else []
 
 
 def _translation_settings(net: Any, architecture: Architecture, weights: Any, args: Any, task: Any) -> dict[str, Any]:
@@ -184,8 +190,8 @@ class PlainModel:
     """Function of a network and a subnet that returns fairseq's weights."""
     settings: Callable[..., dict[str, Any]]
     """Function that returns fairseq's model options."""
-    mismatches: Callable[[Architecture, Any], Iterator[str]]
-    """Function of an architecture and network settings that yields reasons why fairseq has no such network."""
+    mismatches: Callable[[Architecture, Any], list[str]]
+    """Function of an architecture and network settings that returns reasons why fairseq has no such network."""
 
 
 PLAIN_MODELS = {
@@ -240,11 +246,9 @@ def write_plain(state: dict[str, Any], model: Any, architecture: Architecture, p
     _plain_groups(groups, family, plain=True)
     config = net.config
     settings = plain.settings(net, architecture, weights, model.args, groups["task"])
-    if len(family.sides) > 1:
-        widths = dict(zip(family.sides, map(int, net.reference_widths), strict=True))
-    else:
-        widths = {"encoder" if family is MASKED_LM else "decoder": int(net.reference_width)}
-    share = max(settings[f"{side}_embed_dim"] / width for side, width in widths.items())
+    widths = [settings[name] for name in ("encoder_embed_dim", "decoder_embed_dim") if name in settings]
+    references = net.reference_widths if len(widths) > 1 else [net.reference_width]
+    share = max(width / int(reference) for width, reference in zip(widths, references, strict=True))
     groups["model"] = {
         "_name": plain.name,
         "activation_fn": _activation(config.activation),
@@ -260,15 +264,13 @@ def write_plain(state: dict[str, Any], model: Any, architecture: Architecture, p
 
 
 def plain_weights(family: Family, net: Any, subnet: Any) -> dict[str, Tensor]:
-    return {
-        name: tensor.detach().clone().contiguous()
-        for name, tensor in PLAIN_MODELS[family.model].weights(net, subnet).items()
-    }
+    weights = PLAIN_MODELS[family.model].weights(net, subnet)
+    return {name: tensor.detach().clone().contiguous() for name, tensor in weights.items()}
 
 
 def check_plain(family: Family, architecture: Architecture, config: Any) -> None:
     plain = PLAIN_MODELS[family.model]
-    reasons = list(plain.mismatches(architecture, config))
+    reasons = plain.mismatches(architecture, config)
     for name in (config.activation, getattr(config, "pooler_activation", "tanh")):
         if name not in ACTIVATIONS.values():
             reasons.append(f"fairseq has no activation {name}")
@@ -278,20 +280,17 @@ def check_plain(family: Family, architecture: Architecture, config: Any) -> None
 
 def _plain_groups(groups: dict[str, Any], family: Family, plain: bool) -> str:
     """Remove options of supernets and teachers in place; return the task's name."""
-    task = groups.get("task")
-    name = str((task.get("_name") if isinstance(task, Mapping) else None) or family.task)
+    name = str(groups["task"]["_name"])
     name = family.task if name == f"supernet_{family.task}" else name
-    if isinstance(task, Mapping):
-        groups["task"] = {option: value for option, value in task.items() if option not in TASK_OPTIONS}
-        groups["task"]["_name"] = name
-    model = getattr(groups.get("model"), "__dict__", None)  # fairseq keeps the options of all groups there
-    for options, key in ((groups.get("criterion"), "_name"), (model, "criterion")):
-        if isinstance(options, dict):
-            criterion = str(options.get(key))
-            if criterion in _CRITERIA and (plain or criterion.startswith("distilled_")):
-                options[key] = _CRITERIA[criterion]
-            for option in [option for option in options if option.startswith(("teacher", "distill_"))]:
-                del options[option]  # it may name a file that does not exist
-    if plain and isinstance(groups.get("common"), dict):
-        groups["common"]["user_dir"] = None
+    task = {option: value for option, value in groups["task"].items() if option not in TASK_OPTIONS}
+    groups["task"] = {**task, "_name": name}
+    # fairseq keeps the options of all groups in that of the model
+    for options, key in ((options_in(groups.get("criterion")), "_name"), (options_in(groups["model"]), "criterion")):
+        criterion = str(options.get(key))
+        if criterion in _CRITERIA and (plain or criterion.startswith("distilled_")):
+            options[key] = _CRITERIA[criterion]
+        for option in [option for option in options if option.startswith(("teacher", "distill_"))]:
+            del options[option]  # it may name a file that does not exist
+    if plain:
+        options_in(groups.get("common"))["user_dir"] = None
     return name

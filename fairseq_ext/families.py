@@ -450,6 +450,7 @@ MASKED_LM = Family(
         "embedding_scale": 1.0,
         "layer_order": None,
         "linear_max_length": None,
+        "max_positions": None,
         "layernorm_embedding": lambda args: not args.encoder_normalize_before,
     },
     architectures={

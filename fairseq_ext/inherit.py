@@ -47,12 +47,11 @@ def inherit(args: Namespace, inherited: Sequence[str]) -> None:
 
     Unreadable or unrelated checkpoints are left to fairseq, which loads them later.
     """
-    vars(args).pop("begun_from", None)
     if hasattr(args, "search_space_json") or (path := _first_checkpoint(args)) is None:
         return
-    args.begun_from = str(path)
-    stored = _stored_options(path)
-    if stored is None:
+    try:
+        stored = model_arguments(read_state(path, mmap=True), str(path))
+    except CheckpointError:
         return
     continues = not getattr(args, "finetune_from_model", None) and _restore_file(args) == _LAST
     names = _SCALES if continues else tuple(inherited)  # the repeated command gives all others
@@ -78,18 +77,6 @@ def inherit(args: Namespace, inherited: Sequence[str]) -> None:
         logger.info("taken from %s: %s", path, ", ".join(logged))
 
 
-def differing_options(args: Namespace, inherited: Sequence[str]) -> str:
-    """List options that differ from the training's initial checkpoint."""
-    begun_from = getattr(args, "begun_from", None)
-    stored = _stored_options(Path(begun_from)) if begun_from else None
-    if stored is None:
-        return ""
-    static = bool(getattr(stored, "subnet_json", None))
-    names = [name for name in (*inherited, *_EXPERTS) if not (static and name.startswith("mos"))]
-    other = [name for name in names if hasattr(stored, name) and getattr(stored, name) != getattr(args, name, None)]
-    return ", ".join(_option(name, stored) for name in other)
-
-
 def _first_checkpoint(args: Namespace) -> Path | None:
     candidates = [_restore_file(args)]
     if candidates[0] == _LAST:
@@ -100,13 +87,6 @@ def _first_checkpoint(args: Namespace) -> Path | None:
 
 def _restore_file(args: Namespace) -> Any:
     return getattr(args, "restore_file", None) or _LAST
-
-
-def _stored_options(path: Path) -> Namespace | None:
-    try:
-        return model_arguments(read_state(path, mmap=True), str(path))
-    except CheckpointError:
-        return None
 
 
 def _option(name: str, settings: Any) -> str:

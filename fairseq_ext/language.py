@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fairseq_ext.families import LANGUAGE
 from fairseq_ext.model import output_of
-from fairseq_ext.supernet_model import SupernetModel, register, resolve_space
+from fairseq_ext.supernet_model import SupernetModel, register
 from nas_core.errors import ConfigError
 from nas_core.models.language.net import LanguageSubnet, check_language_space
 from nas_core.space import Architecture, SearchSpace
@@ -66,27 +66,6 @@ class Decoder(FairseqIncrementalDecoder):  # type: ignore[misc]
         return self._owner[0].net.context_length
 
 
-def resolve_language(args: Namespace) -> SearchSpace:
-    """Return the space with ``--context-length``, and store it in ``args`` as JSON."""
-    stored = hasattr(args, "search_space_json")
-    space = resolve_space(args)
-    check_language_space(space)
-    if stored:
-        return space
-    if args.context_length is not None:
-        if args.context_length < 1:
-            raise ConfigError(f"--context-length is {args.context_length}; expected at least 1")
-        space = with_context(space, args.context_length)
-        args.search_space_json = json.dumps(space_to_dict(space))
-    context, tokens = space.largest().number("context_length"), getattr(args, "tokens_per_sample", None)
-    if tokens and int(tokens) > context:
-        raise ConfigError(
-            f"--tokens-per-sample {tokens} is more than this network reads, {context} tokens (context_length of space"
-            f" {space.name}); give --context-length {tokens}, or shorter sequences"
-        )
-    return space
-
-
 @register
 class LanguageModel(SupernetModel[LanguageSubnet], FairseqLanguageModel):  # type: ignore[misc]
     """A supernet of language models, or (with ``--subnet``) a static network; replaces ``transformer_lm``."""
@@ -96,16 +75,29 @@ class LanguageModel(SupernetModel[LanguageSubnet], FairseqLanguageModel):  # typ
         " elastic' has converted"
     )
     family = LANGUAGE
-    resolve_space = staticmethod(resolve_language)
 
     def __init__(self, args: Namespace, net: Any, dictionary: Any) -> None:
         super().__init__(Decoder(self, dictionary))
         self.hold(args, net)
 
     @classmethod
-    def fill_in(cls, args: Namespace, task: Any) -> None:
-        _check_task(args, task)
-        super().fill_in(args, task)
+    def resolve_space(cls, args: Namespace) -> SearchSpace:
+        """Return the space with ``--context-length``, and store it in ``args`` as JSON."""
+        stored = hasattr(args, "search_space_json")
+        space = super().resolve_space(args)
+        check_language_space(space)
+        if stored:
+            return space
+        if args.context_length is not None:
+            space = with_context(space, args.context_length)
+            args.search_space_json = json.dumps(space_to_dict(space))
+        context, tokens = space.largest().number("context_length"), getattr(args, "tokens_per_sample", None)
+        if tokens and int(tokens) > context:
+            raise ConfigError(
+                f"--tokens-per-sample {tokens} is more than this network reads, {context} tokens (context_length of"
+                f" space {space.name}); give --context-length {tokens}, or shorter sequences"
+            )
+        return space
 
     @classmethod
     def of_space(
@@ -113,12 +105,10 @@ class LanguageModel(SupernetModel[LanguageSubnet], FairseqLanguageModel):  # typ
     ) -> LanguageModel:
         from nas_core.models.language import LanguageNet  # a command needs the networks of one family
 
+        _check_task(args, task)
         words = task.source_dictionary
         config = LANGUAGE.network_config(args, words.pad(), static)
         return cls(args, LanguageNet(space, len(words), config, largest.number("embed_dim")), words)
-
-    def describe_lengths(self) -> str:
-        return f", sequences of up to {self.net.context_length} tokens"
 
     def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None, **options: Any) -> Any:
         """Return next-token logits (B, T, V) for ``src_tokens`` (B, T)."""

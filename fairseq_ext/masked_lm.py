@@ -69,17 +69,13 @@ class MaskedLMModel(SupernetModel[Subnet], FairseqEncoderModel):  # type: ignore
         self.hold(args, net)
 
     @classmethod
-    def fill_in(cls, args: Namespace, task: Any) -> None:
-        super().fill_in(args, task)
-        if getattr(args, "max_positions", None) is None:
-            args.max_positions = getattr(args, "tokens_per_sample", None) or task.max_positions()
-
-    @classmethod
     def of_space(
         cls, args: Namespace, task: Any, space: SearchSpace, largest: Architecture, static: bool
     ) -> MaskedLMModel:
         from nas_core.models.masked_lm import MaskedLMNet  # a command needs the networks of one family
 
+        if args.max_positions is None:
+            args.max_positions = getattr(args, "tokens_per_sample", None) or task.max_positions()
         words = task.source_dictionary
         config = MASKED_LM.network_config(args, words.pad(), static)
         return cls(args, MaskedLMNet(space, len(words), config, network_width(largest)), words)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
-from itertools import count, product
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import product
 from typing import Any
 
 import numpy as np
 import torch
-from fairseq.data import data_utils, indexed_dataset
 from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, FairseqIncrementalDecoder
 from numpy.typing import NDArray
 from torch import Tensor
@@ -114,22 +114,19 @@ class TranslationModel(SupernetModel[Subnet], FairseqEncoderDecoderModel):  # ty
         self.hold(args, net)
 
     @classmethod
-    def check_new(cls, args: Namespace, task: Any) -> None:
-        if getattr(args, "share_all_embeddings", False) and task.source_dictionary != task.target_dictionary:
-            raise ConfigError(
-                f"--share-all-embeddings, given or the default of --arch {getattr(args, 'arch', '')}, needs one joint"
-                " dictionary, and those of source and target differ; run fairseq-preprocess with --joined-dictionary,"
-                " or add --no-share-all-embeddings"
-            )
-
-    @classmethod
     def of_space(
         cls, args: Namespace, task: Any, space: SearchSpace, largest: Architecture, static: bool
     ) -> TranslationModel:
         from nas_core.models.translation.net import TranslationNet  # a command needs the networks of one family
 
-        resolve_linear_lengths(args, space, task)
         source, target = task.source_dictionary, task.target_dictionary
+        if args.share_all_embeddings and source != target:
+            raise ConfigError(
+                f"--share-all-embeddings, given or the default of --arch {getattr(args, 'arch', '')}, needs one joint"
+                " dictionary, and those of source and target differ; run fairseq-preprocess with --joined-dictionary,"
+                " or add --no-share-all-embeddings"
+            )
+        resolve_linear_lengths(args, space, task)
         config = TRANSLATION.network_config(args, source.pad(), static)
         widths = largest.number("encoder.embed_dim"), largest.number("decoder.embed_dim")
         return cls(args, TranslationNet(space, len(source), len(target), config, widths), source, target)
@@ -163,54 +160,42 @@ def resolve_linear_lengths(args: Namespace, space: SearchSpace, task: Any) -> No
     The scale is ``--linear-max-length``, by default the longest target of the data (and source, if cross attention may
     be linear). Far above most sentence lengths, the cosine has no effect.
     """
-    longest = max(args.max_source_positions, args.max_target_positions)
     if args.linear_max_length is not None:
         return
-    of_source = bounded(space, "cross")
-    if not (of_source or bounded(space, "decoder")):
-        args.linear_max_length = longest
+    args.linear_max_length = max(args.max_source_positions, args.max_target_positions)
+    reads_source = bounded(space, "cross")
+    if not (reads_source or bounded(space, "decoder")):
         return
     splits = [str(getattr(args, "train_subset", "train")), *str(getattr(args, "valid_subset", "valid")).split(",")]
-    sizes = sentence_lengths(task.cfg, splits, [task.cfg.source_lang] * of_source + [task.cfg.target_lang])
-    sizes = sizes[sizes <= longest]  # longer ones are not trained on
-    if not len(sizes):
+    lengths = sentence_lengths(task, splits, ["src"] * reads_source + ["tgt"])
+    lengths = lengths[lengths <= args.linear_max_length]  # longer ones are not trained on
+    if not len(lengths):
         raise ConfigError(
             "no training data to take the scale of linear attention in the decoder from; give the longest sentence that"
             " it is for, --linear-max-length M"
         )
-    args.linear_max_length = min(longest, -(-int(sizes.max()) // _STEP) * _STEP)
+    longest, median = int(lengths.max()), float(np.median(lengths))
+    args.linear_max_length = min(args.linear_max_length, -(-longest // _STEP) * _STEP)
     logger.info(
-        "linear attention in the decoder is scaled by, and reads, %d tokens (the longest training sentence has %d, half"
-        " of them have up to %d)",
-        args.linear_max_length,
-        sizes.max(),
-        np.median(sizes),
-    )
-    if args.linear_max_length > _FAR * np.median(sizes):
+        "linear attention in the decoder is scaled by, and reads, %d tokens; the longest training sentence has %d, the"
+        " median %d", args.linear_max_length, longest, median,
+    )  # fmt: skip
+    if args.linear_max_length > _FAR * median:
         logger.warning(
-            "that is far above most sentences, for which the cosine then weighs next to nothing; leave the longest ones"
-            " out, or give --linear-max-length M with the longest sentence that shall be read"
+            "that is far above most sentences, for which the cosine has no effect; leave the longest ones out, or give"
+            " --linear-max-length M with the longest sentence that the network has to read"
         )
 
 
-def sentence_lengths(config: Any, splits: Sequence[str], languages: Sequence[str]) -> NDArray[np.int64]:
-    """Return sentence lengths in tokens, including the end, of splits and their parts (``train``, ``train1``, ...)."""
-    return np.concatenate([np.empty(0, np.int64), *_sizes(config, splits, languages)])
+def sentence_lengths(task: Any, splits: Sequence[str], sides: Sequence[str]) -> NDArray[np.int64]:
+    """Return sentence lengths in tokens, including the end, of the existing splits of all data folders.
 
-
-def _sizes(config: Any, splits: Sequence[str], languages: Sequence[str]) -> Iterator[NDArray[np.int64]]:
-    source, target, implementation = config.source_lang, config.target_lang, config.dataset_impl
-    exists = indexed_dataset.dataset_exists
-    if implementation == "raw":
-        return
-    for path, split in product(str(config.data or "").split(":"), splits):
-        for part in count():
-            name = f"{path}/{split}{part or ''}"
-            prefixes = (f"{name}.{source}-{target}", f"{name}.{target}-{source}")
-            prefix = next((prefix for prefix in prefixes if exists(f"{prefix}.{source}", implementation)), None)
-            if prefix is None:
-                break
-            for language in languages:
-                if exists(f"{prefix}.{language}", implementation):
-                    data = data_utils.load_indexed_dataset(f"{prefix}.{language}", None, implementation)
-                    yield np.asarray(data.sizes, np.int64)
+    Args:
+        sides: ``src`` and ``tgt``.
+    """
+    lengths = [np.empty(0, np.int64)]
+    for folder, split in product(range(len(str(task.cfg.data).split(":"))), splits):
+        with suppress(FileNotFoundError):
+            task.load_dataset(split, epoch=folder + 1, combine=True)
+            lengths += [np.asarray(getattr(task.dataset(split), f"{side}_sizes"), np.int64) for side in sides]
+    return np.concatenate(lengths)

@@ -96,8 +96,8 @@ def _with_dummy_batches(original: Any) -> Any:
     def train_step(
         self: Any, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, ignore_grad: bool = False
     ) -> Any:
-        dummy = ignore_grad and hasattr(criterion, "dummy_batch")
-        with criterion.dummy_batch() if dummy else nullcontext():
+        dummy = ignore_grad and hasattr(criterion, "one_batch")
+        with criterion.one_batch(shared=False, dummy=True) if dummy else nullcontext():
             return original(self, sample, model, criterion, optimizer, update_num, ignore_grad)
 
     return train_step

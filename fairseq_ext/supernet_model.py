@@ -5,17 +5,14 @@ from __future__ import annotations
 import json
 import logging
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
 from typing import Any, ClassVar, Self, TypeVar
 
 import torch
-from fairseq.models import ARCH_MODEL_REGISTRY, register_model, register_model_architecture
-from torch import Tensor
+from fairseq.models import register_model, register_model_architecture
 
 from fairseq_ext.checkpoint import stored_architecture, stored_space
 from fairseq_ext.compat import check_training, one_line_errors
 from fairseq_ext.families import RANGES, Family
-from fairseq_ext.inherit import differing_options
 from fairseq_ext.patches import keep_all_sentences
 from nas_core.errors import CheckpointError
 from nas_core.options import check_ranges
@@ -23,18 +20,10 @@ from nas_core.space import Architecture, SearchSpace, get_space
 from nas_core.space.files import space_to_dict
 from nas_core.supernet.holder import SubnetHolder
 
+logger = logging.getLogger(__name__)
+
 Weights = TypeVar("Weights")
 Model = TypeVar("Model", bound="SupernetModel[Any]")
-_LARGE_GB = 0.5
-"""Checkpoint size that causes a warning."""
-
-
-def resolve_space(args: Namespace) -> SearchSpace:
-    """Return the space, and store it in ``args`` as JSON, so that checkpoints are self-contained."""
-    stored = getattr(args, "search_space_json", None) or vars(args).pop("inherited_space_json", None)
-    space = stored_space(stored) if stored else get_space(args.search_space)
-    args.search_space_json = json.dumps(space_to_dict(space))
-    return space
 
 
 def resolve_subnet(args: Namespace, space: SearchSpace) -> Architecture | None:
@@ -80,52 +69,39 @@ class SupernetModel(SubnetHolder[Weights]):
     def build_model(cls, args: Namespace, task: Any) -> Self:
         """Build the model of a command or a checkpoint."""
         keep_all_sentences()
-        logger = logging.getLogger(cls.__module__)
-        trains = not hasattr(args, "search_space_json")
         with one_line_errors():
-            if trains:  # a model trained in half precision decodes anywhere
+            if not hasattr(args, "search_space_json"):  # a model trained in half precision decodes anywhere
                 check_training(args)
-                cls.check_new(args, task)
                 if getattr(args, "tf32", False):
                     torch.set_float32_matmul_precision("high")
                     logger.info("products of float32 numbers are computed in TF32 (--tf32)")
-            cls.fill_in(args, task)
+            cls.family.fill_in(args)
             check_ranges(args, RANGES)
             space = cls.resolve_space(args)
             architecture = resolve_subnet(args, space)
             model_space = space if architecture is None else SearchSpace.of(architecture, like=space)
             model = cls.of_space(args, task, model_space, space.largest(), architecture is not None)
-        what = f"supernet over {space!r}" if architecture is None else f"static network {architecture.key}"
-        logger.info("%s, experts: %s%s", what, model.net.config.mos.kind, model.describe_lengths())
-        parameters = sum(parameter.numel() for parameter in model.parameters())
-        if trains and (warning := large_checkpoints(args, parameters)):
-            logger.warning(warning)
+        network = f"supernet over {space!r}" if architecture is None else f"static network {architecture.key}"
+        logger.info("%s, experts: %s", network, model.net.config.mos.kind)
         return model
 
     @classmethod
-    def check_new(cls, args: Namespace, task: Any) -> None:
-        """Check the options of a new training."""
-
-    @classmethod
-    def fill_in(cls, args: Namespace, task: Any) -> None:
-        cls.family.fill_in(args)
-
-    resolve_space: ClassVar[Callable[[Namespace], SearchSpace]] = staticmethod(resolve_space)
-    """See :func:`resolve_space`."""
+    def resolve_space(cls, args: Namespace) -> SearchSpace:
+        """Return the space, and store it in ``args`` as JSON, so that checkpoints are self-contained."""
+        stored = getattr(args, "search_space_json", None) or vars(args).pop("inherited_space_json", None)
+        space = stored_space(stored) if stored else get_space(args.search_space)
+        args.search_space_json = json.dumps(space_to_dict(space))
+        return space
 
     @classmethod
     def of_space(cls, args: Namespace, task: Any, space: SearchSpace, largest: Architecture, static: bool) -> Self:
-        """Build the model.
+        """Check the options, and build the model.
 
         Args:
             space: search space; it contains one architecture if ``static``.
             largest: largest architecture of the original space.
         """
         raise NotImplementedError
-
-    def describe_lengths(self) -> str:
-        """Return a suffix for the model's description in the log."""
-        return ""
 
     # -- architecture --------------------------------------------------------------------------------------------------
 
@@ -150,40 +126,18 @@ class SupernetModel(SubnetHolder[Weights]):
             raise CheckpointError(
                 f"the checkpoint holds another kind of model; expected one of --arch {self.trained_by}"
             )
-        if damaged := next((name for name, tensor in state.items() if not isinstance(tensor, Tensor)), None):
-            raise CheckpointError(f"{damaged} of the checkpoint is no tensor; it is damaged, give another one")
-        wrong = [
+        mismatches = [
             f"{name} has shape {tuple(state[name].shape)}, expected {tuple(tensor.shape)}"
             for name, tensor in expected.items()
             if name in state and tensor.shape != state[name].shape
         ]
-        missing = [f"{name} is missing" for name in expected if name not in state]
-        extra = [f"{name} is not part of this model" for name in state if name not in expected]
-        if mismatches := [*wrong, *missing, *extra]:
-            other = differing_options(self.args, self.family.inherited)
+        mismatches += [f"{name} is missing" for name in expected if name not in state]
+        mismatches += [f"{name} is not part of this model" for name in state if name not in expected]
+        if mismatches:
             raise CheckpointError(
                 f"the checkpoint does not fit --search-space/--subnet/--mos: {mismatches[0]}; use the settings it was"
-                f" trained with{f' ({other})' if other else ''}, or take a subnet out of a supernet with 'nas-ext"
-                " extract'"
+                " trained with, or take a subnet out of a supernet with 'nas-ext extract'"
             )
-
-
-def large_checkpoints(args: Namespace, parameters: int) -> str | None:
-    """Return a warning about large checkpoints of a training, else None."""
-    moments = 2 if "adam" in str(getattr(args, "optimizer", "")) else 1
-    gigabytes = 4 * parameters * (1 + moments) / 1e9
-    if gigabytes < _LARGE_GB or getattr(args, "no_save", False):
-        return None
-    optional = {"last": "last", "epoch": "each epoch"}
-    files = [name for kind, name in optional.items() if not getattr(args, f"no_{kind}_checkpoints", False)]
-    arch = str(getattr(args, "arch", ""))
-    stems = ["_".join(arch.split("_")[:count]) for count in range(arch.count("_") + 1, 0, -1)]
-    small = next((f"{stem}_small" for stem in stems if f"{stem}_small" in ARCH_MODEL_REGISTRY), None)
-    instead = f"; --arch {small} is one for a laptop" if small and not arch.endswith("_small") else ""
-    return (
-        f"a checkpoint takes about {gigabytes:.1f} GB ({parameters / 1e6:.0f} M parameters, {moments} moment(s) of each"
-        f" for the optimizer), once for {', '.join(['best', *files])}{instead}"
-    )
 
 
 def register(model: type[Model]) -> type[Model]:

@@ -5,10 +5,8 @@ Annotations are not postponed: fairseq reads option types.
 
 import logging
 import math
-import os
 from argparse import SUPPRESS, ArgumentError, ArgumentParser
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -31,7 +29,6 @@ from fairseq_ext.supernet_model import SupernetModel
 from nas_core.checks import Range
 from nas_core.errors import ConfigError
 from nas_core.layers.mos import check_diversity_weight, experts_alike
-from nas_core.layers.weights import named_tensors
 from nas_core.options import check_ranges
 from nas_core.space import Architecture
 from nas_core.supernet.holder import SubnetHolder
@@ -114,7 +111,7 @@ class SupernetTask:
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.cfg = options_of(self)  # tasks of one language keep them under another name
-        self.kept = KeptSubnets()
+        self._subnets: dict[Architecture, Any] = {}
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
@@ -136,13 +133,19 @@ class SupernetTask:
                     " for other models"
                 )
             check_ranges(self.cfg, dict.fromkeys(("valid_random", "stability_architectures"), Range(0)))
-            check_options(self.cfg.mos_apart, str(self.cfg.supernet_sampling), model)
-        if torch.get_num_threads() > 1:
-            waiting = "sleep" if os.environ.get("OMP_WAIT_POLICY", "").lower() == "passive" else "spin"
-            threads = torch.get_num_threads()
-            logger.info("%d threads, which %s while they wait (OMP_NUM_THREADS, OMP_WAIT_POLICY)", threads, waiting)
-        if self.cfg.stability_architectures:
-            self.rank(model)
+            check_diversity_weight(self.cfg.mos_apart, model)
+            if self.cfg.mos_apart and self.cfg.supernet_sampling == "spos" and with_torch_ddp(model.args):
+                raise ConfigError(
+                    "--mos-apart with torch's own DDP, which expects that each weight has its gradient from one forward"
+                    " pass; give --ddp-backend legacy_ddp, or --sampling sandwich"
+                )
+            if self.cfg.stability_architectures:
+                settings = StabilityConfig(
+                    architectures=self.cfg.stability_architectures,
+                    tau=self.cfg.stability_tau,
+                    patience=self.cfg.stability_patience,
+                )
+                self.ranking = Ranking(Stability(model.space, settings))
         names = ", ".join(self.validated(model))
         logger.info("validation reports %s; 'loss' is the %s of them", names, self.cfg.select_checkpoint)
         if self.cfg.supernet_sampling == "sandwich" and model.space.cardinality() > 1:
@@ -150,26 +153,16 @@ class SupernetTask:
             logger.info("sandwich: mean loss of a random subnet, the largest and the smallest (%s)", ends)
         return model
 
-    def rank(self, model: SubnetHolder[Any]) -> None:
-        """Stop training when the ranking of subnets is stable between validations."""
-        with one_line_errors():
-            settings = StabilityConfig(
-                architectures=self.cfg.stability_architectures,
-                tau=self.cfg.stability_tau,
-                patience=self.cfg.stability_patience,
-            )
-            self.ranking = Ranking(Stability(model.space, settings))
-        stop_when_stable(self.ranking)
-
     def begin_valid_epoch(self, epoch: int, model: Any) -> None:
         super().begin_valid_epoch(epoch, model)  # type: ignore[misc]
-        self.kept.forget()
+        self._subnets = {}
         if self.ranking:
             self.ranking.forget()
 
     def begin_epoch(self, epoch: int, model: Any) -> None:
         super().begin_epoch(epoch, model)  # type: ignore[misc]
         if self.ranking:
+            stop_when_stable(self.ranking)
             self.ranking.epoch = epoch
 
     def validated(self, model: SubnetHolder[Any]) -> dict[str, Architecture]:
@@ -185,22 +178,23 @@ class SupernetTask:
         update_num: int,
         ignore_grad: bool = False,
     ) -> tuple[Any, Any, dict[str, Any]]:
-        self.kept.forget()
+        self._subnets = {}
         supernet = _unwrap(model)
         if self.cfg.supernet_sampling == "spos" or supernet.space.cardinality() == 1:
-            apart = keeping_apart(criterion, supernet, self.cfg.mos_apart, 1)
-            return super().train_step(sample, model, apart, optimizer, update_num, ignore_grad)  # type: ignore[misc,no-any-return]
+            if self.cfg.mos_apart:
+                criterion = DiverseExperts(criterion, supernet, self.cfg.mos_apart)
+            return super().train_step(sample, model, criterion, optimizer, update_num, ignore_grad)  # type: ignore[misc,no-any-return]
         model.train()
         model.set_num_updates(update_num)
         named = sandwich(supernet.space, supernet.train_architecture, _extremes(supernet))
         if getattr(criterion, "largest_first", False):  # the teacher of the others
             named = {"largest": named["largest"], **named}
-        apart = keeping_apart(criterion, supernet, self.cfg.mos_apart, len(named))
+        compute = criterion
+        if self.cfg.mos_apart:
+            compute = DiverseExperts(criterion, supernet, self.cfg.mos_apart * len(named))
         outputs = {}
         total, size = 0.0, 0
-        distilled = hasattr(criterion, "one_batch")
-        dummy = criterion.dummy_batch() if distilled and ignore_grad else nullcontext()
-        with dummy, criterion.one_batch() if distilled else nullcontext():
+        with criterion.one_batch(dummy=ignore_grad) if hasattr(criterion, "one_batch") else nullcontext():
             for index, (name, architecture) in enumerate(named.items()):
                 last = index == len(named) - 1
                 # gradients of the sandwich are exchanged between workers once, with its last subnet
@@ -208,7 +202,7 @@ class SupernetTask:
                 with supernet.using(architecture), sync:
                     device = str(sample["target"].device.type)
                     with torch.amp.autocast(device, enabled=isinstance(optimizer, AMPOptimizer)):
-                        loss, size, outputs[name] = apart(model, sample)
+                        loss, size, outputs[name] = compute(model, sample)
                     loss = loss / len(named) * (0 if ignore_grad else 1)
                     optimizer.backward(loss)
                 total = total + loss.detach()
@@ -221,12 +215,15 @@ class SupernetTask:
         for name, architecture in self.validated(supernet).items():
             model.eval()
             step = super().valid_step if name == "largest" else _criterion_only  # type: ignore[misc]
-            with self.kept.using(supernet, architecture):
+            if architecture not in self._subnets:  # experts are mixed once for all batches
+                with torch.no_grad():
+                    self._subnets[architecture] = supernet.select(architecture)
+            with supernet.running(architecture, self._subnets[architecture]):
                 loss, size, outputs[name] = step(sample, model, criterion)
         combined = _combine(outputs, self.cfg.select_checkpoint)
         for name, architecture in self.ranking.architectures().items() if self.ranking else ():
             model.eval()
-            with self.kept.using(supernet, architecture):
+            with supernet.using(architecture, freeze=True):
                 combined[name] = _criterion_only(sample, model, criterion)[2]["loss"]
         return loss, size, combined
 
@@ -236,13 +233,12 @@ class SupernetTask:
         if self.ranking:
             self.ranking.add(logging_outputs)
         total = sum(float(log.get("sample_size", 0)) for log in logging_outputs)
-        names = {key for log in logging_outputs for key in log if key.startswith(_SUBNET)}
-        for key in sorted(names):
-            value = sum(exact(log.get(key, 0)) for log in logging_outputs)
-            metrics.log_scalar(f"{key.removeprefix(_SUBNET)}_loss", value / max(total, 1) / math.log(2), total, round=3)
-        if any(LOGGED in log for log in logging_outputs):
-            value = sum(exact(log.get(LOGGED, 0)) for log in logging_outputs)
-            metrics.log_scalar(LOGGED, value / max(total, 1), total, round=4)
+        for key in sorted({key for log in logging_outputs for key in log if key.startswith((_SUBNET, LOGGED))}):
+            mean = sum(exact(log.get(key, 0)) for log in logging_outputs) / max(total, 1)
+            if key == LOGGED:
+                metrics.log_scalar(LOGGED, mean, total, round=4)
+            else:
+                metrics.log_scalar(f"{key.removeprefix(_SUBNET)}_loss", mean / math.log(2), total, round=3)
 
 
 def _extremes(model: Any) -> str:
@@ -273,83 +269,25 @@ def _unwrap(model: Any) -> SubnetHolder[Any]:
     return model
 
 
-# -- experts kept apart -----------------------------------------------------------------------------------------------
+# -- diversity of experts ----------------------------------------------------------------------------------------------
 
 
-def check_options(weight: float, sampling: str, model: Any) -> None:
-    check_diversity_weight(weight, model)
-    if weight and sampling == "spos" and with_torch_ddp(model.args):
-        raise ConfigError(
-            "--mos-apart with torch's own DDP, which expects that each weight has its gradient from one forward pass;"
-            " give --ddp-backend legacy_ddp, or --sampling sandwich"
-        )
-
-
-def keeping_apart(criterion: Any, model: Any, weight: float, passes: int) -> Any:
-    """Add the term of ``--mos-apart`` to the first loss of a batch.
+class DiverseExperts:
+    """A criterion with the term of ``--mos-apart`` added to the first loss of a batch.
 
     The term is multiplied by the batch size, by which fairseq divides gradients. The logged loss excludes it.
-
-    Args:
-        passes: number of losses averaged for the batch.
     """
-    return _KeptApart(criterion, model, weight * passes) if weight else criterion
 
-
-class _KeptApart:
     def __init__(self, criterion: Any, model: Any, weight: float) -> None:
-        self._criterion, self._model, self._left = criterion, model, weight
+        self._criterion, self._model, self._weight = criterion, model, weight
 
     def __call__(self, model: Any, sample: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
         loss, size, log = self._criterion(model, sample)
-        if self._left:
+        if self._weight:
             alike = experts_alike(self._model) * size
-            loss, log = loss + self._left * alike, {**log, LOGGED: alike.detach()}
-            self._left = 0.0
+            loss, log = loss + self._weight * alike, {**log, LOGGED: alike.detach()}
+            self._weight = 0.0
         return loss, size, log
-
-
-# -- validated subnets ------------------------------------------------------------------------------------------------
-
-
-class KeptSubnets:
-    """Cache of the validated architectures' weights, until :meth:`forget`.
-
-    Mixed experts need extra memory, unlike slices; the cache is at most as large as the supernet's weights.
-    """
-
-    def __init__(self) -> None:
-        self._model: SubnetHolder[Any] | None = None
-        self._kept: dict[Architecture, Any] = {}
-        self._bytes = 0
-
-    def forget(self) -> None:
-        """Free the weights, before weights change and before a validation."""
-        self._model, self._kept, self._bytes = None, {}, 0
-
-    @contextmanager
-    def using(self, model: SubnetHolder[Any], architecture: Architecture) -> Iterator[None]:
-        """Run the model with this architecture inside the block, in evaluation mode."""
-        if self._model is not model:
-            self.forget()
-            self._model = model
-        subnet = self._kept.get(architecture)
-        if subnet is None:
-            with torch.no_grad():
-                subnet = model.select(model.space.validate(architecture))
-            size = _additional_bytes(model, subnet)
-            if self._bytes + size <= sum(parameter.nbytes for parameter in model.parameters()):
-                self._kept[architecture] = subnet
-                self._bytes += size
-        with model.running(architecture, subnet):
-            yield
-
-
-def _additional_bytes(model: SubnetHolder[Any], subnet: Any) -> int:
-    """Return the bytes of a subnet's weights outside the model's parameters."""
-    parameters = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
-    sizes = {(data := tensor.untyped_storage()).data_ptr(): data.nbytes() for _, tensor in named_tensors(subnet)}
-    return sum(size for pointer, size in sizes.items() if pointer not in parameters)
 
 
 # -- fairseq's tasks ---------------------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ V vocabulary.
 """
 
 import math
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,6 +26,7 @@ from torch import Tensor, nn
 from fairseq_ext.compat import one_line_errors
 from fairseq_ext.criterion import FusedLabelSmoothedCrossEntropy
 from fairseq_ext.data import options_of
+from fairseq_ext.distillation.teacher import FileTeacher, differences, teacher_output, with_states
 from fairseq_ext.patches import keep_all_sentences
 from nas_core.errors import ConfigError
 from nas_core.layers.smoothed_loss import projected_smoothed_loss
@@ -84,17 +84,17 @@ class DistillationConfig(FairseqDataclass):  # type: ignore[misc]
 def check_options(options: Any) -> None:
     """Check options that need no file, and fill in dependent defaults."""
     if not options.teacher:
-        raise ConfigError("this criterion learns from a teacher; give --teacher FILE or --teacher largest, or take a"
-                          " criterion without one")  # fmt: skip
+        raise ConfigError(
+            "this criterion needs a teacher; give --teacher FILE or --teacher largest, or another criterion"
+        )
     check_ranges(options, DISTILLATION_RANGES)
     if not options.teacher_cache:
         return
-    if options.teacher == LARGEST:
-        raise ConfigError("--teacher-cache keeps the output of a fixed teacher, and --teacher largest changes with"
-                          " every update; drop one of them")  # fmt: skip
-    if options.distill_hidden or options.distill_attention:
-        raise ConfigError("--teacher-cache keeps probabilities, neither hidden states nor attention; drop it, or"
-                          " --distill-hidden and --distill-attention")  # fmt: skip
+    if options.teacher == LARGEST or options.distill_hidden or options.distill_attention:
+        raise ConfigError(
+            "--teacher-cache stores the probabilities of a fixed teacher, without hidden states and attention; drop it,"
+            " or --teacher largest, --distill-hidden and --distill-attention"
+        )
     options.teacher_top_k = options.teacher_top_k or _CACHED_WORDS
 
 
@@ -117,57 +117,40 @@ class Distilled:
     """Targets are the same in each epoch and can be cached."""
 
     def set_up(self, cfg: Any, task: Any) -> None:
-        """Read the options; ``fairseq-train`` also opens the teacher."""
         with one_line_errors():
             check_options(cfg)
             if cfg.teacher_cache and not self.cached:
-                raise ConfigError(
-                    "--teacher-cache keeps the teacher's output for fixed data, and masks are drawn anew for each"
-                    " epoch; drop it"
-                )
+                raise ConfigError("--teacher-cache needs fixed inputs, and each epoch masks other tokens; drop it")
             self.largest_first = cfg.teacher == LARGEST
             if self.largest_first and str(getattr(options_of(task), "supernet_sampling", "")) != "sandwich":
-                raise ConfigError("--teacher largest needs a supernet's task with --sampling sandwich, which runs the"
-                                  " largest subnet on each batch; add it, or give --teacher a file")  # fmt: skip
+                raise ConfigError(
+                    "--teacher largest needs the largest subnet of each batch; add --sampling sandwich and a supernet's"
+                    " task, or give --teacher a file"
+                )
         keep_all_sentences()
         self.options, self._task = cfg, task
         self.teacher: Any = None
         self._shared = self._dummy = False
-        self._memo: tuple[Any, Any] | None = None
-        if Path(sys.argv[0]).name == "fairseq-train" or Path(sys.argv[0]).parts[-2:] == ("fairseq_cli", "train.py"):
-            self._opened()  # a wrong teacher is reported before any other work; other commands need none
-
-    def _opened(self) -> Any:
-        if self.teacher is None and not self.largest_first:
-            from fairseq_ext.distillation.teacher import FileTeacher
-
-            with one_line_errors():
-                self.teacher = FileTeacher(Path(self.options.teacher), self._task, self.options)
-        return self.teacher
+        self._latest: tuple[Any, Any] | None = None
 
     @contextmanager
-    def one_batch(self) -> Iterator[None]:
-        """Share the teacher's output between the forwards in the block, all of one batch."""
-        self._shared = True
+    def one_batch(self, shared: bool = True, dummy: bool = False) -> Iterator[None]:
+        """Set how the forwards in the block, all of one batch, use the teacher.
+
+        Args:
+            shared: compute the teacher's output once for all forwards.
+            dummy: bypass the teacher's cache, because the batch is not training data.
+        """
+        self._shared, self._dummy = shared, dummy
         try:
             yield
         finally:
-            self._shared, self._memo = False, None
-
-    @contextmanager
-    def dummy_batch(self) -> Iterator[None]:
-        """Bypass the teacher's cache in the block: its batch is not training data."""
-        self._dummy = True
-        try:
-            yield
-        finally:
-            self._dummy = False
+            self._shared, self._dummy, self._latest = False, False, None
 
     def train(self, mode: bool = True) -> Any:
         """Set the mode; before a validation, flush the teacher's cache."""
-        teacher = getattr(self, "teacher", None)
-        if not mode and teacher is not None:
-            teacher.flush()
+        if not mode and getattr(self, "teacher", None) is not None:
+            self.teacher.flush()
         return super().train(mode)  # type: ignore[misc]
 
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Any, Any, dict[str, Any]]:
@@ -194,29 +177,23 @@ class Distilled:
         while isinstance(getattr(student, "module", None), nn.Module):
             student = student.module
         states = None
-        answer = self._answer(student, sample, run)
+        teacher = self._teacher_output(student, sample, run)
         if options.distill_hidden or options.distill_attention:
-            from fairseq_ext.distillation.layers import with_states
-
             outputs, states = with_states(student, lambda: run(model))
         else:
             outputs = run(model)
-        if answer is None:
-            from fairseq_ext.distillation.teacher import teacher_output
-
-            self._memo = sample, teacher_output(outputs, options.teacher_top_k, options.distill_temperature, states)
-            loss, nll = self._own(outputs, target)
+        if teacher is None:
+            self._latest = sample, teacher_output(outputs, options.teacher_top_k, options.distill_temperature, states)
+            loss, nll = self._own_loss(outputs, target)
             return loss, {"loss": loss.detach(), "nll_loss": nll.detach()}
-        sums = self._sums(outputs, target, answer.rows)
+        sums = self._sums(outputs, target, teacher.rows)
         loss = sums.loss
         log = {"loss": loss.detach(), "nll_loss": sums.nll, "distill_loss": sums.distilled}
-        if states is None or answer.states is None:
+        if states is None or teacher.states is None:
             return loss, log
-        from fairseq_ext.distillation.layers import differences
-
         for name, weight, ours, theirs in (
-            ("hidden_loss", options.distill_hidden, states.hidden, answer.states.hidden),
-            ("attention_loss", options.distill_attention, states.attention, answer.states.attention),
+            ("hidden_loss", options.distill_hidden, states.hidden, teacher.states.hidden),
+            ("attention_loss", options.distill_attention, states.attention, teacher.states.attention),
         ):
             if weight:
                 difference = differences(ours, theirs, self.masks(sample)) * tokens
@@ -232,24 +209,24 @@ class Distilled:
             return {"": decoder}
         return {"encoder": sample["net_input"]["src_tokens"].ne(self._task.source_dictionary.pad()), "decoder": decoder}
 
-    def _answer(self, student: Any, sample: dict[str, Any], run: Any) -> Any:
+    def _teacher_output(self, student: Any, sample: dict[str, Any], run: Any) -> Any:
         """Return the teacher's output; None if the student is the largest subnet and the teacher."""
-        if self._memo is not None and self._memo[0] is sample:
-            return self._memo[1]
-        teacher = self._opened()
+        if self._latest is not None and self._latest[0] is sample:
+            return self._latest[1]
         with one_line_errors():
-            if teacher is None:
+            if self.largest_first:
                 if not self._shared:
                     raise ConfigError("--teacher largest needs a space of more than one network; give --teacher a file")
                 return None
-            teacher.prepare(student)
-            once = not self._shared and hasattr(student, "active_subnet")
-            answer = teacher.answer(sample, run, once, cached=not self._dummy)
+            if self.teacher is None:
+                self.teacher = FileTeacher(Path(self.options.teacher), self._task, self.options, student)
+            defer = not self._shared and hasattr(student, "active_subnet")
+            output = self.teacher.output(sample, run, defer, cached=not self._dummy)
         if self._shared:
-            self._memo = sample, answer
-        return answer
+            self._latest = sample, output
+        return output
 
-    def _own(self, outputs: Outputs, target: Tensor) -> tuple[Tensor, Tensor]:
+    def _own_loss(self, outputs: Outputs, target: Tensor) -> tuple[Tensor, Tensor]:
         x, table = outputs
         if table is None:
             return smoothed_loss(x, target, self.smoothing, self.padding_idx)

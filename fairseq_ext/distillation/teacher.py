@@ -1,10 +1,15 @@
-"""A frozen teacher from a checkpoint of the student's task and vocabulary."""
+"""A frozen teacher from a checkpoint of the student's task and vocabulary, and its outputs.
+
+Layers are identified by side, number in the supernet and part, such as ``("encoder", 2, "self_attn")``.
+"""
 
 from __future__ import annotations
 
 import logging
+import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from fairseq.tasks import TASK_REGISTRY
@@ -14,11 +19,13 @@ from fairseq_ext.checkpoint import load_network, read_state, settings_errors
 from fairseq_ext.compat import in_groups, options_in
 from fairseq_ext.data import options_of
 from fairseq_ext.distillation.cache import SampleCache
-from fairseq_ext.distillation.layers import LayerStates, check_one_origin, with_states
 from nas_core.errors import CheckpointError, ConfigError
+from nas_core.files.reading import real_path
+from nas_core.layers.depth import kept_layers
+from nas_core.layers.weights import named_tensors
 from nas_core.random_streams import own_streams
 from nas_core.supernet.holder import SubnetHolder
-from nas_core.supernet.teacher.losses import TopK, top_k
+from nas_core.supernet.teacher.losses import TopK, hidden_loss, top_k
 from nas_core.supernet.teacher.projected import (
     Probabilities,
     Projection,
@@ -26,8 +33,22 @@ from nas_core.supernet.teacher.projected import (
     projected_probabilities,
     projected_top_k,
 )
+from nas_core.supernet.teacher.taps import Taps
 
 _log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+Layer = tuple[str, int, str]
+_LAYER = re.compile(r"(\w*?)_?layers\.(\d+)\.(\w+)\.(in_proj|out_proj)\.weight")
+
+
+class LayerStates(NamedTuple):
+    """Tensors (B, T, C) by layer."""
+
+    hidden: dict[Layer, Tensor]
+    """Inputs of self-attention."""
+    attention: dict[Layer, Tensor]
+    """Outputs of attention."""
 
 
 class TeacherOutput(NamedTuple):
@@ -44,85 +65,75 @@ def teacher_output(
     kept: int,
     temperature: float,
     states: LayerStates | None = None,
-    once: bool = False,
+    defer: bool = False,
 ) -> TeacherOutput:
     """Convert a network's outputs to a teacher's output.
 
     Args:
         kept: number of most probable words to keep; 0 keeps all.
-        once: defer the probabilities until the student's are computed.
+        defer: compute all probabilities together with those of the student.
     """
     x, table = outputs
     if table is None:
         return TeacherOutput(top_k(x, kept, temperature) if kept else probabilities_of(x.detach(), temperature), states)
     x, table = x.detach(), table.detach()
-    if once and not kept:
-        return TeacherOutput(Projection(x, table, temperature), states)
-    rows = projected_top_k(x, table, kept, temperature) if kept else projected_probabilities(x, table, temperature)
+    if kept:
+        return TeacherOutput(projected_top_k(x, table, kept, temperature), states)
+    rows = Projection(x, table, temperature) if defer else projected_probabilities(x, table, temperature)
     return TeacherOutput(rows, states)
 
 
 class FileTeacher:
     """A checkpoint's network, not registered as a module of the criterion."""
 
-    def __init__(self, path: Path, task: Any, options: Any) -> None:
-        self.path, self._task, self._options = path, task, options
-        self.model: nn.Module = open_teacher(path, task)
-        self._subnet: Any = None
-        self._cache: SampleCache | None = None
-        self._ready = False
-
-    def prepare(self, student: Any) -> None:
-        """Check the student, open the cache and move to the student's device, before the first update."""
-        if self._ready:
-            return
-        options = self._options
-        theirs, ours = (_tuple(model.max_positions()) for model in (self.model, student))
-        if block := getattr(options_of(self._task), "tokens_per_sample", None):  # tasks of one language cut their text
+    def __init__(self, path: Path, task: Any, options: Any, student: Any) -> None:
+        self._options = options
+        self._words = min(options.teacher_top_k, len(task.target_dictionary))
+        self.model = open_teacher(path, task)
+        theirs, ours = (_positions(model) for model in (self.model, student))
+        if block := getattr(options_of(task), "tokens_per_sample", None):  # tasks of one language cut their text
             ours = tuple(min(length, block) for length in ours)
         if any(their < our for their, our in zip(theirs, ours, strict=False)):
             raise ConfigError(
-                f"--teacher {self.path} reads sentences of {theirs} tokens at most, and the student of {ours}; lower"
+                f"--teacher {path} reads sentences of {theirs} tokens at most, and the student of {ours}; lower"
                 " --max-source-positions, --max-target-positions or --tokens-per-sample to the teacher's"
             )
-        if options.distill_hidden or options.distill_attention:
-            check_one_origin(student, self.model, str(self.path))
+        self._compares_layers = bool(options.distill_hidden or options.distill_attention)
+        if self._compares_layers:
+            check_one_origin(student, self.model, str(path))
+        self._cache: SampleCache | None = None
         if options.teacher_cache:
             self._cache = SampleCache(
-                Path(options.teacher_cache), self._task, self.model, options.teacher_top_k, options.distill_temperature
+                Path(options.teacher_cache), task, self.model, self._words, options.distill_temperature
             )
         like = next(parameter for parameter in student.parameters() if parameter.is_floating_point())
         self.model.to(device=like.device, dtype=like.dtype)
-        self._ready = True
+        self._subnet = self.model.select(self.model.architecture) if isinstance(self.model, SubnetHolder) else None
 
-    def answer(self, sample: dict[str, Any], run: Any, once: bool, cached: bool = True) -> TeacherOutput:
+    def output(self, sample: dict[str, Any], run: Any, defer: bool, cached: bool = True) -> TeacherOutput:
         """Return the output for a batch; ``run`` returns a network's outputs."""
         temperature = self._options.distill_temperature
-        words = min(self._options.teacher_top_k, len(self._task.target_dictionary))
         if self._cache is not None and cached:
-            rows = self._cache.rows(sample, lambda: teacher_output(self._run(run)[0], words, temperature).rows)
+            rows = self._cache.rows(sample, lambda: teacher_output(self._run(run)[0], self._words, temperature).rows)
             return TeacherOutput(rows, None)
         outputs, states = self._run(run)
-        return teacher_output(outputs, words, temperature, states, once)
+        return teacher_output(outputs, self._words, temperature, states, defer)
 
     def flush(self) -> None:
         if self._cache is not None:
             self._cache.flush()
 
     def _run(self, run: Any) -> tuple[tuple[Tensor, Tensor | None], LayerStates | None]:
-        model = self.model
+        model: Any = self.model
         with torch.no_grad():
-            if not isinstance(model, SubnetHolder):
-                return run(model), None
             if self._subnet is None:
-                self._subnet = model.select(model.architecture)
-            with model.running(model.architecture, self._subnet):
-                if self._options.distill_hidden or self._options.distill_attention:
-                    return with_states(model, lambda: run(model))
                 return run(model), None
+            with model.running(model.architecture, self._subnet):
+                return with_states(model, lambda: run(model)) if self._compares_layers else (run(model), None)
 
 
-def _tuple(positions: Any) -> tuple[int, ...]:
+def _positions(model: Any) -> tuple[int, ...]:
+    positions = model.max_positions()
     return tuple(positions) if isinstance(positions, tuple | list) else (positions,)
 
 
@@ -138,21 +149,15 @@ def open_teacher(path: Path, task: Any) -> nn.Module:
     with settings_errors(path):
         state = in_groups(read_state(path, mmap=True))
         settings = options_in((state.get("cfg") or {}).get("task"))
-        name = str(settings.get("_name") or settings.get("task") or "")
+        name = str(settings.get("_name"))
         kind = TASK_REGISTRY.get(name)
         if kind is None or _base(kind) is not _base(type(task)):
-            expected = next((known for known, other in TASK_REGISTRY.items() if other is type(task)), "this one")
+            expected = next((name for name, other in TASK_REGISTRY.items() if other is type(task)), "this one")
             raise ConfigError(f"--teacher {path} was trained with --task {name}; expected a model of --task {expected}")
-        settings = {**settings, "_name": name}
-        if settings.get("stability_architectures"):  # a ranking of its own would stop the student's training
-            settings["stability_architectures"] = 0
-        state = {**state, "cfg": {**state["cfg"], "task": settings}}
         folder = str(settings.get("data") or "").split(":")[0]
     own_data = bool(folder) and Path(folder).is_dir()
     if not own_data:
-        _log.warning(
-            "the teacher's data folder %s is not there: only the sizes of its dictionaries are compared", folder
-        )
+        _log.warning("no data folder %s of the teacher: only the sizes of its dictionaries are compared", folder)
     try:
         with own_streams(0):  # the student's random numbers do not depend on its teacher
             own_task, model = load_network(path, state, None if own_data else options_of(task).data)
@@ -180,14 +185,66 @@ def _base(kind: type[Any]) -> type[Any]:
 
 def _check_words(path: Path, side: str, teacher: Any, student: Any) -> None:
     theirs, ours = (getattr(task, f"{side}_dictionary", None) for task in (teacher, student))
-    if theirs is None or ours is None or theirs == ours:
-        return
-    if len(theirs) != len(ours):
-        difference = f"{len(theirs)} symbols, here {len(ours)}"
-    else:
-        index = next((i for i in range(len(ours)) if theirs[i] != ours[i]), 0)
-        difference = f"its symbol {index} is {theirs[index]!r}, here {ours[index]!r}"
-    raise ConfigError(
-        f"--teacher {path} has another {side} vocabulary: {difference}; give a teacher that was trained with the"
-        " dictionaries of this data"
-    )
+    if theirs is not None and ours is not None and theirs != ours:
+        words = next((f"{theirs[i]!r}, here {ours[i]!r}" for i in range(len(ours)) if theirs[i] != ours[i]), "equal")
+        raise ConfigError(
+            f"--teacher {path} has another {side} vocabulary of {len(theirs)} symbols, here {len(ours)} (the first that"
+            f" differs is {words}); give a teacher that was trained with the dictionaries of this data"
+        )
+
+
+# -- layers ------------------------------------------------------------------------------------------------------------
+
+
+def with_states(model: Any, call: Callable[[], Result]) -> tuple[Result, LayerStates]:
+    """Return the result of ``call``, which runs the model once, and the layer states."""
+    subnet = model.active_subnet()
+    matches = {name: (match, tensor) for name, tensor in named_tensors(subnet) if (match := _LAYER.fullmatch(name))}
+    indices: dict[str, set[int]] = {}
+    for match, _ in matches.values():
+        indices.setdefault(match[1], set()).add(int(match[2]))
+    numbers = {side: _layer_numbers(model, side, len(layers)) for side, layers in indices.items()}
+    weights = {name: tensor for name, (_, tensor) in matches.items()}
+    with model.running(model.architecture, subnet), Taps(weights, outputs=True) as taps:
+        result = call()
+    states = LayerStates({}, {})
+    for name, (match, _) in matches.items():
+        layer = match[1], numbers[match[1]][int(match[2])], match[3]
+        if match[4] == "in_proj" and taps.inputs[name]:
+            states.hidden[layer] = taps.inputs[name][0]
+        elif match[4] == "out_proj" and taps.outputs[name]:
+            states.attention[layer] = taps.outputs[name][0]
+    return result, states
+
+
+def _layer_numbers(model: Any, side: str, depth: int) -> list[int]:
+    kept = (getattr(model.args, "kept_layers", None) or {}).get(side)  # of an extracted network
+    if kept is not None:
+        return list(kept)
+    order = getattr(model.net.config, f"{side}_order" if side else "layer_order", ()) or ()
+    return kept_layers(range(max([depth, *order]) + 1), depth, order)
+
+
+def differences(student: dict[Layer, Tensor], teacher: dict[Layer, Tensor], masks: dict[str, Tensor]) -> Tensor:
+    """Return the mean difference per token of shared layers; ``masks`` (B, T) are True at tokens."""
+    shared = [layer for layer in student if layer in teacher]
+    return torch.stack([hidden_loss(student[layer], teacher[layer], masks[layer[0]]) for layer in shared]).mean()
+
+
+def check_one_origin(student: Any, teacher: Any, path: str) -> None:
+    """Check that both networks have the same channel order."""
+    need = "--distill-hidden and --distill-attention need a teacher and a student of one 'nas-ext elastic'"
+    if not (hasattr(teacher, "active_subnet") and hasattr(student, "active_subnet")):
+        raise ConfigError(
+            f"{need}; --teacher {path} or the student is a model of fairseq's own: drop them, or give the supernet that"
+            " was made of it as the teacher"
+        )
+    origins = [getattr(model.args, "taken_over", None) for model in (student, teacher)]
+    initial = [getattr(student.args, name, None) for name in ("finetune_from_model", "restore_file")]
+    same = isinstance(origins[0], str) and origins[0] == origins[1]
+    if not same and not any(file and real_path(file) == real_path(path) for file in initial):
+        raise ConfigError(
+            f"{need}; --teacher {path} and the student are of different ones: drop them, or begin with"
+            " --finetune-from-model from the file of that teacher; from a subnet of it only if 'nas-ext elastic' made"
+            " the teacher"
+        )

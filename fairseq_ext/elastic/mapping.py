@@ -6,6 +6,7 @@ Shapes: C channels, V vocabulary.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -13,7 +14,7 @@ from fairseq.modules import SinusoidalPositionalEmbedding
 from torch import Tensor
 
 from nas_core.errors import CheckpointError
-from nas_core.layers.weights import NormWeights, named_tensors
+from nas_core.layers.weights import named_tensors
 from nas_core.supernet.elastic.kinds import with_kinds
 
 _ENCODER, _HEAD = "encoder.sentence_encoder.", "encoder.lm_head."
@@ -35,26 +36,34 @@ _PARTS = {
 """Part of this project's layers -> parts of fairseq's layers that it concatenates."""
 
 
-def layer_state(prefix: str, layer: Any) -> dict[str, Tensor]:
-    """Convert the weights of fairseq's layer; the names start with ``prefix``."""
+def _state(modules: Mapping[str, Any]) -> dict[str, Tensor]:
+    """Return the weights and biases of modules, of which some may be None, by name."""
+    named = ((f"{name}.{kind}", module, kind) for name, module in modules.items() for kind in ("weight", "bias"))
+    return {name: getattr(module, kind) for name, module, kind in named if module is not None}
+
+
+def _layers_state(prefix: str, layers: Any) -> dict[str, Tensor]:
+    """Convert the weights of fairseq's layers; the names start with ``prefix``."""
     state: dict[str, Tensor] = {}
-    reads_encoder = getattr(layer, "encoder_attn", None) is not None
-    for name, parts in _PARTS.items():
-        if reads_encoder or not name.startswith("cross_attn"):
-            modules = [layer.get_submodule(part) for part in parts]
-            for kind in ("weight", "bias"):
-                state[f"{prefix}{name}.{kind}"] = torch.cat([getattr(module, kind) for module in modules]).detach()
+    for index, layer in enumerate(layers):
+        reads_encoder = getattr(layer, "encoder_attn", None) is not None
+        for name, parts in _PARTS.items():
+            if reads_encoder or not name.startswith("cross_attn"):
+                modules = [layer.get_submodule(part) for part in parts]
+                for kind in ("weight", "bias"):
+                    state[f"{prefix}{index}.{name}.{kind}"] = torch.cat([getattr(module, kind) for module in modules])
     return state
 
 
-def plain_layer(prefix: str, layer: Any) -> dict[str, Tensor]:
-    """Convert the weights of a subnet's layer to fairseq's; the names start with ``prefix``."""
+def _plain_layers(prefix: str, layers: Any) -> dict[str, Tensor]:
+    """Convert the weights of a subnet's layers to fairseq's; the names start with ``prefix``."""
     state: dict[str, Tensor] = {}
-    for name, tensor in named_tensors(layer):
-        owner, kind = name.rsplit(".", 1)
-        parts = _PARTS[owner]
-        for part, rows in zip(parts, tensor.chunk(len(parts)), strict=True):
-            state[f"{prefix}{part}.{kind}"] = rows
+    for index, layer in enumerate(layers):
+        for name, tensor in named_tensors(layer):
+            owner, kind = name.rsplit(".", 1)
+            parts = _PARTS[owner]
+            for part, rows in zip(parts, tensor.chunk(len(parts)), strict=True):
+                state[f"{prefix}{index}.{part}.{kind}"] = rows
     return state
 
 
@@ -72,44 +81,42 @@ def positions_table(positions: Any, length: int, width: int) -> Tensor:
 
 def translation_state(model: Any, net: Any) -> dict[str, Tensor]:
     """Convert fairseq's ``transformer`` to the elastic network's state."""
-    encoder, decoder, config = model.encoder, model.decoder, net.config
-    state: dict[str, Tensor] = {"reference_widths": net.reference_widths}
-    for side, layers in (("encoder", encoder.layers), ("decoder", decoder.layers)):
-        for index, layer in enumerate(layers):
-            state |= layer_state(f"{side}_layers.{index}.", layer)
-    for side, words, part in (("encoder", "source", encoder), ("decoder", "target", decoder)):
-        if part.layer_norm is not None:
-            state |= {f"{side}_norm.{kind}": getattr(part.layer_norm, kind) for kind in ("weight", "bias")}
-        longest = config.stored_positions[("source", "target").index(words)]
-        width = part.embed_tokens.embedding_dim
-        state[f"{words}_positions.table"] = positions_table(part.embed_positions, longest, width)
-        state["embedding.weight" if config.share_all_embeddings else f"{words}_embedding.weight"] = (
-            part.embed_tokens.weight
-        )
-    state["output.weight"] = decoder.output_projection.weight
-    return with_kinds(state, net)
+    config = net.config
+    state = {"reference_widths": net.reference_widths, "output.weight": model.decoder.output_projection.weight}
+    sides = (("encoder", "source", model.encoder), ("decoder", "target", model.decoder))
+    for (side, words, part), longest in zip(sides, config.stored_positions, strict=True):
+        table = part.embed_tokens.weight
+        state |= _layers_state(f"{side}_layers.", part.layers) | _state({f"{side}_norm": part.layer_norm})
+        state[f"{words}_positions.table"] = positions_table(part.embed_positions, longest, table.shape[1])
+        state["embedding.weight" if config.share_all_embeddings else f"{words}_embedding.weight"] = table
+    return _elastic(state, net)
 
 
 def language_state(model: Any, net: Any) -> dict[str, Tensor]:
     """Convert fairseq's ``transformer_lm`` to the elastic network's state."""
     decoder, table = model.decoder, model.decoder.embed_tokens.weight
-    state: dict[str, Tensor] = {"reference_width": net.reference_width, "embedding.weight": table}
-    state["output.weight"] = decoder.output_projection.weight
-    state["positions.table"] = positions_table(decoder.embed_positions, net.context_length, table.shape[1])
-    for index, layer in enumerate(decoder.layers):
-        state |= layer_state(f"layers.{index}.", layer)
-    if decoder.layer_norm is not None:
-        state |= {f"norm.{kind}": getattr(decoder.layer_norm, kind) for kind in ("weight", "bias")}
-    return with_kinds(state, net)
+    state = {
+        "reference_width": net.reference_width,
+        "embedding.weight": table,
+        "output.weight": decoder.output_projection.weight,
+        "positions.table": positions_table(decoder.embed_positions, net.context_length, table.shape[1]),
+    }
+    return _elastic(state | _layers_state("layers.", decoder.layers) | _state({"norm": decoder.layer_norm}), net)
+
+
+def _elastic(state: Mapping[str, Tensor], net: Any) -> dict[str, Tensor]:
+    return with_kinds({name: tensor.detach() for name, tensor in state.items()}, net)
 
 
 def masked_lm_state(model: Any, net: Any) -> dict[str, Tensor]:
     """Convert fairseq's ``roberta`` to the elastic network's state."""
     encoder, head = model.encoder.sentence_encoder, model.encoder.lm_head
-    state: dict[str, Tensor] = {"reference_width": net.reference_width, "embedding.weight": encoder.embed_tokens.weight}
-    state["positions.table"] = positions_table(encoder.embed_positions, len(net.positions.table), net.embed_dim)
-    for index, layer in enumerate(encoder.layers):
-        state |= layer_state(f"layers.{index}.", layer)
+    state = {
+        "reference_width": net.reference_width,
+        "embedding.weight": encoder.embed_tokens.weight,
+        "positions.table": positions_table(encoder.embed_positions, len(net.positions.table), net.embed_dim),
+        "head.bias": head.bias,
+    }
     modules = {"embedding_norm": encoder.layernorm_embedding, "norm": encoder.layer_norm}
     modules |= {"head.dense": head.dense, "head.norm": head.layer_norm}
     for name, classifier in model.classification_heads.items():
@@ -118,15 +125,10 @@ def masked_lm_state(model: Any, net: Any) -> dict[str, Tensor]:
                 f"classification head {name} has {classifier.dense.out_features} hidden units, more than the network's"
                 f" {net.embed_dim} channels, which has no elastic form; remove the head"
             )
-        modules |= {f"classification_heads.{name}.dense": classifier.dense}
-        modules |= {f"classification_heads.{name}.out_proj": classifier.out_proj}
-    for name, module in modules.items():
-        if module is not None:
-            state |= {f"{name}.{kind}": getattr(module, kind) for kind in ("weight", "bias")}
-    state["head.bias"] = head.bias
+        modules |= {f"classification_heads.{name}.{part}": getattr(classifier, part) for part in ("dense", "out_proj")}
     if not net.config.share_embeddings:
         state["output.weight"] = head.weight
-    return with_kinds({name: tensor.detach() for name, tensor in state.items()}, net)
+    return _elastic(state | _layers_state("layers.", encoder.layers) | _state(modules), net)
 
 
 def translation_weights(net: Any, subnet: Any) -> dict[str, Tensor]:
@@ -135,56 +137,50 @@ def translation_weights(net: Any, subnet: Any) -> dict[str, Tensor]:
     If the output shares a scaled embedding table, the last layer norm is divided by the scale.
     """
     state: dict[str, Tensor] = {}
-    factors = []
+    scale = 1.0
     sides = (
         ("encoder", subnet.encoder_layers, subnet.encoder_norm, subnet.source_embedding),
         ("decoder", subnet.decoder_layers, subnet.decoder_norm, subnet.target_embedding),
     )
     for number, (side, layers, norm, table) in enumerate(sides):
-        for index, layer in enumerate(layers):
-            state |= plain_layer(f"{side}.layers.{index}.", layer)
         width = table.shape[1]
-        factors.append(net.embedding_scale(number, table) / math.sqrt(width))
-        state[f"{side}.embed_tokens.weight"] = table * factors[-1]
+        scale = net.embedding_scale(number, table) / math.sqrt(width)
         positions = net.positions(number, net.config.stored_positions[number], width).to(table)
-        state[f"{side}.embed_positions.weight"] = torch.cat([positions.new_zeros(_FIRST, width), positions])
+        state |= _plain_layers(f"{side}.layers.", layers) | _state({f"{side}.layer_norm": norm})
+        state[f"{side}.embed_tokens.weight"] = table * scale
+        state[f"{side}.embed_positions.weight"] = _padded(positions, _FIRST)
         state[f"{side}.version"] = torch.tensor([3.0])
-        if isinstance(norm, NormWeights):
-            state |= {f"{side}.layer_norm.weight": norm.weight, f"{side}.layer_norm.bias": norm.bias}
     tied = net.config.share_all_embeddings or net.config.share_decoder_embeddings
     state["decoder.output_projection.weight"] = state["decoder.embed_tokens.weight"] if tied else subnet.output
     if tied:
         last = f"decoder.layers.{len(subnet.decoder_layers) - 1}.final_layer_norm"
         last = last if subnet.decoder_norm is None else "decoder.layer_norm"
-        state |= {f"{last}.{kind}": state[f"{last}.{kind}"] / factors[1] for kind in ("weight", "bias")}
+        state |= {f"{last}.{kind}": state[f"{last}.{kind}"] / scale for kind in ("weight", "bias")}
     return state
 
 
 def language_weights(net: Any, subnet: Any) -> dict[str, Tensor]:
     """Convert a subnet to the weights of fairseq's ``transformer_lm``; the output does not share a scaled embedding."""
-    state: dict[str, Tensor] = {"decoder.version": torch.tensor([3.0])}
-    for index, layer in enumerate(subnet.layers):
-        state |= plain_layer(f"decoder.layers.{index}.", layer)
     width = subnet.embedding.shape[1]
-    factor = net.embedding_scale(subnet.embedding) / math.sqrt(width)
-    state["decoder.embed_tokens.weight"] = subnet.embedding * factor
+    scale = net.embedding_scale(subnet.embedding) / math.sqrt(width)
     positions = net.positions_at(0, net.context_length, width).to(subnet.embedding)
-    state["decoder.embed_positions.weight"] = torch.cat([positions.new_zeros(_FIRST, width), positions])
-    if subnet.norm is not None:
-        state |= {f"decoder.layer_norm.{kind}": getattr(subnet.norm, kind) for kind in ("weight", "bias")}
-    if net.output is not None or factor != 1.0:
+    state = {
+        "decoder.version": torch.tensor([3.0]),
+        "decoder.embed_tokens.weight": subnet.embedding * scale,
+        "decoder.embed_positions.weight": _padded(positions, _FIRST),
+    }
+    if net.output is not None or scale != 1.0:
         state["decoder.output_projection.weight"] = subnet.output
-    return state
+    return state | _plain_layers("decoder.layers.", subnet.layers) | _state({"decoder.layer_norm": subnet.norm})
 
 
 def masked_lm_weights(net: Any, subnet: Any) -> dict[str, Tensor]:
     """Convert a subnet with equal layers to the weights of fairseq's ``roberta``."""
-    width, first = subnet.embedding.shape[1], net.config.padding_idx + 1
-    positions = net.positions.table[:, :width].detach()
+    positions = net.positions.table[:, : subnet.embedding.shape[1]].detach()
     state = {
         f"{_ENCODER}version": torch.tensor([3.0]),
         f"{_ENCODER}embed_tokens.weight": subnet.embedding,
-        f"{_ENCODER}embed_positions.weight": torch.cat([positions.new_zeros(first, width), positions]),
+        f"{_ENCODER}embed_positions.weight": _padded(positions, net.config.padding_idx + 1),
         f"{_HEAD}weight": subnet.output,
         f"{_HEAD}bias": subnet.head.bias,
     }
@@ -193,6 +189,9 @@ def masked_lm_weights(net: Any, subnet: Any) -> dict[str, Tensor]:
     parts |= {f"classification_heads.{name}": head for name, head in subnet.classification_heads.items()}
     for name, part in parts.items():
         state |= {f"{name}.{kind}": tensor for kind, tensor in named_tensors(part)}
-    for index, layer in enumerate(subnet.layers):
-        state |= plain_layer(f"{_ENCODER}layers.{index}.", layer)
-    return state
+    return state | _plain_layers(f"{_ENCODER}layers.", subnet.layers)
+
+
+def _padded(positions: Tensor, rows: int) -> Tensor:
+    """Return position vectors (length, C) after ``rows`` of zeros, which fairseq uses for padding."""
+    return torch.cat([positions.new_zeros(rows, positions.shape[1]), positions])

@@ -28,59 +28,21 @@ ACTIVATIONS = {
 }
 """fairseq's ``--activation-fn`` -> name in :data:`nas_core.layers.feed_forward.ACTIVATIONS`."""
 _OFF = (None, False, 0, 0.0, "", [], -1)
-_NO_FORM = {
-    "transformer": (
-        "adaptive_softmax_cutoff",
-        "adaptive_input",
-        "tie_adaptive_weights",
-        "tie_adaptive_proj",
-        "layernorm_embedding",
-        "merge_src_tgt_embed",
-        "no_cross_attention",
-        "cross_self_attention",
-        "char_inputs",
-        "base_layers",
-        "scale_attn",
-        "scale_fc",
-        "scale_heads",
-        "scale_resids",
-        "quant_noise_pq",
-        "quant_noise_scalar",
-        "encoder_xformers_att_config",
-        "encoder_layers_to_keep",
-        "decoder_xformers_att_config",
-        "decoder_layers_to_keep",
-    ),
-    "transformer_lm": (
-        "adaptive_softmax_cutoff",
-        "adaptive_input",
-        "tie_adaptive_weights",
-        "tie_adaptive_proj",
-        "character_embeddings",
-        "layernorm_embedding",
-        "base_layers",
-        "scale_attn",
-        "scale_fc",
-        "scale_heads",
-        "scale_resids",
-        "quant_noise_pq",
-        "quant_noise_scalar",
-        "decoder_layers_to_keep",
-        "decoder_xformers_att_config",
-    ),
-    "roberta": (
-        "quant_noise_pq",
-        "quant_noise_scalar",
-        "spectral_norm_classification_head",
-        "xformers_att_config",
-        "encoder_layers_to_keep",
-        "adaptive_input",
-        "no_token_positional_embeddings",
-        "mha_heads_to_keep",
-        "ffn_blocks_to_remove",
-    ),
-}
+_NO_FORM = (
+    "adaptive_softmax_cutoff", "adaptive_input", "tie_adaptive_weights", "tie_adaptive_proj", "merge_src_tgt_embed",
+    "no_cross_attention", "cross_self_attention", "char_inputs", "character_embeddings", "base_layers", "scale_attn",
+    "scale_fc", "scale_heads", "scale_resids", "quant_noise_pq", "quant_noise_scalar",
+    "spectral_norm_classification_head", "xformers_att_config", "encoder_xformers_att_config",
+    "decoder_xformers_att_config", "encoder_layers_to_keep", "decoder_layers_to_keep", "mha_heads_to_keep",
+    "ffn_blocks_to_remove",
+)  # fmt: skip
 """Options that change a model's function, without an elastic form; off by default."""
+_NO_FORM_OF = {
+    "transformer": ("layernorm_embedding",),
+    "transformer_lm": ("layernorm_embedding",),
+    "roberta": ("no_token_positional_embeddings",),
+}
+"""Further ones, by model."""
 _MASKED_LM_TASKS = {
     "masked_lm": "masked_lm",
     "multilingual_masked_lm": "masked_lm",
@@ -93,9 +55,7 @@ def translation_settings(
     settings: Mapping[str, Any], groups: Mapping[str, Any], path: Path
 ) -> tuple[Namespace, SideSizes, SideSizes]:
     """Return the options of a ``transformer``, and the sizes of its encoder and decoder."""
-    name, task = _task_in(groups)
-    if not issubclass(TASK_REGISTRY.get(name, object), TranslationTask):
-        raise ConfigError(f"{path} was trained with --task {name}; expected translation")
+    task = _task_options(groups, TranslationTask, path)
     if str(task.get("left_pad_target", False)).lower() in ("true", "1", "y", "yes"):
         raise _no_form(path, "--left-pad-target")
     args = _options("transformer", Namespace(**settings), path)
@@ -124,9 +84,7 @@ def translation_settings(
 def language_settings(
     settings: Mapping[str, Any], groups: Mapping[str, Any], path: Path
 ) -> tuple[Namespace, StackSizes]:
-    name, task = _task_in(groups)
-    if not issubclass(TASK_REGISTRY.get(name, object), LanguageModelingTask):
-        raise ConfigError(f"{path} was trained with --task {name}; expected language_modeling")
+    task = _task_options(groups, LanguageModelingTask, path)
     if int(task.get("output_dictionary_size") or -1) >= 0:
         raise _no_form(path, f"--output-dictionary-size {task['output_dictionary_size']}")
     for option in ("self_target", "past_target"):
@@ -155,16 +113,19 @@ def masked_lm_settings(
 
 def masked_lm_task(groups: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """Return the task options of a ``roberta``; ``_name`` is the task that opens it."""
-    name, options = _task_in(groups)
+    options = options_in(groups.get("task"))
+    name = str(options.get("_name"))
     if name not in _MASKED_LM_TASKS:
         raise ConfigError(f"{path} was trained with --task {name}; expected {', '.join(_MASKED_LM_TASKS)}")
     known = {field.name for field in dataclasses.fields(TASK_DATACLASS_REGISTRY[_MASKED_LM_TASKS[name]])}
     return {option: options[option] for option in options if option in known} | {"_name": _MASKED_LM_TASKS[name]}
 
 
-def _task_in(groups: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+def _task_options(groups: Mapping[str, Any], kind: type[Any], path: Path) -> dict[str, Any]:
     options = options_in(groups.get("task"))
-    return str(options.get("_name") or options.get("task")), options
+    if not issubclass(TASK_REGISTRY.get(str(options.get("_name")), object), kind):
+        raise ConfigError(f"{path} was trained with --task {options.get('_name')}; expected a {kind.__name__}")
+    return options
 
 
 def _options(arch: str, args: Namespace, path: Path) -> Namespace:
@@ -175,7 +136,7 @@ def _options(arch: str, args: Namespace, path: Path) -> Namespace:
         for field in dataclasses.fields(TransformerLanguageModelConfig):
             if not hasattr(args, field.name) and not str(field.default).startswith("${"):
                 setattr(args, field.name, field.default)
-    for option in _NO_FORM[model]:
+    for option in (*_NO_FORM, *_NO_FORM_OF[model]):
         if (value := getattr(args, option, None)) not in _OFF:
             flag = f"--{option.replace('_', '-')}"
             raise _no_form(path, flag if value is True else f"{flag} {value}")

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import copy
 import json
-import logging
-from abc import ABC, abstractmethod
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,12 +30,12 @@ from fairseq_ext.elastic.settings import (
     masked_lm_task,
     translation_settings,
 )
-from fairseq_ext.elastic.spaces import name_around, space_around
 from fairseq_ext.families import LANGUAGE, MASKED_LM, TRANSLATION, Family
 from fairseq_ext.masked_lm import batch_loss, plain_batch, stored_heads
 from fairseq_ext.model import resolve_linear_lengths
 from nas_core.device import usable_device
-from nas_core.errors import CheckpointError
+from nas_core.errors import CheckpointError, SpaceError
+from nas_core.files.reading import real_path
 from nas_core.layers import MoSConfig
 from nas_core.models.elastic import ElasticForm
 from nas_core.models.language import LanguageNet
@@ -48,12 +46,11 @@ from nas_core.models.masked_lm.net import ClassHead
 from nas_core.models.translation import TranslationNet
 from nas_core.models.translation.elastic import TRANSLATION_ELASTIC
 from nas_core.random_streams import own_streams
-from nas_core.space import SearchSpace
+from nas_core.space import SearchSpace, get_space
 from nas_core.space.files import space_to_dict
 from nas_core.supernet.elastic import stack_space, translation_space
+from nas_core.supernet.elastic.space_spec import is_auto, resolve
 from nas_core.supernet.teacher.cache import weights_digest
-
-_log = logging.getLogger(__name__)
 
 _LENGTHS = (17, 11, 5)
 """Sentence lengths in tokens for comparing outputs, limited to the network's longest input."""
@@ -87,7 +84,7 @@ class Request:
     device: str = "cpu"
 
 
-class FairseqTrained(ABC):
+class FairseqTrained:
     """A trained network as an elastic network; see :class:`nas_core.supernet.elastic.conversion.Trained`.
 
     By default, the network predicts next tokens.
@@ -129,30 +126,30 @@ class FairseqTrained(ABC):
         return self.family.network_config(self._args, self.task.source_dictionary.pad(), static=False)
 
     def _network(self, config: Any) -> nn.Module:
+        words = (self.task.source_dictionary, self.task.target_dictionary)[: len(self.family.sides)]
         with own_streams(0):
-            return self.network(self.space, *self._vocabularies(), config)
-
-    def _vocabularies(self) -> tuple[int, ...]:
-        return (len(self.task.source_dictionary),)
+            return self.network(self.space, *map(len, words), config)
 
     def difference(self, net: nn.Module) -> float:
-        """Return the largest difference between logits (B, T, V) at tokens, relative to the largest logit."""
-        tokens = self._tokens()
-        subnet = net.select(self.space.largest())  # type: ignore[operator]
+        """Return the largest difference between the outputs of :meth:`_pairs`, relative to the largest output."""
+        elastic: Any = net
+        training, tokens = net.training, self._tokens()
+        net.eval()
         with torch.no_grad():
-            expected = self._logits(*tokens)
-            training = net.training
-            outputs = net.eval()(subnet, *tokens)
-            net.train(training)
-        read = tokens[-1].ne(self.task.target_dictionary.pad())[..., None]
-        return float(((outputs - expected) * read).abs().max() / (expected * read).abs().max())
+            pairs = self._pairs(elastic, elastic.select(self.space.largest()), *tokens)
+        net.train(training)
+        read = tokens[-1].ne(self.task.source_dictionary.pad())
+        pairs = [pair if pair[0].ndim < 3 else (pair[0][read], pair[1][read]) for pair in pairs]
+        return max(float((outputs - expected).abs().max() / expected.abs().max()) for outputs, expected in pairs)
 
-    @abstractmethod
+    def _pairs(self, net: Any, subnet: Any, *tokens: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """Return outputs (B, T, V), or (B, K) of a head, of ``net`` and of fairseq's model for the same tokens."""
+        return [(net(subnet, *tokens), self._model(*tokens)[0])]
+
     def _tokens(self) -> tuple[Tensor, ...]:
         """Return random inputs, each (B, T); outputs are compared at the tokens of the last one."""
-
-    def _logits(self, *tokens: Tensor) -> Tensor:
-        return self._model(*tokens)[0]  # type: ignore[no-any-return]
+        stream = torch.Generator().manual_seed(0)
+        return (self._random_tokens(self.task.source_dictionary, self.longest(), stream),)
 
     def calibration(self, count: int) -> Sequence[Any]:
         """Return training batches, else validation batches."""
@@ -187,10 +184,7 @@ class FairseqTrained(ABC):
             setattr(args, name, list(getattr(config, name)) or None)
         weights = {f"net.{name}": tensor for name, tensor in net.state_dict().items()}
         args.taken_over = weights_digest(weights)  # identifies this order of channels
-        write_network(self._state, {**self._groups(args), "model": args}, weights, path)
-
-    def _groups(self, args: Namespace) -> dict[str, Any]:
-        return copy.deepcopy(self._state["cfg"])
+        write_network(self._state, {**self._state["cfg"], "model": args}, weights, path)
 
     def _random_tokens(self, words: Any, longest: int, stream: torch.Generator, left: bool = False) -> Tensor:
         """Return sentences (B, T) of different lengths, padded on the right or ``left``."""
@@ -243,17 +237,15 @@ class TrainedTranslation(FairseqTrained):
         resolve_linear_lengths(self._args, self.space, self.task)
         return super()._config()
 
-    def _vocabularies(self) -> tuple[int, ...]:
-        return len(self.task.source_dictionary), len(self.task.target_dictionary)
-
     def _tokens(self) -> tuple[Tensor, ...]:
         stream = torch.Generator().manual_seed(0)
         source = self._random_tokens(self.task.source_dictionary, self._args.max_source_positions, stream, left=True)
         return source, self._random_tokens(self.task.target_dictionary, self._args.max_target_positions, stream)
 
-    def _logits(self, *tokens: Tensor) -> Tensor:
+    def _pairs(self, net: Any, subnet: Any, *tokens: Tensor) -> list[tuple[Tensor, Tensor]]:
         source, target = tokens
-        return super()._logits(source, source.ne(self.task.source_dictionary.pad()).sum(1), target)
+        lengths = source.ne(self.task.source_dictionary.pad()).sum(1)
+        return [(net(subnet, source, target), self._model(source, lengths, target)[0])]
 
 
 class TrainedLanguage(FairseqTrained):
@@ -285,10 +277,6 @@ class TrainedLanguage(FairseqTrained):
         }
         super().__init__(path, state, space, request, options)
 
-    def _tokens(self) -> tuple[Tensor, ...]:
-        stream = torch.Generator().manual_seed(0)
-        return (self._random_tokens(self.task.source_dictionary, self.net.context_length, stream),)
-
 
 class TrainedMaskedLM(FairseqTrained):
     """fairseq's ``roberta``, with its classification heads."""
@@ -314,49 +302,28 @@ class TrainedMaskedLM(FairseqTrained):
             **{option: getattr(args, option) for option in _ROBERTA_OPTIONS},
         }
         super().__init__(path, {**state, "cfg": {**state["cfg"], "model": args, "task": task}}, space, request, options)
+        self._state["cfg"]["task"] = {**task, "_name": options["task"]}
 
     def _config(self) -> Any:
         heads = [ClassHead(name, *sizes) for name, sizes in stored_heads(self._state["model"], _HEADS).items()]
         return replace(super()._config(), classification_heads=tuple(heads))
 
-    def difference(self, net: nn.Module) -> float:
-        """Return the largest relative difference between logits (B, T, V) at tokens, or (B, K) of a head."""
-        (tokens,) = self._tokens()
-        read = tokens.ne(self.task.source_dictionary.pad())
-        elastic: Any = net
-        training = net.training
-        net.eval()
-        with torch.no_grad():
-            subnet = elastic.select(self.space.largest())
-            features, _ = self._model(tokens, features_only=True)
-            ours = elastic.encode(subnet, tokens)
-            pairs = [(elastic.predict(subnet, ours)[read], self._model(tokens)[0][read])]
-            for name, head in self._model.classification_heads.items():
-                pairs.append((elastic.classify(subnet, ours, name), head(features)))
-        net.train(training)
-        return max(float((outputs - expected).abs().max() / expected.abs().max()) for outputs, expected in pairs)
-
-    def _tokens(self) -> tuple[Tensor, ...]:
-        stream = torch.Generator().manual_seed(0)
-        return (self._random_tokens(self.task.source_dictionary, self.longest(), stream),)
+    def _pairs(self, net: Any, subnet: Any, *tokens: Tensor) -> list[tuple[Tensor, Tensor]]:
+        features, expected = net.encode(subnet, *tokens), self._model(*tokens, features_only=True)[0]
+        pairs = [(net.predict(subnet, features), self._model(*tokens)[0])]
+        for name, head in self._model.classification_heads.items():
+            pairs.append((net.classify(subnet, features, name), head(expected)))
+        return pairs
 
     def calibration(self, count: int) -> Sequence[Any]:
         padding = self.task.source_dictionary.pad()
         return [plain_batch(batch, padding, self._device) for batch in super().calibration(count)]
-
-    def longest(self) -> int:
-        return int(self._args.max_positions)
 
     def loss(self, net: Any, subnet: Any, batch: Any) -> Tensor:
         """Return the cross-entropy per masked token or classified sentence; for a regression, the squared error."""
         head = getattr(self.task.cfg, "classification_head_name", None)
         total, _ = batch_loss(net, subnet, batch, head)
         return total / max(batch["count"], 1)
-
-    def _groups(self, args: Namespace) -> dict[str, Any]:
-        groups = super()._groups(args)
-        groups["task"]["_name"] = args.task
-        return groups
 
 
 def _activation_dropout(args: Namespace) -> float:
@@ -385,18 +352,46 @@ def open_trained(path: Path, request: Request) -> FairseqTrained:
             f"{path} was trained with --arch {settings.get('arch') or settings.get('_name')}, a model {name!r};"
             f" expected one of {', '.join(SOURCES)}, others have no elastic form"
         )
-    trained = SOURCES[name](path, state, request)
-    for option in ("encoder_layerdrop", "decoder_layerdrop"):
-        if float(settings.get(option) or 0.0):
-            _log.warning("--%s %s is not converted: a supernet trains all layers of a subnet",
-                         option.replace("_", "-"), settings[option])  # fmt: skip
-    return trained
+    return SOURCES[name](path, state, request)
+
+
+def space_around(wanted: str, trained: Mapping[str, Any], auto: Callable[[], SearchSpace]) -> SearchSpace:
+    """Return a new or existing search space whose largest network is the trained one.
+
+    Args:
+        wanted: spec of :func:`nas_core.supernet.elastic.space_spec.resolve`, or the name or file of a space.
+        trained: genes of the trained network, which uses softmax attention.
+    """
+    if is_auto(wanted):
+        return resolve(wanted, auto)
+    space = get_space(wanted)
+    largest = space.largest()
+    for gene, value in trained.items():
+        if gene not in largest and gene != "head_dim":
+            raise SpaceError(f"space {wanted} has no gene {gene!r}, which the trained network has; give it, or auto")
+        if gene in largest and largest[gene] != value:
+            raise SpaceError(
+                f"the largest network of space {wanted} has {gene} = {largest[gene]}, the trained one {value}; its"
+                " largest network has to be the trained one"
+            )
+    for gene, value in largest.items():
+        if gene.endswith("attention") and set(value if isinstance(value, tuple) else (value,)) != {"softmax"}:
+            raise SpaceError(
+                f"the largest network of space {wanted} has {gene} = {value}, the trained one softmax; give a space"
+                " whose largest network has softmax attention"
+            )
+    return space
+
+
+def name_around(path: Path) -> str:
+    """Name a space after the file, or the nearest parent folder without a default name of fairseq."""
+    path = real_path(path)
+    names = (path.stem, *(folder.name for folder in path.parents))
+    return f"around-{next(name for name in names if not name.startswith('checkpoint')) or 'checkpoint'}"
 
 
 def settings_of(state: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    config: Any = state.get("cfg")
-    settings = dict(options_in(config.get("model"))) if hasattr(config, "get") else {}
-    if not settings:
+    if not (settings := dict(options_in((state.get("cfg") or {}).get("model")))):
         raise CheckpointError(f"{path} holds no settings of its model; expected a checkpoint written by fairseq-train")
     return settings
 

@@ -8,6 +8,8 @@ from fairseq_ext.quickstart.corpus import corpus
 from nas_core.quickstart import Quickstart
 
 SIZES = {"test": 100, "valid": 200, "train": 4000}
+
+
 class TranslationQuickstart(Quickstart):
     """English to German with fairseq's commands: supernet, latency, search, extraction and decoding."""
 
@@ -25,4 +27,6 @@ class TranslationQuickstart(Quickstart):
             for side, language in enumerate(("en", "de")):
                 written[f"corpus/{split}.{language}"] = "".join(f"{pair[side]}\n" for pair in pairs)
         return written
+
+
 TRANSLATION = TranslationQuickstart()

@@ -6,11 +6,10 @@ import io
 from pathlib import Path
 from typing import Any
 
-from fairseq.models import ARCH_MODEL_REGISTRY
-from fairseq.models.roberta import RobertaModel
-
 from fairseq_ext.checkpoint import read_state
-from fairseq_ext.compat import options_in
+from fairseq_ext.compat import in_groups
+from fairseq_ext.elastic.trained import Request, TrainedMaskedLM, model_name, settings_of
+from fairseq_ext.masked_lm import stored_heads
 from fairseq_ext.model import TranslationModel
 from nas_core.errors import CheckpointError
 from nas_core.export.parts import Exportable, Part
@@ -18,8 +17,6 @@ from nas_core.models.language.export import language_info, language_parts
 from nas_core.models.masked_lm.export import encoder_part
 from nas_core.models.translation.export import translation_info, translation_parts
 from nas_core.space import Architecture, Choice, SearchSpace
-
-_TASKS = ("masked_lm", "sentence_prediction")
 
 
 def translation_exportable(model: TranslationModel, task: Any, architecture: Architecture) -> Exportable:
@@ -67,8 +64,7 @@ class MaskedLM:
     """A network of ``--arch roberta*``, trained by ``masked_lm`` or ``sentence_prediction``."""
 
     def __init__(self, trained: Any) -> None:
-        self._trained = trained
-        largest = trained.space.largest()
+        self._trained, largest = trained, trained.space.largest()
         sizes = {
             "encoder.layers": largest["layers"],
             "encoder.embed_dim": largest["embed_dim"],
@@ -106,51 +102,27 @@ def masked_lm_exportable(task: Any, part: Part, architecture: Architecture) -> E
     return Exportable((part,), info, {"dict.txt": _text(words)})
 
 
-def is_masked_lm(path: Path) -> bool:
-    """Return whether a checkpoint is of fairseq's RoBERTa, not of this plug-in."""
-    settings = read_state(path, mmap=True).get("cfg")
-    if not hasattr(settings, "get"):
+def open_roberta(path: Path, data: str | None) -> MaskedLM | None:
+    """Open a checkpoint of fairseq's ``roberta``; return None for one of this plug-in.
+
+    Raises:
+        CheckpointError: the checkpoint is of another model, or lacks the classification head of its task.
+    """
+    state = in_groups(read_state(path, mmap=True))
+    settings = settings_of(state, path)
+    if "search_space_json" in settings:
+        return None
+    if model_name(settings) != "roberta":
         raise CheckpointError(
-            f"{path} has no settings under 'cfg': it is damaged, or in fairseq's format before 2021; load and save it"
-            " with this fairseq"
+            f"{path} was trained with --arch {settings.get('arch')}; expected one of mos_transformer*,"
+            " hat_transformer*, mformer_wmt14_en_de*, mformer_translation* or roberta*, others are not exported"
         )
-    args = settings.get("model")
-    if hasattr(args, "search_space_json"):
-        return False
-    arch = _setting(args, "arch")
-    if ARCH_MODEL_REGISTRY.get(arch) is not RobertaModel:
-        raise CheckpointError(
-            f"{path} was trained with --arch {arch}; expected one of mos_transformer*, hat_transformer*,"
-            " mformer_wmt14*, mformer_translation* or roberta*, others are not exported"
-        )
-    task = _setting(settings.get("task"), "task")
-    if task not in _TASKS:
-        raise CheckpointError(
-            f"{path} was trained with --arch {arch} and --task {task}; expected task {' or '.join(_TASKS)}"
-        )
-    return True
-
-
-def open_masked_lm(path: Path, data: str | None = None) -> MaskedLM:
-    """Open a checkpoint for which :func:`is_masked_lm` is true."""
-    from fairseq_ext.elastic.trained import Request, TrainedMaskedLM
-
-    state = read_state(path, mmap=True)
-    options = options_in(state["cfg"]["task"])
-    if _setting(options, "task") == "sentence_prediction":  # fairseq gives a head without weights random ones
-        prefix = f"classification_heads.{options.get('classification_head_name', 'sentence_classification_head')}."
-        names = [f"{prefix}{part}.{kind}" for part in ("out_proj", "dense") for kind in ("weight", "bias")]
-        weights = [state["model"].get(name) for name in names]
-        if any(weight is None for weight in weights) or len(weights[0]) != options.get("num_classes"):
-            raise CheckpointError(
-                f"{path} lacks weights of {prefix[:-1]}, or has them in other sizes than its settings; it may be"
-                " damaged, or the model was not fine-tuned"
-            )
-    return MaskedLM(TrainedMaskedLM(path, state, Request(data=data)))
-
-
-def _setting(group: Any, name: str) -> str:
-    return str(group.get("_name") if isinstance(group, dict) else getattr(group, name, None))
+    heads = stored_heads(state["model"], "classification_heads.")  # fairseq adds a random one that is missing
+    trained = TrainedMaskedLM(path, state, Request(data=data))
+    head = getattr(trained.task.cfg, "classification_head_name", None)
+    if head is not None and head not in heads:
+        raise CheckpointError(f"{path} has no weights of head {head!r}; give a fine-tuned network")
+    return MaskedLM(trained)
 
 
 def _special(words: Any) -> dict[str, int]:

@@ -6,9 +6,7 @@ Shapes: B batch, T length, C channels, V vocabulary.
 from __future__ import annotations
 
 import json
-import logging
 import math
-from abc import abstractmethod
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
@@ -40,8 +38,6 @@ from nas_core.precision import check_precision, computing_in
 from nas_core.space import Architecture, SearchSpace
 from nas_core.supernet.host import Report
 
-_log = logging.getLogger(__name__)
-
 _BITS = math.log(2)
 """Nats per bit."""
 _TOKENS = 4096
@@ -60,8 +56,7 @@ class FairseqSupernet(TrainingSupernet):
 
     counted: ClassVar[str] = "ntokens"
     """Batch key of the number of predictions."""
-    nothing: ClassVar[str]
-    """Reason in the error for an empty split."""
+    _bleu = False
 
     def __init__(
         self,
@@ -83,11 +78,6 @@ class FairseqSupernet(TrainingSupernet):
         self.space: SearchSpace = self.model.space
 
     @property
-    @abstractmethod
-    def task(self) -> dict[str, Any]:
-        """The networks' task as plain data."""
-
-    @property
     def network(self) -> torch.nn.Module:
         return self.model.net  # type: ignore[no-any-return]
 
@@ -101,30 +91,21 @@ class FairseqSupernet(TrainingSupernet):
                 raise DataError(f"no split {self._subset!r} in {where}; give another --valid-subset or --data")
             with data_utils.numpy_seed(0):  # sequences of equal length come in random order
                 indices = dataset.ordered_indices()
-            indices = self._evaluated(dataset, indices)
-            cut = dataset.batch_by_size(indices, max_tokens=self._most_tokens()) if len(indices) else []
-            collated = (dataset.collater([dataset[int(index)] for index in batch]) for batch in cut)
-            batches = [batch for batch in (self._prepared(batch) for batch in collated if batch) if batch[self.counted]]
-            if not batches:
-                raise DataError(f"split {self._subset!r} {self.nothing}")
-            self._batches = batches
+            if self._sentences is not None and self._sentences < len(indices):
+                chosen = np.random.default_rng(0).choice(len(indices), self._sentences, replace=False)
+                indices = np.asarray(indices)[np.sort(chosen)]
+            longest = self.model.max_positions()
+            indices = self.fairseq_task.filter_indices_by_size(indices, dataset, longest, ignore_invalid_inputs=True)
+            most_tokens = max(_TOKENS, int(np.max(longest)))
+            cut = dataset.batch_by_size(indices, max_tokens=most_tokens) if len(indices) else []
+            batches = [self._prepared(dataset.collater([dataset[int(index)] for index in batch])) for batch in cut]
+            self._batches = [batch for batch in batches if batch[self.counted]]
+            if not self._batches:
+                raise DataError(
+                    f"split {self._subset!r} is empty, or has nothing that this network predicts; give another"
+                    " --valid-subset or --data"
+                )
         return self._batches
-
-    def _evaluated(self, dataset: Any, indices: Any) -> Any:
-        return self._readable(dataset, self._some(indices))
-
-    def _some(self, indices: Any) -> Any:
-        if self._sentences is None or self._sentences >= len(indices):
-            return indices
-        chosen = np.random.default_rng(0).choice(len(indices), self._sentences, replace=False)
-        return np.asarray(indices)[np.sort(chosen)]
-
-    def _readable(self, dataset: Any, indices: Any) -> Any:
-        longest = self.model.max_positions()
-        return self.fairseq_task.filter_indices_by_size(indices, dataset, longest, ignore_invalid_inputs=True)
-
-    def _most_tokens(self) -> int:
-        return max(_TOKENS, int(self.model.max_positions()))
 
     def _prepared(self, batch: dict[str, Any]) -> dict[str, Any]:
         return on_device(batch, self.device)  # type: ignore[no-any-return]
@@ -194,8 +175,6 @@ class TranslationSupernet(FairseqSupernet):
 
     units: ClassVar = {"loss": "bits per token", "nll_loss": "bits per token"}
     maximised: ClassVar = ("bleu",)
-    _bleu = False
-    nothing = "is empty; evaluation needs at least one sentence"
 
     @property
     def task(self) -> dict[str, Any]:
@@ -212,28 +191,6 @@ class TranslationSupernet(FairseqSupernet):
                 metrics["bleu"] = bleu(self.fairseq_task, self.model, self.batches())
         return metrics
 
-    def _opened(self, path: Path) -> Any:
-        trained = super()._opened(path)
-        trained._bleu = self._bleu
-        return trained
-
-    def _readable(self, dataset: Any, indices: Any) -> Any:
-        longest = self.model.max_positions()
-        kept, longer = dataset.filter_indices_by_size(indices, longest)
-        if len(longer):
-            _log.warning(
-                "%d of %d sentences of split %r are longer than this network reads, %s tokens of source and target, and"
-                " are left out",
-                len(longer),
-                len(indices),
-                self._subset,
-                longest,
-            )
-        return kept
-
-    def _most_tokens(self) -> int:
-        return _TOKENS
-
     def exportable(self, architecture: Architecture) -> Exportable:
         """Return the subnet's encoder, decoding step and dictionaries."""
         return exporting.translation_exportable(self.model, self.fairseq_task, self.space.validate(architecture))
@@ -246,14 +203,10 @@ class LanguageSupernet(FairseqSupernet):
     """
 
     units: ClassVar = {"loss": "bits per token", "nll_loss": "bits per token", "ppl": ""}
-    nothing = "is empty; evaluation needs at least one sequence"
 
     @property
     def task(self) -> dict[str, Any]:
         return {"kind": "language", "vocab": len(self.fairseq_task.source_dictionary)}
-
-    def _evaluated(self, dataset: Any, indices: Any) -> Any:
-        return self._some(self._readable(dataset, indices))
 
     def _metrics(self, loss: float, nll_loss: float) -> dict[str, float]:
         return {**super()._metrics(loss, nll_loss), "ppl": math.exp(min(nll_loss, 700.0))}
@@ -271,7 +224,6 @@ class MaskedLMSupernet(FairseqSupernet):
 
     counted = "count"
     maximised: ClassVar = ("accuracy",)
-    nothing = "has nothing to predict; evaluation needs at least one masked token"
 
     def __init__(self, path: Path, *args: Any, **options: Any) -> None:
         super().__init__(path, *args, **options)

@@ -1,47 +1,194 @@
-"""Training of a supernet's networks by fairseq's trainer."""
+"""Training of a supernet's networks by fairseq's trainer.
+
+``python -m fairseq_ext.supernets.training FOLDER DATA [OPTIONS] [NAME=VALUE ..]`` runs the trainer for a study.
+
+It trains one architecture of a supernet, or a supernet with other experts, with the checkpoint of settings in the
+folder. Training starts from scratch, ``--inherited`` weights, or an interrupted run's ``checkpoint_last.pt``.
+"""
 
 from __future__ import annotations
 
 import copy
+import hashlib
 import re
 import sys
 import zipfile
-from abc import ABC
+from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from fairseq_ext.checkpoint import read_state, write_network
+from omegaconf import DictConfig
+
+from fairseq_ext.checkpoint import config_of, read_state, write_network
 from fairseq_ext.compat import options_in
 from fairseq_ext.data import options_of
-from fairseq_ext.extraction import write_subnet
-from fairseq_ext.supernets.standalone import LAST, SCRATCH, SETTINGS, Run, digest, run_settings
-from nas_core.errors import ConfigError
-from nas_core.files.reading import real_path
+from fairseq_ext.extraction import TASK_OPTIONS, write_subnet
+from nas_core.errors import ConfigError, unknown_choice
+from nas_core.files.reading import parse_yaml, real_path
 from nas_core.layers import MoSConfig
+from nas_core.layers.weights import named_tensors
 from nas_core.space import Architecture
 from nas_core.supernet.host import Supernet
 
+SETTINGS = "settings.pt"
+LAST = "checkpoint_last.pt"
+_OF_THE_STUDY = (
+    "data", "save_dir", "restore_file", "finetune_from_model", "user_dir", "arch", "subnet", "subnet_json",
+    "search_space", "search_space_json",
+)  # fmt: skip
+_OF_A_SUPERNET = ("architecture_draw", "extremes", *TASK_OPTIONS)
 _INHERITED = "inherited.pt"
 _KEPT = re.compile(r"checkpoint(?:_\d+_(?P<updates>\d+)|\d+)\.pt")
 """Names of checkpoints within an epoch, and at its end; the latter lack the number of updates."""
+_DECAY = "total_num_update"
+"""Length of ``polynomial_decay``, by default that of the training; checkpoints store the number."""
+_FRESH = {
+    "restore_file": LAST,
+    "finetune_from_model": None,
+    "no_epoch_checkpoints": True,
+    "no_last_checkpoints": False,
+    "no_save": False,
+    "tensorboard_logdir": None,
+    "wandb_project": None,
+    "distributed_world_size": 1,
+    "distributed_rank": 0,
+    "distributed_init_method": None,
+    "distributed_port": -1,
+    "distributed_no_spawn": False,
+    "device_id": 0,
+    **{f"reset_{what}": False for what in ("dataloader", "lr_scheduler", "meters", "optimizer")},
+}
 
 
-class TrainingSupernet(Supernet, ABC):
+@dataclass(frozen=True)
+class Run:
+    """A training; by default, of a static network from scratch."""
+
+    inherited: str = ""
+    """Checkpoint with the initial weights of a further training."""
+    every: int = 0
+    """Further training: updates between saved networks."""
+    most_updates: int = 0
+    """Further training: number of updates."""
+    supernet: bool = False
+
+    def options(self) -> list[str]:
+        flags = {f"--{name.replace('_', '-')}": value for name, value in asdict(self).items() if value}
+        return [part for name, value in flags.items() for part in ([name] if value is True else [name, str(value)])]
+
+    def settings(self) -> dict[str, Any]:
+        """Return fairseq's settings; a network at the end of an epoch is saved only once."""
+        if not self.inherited:
+            return {}
+        return {
+            "finetune_from_model": self.inherited,
+            "max_update": self.most_updates,
+            _DECAY: self.most_updates,
+            "save_interval_updates": self.every,
+            "max_epoch": 0,
+            "stop_time_hours": 0,
+            "patience": -1,
+            "save_interval": 1,
+            "no_epoch_checkpoints": False,
+            "validate_after_updates": 0,
+            "write_checkpoints_asynchronously": False,
+            **{f"keep_{what}": -1 for what in ("interval_updates", "last_epochs", "best_checkpoints")},
+        }
+
+
+SCRATCH = Run()
+
+
+def run_settings(folder: Path, data: str, changes: Mapping[str, str], run: Run = SCRATCH) -> DictConfig:
+    """Return fairseq's settings of a training.
+
+    Args:
+        changes: settings that differ from the supernet's, by fairseq's names, with YAML values. ``max_update`` also
+            sets the length of the learning rate's decay.
+
+    Raises:
+        ConfigError, UnknownChoiceError: a setting is fixed, does not exist, or has a value of the wrong type.
+    """
+    groups: dict[str, Any] = read_state(folder / SETTINGS)["cfg"]
+    options = [options_in(group) for group in groups.values()]
+    names = sorted({name for group in options for name in group if not name.startswith("_")})
+    fixed = {*_OF_THE_STUDY, *run.settings(), *groups, *(() if run.supernet else _OF_A_SUPERNET)}
+    typed = {}
+    for name, text in changes.items():
+        if name in fixed or name.startswith(("mos", "distributed_")):
+            raise ConfigError(f"setting {name} is set by the study, or taken from the supernet; leave it out")
+        if name not in names:
+            raise unknown_choice("setting of fairseq-train", name, names)
+        typed[name] = _typed(name, text, [group[name] for group in options if name in group])
+    if typed.get("max_update") and _DECAY not in typed:
+        typed[_DECAY] = typed["max_update"]
+    if "update_freq" not in changes:  # one process reads as many batches for an update as all of the supernet's
+        processes = options_in(groups.get("distributed_training")).get("distributed_world_size") or 1
+        frequencies = options_in(groups.get("optimization")).get("update_freq") or [1]
+        typed["update_freq"] = [frequency * processes for frequency in frequencies]
+    for group in options:
+        for name, value in {**_FRESH, "data": data, "save_dir": str(folder), **typed, **run.settings()}.items():
+            if name in group:
+                group[name] = value
+        if Path(str(group.get("user_dir"))).name == __package__.partition(".")[0]:
+            group["user_dir"] = None  # this package, which is imported already
+    return config_of(groups)  # type: ignore[no-any-return]
+
+
+def _typed(name: str, text: str, current: Sequence[Any]) -> Any:
+    """Convert a YAML value to the type of the first current value: list, text or number."""
+    example = next((value for value in current if value is not None), None)
+    if isinstance(example, str):
+        return text
+    examples = (example or [None]) if isinstance(example, list | tuple) else [example]
+    value: Any = text
+    with suppress(ValueError):
+        value = parse_yaml(text)
+    values = [_number(item, examples) for item in (value if isinstance(value, list) else [value])]
+    numbers = isinstance(examples[0], int | float) and value is not None
+    if (isinstance(value, list) and examples is not example) or (
+        numbers and not all(isinstance(item, int | float) for item in values)
+    ):
+        raise ConfigError(f"setting {name} is {text!r}; expected a value such as the supernet's, {example!r}")
+    return values if examples is example else values[0]
+
+
+def _number(value: Any, examples: Sequence[Any]) -> Any:
+    """Convert text such as 1e-3, which YAML does not read as a number; keep other values."""
+    if isinstance(value, str):
+        with suppress(ValueError):
+            number = float(value)
+            return int(number) if number.is_integer() and not isinstance(examples[0], float) else number
+    return value
+
+
+def digest(batches: Sequence[Any]) -> str:
+    content = hashlib.sha256()
+    for batch in batches:
+        for name, tensor in named_tensors(batch):
+            content.update(name.encode())
+            content.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return content.hexdigest()[:16]
+
+
+class TrainingSupernet(Supernet):
     """Trainings for :class:`fairseq_ext.supernets.supernet.FairseqSupernet`: subnets, or other experts."""
 
     def _opened(self, path: Path) -> Any:
         opened: Any = type(self)(  # type: ignore[call-arg]
             path, self._data, self._subset, self._sentences, str(self.device), self.precision
         )
-        opened._smoothing = self._smoothing
+        opened._smoothing, opened._bleu = self._smoothing, self._bleu
         return opened
 
     def _command(self, folder: Path, changes: Mapping[str, str], run: Run = SCRATCH) -> list[str]:
         data = str(options_of(self.fairseq_task).data)
         run_settings(folder, data, changes, run)  # reports wrong settings before the command runs
         pairs = [f"{name}={value}" for name, value in changes.items()]
-        return [sys.executable, "-m", "fairseq_ext.supernets.standalone", str(folder), data, *run.options(), *pairs]
+        return [sys.executable, "-m", "fairseq_ext.supernets.training", str(folder), data, *run.options(), *pairs]
 
     # -- from scratch --------------------------------------------------------------------------------------------------
 
@@ -54,7 +201,7 @@ class TrainingSupernet(Supernet, ABC):
         return {"data": ":".join(str(real_path(folder)) for folder in folders)}
 
     def standalone_command(self, architecture: Architecture, folder: Path, changes: Mapping[str, str]) -> list[str]:
-        """Return the training command; see :mod:`fairseq_ext.supernets.standalone`."""
+        """Return the training command; see :func:`main`."""
         write_subnet(self._state, {}, self.space.validate(architecture), folder / SETTINGS)
         return self._command(folder, changes)
 
@@ -112,18 +259,10 @@ class TrainingSupernet(Supernet, ABC):
                 f"{self.path} began with the weights of {initial or 'a trained network'}, which have its experts; give"
                 " a supernet that was trained from scratch"
             )
-        model.update(
-            mos=experts.kind,
-            mos_experts=experts.experts,
-            mos_router_hidden=experts.router_hidden,
-            mos_router_layers=experts.router_layers,
-            mos_router_dropout=experts.router_dropout,
-            mos_encoding=experts.encoding,
-            mos_start=experts.start,
-            mos_rank=experts.rank,
-        )
+        names = ("experts", "router_hidden", "router_layers", "router_dropout", "encoding", "start", "rank")
+        model |= {"mos": experts.kind, **{f"mos_{name}": getattr(experts, name) for name in names}}
         if experts.kind == "none" or experts.experts == 1:
-            for group in (model, options_in(settings["task"])):
+            for group in (model, settings["task"]):
                 if "mos_apart" in group:
                     group["mos_apart"] = 0.0  # a single expert has no similarity
         write_network(self._state, settings, {}, folder / SETTINGS)
@@ -137,3 +276,28 @@ class TrainingSupernet(Supernet, ABC):
 def _updates(path: Path) -> int | None:
     history: Sequence[Mapping[str, Any]] = read_state(path, mmap=True).get("optimizer_history") or ()
     return int(history[-1]["num_updates"]) if history else None
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = ArgumentParser("python -m fairseq_ext.supernets.training")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("data")
+    parser.add_argument("changes", nargs="*", metavar="NAME=VALUE")
+    parser.add_argument("--inherited", default="")
+    parser.add_argument("--every", type=int, default=0)
+    parser.add_argument("--most-updates", type=int, default=0)
+    parser.add_argument("--supernet", action="store_true")
+    options = parser.parse_intermixed_args(arguments)
+    from fairseq.distributed import utils
+    from fairseq_cli import train
+
+    run = Run(options.inherited, options.every, options.most_updates, options.supernet)
+    changes = dict(text.partition("=")[::2] for text in options.changes)
+    last = options.folder / LAST
+    if last.exists() and not zipfile.is_zipfile(last):  # fairseq was killed while it copied the file
+        last.unlink()
+    utils.call_main(run_settings(options.folder, options.data, changes, run), train.main)
+
+
+if __name__ == "__main__":
+    main()

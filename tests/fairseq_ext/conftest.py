@@ -19,7 +19,19 @@ if find_spec("fairseq") is None:  # a file that is named skips with the reason
 else:
     from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
-    from tests.fairseq_ext.running import SPACE, UPDATES, USER_DIR, passed, sentence, set_up, subnet
+    from tests.fairseq_ext.running import (
+        CPU,
+        FORMS,
+        OWN,
+        SPACE,
+        UPDATES,
+        USER_DIR,
+        passed,
+        randomised,
+        sentence,
+        set_up,
+        subnet,
+    )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -72,6 +84,36 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def labelled(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for ``--task sentence_prediction``: whether a sentence begins with an even word."""
+    folder, out, stream = tmp_path_factory.mktemp("labels"), tmp_path_factory.mktemp("labelled"), random.Random(4)
+    for split, count in (("train", 80), ("valid", 20)):
+        drawn = [sentence(stream) for _ in range(count)]
+        (folder / f"{split}.input0").write_text("".join(" ".join(words) + "\n" for words in drawn))
+        labels = ("yes" if int(words[0][1:]) % 2 == 0 else "no" for words in drawn)
+        (folder / f"{split}.label").write_text("".join(f"{label}\n" for label in labels))
+    for part, words in (("input0", ["--srcdict", text / "dict.txt"]), ("label", [])):
+        splits = [f"--{split}pref={folder / split}.{part}" for split in ("train", "valid")]
+        passed("preprocess", "--only-source", *splits, *words, "--destdir", out / part, "--workers", 1)
+    return out
+
+
+@pytest.fixture(scope="session")
+def own_model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """``own_model(kind, form)``: a checkpoint of fairseq's own model after one update, all its weights random."""
+
+    @cache
+    def checkpoint(kind: str, form: str) -> Path:
+        data, options = OWN[kind]
+        folder = tmp_path_factory.mktemp(f"{kind}-{form}")
+        common = ["--optimizer", "adam", "--max-update", 1, *CPU, "--disable-validation", "--save-dir", folder]
+        passed("train", request.getfixturevalue(data), *options, *FORMS[kind][form], *common)
+        return randomised(folder / "checkpoint_last.pt", 4 if data != "joined" else 1)
+
+    return checkpoint
+
+
+@pytest.fixture(scope="session")
 def space_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("space") / "tiny.yml"
     save_space(SPACE, path)
@@ -80,14 +122,13 @@ def space_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def arguments(corpus: Path, space_file: Path) -> list[object]:
-    """A training command without ``--save-dir`` and ``--max-update``; fairseq would start a process for each GPU of the
-    machine, also with ``--cpu``."""
+    """A training command without ``--save-dir`` and ``--max-update``."""
     return [
         corpus, "--user-dir", USER_DIR, "--arch", "mos_transformer_small", "--search-space", space_file,
         "--mos-router-hidden", 8, "--share-decoder-input-output-embed",
         "--criterion", "label_smoothed_cross_entropy", "--label-smoothing", 0.1,
-        "--optimizer", "adam", "--lr", 0.01, "--batch-size", 16, "--cpu", "--num-workers", 0,
-        "--distributed-world-size", 1, "--log-format", "json", "--log-interval", 1, "--no-epoch-checkpoints",
+        "--optimizer", "adam", "--lr", 0.01, "--batch-size", 16, *CPU, "--log-format", "json", "--log-interval", 1,
+        "--no-epoch-checkpoints",
     ]  # fmt: skip
 
 

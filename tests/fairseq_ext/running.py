@@ -31,6 +31,8 @@ from fairseq_ext import compat
 from fairseq_ext.model import TranslationModel
 from nas_core.space import Architecture, SearchSpace, translation_space
 from nas_core.space.files import space_to_dict
+from nas_core.space.language import language_space
+from nas_core.space.masked_lm import masked_lm_space
 from tests.warm import python, warm
 
 ROOT = Path(__file__).parents[2]
@@ -45,8 +47,90 @@ SPACE = translation_space(
     decoder_layers=(2, 1),
     qkv_dim=16,
 )
+LANGUAGE_SPACE = language_space(
+    "tiny-language",
+    layers=(3, 2),
+    embed_dims=(16, 12),
+    ffn_dims=(32, 24, 16),
+    heads=(4, 2),
+    head_dim=4,
+    context_length=26,
+    attention=("softmax", "local", "linear"),
+)
+MASKED_SPACE = masked_lm_space(
+    "tiny-masked",
+    layers=(2, 1),
+    embed_dims=(24, 16),
+    ffn_dims=(32, 16),
+    heads=(3, 2),
+    head_dim=8,
+    sequence_length=12,
+)
 UPDATES = 120
 """Length of the shared trainings: enough that sentences get different translations."""
+CPU: list[object] = ["--cpu", "--num-workers", 0, "--distributed-world-size", 1]
+"""Options of every training; fairseq would start a process for each GPU of the machine, also with ``--cpu``."""
+MASKED: list[object] = [
+    "--criterion", "masked_lm", "--sample-break-mode", "eos", "--tokens-per-sample", 12, "--mask-prob", 0.3,
+]  # fmt: skip
+"""Options of trainings on masked sentences."""
+CLASSES: list[object] = [
+    "--criterion", "sentence_prediction", "--num-classes", 2, "--init-token", 0, "--max-positions", 12,
+]  # fmt: skip
+"""Options of trainings on sentences with labels."""
+_ENCODER = [
+    "--encoder-layers",
+    2,
+    "--encoder-embed-dim",
+    16,
+    "--encoder-ffn-embed-dim",
+    24,
+    "--encoder-attention-heads",
+    4,
+]
+OWN: dict[str, tuple[str, list[object]]] = {
+    "translation": ("joined", [
+        "--arch", "transformer", *_ENCODER, "--decoder-layers", 2, "--decoder-embed-dim", 16,
+        "--decoder-ffn-embed-dim", 32, "--decoder-attention-heads", 4, "--dropout", 0.1,
+        "--criterion", "label_smoothed_cross_entropy", "--label-smoothing", 0.1, "--batch-size", 64,
+    ]),
+    "language": ("text", [
+        "--task", "language_modeling", "--arch", "transformer_lm", "--decoder-layers", 2, "--decoder-embed-dim", 16,
+        "--decoder-input-dim", 16, "--decoder-output-dim", 16, "--decoder-ffn-embed-dim", 24,
+        "--decoder-attention-heads", 4, "--tokens-per-sample", 24, "--criterion", "cross_entropy", "--batch-size", 8,
+    ]),
+    "masked_lm": ("text", ["--arch", "roberta_base", *_ENCODER, "--task", "masked_lm", *MASKED, "--batch-size", 64]),
+    "classifier": ("labelled", [
+        "--arch", "roberta_base", *_ENCODER, "--task", "sentence_prediction", *CLASSES, "--batch-size", 64,
+    ]),
+}  # fmt: skip
+"""Data fixture and options of ``fairseq-train`` for fairseq's own models, by kind."""
+PRE_NORM = ["--encoder-normalize-before", "--decoder-normalize-before"]
+FORMS: dict[str, dict[str, list[object]]] = {
+    "translation": {
+        "post-norm": [],
+        "pre-norm": [*PRE_NORM, "--share-decoder-input-output-embed", "--activation-fn", "gelu",
+                     "--no-scale-embedding"],
+        "learned": ["--encoder-learned-pos", "--decoder-learned-pos", "--share-all-embeddings",
+                    "--activation-fn", "gelu_accurate", "--max-source-positions", 40, "--max-target-positions", 50],
+        "unequal": [*PRE_NORM, "--encoder-embed-dim", 24, "--encoder-attention-heads", 6, "--activation-fn", "tanh",
+                    "--no-token-positional-embeddings"],
+    },
+    "language": {
+        "post-norm": [],
+        "pre-norm": ["--decoder-normalize-before", "--share-decoder-input-output-embed", "--activation-fn", "gelu",
+                     "--no-scale-embedding"],
+        "learned": ["--decoder-normalize-before", "--no-decoder-final-norm", "--decoder-learned-pos",
+                    "--activation-fn", "gelu_accurate", "--share-decoder-input-output-embed"],
+    },
+    "masked_lm": {
+        "base": [],
+        "prenorm": ["--arch", "roberta_prenorm", "--activation-fn", "gelu_accurate"],
+        "untied": ["--untie-weights-roberta", "--activation-fn", "relu", "--max-positions", 20],
+    },
+    "classifier": {"gelu": ["--pooler-activation-fn", "gelu"]},
+}  # fmt: skip
+"""Options of fairseq's own models of every form that can be converted, by kind."""
 DECODING = ["--user-dir", USER_DIR, "--beam", 4, "--num-workers", 0, "--max-len-a", 0, "--max-len-b", 12, "--cpu"]
 """Options of decoding. By default fairseq cuts hypotheses by the longest source of their batch."""
 

@@ -51,28 +51,18 @@ def test_search_is_the_same_without_increments(pair, model, sample):
         torch.testing.assert_close(*(torch.stack([h["score"] for h in found]) for found in (fast, full)))
 
 
-def test_generate_does_not_depend_on_batches_and_interactive_is_the_same(trained, corpus, tmp_path):
+def test_generate_does_not_depend_on_batches(trained, corpus):
     common = [corpus, "--path", trained("neuron"), *DECODING]
-    alone, together = (passed("generate", *common, "--batch-size", size) for size in (1, 20))
-    first, second = alone.hypotheses(), together.hypotheses()
-    assert len(first) == 20 and "BLEU4 = " in together.out
+    first, second = (passed("generate", *common, "--batch-size", size).hypotheses() for size in (1, 20))
+    assert len(first) == 20 and len({text for _, text in first.values()}) > 5
     for row, (score, text) in first.items():
         assert second[row] == (pytest.approx(score, abs=2e-4), text)
-    options = ["--input", corpus.parent / "test.src", "--buffer-size", 8, "--batch-size", 4, "-s", "src", "-t", "tgt"]
-    found = passed("interactive", *common, *options).hypotheses()
-    assert {row: text for row, (_, text) in found.items()} == {row: text for row, (_, text) in first.items()}
-    assert len(found) == 20 and len({text for _, text in found.values()}) > 5
 
 
-def test_the_commands_as_a_user_types_them(arguments, corpus, tmp_path):
-    """A shell, the folder asked for by ``nas-ext lab user-dir``, and training, extraction and decoding as processes."""
+def test_the_commands_as_a_user_types_them(arguments, tmp_path):
+    """A shell, the folder printed by ``nas-ext lab user-dir``, and a training as a process."""
     user_dir = shell("nas-ext", "lab", "user-dir").out.strip()
     assert user_dir == USER_DIR
     options = ["--user-dir", user_dir, "--task", "supernet_translation", "--sampling", "sandwich"]
-    trained = shell("fairseq-train", *arguments, *options, "--max-update", 2, "--save-dir", tmp_path)
-    assert trained.code == 0, trained.err
-    best, small = tmp_path / "checkpoint_best.pt", tmp_path / "small.pt"
-    extracted = shell("nas-ext", "extract", "--checkpoint", best, "--arch", "smallest", "--out", small)
-    assert extracted.code == 0, extracted.err
-    done = shell("fairseq-generate", corpus, "--path", small, *DECODING)
-    assert done.code == 0 and len(done.hypotheses()) == 20, done.err
+    trained = shell("fairseq-train", *arguments, *options, "--max-update", 1, "--save-dir", tmp_path)
+    assert trained.code == 0 and (tmp_path / "checkpoint_best.pt").is_file(), trained.err

@@ -1,7 +1,5 @@
 """A fairseq checkpoint as the supernet that ``nas-ext search`` evaluates."""
 
-import math
-
 import pytest
 import torch
 
@@ -34,24 +32,15 @@ def test_the_host_is_found_by_its_entry_point(trained, supernet, corpus):
     assert supernet.task["source_vocab"] == len((corpus / "dict.src.txt").read_text().splitlines()) + 4
 
 
-@pytest.mark.parametrize("which", ["some", "largest"])
-def test_loss_is_that_of_fairseq_validate(trained, supernet, corpus, architecture_file, which):
-    overrides = repr({"eval_subnet": str(architecture_file)} if which == "some" else {})
+def test_loss_is_that_of_fairseq_validate(trained, supernet, corpus, architecture_file):
     done = passed(
         "validate", corpus, "--path", trained("neuron"), "--user-dir", USER_DIR, "--cpu", "--batch-size", 16,
-        "--task", "translation", "--model-overrides", overrides, "--log-format", "json",
+        "--task", "translation", "--model-overrides", repr({"eval_subnet": str(architecture_file)}),
+        "--log-format", "json",
     )  # fmt: skip
-    theirs = {key.removeprefix("valid_"): value for key, value in done.stats("valid")[-1].items()}
-    ours = supernet.evaluate(subnet() if which == "some" else SPACE.largest())
-    assert ours["loss"] == pytest.approx(theirs["loss"], abs=1e-3)
-    assert ours["nll_loss"] == pytest.approx(theirs["nll_loss"], abs=1e-3)
-
-
-def test_evaluation_repeats_itself_and_tells_architectures_apart(trained, supernet):
-    first = supernet.evaluate(subnet())
-    others = [supernet.evaluate(architecture)["loss"] for architecture in (SPACE.smallest(), SPACE.largest())]
-    assert supernet.evaluate(subnet()) == first == open_supernet(trained("neuron")).evaluate(subnet())
-    assert len({first["loss"], *others}) == 3 and all(math.isfinite(loss) for loss in others)
+    theirs, ours = done.stats("valid")[-1], supernet.evaluate(subnet())
+    assert ours["loss"] == pytest.approx(theirs["valid_loss"], abs=1e-3)
+    assert ours["nll_loss"] == pytest.approx(theirs["valid_nll_loss"], abs=1e-3)
 
 
 def test_fewer_sentences_are_a_fixed_part(trained, pair, supernet):
@@ -83,17 +72,17 @@ def test_wrong_input(trained, supernet, tmp_path):
     def opened(checkpoint=None, **options):
         return open_supernet(checkpoint or trained("neuron"), **options).evaluate(subnet())
 
-    for call, kind, part in [
-        (lambda: supernet.evaluate(foreign), ArchitectureError, "20"),
-        (lambda: supernet.extract(foreign, tmp_path / "a.pt"), ArchitectureError, "20"),
-        (lambda: opened(valid_subset="dev"), DataError, "no split 'dev'"),
-        (lambda: opened(data=str(tmp_path / "none")), DataError, "no data folder"),
-        (lambda: opened(data=str(tmp_path / "empty")), DataError, "no languages found"),
-        (lambda: opened(tmp_path / "none.pt"), DataError, "no file"),
-        (lambda: opened(precision="fp8"), UnknownChoiceError, "unknown precision 'fp8'"),
-        (lambda: opened(tmp_path / "contradiction.pt"), CheckpointError, "does not fit"),
+    for call, kind in [
+        (lambda: supernet.evaluate(foreign), ArchitectureError),
+        (lambda: supernet.extract(foreign, tmp_path / "a.pt"), ArchitectureError),
+        (lambda: opened(valid_subset="dev"), DataError),
+        (lambda: opened(data=str(tmp_path / "none")), DataError),
+        (lambda: opened(data=str(tmp_path / "empty")), DataError),
+        (lambda: opened(tmp_path / "none.pt"), DataError),
+        (lambda: opened(precision="fp8"), UnknownChoiceError),
+        (lambda: opened(tmp_path / "contradiction.pt"), CheckpointError),
     ]:
         with pytest.raises(kind) as error:
             call()
-        assert part in str(error.value) and "\n" not in str(error.value)
+        assert "\n" not in str(error.value)
     assert not (tmp_path / "a.pt").exists()

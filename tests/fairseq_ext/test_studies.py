@@ -62,45 +62,23 @@ def test_used_weights_are_those_of_the_subnet(supernet):
     assert gradient_cosine(gradient, gradient, masks) == pytest.approx(1.0)
 
 
-def test_gap_trains_standalone_networks_once_for_several_supernets(trained, corpus, tmp_path, capsys):
-    given = [
-        "--checkpoint",
-        trained("neuron"),
-        "--set",
-        "architectures=3",
-        "--set",
-        "train.max_update=4",
-        "--set",
-        "train.lr=0.005",
-    ]
-    both = [*given, "--checkpoint", trained("none"), "--set", "jobs=2"]
+def test_gap_trains_standalone_networks_once_for_several_supernets(trained, corpus, tmp_path):
+    settings = ["--set", "architectures=3", "--set", "train.max_update=2", "--set", "train.lr=0.005"]
+    both = ["--checkpoint", trained("neuron"), "--checkpoint", trained("none"), *settings]
     assert study("gap", tmp_path, *both) == 0
     records = read_jsonl(tmp_path / "standalone.jsonl")
     assert len(records) == 3 and len({record["examples"] for record in records}) == 1
-    found = read_json(tmp_path / "gap.json")
-    alone = {row["key"]: row["standalone"] for row in found["rows"]}
-    assert len(found["rows"]) == 6 and len(found["summary"]) == 2
-    for figures in found["summary"]:
-        rows = [row for row in found["rows"] if row["supernet"] == figures["supernet"]]
-        assert figures["error"] == pytest.approx(sum(abs(row["difference"]) for row in rows) / 3)
-        assert all(row["standalone"] == alone[row["key"]] for row in rows)
+    result = read_json(tmp_path / "gap.json")
+    alone = {row["key"]: row["standalone"] for row in result["rows"]}
+    assert len(result["rows"]) == 6 and len(result["summary"]) == 2
+    assert all(row["standalone"] == alone[row["key"]] for row in result["rows"])
     networks = {path.name for path in (tmp_path / "standalone").iterdir()}
     assert networks == set(alone)
     state = torch.load(tmp_path / "standalone" / networks.pop() / "checkpoint_last.pt", weights_only=False)
-    assert state["cfg"]["optimization"]["max_update"] == 4 and state["cfg"]["optimization"]["lr"] == [0.005]
+    assert state["cfg"]["optimization"]["max_update"] == 2 and state["cfg"]["optimization"]["lr"] == [0.005]
     assert not any("routers" in name for name in state["model"])
-
-    again = tmp_path / "standalone.jsonl"
-    assert {record["updates"] for record in records} == {4}
     assert read_json(tmp_path / "standalone.json")["data"] == {"data": str(corpus.resolve())}
-    capsys.readouterr()
-    other = ["--set", f"standalone={again}", "--checkpoint", trained("none")]
-    assert study("gap", tmp_path / "others", *other) == 0
-    assert not (tmp_path / "others" / "standalone").exists()
-    assert study("gap", tmp_path / "others", *other, "--valid-subset", "test") == 2
-    assert "of another test set" in capsys.readouterr().err
-    assert study("gap", tmp_path, *given[:-1], "train.lr=0.1", "--set", "architectures=4") == 2
-    assert "of other settings" in capsys.readouterr().err
+    assert study("gap", tmp_path, *both[:-1], "train.lr=0.1", "--set", "architectures=4") == 2
 
 
 def test_subnets_are_trained_further_under_one_schedule(trained, tmp_path):
@@ -115,18 +93,18 @@ def test_subnets_are_trained_further_under_one_schedule(trained, tmp_path):
     given = ["--checkpoint", tmp_path / "decaying.pt", "--set", f"standalone={tmp_path / 'standalone.jsonl'}"]
     given += ["--valid-sentences", 20]
     assert (
-        study("close-gap", tmp_path, *given, "--set", "every=2", "--set", "most_updates=6", "--set", "train.lr=0.005")
+        study("close-gap", tmp_path, *given, "--set", "every=2", "--set", "most_updates=4", "--set", "train.lr=0.005")
         == 0
     )
     found = read_json(tmp_path / "close-gap.json")
     curve = found["curves"][found["rows"][0]["supernet"]]["1"]
-    assert list(curve) == ["0", "2", "4", "6"] and found["rows"][0]["saved"] == pytest.approx(1 - 6 / 8)
+    assert list(curve) == ["0", "2", "4"] and found["rows"][0]["saved"] == pytest.approx(1 - 4 / 8)
     inherited = open_supernet(trained("neuron"), valid_sentences=20).evaluate(architecture)
     assert curve["0"] == pytest.approx(inherited) and abs(curve["2"]["loss"] - inherited["loss"]) < 1
     (folder,) = (path for path in tmp_path.glob("further/*/*") if path.is_dir())
     state = torch.load(folder / "checkpoint_last.pt", weights_only=False)
-    assert state["cfg"]["optimization"]["max_update"] == 6 == state["optimizer_history"][-1]["num_updates"]
-    assert state["cfg"]["lr_scheduler"]["total_num_update"] == 6 and curve["4"] != curve["6"]  # 3 was the supernet's
+    assert state["cfg"]["optimization"]["max_update"] == 4 == state["optimizer_history"][-1]["num_updates"]
+    assert state["cfg"]["lr_scheduler"]["total_num_update"] == 4 and curve["2"] != curve["4"]  # 3 was the supernet's
     assert not open_supernet(trained("neuron")).kept_networks(folder)  # what was evaluated is deleted
 
 
@@ -139,7 +117,7 @@ def test_supernets_with_other_experts(trained, tmp_path):
         "--set",
         "random=1",
         "--set",
-        "train.max_update=2",
+        "train.max_update=1",
     ]
     assert study("experts", tmp_path, *given, "--set", "experts=3") == 0
     two, three = read_json(tmp_path / "experts.json")["summary"]

@@ -11,7 +11,7 @@ from tests.fairseq_ext.distillation.teachers import CRITERION, SANDWICH, train_p
 from tests.fairseq_ext.running import passed
 
 
-@pytest.mark.parametrize("teacher", ["plain", "supernet", "cached", "largest"])
+@pytest.mark.parametrize("teacher", ["plain", "cached", "largest"])
 def test_a_supernet_learns_in_every_precision(arguments, corpus, trained, device, tmp_path, teacher):
     names = {"plain": lambda: train_plain(corpus, tmp_path / "plain"), "largest": lambda: "largest"}
     path = names.get(teacher, lambda: trained("neuron"))()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -13,13 +12,11 @@ from fairseq_ext.checkpoint import read_checkpoint
 from nas_core.cli import main
 from nas_core.space import Architecture
 from nas_core.supernet import open_supernet
-from tests.fairseq_ext.elastic.conftest import FORMS
-from tests.fairseq_ext.running import DECODING, USER_DIR, passed, run
+from tests.fairseq_ext.running import CPU, DECODING, USER_DIR, passed, run
 
 TRAINING = [
-    "--user-dir", USER_DIR, "--optimizer", "adam", "--lr", 0.01, "--batch-size", 32, "--max-update", 2, "--cpu",
-    "--num-workers", 0, "--disable-validation", "--distributed-world-size", 1,
-    "--criterion", "label_smoothed_cross_entropy",
+    "--user-dir", USER_DIR, "--optimizer", "adam", "--lr", 0.01, "--batch-size", 32, "--max-update", 2, *CPU,
+    "--disable-validation", "--criterion", "label_smoothed_cross_entropy",
 ]  # fmt: skip
 
 
@@ -28,13 +25,12 @@ def nas_ext(*arguments: object) -> None:
 
 
 @pytest.fixture(scope="module")
-def folder(transformer: Callable[..., Path], joined: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(own_model: Callable[..., Path], joined: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """``supernet.pt`` with experts, made of a network with learned positions, and ``subnet.pt``, its smallest."""
     folder = tmp_path_factory.mktemp("converted")
-    given = ["--checkpoint", transformer(*FORMS["learned"]), "--data", joined, "--calibrate", 2]
-    nas_ext("elastic", *given, "--mos", "layer", "--out", folder / "supernet.pt")
-    supernet = ["--checkpoint", folder / "supernet.pt", "--arch", "smallest"]
-    nas_ext("extract", *supernet, "--out", folder / "subnet.pt")
+    source = ["--checkpoint", own_model("translation", "learned"), "--data", joined, "--calibrate", 2]
+    nas_ext("elastic", *source, "--mos", "layer", "--out", folder / "supernet.pt")
+    nas_ext("extract", "--checkpoint", folder / "supernet.pt", "--arch", "smallest", "--out", folder / "subnet.pt")
     return folder
 
 
@@ -42,14 +38,10 @@ def settings(path: Path) -> dict[str, object]:
     return dict(vars(read_checkpoint(path)["cfg"]["model"]))
 
 
-@pytest.mark.parametrize(
-    ("arch", "begin"), [("hat_transformer", "--finetune-from-model"), ("mos_transformer_small", "--restore-file")]
-)
-def test_training_takes_all_settings_from_the_file(
-    folder: Path, joined: Path, arch: str, begin: str, tmp_path: Path
-) -> None:
-    command = [joined, *TRAINING, "--task", "supernet_translation", "--arch", arch, "--save-dir", tmp_path]
-    passed("train", *command, begin, folder / "supernet.pt")
+def test_training_takes_all_settings_from_the_file(folder: Path, joined: Path, tmp_path: Path) -> None:
+    command = [joined, *TRAINING, "--task", "supernet_translation", "--arch", "hat_transformer"]
+    command += ["--finetune-from-model", folder / "supernet.pt", "--save-dir", tmp_path]
+    passed("train", *command)
     before, after = settings(folder / "supernet.pt"), settings(tmp_path / "checkpoint_last.pt")
     for name in (
         "search_space_json", "mos", "mos_experts", "positions", "activation_fn", "embedding_scale", "encoder_order",
@@ -57,30 +49,42 @@ def test_training_takes_all_settings_from_the_file(
     ):  # fmt: skip
         assert after[name] == before[name], name
     assert before["encoder_order"] is not None and before["mos"] == "layer"
-    if begin == "--finetune-from-model":  # the same command again goes on from where it was
-        done = run("train", *command, begin, folder / "supernet.pt", "--max-update", 3)
-        assert done.code == 0 and len(done.stats("train_inner")) <= 1, (done.err, done.out[-2000:])
+    done = run("train", *command, "--max-update", 3)  # the same command again continues the training
+    assert done.code == 0 and len(done.stats("train_inner")) <= 1, (done.err, done.out[-2000:])
 
 
 def test_a_subnet_is_static_and_trains_and_translates_alone(folder: Path, joined: Path, tmp_path: Path) -> None:
-    found = settings(folder / "subnet.pt")
-    assert found["encoder_order"] is found["decoder_order"] is None and found["mos"] == "none"
-    done = passed("generate", joined, "--path", folder / "subnet.pt", *DECODING)
-    assert sorted(done.hypotheses()) == list(range(20))
+    stored = settings(folder / "subnet.pt")
+    assert stored["encoder_order"] is stored["decoder_order"] is None and stored["mos"] == "none"
+    assert len(passed("generate", joined, "--path", folder / "subnet.pt", *DECODING).hypotheses()) == 20
     command = [joined, *TRAINING, "--arch", "hat_transformer", "--task", "translation", "--save-dir", tmp_path]
     passed("train", *command, "--finetune-from-model", folder / "subnet.pt")
     assert open_supernet(tmp_path / "checkpoint_last.pt").space.cardinality() == 1
 
 
-def test_search_and_latency(folder: Path, joined: Path, tmp_path: Path) -> None:
-    given = ["--checkpoint", folder / "supernet.pt", "--data", joined, "--strategy", "random", "--set", "evaluations=3"]
-    nas_ext("search", *given, "--out", tmp_path / "found", "--finalists", 1)
-    results = list((tmp_path / "found").rglob("*.json"))
-    found = [path for path in results if json.loads(path.read_text()).get("format") == "nas-ext/architecture"]
-    assert found and Architecture.load(found[0]) in open_supernet(folder / "supernet.pt").space
+GENES = ("encoder.self_attention", "decoder.self_attention", "decoder.cross_attention")
 
 
-@pytest.mark.skipif(find_spec("onnx") is None or find_spec("onnxruntime") is None, reason="needs onnx, onnxruntime")
-def test_export(folder: Path, tmp_path: Path) -> None:
-    nas_ext("export", "--checkpoint", folder / "subnet.pt", "--out", tmp_path / "onnx")
-    assert (tmp_path / "onnx").is_dir() and list((tmp_path / "onnx").glob("*.onnx"))
+def test_layers_become_linear_and_their_placement_is_searched(
+    own_model: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = ["elastic", "--checkpoint", own_model("translation", "post-norm"), "--space", "attention"]
+    source += ["--attention", "softmax,linear,local", "--calibrate", 4]
+    supernet, copies = tmp_path / "supernet.pt", tmp_path / "copies.pt"
+    nas_ext(*source, "--fit", 10, "--out", supernet)
+    assert "324 architectures" in capsys.readouterr().out, "three kinds in four layers, two in two"
+    nas_ext(*source, "--fit", 0, "--out", copies)
+
+    fitted, copied = open_supernet(supernet), open_supernet(copies)
+    assert fitted.space == copied.space and set(fitted.space.largest()["decoder.cross_attention"]) == {"softmax"}
+    largest = fitted.space.largest()
+    assert fitted.evaluate(largest) == copied.evaluate(largest)
+    original = fitted.evaluate(largest)["loss"]
+    linear = Architecture({**largest, **{gene: ("linear",) * 2 for gene in GENES}})
+    assert abs(fitted.evaluate(linear)["loss"] - original) < abs(copied.evaluate(linear)["loss"] - original)
+
+    found = tmp_path / "run"
+    nas_ext("search", "--checkpoint", supernet, "--out", found, "--strategy", "random", "--set", "evaluations=3",
+            "--placements", "--no-measure", "--valid-sentences", 10)  # fmt: skip
+    records = [json.loads(line) for line in (found / "journal.jsonl").read_text().splitlines()]
+    assert [record["search"] for record in records].count("given") == 6 and len(records) == 9

@@ -13,11 +13,10 @@ pytest.importorskip("fairseq")
 from nas_core.supernet import open_supernet
 from nas_core.supernet.elastic.conversion import convert
 from nas_core.supernet.host import open_trained
-from tests.fairseq_ext.elastic.conftest import FORMS
 
 
-def test_outputs_stay_equal(device: str, transformer: Callable[..., Path], joined: Path, tmp_path: Path) -> None:
-    trained = open_trained(transformer(*FORMS["pre-norm"]), data=str(joined), calibrate=2, device=device)
+def test_outputs_stay_equal(device: str, own_model: Callable[..., Path], joined: Path, tmp_path: Path) -> None:
+    trained = open_trained(own_model("translation", "pre-norm"), data=str(joined), calibrate=2, device=device)
     assert all(tensor.device.type == torch.device(device).type for tensor in trained.net.state_dict().values())
     done = convert(trained, tmp_path / "s.pt", importance_by="gradient", calibrate=2, mos="neuron")
     assert done.difference <= 1e-5 and done.batches == 2

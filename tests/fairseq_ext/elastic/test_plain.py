@@ -1,5 +1,4 @@
-"""Subnets as checkpoints of fairseq's own ``--arch transformer``, loaded by a process that knows nothing of this
-project."""
+"""Subnets as checkpoints of fairseq's own models, loaded by a process that knows nothing of this project."""
 
 from __future__ import annotations
 
@@ -15,87 +14,121 @@ from fairseq.models.transformer.transformer_legacy import base_architecture
 
 from fairseq_ext.extraction import check_plain, plain_weights
 from fairseq_ext.families import TRANSLATION
-from nas_core.cli import main
 from nas_core.errors import ConfigError
 from nas_core.space import Architecture
 from nas_core.supernet import open_supernet
 from nas_core.supernet.elastic.conversion import convert
 from nas_core.supernet.host import open_trained
 from tests.fairseq_ext.distillation.teachers import as_distilled, left_of_teacher
-from tests.fairseq_ext.elastic.conftest import FORMS
-from tests.fairseq_ext.running import DECODING, SPACE, build, fairseq_alone, passed
+from tests.fairseq_ext.running import DECODING, OWN, SPACE, build, fairseq_alone, passed
 
 SOURCE = torch.tensor([[1, 1, 7, 5, 9, 2], [8, 4, 6, 10, 11, 2]])
 TARGET = torch.tensor([[2, 4, 8, 6, 5], [2, 9, 7, 12, 3]])
+TOKENS = torch.tensor([[2, 7, 5, 9, 8, 4], [2, 4, 6, 10, 11, 12]])
+MASKED = torch.tensor([[0, 7, 5, 9, 2, 1], [0, 4, 6, 10, 11, 2]])
+HEAD = {"classification_head_name": "sentence_classification_head"}
+TRANSLATION_GENES = {
+    "encoder.embed_dim": 12, "decoder.embed_dim": 12, "decoder.layers": 1, "encoder.ffn_dim": [18, 18],
+    "encoder.self_heads": [3, 3], "decoder.ffn_dim": [16], "decoder.self_heads": [3], "decoder.cross_heads": [3],
+    "decoder.arbitrary_cross": [-1],
+}  # fmt: skip
+LANGUAGE_GENES = {"embed_dim": 12, "ffn_dim": [18, 18], "heads": [3, 3]}
+MASKED_GENES = {"embed_dim": 12, "layers": 1, "ffn_dim": [18], "heads": [3]}
+CASES: list[tuple[str, str, dict[str, Any], list[Any], dict[str, str], str]] = [
+    *[("translation", form, TRANSLATION_GENES, [SOURCE, None, TARGET], {}, "label_smoothed_cross_entropy")
+      for form in ("post-norm", "pre-norm", "learned")],
+    *[("language", form, LANGUAGE_GENES, [TOKENS], {}, "cross_entropy")
+      for form in ("post-norm", "pre-norm", "learned")],
+    *[("masked_lm", form, MASKED_GENES, [MASKED], {}, "masked_lm") for form in ("base", "prenorm", "untied")],
+    ("classifier", "gelu", MASKED_GENES, [MASKED], HEAD, "sentence_prediction"),
+]  # fmt: skip
+"""Kind and form of the trained network, sizes with heads of 4 numbers, inputs, further ones, criterion."""
+CRITERIA = {
+    "label_smoothed_cross_entropy": "LabelSmoothedCrossEntropyCriterion",
+    "cross_entropy": "CrossEntropyCriterion",
+    "masked_lm": "MaskedLmLoss",
+    "sentence_prediction": "SentencePredictionCriterion",
+}
 
 
-def narrow(space: Any, **genes: Any) -> Architecture:
-    """Widths of 12 with three heads of 4 numbers, one decoder layer."""
-    largest = space.largest().to_dict()
-    largest |= {"encoder.embed_dim": 12, "decoder.embed_dim": 12, "decoder.layers": 1}
-    largest |= {"encoder.ffn_dim": [18, 18], "encoder.self_heads": [3, 3]}
-    largest |= {"decoder.ffn_dim": [16], "decoder.self_heads": [3], "decoder.cross_heads": [3]}
-    largest |= {"decoder.arbitrary_cross": [-1]}
-    architecture: Architecture = space.validate(Architecture({**largest, **genes}))
+def narrow(space: Any, genes: dict[str, Any], **other: Any) -> Architecture:
+    architecture: Architecture = space.validate(Architecture({**space.largest().to_dict(), **genes, **other}))
     return architecture
 
 
 @pytest.fixture(scope="module")
 def supernets(
-    transformer: Callable[..., Path], joined: Path, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("supernets")
-    for name in ("post-norm", "pre-norm", "learned"):
-        trained = open_trained(transformer(*FORMS[name]), data=str(joined), calibrate=1)
-        convert(trained, folder / f"{name}.pt", importance_by="activation", calibrate=1)
-        as_distilled(folder / f"{name}.pt", "distilled_label_smoothed_cross_entropy")
-    return {path.stem: path for path in sorted(folder.glob("*.pt"))}
+    request: pytest.FixtureRequest, own_model: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
+) -> dict[tuple[str, str], Path]:
+    """Converted networks, as if trained with a teacher that is no longer there."""
+    folder, files = tmp_path_factory.mktemp("supernets"), {}
+    for kind, form, *_, criterion in CASES:
+        path = files[kind, form] = folder / f"{kind}-{form}.pt"
+        trained = open_trained(own_model(kind, form), data=str(request.getfixturevalue(OWN[kind][0])), calibrate=1)
+        convert(trained, path, importance_by="activation", calibrate=1)
+        if kind != "classifier":
+            as_distilled(path, f"distilled_{criterion}")
+    return files
 
 
 @pytest.fixture(scope="module")
-def plain(supernets: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("plain")
-    for name, path in supernets.items():
-        narrow(open_supernet(path).space).save(folder / "narrow.json")
-        command = ["extract", "--checkpoint", path, "--arch", folder / "narrow.json", "--out", folder / f"{name}.pt"]
-        assert main([*map(str, command), "--plain"]) == 0
-    return {path.stem: path for path in sorted(folder.glob("*.pt"))}
+def plain(
+    supernets: dict[tuple[str, str], Path], tmp_path_factory: pytest.TempPathFactory
+) -> dict[tuple[str, str], Path]:
+    folder, files = tmp_path_factory.mktemp("plain"), {}
+    for kind, form, genes, *_ in CASES:
+        supernet = open_supernet(supernets[kind, form])
+        files[kind, form] = folder / f"{kind}-{form}.pt"
+        assert supernet.extract_plain(narrow(supernet.space, genes), files[kind, form]) > 0
+    return files
 
 
 def test_fairseq_alone_computes_the_same(
-    plain: dict[str, Path], supernets: dict[str, Path], joined: Path, tmp_path: Path
+    request: pytest.FixtureRequest, plain: dict[Any, Path], supernets: dict[Any, Path], tmp_path: Path
 ) -> None:
-    common = {"data": str(joined), "inputs": [SOURCE, None, TARGET], "options": {}}
-    cases = [
-        {**common, "path": str(path), "criterion": "LabelSmoothedCrossEntropyCriterion"} for path in plain.values()
-    ]
-    assert all(left_of_teacher(path) == ("label_smoothed_cross_entropy", set()) for path in plain.values())
-    for (name, path), logits in zip(supernets.items(), fairseq_alone(tmp_path, cases), strict=True):
-        supernet: Any = open_supernet(path)
-        with torch.no_grad(), supernet.model.using(narrow(supernet.space)):
-            expected = supernet.model(SOURCE, None, TARGET)[0]
-        difference = (logits - expected).abs().max() / expected.abs().max()
-        assert logits.shape[1] == TARGET.shape[1] and float(difference) <= 1e-5, name
+    expected, cases = [], []
+    for kind, form, genes, inputs, options, criterion in CASES:
+        supernet: Any = open_supernet(supernets[kind, form])
+        architecture = narrow(supernet.space, genes)
+        with torch.no_grad(), supernet.model.using(architecture):
+            expected.append(supernet.model(*inputs, **options)[0])
+        cases.append({
+            "data": str(request.getfixturevalue(OWN[kind][0])), "path": str(plain[kind, form]), "inputs": inputs,
+            "options": options, "criterion": CRITERIA[criterion],
+        })  # fmt: skip
+        supernet.extract(architecture, tmp_path / "subnet.pt")
+        for path in (plain[kind, form], tmp_path / "subnet.pt"):
+            assert left_of_teacher(path) == (criterion, set())
+    for case, logits, reference in zip(cases, fairseq_alone(tmp_path, cases), expected, strict=True):
+        read = case["inputs"][-1].ne(1) if reference.ndim == 3 else slice(None)
+        assert logits.shape == reference.shape
+        assert float((logits - reference)[read].abs().max() / reference.abs().max()) <= 1e-5, case["path"]
 
 
-def test_it_translates_and_is_converted_again(plain: dict[str, Path], joined: Path) -> None:
-    done = passed("generate", joined, "--path", plain["learned"], *DECODING, "--beam", 1)
+def test_it_is_used_by_fairseq_and_converted_again(plain: dict[Any, Path], joined: Path, text: Path) -> None:
+    done = passed("generate", joined, "--path", plain["translation", "learned"], *DECODING, "--beam", 1)
     assert sorted(done.hypotheses()) == list(range(20))
-    again = open_trained(plain["learned"], data=str(joined))
-    assert again.difference(again.net) <= 1e-5
-    assert again.space.largest()["encoder.embed_dim"] == 12
+    for name, data, gene in (
+        (("translation", "learned"), joined, "encoder.embed_dim"),
+        (("language", "pre-norm"), text, "embed_dim"),
+        (("masked_lm", "prenorm"), text, "embed_dim"),
+    ):
+        again = open_trained(plain[name], data=str(data))
+        assert again.difference(again.net) <= 1e-5 and again.space.largest()[gene] == 12
 
 
-def test_networks_that_fairseq_does_not_have(supernets: dict[str, Path], tmp_path: Path) -> None:
-    supernet = open_supernet(supernets["learned"])
-    for genes, part in [
-        ({"encoder.ffn_dim": [18, 24]}, "encoder.ffn_dim is 18, 24, in fairseq all are equal"),
-        ({"decoder.cross_heads": [2]}, "decoder.self_heads and decoder.cross_heads is 3, 2"),
-        ({"encoder.self_heads": [2, 2]}, "encoder queries are 8 wide, channels 12"),
-    ]:
-        with pytest.raises(ConfigError) as error:
-            supernet.extract_plain(narrow(supernet.space, **genes), tmp_path / "a.pt")
-        assert part in str(error.value) and "\n" not in str(error.value) and not (tmp_path / "a.pt").exists()
+def test_networks_that_fairseq_does_not_have(supernets: dict[Any, Path], tmp_path: Path) -> None:
+    for name, genes, other in (
+        (("translation", "learned"), TRANSLATION_GENES, {"encoder.ffn_dim": [18, 24]}),
+        (("translation", "learned"), TRANSLATION_GENES, {"decoder.cross_heads": [2]}),
+        (("translation", "learned"), TRANSLATION_GENES, {"encoder.self_heads": [2, 2]}),
+        (("language", "learned"), LANGUAGE_GENES, {"ffn_dim": [18, 24]}),
+        (("masked_lm", "base"), MASKED_GENES, {"heads": [2]}),
+    ):
+        supernet = open_supernet(supernets[name])
+        with pytest.raises(ConfigError, match="in fairseq"):
+            supernet.extract_plain(narrow(supernet.space, genes, **other), tmp_path / "a.pt")
+    assert not (tmp_path / "a.pt").exists()
 
 
 def test_subnets_of_other_supernets_are_plain_as_well(pair: Any) -> None:
@@ -116,5 +149,5 @@ def test_subnets_of_other_supernets_are_plain_as_well(pair: Any) -> None:
     with torch.no_grad():
         state = plain_weights(TRANSLATION, model.net, model.net.select(architecture))
         own.load_state_dict(state, strict=True)
-        found = own.eval()(SOURCE, None, TARGET)[0]
-    assert float((found - expected).abs().max() / expected.abs().max()) <= 1e-5
+        logits = own.eval()(SOURCE, None, TARGET)[0]
+    assert float((logits - expected).abs().max() / expected.abs().max()) <= 1e-5

@@ -129,17 +129,6 @@ def test_exported_files(to: str, head: str | None, words: Path, tmp_path: Path) 
     assert info.get("classes") == (None if head is None else ["no", "yes"])
 
 
-def test_settings_of_fairseq_hydra_train(words: Path, tmp_path: Path) -> None:
-    """They hold the model's options as plain data, under its name."""
-    model, task = build(words)
-    path = save(model, task, tmp_path / "c.pt")
-    state = torch.load(path, weights_only=True)
-    state["cfg"]["model"] = {**vars(model.args), "_name": "roberta"}
-    torch.save(state, path)
-    tokens = sentences(len(task.source_dictionary))[3:]
-    torch.testing.assert_close(encoder(path)(tokens)[1], theirs(model, tokens)[1], atol=2e-5, rtol=1e-4)
-
-
 def test_classes_are_read_off_the_first_token(words: Path, tmp_path: Path) -> None:
     opened = open_exportable(save(*build(words, classify=True), tmp_path / "c.pt"))
     made = opened.exportable(opened.space.largest())

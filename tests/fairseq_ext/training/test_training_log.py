@@ -32,9 +32,9 @@ JSON = [
 def test_losses_over_updates(lines: list[str], tmp_path: Path) -> None:
     log = tmp_path / "train.log"
     log.write_text("a warning of hydra\n" + "".join(f"{HEAD}{line}\n" for line in lines), encoding="utf-8")
-    found = training_curves(log)
-    assert found is not None and found.over == "updates" and found.source == log
-    assert found.panels == {
+    curves = training_curves(log)
+    assert curves is not None and curves.over == "updates" and curves.source == log
+    assert curves.panels == {
         "loss (bits per token)": {
             "training": ([50.0], [11.981]),
             "validation": ([134.0, 268.0], [8.5, 7.5]),
@@ -44,40 +44,20 @@ def test_losses_over_updates(lines: list[str], tmp_path: Path) -> None:
     }
 
 
-PLACES = ("supernet/a.log", "logs/supernet.log", "logs/train.log", "supernet.log", "train.log")
-"""In the --save-dir, or where the demo and shell scripts put them."""
-
-
-def _logs(folder: Path, settings: str) -> list[Path]:
-    """Those that count, of logs in all places that begin with these settings."""
-    for name in PLACES:
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text(f"{HEAD}fairseq_cli.train | {settings}\n{HEAD}{SIMPLE[1]}\n", encoding="utf-8")
-    return training_logs(folder / "supernet" / "checkpoint_best.pt")
-
-
 @pytest.mark.parametrize(
-    "settings",
+    ("settings", "belongs"),
     [
-        "{{'checkpoint': {{'_name': None, 'save_dir': '{0}/supernet', 'restore_file': 'x'}}}}",
-        "Namespace(lr=[1], save_dir='{0}/supernet/', seed=1)",
-        "{{'save_dir': 'supernet'}}",
-        "{{'save_dir': '../{1}/supernet'}}",
+        ("{{'checkpoint': {{'_name': None, 'save_dir': '{0}/supernet', 'restore_file': 'x'}}}}", True),
+        ("Namespace(lr=[1], save_dir='{0}/supernet/', seed=1)", True),
+        ("{{'save_dir': '../{1}/supernet'}}", True),
+        ("{{'save_dir': 'retrained'}}", False),
+        ("{{}}", False),
     ],
 )
-def test_where_logs_lie(settings: str, tmp_path: Path) -> None:
-    assert _logs(tmp_path, settings.format(tmp_path, tmp_path.name)) == [tmp_path / name for name in PLACES]
-
-
-@pytest.mark.parametrize("settings", ["{'save_dir': 'retrained'}", "{'save_dir': '/other/supernet'}", "{}", ""])
-def test_the_log_of_another_training_is_left_out(settings: str, tmp_path: Path) -> None:
-    (tmp_path / "supernet").mkdir()
-    (tmp_path / "supernet" / "folder.log").mkdir()
-    assert _logs(tmp_path, settings) == []
-
-
-def test_a_log_that_lies_where_two_rules_look_is_named_once(tmp_path: Path) -> None:
-    (tmp_path / "train").mkdir()
-    log = tmp_path / "train.log"
-    log.write_text(f"{HEAD}fairseq_cli.train | {{'save_dir': 'train'}}\n{HEAD}{SIMPLE[1]}\n", encoding="utf-8")
-    assert training_logs(tmp_path / "train" / "checkpoint_best.pt") == [log]
+def test_logs_of_a_training_are_found(settings: str, belongs: bool, tmp_path: Path) -> None:
+    logs = [tmp_path / name for name in ("supernet/a.log", "logs/supernet.log", "logs/train.log", "supernet.log")]
+    for log in logs:
+        log.parent.mkdir(exist_ok=True)
+        head = settings.format(tmp_path, tmp_path.name)
+        log.write_text(f"{HEAD}fairseq_cli.train | {head}\n{HEAD}{SIMPLE[1]}\n", encoding="utf-8")
+    assert training_logs(tmp_path / "supernet" / "checkpoint_best.pt") == (logs if belongs else [])

@@ -22,28 +22,9 @@ OLD = ("--fp16", "--memory-efficient-fp16", "--amp")
 """Precisions of fairseq-train other than float32, on GPUs alone."""
 NEW = ("--tf32", "--bf16", "--memory-efficient-bf16")
 """The same, from Ampere on."""
-NETWORKS = {
-    "layer": ["--mos", "layer"],
-    "neuron": ["--mos", "neuron"],
-    "mformer": [
-        "--arch",
-        "mformer_translation_small",
-        "--search-space",
-        "mformer_translation_small",
-        "--mos",
-        "none",
-        "--lr",
-        0.002,
-    ],
-    "mos-mformer": [
-        "--arch",
-        "mos_mformer_translation_small",
-        "--search-space",
-        "mformer_translation_small",
-        "--lr",
-        0.002,
-    ],
-}
+MFORMER = [
+    "--arch", "mos_mformer_translation_small", "--search-space", "mformer_translation_small", "--lr", 0.002,
+]  # fmt: skip
 CRITERION = ["--criterion", "fused_label_smoothed_cross_entropy"]
 
 
@@ -71,14 +52,11 @@ def command(arguments, device):
     return [*on_device, *options, *CRITERION]
 
 
-@pytest.mark.parametrize(
-    ("network", "sampling"),
-    [("layer", "sandwich"), ("neuron", "spos"), ("mformer", "sandwich"), ("mos-mformer", "spos")],
-)
+@pytest.mark.parametrize(("network", "sampling"), [(["--mos", "layer"], "sandwich"), (MFORMER, "spos")])
 def test_a_supernet_trains_in_every_precision(command, device, tmp_path, network, sampling):
     losses = {}
     for flag in flags(device):
-        options = [*NETWORKS[network], "--sampling", sampling, "--save-dir", tmp_path / flag, *([flag] if flag else [])]
+        options = [*network, "--sampling", sampling, "--save-dir", tmp_path / flag, *([flag] if flag else [])]
         done = passed("train", *command, *options)
         losses[flag] = [values["loss"] for values in done.stats("train_inner")]
         assert len(losses[flag]) == 6 and all(map(math.isfinite, losses[flag])), (flag, losses)
@@ -87,13 +65,12 @@ def test_a_supernet_trains_in_every_precision(command, device, tmp_path, network
         assert math.isfinite(done.stats("valid")[-1]["valid_loss"])
 
 
-@pytest.mark.parametrize("attention", ["softmax", "linear"])
-def test_what_was_trained_in_half_precision_decodes_anywhere(command, device, corpus, tmp_path, attention):
+def test_what_was_trained_in_half_precision_decodes_anywhere(command, device, corpus, tmp_path):
     """Also in halves; fairseq casts weights and tables, and what decoding keeps has to follow."""
-    options = [*NETWORKS["mos-mformer"], "--save-dir", tmp_path, *([] if device == "cpu" else ["--fp16"])]
+    options = [*MFORMER, "--save-dir", tmp_path, *([] if device == "cpu" else ["--fp16"])]
     passed("train", *command, *options)
     genes = get_space("mformer_translation_small").largest().to_dict()
-    Architecture({**genes, **dict.fromkeys(ATTENTION_GENES, [attention] * 3)}).save(tmp_path / "a.json")
+    Architecture({**genes, **dict.fromkeys(ATTENTION_GENES, ["linear"] * 3)}).save(tmp_path / "a.json")
     decoding = [*DECODING[:-1], "--model-overrides", repr({"eval_subnet": str(tmp_path / "a.json")})]
     found = {}
     for where in ([], ["--fp16"], ["--cpu"], ["--cpu", "--fp16"]):
@@ -122,8 +99,10 @@ def test_tf32_is_kept_in_the_checkpoint_and_said(command, device, tmp_path):
     assert read_checkpoint(tmp_path / "checkpoint_last.pt")["cfg"]["model"].tf32
 
 
-@pytest.mark.parametrize("sampling", ["spos", "sandwich"])
-@pytest.mark.parametrize("kind", [LabelSmoothedCrossEntropyCriterion, FusedLabelSmoothedCrossEntropy])
+@pytest.mark.parametrize(
+    ("sampling", "kind"),
+    [("spos", LabelSmoothedCrossEntropyCriterion), ("sandwich", FusedLabelSmoothedCrossEntropy)],
+)
 def test_a_training_step_does_not_wait_for_the_device(corpus, pair, batches, device, sampling, kind):
     task = set_up(SupernetTranslationTask, SupernetTranslationConfig, corpus, supernet_sampling=sampling)
     criterion = kind(task, sentence_avg=False, label_smoothing=0.1)
