@@ -28,7 +28,8 @@ class Recipe:
     targets: str = field(default="none", metadata={"choices": SCALES})
     """Scale of targets: none (for fractions), mean or normal (by rank)."""
     members: int = 1
-    """Networks with different seeds, whose predictions are averaged."""
+    """Networks with different seeds, whose predictions are averaged. If the recipe adapts and the first two have no
+    share, no more are trained."""
     statistics: float = 0.0
     """Share of graph statistics in a prediction; networks have the rest. If the recipe adapts, the prior share of
     :class:`~nas_core.predictor.mixture.Mixture`."""

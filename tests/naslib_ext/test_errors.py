@@ -47,7 +47,7 @@ CASES = [
     (lambda _: AccuracyPredictor(seed=-1), ConfigError, "-1"),
     (lambda _: AccuracyPredictor().set_hyperparams({"hidden": 3}), ConfigError, "hidden"),
     (lambda _: AccuracyPredictor().set_ss_type("nasbench2O1"), UnknownChoiceError, "nasbench2O1"),
-    (lambda _: AccuracyPredictor(model="boosted-trees", epochs=3), ConfigError, "epochs"),
+    (lambda _: AccuracyPredictor(model="boosted-trees", epochs=3), UnknownChoiceError, "epochs"),
     (lambda _: predictor().query(sampled("nasbench201", 1)), ConfigError, "fit"),
     (fit([1.0, 2.0]), DataError, "(2,)"),
     (fit([80.0, float("nan"), 81.0]), DataError, "nan"),
