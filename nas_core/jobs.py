@@ -86,23 +86,23 @@ class JobsConfig:
             raise ConfigError("partition and sbatch options apply to Slurm only; leave them out, or give cluster=slurm")
 
 
-def jobs_config(executor: str, device: str, given: Mapping[str, Any]) -> JobsConfig | None:
+def jobs_config(executor: str, device: str, settings: Mapping[str, Any]) -> JobsConfig | None:
     """Return the settings of jobs, or None to work in this process.
 
     Args:
         executor: one of :data:`EXECUTORS`.
-        given: settings by name, also as texts.
+        settings: settings of the jobs by name, also as texts.
     """
     if executor not in EXECUTORS:
         raise unknown_choice("executor", executor, EXECUTORS)
     if executor == "local":
-        if given:
-            raise ConfigError(f"job setting {next(iter(given))} is for executor submitit; give that, or leave it out")
+        if settings:
+            raise ConfigError(f"job setting {next(iter(settings))} needs executor submitit; give that, or leave it out")
         return None
     if "," in device:
         raise ConfigError(f"device {device} is several of this machine; jobs have one each: give cpu or cuda")
     gpus = 1 if device.startswith("cuda") else 0
-    config = config_from(JobsConfig, {"gpus": gpus, **given}, "job setting")
+    config = config_from(JobsConfig, {"gpus": gpus, **settings}, "job setting")
     index = device.partition(":")[2]
     if gpus and index and (not index.isdigit() or int(index) >= max(config.gpus, 1)):
         raise ConfigError(f"device {device}: a job counts its GPUs from 0, it has {config.gpus}; give device cuda")

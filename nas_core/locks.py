@@ -14,7 +14,7 @@ from nas_core.files.writing import make_folder, os_errors
 
 
 @contextlib.contextmanager
-def only_process(lock: str | Path, doing: str, instead: str) -> Iterator[int]:
+def file_lock(lock: str | Path, doing: str, instead: str) -> Iterator[int]:
     """Exclude other processes and threads from the block by ``flock``.
 
     The lock file contains the name of its process and is removed at the end. The block gets its descriptor; a child
@@ -39,8 +39,8 @@ def only_process(lock: str | Path, doing: str, instead: str) -> Iterator[int]:
         os.close(descriptor)
 
 
-def held(lock: str | Path) -> bool | None:
-    """Return whether a process holds a lock of :func:`only_process`; None if it cannot be determined."""
+def is_locked(lock: str | Path) -> bool | None:
+    """Return whether a process holds a lock of :func:`file_lock`; None if it cannot be determined."""
     try:
         with open(lock, "rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

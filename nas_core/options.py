@@ -130,19 +130,19 @@ def options_of(config_class: Any) -> tuple[Option, ...]:
     return tuple(_option(field, hints[field.name], docs.get(field.name, "")) for field in fields(config_class))
 
 
-def config_from(config_class: type[Config], given: Mapping[str, Any], what: str) -> Config:
+def config_from(config_class: type[Config], settings: Mapping[str, Any], what: str) -> Config:
     """Return settings from values by name, also as typed texts; None means the default.
 
-    A method ``of`` of the class computes the other settings from the given ones.
+    A method ``of`` of the class computes the other settings from these.
 
     Args:
         what: noun of a setting in messages ("option of evolution").
     """
     options = {option.name: option for option in options_of(config_class)}
-    for name in given:
+    for name in settings:
         if name not in options:
             raise unknown_choice(what, name, options)
-    values = {name: options[name].checked(value) for name, value in given.items() if value is not None}
+    values = {name: options[name].checked(value) for name, value in settings.items() if value is not None}
     for option in options.values():
         if option.default is MISSING and option.name not in values:
             raise ConfigError(f"{what} {option.name!r} is missing; give it")
@@ -211,9 +211,9 @@ def add_options(parser: argparse.ArgumentParser, config_class: type[Any]) -> Non
 
 def read_options(config_class: type[Config], parsed: argparse.Namespace) -> Config:
     """Return the settings from a parser with :func:`add_options`."""
-    typed = {option.name: getattr(parsed, option.name) for option in options_of(config_class)}
-    given = {name: value for name, value in typed.items() if value is not None}
-    return config_from(config_class, given, "option")
+    return config_from(
+        config_class, {option.name: getattr(parsed, option.name) for option in options_of(config_class)}, "option"
+    )
 
 
 def arguments_of(config: Any) -> list[str]:

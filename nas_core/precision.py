@@ -74,11 +74,11 @@ def tf32(enabled: bool) -> Iterator[None]:
 @contextmanager
 def _tf32_by_operation(enabled: bool) -> Iterator[None]:
     settings: list[Any] = [torch.backends.cuda.matmul, torch.backends.cudnn.conv, torch.backends.cudnn.rnn]  # type: ignore[attr-defined]
-    before = [each.fp32_precision for each in settings]
-    for each in settings:
-        each.fp32_precision = "tf32" if enabled else "ieee"
+    before = [setting.fp32_precision for setting in settings]
+    for setting in settings:
+        setting.fp32_precision = "tf32" if enabled else "ieee"
     try:
         yield
     finally:
-        for each, value in zip(settings, before, strict=True):
-            each.fp32_precision = value
+        for setting, value in zip(settings, before, strict=True):
+            setting.fp32_precision = value

@@ -45,10 +45,8 @@ class Registry(Generic[Member]):
 
     def register(self, name: str, member: Member) -> Member:
         """Add a member for this process and return it; raise a ConfigError if the name is in use."""
-        targets = self._targets()
-        if self._registered.get(name, member) is not member or (name in targets and self.get(name) is not member):
-            holder = " and ".join(targets.get(name) or [_origin(self._registered[name])])
-            raise ConfigError(f"{self.what} {name!r} is {holder} already; {_origin(member)} needs another name")
+        if name in self.names() and self.get(name) is not member:
+            raise ConfigError(f"{self.what} {name!r} exists already; give the new one another name")
         return self._registered.setdefault(name, member)
 
     def unregister(self, name: str) -> None:
@@ -129,8 +127,3 @@ def first_line(error: BaseException) -> str:
 @lru_cache
 def _entries(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
     return tuple(sorted(entry_points(group=group), key=lambda entry: entry.name)) if group else ()
-
-
-def _origin(member: object) -> str:
-    owner = member if hasattr(member, "__qualname__") else type(member)
-    return f"{owner.__module__}.{getattr(owner, '__qualname__', '')}"

@@ -1,6 +1,6 @@
 r"""``python -m naslib_ext.benchmark``: NN-Former and NASLib's predictors in NASLib's evaluator.
 
-Example, with a checkout of NASLib on PYTHONPATH or given by --naslib:
+Example, with a checkout of NASLib on PYTHONPATH:
 
     python -m naslib_ext.benchmark --space nasbench201 --predictors nnformer xgb lgb gcn \
         --train-size 156 --test-size 200 --data nasbench201.npz --set epochs=300 --out result.json
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import logging
-import os
 import sys
 import time
 from pathlib import Path
@@ -24,7 +23,6 @@ from nas_core.files.writing import write_json
 from nas_core.latency.machine import describe_machine
 from nas_core.options import parsed_settings
 from nas_core.predictor.recipes import recipe_types
-from naslib_ext import compat
 from naslib_ext.evaluation import OURS, evaluate, make_predictor
 from naslib_ext.spaces import SPACES, make_space, nasbench201_table, pickled_table
 
@@ -53,8 +51,6 @@ def main(argv: list[str] | None = None) -> int:
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
     """Compare the predictors; return the content of ``--out``."""
     settings = parsed_settings(arguments.set, {**recipe_types(), **OWN_SETTINGS})
-    if arguments.naslib:
-        compat.use(arguments.naslib)
     for name in arguments.predictors:
         make_predictor(name, arguments.space, **(settings if name == OURS else {}))
     if arguments.data:
@@ -154,7 +150,6 @@ def parser() -> argparse.ArgumentParser:
     add("--seed", type=int, default=0, metavar="N", help="of the first trial")
     add("--hpo-seconds", type=int, default=0, metavar="N", help="NASLib's max_hpo_time")
     add("--set", nargs="+", default=[], metavar="NAME=VALUE", help="settings of nnformer: recipe=paper epochs=150 ...")
-    add("--naslib", default=os.environ.get("NASLIB_PATH"), metavar="DIR", help="checkout of NASLib ($NASLIB_PATH)")
     add("--out", type=Path, metavar="FILE.json", help="write all figures there")
     return result
 

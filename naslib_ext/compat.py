@@ -16,12 +16,10 @@ import logging
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from nas_core.errors import DataError, MissingHostError
-from nas_core.files.reading import real_path
+from nas_core.errors import MissingHostError
 from nas_core.optional import install_line, require
 from nas_core.torchvision_fix import repair
 
@@ -49,15 +47,6 @@ PEERS = {
 """Other packages that NASLib imports (other predictors, image data) -> their names for pip."""
 
 _log = logging.getLogger(__name__)
-
-
-def use(folder: str | Path) -> None:
-    """Put a source tree of NASLib on the search path."""
-    path = real_path(folder)
-    if not (path / "naslib" / "predictors").is_dir():
-        raise DataError(f"{folder} holds no NASLib; give the folder of a checkout, with a folder naslib in it")
-    if str(path) not in sys.path:
-        sys.path.insert(0, str(path))
 
 
 def load(*names: str) -> list[ModuleType]:

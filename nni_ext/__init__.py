@@ -13,8 +13,7 @@ from nas_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from nni_ext.hpo.tuner import SearchTuner
-    from nni_ext.nas.evaluator import PredictorEvaluator
-    from nni_ext.nas.profilers import NetworkLatencyProfiler, PredictorProfiler
+    from nni_ext.nas.predictors import NetworkLatencyProfiler, PredictorEvaluator, PredictorProfiler
     from nni_ext.nas.spaces import as_model_space
     from nni_ext.nas.strategy import SearchStrategy
 

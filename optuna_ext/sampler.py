@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from nas_core.errors import ConfigError, unknown_choice
+from nas_core.errors import ConfigError
 from nas_core.optional import require
 from nas_core.search import STRATEGIES
 from nas_core.search.constraints import Limits, constraints_of
-from nas_core.search.registry import config_of, strategy_options
+from nas_core.search.registry import config_of
 from nas_core.search.strategies.shared import SharedSearch
 from nas_core.space import SearchSpace
 from nas_core.space.labels import parameters_of
@@ -71,18 +71,11 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         **options: Any,
     ) -> None:
         self.kind = STRATEGIES.get(strategy)
-        names = [option.name for option in strategy_options(self.kind.name)]
-        for name in options:
-            if name not in names:
-                raise unknown_choice(f"option of strategy {strategy}", name, names)
         if not isinstance(space, SearchSpace):
-            raise ConfigError(
-                f"the space is {space!r}; expected a SearchSpace, as get_space(name) or space_of gives it"
-            )
+            raise ConfigError(f"the space is {space!r}; expected a SearchSpace, such as get_space(name)")
         self.space, self.seed, self.max_tries = space, seed, max_tries
         self.constraints = constraints_of(space, limits)
-        config = config_of(self.kind.name, options)
-        self.config = config if space.slots.depth_genes else self.kind.adapt_config(config, options, space)
+        self.config = config_of(self.kind.name, options)
         self._metrics = metrics
         self._create(("loss", "objective_1")[: 1 + self.kind.multi_objective])  # fails early on a wrong setting
         self._independent = independent_sampler or _optuna.samplers.RandomSampler(seed=seed)

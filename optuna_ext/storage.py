@@ -148,21 +148,6 @@ def is_of_storage(error: BaseException) -> bool:
     )
 
 
-def reading(read: Callable[..., T]) -> Callable[..., T]:
-    """Wrap a function that reads a storage: unexpected content raises a ConfigError."""
-
-    def checked(*args: Any) -> T:
-        try:
-            return read(*args)
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            raise ConfigError(
-                f"the storage holds what no search has written ({type(error).__name__}: {first_line(error)[:120]});"
-                " give another --study or storage"
-            ) from error
-
-    return checked
-
-
 def patiently(call: Callable[..., T], *args: Any) -> T:
     """Call a function of a storage, repeatedly for up to :data:`PATIENCE_S` while the storage is unreachable."""
     until, pause = time.monotonic() + PATIENCE_S, PAUSE_S

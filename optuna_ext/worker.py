@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nas_core.errors import ConfigError, NasExtError
+from nas_core.errors import NasExtError
 from nas_core.jobs import Failure
 from nas_core.optional import require
 from nas_core.search.engine import MAX_FAILURES
@@ -29,7 +29,7 @@ from nas_core.space.labels import parameters_of
 from optuna_ext.genes import distributions_of
 from optuna_ext.heartbeat import BEAT, Heartbeat, StaleTrials, give_up
 from optuna_ext.history import CLAIM, ERROR, FAILING, WITHDRAWN, History, Trials
-from optuna_ext.storage import is_of_storage, open_study, patiently, reading
+from optuna_ext.storage import is_of_storage, open_study, patiently
 
 _log = logging.getLogger(__name__)
 TOKEN = "nas_ext:token"
@@ -84,10 +84,8 @@ class SharedEvaluations:
         stale_s: float = STALE_S,
         poll_s: float = 0.5,
     ) -> None:
-        if not stale_s > 0:
-            raise ConfigError(f"a worker is lost after {stale_s} s; expected more than 0")
         self.space, self.evaluate, self.metrics = space, evaluate, tuple(metrics)
-        self.study = patiently(reading(open_study), storage, study, metrics, settings)
+        self.study = patiently(open_study, storage, study, metrics, settings)
         self.stale_s, self.poll_s = stale_s, poll_s
         self.evaluated = 0
         """Number of evaluations by this worker."""
@@ -113,7 +111,7 @@ class SharedEvaluations:
     def _outcomes(self, architectures: Sequence[Architecture]) -> Iterator[Mapping[str, Any] | Failure]:
         done = 0
         while done < len(architectures):
-            state = patiently(reading(self._read))
+            state = patiently(self._read)
             while done < len(architectures) and architectures[done] in state.results:
                 metrics = state.results[architectures[done]]
                 yield Failure(state.errors.get(architectures[done], LOST)) if metrics is None else metrics

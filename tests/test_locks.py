@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from nas_core.errors import ConfigError
-from nas_core.locks import held, only_process
+from nas_core.locks import file_lock, is_locked
 
 HOLDER = """
 import sys, time
-from nas_core.locks import only_process
-with only_process(sys.argv[1], "works", "do something else"):
+from nas_core.locks import file_lock
+with file_lock(sys.argv[1], "works", "do something else"):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -34,14 +34,14 @@ def test_the_second_process_is_told_who_is_there(tmp_path: Path) -> None:
     lock = tmp_path / "new" / "file.lock"
     other = holder(lock)
     said = rf"process {other.pid} on \S+ works; wait for it to end, or do something else"
-    with pytest.raises(ConfigError, match=said), only_process(lock, "works", "do something else"):
+    with pytest.raises(ConfigError, match=said), file_lock(lock, "works", "do something else"):
         pass
     assert lock.exists(), "it is the other's"
     other.communicate()
     assert other.returncode == 0 and not lock.exists()
-    with only_process(lock, "works", "do something else"):
+    with file_lock(lock, "works", "do something else"):
         assert lock.read_text() == f"process {os.getpid()} on {os.uname().nodename}"
-        with pytest.raises(ConfigError), only_process(lock, "works", "do something else"):
+        with pytest.raises(ConfigError), file_lock(lock, "works", "do something else"):
             pass
     assert not lock.exists()
 
@@ -51,7 +51,7 @@ def test_a_killed_process_holds_nobody_up(tmp_path: Path) -> None:
     other.send_signal(signal.SIGKILL)
     other.wait()
     assert (tmp_path / "file.lock").exists()
-    with only_process(tmp_path / "file.lock", "works", "do something else"):
+    with file_lock(tmp_path / "file.lock", "works", "do something else"):
         pass
 
 
@@ -61,12 +61,12 @@ def test_many_processes_one_after_another(tmp_path: Path) -> None:
 import sys, time
 from pathlib import Path
 from nas_core.errors import ConfigError
-from nas_core.locks import only_process
+from nas_core.locks import file_lock
 number = Path(sys.argv[1])
 for _ in range(30):
     while True:
         try:
-            with only_process(number.with_suffix(".lock"), "counts", "wait"):
+            with file_lock(number.with_suffix(".lock"), "counts", "wait"):
                 before = int(number.read_text())
                 number.write_text(str(before + 1))
             break
@@ -81,9 +81,9 @@ for _ in range(30):
 
 def test_others_see_who_holds_it(tmp_path: Path) -> None:
     lock = tmp_path / "file.lock"
-    assert held(lock) is False
+    assert is_locked(lock) is False
     other = holder(lock)
-    assert held(lock) is True
+    assert is_locked(lock) is True
     other.kill()
     other.wait()
-    assert lock.exists() and held(lock) is False
+    assert lock.exists() and is_locked(lock) is False

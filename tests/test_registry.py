@@ -42,10 +42,9 @@ def test_registration_is_idempotent_and_loud(colours: Registry[object]):
     assert colours.register("path", Path) is Path
     colours.register("path", Path)
     assert colours.get("path") is Path
-    with pytest.raises(ConfigError, match=r"colour 'path' is pathlib\.Path already; .*Registry needs another name"):
-        colours.register("path", Registry)
-    with pytest.raises(ConfigError, match=r"colour 'pi' is math:pi already"):
-        colours.register("pi", Registry)
+    for name in ("path", "pi"):
+        with pytest.raises(ConfigError, match=rf"colour '{name}' exists already"):
+            colours.register(name, Registry)
     colours.unregister("path")
     assert "path" not in colours.names()
 

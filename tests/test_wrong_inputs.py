@@ -13,7 +13,7 @@ from nas_core.errors import ConfigError, NasExtError
 from nas_core.errors import UnknownChoiceError as Unknown
 from nas_core.files.writing import make_folder
 from nas_core.jobs import JobsConfig, jobs_config
-from nas_core.locks import only_process
+from nas_core.locks import file_lock
 from nas_core.options import parsed_settings, read_pairs
 from nas_core.precision import check_precision
 
@@ -42,7 +42,7 @@ WRONG: list[tuple[Any, type[NasExtError], str]] = [
     (lambda: JobsConfig(partition="long"), ConfigError, "partition"),
     (lambda: jobs_config("submitit", "cpu,cpu", {}), ConfigError, "cpu,cpu"),
     (lambda: make_folder("/dev/null/below"), NasExtError, "/dev/null/below"),
-    (lambda: only_process("/dev", "works", "wait").__enter__(), NasExtError, "/dev"),
+    (lambda: file_lock("/dev", "works", "wait").__enter__(), NasExtError, "/dev"),
 ]
 
 

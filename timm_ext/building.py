@@ -18,8 +18,6 @@ from timm.scheduler import create_scheduler_v2
 from torch import Tensor
 
 from nas_core.errors import ConfigError, DataError, unknown_choice
-from nas_core.space import SearchSpace
-from nas_core.supernet.stability import Stability, StabilityConfig
 from timm_ext.data import ImageSet
 from timm_ext.model import VisionModel
 from timm_ext.models import MODELS, network_of_file
@@ -63,18 +61,6 @@ def compile_static(backend: str, models: Sequence[VisionModel]) -> None:
         )
     for model in models:
         model.compile(backend=backend)
-
-
-def make_stability(config: TrainConfig, space: SearchSpace) -> Stability | None:
-    if not config.stability_architectures:
-        return None
-    settings = StabilityConfig(
-        architectures=config.stability_architectures,
-        tau=config.stability_tau,
-        patience=config.stability_patience,
-        seed=config.seed,
-    )
-    return Stability(space, settings)
 
 
 def make_loader(config: TrainConfig, model: VisionModel, images: ImageSet, training: bool, workers: Workers) -> Any:

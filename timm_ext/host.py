@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,11 +19,12 @@ from nas_core.device import usable_device
 from nas_core.errors import CheckpointError, DataError, NasExtError
 from nas_core.export.parts import Exportable
 from nas_core.files.archives import archive_pickle
-from nas_core.files.reading import check_regular
+from nas_core.files.reading import check_regular, read_json
 from nas_core.layers import MoSConfig
 from nas_core.models.image.export import image_part
 from nas_core.precision import PRECISIONS, check_precision, computing_in
 from nas_core.space import Architecture, SearchSpace
+from nas_core.supernet.curves import TrainingCurves
 from nas_core.supernet.host import Host, Report, Supernet
 from timm_ext import standalone
 from timm_ext.checkpoint import KEPT, build, read_checkpoint, write_subnet
@@ -32,7 +34,6 @@ from timm_ext.models import prepared_for, stored_size
 from timm_ext.trained.conversion import TrainedViT
 from timm_ext.trained.reading import read_source
 from timm_ext.trained.vit import write_plain
-from timm_ext.training_log import training_curves, training_logs
 
 _LAST = "last.pt"
 _HOST_BYTES = 2**30
@@ -81,20 +82,18 @@ class ImageSupernet(Supernet):
         if self._batches is None:
             images = self._chosen_images()
             size = 4 * len(images) * self._model.in_chans * self.task["height"] * self.task["width"]
-            free = int(torch.cuda.mem_get_info(self.device)[0]) if self.device.type == "cuda" else None
-            place = place_of(size, free)
-            loader = self._loader(images, pinned=place != "device")
-            if place == "device":
+            on_cuda = self.device.type == "cuda"
+            limit = torch.cuda.mem_get_info(self.device)[0] // _SHARE if on_cuda else _HOST_BYTES
+            self._batches = loader = self._loader(images)
+            if size <= limit:  # otherwise each evaluation reads the images
                 self._batches = [tuple(tensor.to(self.device) for tensor in batch) for batch in loader]
-            else:
-                self._batches = list(loader) if place == "host" else loader
         return self._batches
 
     def batches(self) -> Iterator[Any]:
         """Yield the evaluated images in a fixed random order, so that batches mix the classes."""
         images = self._chosen_images()
         mixed = np.random.default_rng(0).permutation(images.indices)
-        yield from self._loader(ImageSet(images.source, mixed), pinned=True)
+        yield from self._loader(ImageSet(images.source, mixed))
 
     def _chosen_images(self) -> Any:
         images = self.validation_set()
@@ -108,7 +107,7 @@ class ImageSupernet(Supernet):
             )
         return images
 
-    def _loader(self, images: Any, pinned: bool) -> Any:
+    def _loader(self, images: Any) -> Any:
         size = (self._model.in_chans, self.task["height"], self.task["width"])
         config = resolve_data_config({"input_size": size}, pretrained_cfg=self._prepared)
         names = ("input_size", "interpolation", "mean", "std", "crop_pct", "crop_mode")
@@ -116,7 +115,7 @@ class ImageSupernet(Supernet):
             images,
             batch_size=256,
             num_workers=0,
-            pin_memory=pinned and self.device.type == "cuda",
+            pin_memory=self.device.type == "cuda",
             use_prefetcher=False,
             persistent_workers=False,
             **{name: config[name] for name in names},
@@ -141,13 +140,10 @@ class ImageSupernet(Supernet):
     def evaluate(self, architecture: Architecture, report: Report | None = None) -> dict[str, float]:
         """Return ``loss`` (cross-entropy, nats) and ``top1`` (percent) with inherited weights."""
         batches = self.evaluated()
-
-        def after_batch(index: int, metrics: Mapping[str, dict[str, float]]) -> None:
-            assert report is not None
-            report(index / len(batches), metrics["it"])
-
-        progress = None if report is None else after_batch
-        return evaluate(self._model, batches, {"it": architecture}, self.device, self.precision, progress)["it"]
+        after_batch = None
+        if report is not None:
+            after_batch = lambda index, metrics: report(index / len(batches), metrics["it"])  # noqa: E731
+        return evaluate(self._model, batches, {"it": architecture}, self.device, self.precision, after_batch)["it"]
 
     def extract(self, architecture: Architecture, path: Path) -> int:
         arch = str(self._state.get("arch") or "")
@@ -243,18 +239,6 @@ def _train(arguments: list[str]) -> list[str]:
     return [sys.executable, "-m", "timm_ext.train", *arguments]
 
 
-def place_of(size: int, free: int | None) -> str:
-    """Return where to keep preprocessed images: ``device``, ``host``, or ``nowhere`` (read for each evaluation).
-
-    Args:
-        size: bytes of the images.
-        free: free bytes of a GPU; None for the CPU.
-    """
-    if free is not None and size <= free // _SHARE:
-        return "device"
-    return "host" if size <= _HOST_BYTES else "nowhere"
-
-
 _MARK = b"nas_ext_image"
 _OF_TIMM = (b"patch_embed.proj.weight", b"blocks.0.")
 _LARGEST_HEADER = 2**24
@@ -275,13 +259,49 @@ def _content(checkpoint: Path) -> bytes:
         return b""
 
 
+_LOSS, _TOP1 = "loss (nats)", "top-1 (%)"
+_SUMMARY = {"train_loss": (_LOSS, "training"), "eval_loss": (_LOSS, "validation"), "eval_top1": (_TOP1, "validation")}
+
+
+def training_curves(log: Path) -> TrainingCurves | None:
+    """Read loss and top-1 over epochs, of training and of each validated subnet; None for unrelated files."""
+    curves: dict[str, dict[str, dict[float, float]]] = {}
+
+    def put(panel: str, name: str, epoch: Any, value: Any) -> None:
+        curves.setdefault(panel, {}).setdefault(name, {})[float(epoch) + 1] = float(value)
+
+    try:
+        if log.suffix == ".csv":
+            with log.open(encoding="utf-8", newline="") as lines:
+                for row in csv.DictReader(lines):
+                    for column, (panel, name) in _SUMMARY.items():
+                        if row.get(column):
+                            put(panel, name, row["epoch"], row[column])
+        elif log.suffix == ".json":
+            for record in read_json(log):
+                put(_LOSS, "training", record["epoch"], record["train_loss"])
+                for panel, key in ((_LOSS, "loss"), (_TOP1, "top1")):
+                    put(panel, "validation", record["epoch"], record[key])
+                    for name, metrics in record.get("subnets", {}).items():
+                        put(panel, f"validation, {name}", record["epoch"], metrics[key])
+    except (NasExtError, OSError, csv.Error, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    panels = {
+        panel: {name: (list(values), list(values.values())) for name, values in named.items()}
+        for panel, named in curves.items()
+    }
+    return TrainingCurves(log, "epochs", panels) if panels else None
+
+
 class TimmHost(Host):
     """timm as a host."""
 
     name = "timm"
     precisions = PRECISIONS
-    training_logs = staticmethod(training_logs)
     training_curves = staticmethod(training_curves)
+
+    def training_logs(self, checkpoint: Path) -> list[Path]:
+        return [checkpoint.parent / "metrics.json", checkpoint.parent / "summary.csv"]
 
     @property
     def networks(self) -> Any:

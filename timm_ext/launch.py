@@ -10,8 +10,6 @@ from __future__ import annotations
 import functools
 import runpy
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,22 +17,26 @@ from nas_core.errors import DataError, NasExtError
 from nas_core.files.reading import real_path
 
 
-def launch(script: str, arguments: Sequence[str]) -> None:
-    """Run a script as ``__main__``, with its folder first in the import path."""
-    path = Path(script)
-    if not path.is_file():
-        raise DataError(f"no file {script}; give train.py or validate.py of a timm checkout")
-    import timm_ext  # noqa: F401  registers the models
+def main() -> int:
+    if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
+        print("usage: python -m timm_ext.launch PATH/train.py [options of that script]")
+        return 0 if len(sys.argv) > 1 else 2
+    sys.argv = sys.argv[1:]
+    try:
+        path = Path(sys.argv[0])
+        if not path.is_file():
+            raise DataError(f"no file {path}; give train.py or validate.py of a timm checkout")
+        sys.path.insert(0, str(real_path(path).parent))
+        wrap_subnets()
+        runpy.run_path(str(path), run_name="__main__")
+    except NasExtError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
 
-    sys.argv = [script, *arguments]
-    sys.path.insert(0, str(real_path(path).parent))
-    with wrapping_subnets():
-        runpy.run_path(script, run_name="__main__")
 
-
-@contextmanager
-def wrapping_subnets() -> Iterator[None]:
-    """Let ``DistributedDataParallel`` wrap supernets in the block, although subnets lack parameters.
+def wrap_subnets() -> None:
+    """Register the models, and let ``DistributedDataParallel`` wrap supernets, although subnets lack parameters.
 
     On a CPU, ``device_ids`` is omitted: timm always sets it, and torch rejects it.
     """
@@ -52,22 +54,6 @@ def wrapping_subnets() -> Iterator[None]:
         original(self, module, None if on_cpu else device_ids, *arguments, **options)
 
     DistributedDataParallel.__init__ = init  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        DistributedDataParallel.__init__ = original  # type: ignore[method-assign]
-
-
-def main() -> int:
-    if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
-        print("usage: python -m timm_ext.launch PATH/train.py [options of that script]")
-        return 0 if len(sys.argv) > 1 else 2
-    try:
-        launch(sys.argv[1], sys.argv[2:])
-    except NasExtError as error:
-        print(error, file=sys.stderr)
-        return 2
-    return 0
 
 
 if __name__ == "__main__":

@@ -10,13 +10,12 @@ from typing import Any, NamedTuple
 from nas_core.errors import CheckpointError, ConfigError
 from nas_core.files.reading import real_path
 from nas_core.layers import MoSConfig
-from nas_core.options import arguments_of, config_from, options_of
+from nas_core.options import arguments_of, config_from
 from nas_core.space import Architecture, SearchSpace, save_space
 from timm_ext.data import has_training_images, is_training_data, validation_data
 from timm_ext.options import TrainConfig
 
 _OF_THE_STUDY = ("data", "val_data", "val_count", "output", "model", "subnet", "search_space", "init", "keep_every")
-_OPTIONS = {option.name: option for option in options_of(TrainConfig)}
 _DROPPED = ("mos", "sampling", "valid_random", "stability_", "teacher", "distill_")
 
 
@@ -134,8 +133,7 @@ def _changed(
         kept |= {"updates": 0, "warmup_updates": 0}  # they have priority over epochs
     elif "warmup_epochs" in changes:
         kept["warmup_updates"] = 0
-    values = {name: _OPTIONS[name].read(value) if name in _OPTIONS else value for name, value in changes.items()}
-    return config_from(TrainConfig, {**kept, **values}, "setting of timm_ext.train")
+    return config_from(TrainConfig, {**kept, **changes}, "setting of timm_ext.train")
 
 
 def _placed(origin: Origin, config: TrainConfig, folder: Path) -> TrainConfig:

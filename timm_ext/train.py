@@ -23,11 +23,12 @@ from timm.task import ClassificationTask
 from timm.utils import ModelEmaV3
 from tqdm import tqdm
 
-from nas_core.errors import CheckpointError, ConfigError, NasExtError
+from nas_core.errors import ConfigError, NasExtError
 from nas_core.files.writing import write_json
 from nas_core.precision import check_precision
 from nas_core.space import Architecture
 from nas_core.supernet.sampling import sandwich, validation_set
+from nas_core.supernet.stability import Stability, StabilityConfig
 from timm_ext.building import (
     Passes,
     build_model,
@@ -35,17 +36,14 @@ from timm_ext.building import (
     make_loader,
     make_optimizer,
     make_schedule,
-    make_stability,
     seed_everything,
 )
 from timm_ext.checkpoint import KEPT, load_weights, read_checkpoint, save_checkpoint
 from timm_ext.data import ImageSet, open_splits, validation_data
 from timm_ext.evaluation import evaluate
-from timm_ext.model import MISFITS
 from timm_ext.options import TrainConfig, parse
 from timm_ext.step import Losses, Step
 from timm_ext.trained.distillation import Distillation
-from timm_ext.training_log import line
 from timm_ext.workers import Workers, join, leave
 
 _FREE = (
@@ -103,7 +101,10 @@ class Trainer:
         self.optimizer = make_optimizer(config, self.model)
         self.schedule = make_schedule(config, self.optimizer, self.per_epoch)
         self.step = Step(self.model, self.optimizer, config.precision, config.clip_grad, self.workers, config.mos_apart)
-        self.stability = make_stability(config, self.model.space)
+        self.stability = None
+        if config.stability_architectures:
+            settings = {name: getattr(config, f"stability_{name}") for name in ("architectures", "tau", "patience")}
+            self.stability = Stability(self.model.space, StabilityConfig(**settings, seed=config.seed))
         self.history: list[dict[str, Any]] = []
         self.epoch = 0
 
@@ -134,7 +135,7 @@ class Trainer:
                     self.save(self.folder / "best.pt")
                 self.save(self.folder / "last.pt")
                 write_json(self.folder / "metrics.json", self.history)
-            self._log(f"epoch {self.epoch}/{self.epochs}: " + line(record))
+            self._log(f"epoch {self.epoch}/{self.epochs}: " + _line(record))
         return max(self.history, key=lambda record: float(record["top1"]))
 
     def _log(self, text: str) -> None:
@@ -262,20 +263,14 @@ class Trainer:
             return
         state = read_checkpoint(path)
         self._check_settings(state)
-        try:
-            load_weights(self.model, state, path)
-            if self.average is not None:
-                load_weights(self.average.module, state, path, ema=True)
-            self.optimizer.load_state_dict(state["optimizer"])
-            self.step.scaler.load_state_dict(dict(state["scaler"]))
-            if self.stability:
-                self.stability.load_state_dict(state["stability"])
-            self.epoch, self.history = int(state["epoch"]), list(state["history"])
-        except MISFITS as error:
-            reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-            raise CheckpointError(
-                f"{path} cannot be continued ({reason}); restore it, or give another --output"
-            ) from None
+        load_weights(self.model, state, path)
+        if self.average is not None:
+            load_weights(self.average.module, state, path, ema=True)
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.step.scaler.load_state_dict(state["scaler"])
+        if self.stability:
+            self.stability.load_state_dict(state["stability"])
+        self.epoch, self.history = state["epoch"], state["history"]
 
     def _check_settings(self, state: Mapping[str, Any]) -> None:
         stored = state.get("train", {})
@@ -290,6 +285,13 @@ class Trainer:
                 f"{self.folder} holds a run of {count} workers, now {self.workers.count}; start as many with torchrun,"
                 " or give another --output"
             )
+
+
+def _line(record: Mapping[str, Any]) -> str:
+    parts = [f"train loss {record['train_loss']:.3f}, loss {record['loss']:.3f}, top-1 {record['top1']:.2f} %"]
+    parts += [f"{name} {metrics['top1']:.2f} %" for name, metrics in record.get("subnets", {}).items()]
+    parts += [f"tau of ranking {record['stability_tau']:.3f}"] if "stability_tau" in record else []
+    return ", ".join(parts)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -309,7 +311,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     leave()
     if workers.first:
-        print(f"best epoch {best['epoch'] + 1}: {line(best)}")
+        print(f"best epoch {best['epoch'] + 1}: {_line(best)}")
     return 0
 
 

@@ -59,14 +59,14 @@ def decoding(net: LanguageNet, subnet: LanguageSubnet, behind: int, vocab: int) 
 
     def run() -> None:
         with torch.inference_mode():
-            own = cache.copy()
+            decoded = cache.copy()
             for at in range(behind, behind + STEPS):
-                net.step(subnet, tokens[:, at], own)
+                net.step(subnet, tokens[:, at], decoded)
 
-    return run, kept(cache)
+    return run, kept_bytes(cache)
 
 
-def kept(cache: LanguageCache) -> int:
+def kept_bytes(cache: LanguageCache) -> int:
     """Return the bytes of the states of all layers."""
     return sum(tensor.nbytes for past in cache.past if past is not None for tensor in past.tensors())
 

@@ -29,7 +29,7 @@ from nas_core.latency.by_graph.dataset.export import calibrate, exported
 from nas_core.latency.by_graph.dataset.runtimes import onnx_workload
 from nas_core.latency.by_graph.ensemble import EnsembleModel
 from nas_core.latency.by_graph.predict import device_of, shipped_model
-from nas_core.latency.by_graph.unseen import beyond, unseen_operations
+from nas_core.latency.by_graph.unseen import sizes_out_of_range, unseen_operations
 from nas_core.latency.machine import describe_machine
 from nas_core.latency.protocol import TimingConfig, time_passes_ms
 from nas_core.optional import require
@@ -64,7 +64,7 @@ class Published:
         members = model.members if isinstance(model, EnsembleModel) else ()
         self.members_ms = {member.name: round(float(member.predict(graphs)[0]), 3) for member in members}
         operations = unseen_operations(graphs, model.known).values()
-        self.unlike = [*beyond(graphs, model.info["ranges"]), *operations]
+        self.unlike = [*sizes_out_of_range(graphs, model.info["ranges"]), *operations]
         self._work, self._timing, self._passes_ms = onnx_workload(content, inputs, timing), timing, list[float]()
         self._work.at_a_time = max(1, round(LEAST_MS / timing.repeats / self.predicted_ms))
 

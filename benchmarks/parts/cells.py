@@ -78,7 +78,7 @@ def nasbench101_published_table() -> Table:
     return _nasbench101("validation", *nasbench101_valid())
 
 
-def _nasbench101(answers: str, which: Integers, told: NDArray[np.float64]) -> Table:
+def _nasbench101(answers: str, which: Integers, accuracy: NDArray[np.float64]) -> Table:
     """Return a table of cells. Rows are 21 flags of edges and 5 operations; unused nodes are pruned."""
     with np.load(NASBENCH101, allow_pickle=False) as table:
         sizes, bits = table["n_vertices"][which].astype(np.int64), table["edge_bits"][which]
@@ -105,7 +105,7 @@ def _nasbench101(answers: str, which: Integers, told: NDArray[np.float64]) -> Ta
 
     edges = [Choice.make(f"edge{x}{y}", [0, 1]) for x, y in PAIRS]
     nodes = [Choice.make(f"op{node}", OPERATIONS) for node in range(1, 6)]
-    return Table(SearchSpace("nasbench101", [*edges, *nodes]), cells, graphs, answers, told, test, True)
+    return Table(SearchSpace("nasbench101", [*edges, *nodes]), cells, graphs, answers, accuracy, test, True)
 
 
 def _pruned(rows: Rows) -> tuple[NDArray[np.bool_], Integers]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from benchmarks.parts.record import write_result
 from benchmarks.parts.resumable import measured_rows
+from benchmarks.parts.turns import milliseconds
 from nas_core.errors import ConfigError
 from nas_core.latency.machine import describe_machine
 from nas_core.layers.attention.cosformer import cosformer_attention
@@ -138,21 +138,7 @@ def _rounds(runs: dict[str, Callable[[], None]], repeats: int, device: str) -> d
     """Return milliseconds of each by round, alternating; by CUDA events on a GPU."""
     taken: dict[str, list[float]] = {name: [] for name in runs}
     for turn, (name, run) in itertools.product(range(repeats + 2), runs.items()):
-        milliseconds = _milliseconds(run, device)
+        taken_ms = milliseconds(run, torch.device(device))
         if turn > 1:  # two rounds warm up
-            taken[name].append(milliseconds)
+            taken[name].append(taken_ms)
     return taken
-
-
-def _milliseconds(run: Callable[[], None], device: str) -> float:
-    if torch.device(device).type != "cuda":
-        start = time.perf_counter()
-        run()
-        return 1000 * (time.perf_counter() - start)
-    with torch.cuda.device(device):
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        begin.record()
-        run()
-        end.record()
-        end.synchronize()
-        return float(begin.elapsed_time(end))

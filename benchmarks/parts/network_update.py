@@ -7,17 +7,16 @@ and fp16 under autocast, fp16 with scaled losses.
 from __future__ import annotations
 
 import gc
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from itertools import pairwise
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from benchmarks.parts.turns import milliseconds
 from benchmarks.parts.update_sizes import PAD, Batch, Size, batch_of
 from nas_core.errors import ConfigError
 from nas_core.layers import MoSConfig
@@ -50,14 +49,13 @@ def measured(case: Case, size: Size, device: torch.device, repeats: int) -> dict
     """Return milliseconds of an update (median and quartiles), target tokens per second and peak memory, or a note."""
     try:
         check_precision(case.precision, device)
-        with _current(device):
-            training = Training(case, size, device)
-            training.largest()
-            for index in range(WARM_UP):
-                training.update(index)
-            peak = _memory_peak(device)
-            taken = _timed(training.update, range(WARM_UP, WARM_UP + repeats), device)
-            memory = peak()
+        training = Training(case, size, device)
+        training.largest()
+        for index in range(WARM_UP):
+            training.update(index)
+        peak = _memory_peak(device)
+        taken = [milliseconds(partial(training.update, index), device) for index in range(WARM_UP, WARM_UP + repeats)]
+        memory = peak()
     except ConfigError as error:
         return {"absent": str(error)}
     except torch.OutOfMemoryError:
@@ -126,37 +124,9 @@ def _moved(batch: Batch, device: torch.device) -> dict[str, Tensor]:
     return {name: torch.from_numpy(getattr(batch, name)).to(device) for name in ("source", "previous", "target")}
 
 
-def _timed(update: Callable[[int], None], numbers: range, device: torch.device) -> list[float]:
-    """Return milliseconds of each update, on CUDA between events."""
-    if device.type != "cuda":
-        return [_on_host(update, number) for number in numbers]
-    events = [torch.cuda.Event(enable_timing=True) for _ in range(len(numbers) + 1)]
-    torch.cuda.synchronize(device)
-    events[0].record()
-    for event, number in zip(events[1:], numbers, strict=True):
-        update(number)
-        event.record()
-    torch.cuda.synchronize(device)
-    return [first.elapsed_time(second) for first, second in pairwise(events)]
-
-
-def _on_host(update: Callable[[int], None], number: int) -> float:
-    start = time.perf_counter()
-    update(number)
-    return (time.perf_counter() - start) * 1000
-
-
 def _memory_peak(device: torch.device) -> Callable[[], float | None]:
     """Return a function that gives the peak memory in GB from now on; None on a CPU."""
     if device.type != "cuda":
         return lambda: None
     torch.cuda.reset_peak_memory_stats(device)
     return lambda: round(torch.cuda.max_memory_allocated(device) / 1e9, 3)
-
-
-@contextmanager
-def _current(device: torch.device) -> Iterator[None]:
-    """Make the device current, on whose stream events are recorded."""
-    current: AbstractContextManager[Any] = torch.cuda.device(device) if device.type == "cuda" else nullcontext()
-    with current:
-        yield

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import torch
 from tqdm import tqdm
 
 OWN = ("graphs_per_s", "times_plain", "ms")
@@ -38,6 +39,21 @@ def in_turns(runs: Mapping[str, Callable[[], object]], graphs: int, repeats: int
         "times_plain": {key: middle(plain / np.array(taken[key]), 2) for key in taken if key != "plain"},
         "repeats": repeats,
     }
+
+
+def milliseconds(run: Callable[[], object], device: torch.device) -> float:
+    """Return the time of a call, by CUDA events on a GPU."""
+    if device.type != "cuda":
+        start = time.perf_counter()
+        run()
+        return 1000 * (time.perf_counter() - start)
+    with torch.cuda.device(device):
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        run()
+        end.record()
+        end.synchronize()
+        return float(begin.elapsed_time(end))
 
 
 def middle(values: np.ndarray[Any, Any], digits: int) -> dict[str, float]:

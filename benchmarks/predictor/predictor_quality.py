@@ -1,24 +1,22 @@
-"""Kendall's tau of accuracy predictors, as in Tables 1, 2, 6 and 8 of the NN-Former paper and on further benchmarks.
+"""Kendall's tau of accuracy predictors, as in Tables 1, 2 and 6 of the NN-Former paper and on further benchmarks.
 
 On NAS-Bench-101 and -201 training cells are drawn at random (on the first from those with a published validation
-accuracy, one run); targets are validation accuracies, and the test is on all cells against the mean test accuracy. The
-other benchmarks, and FlowerFormer's protocol of one percent, are told in ``benchmarks/parts/accuracy/tables.py``. No
-checkpoint is chosen: what stands at the end of training is tested.
+accuracy, one run). Targets are validation accuracies; tau is measured on all cells against the mean test accuracy. For
+the other benchmarks and FlowerFormer's protocol of one percent see ``benchmarks/parts/accuracy/tables.py``. No
+checkpoint is selected: the final weights are evaluated.
 
-Beside tau each row says what a search gets (the place of the best of the 50 networks of best prediction, tau among the
-best tenth), how many values of networks outside the training set lie within one and two predicted spreads, and tau of
-each part of a mixture by itself, read from the same fit.
+Each row also says what a search gets (rank of the best of the 50 networks of best prediction, tau among the best
+tenth), the share of held-out values within one and two predicted standard deviations, and tau of each part of a mixture
+from the same fit.
 
 Run: ``python -m benchmarks predictor_quality --benchmark nasbench101 --sizes 100 172 --methods best lightgbm``.
-Each result is kept in a file beside the work and not computed again; ``--jobs 2`` runs two at a time, one thread each.
-``--judged 40000`` tests on a sample of the cells: a tenth of the time where prediction takes most of it, and tau within
-some .003 of that on all. With ``--validate`` the test is on validation accuracies of cells outside the training set,
-for choosing settings. With ``--upper-bound`` the training labels are mean test accuracies: such rows show how much
-the noise of one-run labels costs and are results of nothing else.
+Results are kept in ``--work`` and not computed again; ``--jobs 2`` runs two at a time, one thread each.
+``--judged 40000`` evaluates a sample of the cells, with tau within about .003. ``--validate`` evaluates on validation
+accuracies of cells outside the training set, to choose settings. ``--upper-bound`` learns mean test accuracies, which
+shows the cost of noise in one-run labels and is no result.
 
-With ``--device cuda`` the recipe ``paper``, as published, is trained for all eight columns of Tables 1 and 2, one draw
-each. A run may be stopped at any time, or by ``--limit-s``: columns that are done are kept at once, and a training goes
-on from where it was half a minute before.
+With ``--device cuda`` the recipe ``paper`` is trained as published for all eight columns of Tables 1 and 2, one draw
+each. A run that is stopped, or ended by ``--limit-s``, resumes a training from at most half a minute before.
 """
 
 from __future__ import annotations
@@ -136,7 +134,7 @@ def run(task: Task, unfinished: Path | None = None, until: float = float("inf"))
         "cells": len(chosen.wanted),
         **search,
         **({} if chosen.held_out is None else _outside(predictor, chosen.held_out)),
-        **({} if unfinished is None else {"precision": predictor.info["precision"]}),
+        **{k: v for k, v in getattr(predictor, "info", {}).items() if k == "precision" and unfinished is not None},
         **{name: round(value, 1) for name, value in times.items()},
     }
 

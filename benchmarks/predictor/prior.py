@@ -1,20 +1,18 @@
-"""What the recipe ``prior`` knows before it is taught, judged on benchmarks that it was not made of.
+"""Recipe ``prior`` on search spaces that are held out of its fit, before and after it learns a few networks.
 
-Each space is left out in turn, with all its tasks. From the others a prior is made exactly as the one that comes with
-the package is made of all of them: targets count by their rank within a benchmark, test accuracies where there are
-several kinds. It orders the networks of the space that it never saw (Kendall's tau; beside it the best of the published
-zero-cost proxies where there is one), then learns from a few of them, as does the recipe ``statistics`` from the same
-ones: draws, targets and judges are those of ``predictor_quality``.
+Each space is held out in turn, with all its tasks. A prior is fitted to the others, as the shipped one is to all:
+targets by their rank within a benchmark, test accuracies where there are several kinds. Kendall's tau is measured on
+the held-out space, where the best published zero-cost proxy is the reference. Then the prior and the recipe
+``statistics`` learn the same few networks. Draws, targets and evaluated networks are those of ``predictor_quality``.
 
-Run: ``python -m benchmarks prior --judged 40000``; results are kept as they come, see ``--work``. ``--write`` makes the
-file of the package anew, from all spaces whose tables are here.
+Run: ``python -m benchmarks prior --judged 40000``. Results are kept in ``--work`` as they come. ``--write`` fits the
+shipped prior again, to all spaces whose tables are here.
 """
 
 from __future__ import annotations
 
 import argparse
 import functools
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -151,12 +149,12 @@ def summary(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return rows
 
 
-def write(told: Callable[[str], None] = print) -> None:
-    """The file of the package, from all benchmarks."""
+def write() -> None:
+    """Write the shipped prior, fitted to all benchmarks."""
     names = [name for names in SPACES.values() for name in names]
     networks = {name: min(NETWORKS, len(BENCHMARKS[name].load().graphs)) for name in names}
     write_prior(FILE, prior_without(None), [{"name": n, "networks": networks[n], **SOURCES[n]} for n in names])
-    told(f"{FILE.name}: {FILE.stat().st_size / 1e3:.0f} kB")
+    print(f"{FILE.name}: {FILE.stat().st_size / 1e3:.0f} kB")
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -1,12 +1,11 @@
-"""Zero-cost proxies of NAS-Bench-201's cells, as computed here and as published: do they give the same order?
+"""Order of NAS-Bench-201's cells by our zero-cost proxies and by the published ones.
 
-Published values (``zero_cost.json.gz``, of NASLib) come from one batch and one draw of weights for each cell; so does a
-draw here. Kendall's tau therefore stands beside that of two draws of our own, which says what the draw alone costs. The
-batch has 32 images, as the published values of jacov show: no cell is above -32. Cells without a finite published value
-of each proxy, such as those through which nothing flows, are left out. Images are CIFAR-10's (read with timm's help) or
-random numbers where they, or timm, are absent.
+Published values (``zero_cost.json.gz``, of NASLib) come from one batch and one draw of weights for each cell, as each
+draw here. Kendall's tau between two of our own draws shows how much the draw alone changes. A batch has 32 images, as
+the published values of jacov show: no cell is above -32. Cells without a finite published value of each proxy are
+excluded, such as those without flow. Images are CIFAR-10's (read by timm), or random numbers where either is missing.
 
-Run: ``python -m benchmarks proxies``; scores are kept as they come, see ``--work``.
+Run: ``python -m benchmarks proxies``. Scores are kept in ``--work`` as they come.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""What zero-cost proxies add to a predictor that reads graphs: published scores as further inputs, with and without.
+"""Gain of a predictor from published zero-cost proxies as further inputs.
 
-Published values (``zero_cost.json.gz``, of NASLib) of a few hundred cells of five tables. Some cells of a table are
-drawn and learned, the rest judges by Kendall's tau; both predictors of a draw get the same cells. Of the published
-proxies those are read that the project computes, as far as the table has them. Beside them stands the best of these
-proxies by itself, which needs no trained network.
+Published values (``zero_cost.json.gz``, of NASLib) cover a few hundred cells of five tables. A draw of cells is
+learned, with proxies and without; Kendall's tau is measured on the rest. The proxies are those that the project
+computes, as far as the table has them. The best single proxy, which needs no trained network, is the reference.
 
-Run: ``python -m benchmarks proxy_inputs``; values are kept as they come, see ``--work``.
+Run: ``python -m benchmarks proxy_inputs``. Values are kept in ``--work`` as they come.
 """
 
 from __future__ import annotations

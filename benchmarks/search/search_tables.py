@@ -1,28 +1,34 @@
-"""Queries until a search finds one of the best 0.1 % of NAS-Bench-201 and -101, where all answers are known.
+"""Queries until a search finds one of the best 0.1 % of NAS-Bench-201 and -101, and its best result under a limit.
 
-A query is one cell that was not asked for before (one training). What counts as best is the mean test accuracy. On
-NAS-Bench-201 a query gives the validation accuracy. On NAS-Bench-101 it gives the mean test accuracy itself, since of
-most cells no validation accuracy is at hand: searches there see what they are judged by, without the noise of one run.
-``nasbench101-published``, not run by default, holds the 20,001 cells whose validation accuracy is published; why that
-is no substitute stands at :func:`benchmarks.parts.cells.nasbench101_published_table`.
-Each strategy asks for one architecture after another until one of the best is among them, or its budget is spent.
+A query is one cell that was not proposed before (one training). The best cells are those of the highest mean test
+accuracy. On NAS-Bench-201 a query returns the validation accuracy. On NAS-Bench-101 it returns the mean test accuracy,
+since most validation accuracies are not published. ``nasbench101-published``, not run by default, holds the 20,001
+cells whose validation accuracy is published. Each strategy proposes until one of the best is found, or its budget is
+spent.
 
-Run: ``python -m benchmarks search_tables [--seeds 20]``. The tables are not part of this repository: NAS_EXT_DATA names
-the folder that holds them.
+``--limits`` measures the best validation accuracy on NAS-Bench-201 after 50 and 100 queries, if no cell may be slower
+than the median of a device.
+
+Run: ``python -m benchmarks search_tables [--seeds 20] [--limits DEVICE ..]``. The tables are not part of this
+repository: NAS_EXT_DATA names the folder that holds them.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+import optuna
 from numpy.typing import NDArray
 
 from benchmarks.parts.cells import Table, nasbench101_published_table, nasbench101_table, nasbench201_table
+from benchmarks.parts.published import NASBENCH201_LATENCY
 from benchmarks.parts.record import command, write_result
 from nas_core.device import pinned_threads
 from nas_core.files.reading import read_json
@@ -32,6 +38,7 @@ from nas_core.predictor import NNFormerPredictor
 from nas_core.predictor.ranker import RANKING
 from nas_core.search import (
     MILP,
+    Constraint,
     EvolutionConfig,
     HATEvolution,
     MILPConfig,
@@ -40,12 +47,13 @@ from nas_core.search import (
     RankNAS,
     RankNASConfig,
 )
-from nas_core.search.strategies.ranker import RankerConfig
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.slots import Rows
+from optuna_ext import suggest_architecture
 
 RESULT = Path(__file__).parents[1] / "results" / "search_tables.json"
-SHARE, BUDGET = 0.001, 1500
+SHARE, BUDGET, AFTER = 0.001, 1500, (50, 100)
+Array = NDArray[np.float64]
 TABLES: Mapping[str, Callable[[], Table]] = {
     "nasbench201": nasbench201_table,
     "nasbench101": nasbench101_table,
@@ -94,6 +102,73 @@ class RegularizedEvolution:
             self.members.popleft()
 
 
+class GaussianLoop:
+    """The loop that one writes in an afternoon: a Gaussian process on one-hot genes, highest confidence bound first."""
+
+    def __init__(self, table: Table, seed: int) -> None:
+        self.space, self.proposed, self.values = table.space, list[int](), list[float]()
+        grid = np.stack(np.unravel_index(np.arange(table.space.cardinality()), table.space.slots.sizes), 1)
+        self.rows = grid.astype(np.int16)
+        self.open = np.ones(len(grid), np.bool_)
+        for limit in table.limits:
+            self.open &= limit.values(self.rows) <= limit.limit
+        self.first = np.random.default_rng(seed).permutation(np.flatnonzero(self.open))[:10].tolist()
+        self.genes = table.space.encode_rows(self.rows, "onehot").astype(np.float64)
+
+    def ask(self, n: int = 1) -> list[Architecture]:
+        if len(self.proposed) < len(self.first):
+            place = self.first[len(self.proposed)]
+        else:
+            points, values = self.genes[self.proposed], np.array(self.values)
+            values = (values - values.mean()) / (values.std() + 1e-9)
+            fits = []
+            for length, noise in itertools.product((1, 2, 4), (0.01, 0.1)):
+                kernel = self._kernel(points, points, length) + noise * np.eye(len(points))
+                weights = np.linalg.solve(kernel, values)
+                fits.append((values @ weights + np.linalg.slogdet(kernel)[1], length, kernel, weights))
+            _, length, kernel, weights = min(fits, key=lambda fit: fit[0])
+            near = self._kernel(self.genes, points, length)
+            variance = 1 - (near * np.linalg.solve(kernel, near.T).T).sum(1)
+            bound = near @ weights - 2 * np.sqrt(np.maximum(variance, 0))
+            place = int(np.argmin(np.where(self.open, bound, np.inf)))
+        self.proposed.append(place)
+        self.open[place] = False
+        return self.space.architectures(self.rows[[place]])
+
+    def tell(self, architecture: Architecture, metrics: Mapping[str, Any] | None) -> None:
+        assert metrics is not None
+        self.values.append(metrics["loss"])
+
+    def _kernel(self, first: Array, second: Array, length: float) -> Array:
+        apart = (first**2).sum(1)[:, None] + (second**2).sum(1) - 2 * first @ second.T
+        kernel: Array = np.exp(-apart / (2 * length**2))
+        return kernel
+
+
+class TPE:
+    """Optuna's TPE with constraints; cells above a limit are reported to it without a query."""
+
+    def __init__(self, table: Table, seed: int) -> None:
+        self.space, self.limits = table.space, table.limits
+        sampler = optuna.samplers.TPESampler(seed=seed, constraints_func=lambda trial: trial.user_attrs["excess"])
+        self.study = optuna.create_study(sampler=sampler)
+
+    def ask(self, n: int = 1) -> list[Architecture]:
+        while True:
+            self.trial = self.study.ask()
+            architecture = suggest_architecture(self.trial, self.space)
+            row = self.space.rows([architecture])
+            excess = [float(limit.values(row)[0] - limit.limit) for limit in self.limits]
+            self.trial.set_user_attr("excess", excess)
+            if all(value <= 0 for value in excess):
+                return [architecture]
+            self.study.tell(self.trial, state=optuna.trial.TrialState.PRUNED)
+
+    def tell(self, architecture: Architecture, metrics: Mapping[str, Any] | None) -> None:
+        assert metrics is not None
+        self.study.tell(self.trial, metrics["loss"])
+
+
 class CellRanker:
     """NN-Former on the graphs of cells."""
 
@@ -101,20 +176,19 @@ class CellRanker:
         self.graphs: Callable[[Rows], Graphs] = table.graphs
         self.predictor = NNFormerPredictor(RANKING, seed=seed, max_nodes=12, operations=8)
 
-    def fit(self, rows: Rows, values: NDArray[np.float64]) -> None:
+    def fit(self, rows: Rows, values: Array) -> None:
         with pinned_threads(1):
             self.predictor.fit(self.graphs(rows), values)
 
-    def score(self, rows: Rows) -> NDArray[np.float64]:
+    def score(self, rows: Rows) -> Array:
         with pinned_threads(1):
             return self.predictor.predict(self.graphs(rows))
 
 
-def ranknas(table: Table, seed: int, ranker: str = "boosted", per_ranking: int = 5) -> RankNAS:
+def ranknas(table: Table, seed: int, ranker: str = "gaussian-process", per_ranking: int = 5) -> RankNAS:
     config = RankNASConfig(
-        samples=20, rankings=400, per_ranking=per_ranking, keep_genes=0, candidates=1000, generations=3, parents=50,
-        children=100,
-        ranker="regression" if ranker == "regression" else "boosted", trees=RankerConfig(encoding="onehot"),
+        samples=20, rankings=400, per_ranking=per_ranking, candidates=1000, generations=3, parents=50, children=100,
+        ranker=ranker,
     )  # fmt: skip
     if ranker != "nn-former":
         return RankNAS(table.space, table.limits, config, seed=seed)
@@ -122,7 +196,11 @@ def ranknas(table: Table, seed: int, ranker: str = "boosted", per_ranking: int =
     def make(space: SearchSpace, seed: int) -> CellRanker:
         return CellRanker(table, seed)
 
-    return RankNAS(table.space, table.limits, config, seed=seed, ranker=make, ranker_name=ranker)
+    return RankNAS(table.space, table.limits, config, seed=seed, ranker=make)
+
+
+def one_by_one(table: Table, seed: int) -> RankNAS:
+    return RankNAS(table.space, table.limits, RankNASConfig(samples=10, rankings=400, per_ranking=1), seed=seed)
 
 
 def milp(table: Table, seed: int) -> MILP:
@@ -130,53 +208,111 @@ def milp(table: Table, seed: int) -> MILP:
     return MILP(table.space, table.limits, config, seed=seed)
 
 
+LOOP = "gaussian process, 15 lines"
 STRATEGIES: Mapping[str, Callable[[Table, int], Search]] = {
     "random": lambda t, seed: RandomSearch(t.space, t.limits, RandomConfig(evaluations=4 * BUDGET), seed=seed),
     "regularised evolution": RegularizedEvolution,
     "hat evolution": lambda t, seed: HATEvolution(t.space, t.limits, EVOLUTION, seed=seed),
+    "tpe": TPE,
+    LOOP: GaussianLoop,
     "ranknas": ranknas,
+    "ranknas, one at a time": one_by_one,
+    "ranknas, boosted": lambda t, seed: ranknas(t, seed, "boosted"),
     "ranknas, regression": lambda t, seed: ranknas(t, seed, "regression"),
     "ranknas, nn-former": lambda t, seed: ranknas(t, seed, "nn-former", per_ranking=10),
     "milp": milp,
 }
 
 
-def queries(search: Search, table: Table, best: set[int]) -> int:
-    """How many different cells were asked for until one of the best was among them; the budget if none was."""
-    asked: set[int] = set()
+@dataclass(frozen=True)
+class LimitedTable(Table):
+    """NAS-Bench-201 without the cells above the median latency of a device."""
+
+    limit: Constraint
+    optimum: float
+    """Highest validation accuracy within the limit."""
+
+    @property
+    def limits(self) -> list[Constraint]:
+        return [self.limit]
+
+    @classmethod
+    def of(cls, device: str) -> LimitedTable:
+        table = nasbench201_table()
+        with np.load(NASBENCH201_LATENCY, allow_pickle=False) as content:
+            latency = content["latency_ms"][:, content["devices"].tolist().index(device)].astype(np.float64)
+        limit = Constraint("latency_ms", float(np.median(latency)), lambda rows: latency[table.cells(rows)])
+        optimum = float(table.told_accuracy[latency <= limit.limit].max())
+        return cls(**vars(table), limit=limit, optimum=optimum)
+
+
+def course(search: Search, table: Table, most: int, best: Collection[int] = ()) -> list[int]:
+    """Return the different cells in the order of their queries, up to ``most`` of them, or to one of the best."""
+    cells: dict[int, None] = {}
     for _ in range(20 * BUDGET):
-        found = search.ask(1)
-        if not found or len(asked) >= BUDGET:
+        architectures = search.ask(1)
+        if not architectures or len(cells) >= most:
             break
-        cell = int(table.cells(table.space.rows(found))[0])
-        asked.add(cell)
+        cell = int(table.cells(table.space.rows(architectures))[0])
+        cells[cell] = None
         if cell in best:
-            return len(asked)
-        search.tell(found[0], {"loss": -float(table.told_accuracy[cell])})
-    return BUDGET
+            break
+        search.tell(architectures[0], {"loss": -float(table.told_accuracy[cell])})
+    return list(cells)
+
+
+def queries(search: Search, table: Table, best: set[int]) -> int:
+    """Return the number of queries until one of the best cells; the budget if none was found."""
+    cells = course(search, table, BUDGET, best)
+    return len(cells) if cells and cells[-1] in best else BUDGET
+
+
+def limited(strategy: str, device: str, seeds: int) -> dict[str, Any]:
+    """Return a row with the best validation accuracy under a limit, after each number of queries of :data:`AFTER`."""
+    table, reached = LimitedTable.of(device), []
+    for seed in range(seeds):
+        cells = course(STRATEGIES[strategy](table, seed), table, max(AFTER))
+        accuracy = np.maximum.accumulate(table.told_accuracy[cells])
+        reached.append([accuracy[min(after, len(cells)) - 1] for after in AFTER])
+    means = {str(after): round(float(mean), 2) for after, mean in zip(AFTER, np.mean(reached, 0), strict=True)}
+    return {"device": device, "strategy": strategy, "accuracy_after": means, "optimum": table.optimum, "seeds": seeds}
 
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(DEFAULT))
+    parser.add_argument("--tables", nargs="*", choices=TABLES, default=list(DEFAULT))
+    parser.add_argument("--limits", nargs="+", default=[], metavar="DEVICE", help="devices whose median is the limit")
     parser.add_argument("--strategies", nargs="+", choices=STRATEGIES, default=list(STRATEGIES))
     parser.add_argument("--out", type=Path, default=RESULT, help="rows of other tables and strategies are kept")
     options = parser.parse_args(argv)
-    rows = read_json(options.out)["rows"] if options.out.exists() else []
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    before = read_json(options.out) if options.out.exists() else {}
+    rows, under_limit = before.get("rows", []), before.get("limited", [])
+
+    def write() -> None:
+        content = {"budget": BUDGET, "rows": rows, "limited": under_limit, "machine": describe_machine("cpu", 1)}
+        write_result(options.out, content, command(__file__, argv), adds=True)
+
     for name in options.tables:
         table = TABLES[name]()
         count = round(SHARE * len(table.test_accuracy))
         best = set(np.argsort(-table.test_accuracy)[:count].tolist())
         for strategy in options.strategies:
-            found = [queries(STRATEGIES[strategy](table, seed), table, best) for seed in range(options.seeds)]
-            low, median, high = np.quantile(found, (0.25, 0.5, 0.75)).tolist()
+            if strategy == LOOP and not name.startswith("nasbench201"):
+                continue  # it enumerates the space
+            counts = [queries(STRATEGIES[strategy](table, seed), table, best) for seed in range(options.seeds)]
+            low, median, high = np.quantile(counts, (0.25, 0.5, 0.75)).tolist()
             rows = [row for row in rows if (row["table"], row["strategy"]) != (name, strategy)]
             row = {"table": name, "answers": table.answers, "best": count, "strategy": strategy, "median": median}
-            rows.append({**row, "q25": low, "q75": high, "mean": float(np.mean(found)), "seeds": options.seeds})
+            rows.append({**row, "q25": low, "q75": high, "mean": float(np.mean(counts)), "seeds": options.seeds})
             print(rows[-1], flush=True)
-            content = {"budget": BUDGET, "rows": rows, "machine": describe_machine("cpu", 1)}
-            write_result(options.out, content, command(__file__, argv), adds=True)
+            write()
+    for device, strategy in itertools.product(options.limits, options.strategies):
+        under_limit = [row for row in under_limit if (row["device"], row["strategy"]) != (device, strategy)]
+        under_limit.append(limited(strategy, device, options.seeds))
+        print(under_limit[-1], flush=True)
+        write()
 
 
 if __name__ == "__main__":

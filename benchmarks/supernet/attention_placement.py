@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 
+from benchmarks.attention.decoding_length import kept_bytes
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.runs import USER_DIR, TranslationRuns, schedule
 from nas_core.files.journal import append_jsonl, read_jsonl
@@ -161,7 +162,7 @@ def cache_bytes(net: LanguageNet, architecture: Architecture, position: int) -> 
     """Return the bytes that all attentions keep of the tokens of one sequence."""
     with torch.no_grad():
         _, cache = net.read(net.select(architecture), torch.full((1, position), 5))
-    return sum(tensor.nbytes for past in cache.past if past is not None for tensor in past.tensors())
+    return kept_bytes(cache)
 
 
 def token_ms(net: LanguageNet, architectures: Sequence[Architecture], position: int) -> list[float]:

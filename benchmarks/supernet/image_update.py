@@ -13,8 +13,8 @@ Images are random numbers on the device.
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from torch import Tensor
 import timm_ext  # noqa: F401  registers the models
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.resumable import measured_rows
+from benchmarks.parts.turns import milliseconds
 from nas_core.device import usable_device
 from nas_core.errors import ConfigError
 from nas_core.latency.machine import describe_machine
@@ -121,22 +122,12 @@ def measured(what: str, name: str, precision: str, options: argparse.Namespace) 
     else:
         run = forwards_of(model, name, images, precision)
     try:
-        seconds = list(_timed(run, options.repeats, device))
+        times = [milliseconds(partial(run, number), device) for number in range(WARM_UP + options.repeats)]
     except torch.cuda.OutOfMemoryError:
         return {"note": f"out of memory with {options.batch_size} images"}
-    middle = float(np.median(seconds))
-    row = {"ms": round(1000 * middle, 2), "images_per_s": round(options.batch_size / middle, 1)}
+    middle = float(np.median(times[WARM_UP:]))
+    row = {"ms": round(middle, 2), "images_per_s": round(1000 * options.batch_size / middle, 1)}
     return {**row, "memory_mib": round(torch.cuda.max_memory_allocated(device) / 2**20)} if cuda else row
-
-
-def _timed(run: Callable[[int], None], repeats: int, device: torch.device) -> Iterator[float]:
-    for number in range(WARM_UP + repeats):
-        begin = time.perf_counter()
-        run(number)
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
-        if number >= WARM_UP:
-            yield time.perf_counter() - begin
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -1,18 +1,14 @@
-"""How well the BLEU of translation networks trained from scratch is estimated: by supernets, by sizes, by predictors of
-the project, and by a calibration that puts them together, from 0, 5, 10 and 15 trained networks.
+"""Estimates of standalone BLEU of translation networks: by supernets, sizes, predictors and a calibration.
 
-The table has 30 networks of HAT's space for each task. What is estimated is test BLEU from scratch; what may be read is
-the validation BLEU of the same networks with inherited weights, their sizes and their graphs, and the test BLEU from
-scratch of the trained networks. Without any trained network supernets are judged by inherited test BLEU, as in print.
+``python -m benchmarks real_bleu``; results are stored as they come, see ``--work``. The table has 30 networks of HAT's
+space for each task. The target is test BLEU from scratch; inputs are the validation BLEU of the same networks with
+inherited weights, their sizes and graphs, and the targets of 0, 5, 10 or 15 trained networks. Without trained networks
+supernets are evaluated by inherited test BLEU, as published.
 
-Ten trained networks are the three published training sets, and the other twenty networks judge (``published``); five
-are drawn from these ten, with the same judges. Fifteen are draws of our own, judged by the other fifteen; draws of our
-own of five and ten networks (``drawn``) stand beside, since three splits of 30 networks tell little. Figures are means
-over splits or draws: Kendall's tau and mean absolute error in BLEU; of a calibration also the share of networks within
-one and two deviations. NN-Former is one network of the recipe ``best``, with half its
-epochs and without the statistics beside it.
-
-Run: ``python -m benchmarks real_bleu``; results are kept as they come, see ``--work``.
+Ten trained networks are the three published training sets, with the other twenty networks held out (``published``);
+five are drawn from these ten. ``drawn`` are our own draws of five, ten and fifteen. Figures are means over splits:
+Kendall's tau, mean absolute error in BLEU, and of a calibration the share of networks within one and two standard
+deviations. NN-Former is one network of the recipe ``best`` with half its epochs and without the statistics.
 """
 
 from __future__ import annotations
@@ -37,7 +33,7 @@ from nas_core.predictor import kendall_tau
 RESULT = Path(__file__).parents[1] / "results" / "real_bleu.json"
 PUBLISHED, DRAWN = "published", "drawn"
 AIMS = {"tau": 0.85, "error": 0.18}
-"""What the calibration should reach from ten trained networks, as means of the tasks"""
+"""Aims of the calibration from ten trained networks, as means of the tasks"""
 DRAWS = 20
 SLOW_DRAWS = 2
 
@@ -56,7 +52,7 @@ class Task:
 
 
 def split(networks: TranslationTask, task: Task) -> tuple[Indices, Indices]:
-    """Networks to learn from and networks to judge by."""
+    """Return the trained and the held-out networks."""
     every = np.arange(len(networks.bleu))
     if task.protocol == DRAWN:
         order = np.random.default_rng([task.trained, task.draw]).permutation(every)
@@ -69,7 +65,7 @@ def split(networks: TranslationTask, task: Task) -> tuple[Indices, Indices]:
 
 
 def run(task: Task) -> dict[str, Any]:
-    """Judge one estimate, on one thread."""
+    """Evaluate one estimate, on one thread."""
     torch.set_num_threads(1)
     networks = translation_task(task.task)
     trained, judges = split(networks, task)
@@ -88,7 +84,7 @@ def _tau(estimates: Any, bleu: Any) -> float:
 
 
 def planned(names: list[str], draws: int, methods: Iterable[str] = tuple(METHODS)) -> list[Task]:
-    """Everything that is measured by these methods."""
+    """Return all tasks of the methods."""
     made = []
     for name in names:
         seeds = len(translation_task(name).splits)
@@ -107,7 +103,7 @@ def planned(names: list[str], draws: int, methods: Iterable[str] = tuple(METHODS
 
 
 def summary(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One row for each task, method, number of trained networks and protocol, and one for the mean of the tasks."""
+    """Return a row per task, method, number of trained networks and protocol, and the means of the tasks."""
     groups: dict[tuple[str, str, int, str], list[dict[str, Any]]] = {}
     for record in records:
         key = (record["method"], record["trained"], record["protocol"])

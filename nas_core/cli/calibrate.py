@@ -9,7 +9,7 @@ import typer
 
 from nas_core.errors import ConfigError
 from nas_core.files.reading import file_digest
-from nas_core.locks import only_process
+from nas_core.locks import file_lock
 from nas_core.predictor.files import new_file
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def command(
     calibration = Calibration(space, metric, larger_is_better, inherited, inherited_larger_is_better, info)
     if results is not None:
         calibration.require_enough(len(results.architectures))  # before anything is evaluated
-    with only_process(out.with_name(f"{out.name}.lock"), f"is calibrating into {out}", "give another file"):
+    with file_lock(out.with_name(f"{out.name}.lock"), f"is calibrating into {out}", "give another file"):
         new_file(out, force)  # another process may have written it since
         if results is not None:
             metrics = inherited_metrics(

@@ -41,17 +41,17 @@ def with_options(
         doc: help of the command.
     """
     signature = inspect.signature(command, eval_str=True)
-    own = [parameter for parameter in signature.parameters.values() if parameter.name not in further]
+    plain = [parameter for parameter in signature.parameters.values() if parameter.name not in further]
 
     @functools.wraps(command)
     def whole(**values: Any) -> None:
-        given = {
+        mappings = {
             name: {option.name: value for option in options if (value := values.pop(option.name)) not in (None, [], ())}
             for name, options in further.items()
         }
-        command(**values, **given)
+        command(**values, **mappings)
 
-    every = [*own, *(parameter for parameters in further.values() for parameter in parameters)]
+    every = [*plain, *(parameter for parameters in further.values() for parameter in parameters)]
     together = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in every]
     del whole.__wrapped__  # its annotations would be read instead
     whole.__signature__ = signature.replace(parameters=together)  # type: ignore[attr-defined]

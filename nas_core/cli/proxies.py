@@ -16,7 +16,7 @@ from nas_core.files.reading import real_path
 from nas_core.graph import nasbench201_string
 from nas_core.graph.nasbench201 import nasbench201_ops
 from nas_core.latency.by_genes.collect import planned_architectures
-from nas_core.locks import only_process
+from nas_core.locks import file_lock
 from nas_core.options import read_pairs
 from nas_core.progress import counted
 from nas_core.proxies import PROXIES
@@ -70,7 +70,7 @@ def command(
         scores, read = SpaceProxies(searched, proxy, typed, **more), _reader(searched)
         drawn = [] if samples is None else [one.to_dict() for one in planned_architectures(searched, samples, seed)]
     planned = [(*read(value), {}) for value in drawn] if data is None else _from_file(data, read)
-    with only_process(out.with_name(f"{out.name}.lock"), f"is scoring into {out}", "give another file"):
+    with file_lock(out.with_name(f"{out.name}.lock"), f"is scoring into {out}", "give another file"):
         before = _scored_before(out, scores)
         rest = [network for network in planned if _key(network[0]) not in before]
         with counted("scoring", len(rest), "network") as advance:

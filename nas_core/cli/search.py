@@ -41,15 +41,16 @@ def _search(
 
 
 def _settings(config: Path | None, typed: Mapping[str, Any]) -> SearchSettings:
-    given = read_yaml(config) if config else {}
-    if not isinstance(given, dict):
-        raise ConfigError(f"{config} holds {type(given).__name__}; expected options by name, such as strategy: random")
+    settings = read_yaml(config) if config else {}
+    if not isinstance(settings, dict):
+        kind = type(settings).__name__
+        raise ConfigError(f"{config} holds {kind}; expected options by name, such as strategy: random")
     groups = [option.name for option in options_of(SearchSettings) if option.grouped]
     for name, value in typed.items():
         value = read_pairs(name, value) if name in groups else value
-        both = isinstance(value, dict) and isinstance(given.get(name), dict)
-        given[name] = {**given[name], **value} if both else value
-    return config_from(SearchSettings, given, "option")
+        both = isinstance(value, dict) and isinstance(settings.get(name), dict)
+        settings[name] = {**settings[name], **value} if both else value
+    return config_from(SearchSettings, settings, "option")
 
 
 def _report(settings: SearchSettings, result: SearchResult) -> None:

@@ -18,7 +18,7 @@ from nas_core.export.parts import Exportable, Part
 from nas_core.export.program import OPSET, check_onnx, check_program, trace, write_onnx
 from nas_core.files.reading import read_json, real_path
 from nas_core.files.writing import os_errors, write_json
-from nas_core.locks import only_process
+from nas_core.locks import file_lock
 from nas_core.optional import require
 
 TARGETS = ("onnx", "torch-export")
@@ -77,7 +77,7 @@ def write_export(model: Exportable, out: Path, to: str = "onnx") -> Written:
     check_out(out, to)
     out = real_path(out)
     lock = out.with_name(f".{out.name}.lock")
-    with os_errors("write", out), only_process(lock, f"exports into {out}", "give another folder"):
+    with os_errors("write", out), file_lock(lock, f"exports into {out}", "give another folder"):
         out.parent.mkdir(parents=True, exist_ok=True)
         for left in out.parent.glob(f".{glob.escape(out.name)}.{'?' * 8}.part"):  # by an export that was killed
             shutil.rmtree(left, ignore_errors=True)

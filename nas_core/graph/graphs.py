@@ -167,17 +167,15 @@ class Graphs(Sequence[Graph]):
             operations=self.operations,
         )
 
-    def dense(self, indices: ArrayLike | None = None, width: int = 0) -> Dense:
-        """Return padded arrays of the graphs at ``indices`` (default: all), at least ``width`` nodes wide."""
-        part = self if indices is None else self.take(indices)
-        size = max(width, int(part.sizes.max(initial=1)))
-        graph_of_node = np.repeat(np.arange(len(part)), part.sizes)
-        node = np.arange(len(part.ops)) - np.repeat(part._first_node[:-1], part.sizes)
-        ops = np.zeros((len(part), size), np.int16)
-        ops[graph_of_node, node] = part.ops
-        adjacency = np.zeros((len(part), size, size), np.bool_)
-        adjacency[np.repeat(np.arange(len(part)), part.edge_counts), part.edges[:, 0], part.edges[:, 1]] = True
-        return Dense(ops, adjacency, part.sizes)
+    def dense(self, width: int = 0) -> Dense:
+        """Return padded arrays, at least ``width`` nodes wide."""
+        size = max(width, int(self.sizes.max(initial=1)))
+        node = np.arange(len(self.ops)) - np.repeat(self._first_node[:-1], self.sizes)
+        ops = np.zeros((len(self), size), np.int16)
+        ops[np.repeat(np.arange(len(self)), self.sizes), node] = self.ops
+        adjacency = np.zeros((len(self), size, size), np.bool_)
+        adjacency[np.repeat(np.arange(len(self)), self.edge_counts), self.edges[:, 0], self.edges[:, 1]] = True
+        return Dense(ops, adjacency, self.sizes)
 
     def distinct(self) -> tuple[Graphs, NDArray[np.int64]]:
         """Return the distinct graphs, and the index ``(G,)`` of each graph among them.

@@ -14,7 +14,6 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nas_core.errors import unknown_choice
 from nas_core.graph import nasbench201
 from nas_core.graph.graph import Graph, GraphError, operation_indices
 from nas_core.graph.graphs import Graphs, described
@@ -40,31 +39,24 @@ _MICRO = re.compile(r"(?:\d+-\d+-)?(\d)_(\d)(\d)_(\d)(\d)(\d)")
 _MACRO = re.compile(r"(?:\d+-)?(\d+)(?:-basic)?")
 
 
-def transnasbench_micro_graph(
-    architecture: str | Sequence[int] | NDArray[np.integer], operations: Sequence[str] = MICRO_CHOICES
-) -> Graph:
-    """Return the pruned graph of a cell.
-
-    Args:
-        architecture: ``64-41414-1_02_333``, ``1_02_333``, or six indices in that order.
-        operations: names of the indices.
-    """
+def transnasbench_micro_graph(architecture: str | Sequence[int] | NDArray[np.integer]) -> Graph:
+    """Return the pruned graph of a cell: ``64-41414-1_02_333``, ``1_02_333``, or six indices in that order."""
     if isinstance(architecture, str):
         match = _MICRO.fullmatch(architecture.strip())
         if match is None:
             raise GraphError(f"got micro architecture {architecture!r}; expected one like '64-41414-1_02_333'")
         architecture = [int(digit) for digit in match.groups()]
-    return transnasbench_micro_graphs(np.array([architecture]), operations)[0]
+    return transnasbench_micro_graphs(np.array([architecture]))[0]
 
 
-def transnasbench_micro_graphs(ops: ArrayLike, operations: Sequence[str] = MICRO_CHOICES) -> Graphs:
-    """Return the graphs of many cells from ``(G, 6)`` indices into ``operations``, in the order of ``STATES``."""
-    if wrong := [name for name in operations if name not in MICRO_CHOICES]:
-        raise unknown_choice("operation of TransNAS-Bench-101", wrong[0], MICRO_CHOICES)
-    chosen = operation_indices(ops, len(operations), "TransNAS-Bench-101")
-    return nasbench201.nasbench201_graphs(
-        np.array([nasbench201.CHOICES.index(name) for name in operations], np.int64)[chosen]
-    )
+def transnasbench_micro_graphs(ops: ArrayLike) -> Graphs:
+    """Return the graphs of many cells.
+
+    Args:
+        ops: ``(G, 6)`` indices into :data:`MICRO_CHOICES`, in the order of :data:`nas_core.graph.nasbench201.STATES`.
+    """
+    chosen = operation_indices(ops, len(MICRO_CHOICES), "TransNAS-Bench-101")
+    return nasbench201.nasbench201_graphs(np.array([nasbench201.CHOICES.index(n) for n in MICRO_CHOICES])[chosen])
 
 
 def transnasbench_macro_graph(architecture: str | Sequence[int] | NDArray[np.integer]) -> Graph:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -34,6 +34,14 @@ class Dropouts(NamedTuple):
     residual: float = 0.0
     attention: float = 0.0
     activation: float = 0.0
+
+    @classmethod
+    def of(cls, net: Any, scale: float = 1.0) -> Dropouts:
+        """Return the current dropouts of ``net.config``; ``scale`` is that of all but attention's."""
+        config = net.config
+        if not net.training:
+            return cls()
+        return cls(config.dropout * scale, config.attention_dropout, config.activation_dropout * scale)
 
 
 class EncoderLayerWeights(NamedTuple):

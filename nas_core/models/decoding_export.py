@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nas_core.export.parts import Part, Value
+from nas_core.export.parts import Value
 from nas_core.layers.attention.kinds import AttentionKind, AttentionState, StateValue
 from nas_core.layers.attention.projections import CrossAttentionWeights, SelfAttentionWeights
 
@@ -62,8 +61,3 @@ def cache_info(past: Sequence[Value]) -> list[dict[str, Any]]:
         {"input": v.name, "output": f"next_{v.name}", "start": [0 if dim == "past" else dim for dim in v.shape]}
         for v in past
     ]
-
-
-def example_inputs(part: Part, sizes: Mapping[str, int], stream: torch.Generator) -> tuple[Tensor, ...]:
-    """Draw inputs for these sizes of dynamic dimensions."""
-    return tuple(value.example(sizes, stream) for value in part.inputs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -13,8 +13,9 @@ from nas_core.errors import CheckpointError
 from nas_core.layers.depth import check_order, kept_layers
 from nas_core.layers.linear import ElasticEmbedding
 from nas_core.layers.positions import StoredPositions, positions_of
-from nas_core.layers.transformer import AttentionConfig, Dropouts, ElasticEncoderLayer, EncoderLayerWeights, LayerForm
-from nas_core.models.static import encoding_size, router_encoding
+from nas_core.layers.transformer import AttentionConfig, ElasticEncoderLayer, EncoderLayerWeights, LayerForm
+from nas_core.layers.weights import named_tensors
+from nas_core.models.static import copy_state, encoding_size, router_encoding, select_eval
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.bert import encoder_layers, layer_widths, network_width
 
@@ -78,13 +79,22 @@ class TokenStack(nn.Module):
     def kept_layers(self, architecture: Architecture) -> list[ElasticEncoderLayer]:
         return kept_layers(self.layers, architecture.number("layers"), self.config.layer_order)
 
-    def _tables_of(self, subnet: Any) -> dict[str, Tensor]:
-        tables = {"embedding.weight": subnet.embedding}
+    def static_state(self, architecture: Architecture) -> dict[str, Tensor]:
+        """Return the static subnet's state dict, as copies."""
+        subnet = select_eval(self, architecture)
+        tables = {"embedding.weight": subnet.embedding, "reference_width": self.reference_width}
         if self.output is not None:
             tables["output.weight"] = subnet.output
         if isinstance(self.positions, StoredPositions):
             tables["positions.table"] = self.positions.table[:, : subnet.embedding.shape[1]]
-        return tables
+        return copy_state((*tables.items(), *named_tensors(subnet._replace(embedding=None, output=None))))
+
+    def static(self, architecture: Architecture) -> Self:
+        """Return the static network in evaluation mode."""
+        space = SearchSpace.of(architecture, like=self.space)
+        static = type(self)(space, len(self.embedding.weight), self.config.static())  # type: ignore[call-arg]
+        static.load_state_dict(self.static_state(architecture))
+        return static.eval()
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
         """Restore the supernet's width, on which positions and dropout depend."""
@@ -94,12 +104,6 @@ class TokenStack(nn.Module):
                 raise CheckpointError(f"reference_width has shape {tuple(width.shape)}, expected one number")
             self.positions.resize(int(width))
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
-
-    def _dropouts(self, features: int) -> Dropouts:
-        if not self.training:
-            return Dropouts()
-        config, scale = self.config, features / self.positions.width
-        return Dropouts(config.dropout * scale, config.attention_dropout, config.activation_dropout * scale)
 
     def embedding_scale(self, table: Tensor) -> float:
         fixed: float | None = self.config.embedding_scale

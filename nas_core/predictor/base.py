@@ -67,7 +67,6 @@ class AccuracyModel(Configured, ABC):
         self.seed, self.device, self.unseen = checked_seed(seed), usable_device(device), unseen
         self._known: frozenset[int] = frozenset()
         self._ends: tuple[int, int] | None = None  # operations of an input and an output added to each graph
-        self._common_ends: tuple[int, int] | None = None  # operations of the ends of training graphs
         self._proxies: ProxyInputs | None = None
         self._info: dict[str, Any] = {}
         self._added_nodes = 0  # nodes and operations that the ends add to the graphs of a fit
@@ -120,17 +119,17 @@ class AccuracyModel(Configured, ABC):
         return self.fitted
 
     @property
+    def mixture(self) -> str:
+        """Return the parts of a prediction in words, if there are several kinds."""
+        return ""
+
+    @property
     def has_std(self) -> bool:
         return True
 
     @property
     def title(self) -> str:
         return self.name
-
-    @property
-    def mixture(self) -> str:
-        """Parts of a prediction in words, if there are several kinds."""
-        return ""
 
     # -- fitting and predicting ----------------------------------------------------------------------------------------
 
@@ -160,16 +159,15 @@ class AccuracyModel(Configured, ABC):
         values = checked_targets(targets, len(data))
         inputs = None if proxies is None else ProxyInputs.fit(proxies, len(data))
         data = data if inputs is None else inputs.put(data, proxies)
-        known = frozenset(np.unique(data.ops).tolist())
+        operations = frozenset(np.unique(data.ops).tolist())
         info = {"graphs": len(data), "largest": int(data.sizes.max()), **self.facts()}
-        common = common_ends(data)
-        ends = _missing_ends(data, common)
+        ends = _missing_ends(data)
         whole = data if ends is None else with_ends(data, *ends)
         self._added_nodes = 0 if ends is None else len(ends)
         with training_bar() if progress is True else nullcontext(progress or None) as report:
             self.learn(whole, values, report, None if checkpoint is None else Path(checkpoint))
-        self._known, self._info, self._proxies = known, info, inputs
-        self._ends, self._common_ends = ends, common
+        self._known, self._info, self._proxies = operations, info, inputs
+        self._ends = ends
         return self
 
     @property
@@ -263,11 +261,6 @@ class AccuracyModel(Configured, ABC):
             return None
         if self.fitted:
             self._check_seen(data)
-            if self._ends is None and lacking_ends(data, self._common_ends).mean() > MOST:
-                _log.warning(
-                    "most of these graphs have several nodes that nothing feeds, or several that feed nothing, where"
-                    " most training graphs had one input and one output: predictions are guesses"
-                )
         return data if self._proxies is None else self._proxies.put(data, proxies)
 
     def _with_ends(self, graphs: Graphs) -> Graphs:
@@ -318,7 +311,7 @@ class AccuracyModel(Configured, ABC):
         self.require_fitted()
         common = {
             "seed": self.seed, "unseen": self.unseen, "settings": asdict(self.config), "known": sorted(self._known),
-            "info": self._info, "ends": self._ends, "common_ends": self._common_ends,
+            "info": self._info, "ends": self._ends,
             "proxies": None if self._proxies is None else self._proxies.to_json(),
         }  # fmt: skip
         return {**common, **self.header()}, self.tensors()
@@ -340,29 +333,19 @@ class AccuracyModel(Configured, ABC):
         model = cls.from_header({**header, "unseen": unseen or header["unseen"]}, device)
         model.restore(header, tensors)
         model._known, model._info = frozenset(header["known"]), dict(header["info"])
-        ends = (header["ends"], header["common_ends"])
-        model._ends, model._common_ends = (None if pair is None else (pair[0], pair[1]) for pair in ends)
+        ends = header["ends"]
+        model._ends = None if ends is None else (ends[0], ends[1])
         proxies = header.get("proxies")
         model._proxies = None if proxies is None else ProxyInputs.from_json(proxies)
         return model
 
 
-def _missing_ends(graphs: Graphs, common: tuple[int, int] | None) -> tuple[int, int] | None:
+def _missing_ends(graphs: Graphs) -> tuple[int, int] | None:
     """Return operations of an input and an output to add, if most graphs lack one."""
-    lacking = lacking_ends(graphs, common)
-    if lacking.mean() <= MOST:
-        if lacking.any():
-            _log.warning(
-                "%d of %d graphs have several nodes that nothing feeds, or several that feed nothing, the first of them"
-                " graph %d (from 0): they are taken as they are; with_ends of nas_core.graph gives all the same ends",
-                lacking.sum(), len(lacking), lacking.argmax(),
-            )  # fmt: skip
+    if lacking_ends(graphs, common_ends(graphs)).mean() <= MOST:
         return None
     first = max(int(graphs.ops.max()) + 1, len(graphs.operations or ()))
-    _log.info(
-        "most graphs have several nodes that nothing feeds, or several that feed nothing: each gets an input before and"
-        " an output behind it"
-    )
+    _log.info("most graphs have several input or output nodes: each gets one of both")
     return first, first + 1
 
 

@@ -20,7 +20,7 @@ from nas_core.files.journal import read_jsonl
 from nas_core.files.reading import real_path
 from nas_core.files.writing import check_replaceable, write_atomic
 from nas_core.graph import Graph, GraphError, Graphs
-from nas_core.locks import only_process
+from nas_core.locks import file_lock
 from nas_core.predictor.readers import Reader, reader_names
 
 LEAST = 2
@@ -144,7 +144,7 @@ def new_file(path: Path, force: bool, inputs: Iterable[Path] = (), suffixes: Seq
 
 def only_training(out: Path) -> AbstractContextManager[int]:
     """Lock ``out`` against other trainings, which would share its checkpoints."""
-    return only_process(out.with_name(f"{out.name}.lock"), f"is training {out}", "give another name")
+    return file_lock(out.with_name(f"{out.name}.lock"), f"is training {out}", "give another name")
 
 
 def prediction_rows(

@@ -1,4 +1,4 @@
-"""Rankers of RankNAS on graphs: NN-Former, and expected improvement."""
+"""Ranker of RankNAS on graphs: NN-Former."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.device import pinned_threads
-from nas_core.errors import ConfigError, DataError
+from nas_core.errors import ConfigError
 from nas_core.graph import Graph, Graphs
 from nas_core.models.kind import ModelKind, fitting_kind
-from nas_core.predictor.acquisition import log_expected_improvement
 from nas_core.predictor.estimator import NNFormerPredictor
 from nas_core.predictor.nn_former.config import NNFormerConfig
 from nas_core.predictor.recipes import Recipe
@@ -53,15 +52,11 @@ class GraphRanker:
 
     def fit(self, rows: Rows, values: NDArray[np.float64]) -> None:
         """Fit architectures to values ``(n,)``."""
-        if len(np.unique(values)) < 2:
-            raise DataError(f"{len(values)} architectures without different values; a ranker needs at least two")
         with pinned_threads(THREADS):
             self.predictor.fit(self._graphs(rows), values)
 
     def predictions(self, rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
         """Predict values ``(n,)`` and, if available, their standard deviation."""
-        if not self.predictor.fitted:
-            raise ConfigError("this ranker was not fitted; call fit first")
         with pinned_threads(THREADS):
             return self.predictor.predictions(self._graphs(rows))
 
@@ -91,32 +86,6 @@ def check_readable(space: SearchSpace) -> ModelKind:
     if kind is None:
         raise ConfigError(
             f"no graph reader takes architectures of space {space.name!r}, which is of no known kind of network; use a"
-            " ranker of boosted trees"
+            " ranker on genes"
         )
     return kind
-
-
-SETTINGS: dict[str, Any] = {"recipe": "statistics", "processes": 4, "trees": 4}
-"""Graph statistics with a standard deviation, in few parts, since each ranking is a fit."""
-
-
-class ImprovementRanker(GraphRanker):
-    """Ranker by expected improvement over the smallest value of the fit; smaller scores are better.
-
-    Args:
-        settings: settings of :class:`nas_core.predictor.NNFormerPredictor`, with a standard deviation.
-    """
-
-    def __init__(self, space: SearchSpace, seed: int = 0, **settings: Any) -> None:
-        super().__init__(space, NNFormerPredictor(seed=seed, unseen="ignore", **{**SETTINGS, **settings}))
-        self.predictor.require_std()
-        self._best = np.inf
-
-    def fit(self, rows: Rows, values: NDArray[np.float64]) -> None:
-        super().fit(rows, values)
-        self._best = float(np.min(values))
-
-    def score(self, rows: Rows) -> NDArray[np.float64]:
-        mean, deviation = self.predictions(rows)
-        assert deviation is not None
-        return -log_expected_improvement(mean, deviation, self._best, maximize=False)

@@ -53,8 +53,6 @@ class Recipe:
                 " of a predictor; expected members >= 1 with statistics below 1, or members 0 with statistics 1, and"
                 " processes or trees"
             )
-        if self.from_prior and not self.statistics:
-            raise ConfigError("from_prior with statistics 0; expected a share of statistics, which read the prior")
         if self.model.readout == "logarithm" and (self.train.loss == "mse" or self.targets != "none"):
             raise ConfigError(
                 f"readout logarithm with loss {self.train.loss!r} and targets {self.targets!r}; it gives milliseconds:"

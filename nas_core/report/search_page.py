@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from nas_core.files.writing import write_atomic
-from nas_core.locks import held
+from nas_core.locks import is_locked
 from nas_core.progress import duration
 from nas_core.report import figures, plots
 from nas_core.report.architecture import kinds_among
@@ -91,7 +91,7 @@ def watch_report(
     seen: object = None
     while True:
         files = [file.stat() for file in (folder / "journal.jsonl", folder / "finalists.json") if file.exists()]
-        if not (files and files[0].st_size) and held(folder / "journal.lock"):
+        if not (files and files[0].st_size) and is_locked(folder / "journal.lock"):
             sleep(every_s)
             continue
         state = progress_of(read_run(folder))
@@ -149,7 +149,7 @@ def _state(run: SearchRun) -> Literal["running", "stopped", "ended", "unknown"]:
         return "unknown"
     if run.finalists:
         return "ended"
-    searching = held(run.folder / "journal.lock")
+    searching = is_locked(run.folder / "journal.lock")
     return "unknown" if searching is None else "running" if searching else "stopped"
 
 

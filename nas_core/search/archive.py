@@ -14,13 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from nas_core.errors import ArchitectureError, ConfigError, DataError
-from nas_core.files.reading import read_json
-from nas_core.files.writing import write_atomic, write_json
+from nas_core.errors import ConfigError
+from nas_core.files.writing import write_atomic
 from nas_core.space import Architecture
-
-FORMAT = "nas-ext/pareto"
-VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -84,30 +80,9 @@ class ParetoArchive:
     def __iter__(self) -> Iterator[Entry]:
         return iter(self.entries)
 
-    def __contains__(self, architecture: object) -> bool:
-        return architecture in self._entries
-
     def save(self, path: str | Path) -> None:
-        """Write the entries as CSV if ``path`` ends in .csv, else as JSON."""
-        if str(path).endswith(".csv"):
-            write_table(path, self.entries, self.objectives)
-        else:
-            entries = [entry.to_dict() for entry in self.entries]
-            write_json(path, {"format": FORMAT, "version": VERSION, "objectives": self.objectives, "entries": entries})
-
-    @classmethod
-    def load(cls, path: str | Path) -> ParetoArchive:
-        """Read the JSON of :meth:`save`."""
-        content = read_json(path)
-        try:
-            if (content["format"], content["version"]) != (FORMAT, VERSION):
-                raise ValueError(f"expected format {FORMAT!r}, version {VERSION}")
-            archive = cls(content["objectives"])
-            for entry in content["entries"]:
-                archive.add(Architecture(entry["genes"]), entry["metrics"])
-        except (AttributeError, LookupError, TypeError, ValueError, ArchitectureError, ConfigError) as error:
-            raise DataError(f"{path} is no Pareto archive, or is damaged ({error}); save it anew") from None
-        return archive
+        """Write the entries as CSV."""
+        write_table(path, self.entries, self.objectives)
 
 
 def write_table(path: str | Path, entries: Sequence[Entry], first: Sequence[str] = ()) -> None:

@@ -15,7 +15,7 @@ from nas_core.errors import ConfigError, DataError
 from nas_core.files.journal import append_jsonl, read_jsonl
 from nas_core.files.reading import read_yaml
 from nas_core.files.writing import write_atomic
-from nas_core.locks import only_process
+from nas_core.locks import file_lock
 from nas_core.space import Architecture
 
 FORMAT = "nas-ext/search"
@@ -76,7 +76,7 @@ class Journal:
     def __enter__(self) -> Journal:
         folder = self.path.parent
         self._lock.enter_context(
-            only_process(self.path.with_suffix(".lock"), f"is searching in {folder}", "give another folder")
+            file_lock(self.path.with_suffix(".lock"), f"is searching in {folder}", "give another folder")
         )
         try:
             self._records = read_jsonl(self.path) if self.path.exists() else []

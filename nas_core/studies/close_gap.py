@@ -12,7 +12,7 @@ from nas_core.errors import ConfigError, DataError
 from nas_core.files.journal import append_jsonl, read_jsonl
 from nas_core.files.reading import file_digest, real_path
 from nas_core.files.writing import make_folder, write_json
-from nas_core.locks import only_process
+from nas_core.locks import file_lock
 from nas_core.space import Architecture
 from nas_core.studies.base import Lines, Measure, Study, StudyResult, Subject, one_space, params_m, same_examples
 from nas_core.studies.gap import (
@@ -90,7 +90,7 @@ def train_further(
         "most_updates": config.most_updates,
         "examples": subject.supernet.examples_key(),
     }
-    with only_process(place / "further.lock", f"is training into {place}", "give another --out"):
+    with file_lock(place / "further.lock", f"is training into {place}", "give another --out"):
         networks = {key: _Network(subject.supernet, key, place / key.key, wanted[key], config) for key in wanted}
         train_missing(
             place / "settings.json",

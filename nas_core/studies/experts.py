@@ -16,7 +16,7 @@ from nas_core.files.reading import file_digest, real_path
 from nas_core.files.writing import make_folder, write_json
 from nas_core.layers import MoSConfig
 from nas_core.layers.mos import NONE
-from nas_core.locks import only_process
+from nas_core.locks import file_lock
 from nas_core.space import Architecture, SearchSpace
 from nas_core.studies.base import (
     Bars,
@@ -82,7 +82,7 @@ def train_supernets(
         record = {"experts": asdict(wanted[name]), "seconds": round(seconds, 2), "ended": time.time()}
         write_json(folders[name] / _TRAINED, record)
 
-    with only_process(place / "supernets.lock", f"is training into {place}", "give another --out"):
+    with file_lock(place / "supernets.lock", f"is training into {place}", "give another --out"):
         missing = [name for name, path in folders.items() if not (path / _TRAINED).exists()]
         settings = {"checkpoint": str(real_path(subject.path)), "changes": dict(changes)}
         train_missing(place / "settings.json", "supernets", settings, trainer, missing, training_of, jobs, finished)

@@ -15,7 +15,7 @@ from nas_core.errors import ConfigError, DataError, NasExtError
 from nas_core.files.journal import append_jsonl, read_jsonl
 from nas_core.files.reading import file_digest, real_path
 from nas_core.files.writing import make_folder
-from nas_core.locks import only_process
+from nas_core.locks import file_lock
 from nas_core.search.calibration.files import architecture_of
 from nas_core.space import Architecture, SearchSpace
 from nas_core.studies.base import (
@@ -116,7 +116,7 @@ def train_standalone(
         append_jsonl(results, {**vars(run), "architecture": architecture.to_dict(), "metrics": dict(run.metrics)})
         runs[architecture] = run
 
-    with only_process(folder / "standalone.lock", f"is training into {folder}", "give another --out"):
+    with file_lock(folder / "standalone.lock", f"is training into {folder}", "give another --out"):
         runs = {run.architecture: run for run in read_runs(results, space)} if results.exists() else {}
         missing = [architecture for architecture in dict.fromkeys(architectures) if architecture not in runs]
         train_missing(

@@ -19,7 +19,7 @@ from typing import Any, NoReturn, TypeVar
 from nas_core.errors import ConfigError, DataError
 from nas_core.files.reading import read_json
 from nas_core.files.writing import os_errors, write_json
-from nas_core.locks import only_process
+from nas_core.locks import file_lock
 from nas_core.progress import counted
 from nas_core.supernet.host import Supernet
 
@@ -102,7 +102,7 @@ def _run(training: Training, jobs: int, started: _Processes) -> float:
     log = folder / LOG
     if started.ended:
         return 0.0
-    lock = only_process(folder / "train.lock", f"is training, or has left a training in {folder}", "end it")
+    lock = file_lock(folder / "train.lock", f"is training, or has left a training in {folder}", "end it")
     with lock as descriptor, os_errors("write", log), log.open("ab") as output:
         process = subprocess.Popen(
             training.command,

@@ -107,7 +107,6 @@ class SearchStrategy(_Strategy):
         flat = flatten(model_space)
         costs = [limit_constraint(flat, model_space, limit) for limit in self.limits]
         constraints = [*([validity_constraint(flat, model_space)] if flat.checked else []), *costs]
-        self.config = self.kind.adapt_config(self.config, self.options, flat.space)
         objectives = ["-metric" if self.maximize else "metric", *self.further_objectives]
         common = {"seed": self.seed, "max_tries": self.max_tries}
         self.search = self.kind.create(flat.space, constraints, self.config, objectives, **common)

@@ -23,7 +23,7 @@ def test_ranknas_with_its_budget(run: Search, tmp_path: Path, supernet: ToySuper
     assert len(supernet.evaluated) == 20 + 2 * 5
     searches = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]["searches"]
     (settings,) = searches.values()
-    assert (settings["strategy"], settings["samples"], settings["keep_genes"]) == ("ranknas", 20, 5)
+    assert (settings["strategy"], settings["samples"], settings["keep_genes"]) == ("ranknas", 20, 0)
     again = len(supernet.evaluated)
     assert run("--strategy", "ranknas", *small, limits=False) == 0
     assert len(supernet.evaluated) == again  # all were read from the journal

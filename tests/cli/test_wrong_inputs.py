@@ -54,7 +54,6 @@ WRONG = [
     (f"{SEARCH} --set ranker=boosted", "ranker"),
     (f"{SEARCH} --strategy evolutoin", "evolutoin"),
     (f"{RANKNAS} --set samples=1", "samples is 1"),
-    (f"{RANKNAS} --set trees.depth=3", "depth"),
     (f"{RANKNAS} --set prune_by=loss", "loss"),
     ("search --checkpoint {i}/a.json --out {o}/run --strategy milp --set gap=2", "2.0"),
     ("search --checkpoint {i}/no.pt --out {o}/run", "no.pt"),

@@ -156,7 +156,7 @@ class AccuracyModelContract:
             (ConfigError, "not fitted", lambda: self.make().predict(graphs)),
             (ConfigError, "not fitted", lambda: self.make().save(tmp_path / "new.safetensors")),
             (ConfigError, "safetensors", lambda: model.save(tmp_path / "m.json")),
-            (ConfigError, "no setting", lambda: self.make(wings=2)),
+            (NasExtError, "wings", lambda: self.make(wings=2)),
             (ConfigError, "seed", lambda: self.make(seed=-1)),
             (NasExtError, "maybe", lambda: self.make(unseen="maybe")),
             (NasExtError, "maybe", lambda: load_accuracy_model(path, unseen="maybe")),

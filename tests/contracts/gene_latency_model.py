@@ -90,7 +90,7 @@ class GeneLatencyModelContract:
         rows, latency_ms = data
         cases: list[tuple[type[NasExtError], str, Any]] = [
             (ConfigError, "not fitted", lambda: self.make().predict(SPACE.largest())),
-            (ConfigError, "no setting", lambda: model.check_settings(["wings"])),
+            (NasExtError, "wings", lambda: model.check_settings(["wings"])),
             (NasExtError, "rows, summary", lambda: self.make(source="columns")),
             (DataError, "at least 10", lambda: self.make().fit(rows[:4], latency_ms[:4])),
             (DataError, "measurement 1", lambda: self.make().fit(rows, -latency_ms)),

@@ -88,7 +88,7 @@ class NetworkModelContract:
             (ConfigError, "not fitted", lambda: self.make().predict(data.graphs)),
             (ConfigError, "nothing to save", lambda: self.make().save("m.safetensors")),
             (ConfigError, "safetensors", lambda: fitted.save("m.json")),
-            (ConfigError, "no setting", lambda: latency_model(self.name, "graph")(wings=2)),
+            (NasExtError, "wings", lambda: latency_model(self.name, "graph")(wings=2)),
             (ConfigError, "seed", lambda: self.make().fit(data, seed=-1)),
             (DataError, "at least 10", lambda: self.make().fit(data.take(np.arange(9)))),
             (GraphError, "graphs without", lambda: self.make().fit(NetworkLatencies(bare, *rows))),

@@ -14,7 +14,7 @@ from nas_core.export.folder import check_out
 from nas_core.export.parts import Exportable, OpenDim, Part, Value
 from nas_core.files.reading import read_json
 from nas_core.files.writing import write_json
-from nas_core.locks import only_process
+from nas_core.locks import file_lock
 
 
 class Scaled(nn.Module):
@@ -101,7 +101,7 @@ def test_what_a_killed_export_left_is_removed_and_what_is_of_another_folder_is_n
 
 
 def test_two_at_once_into_one_folder(tmp_path: Path) -> None:
-    with only_process(tmp_path / ".out.lock", "exports", ""), pytest.raises(ConfigError, match="exports into"):
+    with file_lock(tmp_path / ".out.lock", "exports", ""), pytest.raises(ConfigError, match="exports into"):
         write_export(model(), tmp_path / "out", "torch-export")
     assert not list(tmp_path.iterdir())
 

@@ -19,8 +19,7 @@ BOTH = with_attention(SPACE, "tiny-both", *[("softmax", "linear")] * 3)
 ALL = with_attention(SPACE, "tiny-all", KINDS.names(), KINDS.names(), ("softmax", "linear"))
 MODELS: dict[str, tuple[tuple[str, str, str], dict[str, Any]]] = {
     "softmax": (("softmax", "softmax", "softmax"), {"relative_length": 3}),
-    "linear": (("linear", "linear", "linear"), {}),
-    "local": (("local", "local", "softmax"), {}),
+    "local": (("local", "local", "linear"), {}),
     "mixed": (("linear", "linear", "softmax"), {"norm_first": True, "linear": LinearAttention(16, "rms")}),
 }
 """Attention in the encoder, in the decoder, across; settings of the network."""

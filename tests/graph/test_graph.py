@@ -122,7 +122,7 @@ def test_dense_and_back() -> None:
         assert np.array_equal(dense.adjacency[index, :size, :size], graph.adjacency)
         assert dense.adjacency[index].sum() == len(graph.edges)
     assert list(Graphs.from_dense(dense.ops, dense.adjacency, dense.sizes)) == single
-    wide = graphs.dense([4, 2], width=9)
+    wide = graphs.take([4, 2]).dense(width=9)
     assert wide.ops.shape == (2, 9) and wide.sizes.tolist() == [len(single[4]), len(single[2])]
     assert list(Graphs.from_dense(wide.ops, wide.adjacency.astype(float), wide.sizes)) == [single[4], single[2]]
 

@@ -99,7 +99,7 @@ CALLS: list[tuple[Callable[[], object], type[NasExtError], str]] = [
     (lambda: latency_model("counts", "genes"), ConfigError, "'counts' is one by graph"),
     (lambda: latency_model("mlp", "graph"), ConfigError, "'mlp' is one by genes"),
     (lambda: LATENCY_MODELS.register("counts", type("Other", (CountsModel,), {})), ConfigError, "'counts'"),
-    (lambda: parsed_model_settings("linear", ["rounds=1"]), ConfigError, "rounds"),
+    (lambda: parsed_model_settings("linear", ["rounds=1"]), UnknownChoiceError, "rounds"),
     (lambda: parsed_model_settings("counts", ["shrinkage"]), ConfigError, "'shrinkage'"),
     (lambda: MLPConfig(layers=0), ConfigError, "layers is 0"),
     (lambda: EnsembleModel(epochs=-1), ConfigError, "epochs of the ensemble is -1"),

@@ -109,7 +109,7 @@ def test_a_pass_that_reads_on_the_host_cannot_be_recorded(device: str) -> None:
 
     workload = OnePassWorkload(Reader(), [torch.ones(3)], device)
     if device == "cpu":
-        with pytest.raises(ConfigError, match="cuda_graphs is for CUDA devices"):
+        with pytest.raises(ConfigError, match="cuda_graphs"):
             TimingConfig(device=device, cuda_graphs=True)
         return
     with pytest.raises(ConfigError, match="part 'network' of the pass cannot be recorded as a CUDA graph"):

@@ -109,7 +109,7 @@ def test_language_models_with_each_kind_of_attention(
         close(spaces[attention], settings, seed)
 
 
-@pytest.mark.parametrize("length", [289, 1000])
+@pytest.mark.parametrize("length", [289])
 @pytest.mark.parametrize("kind", ["softmax", "linear"])
 def test_long_sequences(kind: str, length: int) -> None:
     """Linear attention works in blocks there; formulas may be off by a tenth."""

@@ -39,28 +39,6 @@ def router_of(kind: str, rows: int = 6, **settings: Any) -> Router:
     return ROUTERS.get(kind)(10, MoSConfig(kind=kind, **settings), rows)
 
 
-def test_only_the_logits_of_neurons_in_use_matter_and_their_blocks_are_contiguous() -> None:
-    torch.manual_seed(0)
-    router = router_of("neuron", experts=2, router_hidden=8)
-    encoding = torch.rand(10)
-    before = router(encoding, 4)
-    with torch.no_grad():
-        router.out.weight[8:] += 1.0
-        router.out.bias[8:] -= torch.arange(4.0)
-    assert torch.equal(router(encoding, 4), before)
-    assert not torch.allclose(router(encoding, 6)[4:], router(encoding, 4)[:2])
-    with torch.no_grad():
-        router.out.bias[2 * 2 + 1] += 50.0  # expert 2 of neuron 3
-    after = router(encoding, 4)
-    torch.testing.assert_close(after[2], torch.tensor([0.0, 1.0]))
-    assert torch.equal(after[[0, 1, 3]], before[[0, 1, 3]])
-    router(encoding, 4)[:, 0].sum().backward()
-    gradient = router.out.weight.grad
-    assert gradient is not None
-    assert gradient[:8].any()
-    assert not gradient[8:].any()
-
-
 SIZES = [(7, 5), (7, 3), (4, 5), (3, 2)]
 
 

@@ -12,7 +12,7 @@ from nas_core.layers.attention import KINDS
 from nas_core.layers.attention.cosformer import cosformer_naive
 from nas_core.layers.attention.local import naive_local
 from nas_core.layers.transformer import Dropouts
-from nas_core.layers.vision import ElasticPatchEmbedding, ElasticVisionLayer, resize_positions
+from nas_core.layers.vision import ElasticPatchEmbedding, ElasticVisionLayer
 from tests.contracts.elastic import ElasticCase, ElasticContract, nested_prefix, waves
 
 C, FFN, D, Q, FEATURES, CLIP = 12, 20, 4, 12, 5, 2
@@ -127,13 +127,3 @@ def test_what_is_exported_equals_the_usual_form(kind: str, monkeypatch: pytest.M
     usual = layer(x, weights, Dropouts())
     monkeypatch.setattr(torch.compiler, "is_exporting", lambda: True)
     torch.testing.assert_close(layer(x, weights, Dropouts()), usual, atol=1e-5, rtol=1e-5)
-
-
-def test_positions_are_resized_on_their_grid() -> None:
-    rows, columns = torch.meshgrid(torch.arange(6.0), torch.arange(6.0), indexing="ij")
-    table = torch.stack([rows, columns], -1).flatten(0, 1)
-    assert resize_positions(table, (6, 6), (6, 6)) is table
-    larger = resize_positions(table, (6, 6), (12, 9)).view(12, 9, 2)
-    inner = larger[3:-3, 3:-3]  # bicubic extrapolates at the border
-    assert torch.allclose(inner[..., 0].diff(dim=0), torch.tensor(0.5), atol=0.12)
-    assert torch.allclose(inner[..., 1].diff(dim=1), torch.tensor(2 / 3), atol=0.12)

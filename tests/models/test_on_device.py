@@ -11,7 +11,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from nas_core.errors import ConfigError
 from nas_core.layers import MoSConfig
 from nas_core.layers.attention import LinearAttention
 from nas_core.layers.smoothed_loss import projected_smoothed_loss
@@ -177,34 +176,3 @@ def test_translations_are_decoded_as_the_whole_sequence(precision: str, how: str
     moved, subnet = torch.cat([tokens[order, :4], tokens[:, 4:]], 1), exact.select(MIXED)
     before, after = (exact(subnet, source[rows], prefix) for prefix in (tokens, moved))
     close_in(precision, torch.stack(steps, 1), torch.cat([before[:, :4], after[:, 4:]], 1), times=3)
-
-
-@pytest.mark.parametrize("how", ["amp", "cast"])
-@pytest.mark.parametrize("precision", PRECISIONS)
-@torch.no_grad()
-def test_a_prompt_and_steps_equal_the_whole_sequence(precision: str, how: str, device: str) -> None:
-    case, tokens = CASES["language"], language.sentences(3, 24)
-    half, exact, net = half_type(precision), case.network("none").eval(), case.network("none").to(device).eval()
-    expected = exact(exact.select(case.architecture), tokens)[:, 19:]
-    net = net.to(half) if how == "cast" and half is not None else net
-    there = tokens.to(device)
-    with computing_in(precision if how == "amp" else "fp32", device), no_host_reads(device, copies=True):
-        subnet = net.select(case.architecture)
-        features, cache = net.read(subnet, there[:, :20])
-        logits = [F.linear(features, subnet.output)]
-        logits += [net.step(subnet, there[:, at], cache) for at in range(20, 24)]
-    close_in(precision, torch.stack(logits, 1), expected, times=3)
-
-
-@torch.no_grad()
-def test_padding_beyond_the_maximum_length_is_no_error(device: str) -> None:
-    """Only padding may be too long, for which the host reads how far the tokens reach."""
-    net = translation_network("none").to(device).eval()
-    subnet = net.select(MIXED)
-    source, target = translation.sentences(24, 7).to(device), torch.full((2, 1), 5, device=device)
-    with no_host_reads(device, copies=True):
-        short = net.decode(subnet, target, net.encode(subnet, source))
-    longer = torch.cat([source, torch.full((2, 6), translation.PAD, device=device)], 1)
-    close_in("fp32", net.decode(subnet, target, net.encode(subnet, longer)), short, times=3)
-    with pytest.raises(ConfigError, match="max_length 24"):
-        net.start(subnet, net.encode(subnet, translation.sentences(25, 7).to(device)))

@@ -7,7 +7,6 @@ import contextlib
 import io
 import json
 import logging
-import os
 import random
 import sys
 from pathlib import Path
@@ -154,8 +153,6 @@ TABLE = {"nb201_data": NASBench201Table(OPS, ACCURACIES, "cifar10-valid")}
 
 def main(folder: Path) -> None:
     logging.disable(logging.INFO)
-    if os.environ.get("NASLIB_PATH"):
-        compat.use(os.environ["NASLIB_PATH"])
     rows = evaluated(folder)
     written = json.loads((folder / "errors.json").read_text())
     hpo = evaluated(folder, max_hpo_time=1, experiment_type="single", train_size_single=12)[0]

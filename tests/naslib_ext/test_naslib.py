@@ -24,7 +24,8 @@ def driven(tmp_path_factory):
         pytest.skip(f"NASLib needs {', '.join(absent)}: pip install 'nas-ext[naslib]'")
     folder = tmp_path_factory.mktemp("naslib")
     root = Path(__file__).parents[2]
-    path = os.pathsep.join([str(root), *filter(None, [os.environ.get("PYTHONPATH")])])
+    folders = (str(root), os.environ.get("NASLIB_PATH"), os.environ.get("PYTHONPATH"))
+    path = os.pathsep.join(filter(None, folders))
     done = subprocess.run(
         [sys.executable, "-m", "tests.naslib_ext.drive_naslib", str(folder)],
         env={**os.environ, "PYTHONPATH": path},

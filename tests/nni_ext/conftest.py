@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,27 +61,6 @@ def file201(predictor201: NNFormerPredictor, tmp_path_factory: pytest.TempPathFa
     path = tmp_path_factory.mktemp("predictor") / "201.safetensors"
     predictor201.save(path)
     return path
-
-
-@pytest.fixture
-def search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """``search(model_space, evaluator, strategy, models)``: a sequential experiment that was run."""
-    from nni.nas.experiment import NasExperiment, NasExperimentConfig, experiment
-
-    monkeypatch.setattr(experiment, "Experiments", functools.partial(experiment.Experiments, home_dir=str(tmp_path)))
-
-    def run(model_space: Any, evaluator: Any, strategy: Any, models: int = 6, kind: str = "simplified") -> Any:
-        config = NasExperimentConfig("sequential", kind, "local")
-        config.max_trial_number = models
-        config.experiment_working_directory = str(tmp_path)
-        made = NasExperiment(model_space, evaluator, strategy, config)
-        try:
-            made.run()
-        finally:
-            made.stop()
-        return made
-
-    return run
 
 
 @pytest.fixture

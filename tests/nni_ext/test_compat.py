@@ -17,7 +17,7 @@ class Blocked:
 
 sys.meta_path.insert(0, Blocked)
 from nni_ext import *
-from nni_ext.nas import profilers, evaluator, spaces, readers
+from nni_ext.nas import predictors, spaces
 from nas_core.errors import MissingHostError
 from nas_core.space import get_space
 for use in (
@@ -25,7 +25,7 @@ for use in (
     lambda: PredictorEvaluator("x.safetensors"),
     lambda: as_model_space(get_space("hat_small")),
     lambda: spaces.ArchitectureSpace({}),
-    lambda: readers.reader_for(None),
+    lambda: predictors.reader_for(None),
 ):
     try:
         use()

@@ -20,8 +20,7 @@ from optuna_ext import (
     suggest_architecture,
 )
 from optuna_ext.genes import space_of
-from optuna_ext.history import CLAIM, OPENED, History
-from optuna_ext.storage import SETTINGS, open_storage, open_study, patiently, reading
+from optuna_ext.storage import open_storage
 from optuna_ext.worker import SharedEvaluations
 from tests.optuna_ext.study import NAME, SMALL, SPACE, quality, supernet
 
@@ -38,25 +37,6 @@ def second(**arguments: Any) -> Any:
 def thesis(folder: Path) -> Any:
     (folder / "study.log").write_text("the last line has no break")
     return shared(folder)
-
-
-def of_text(folder: Path) -> Any:
-    """A study whose settings are those of no search."""
-    arguments = (f"sqlite:///{folder}/search.db", "study", ["loss"], {"seed": 1})
-    open_study(*arguments).set_user_attr(SETTINGS, "text")
-    return patiently(reading(open_study), *arguments)
-
-
-def trial(attributes: dict[str, Any]) -> Any:
-    """A study with a trial that no search has written."""
-
-    def read(_: Path) -> Any:
-        study = optuna.create_study()
-        running = optuna.trial.TrialState.RUNNING
-        study.add_trial(optuna.create_trial(state=running, system_attrs=attributes))
-        return reading(lambda: History(SPACE).read(study.get_trials(), ["loss"], [1]))()
-
-    return read
 
 
 def optimized(sampler: Any) -> Any:
@@ -92,10 +72,6 @@ CASES: list[tuple[Any, type[Exception], str]] = [
     (lambda _: open_storage("mssql+pyodbc://user:secret@host/name"), ConfigError, "'pyodbc'"),
     (lambda folder: open_storage(str(folder / "no" / "study.log")), ConfigError, "study.log"),
     (thesis, DataError, "study.log"),
-    (of_text, ConfigError, "storage"),
-    (trial({OPENED: "text"}), ConfigError, "storage"),
-    (trial({OPENED: {"1": 2}}), ConfigError, "storage"),
-    (trial({CLAIM: [10**9] * 3}), ConfigError, "storage"),
 ]
 
 

@@ -8,7 +8,6 @@ import sys
 from types import ModuleType
 
 import pytest
-import yaml
 
 from tests.toys import ROOT
 
@@ -24,17 +23,6 @@ def load() -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-def test_the_front_matter_says_what_the_registry_asks_for() -> None:
-    text = (PACKAGE / "README.md").read_text(encoding="utf-8")
-    front = yaml.safe_load(text.split("---")[1])
-    assert set(front) == {"author", "title", "description", "tags", "optuna_versions", "license"}
-    assert "sampler" in front["tags"] and all(isinstance(front[name], str) for name in ("author", "title", "license"))
-    assert re.findall("^## (.*)$", text, re.MULTILINE) == [
-        "Abstract", "Class or Function Names", "Installation", "Example", "Others",
-    ]  # fmt: skip
-    assert all(name in text for name in load().__all__)
 
 
 @pytest.mark.parametrize("file", ["example.py", "README.md"])

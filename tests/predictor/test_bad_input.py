@@ -28,7 +28,7 @@ from nas_core.predictor.nn_former.batch import Batch
 from nas_core.predictor.nn_former.model import LogReadout
 from nas_core.predictor.nn_former.packed import PackedBatch
 from nas_core.predictor.prior import Prior, shipped_prior
-from nas_core.predictor.ranker import ImprovementRanker, NNFormerRanker, check_readable
+from nas_core.predictor.ranker import NNFormerRanker, check_readable
 from nas_core.predictor.recipes import get_recipe
 from nas_core.predictor.statistics.features import Vocabulary, graph_statistics
 from nas_core.predictor.statistics.operation_features import operation_features
@@ -75,7 +75,6 @@ SETTINGS: list[Case] = [
         (lambda changes=changes: paper(**changes), ConfigError, "expected members >= 1")
         for changes in ({"members": 0}, {"statistics": 1}, {"processes": 0, "trees": 0})
     ),
-    (lambda: paper(from_prior=True), ConfigError, "from_prior with statistics 0"),
     (lambda: paper(widht=3), ConfigError, "widht"),
     (lambda: paper(unseen="maybe"), UnknownChoiceError, "maybe"),
     (lambda: paper(targets="log"), UnknownChoiceError, "log"),
@@ -103,8 +102,6 @@ FITS: list[Case] = [
     (lambda: NNFormerPredictor("prior").save("never.safetensors"), ConfigError, "not fitted"),
     (lambda: paper().network_share, ConfigError, "not fitted"),
     (lambda: NNFormerRanker(SPACE).fit(ROWS, np.ones(4)), DataError, "4 architectures"),
-    (lambda: ImprovementRanker(SPACE).score(ROWS), ConfigError, "not fitted"),
-    (lambda: ImprovementRanker(SPACE, recipe="paper", members=1), ConfigError, "paper"),
     (lambda: check_readable(TINY), ConfigError, "tiny"),
 ]
 DATA: list[Case] = [

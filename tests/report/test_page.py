@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nas_core.locks import only_process
+from nas_core.locks import file_lock
 from nas_core.report import write_comparison, write_report
 from nas_core.report.run import read_run
 from nas_core.report.search_page import progress_of, watch_report
@@ -77,6 +77,6 @@ def test_how_far_a_search_is(tmp_path: Path) -> None:
     assert "The same command continues it" in write_report(folder).read_text(encoding="utf-8")
     said: list[str] = []
     assert watch_report(folder, tell=said.append) == folder / "report.html" and "stopped, 5 of" in said[0]
-    with only_process(folder / "journal.lock", "searches", "wait"):
+    with file_lock(folder / "journal.lock", "searches", "wait"):
         page = write_report(folder, reload_s=7).read_text(encoding="utf-8")
     assert "Running: 5 of" in page and '<meta http-equiv="refresh" content="7">' in page

@@ -54,12 +54,6 @@ def fails(architecture: Architecture) -> Any:
     raise DataError("no validation data in here")
 
 
-def archive(folder: Path, **damage: Any) -> Any:
-    content = {"format": "nas-ext/pareto", "version": 1, "objectives": ["loss"], "entries": [], **damage}
-    (folder / "pareto.json").write_text(json.dumps(content))
-    return ParetoArchive.load(folder / "pareto.json")
-
-
 def locked(folder: Path) -> Any:
     with Journal(folder / "journal.jsonl"):
         return run(folder)
@@ -125,9 +119,6 @@ CASES: list[tuple[Callable[[Path], Any], type[Exception], str]] = [
     (lambda f: config(f, "a: 1"), ConfigError, "config.yaml"),
     (lambda f: journal(f), DataError, "line 1"),
     (lambda f: ParetoArchive(["loss", "loss"]), ConfigError, "loss"),
-    (lambda f: archive(f, version=2), DataError, "pareto.json"),
-    (lambda f: archive(f, objectives=[]), DataError, "[]"),
-    (lambda f: archive(f, entries=[{"genes": {"a": 1}, "metrics": {"loss": "low"}}]), DataError, "'low'"),
     (lambda f: records(f, '{"genes": {}'), DataError, "t.jsonl"),
     (lambda f: records(f, '{"metrics": {"bleu": 3}}'), DataError, "'metrics'"),
     (lambda f: records(f, json.dumps({"genes": SOME[0].to_dict(), "metrics": {"ter": 3}})), DataError, "ter"),

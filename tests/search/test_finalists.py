@@ -12,14 +12,12 @@ import pytest
 
 from nas_core.latency import load_latency_model
 from nas_core.latency.by_genes.linear import LinearModel
-from nas_core.search import HATEvolution, ParetoArchive
-from nas_core.search.archive import Entry
+from nas_core.search import ParetoArchive
 from nas_core.search.finalists import (
     TRIES,
     Finalist,
     Goal,
     choose_finalists,
-    goals_of,
     measure_finalists,
     save_finalists,
     select_best,
@@ -29,7 +27,7 @@ from nas_core.search.remeasure import remeasure
 from nas_core.space import Architecture
 from tests.cli.searching import SPACE as SMALL_SPACE
 from tests.cli.searching import latency_model
-from tests.contracts.strategy import SPACE, limit
+from tests.contracts.strategy import SPACE
 
 
 def front(count: int) -> ParetoArchive:
@@ -47,18 +45,6 @@ def test_the_best_come_first_then_a_spread_over_the_front() -> None:
     assert [finalist.best_of for finalist in chosen] == [("tight",), ("loose", "looser"), (), (), (), ()]
     assert [finalist.metrics["loss"] for finalist in chosen] == [10, 0, 1, 7, 14, 20]
     assert len({tuple(finalist.metrics.values()) for finalist in chosen}) == 6
-
-
-@pytest.mark.parametrize(("count", "expected"), [(1, 2), (2, 2), (3, 3), (100, 21)])
-def test_as_many_as_wanted_if_there_are(count: int, expected: int) -> None:
-    archive = front(21)
-    best = {"a": archive.entries[0], "b": archive.entries[30]}
-    assert len(choose_finalists(best, archive, count)) == expected
-
-
-def test_the_best_may_lie_off_the_front() -> None:
-    off = Entry(Architecture({"n": 99}), {"loss": 50.0, "latency_ms": 50.0})
-    assert choose_finalists({"a": off}, front(3), 2)[0].architecture == off.architecture
 
 
 def test_a_model_of_a_published_table_measures_nothing(caplog: pytest.LogCaptureFixture) -> None:
@@ -192,10 +178,3 @@ def test_what_was_measured_before_stays(tmp_path: Path) -> None:
     again = select_best(with_measured_before(tmp_path, chosen, evaluated(20)), GOALS)
     assert again == found
     assert [one.architecture for one in with_measured_before(tmp_path, chosen, {})] == [network(1), network(8)]
-
-
-def test_goals_are_those_of_the_strategies() -> None:
-    found = goals_of({"a": HATEvolution(SPACE, [limit(25.0)]), "b": HATEvolution(SPACE)})
-    assert found == {"a": GOALS[NAME], "b": Goal("loss", {})}
-    entry = Entry(network(0), {"loss": 1.0})
-    assert found["b"].allows(entry.metrics) and not found["a"].allows(entry.metrics)

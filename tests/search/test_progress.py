@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 
 import nas_core.progress
-from nas_core.progress import duration
 from nas_core.search import RandomConfig, RandomSearch, progress, search
 from nas_core.search.progress import Logged, Progress, read_log
 from nas_core.search.sessions import Session, read_sessions
 from nas_core.space import Architecture, get_space
 from tests.contracts.strategy import quality
-from tests.search.runs import journal, run
+from tests.search.runs import run
 
 
 class Clock:
@@ -48,23 +47,6 @@ def taking(clock: Clock, seconds: float) -> Callable[[Architecture], dict[str, f
         return {"loss": quality(architecture)}
 
     return evaluate
-
-
-def test_it_is_said_after_the_first_evaluations_and_once_a_minute(
-    tmp_path: Path, clock: Clock, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run(tmp_path, taking(clock, 3.0), limits=(3000.0,))
-    evaluations = len(journal(tmp_path))
-    first, estimate, *minutes, last = log(tmp_path)
-    assert first == "at most 65 evaluations to come"
-    assert estimate == (
-        "3 s each: about 3 min for at most 60 more, and the search's own work; Ctrl-C stops, the same command continues"
-    )
-    assert last == f"ended: {evaluations} evaluated in {duration(3 * evaluations)}"
-    assert len(minutes) == 3 * evaluations // 60
-    assert minutes[1].startswith("latency_ms<=3000: 40 of at most 65 known, 40 of them evaluated now, best loss ")
-    assert minutes[1].endswith(", 3 s each, about 75 s for at most 25 more")
-    assert capsys.readouterr().err == ""  # progress=False
 
 
 def test_what_the_journal_knows_takes_no_time(tmp_path: Path, clock: Clock) -> None:

@@ -116,9 +116,13 @@ def test_qualities_that_are_better_the_larger(checkpoint: Path, standalone: Path
 def test_a_folder_has_one_schedule_and_data(checkpoint: Path, standalone: Path, tmp_path: Path) -> None:
     given = checkpoint, tmp_path / "out", standalone
     closed({"one": Trainer()}, *given, architectures=1)
-    for other in ({"every": 30}, {"most_updates": 80}, {"train": {"lr": "1"}}):
-        with pytest.raises(ConfigError, match="holds further training of other settings"):
+    for other, value in (
+        ({"every": 30}, "every"),
+        ({"most_updates": 80}, "most_updates"),
+        ({"train": {"lr": "1"}}, "lr"),
+    ):
+        with pytest.raises(ConfigError, match=value):
             closed({"one": Trainer()}, *given, **other)
-    with pytest.raises(ConfigError, match=r"other settings \(data: .*images.*, now .*elsewhere"):
+    with pytest.raises(ConfigError, match="elsewhere"):
         closed({"one": Trainer(data="elsewhere")}, *given)
     assert closed({"one": Trainer(data="elsewhere")}, *given, architectures=1).rows[0]["updates"] == 60

@@ -58,13 +58,6 @@ def test_batches_are_taken_from_all_over_the_data() -> None:
     assert list(some_batches(supernet, 3)) == [0, 1, 2]
 
 
-def test_the_sandwich_is_the_mean_of_three(tmp_path: Path) -> None:
-    subject = Subject("line", tmp_path / "line.pt", LinearSupernet())
-    result = STUDIES.get("conflict").run([subject], ConflictConfig(random=0, against="sandwich", batches=1), tmp_path)
-    rows = {row["architecture"]: row for row in result.rows}
-    assert rows["largest"]["cosine"] < 1 and rows["smallest"]["batches"] == 1
-
-
 def test_architectures_that_are_compared() -> None:
     assert middle(SPACE) == Architecture({"width": 2})
     found = chosen(SPACE, ConflictConfig(random=5))

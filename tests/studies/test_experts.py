@@ -35,7 +35,7 @@ def test_supernets_with_other_numbers_of_experts_are_trained_once(checkpoint: Pa
         assert [row["largest"] for row in result.summary] == pytest.approx([7 - 0.2, 7, 7 - 0.8])
         assert [row["smallest"] - row["mean"] for row in result.summary] == pytest.approx([1.0] * 3)
     assert trainer.trained == 2 and len(result.rows) == 9
-    with pytest.raises(ConfigError, match=r"holds supernets of other settings \(changes"):
+    with pytest.raises(ConfigError, match="changes"):
         asked("experts", trainer, checkpoint, train={"lr": "1"})
 
 

@@ -16,13 +16,11 @@ from timm.utils import CheckpointSaver
 from nas_core.cli import main
 from nas_core.errors import DataError
 from nas_core.files.reading import read_json
-from nas_core.supernet.host import hosts
 from tests.contracts.host import HostContract
 from tests.report.pages import ReadPage
 from tests.timm_ext.running import SPACE, space_file
 from timm_ext import load_model
-from timm_ext.host import HOST, ImageSupernet
-from timm_ext.training_log import training_curves
+from timm_ext.host import HOST, ImageSupernet, training_curves
 
 
 class TestTimmHost(HostContract):
@@ -31,12 +29,6 @@ class TestTimmHost(HostContract):
     @pytest.fixture
     def checkpoint(self, run: Path) -> Path:
         return run / "best.pt"
-
-
-@pytest.fixture(autouse=True)
-def _entry_point() -> None:
-    if hosts().get("timm") is not HOST:
-        pytest.skip("the project was installed before it had this entry point; run pip install -e . again")
 
 
 def images() -> torch.Tensor:

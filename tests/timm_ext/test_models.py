@@ -10,8 +10,6 @@ import timm
 import torch
 import torch.nn.functional as F
 from timm.data import resolve_model_data_config
-from timm.models import group_parameters
-from timm.optim import create_optimizer_v2
 from timm.utils.attention_extract import AttentionExtract
 
 from nas_core.cli import space as cli
@@ -114,19 +112,6 @@ def test_extracted_attention_is_that_of_the_layer() -> None:
         read = (attention_weights(x, attention) @ values.transpose(1, 2)).transpose(1, 2).flatten(2)
         output = F.linear(read, *attention.out_proj)
         torch.testing.assert_close(output, self_attention(x, attention, None, 0.0), atol=1e-4, rtol=1e-4)
-
-
-@pytest.mark.parametrize("name", [NAME, "mos_vit_cifar10_small_supernet"])
-def test_groups_of_parameters(name: str) -> None:
-    model = timm.create_model(name)
-    names = {parameter for parameter, _ in model.named_parameters()}
-    assert model.no_weight_decay() <= names
-    assert any(parameter.endswith("relative") for parameter in model.no_weight_decay())
-    groups = group_parameters(model, model.group_matcher())
-    assert {parameter for group in groups.values() for parameter in group} == names
-    assert len(groups) == 6 + 2  # stem, layers, and norm with the classifier
-    optimizer = create_optimizer_v2(model, opt="adamw", lr=1e-3, weight_decay=0.05, layer_decay=0.8)
-    assert len([p for group in optimizer.param_groups for p in group["params"]]) == len(names)
 
 
 def test_image_sizes_and_channels(tmp_path: Path) -> None:

@@ -1,1 +1,1 @@
-"""Benchmarks of accuracy predictors: tables, which cells are taught and judged, baselines, and what is looked at."""
+"""Benchmarks of accuracy predictors: tables, splits, baselines and metrics."""

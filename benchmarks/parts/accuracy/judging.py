@@ -1,5 +1,4 @@
-"""What is looked at in a predictor beside Kendall's tau: what a search gets from it, whether its spread holds, and its
-parts."""
+"""Metrics of a predictor other than Kendall's tau: gain of a search, coverage, and the parts of a mixture."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ TOP = 0.1
 
 
 def of_a_search(predicted: Array, true: Array, higher_is_better: bool = True) -> dict[str, float]:
-    """What a search gets from predictions ``(G,)`` of networks.
+    """Return what a search gets from predictions ``(G,)`` of networks.
 
     Returns:
         ``best_of_50``: place in the true order, from 1, of the best among the 50 networks of best prediction;
@@ -35,20 +34,20 @@ def of_a_search(predicted: Array, true: Array, higher_is_better: bool = True) ->
 
 
 def within_spread(predicted: Array, spread: Array, values: Array) -> dict[str, float]:
-    """Shares of networks whose value lies within one and within two predicted standard deviations."""
+    """Return the shares of networks whose value is within one and two predicted standard deviations."""
     off = np.abs(values - predicted)
     return {f"within_{times}": float(np.mean(off <= times * spread)) for times in (1, 2)}
 
 
 def foreseen(predictor: Any, graphs: Graphs) -> tuple[Array, Array | None]:
-    """Predictions ``(G,)``, and their standard deviation ``(G,)`` where the predictor has one."""
+    """Return predictions ``(G,)`` and, if available, their standard deviation ``(G,)``."""
     if not isinstance(predictor, AccuracyModel):
         return predictor.predict(graphs), None
     return predictor.predictions(graphs)
 
 
 def parts_of(predictor: Any, graphs: Graphs) -> Mapping[str, Array]:
-    """What each part of a fitted mixture says of graphs by itself, ``(G,)`` each. Empty for predictors of one part."""
+    """Return the predictions ``(G,)`` of each part of a fitted mixture; empty for predictors of one part."""
     if not isinstance(predictor, NNFormerPredictor) or predictor.statistics is None:
         return {}
     return predictor.predict_parts(graphs)

@@ -25,7 +25,7 @@ ALONE: dict[str, dict[str, Any]] = {
 """The NN-Formers of the recipe ``best`` without its statistics: with the masks of the authors' released code, as in
 ``best``, and with those that the paper defines."""
 MODELS = tuple(name for name in ACCURACY_MODELS.names() if name not in ("nn-former", *list_recipes()))
-"""Accuracy models by name beside NN-Former, those of other distributions too."""
+"""Accuracy models other than NN-Former, including those of other distributions."""
 BASELINES = ("graf forest", "graf processes and trees", "lightgbm", "lightgbm statistics", "ridge", "gcn")
 USUAL = ("best", "statistics", "graf forest", "graf processes and trees", "lightgbm", "gcn")
 METHODS = ("paper", "best", *ALONE, *ABLATIONS, "statistics", *MODELS, *BASELINES)
@@ -45,7 +45,7 @@ def recipe_of(method: str, changes: Iterable[tuple[str, Any]] = ()) -> Recipe | 
 
 
 def settings_of(method: str, size: int, changes: Iterable[tuple[str, Any]] = ()) -> str | None:
-    """Short name of the settings of an NN-Former method with so many training cells; None for the others."""
+    """Return a hash of the settings of an NN-Former method with ``size`` training cells; None for the others."""
     recipe = recipe_of(method, changes)
     if recipe is None:
         return None
@@ -54,7 +54,7 @@ def settings_of(method: str, size: int, changes: Iterable[tuple[str, Any]] = ())
 
 
 def trains(method: str) -> bool:
-    """Whether a method trains networks, which takes minutes."""
+    """Return whether a method trains networks, which takes minutes."""
     recipe = recipe_of(method)
     return method == "gcn" or (recipe is not None and recipe.members > 0)
 
@@ -62,7 +62,7 @@ def trains(method: str) -> bool:
 def predictor_by(
     method: str, kinds: tuple[int, int], seed: int, device: str = "cpu", changes: Iterable[tuple[str, Any]] = ()
 ) -> Any:
-    """A predictor that was fitted to nothing yet.
+    """Return an unfitted predictor.
 
     Args:
         kinds: of operations, and the most nodes.

@@ -1,4 +1,4 @@
-"""Which networks a predictor learns from, and which judge it."""
+"""Split of a table into networks to learn from and networks to evaluate on."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class HeldOut:
 
     graphs: Graphs
     told: Array
-    """What a search would see of them"""
+    """Accuracies that a search would see"""
     true: Array
-    """What the order is judged by"""
+    """Accuracies for the evaluation"""
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """What is learned and what judges."""
+    """Training networks and networks to evaluate on."""
 
     graphs: Graphs
     targets: Array
@@ -40,7 +40,7 @@ class Split:
 def split(
     benchmark: AccuracyBenchmark, size: int, draw: int, judged: int | None, validate: bool, test_labels: bool = False
 ) -> Split:
-    """Training networks of a draw, and what the predictor is judged by.
+    """Return the training networks of a draw, and the networks to evaluate on.
 
     Args:
         judged: networks that judge, drawn at random, where all would; None: all.
@@ -48,7 +48,7 @@ def split(
         test_labels: learn from what judges, as an upper bound for the effect of noise in the labels.
 
     Raises:
-        ValueError: there are not so many networks to learn from.
+        ValueError: ``size`` is out of range.
     """
     table, protocol = benchmark.load(), benchmark.holdout
     order = np.random.default_rng([draw, 101]).permutation(len(table.rows))

@@ -1,16 +1,15 @@
-"""Published tables that accuracy predictors are judged on: networks, what a search would see of them, what is true.
+"""Published tables for accuracy predictors: networks, accuracies that a search would see, and true accuracies.
 
-On NAS-Bench-101 and -201 a predictor learns validation accuracies and is judged on all cells by the mean test accuracy.
-The others have one number per network (a validation accuracy, or milliseconds), and all but the training networks
-judge.
+On NAS-Bench-101 and -201 a predictor learns validation accuracies and is evaluated on all cells by the mean test
+accuracy. The others have one number per network (a validation accuracy, or milliseconds), and are evaluated on all
+networks but the training ones.
 
-A protocol ``.._one_percent`` is FlowerFormer's (Hwang et al. 2024, as its released code divides the cells): half of
-14,580 cells of NAS-Bench-101, or of the 15,625 of NAS-Bench-201, is what may be learned from, and one hundredth of that
-half (72, 78) is learned; 40 cells of the other half choose the checkpoint there, and the rest of it judges; its figures
-are means of nine runs, three orders of the cells with three seeds. What is known ends there: neither which 14,580 cells
-those are nor which accuracy its files hold is said. Here the cells are drawn anew by each draw, those of NAS-Bench-101
-from the ones with a published validation accuracy; as everywhere validation accuracies are learned and mean test
-accuracies judge (tau by the validation accuracies stands beside it); and the 40 cells are used for nothing.
+A protocol ``.._one_percent`` is FlowerFormer's (Hwang et al. 2024, by its released code): half of 14,580 cells of
+NAS-Bench-101, or of the 15,625 of NAS-Bench-201, is available, and one hundredth of that half (72, 78) is learned. 40
+cells of the other half select the checkpoint, the rest is evaluated. Its figures are means of nine runs, three orders
+of the cells with three seeds. Which 14,580 cells and which accuracies its files hold is not published. Here each draw
+selects the cells anew, those of NAS-Bench-101 from the ones with a published validation accuracy; validation
+accuracies are learned, mean test accuracies evaluated, and the 40 cells are not used.
 """
 
 from __future__ import annotations

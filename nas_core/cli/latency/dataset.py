@@ -10,7 +10,7 @@ import typer
 
 from nas_core.cli.options import settings_help, with_options
 from nas_core.errors import ConfigError
-from nas_core.latency.by_graph.dataset.collect import NetworkSetConfig, collect_networks, measured_again
+from nas_core.latency.by_graph.dataset.collect import NetworkSetConfig, collect_networks, remeasure_networks
 from nas_core.latency.by_graph.dataset.folder import NetworkSet
 from nas_core.latency.by_graph.families.family import Family
 from nas_core.latency.by_graph.families.registry import chosen_families, network_families
@@ -71,7 +71,7 @@ def _dataset(
         return
     chosen = chosen_families(families)
     if again:
-        typer.echo(agreement(measured_again(out, chosen, again)))
+        typer.echo(agreement(remeasure_networks(out, chosen, again)))
         return
     names = {option.name for option in options_of(TimingConfig)} - {"device"}
     timed = {name: typed.pop(name) for name in list(typed) if name in names}

@@ -159,11 +159,12 @@ class GeneLatencyModel(LatencyModel):
             model.interval = (float(header["interval"][0]), float(header["interval"][1]))
             model.floor_ms = float(header["floor_ms"])
             model.info = dict(header["info"])
+            model.fitted = True
+            model.predict(model.space.smallest())  # arrays of other shapes
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             raise DataError(
                 f"{path}: latency model is damaged ({type(error).__name__}: {error}); fit it anew"
             ) from None
-        model.fitted = True
         return model
 
     def check_space(self, space: SearchSpace, path: str | Path) -> None:

@@ -16,7 +16,7 @@ from nas_core.jobs import Failure, JobPool, JobsConfig
 from nas_core.latency.by_genes.dataset import LatencyDataset
 from nas_core.latency.machine import describe_machine
 from nas_core.latency.protocol import Measurement, TimingConfig, measure, prepared, time_passes_ms
-from nas_core.locks import only_process
+from nas_core.locks import file_lock
 from nas_core.models.kind import kind_of
 from nas_core.models.workload import Workload
 from nas_core.progress import counted
@@ -69,7 +69,7 @@ def collect(
     machine = describe_machine(timing.checked_here().device, timing.threads) if measure_many is None else {}
     planned = planned_architectures(space, samples, seed)
     lock = path.with_name(f"{path.name}.lock")
-    with only_process(lock, f"is measuring into {path}", "give another file on another machine"):
+    with file_lock(lock, f"is measuring into {path}", "give another file on another machine"):
         dataset = None
         if path.exists() and read_jsonl(path):
             dataset = LatencyDataset.read(path)

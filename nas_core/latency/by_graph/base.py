@@ -21,9 +21,9 @@ from nas_core.graph import Graph, GraphError, Graphs
 from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.by_graph.unseen import (
     TRUSTED_SPREAD,
-    beyond,
     extrapolation_spread,
     ranges_of,
+    sizes_out_of_range,
     unseen_operations,
 )
 from nas_core.latency.model import Floats, LatencyModel
@@ -117,7 +117,7 @@ class GraphLatencyModel(LatencyModel):
         graphs, ranges = Graphs.of([graph]), self.info["ranges"]
         if extrapolation_spread(graphs, ranges)[0] <= TRUSTED_SPREAD:
             return ""
-        return "; ".join(beyond(graphs, ranges).values())
+        return "; ".join(sizes_out_of_range(graphs, ranges).values())
 
     def described(self) -> dict[str, Any]:
         return asdict(self.config)
@@ -141,7 +141,7 @@ class GraphLatencyModel(LatencyModel):
         operations = {} if sums_only else unseen_operations(graphs, self.known)
         if new := [name for op, name in operations.items() if op not in self._warned]:
             _log.warning("no training network has operations of kind %s: such predictions are guesses", ", ".join(new))
-        sizes = beyond(graphs, self.info["ranges"])
+        sizes = sizes_out_of_range(graphs, self.info["ranges"])
         if far := [text for name, text in sizes.items() if name not in self._warned]:
             _log.warning("a network has %s: such predictions are extrapolated", "; ".join(far))
         self._warned |= operations.keys() | sizes.keys()

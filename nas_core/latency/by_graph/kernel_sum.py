@@ -127,23 +127,22 @@ class KernelSumModel(GraphLatencyModel):
     _weights: Floats
 
     def learn(self, data: NetworkLatencies, seed: int, progress: Progress | None) -> None:
-        kernels, config = Kernels.of(data.graphs), self.config
+        kernels, config = Kernels.of(data.graphs, self.device), self.config
         targets = torch.from_numpy(np.log(data.latency_ms)).float().to(self.device)
-        sums = _KernelSums(kernels, self.device)
         steps = config.members * config.epochs * math.ceil(len(data) / config.batch_size)
         losses = Losses(progress, steps)
         nets = []
         for member in range(config.members):
             with own_streams(seed * 1000 + member, self.device):
                 net = _with_prices(KernelNet(config.width), kernels, data.latency_ms).to(self.device)
-            self._train(net, sums, targets, np.random.default_rng([seed, member, 7]), losses)
+            self._train(net, kernels, targets, np.random.default_rng([seed, member, 7]), losses)
             nets.append(net.eval().requires_grad_(False))
         losses.tell()
         fitted = polynomial_fit(log_costs(data.graphs), np.log(data.latency_ms))
         self._nets, (self._scale, self._weights) = tuple(nets), fitted
 
     def _train(
-        self, net: KernelNet, sums: _KernelSums, targets: Tensor, order: np.random.Generator, losses: Losses
+        self, net: KernelNet, kernels: Kernels, targets: Tensor, order: np.random.Generator, losses: Losses
     ) -> None:
         config = self.config
         steps = config.epochs * math.ceil(len(targets) / config.batch_size)
@@ -152,7 +151,7 @@ class KernelSumModel(GraphLatencyModel):
 
         def loss_of(rows: NDArray[np.int64]) -> Tensor:
             target = targets[torch.from_numpy(rows).to(targets.device)]
-            return F.smooth_l1_loss(sums.log_ms(net, rows), target, beta=config.most_off)
+            return F.smooth_l1_loss(kernels.log_ms(net, rows), target, beta=config.most_off)
 
         train_batches(self.name, net, loss_of, optimizer, schedule, len(targets), config, order, losses)
 
@@ -162,7 +161,7 @@ class KernelSumModel(GraphLatencyModel):
 
     @torch.inference_mode()
     def estimate(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
-        kernels = _KernelSums(Kernels.of(graphs), self.device)
+        kernels = Kernels.of(graphs, self.device)
         logs = torch.stack([kernels.log_ms(net, np.arange(len(graphs))) for net in self._nets])
         sums = logs.double().cpu().numpy().mean(0)
         whole = polynomial_of(log_costs(graphs), self._scale, self._weights)
@@ -185,31 +184,16 @@ class KernelSumModel(GraphLatencyModel):
         self._nets = tuple(nets)
 
 
-class _KernelSums:
-    def __init__(self, kernels: Kernels, device: torch.device) -> None:
-        self.kernels, self.device = kernels, device
-        self.arrays = [
-            torch.from_numpy(array).to(device)
-            for array in (kernels.kinds, kernels.numbers, kernels.neighbours, kernels.work)
-        ]
-        self.log_counts = torch.from_numpy(np.log(kernels.counts)).to(device)
-
-    def log_ms(self, net: KernelNet, networks: Any) -> Tensor:
-        rows, place = (torch.from_numpy(part).to(self.device) for part in self.kernels.rows_of(networks))
-        times = (net(*(array[rows] for array in self.arrays)) + self.log_counts[rows]).exp()
-        total = torch.zeros(len(networks), device=self.device).index_add(0, place, times)
-        return total.clamp_min(1e-9).log()
-
-
 def _with_prices(net: KernelNet, kernels: Kernels, latency_ms: Floats) -> KernelNet:
     """Set the scale of inputs, and prices with which each cost is a third of a typical time."""
-    net.mean.copy_(torch.from_numpy(kernels.numbers.mean(0)))
-    net.scale.copy_(torch.from_numpy(np.maximum(kernels.numbers.std(0), 0.1)))
+    numbers, work, counts = (array.cpu().numpy() for array in (kernels.numbers, kernels.work, kernels.counts))
+    net.mean.copy_(torch.from_numpy(numbers.mean(0)))
+    net.scale.copy_(torch.from_numpy(np.maximum(numbers.std(0), 0.1)))
     network = np.repeat(np.arange(len(latency_ms)), np.diff(kernels.first))
-    columns = (*kernels.work.T.astype(np.float64), np.ones(len(network)))
-    totals = [np.bincount(network, kernels.counts * column, len(latency_ms)) for column in columns]
+    columns = (*work.T.astype(np.float64), np.ones(len(network)))
+    totals = [np.bincount(network, counts * column, len(latency_ms)) for column in columns]
     prices = [np.exp(np.log(latency_ms / np.maximum(total, 1e-6)).mean()) / 3 for total in totals]
-    net.ranges.copy_(torch.from_numpy(np.stack([kernels.numbers.min(0), kernels.numbers.max(0)])))
+    net.ranges.copy_(torch.from_numpy(np.stack([numbers.min(0), numbers.max(0)])))
     net.prices.copy_(torch.tensor(prices))
     return net
 
@@ -247,23 +231,23 @@ def _terms(costs: Floats) -> Floats:
 class Kernels:
     """R kernels of G networks in order, equal ones of a network once; operators without costs are omitted."""
 
-    counts: NDArray[np.float32]
+    counts: Tensor
     """``(R,)`` occurrences in the network."""
     first: NDArray[np.int64]
     """``(G + 1,)`` first row of each network."""
-    kinds: NDArray[np.int64]
+    kinds: Tensor
     """``(R,)``"""
-    work: NDArray[np.float32]
+    work: Tensor
     """``(R, 2)`` GFLOPs and million elements of memory access."""
-    numbers: NDArray[np.float32]
+    numbers: Tensor
     """``(R, 20)`` logarithms of FLOPs, parameters, memory access, shape and attributes; then 0 or 1 for depth-wise,
     grouped and 1 x 1 convolutions, and for channels and summed elements that are multiples of 8."""
-    neighbours: NDArray[np.float32]
+    neighbours: Tensor
     """``(R, 8)`` 1 for each group of operators (products, element-wise, reductions, others) among its inputs, then
     among its consumers."""
 
     @classmethod
-    def of(cls, graphs: Graphs) -> Kernels:
+    def of(cls, graphs: Graphs, device: torch.device | str = "cpu") -> Kernels:
         assert graphs.attributes is not None and graphs.shapes is not None and graphs.costs is not None
         network = np.repeat(np.arange(len(graphs)), graphs.sizes)
         costs = graphs.costs.astype(np.float64)
@@ -273,14 +257,20 @@ class Kernels:
         columns = (network, kinds, graphs.attributes[busy], graphs.shapes[busy], costs[busy], near)
         first, counts = _once(columns)
         rows = busy[first]
-        return cls(
-            counts.astype(np.float32),
-            np.searchsorted(network[first], np.arange(len(graphs) + 1)),
-            kinds[first],
-            (costs[rows][:, [0, 2]] / (1e9, 1e6)).astype(np.float32),
-            _numbers(kinds[first], graphs.attributes[rows], graphs.shapes[rows], costs[rows]),
-            near[first].astype(np.float32),
-        )
+        numbers = _numbers(kinds[first], graphs.attributes[rows], graphs.shapes[rows], costs[rows])
+        work = (costs[rows][:, [0, 2]] / (1e9, 1e6)).astype(np.float32)
+        arrays = (counts.astype(np.float32), kinds[first], work, numbers, near[first].astype(np.float32))
+        on_device = [torch.from_numpy(array).to(device) for array in arrays]
+        return cls(on_device[0], np.searchsorted(network[first], np.arange(len(graphs) + 1)), *on_device[1:])
+
+    def log_ms(self, net: KernelNet, networks: NDArray[np.int64]) -> Tensor:
+        """Return the logarithm of the summed times of these networks' kernels ``(n,)``."""
+        device = self.counts.device
+        rows, place = (torch.from_numpy(part).to(device) for part in self.rows_of(networks))
+        times = net(self.kinds[rows], self.numbers[rows], self.neighbours[rows], self.work[rows])
+        times = (times + self.counts[rows].log()).exp()
+        total = torch.zeros(len(networks), device=device).index_add(0, place, times)
+        return total.clamp_min(1e-9).log()
 
     def rows_of(self, networks: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the rows ``(r,)`` of these networks' kernels, and each row's index into ``networks (r,)``."""

@@ -52,7 +52,7 @@ def ranges_of(graphs: Graphs) -> Ranges:
     return ranges
 
 
-def beyond(graphs: Graphs, ranges: Ranges) -> dict[str, str]:
+def sizes_out_of_range(graphs: Graphs, ranges: Ranges) -> dict[str, str]:
     """Return by name the sizes outside their range, with a description of the farthest."""
     texts = {}
     for name, (values, distances) in _distances(graphs, ranges).items():

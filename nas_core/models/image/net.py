@@ -266,8 +266,7 @@ class VisionNet(nn.Module):
     def outputs(self, subnet: VisionSubnet, images: Tensor) -> Iterator[tuple[Tensor, tuple[int, int]]]:
         """Yield tokens (B, N, C) after each layer, without last norm, and the patch grid."""
         config = self.config
-        drop = Dropouts(config.dropout, config.attention_dropout, config.activation_dropout)
-        drop = drop if self.training else Dropouts()
+        drop = Dropouts.of(self)
         x, grid = self.embed(subnet, images, drop)
         depth = len(subnet.layers)
         for index, (layer, weights) in enumerate(zip(self.layers, subnet.layers, strict=False)):

@@ -14,19 +14,18 @@ from torch import Tensor, nn
 
 from nas_core.export.parts import OpenDim, Part, Value
 from nas_core.layers.positions import SinusoidalPositions
-from nas_core.models.decoding_export import StepTables, cache_info, example_inputs, flat, next_values, state_values
+from nas_core.models.decoding_export import StepTables, cache_info, flat, next_values, state_values
 from nas_core.models.language.net import LanguageNet, length_limit
 from nas_core.space import Architecture, SearchSpace
 
 
 def static_net(net: LanguageNet, architecture: Architecture, longest: int) -> LanguageNet:
     """Return the static network in evaluation mode, with positions for this length only."""
-    static = LanguageNet(SearchSpace.of(architecture, like=net.space), len(net.embedding.weight), net.config.static())
-    static.load_state_dict(net.static_state(architecture))
+    static = net.static(architecture)
     if isinstance(static.positions, SinusoidalPositions):
         static.positions.table = net.positions_at(0, longest, architecture.number("embed_dim")).clone()
         static.config = replace(static.config, first_position=0)  # its table starts with the first token
-    return static.eval()
+    return static
 
 
 class Prompt(nn.Module):
@@ -99,7 +98,7 @@ def language_parts(net: LanguageNet, architecture: Architecture, longest: int) -
 
 def part_inputs(part: Part, length: int, batch: int, stream: torch.Generator) -> tuple[Tensor, ...]:
     """Draw inputs of a prompt of ``length`` tokens, or of the step after it."""
-    return example_inputs(part, {"batch": batch, "length": length, "past": length}, stream)
+    return tuple(value.example({"batch": batch, "length": length, "past": length}, stream) for value in part.inputs)
 
 
 def language_info(prompt: Part, step: Part) -> dict[str, Any]:

@@ -16,11 +16,10 @@ from nas_core.layers import MoSConfig
 from nas_core.layers.attention.cosformer.kind import LinearAttention
 from nas_core.layers.attention.kinds import AttentionState
 from nas_core.layers.linear import ElasticLayerNorm
-from nas_core.layers.transformer import EncoderLayerWeights, LayerForm, norm
-from nas_core.layers.weights import NormWeights, named_tensors
+from nas_core.layers.transformer import Dropouts, EncoderLayerWeights, LayerForm, norm
+from nas_core.layers.weights import NormWeights
 from nas_core.models.genes import StackGenes
 from nas_core.models.stack import TokenStack
-from nas_core.models.static import copy_state, select_eval
 from nas_core.space import Architecture, SearchSpace
 
 _CONSTANT = ("head_dim", "context_length")
@@ -143,12 +142,6 @@ class LanguageNet(TokenStack):
             architecture,
         )
 
-    def static_state(self, architecture: Architecture) -> dict[str, Tensor]:
-        """Return the static subnet's state dict, as copies."""
-        subnet = select_eval(self, architecture)
-        rest = named_tensors(subnet._replace(embedding=None, output=None))
-        return copy_state((*self._tables_of(subnet).items(), *rest, ("reference_width", self.reference_width)))
-
     # -- computing -----------------------------------------------------------------------------------------------------
 
     def positions_at(self, first: int, last: int, features: int) -> Tensor:
@@ -164,7 +157,7 @@ class LanguageNet(TokenStack):
     def features(self, subnet: LanguageSubnet, tokens: Tensor) -> Tensor:
         """Compute features (B, T, C) of right-padded ``tokens`` (B, T)."""
         table = subnet.embedding
-        drop = self._dropouts(table.shape[1])
+        drop = Dropouts.of(self, table.shape[1] / self.positions.width)
         x = self._embed(tokens, table, self.positions_at(0, tokens.shape[1], table.shape[1]))
         x = F.dropout(x, drop.residual) if drop.residual else x
         for layer, weights in zip(self.layers, subnet.layers, strict=False):

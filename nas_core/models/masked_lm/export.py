@@ -28,13 +28,11 @@ class MaskedLMModel(nn.Module):
 
 def static_net(net: MaskedLMNet, architecture: Architecture, longest: int | None = None) -> MaskedLMNet:
     """Return the static network in evaluation mode, with sinusoids for ``longest`` tokens."""
-    state = net.static_state(architecture)
-    static = MaskedLMNet(SearchSpace.of(architecture, like=net.space), len(net.embedding.weight), net.config.static())
-    static.load_state_dict(state)
+    static = net.static(architecture)
     if longest and isinstance(static.positions, SinusoidalPositions):
         rows = static.config.first_position + longest
         static.positions.table = static.positions(rows, static.positions.width)[:rows].clone()
-    return static.eval()
+    return static
 
 
 def encoder_part(net: MaskedLMNet, architecture: Architecture, head: str | None, longest: int) -> Part:

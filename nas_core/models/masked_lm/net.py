@@ -22,10 +22,9 @@ from nas_core.layers.linear import ElasticLayerNorm
 from nas_core.layers.positions import StoredPositions
 from nas_core.layers.torch_modes import is_exporting
 from nas_core.layers.transformer import Dropouts, EncoderLayerWeights, LayerForm, norm
-from nas_core.layers.weights import Affine, NormWeights, named_tensors
+from nas_core.layers.weights import Affine, NormWeights
 from nas_core.models.masked_lm.genes import GENES, check_masked_lm_space, widest_hidden, widest_layers
 from nas_core.models.stack import TokenStack
-from nas_core.models.static import copy_state, select_eval
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.bert import joint_sizes, layer_widths, network_width
 
@@ -246,12 +245,6 @@ class MaskedLMNet(TokenStack):
         kept = kept_layers(range(len(self.layers)), architecture.number("layers"), self.config.layer_order)
         return self.joints.select(kept, layer_widths(architecture))
 
-    def static_state(self, architecture: Architecture) -> dict[str, Tensor]:
-        """Return the static subnet's state dict, as copies."""
-        subnet = select_eval(self, architecture)
-        rest = named_tensors(subnet._replace(embedding=None, output=None))
-        return copy_state((*rest, *self._tables_of(subnet).items(), ("reference_width", self.reference_width)))
-
     # -- computing -----------------------------------------------------------------------------------------------------
 
     def _positions(self, mask: Tensor | None, length: int, features: int) -> Tensor:
@@ -282,7 +275,7 @@ class MaskedLMNet(TokenStack):
         ``padded=False`` promises no padding.
         """
         mask = tokens.ne(self.config.padding_idx) if padded else None
-        drop = self._dropouts(subnet.embedding.shape[1])
+        drop = Dropouts.of(self, subnet.embedding.shape[1] / self.positions.width)
         x = self.embed(subnet, tokens, mask, drop)
         if mask is not None:
             x = x.masked_fill(~mask[..., None], 0)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from nas_core.export.parts import OpenDim, Part, Value
 from nas_core.layers.positions import SinusoidalPositions
-from nas_core.models.decoding_export import StepTables, cache_info, example_inputs, flat, next_values, state_values
+from nas_core.models.decoding_export import StepTables, cache_info, flat, next_values, state_values
 from nas_core.models.translation.genes import cross_reads
 from nas_core.models.translation.net import DecoderCache, Subnet, TranslationNet, length_limits
 from nas_core.space import Architecture, SearchSpace
@@ -127,7 +127,8 @@ def translation_parts(
 def part_inputs(part: Part, source: int, past: int, batch: int, stream: torch.Generator) -> tuple[Tensor, ...]:
     """Draw inputs for ``source`` source tokens and ``past`` positions."""
     sizes = {dim.name: source * int(dim.name.partition("_x")[2] or 1) for dim in part.dims}
-    return example_inputs(part, sizes | {"batch": batch, "past": past}, stream)
+    sizes |= {"batch": batch, "past": past}
+    return tuple(value.example(sizes, stream) for value in part.inputs)
 
 
 def translation_info(encoder: Part, step: Part) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from nas_core.errors import ArchitectureError, SpaceError
 from nas_core.layers.attention.kinds import KINDS
+from nas_core.models.genes import StackGenes
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.architecture import Option
 from nas_core.space.hat import READ_LAYERS, qkv_dims
@@ -29,6 +30,7 @@ _CROSS = "decoder.arbitrary_cross"
 _LAYERED = ("encoder.ffn_dim", "decoder.ffn_dim", *_HEADS, _CROSS)
 GENES = (*_SIZES, *_HEADS, _CROSS)
 """Genes of each translation architecture."""
+_CHECKED = StackGenes("a translation network", GENES, (), place="")
 
 
 def check_translation_space(space: SearchSpace) -> None:
@@ -43,9 +45,7 @@ def check_translation_space(space: SearchSpace) -> None:
             )
     widths = _options(space, "qkv_dim")
     for gene in (*_SIZES, *_HEADS):
-        for option in _options(space, gene):
-            if not isinstance(option, int) or option < 1:
-                raise SpaceError(f"space {space.name!r} has {gene} = {option!r}; expected an integer above 0")
+        _CHECKED.check_gene(space, gene)
     for gene in _HEADS:
         for heads in _options(space, gene):
             for width in widths:
@@ -84,11 +84,9 @@ def widest_queries(space: SearchSpace, gene: str) -> list[int]:
 
 def attention_options(space: SearchSpace, gene: str) -> list[tuple[str, ...]]:
     """Return each layer's kinds of attention, by default softmax."""
-    chosen = next((choice for choice in space.choices if choice.name == gene), None)
-    if chosen is not None:
-        return [tuple(str(option) for option in row) for row in chosen.options]
+    rows = _CHECKED.options(space, gene) if _CHECKED.has(space, gene) else [("softmax",)]
     layers = max(int(option) for option in _options(space, f"{gene.split('.')[0]}.layers"))
-    return [(str(space.fixed.get(gene, "softmax")),)] * layers
+    return [tuple(map(str, row)) for row in (rows if len(rows) == layers else [rows[0]] * layers)]
 
 
 def bounded(space: SearchSpace, place: str) -> bool:
@@ -98,11 +96,7 @@ def bounded(space: SearchSpace, place: str) -> bool:
 
 
 def _options(space: SearchSpace, gene: str) -> list[Option]:
-    if gene in space.fixed:
-        return [space.fixed[gene]]
-    if gene not in [choice.name for choice in space.choices]:
-        raise SpaceError(f"space {space.name!r} has no gene {gene!r}, which a translation network needs")
-    return [option for row in space.choice(gene).options for option in row]
+    return [option for row in _CHECKED.options(space, gene) for option in row]
 
 
 # -- layers of an architecture -----------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from nas_core.layers.attention.kinds import AttentionKind, AttentionState, resol
 from nas_core.layers.attention.projections import CrossAttentionWeights, cross_keys_values
 from nas_core.layers.depth import check_order, kept_layers
 from nas_core.layers.linear import ElasticEmbedding, ElasticLayerNorm
-from nas_core.layers.positions import SinusoidalPositions, StoredPositions, positions_of
+from nas_core.layers.positions import StoredPositions, positions_of
 from nas_core.layers.torch_modes import is_exporting
 from nas_core.layers.transformer import (
     AttentionConfig,
@@ -384,13 +384,6 @@ class TranslationNet(nn.Module):
 
     # -- computing -----------------------------------------------------------------------------------------------------
 
-    def _dropouts(self, features: int, positions: SinusoidalPositions | StoredPositions) -> Dropouts:
-        if not self.training:
-            return Dropouts()
-        scale = features / positions.width
-        config = self.config
-        return Dropouts(config.dropout * scale, config.attention_dropout, config.activation_dropout * scale)
-
     def embedding_scale(self, side: int, table: Tensor) -> float:
         """Return the embedding factor of source (0) or target (1)."""
         fixed = self.config.embedding_scale
@@ -411,7 +404,7 @@ class TranslationNet(nn.Module):
         """Encode ``tokens`` (B, S), padded on either side; ``padded=False`` promises no padding."""
         mask = tokens.ne(self.config.padding_idx) if padded else None
         table = subnet.source_embedding
-        drop = self._dropouts(table.shape[1], self.source_positions)
+        drop = Dropouts.of(self, table.shape[1] / self.source_positions.width)
         positions = self.positions(0, tokens.shape[1], table.shape[1])
         if mask is not None:
             positions = positions[(mask.cumsum(1, dtype=torch.long) - 1).clamp(min=0)]
@@ -438,7 +431,7 @@ class TranslationNet(nn.Module):
     def decode_features(self, subnet: Subnet, tokens: Tensor, memory: Memory) -> Tensor:
         """Compute features (B, T, C) of right-padded ``tokens`` (B, T)."""
         table = subnet.target_embedding
-        drop = self._dropouts(table.shape[1], self.target_positions)
+        drop = Dropouts.of(self, table.shape[1] / self.target_positions.width)
         x = self._embed(1, tokens, table, self.positions(1, tokens.shape[1], table.shape[1]), drop)
         memories = self._memories(subnet, memory)
         for layer, weights, (pair, mask, at) in zip(self.decoder_layers, subnet.decoder_layers, memories, strict=False):

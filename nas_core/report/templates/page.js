@@ -21,7 +21,7 @@ const text = (value, field) => {
 };
 const escaped = (value) => String(value).replace(/&/g, "&amp;").replace(/</g, "&lt;");
 
-// What is selected, and what it is compared with; both stand in the page's address.
+// The selected row and the one it is compared with; both are in the page's address.
 const chosen = [null, null];
 const plots = [];
 const select = (index, place = 0) => {

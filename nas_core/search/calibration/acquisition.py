@@ -62,7 +62,7 @@ def next_to_train(
         archive = ParetoArchive([objective_of(calibration), *needed[1:]])
         for architecture, metrics in candidates.items():
             archive.add(architecture, metrics)
-        return [Candidate(each.architecture, each.metrics, None) for each in choose_finalists({}, archive, count)]
+        return [Candidate(entry.architecture, entry.metrics, None) for entry in choose_finalists({}, archive, count)]
     sign = 1.0 if calibration.larger else -1.0
     networks, metrics_of = list(candidates), list(candidates.values())
     mean = sign * np.array([metrics[name] for metrics in metrics_of])

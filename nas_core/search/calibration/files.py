@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from nas_core.errors import ArchitectureError, ConfigError, DataError, NasExtError
 from nas_core.files.journal import append_jsonl, read_jsonl
 from nas_core.files.reading import file_digest, real_path
-from nas_core.locks import only_process
+from nas_core.locks import file_lock
 from nas_core.predictor.artifact import read_artifact, write_artifact
 from nas_core.search.calibration.model import Calibration, inherited_value
 from nas_core.space import Architecture, SearchSpace
@@ -149,7 +149,7 @@ def inherited_metrics(
     """
     path = Path(journal)
     values = np.empty((len(architectures), len(supernets)))
-    with only_process(path.with_suffix(".lock"), f"evaluates for {path}", "wait for it"):
+    with file_lock(path.with_suffix(".lock"), f"evaluates for {path}", "wait for it"):
         journaled = _known(path, settings)
         for column, (fingerprint, supernet) in enumerate(supernets.items()):
             for row, architecture in enumerate(architectures):

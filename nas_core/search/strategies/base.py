@@ -115,11 +115,6 @@ class Strategy(ABC):
         """
         return cls(space, constraints, config, metric=objectives[0], **common)
 
-    @classmethod
-    def adapt_config(cls, config: Any, given: Mapping[str, Any], space: SearchSpace) -> Any:
-        """Return the settings, those not ``given`` adapted to a space without layers."""
-        return config
-
     @property
     def objectives(self) -> tuple[str, ...]:
         """Minimised metrics, :attr:`metric` first."""

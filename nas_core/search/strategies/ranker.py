@@ -7,20 +7,16 @@ a regression, also available here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nas_core.checks import Range, check_fields
 from nas_core.errors import ConfigError, DataError
 from nas_core.space import SearchSpace
 from nas_core.space.slots import Rows
-from nas_core.space.space import ENCODINGS
 
 Array = NDArray[np.float64]
-OBJECTIVES = ("pairwise", "regression")
 
 
 class Ranker(Protocol):
@@ -33,51 +29,31 @@ class Ranker(Protocol):
         """Return scores ``(n,)``."""
 
 
-_RANGES = {
-    "rounds": Range(1),
-    "learning_rate": Range(0, 1, without=(0,)),
-    "max_depth": Range(1),
-    "leaves": Range(2),
-    "min_leaf": Range(1),
-    "members": Range(1),
-}
-
-
-@dataclass(frozen=True, kw_only=True)
-class RankerConfig:
-    """Settings of :class:`BoostedRanker`.
-
-    Trees are smaller than in RankNAS's released code (depth 6, 30 leaves, 100 rounds): they order HAT's latency tables
-    better.
-    """
-
-    objective: str = field(default=OBJECTIVES[0], metadata={"choices": OBJECTIVES})
-    """pairwise: logistic loss of all pairs; regression: squared error of the values."""
-    encoding: str = field(default="layers", metadata={"choices": tuple(ENCODINGS)})
-    """Encoding of architectures, see :mod:`nas_core.space.encoding`; RankNAS uses the ``summary``."""
-    rounds: int = 60
-    """Number of trees."""
-    learning_rate: float = 0.1
-    """Weight of each tree."""
-    max_depth: int = 4
-    """Largest depth of a tree."""
-    leaves: int = 8
-    """Largest number of leaves of a tree."""
-    min_leaf: int = 5
-    """Smallest number of architectures in a leaf."""
-    members: int = 5
-    """Number of averaged models, each with random halves of the features per node and 80 % of the architectures per
-    tree."""
-
-    def __post_init__(self) -> None:
-        check_fields(self, "a ranker", _RANGES)
+ROUNDS, MEMBERS = 60, 5
+"""Trees of a model, and averaged models, each with random halves of the features per node and 80 % of the architectures
+per tree."""
+LEAST_LEAF = 5
+"""Smallest number of architectures in a leaf."""
+TREES = {"learning_rate": 0.1, "max_depth": 4, "num_leaves": 8, "min_sum_hessian_in_leaf": 0.0,
+         "feature_fraction_bynode": 0.5, "bagging_fraction": 0.8, "bagging_freq": 1,
+         "deterministic": True, "force_row_wise": True, "num_threads": 1, "verbose": -1}  # fmt: skip
+"""Settings of LightGBM. Trees are smaller than in RankNAS's released code (depth 6, 30 leaves, 100 rounds): they order
+HAT's latency tables better."""
 
 
 class BoostedRanker:
-    """LightGBM with a pairwise logistic or squared error objective, deterministic."""
+    """LightGBM with a pairwise logistic or squared error objective, deterministic.
 
-    def __init__(self, space: SearchSpace, config: RankerConfig | None = None, seed: int = 0) -> None:
-        self.space, self.config, self.seed = space, config or RankerConfig(), seed
+    Genes are encoded by layers, or one-hot if most choices are names; the paper's code has averages over layers.
+
+    Args:
+        objective: ``boosted``: logistic loss of all pairs; ``regression``: squared error of the values.
+    """
+
+    def __init__(self, space: SearchSpace, seed: int = 0, objective: str = "boosted") -> None:
+        self.space, self.seed, self.objective = space, seed, objective
+        names = sum(all(isinstance(option, str) for option in choice.options[0]) for choice in space.choices)
+        self.encoding = "onehot" if 2 * names > len(space.choices) else "layers"
         self._boosters: list[Any] = []
 
     def fit(self, rows: Rows, values: Array) -> None:
@@ -86,49 +62,31 @@ class BoostedRanker:
         Raises:
             DataError: there are fewer than two different values.
         """
-        self.fit_features(self.space.encode_rows(rows, self.config.encoding), values)
-
-    def score(self, rows: Rows) -> Array:
-        return self.score_features(self.space.encode_rows(rows, self.config.encoding))
-
-    def fit_features(self, features: NDArray[np.floating], values: Array) -> None:
-        """Fit encodings ``(n, F)`` and values ``(n,)``."""
         import lightgbm
 
-        values = np.asarray(values, np.float64)
         if len(np.unique(values)) < 2:
             raise DataError(f"{len(values)} architectures without different values; a ranker needs at least two")
-        config = self.config
-        pairwise = config.objective == "pairwise"
         settings = {
-            "objective": pairwise_gradients(values) if pairwise else "l2",
-            "learning_rate": config.learning_rate,
-            "max_depth": config.max_depth,
-            "num_leaves": config.leaves,
-            "min_data_in_leaf": min(config.min_leaf, max(1, len(values) // 4)),
-            "min_sum_hessian_in_leaf": 0.0,
-            "feature_fraction_bynode": 0.5 if config.members > 1 else 1.0,
-            "bagging_fraction": 0.8 if config.members > 1 else 1.0,
-            "bagging_freq": 1 if config.members > 1 else 0,
-            "deterministic": True,
-            "force_row_wise": True,
-            "num_threads": 1,
-            "verbose": -1,
+            **TREES,
+            "objective": "l2" if self.objective == "regression" else pairwise_gradients(values),
+            "min_data_in_leaf": min(LEAST_LEAF, max(1, len(values) // 4)),
         }
-        data = lightgbm.Dataset(np.asarray(features, np.float64), values, params={"min_data_in_bin": 1})
+        data = lightgbm.Dataset(self._features(rows), values, params={"min_data_in_bin": 1})
         self._boosters = [
-            lightgbm.train({**settings, "seed": 1000 * self.seed + member}, data, config.rounds)
-            for member in range(config.members)
+            lightgbm.train({**settings, "seed": 1000 * self.seed + member}, data, ROUNDS) for member in range(MEMBERS)
         ]
 
-    def score_features(self, features: NDArray[np.floating]) -> Array:
-        """Return scores ``(n,)`` of encodings ``(n, F)``."""
+    def score(self, rows: Rows) -> Array:
+        """Return scores ``(n,)``."""
         if not self._boosters:
             raise ConfigError("this ranker was not fitted; call fit first")
-        if not len(features):
+        if not len(rows):
             return np.zeros(0)
-        features = np.asarray(features, np.float64)
+        features = self._features(rows)
         return np.asarray(np.mean([booster.predict(features, num_threads=1) for booster in self._boosters], 0))
+
+    def _features(self, rows: Rows) -> Array:
+        return self.space.encode_rows(rows, self.encoding).astype(np.float64)
 
 
 def pairwise_gradients(values: Array) -> Callable[[Array, Any], tuple[Array, Array]]:

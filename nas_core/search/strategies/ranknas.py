@@ -7,24 +7,28 @@ Architecture Search on Efficient Transformers and Beyond", 2022, 3.1.2. Differen
   limited metric over predictions. The most important genes stay free; the others get the most frequent options of the
   best-ranked random architectures.
 - The ranking is learned ``rankings`` times, each time from all evaluations.
+- By default the ranker is a Gaussian process with confidence bounds, and no gene is pruned. In a space of at most
+  :data:`ENUMERATED` architectures it scores all feasible ones.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nas_core.checks import Range, check_fields
-from nas_core.errors import ConfigError
 from nas_core.search.constraints import Constraint, Limits
 from nas_core.search.strategies.additive import estimated
 from nas_core.search.strategies.base import Strategy
+from nas_core.search.strategies.gaussian_process import GaussianProcessRanker
 from nas_core.search.strategies.proposals import Proposals, row_keys
-from nas_core.search.strategies.ranker import BoostedRanker, Ranker, RankerConfig, tau_importance
+from nas_core.search.strategies.ranker import BoostedRanker, Ranker, tau_importance
 from nas_core.space import SearchSpace
 from nas_core.space.slots import Rows
 
@@ -32,6 +36,10 @@ FREQUENT = 0.05
 """Share of best-ranked random architectures that decide the options of pruned genes."""
 PREDICTED = 1000
 """Random architectures for importance for a limit; standard error about 0.02."""
+ENUMERATED = 20_000
+"""Largest number of architectures that are all scored."""
+SHORTLIST = 500
+"""Number of best-scored architectures among which a Gaussian process selects."""
 LEAST = 1e-9
 """Smallest importance of a gene that stays free."""
 
@@ -40,7 +48,7 @@ Importance = dict[str, dict[str, float]]
 
 
 PRUNE_BY = ("metric-and-limits", "metric")
-RANKERS = ("boosted", "regression", "nn-former", "improvement")
+RANKERS = ("gaussian-process", "boosted", "regression", "nn-former")
 
 _RANGES = {
     "samples": Range(2),
@@ -60,15 +68,16 @@ _RANGES = {
 class RankNASConfig:
     """Settings of RankNAS."""
 
-    samples: int = 100
+    samples: int = 20
     """Random architectures for the first ranking."""
-    rankings: int = 8
+    rankings: int = 56
     """Number of rankings, each learned from all evaluations."""
-    per_ranking: int = 25
+    per_ranking: int = 5
     """Architectures that are evaluated after each ranking."""
     explore: float = 0.2
-    """Share of them that are children of the best evaluated architectures, whatever their rank."""
-    keep_genes: int = 5
+    """Share of them that are children of the best evaluated architectures, whatever their rank; none with a Gaussian
+    process, whose confidence bounds explore."""
+    keep_genes: int = 0
     """Number of free genes for the metric, and as many for each limited metric; 0: all."""
     prune_by: str = field(default=PRUNE_BY[0], metadata={"choices": PRUNE_BY})
     """Metrics whose most important genes stay free; with ``metric``, limits do not count."""
@@ -83,19 +92,11 @@ class RankNASConfig:
     mutation_prob: float = 0.3
     """Probability with which mutation replaces a gene."""
     ranker: str = field(default=RANKERS[0], metadata={"choices": RANKERS})
-    """Model that orders architectures: gradient-boosted trees on pairs (boosted) or values (regression), a network on
-    graphs (nn-former), or expected improvement by graph statistics (improvement)."""
-    trees: RankerConfig = field(default_factory=RankerConfig)
-    """Settings of the boosted trees by name, such as encoding or members; ``ranker`` sets their objective."""
+    """Model that orders architectures: confidence bounds of a Gaussian process, gradient-boosted trees on pairs
+    (boosted) or values (regression), or a network on graphs (nn-former)."""
 
     def __post_init__(self) -> None:
         check_fields(self, ranges=_RANGES)
-        if not isinstance(self.trees, RankerConfig):
-            raise ConfigError(f"trees is {self.trees!r}; expected a RankerConfig")
-        learned = "regression" if self.ranker == "regression" else "pairwise"
-        if self.trees.objective not in (learned, RankerConfig.objective):
-            raise ConfigError(f"trees learn {self.trees.objective!r} with ranker {self.ranker!r}; give ranker alone")
-        object.__setattr__(self, "trees", replace(self.trees, objective=learned))
 
 
 class RankNAS(Strategy):
@@ -106,7 +107,7 @@ class RankNAS(Strategy):
         ranker_name: its name in :meth:`describe`.
 
     Raises:
-        ConfigError: ``ranker: nn-former`` or ``improvement`` in a space without a graph reader.
+        ConfigError: ``ranker: nn-former`` in a space without a graph reader.
     """
 
     config: RankNASConfig
@@ -134,29 +135,18 @@ class RankNAS(Strategy):
         """Importance in the last ranking, for the metric first."""
 
     def _ranker(self) -> Callable[[SearchSpace, int], Ranker]:
-        if self.config.ranker in ("boosted", "regression"):
-            return lambda space, seed: BoostedRanker(space, self.config.trees, seed)
-        from nas_core.predictor.ranker import ImprovementRanker, NNFormerRanker, check_readable  # imports torch
+        if self.config.ranker == "gaussian-process":
+            return GaussianProcessRanker
+        if self.config.ranker != "nn-former":
+            return partial(BoostedRanker, objective=self.config.ranker)
+        from nas_core.predictor.ranker import NNFormerRanker, check_readable  # imports torch
 
         check_readable(self.space)  # before the first evaluations
-        return NNFormerRanker if self.config.ranker == "nn-former" else ImprovementRanker
+        return NNFormerRanker
 
     @property
     def budget(self) -> int:
         return self.config.samples + self.config.rankings * self.config.per_ranking
-
-    @classmethod
-    def adapt_config(cls, config: RankNASConfig, given: Mapping[str, Any], space: SearchSpace) -> RankNASConfig:
-        """Return settings with one-hot encodings for mostly named genes, and no pruning without layers."""
-        genes = [choice.options[0] for choice in space.choices]
-        names = sum(all(isinstance(option, str) for option in options) for options in genes)
-        trees = given.get("trees") or {}
-        chosen = isinstance(trees, RankerConfig) or "encoding" in trees
-        if not chosen and 2 * names > len(genes):
-            config = replace(config, trees=replace(config.trees, encoding="onehot"))
-        if "keep_genes" not in given and not space.slots.depth_genes:
-            config = replace(config, keep_genes=0)
-        return config
 
     def describe(self) -> dict[str, Any]:
         by = {"prune_by": PRUNE_BY[0] if self._limits_count else "metric"}
@@ -232,21 +222,39 @@ class RankNAS(Strategy):
         return pruned
 
     def _best_ranked(self, ranker: Ranker, pruned: Callable[[Rows], Rows], rough: Proposals) -> Rows:
-        """Return the best-ranked new architectures by evolution; slow constraints are checked last."""
-        config, space, rng = self.config, self.space, self.rng
-        seen: dict[bytes, float] = {}
+        """Return the best-ranked new architectures; slow constraints are checked last."""
+        count, evaluated = self.config.per_ranking, set(self._members) | set(self._scores)
+        explored = 0 if isinstance(ranker, GaussianProcessRanker) else round(self.config.explore * count)
+        if isinstance(ranker, GaussianProcessRanker) and len(self._whole) and not self._prunes:
+            whole = self._whole[rough.feasible(self._whole)]
+            order = whole[np.argsort(ranker.score(whole), kind="stable")]
+        else:
+            order = self._evolved(ranker, pruned, rough)
+        order = order[[key not in evaluated for key in row_keys(order)]]
+        if isinstance(ranker, GaussianProcessRanker):
+            order = np.concatenate([ranker.select(order[:SHORTLIST], count), order])
+        chosen = self.proposals.take(lambda k: order[:k], count - explored, evaluated)
+        return self._with_children(chosen, count, evaluated, count, self.config.mutation_prob)
 
-        def ranked(rows: Rows) -> Rows:
-            fresh = rows[[key not in seen for key in row_keys(rows)]]
-            seen.update(zip(row_keys(fresh), ranker.score(fresh).tolist() if len(fresh) else (), strict=True))
+    def _evolved(self, ranker: Ranker, pruned: Callable[[Rows], Rows], rough: Proposals) -> Rows:
+        """Return the architectures of an evolution in the ranking, best first."""
+        config, space, rng = self.config, self.space, self.rng
+        scores: dict[bytes, float] = {}
+
+        def rank(rows: Rows) -> Rows:
+            fresh = rows[[key not in scores for key in row_keys(rows)]]
+            scores.update(zip(row_keys(fresh), ranker.score(fresh).tolist() if len(fresh) else (), strict=True))
             return fresh
 
+        def best_first() -> Rows:
+            return self._rows(sorted(scores, key=lambda key: (scores[key], key)))
+
         start = rough.take(lambda k: pruned(space.sample_rows(rng, k)), config.candidates, set())
-        ranked(start if len(start) else self.proposals.initial(rng, config.per_ranking, set()))
-        ranked(self._rows(self._best_first()[:1]))
+        rank(start if len(start) else self.proposals.initial(rng, config.per_ranking, set()))
+        rank(self._rows(self._best_first()[:1]))
         for _ in range(config.generations):
-            parents = self._rows(sorted(seen, key=lambda key: (seen[key], key))[: config.parents])
-            taken = set(seen)
+            parents = best_first()[: config.parents]
+            taken = set(scores)
 
             def mutated(k: int, parents: Rows = parents) -> Rows:
                 return pruned(self._mutated(parents, k, config.mutation_prob))
@@ -254,16 +262,22 @@ class RankNAS(Strategy):
             def crossed(k: int, parents: Rows = parents) -> Rows:
                 return pruned(self._crossed(parents, k))
 
-            new = [ranked(rough.take(mutated, config.children, taken))]
+            new = [rank(rough.take(mutated, config.children, taken))]
             if len(parents) > 1:
-                new.append(ranked(rough.take(crossed, config.children, taken)))
+                new.append(rank(rough.take(crossed, config.children, taken)))
             if not sum(map(len, new)):
                 break
-        evaluated = set(self._members) | set(self._scores)
-        order = self._rows(key for key in sorted(seen, key=lambda key: (seen[key], key)) if key not in evaluated)
-        count = config.per_ranking
-        chosen = self.proposals.take(lambda k: order[:k], count - round(config.explore * count), evaluated)
-        return self._with_children(chosen, count, evaluated, count, config.mutation_prob)
+        return best_first()
+
+    @cached_property
+    def _whole(self) -> Rows:
+        """All architectures of the space; none of a large space."""
+        slots = self.space.slots
+        total = math.prod(slots.sizes.tolist())
+        if total > ENUMERATED:
+            return slots.empty()
+        rows = np.stack(np.unravel_index(np.arange(total), slots.sizes), 1).astype(np.int16)
+        return np.unique(slots.canonical(rows), axis=0)
 
     def _state(self) -> dict[str, Any]:
         return {"importance": self.importance}

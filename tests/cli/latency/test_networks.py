@@ -86,7 +86,7 @@ def test_the_ensemble_is_the_default(networks: Path, tmp_path: Path, capsys: Any
     assert code == 0 and "ensemble model of latency in" in out, err
     assert load_latency_model(path, "graph").name == "ensemble"
     code, _, err = run(capsys, "train", "--data", networks, "--out", tmp_path / "n.safetensors", "--set", "dim=16")
-    assert code == 2 and "latency model 'ensemble' has no setting dim; it has: epochs" in err
+    assert code == 2 and "unknown setting of latency model 'ensemble' 'dim': expected one of epochs" in err
 
 
 def test_predict(trained: Path, onnx_file: Path, tmp_path: Path, capsys: Any) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from nas_core.graph import Graph, Graphs
 from nas_core.graph.onnx.operators import CORRECTED
-from nas_core.latency.by_graph.unseen import beyond, extrapolation_spread, ranges_of
+from nas_core.latency.by_graph.unseen import extrapolation_spread, ranges_of, sizes_out_of_range
 
 BATCH, SIZE, LENGTH = 0.15, 0.15, 0.35
 """Relative spread for each factor e beyond."""
@@ -67,7 +67,7 @@ def test_lengths_that_attention_attends_to() -> None:
 
 def test_descriptions_of_sizes_beyond() -> None:
     trained = ranges_of(Graphs.of([network(softmax=[1, 4, 20, 20])]))
-    texts = beyond(Graphs.of([network(), network(batch=2, softmax=[1, 4, 512, 512])]), trained)
+    texts = sizes_out_of_range(Graphs.of([network(), network(batch=2, softmax=[1, 4, 512, 512])]), trained)
     assert texts == {
         "batch": "batch 2 where training networks have 1",
         "attended positions": "attended positions 512 where training networks have 20",

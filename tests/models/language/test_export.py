@@ -21,7 +21,7 @@ pytest.importorskip("onnxscript", reason="onnxscript is not installed")
 pytestmark = pytest.mark.onnx
 
 LONGEST = 50
-EXPORTED = {"mixed": {"norm_first": True}, "softmax": {"positions": "learned", "first_position": 2}, "linear": {}}
+EXPORTED = {"mixed": {"norm_first": True}, "softmax": {"positions": "learned", "first_position": 2}}
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +67,6 @@ def test_a_prompt_and_steps_give_the_full_forward_of_the_supernet(
 
 @pytest.mark.parametrize("kinds", EXPORTED)
 def test_every_operator_is_known_to_the_graph_reader(exported: dict[str, Path], kinds: str) -> None:
-    for part, sizes in (("prompt", {"length": 5}), ("decoder_step", {} if kinds == "linear" else {"past": 3})):
+    for part, sizes in (("prompt", {"length": 5}), ("decoder_step", {"past": 3})):
         read = read_onnx(exported[kinds] / f"{part}.onnx", shapes={"batch": 2, **sizes})
         assert not read.unknown and read.flops_g > 0

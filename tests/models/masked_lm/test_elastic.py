@@ -6,7 +6,6 @@ import torch
 
 from nas_core.models.masked_lm import MaskedLMNet
 from nas_core.models.masked_lm.elastic import MASKED_LM_ELASTIC
-from nas_core.space import Architecture
 from nas_core.supernet.elastic.sorting import sort_axes
 from tests.models.masked_lm.tiny import SPACE, build, close, every_form, sentences
 
@@ -33,17 +32,3 @@ def test_any_order_of_every_axis_computes_the_same(form: str) -> None:
     computed = ("embedding", "positions") if net.config.positions == "sinusoidal" else ()
     unmoved = [name for name in kept if not name.startswith(("reference", "head.bias", "norm", *computed))]
     assert all(name.endswith("out_proj.bias") for name in unmoved) or computed
-
-
-@torch.no_grad()
-def test_layers_that_run_and_their_order() -> None:
-    net = build()
-    assert MASKED_LM_ELASTIC.sides(net) == {"": 3}
-    whole = net.select(SPACE.largest())
-    assert MASKED_LM_ELASTIC.running(net, whole, {}) is whole
-    without = MASKED_LM_ELASTIC.running(net, whole, {"": (2, 0)})
-    assert [id(each) for each in without.layers] == [id(whole.layers[0]), id(whole.layers[2])]
-    MASKED_LM_ELASTIC.set_order(net, {"": (2, 0, 1)})
-    two = Architecture({**SPACE.largest().to_dict(), "layers": 2, "heads": [4, 4], "ffn_dim": [24, 24]})
-    close(net(net.select(two), sentences()), net(without, sentences()))
-    close(net(net.select(SPACE.largest()), sentences()), net(whole, sentences()))

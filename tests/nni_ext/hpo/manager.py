@@ -35,7 +35,6 @@ def ranknas(**changes: Any) -> SearchTuner:
         "generations": 2,
         "children": 10,
     }
-    settings["trees"] = {"members": 1, "rounds": 5}
     return SearchTuner(**{"strategy": "ranknas", "space": "hat_small", **settings, **changes})
 
 

@@ -18,7 +18,7 @@ from nni_ext.graphs import architecture_of
 nni = pytest.importorskip("nni", reason="NNI is not installed")
 
 from nni_ext.hpo.tuner import SearchTuner  # noqa: E402
-from tests.nni_ext.hpo.manager import FILE, SPACE, Manager, evolution, quality, random, ranknas  # noqa: E402
+from tests.nni_ext.hpo.manager import SPACE, Manager, evolution, quality, random, ranknas  # noqa: E402
 
 tuners = pytest.mark.parametrize("make", [evolution, ranknas, random])
 
@@ -100,25 +100,6 @@ def test_local_trials_that_took_each_others_parameters() -> None:
     manager.tuner.receive_trial_result(0, first, 1.0)
     manager.tuner.trial_end(1, True)
     assert manager.search.strategy.best() == (architecture_of(SPACE, first), 1.0)
-
-
-def test_a_failed_trial_that_ran_beside_others() -> None:
-    manager = Manager(evolution())
-    failed, other = manager.start(), manager.start()
-    assert failed is not None
-    assert other is not None
-    manager.tuner.trial_end(0, False)
-    assert architecture_of(SPACE, failed) not in manager.search.evaluated
-    manager.end(1, 1.0)
-    assert architecture_of(SPACE, failed) in manager.search.evaluated
-
-
-def test_trials_added_by_hand() -> None:
-    manager = Manager(evolution())
-    other = {label: entry["_value"][0] for label, entry in FILE.items()}
-    manager.tuner.receive_trial_result(99, other, 1.0, customized=True)
-    manager.tuner.receive_trial_result(98, {"lr": 0.1}, 1.0, customized=True)
-    assert other not in manager.run()
 
 
 @tuners

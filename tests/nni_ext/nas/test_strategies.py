@@ -20,7 +20,6 @@ from nni_ext import SearchStrategy, as_model_space
 HAT = {"iterations": 6, "population": 12, "parents": 4, "mutations": 4, "crossovers": 4}
 RANK: dict[str, Any] = {
     "samples": 12, "rankings": 3, "per_ranking": 8, "candidates": 100, "generations": 2, "parents": 10, "children": 20,
-    "trees": {"members": 2, "rounds": 20},
 }  # fmt: skip
 WORTH = {"none": 0, "skip_connect": 2, "conv_1x1": 3, "conv_3x3": 4, "avg_pool_3x3": 1}
 
@@ -49,7 +48,6 @@ def test_own_space_with_genes_of_its_own(space: SearchSpace) -> None:
     assert strategy.search.space == space
     assert next(iter(strategy.search.importance["-metric"])) in [choice.name for choice in space.choices]
     assert strategy.best().metric == -min(params_m(one.architecture) for one in strategy.archive)
-    assert strategy.config.keep_genes == 5 and strategy.config.trees.encoding == "layers"
 
 
 def test_resumed_in_the_middle_of_a_ranking(nasbench201: Any) -> None:

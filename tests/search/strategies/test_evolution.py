@@ -11,24 +11,6 @@ from tests.contracts.strategy import SPACE, drive, limit, quality
 SMALL = EvolutionConfig(iterations=8, population=50, parents=10, mutations=20, crossovers=20)
 
 
-def test_defaults_are_the_published_ones() -> None:
-    strategy = HATEvolution(SPACE)
-    assert strategy.describe() == {
-        "strategy": "evolution",
-        "seed": 0,
-        "metric": "loss",
-        "max_tries": 20_000,
-        "constraints": {},
-        "iterations": 30,
-        "population": 125,
-        "parents": 25,
-        "mutations": 50,
-        "crossovers": 50,
-        "mutation_prob": 0.3,
-    }
-    assert strategy.budget == 125 + 29 * 100
-
-
 def test_every_generation_is_scored_and_known_scores_are_not_asked_for() -> None:
     strategy = HATEvolution(SPACE, [limit(3000.0)], SMALL, seed=0)
     asked = drive(strategy, 10_000)

@@ -123,6 +123,12 @@ def test_a_result_without_an_objective_is_a_failure(tmp_path: Path) -> None:
         search({"all": again}, lambda _: {"loss": 1.0}, tmp_path, progress=False)
 
 
+def test_children_follow_the_population() -> None:
+    config = MultiObjectiveConfig.of(population=9)
+    assert (config.population, config.mutations, config.crossovers) == (9, 5, 4)
+    assert MultiObjectiveConfig.of(population=9, mutations=2).crossovers == 4
+
+
 def test_a_run_keeps_the_front_of_its_objectives(tmp_path: Path) -> None:
     strategy = MultiObjectiveEvolution(SPACE, [], SMALL, seed=0)
     result = search({"all": strategy}, metrics, tmp_path, finalists=5, progress=False)

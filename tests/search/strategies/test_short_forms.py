@@ -32,15 +32,6 @@ def test_one_strategy_and_one_number_are_a_search(tmp_path: Path, monkeypatch: p
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_long_form_finds_the_same(tmp_path: Path) -> None:
-    short = search(strategy(), quality, tmp_path / "short", progress=False)
-    named = {"latency_ms<=3000": strategy()}
-    long = search(named, lambda a: {"loss": quality(a)}, tmp_path / "long", progress=False)
-    assert short.best == long.best
-    assert (tmp_path / "short" / "journal.jsonl").read_bytes() == (tmp_path / "long" / "journal.jsonl").read_bytes()
-    assert search([strategy()], quality, tmp_path / "short", progress=False).replayed == 12
-
-
 def test_several_are_named_after_their_limits() -> None:
     result = search([strategy(3000), strategy(2500), RandomSearch(SPACE, config=FEW)], quality, progress=False)
     assert set(result.best) == {"latency_ms<=3000", "latency_ms<=2500", "unlimited"}

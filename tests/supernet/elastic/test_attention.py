@@ -22,7 +22,6 @@ from nas_core.space import Architecture, SearchSpace
 from nas_core.supernet.elastic.attention import FitConfig, Fitted, fit, rotate
 from nas_core.supernet.elastic.conversion import convert
 from nas_core.supernet.elastic.recording import Recorded, attentions_of, computed, record
-from nas_core.supernet.elastic.sorting import sort_axes
 from tests.supernet.elastic.reversing import PAD, PLAIN, SEVERAL, VOCAB, Batch, batches, loss, several, trained
 
 STEPS = 60
@@ -147,19 +146,6 @@ def test_a_network_is_taken_over_with_alternatives_fitted_after_heads_were_sorte
     assert done.difference <= 1e-5 and len(done.fitted) == 10
     assert all(each.after < each.before for each in done.fitted if each.kind == "linear")
     assert done.sorted_axes == 6, "one order for all kinds of an attention"
-
-
-def test_heads_of_all_kinds_get_one_order() -> None:
-    net = several()
-    axes = TrainedReversing.form.axes(net)
-    scores = {axis.name: torch.arange(axis.size).float() for axis in axes}
-    orders = sort_axes(net, axes, scores)
-    assert orders["decoder.layers.1.cross_attn"].tolist() == [1, 0]
-    layer = net.decoder_layers[1]
-    for attention in (layer.self_attn, layer.cross_attn):
-        first, *others = (each.state_dict() for each in attention.values())
-        assert all(torch.equal(first[name], other[name]) for other in others for name in first)
-    assert TrainedReversing().difference(net) <= 1e-5
 
 
 @pytest.mark.parametrize("heads", [1, 2])

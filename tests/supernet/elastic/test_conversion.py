@@ -11,15 +11,13 @@ import pytest
 import torch
 
 from nas_core.errors import CheckpointError, ConfigError, NasExtError, UnknownChoiceError
-from nas_core.layers import MoSConfig
 from nas_core.layers.feed_forward import ElasticFeedForward
 from nas_core.supernet.elastic.ablation import depth_order, mean_loss, recovered_loss
 from nas_core.supernet.elastic.conversion import convert
 from nas_core.supernet.elastic.experts import copy_into_experts
 from nas_core.supernet.elastic.importance import CRITERIA, importance
 from nas_core.supernet.elastic.sorting import sort_axes
-from nas_core.supernet.teacher.taps import Taps
-from tests.supernet.elastic.stack import HEADS, STACK_FORM, C, D, Stack, TrainedStack, trained_stack
+from tests.supernet.elastic.stack import HEADS, STACK_FORM, C, D, TrainedStack, trained_stack
 
 
 @pytest.mark.parametrize(("criterion", "mos"), list(zip(CRITERIA, cycle(["none", "layer", "neuron"]), strict=False)))
@@ -52,25 +50,6 @@ def test_what_does_nothing_is_sorted_last(criterion: str) -> None:
     smaller = {**trained.space.largest(), "heads": (3, 2, 3)}
     cut = net(net.select(type(trained.space.largest())(smaller)), trained.x)
     assert torch.allclose(cut, trained.y, atol=1e-5), "the head that was cut did nothing"
-
-
-def test_positions_on_which_the_loss_does_not_depend_are_not_counted() -> None:
-    trained = trained_stack()
-    net, (x,) = trained.net, trained.calibration(1)
-    axis = next(axis for axis in STACK_FORM.axes(net) if axis.name == "layers.2.ffn")
-    inputs: list[torch.Tensor] = []
-
-    def loss(batch: torch.Tensor) -> torch.Tensor:
-        subnet = net.select(trained.space.largest())
-        with Taps({"fc2": subnet.layers[2].ffn.fc2.weight}) as taps:
-            y = net(subnet, batch)[:, :4].square().sum()
-        inputs[:] = taps.inputs["fc2"]
-        return y
-
-    scores = importance(net, [axis], "activation", [x], loss)["layers.2.ffn"]
-    columns = net.layers[2].ffn.fc2.weight.detach().square().sum(0)
-    expected = (inputs[0].detach()[:, :4].square().mean((0, 1)) * columns).sqrt()
-    assert torch.allclose(scores, expected, rtol=1e-4)
 
 
 def test_the_gradient_criterion_is_the_change_of_the_loss() -> None:
@@ -157,22 +136,6 @@ def test_experts_begin_alike_and_can_part() -> None:
     assert all(float(router.weight.grad.abs().max()) > 0 for router in routers[:1])
     first = mixed.layers[0].ffn.fc1.weight
     assert not torch.equal(first[0], first[1])
-
-
-def test_experts_of_low_rank_begin_alike_and_can_part() -> None:
-    """However they had begun; the routers follow once their experts have parted."""
-    trained = trained_stack()
-    mixed = Stack(trained.space, MoSConfig(kind="layer", experts=3, rank=2, start="near"))
-    copy_into_experts(trained.net, mixed)
-    optimizer = torch.optim.SGD(mixed.parameters(), lr=0.1)
-    for update in range(2):
-        got, wanted = (net(net.select(trained.space.smallest()), trained.x) for net in (mixed, trained.net))
-        assert torch.allclose(got, wanted, atol=1e-5) == (not update)
-        optimizer.zero_grad()
-        got.square().sum().backward()
-        ffn = mixed.layers[0].ffn
-        assert ffn.fc1.left.grad.any() and bool(ffn.routers[0].out.weight.grad.any()) == bool(update)
-        optimizer.step()
 
 
 def diverged() -> TrainedStack:

@@ -111,20 +111,6 @@ def test_images_of_other_sizes(changes: dict[str, Any]) -> None:
         assert difference(supernet(x), model(x)) < TOLERANCE
 
 
-@pytest.mark.parametrize("importance_by", ["activation", "gradient"])
-def test_criteria_leave_the_largest_network_alone(importance_by: str, npz: Path, tmp_path: Path) -> None:
-    model = vit()
-    path = tmp_path / "supernet.pt"
-    supernet = elastic(model, importance_by=importance_by, data=npz, calibrate=1, mos="neuron", out=path)
-    assert difference(supernet(images(model)), model(images(model))) < TOLERANCE
-    order, again = supernet.net.config.layer_order, load_model(path)
-    assert sorted(order) == [0, 1, 2] and again.net.config.layer_order == order
-    smallest = again.space.smallest()
-    write_subnet(again, smallest, tmp_path / "subnet.pt")
-    with again.using(smallest):
-        assert difference(load_model(tmp_path / "subnet.pt")(images(model)), again(images(model))) < TOLERANCE
-
-
 def test_subnets_keep_what_matters() -> None:
     """Hidden units and heads that do nothing are dropped first."""
     model = vit()

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from nas_core.errors import ConfigError, DataError, NasExtError
+from nas_core.errors import DataError, NasExtError
 from nas_core.supernet.teacher.losses import naive_distillation_loss
 from tests.timm_ext.running import config, train
 from tests.timm_ext.trained.tiny import vit
@@ -130,19 +130,6 @@ def test_logits_on_disk_are_read_by_the_same_run_alone(
     (tmp_path / "full" / "epoch-0001").write_text("in the way")
     with pytest.raises(NasExtError, match="epoch-0001"):
         history(npz, tmp_path / "other", converted, **{**cached, "teacher_cache": str(tmp_path / "full")})
-
-
-def test_an_interrupted_run_with_a_teacher_continues(npz: Path, converted: Path, tmp_path: Path) -> None:
-    options: dict[str, Any] = {"teacher": str(converted / "supernet.pt"), "distill_hidden": 0.1,
-                               "distill_attention": 0.1, "valid_random": 0}  # fmt: skip
-    whole = history(npz, tmp_path / "whole", converted, **options)
-    parts = student(npz, tmp_path / "parts", converted, **options)
-    parts.history.append({"epoch": 0, "train_loss": parts.train_epoch(), **parts.validate()})
-    parts.epoch = 1
-    parts.save(tmp_path / "parts" / "last.pt")
-    assert history(npz, tmp_path / "parts", converted, **options) == whole
-    with pytest.raises(ConfigError, match="holds a run with --teacher"):
-        history(npz, tmp_path / "parts", converted)
 
 
 def test_the_teachers_images_have_its_own_normalisation(converted: Path, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from nas_core.latency.by_graph.families.family import Family, Settings
 from nas_core.latency.by_graph.families.images import GOOGLENET
 from nas_core.latency.machine import describe_machine
 from nas_core.latency.protocol import Measurement, TimingConfig, measure, time_passes_ms, timing_of
-from nas_core.locks import only_process
+from nas_core.locks import file_lock
 from nas_core.optional import require
 from nas_core.progress import counted
 
@@ -148,7 +148,7 @@ def collect_networks(
     }
     machine = {**describe_machine(timing.device, timing.threads), **versions}
     planned = planned_networks(families, count, config.seed, config.most_batch)
-    with alone(path):
+    with dataset_lock(path):
         dataset = NetworkSet.continued(path, settings, machine)
         if dataset is not None:
             done = {row["name"] for row in dataset.rows}
@@ -180,10 +180,10 @@ def collect_networks(
     return dataset
 
 
-def alone(folder: Path) -> AbstractContextManager[int]:
+def dataset_lock(folder: Path) -> AbstractContextManager[int]:
     """Lock the folder against measurements by other processes."""
     lock = folder / "dataset.lock"
-    return only_process(lock, f"is measuring the networks of {folder}", "give another folder on another machine")
+    return file_lock(lock, f"is measuring the networks of {folder}", "give another folder on another machine")
 
 
 def _references(config: NetworkSetConfig, timing: TimingConfig) -> dict[str, NetworkWorkload]:
@@ -193,7 +193,7 @@ def _references(config: NetworkSetConfig, timing: TimingConfig) -> dict[str, Net
     return {name: workload(name, network, inputs, content, timing) for name in config.runtimes}
 
 
-def measured_again(
+def remeasure_networks(
     path: str | Path, families: Sequence[Family], count: int, progress: bool | None = None
 ) -> dict[str, NDArray[np.float64]]:
     """Measure ``count`` networks of these families in the folder a second time, with the folder's settings.
@@ -229,7 +229,7 @@ def measured_again(
     planned = [PlannedNetwork(name, by_name[row["family"]], row["settings"]) for name, row in chosen.items()]
     ratios: dict[str, list[float]] = {name: [] for name in config.runtimes}
     reason = ""
-    with alone(dataset.path), counted("measuring again", count, "network", progress) as advance:
+    with dataset_lock(dataset.path), counted("measuring again", count, "network", progress) as advance:
         references = _references(config, timing)
         for first in range(0, count, config.together):
             for network, outcome in _visited(planned[first : first + config.together], references, config, timing):
@@ -247,7 +247,7 @@ def measured_again(
     return {name: np.array(ratio) for name, ratio in ratios.items()}
 
 
-class VisitedNetwork:
+class LoadedNetwork:
     """Network that is exported and loaded in every runtime, measured a few passes at a time.
 
     Raises:
@@ -318,14 +318,14 @@ def _visited(
     references: Mapping[str, NetworkWorkload],
     config: NetworkSetConfig,
     timing: TimingConfig,
-) -> Iterator[tuple[PlannedNetwork, VisitedNetwork | str]]:
+) -> Iterator[tuple[PlannedNetwork, LoadedNetwork | str]]:
     """Yield each network after all visits, or the reason for a failure."""
-    outcomes: dict[str, VisitedNetwork | str] = {}
+    outcomes: dict[str, LoadedNetwork | str] = {}
     for number in range(config.visits + 1):
         for network in planned:
             try:
                 if number == 0:
-                    outcomes[network.name] = VisitedNetwork(network, config, timing)
+                    outcomes[network.name] = LoadedNetwork(network, config, timing)
                 elif not isinstance(ready := outcomes[network.name], str):
                     ready.visit(references)
             except Exception as error:  # torch, the exporter and onnxruntime raise whatever a network makes them raise

@@ -19,7 +19,7 @@ from nas_core.checks import Range, check_fields
 from nas_core.errors import ConfigError, DataError, MissingHostError, NasExtError, unknown_choice
 from nas_core.files.reading import read_bytes, real_path
 from nas_core.jobs import Failure, Opener
-from nas_core.latency.by_graph.dataset.collect import alone
+from nas_core.latency.by_graph.dataset.collect import dataset_lock
 from nas_core.latency.by_graph.dataset.export import OPSET
 from nas_core.latency.by_graph.dataset.folder import NetworkSet
 from nas_core.optional import require
@@ -211,7 +211,7 @@ def collect_published(
     digest = hashlib.sha256(json.dumps([asdict(network) for network in networks], sort_keys=True).encode()).hexdigest()
     settings = {"source": source.name, "table": digest[:12], "seed": config.seed, "opset": OPSET}
     machine = {"device_name": name, "measured_by": f"as published by {source.name}"}
-    with alone(folder):
+    with dataset_lock(folder):
         dataset = NetworkSet.continued(folder, settings, machine)
         if dataset is None:
             dataset = NetworkSet.begin(folder, settings, machine, {RUNTIME: 1.0})

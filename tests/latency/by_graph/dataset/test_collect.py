@@ -14,7 +14,7 @@ import pytest
 
 from nas_core.errors import ConfigError, DataError, NasExtError
 from nas_core.latency import TimingConfig
-from nas_core.latency.by_graph.dataset.collect import collect_networks, measured_again, planned_networks
+from nas_core.latency.by_graph.dataset.collect import collect_networks, planned_networks, remeasure_networks
 from nas_core.latency.by_graph.dataset.folder import NetworkSet, second_measurements
 from nas_core.latency.by_graph.families.family import Family
 from tests.latency.by_graph.dataset import tiny
@@ -173,7 +173,7 @@ def test_a_disturbed_first_measurement_is_seen_by_a_second_one(folder: Path) -> 
         folder, lambda row: row["measured"]["torch"].update(relative=100 * row["measured"]["torch"]["relative"]), False
     )
     before = (folder / "dataset.jsonl").read_bytes()
-    again = measured_again(folder, (ONE, TWO), 4, progress=False)
+    again = remeasure_networks(folder, (ONE, TWO), 4, progress=False)
     kept = second_measurements(NetworkSet.read(folder), "torch")
     assert len(kept) == 4 and all(times["relative"] > 0 for times in kept.values())
     assert set(again) == {"onnxruntime", "torch"} and all(ratio.shape == (4,) for ratio in again.values())
@@ -184,10 +184,10 @@ def test_a_disturbed_first_measurement_is_seen_by_a_second_one(folder: Path) -> 
 
 def test_what_cannot_be_measured_again(folder: Path) -> None:
     with pytest.raises(DataError, match="holds 3 measured networks of families one, 6 were requested"):
-        measured_again(folder, (ONE,), 6)
+        remeasure_networks(folder, (ONE,), 6)
     broken = Family("two", "", TWO.sample, failing)
     with pytest.raises(DataError, match="can be measured again, the last one because of: ValueError: no network"):
-        measured_again(folder, (broken,), 2, progress=False)
+        remeasure_networks(folder, (broken,), 2, progress=False)
     rewrite(folder, lambda header: header["machine"].update(device_name="abacus"), True)
     with pytest.raises(ConfigError, match="device_name = 'abacus'"):
-        measured_again(folder, (ONE, TWO), 2)
+        remeasure_networks(folder, (ONE, TWO), 2)

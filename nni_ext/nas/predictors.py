@@ -1,0 +1,286 @@
+"""Predictors of accuracy and latency as profilers and evaluators of NNI, and graph readers by model space."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from nas_core.errors import ConfigError, SpaceError
+from nas_core.files.reading import real_path
+from nas_core.graph import Graph, GraphError
+from nas_core.latency.by_graph.base import GraphLatencyModel
+from nas_core.latency.by_graph.nn_former import check_unpriced
+from nas_core.latency.by_graph.predict import NetworkPrediction, opened, predict_read, read_module
+from nas_core.models import kind_of
+from nas_core.predictor import AccuracyModel, expected_improvement, load_accuracy_model
+from nas_core.predictor.targets import checked_levels
+from nas_core.space.files import space_from_dict
+from nni_ext.compat import host_class, nni_module
+from nni_ext.graphs import (
+    Sample,
+    architecture_of,
+    nasbench101_sample,
+    nasbench201_sample,
+    nasbench201_unpruned_sample,
+)
+
+_FEATURE = "profiling model spaces of NNI with a predictor"
+_EVALUATING = "evaluating models of NNI with a predictor"
+_Profiler: Any = host_class("nni.nas.profiler", "Profiler", _FEATURE)
+_Evaluator: Any = host_class("nni.nas.evaluator", "Evaluator", _EVALUATING)
+
+Read = Callable[[Sample], Graph]
+"""Function from a sample to its graph"""
+
+
+def _architectures(space: Mapping[str, Any]) -> dict[str, Read]:
+    search_space = space_from_dict(space)
+    kind = kind_of(search_space)
+    return {kind.name: lambda sample: kind.graph(architecture_of(search_space, sample))}
+
+
+READERS: dict[str, Callable[..., dict[str, Read]]] = {
+    "nni.nas.hub.pytorch.nasbench101.NasBench101": lambda **_: {"nasbench101": nasbench101_sample},
+    "nni.nas.hub.pytorch.nasbench201.NasBench201": lambda **_: {
+        "nasbench201": nasbench201_sample,
+        "nasbench201_unpruned": nasbench201_unpruned_sample,
+    },
+    "nni_ext.nas.spaces.ArchitectureSpace": _architectures,
+}
+"""Qualified class name of a model space -> function from the space's arguments to its readers by name, default first"""
+
+
+def reader_for(space: Any, name: str | None = None) -> Read:
+    """Return the reader of a model space or model, also as in a strategy or engine.
+
+    Args:
+        name: reader of the predictor's training; default: the first of the space.
+
+    Raises:
+        SpaceError: the class is not in :data:`READERS`.
+    """
+    nas = nni_module("nni.nas.space", "reading model spaces of NNI")
+    if isinstance(space, nas.RawFormatModelSpace):
+        space = space.model_space
+    elif isinstance(space, nas.SimplifiedModelSpace):
+        space = space.model  # class and arguments of the model space
+    kind = getattr(space, "trace_symbol", type(space))
+    for base in getattr(kind, "__mro__", ()):
+        if readers_of := READERS.get(f"{base.__module__}.{base.__qualname__}"):
+            readers = readers_of(**space.trace_kwargs)
+            chosen = next(iter(readers)) if name is None else name
+            if chosen not in readers:
+                raise ConfigError(
+                    f"the reader is {chosen!r}, of the predictor or as given; models of {base.__name__} are read by"
+                    f" {' or '.join(readers)}: take another predictor, or name one of these with reader="
+                )
+            return readers[chosen]
+    raise SpaceError(
+        f"got a model space of class {getattr(kind, '__name__', kind)}; expected NasBench101 or NasBench201 of"
+        " nni.nas.hub.pytorch or one of nni_ext.as_model_space; for another give read=, a function from a sample to a"
+        " nas_core Graph"
+    )
+
+
+def reader_name(predictor: AccuracyModel, given: str | None) -> str | None:
+    """Return the given reader, else that of the predictor's training."""
+    trained = predictor.info.get("reader")
+    return given if given is not None or not isinstance(trained, str) else trained
+
+
+def open_predictor(predictor: AccuracyModel | str | Path) -> AccuracyModel:
+    """Return a fitted predictor, or read it from its file."""
+    if isinstance(predictor, str | Path):
+        return check_unpriced(load_accuracy_model(predictor), predictor)
+    return predictor
+
+
+class PredictorProfiler(_Profiler):
+    """Predictions for samples (accuracy, latency), for NNI's ``RangeProfilerFilter`` and ``SampleProfilerPenalty``.
+
+    Example:
+        >>> profiler = PredictorProfiler(NasBench201(), "accuracy.safetensors")
+        >>> strategy = RandomOneShot(filter=RangeProfilerFilter(profiler, min=90.0))
+
+    Args:
+        model_space: NasBench101 or NasBench201 of NNI's hub, or a space of ``as_model_space``.
+        predictor: fitted predictor, or its file.
+        reader: name of a graph reader; default: that of the predictor's training, else that of accuracy. Latency on
+            NAS-Bench-201 needs ``nasbench201_unpruned``.
+        read: function from a sample to a graph, for model spaces of other classes.
+        quantile: quantile to return: 0.9 for a filter with ``max=``, 0.1 for ``min=``; default: the prediction.
+
+    Raises:
+        DataError, ConfigError: an invalid predictor, reader or quantile.
+        SpaceError: a model space of another class without ``read``.
+    """
+
+    def __init__(
+        self,
+        model_space: Any,
+        predictor: AccuracyModel | str | Path,
+        *,
+        read: Read | None = None,
+        reader: str | None = None,
+        quantile: float | None = None,
+    ) -> None:
+        super().__init__(model_space)
+        if read is None:
+            reader_for(model_space)  # reject a wrong space before a file is opened
+        self.predictor, self.quantile = open_predictor(predictor), quantile
+        if quantile is not None:
+            checked_levels([quantile])
+            self.predictor.require_std()
+        self.read = reader_for(model_space, reader_name(self.predictor, reader)) if read is None else read
+
+    def profile(self, sample: Sample) -> float:
+        """Return the prediction for a sample, in the units of the predictor's targets.
+
+        Raises:
+            GraphError: a label is missing, or the predictor was not fitted for such graphs.
+        """
+        return self.profile_many([sample])[0]
+
+    def profile_many(self, samples: Sequence[Sample]) -> list[float]:
+        """Return the predictions for several samples, which is faster."""
+        graphs = [self.read(sample) for sample in samples]
+        if self.quantile is None:
+            return [float(value) for value in self.predictor.predict(graphs)]
+        return [float(value) for value in self.predictor.predict_quantiles(graphs, [self.quantile])[0]]
+
+
+class NetworkLatencyProfiler(_Profiler):
+    """Predicted milliseconds of samples of any model space that torch can export.
+
+    A prediction exports the sample's network to ONNX in memory, in 0.1 to 1 s, and is cached. Searches of this project
+    with this limit profile few more samples than they evaluate.
+
+    Example:
+        >>> profiler = NetworkLatencyProfiler(MobileNetV3Space(), torch.zeros(1, 3, 224, 224), "cpu.safetensors")
+        >>> strategy = nni_ext.SearchStrategy("evolution", constraints={"latency_ms": (profiler, 20.0)})
+
+    Args:
+        model_space: model space of NNI.
+        example_input: input of a network of the space.
+        model: model of ``nas-ext latency train``, or its file; default: the shipped model of onnxruntime.
+    """
+
+    together = 8
+    """Number of samples that a search profiles at once"""
+
+    def __init__(
+        self,
+        model_space: Any,
+        example_input: Tensor | tuple[Tensor, ...],
+        model: GraphLatencyModel | str | Path | None = None,
+    ) -> None:
+        super().__init__(model_space)
+        self.space = model_space
+        self.example_input = example_input
+        self.model = opened(model)
+        self._predictions: dict[str, NetworkPrediction] = {}
+
+    def profile(self, sample: Sample) -> float:
+        """Return the milliseconds of a sample.
+
+        Raises:
+            GraphError: torch cannot export the network, or it is too far from the model's training networks.
+        """
+        return self.profile_many([sample])[0]
+
+    def profile_many(self, samples: Sequence[Sample]) -> list[float]:
+        keys = [json.dumps(sample, sort_keys=True, default=str) for sample in samples]
+        fresh = {key: sample for key, sample in zip(keys, samples, strict=True) if key not in self._predictions}
+        networks = [read_module(self._network(sample), self.example_input) for sample in fresh.values()]
+        self._predictions |= dict(zip(fresh, predict_read(networks, self.model) if networks else (), strict=True))
+        predictions = [self._predictions[key] for key in keys]
+        for prediction in predictions:
+            if prediction.out_of_range:
+                raise GraphError(
+                    f"{prediction.latency_ms:.3g} ms are predicted for a network with {prediction.out_of_range}: too"
+                    f" far to hold a limit; give a model of such networks ('nas-ext latency train'), this one is of"
+                    f" {prediction.machine}"
+                )
+        return [prediction.latency_ms for prediction in predictions]
+
+    def _network(self, sample: Sample) -> nn.Module:
+        frozen = self.space.freeze(sample)
+        executable = nni_module("nni.nas.space", _FEATURE).ExecutableModelSpace
+        network: nn.Module = frozen.executable_model() if isinstance(frozen, executable) else frozen
+        return network
+
+
+class PredictorEvaluator(_Evaluator):
+    """Evaluator that reports a predictor's value of each model, without building or training it.
+
+    NNI's strategies maximise it. The training-service engine needs the path of the predictor and an importable
+    ``read``. The report has the standard deviation as ``spread``, and the prediction as ``prediction`` if it is not the
+    metric.
+
+    Example:
+        >>> evaluator = PredictorEvaluator("accuracy.safetensors")
+        >>> NasExperiment(NasBench201(), evaluator, RegularizedEvolution(), config)
+
+    Args:
+        predictor: fitted predictor, or its file.
+        best: best measured value; the metric is then the expected improvement over it.
+        reader, read: see :class:`~nni_ext.PredictorProfiler`.
+
+    Raises:
+        DataError, ConfigError: an invalid predictor, or one without standard deviation for ``best``.
+    """
+
+    def __init__(
+        self,
+        predictor: AccuracyModel | str | Path,
+        *,
+        read: Read | None = None,
+        reader: str | None = None,
+        best: float | None = None,
+    ) -> None:
+        self.predictor = open_predictor(predictor)
+        self.best = best
+        if best is not None:
+            self.predictor.require_std()
+        self.path = str(real_path(predictor)) if isinstance(predictor, str | Path) else None
+        self.read, self.reader = read, reader
+
+    def evaluate(self, model: Any) -> float:
+        """Return the prediction for a frozen model, or its expected improvement; a trial also reports it to NNI."""
+        read = self.read or reader_for(model, reader_name(self.predictor, self.reader))
+        sample = getattr(model, "sample", None)
+        if sample is None:
+            raise ConfigError("the model is not frozen; give what freeze(sample) of an executable model space returns")
+        predicted, spread = self.predictor.predictions([read(sample)])
+        metric = float(predicted[0])
+        more = {} if spread is None else {"spread": float(spread[0])}
+        if self.best is not None and spread is not None:
+            more["prediction"], metric = metric, float(expected_improvement(predicted, spread, self.best)[0])
+        reported = {"default": metric, **more} if more else metric
+        nni = nni_module("nni", _EVALUATING)
+        if nni.get_current_parameter() is not None:
+            nni.report_intermediate_result(reported)
+            nni.report_final_result(reported)
+        return metric
+
+    def _execute(self, model: Any) -> float:
+        return self.evaluate(model)
+
+    def extra_repr(self) -> str:
+        return repr(self.path or self.predictor)
+
+    def _dump(self) -> dict[str, Any]:
+        if self.path is None:
+            raise ConfigError(
+                "a predictor in memory cannot be sent to NNI's trials; save it and give its path, or use the sequential"
+                " engine"
+            )
+        return {"predictor": self.path, "read": self.read, "reader": self.reader, "best": self.best}
+
+    @classmethod
+    def _load(cls, **fields: Any) -> PredictorEvaluator:
+        return cls(**fields)
