@@ -71,7 +71,7 @@ def test_what_a_trial_of_the_other_engine_receives(
     assert received.metric == pytest.approx(PredictorEvaluator(file201).evaluate(received))
 
 
-def test_the_standard_deviation_is_reported_with_the_prediction(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_standard_deviation_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     cells = [nasbench201_graph([a, b, 3, 1, 2, 3]) for a in range(1, 5) for b in range(1, 5)]
     targets = [70.0 + 2 * len(graph.edges) + graph.ops.sum() for graph in cells]
     predictor = NNFormerPredictor("statistics", processes=0, trees=1, unseen="ignore").fit(cells, targets)
