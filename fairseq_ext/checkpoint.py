@@ -35,7 +35,7 @@ def read_state(path: Path, mmap: bool = False) -> dict[str, Any]:
         mmap: read tensors lazily; :func:`load_network` then verifies their checksums.
 
     Raises:
-        CheckpointError: the file is damaged, or holds forbidden objects.
+        CheckpointError: the file is damaged, or holds forbidden objects or settings.
     """
     prepare_fairseq()
     try:
@@ -45,7 +45,19 @@ def read_state(path: Path, mmap: bool = False) -> dict[str, Any]:
         raise _damaged(path, error) from None
     if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
         raise CheckpointError(f"{path} holds no model; expected a checkpoint written by fairseq-train")
+    _check_plain([state.get("args"), state.get("cfg")], path, set())
     return state
+
+
+def _check_plain(value: Any, path: Path, visited: set[int]) -> None:
+    """Reject interpolations such as ``${oc.env:HOME}``, which would read the environment."""
+    if isinstance(value, str) and "${" in value:
+        raise CheckpointError(f"{path} has a setting {value[:60]!r}; expected plain values, as fairseq-train writes")
+    if isinstance(value, Namespace | dict | list | tuple) and id(value) not in visited:
+        visited.add(id(value))
+        content = vars(value) if isinstance(value, Namespace) else value
+        for part in content.values() if isinstance(content, dict) else content:
+            _check_plain(part, path, visited)
 
 
 def _damaged(path: Path, error: Exception) -> CheckpointError:

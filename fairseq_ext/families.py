@@ -42,7 +42,7 @@ SHARED: dict[str, dict[str, Any]] = {
     },
     "mos-encoding": {
         "choices": ENCODINGS,
-        "help": "what routers read of an architecture: layers averaged, each layer, or an indicator for each option",
+        "help": "encoding of an architecture for routers: layers averaged, each layer, or an indicator for each option",
     },
     "mos-start": {"choices": EXPERT_INITS, "help": "initialise experts independently, as equal or as near copies"},
     "mos-rank": {
@@ -59,7 +59,7 @@ SHARED: dict[str, dict[str, Any]] = {
     "linear-normalize": {"choices": NORMALIZE, "help": "linear attention divides by weights, or normalises each head"},
     "linear-form": {
         "choices": FORMS,
-        "help": "how linear attention is computed, with the same results: auto chooses by device, precision and length",
+        "help": "algorithm of linear attention, with the same results: auto chooses by device, precision and length",
     },
     "tf32": {
         "action": "store_true",

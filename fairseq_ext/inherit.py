@@ -26,7 +26,7 @@ _EXPERTS = (
 )
 """Options set by ``--arch``, inherited only from a converted network."""
 _CONVERTED = (
-    "taken_over",
+    "converted",
     "embedding_scale",
     "encoder_order",
     "decoder_order",
@@ -55,7 +55,7 @@ def inherit(args: Namespace, inherited: Sequence[str]) -> None:
         return
     continues = not getattr(args, "finetune_from_model", None) and _restore_file(args) == _LAST
     names = _SCALES if continues else tuple(inherited)  # the repeated command gives all others
-    if getattr(stored, "taken_over", False):
+    if getattr(stored, "converted", False):
         names = (*names, *_EXPERTS)
     taken = [name for name in names if getattr(args, name, None) is None and hasattr(stored, name)]
     vars(args).update({name: getattr(stored, name) for name in (*taken, *_CONVERTED) if hasattr(stored, name)})
@@ -74,7 +74,7 @@ def inherit(args: Namespace, inherited: Sequence[str]) -> None:
         args.subnet_json = stored.subnet_json
         logged.append("its architecture")
     if logged:
-        logger.info("taken from %s: %s", path, ", ".join(logged))
+        logger.info("inherited from %s: %s", path, ", ".join(logged))
 
 
 def _first_checkpoint(args: Namespace) -> Path | None:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fairseq_ext.families import LANGUAGE
 from fairseq_ext.model import output_of
-from fairseq_ext.supernet_model import SupernetModel, register
+from fairseq_ext.supernet_model import ModelPart, SupernetModel, register
 from nas_core.errors import ConfigError
 from nas_core.models.language.net import LanguageSubnet, check_language_space
 from nas_core.space import Architecture, SearchSpace
@@ -22,12 +22,8 @@ _CACHE = "nas_ext_cache"
 """Key of the weights and the attention cache in the incremental state."""
 
 
-class Decoder(FairseqIncrementalDecoder):  # type: ignore[misc]
+class Decoder(ModelPart, FairseqIncrementalDecoder):  # type: ignore[misc]
     """fairseq's decoder: all positions in training and scoring, one position per call in decoding."""
-
-    def __init__(self, model: LanguageModel, dictionary: Any) -> None:
-        super().__init__(dictionary)
-        self._owner = (model,)
 
     def forward(
         self,
@@ -37,13 +33,13 @@ class Decoder(FairseqIncrementalDecoder):  # type: ignore[misc]
         features_only: bool = False,
         **_: Any,
     ) -> tuple[Tensor, dict[str, Any]]:
-        net = self._owner[0].net
+        net = self.model.net
         if incremental_state is None:
-            subnet = self._owner[0].active_subnet()
+            subnet = self.model.active_subnet()
             features = net.features(subnet, prev_output_tokens)
         else:
             if _CACHE not in incremental_state:
-                subnet = self._owner[0].active_subnet()
+                subnet = self.model.active_subnet()
                 incremental_state[_CACHE] = (subnet, net.start(subnet))
             subnet, cache = incremental_state[_CACHE]
             if cache.length == 0 and prev_output_tokens.shape[1] > 1:
@@ -63,7 +59,7 @@ class Decoder(FairseqIncrementalDecoder):  # type: ignore[misc]
             incremental_state[_CACHE][1].reorder(new_order)
 
     def max_positions(self) -> int:
-        return self._owner[0].net.context_length
+        return self.model.net.context_length
 
 
 @register

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from fairseq_ext.compat import one_line_errors
 from fairseq_ext.families import MASKED_LM
-from fairseq_ext.supernet_model import SupernetModel, register
+from fairseq_ext.supernet_model import ModelPart, SupernetModel, register
 from nas_core.models.masked_lm.net import Subnet, length_limit
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.bert import network_width
@@ -27,12 +27,8 @@ logger = logging.getLogger(__name__)
 _HEADS = "net.classification_heads."
 
 
-class Encoder(FairseqEncoder):  # type: ignore[misc]
+class Encoder(ModelPart, FairseqEncoder):  # type: ignore[misc]
     """fairseq's encoder, with the weights of the active architecture."""
-
-    def __init__(self, model: MaskedLMModel, dictionary: Any) -> None:
-        super().__init__(dictionary)
-        self._owner = (model,)
 
     def forward(
         self,
@@ -41,8 +37,7 @@ class Encoder(FairseqEncoder):  # type: ignore[misc]
         classification_head_name: str | None = None,
         masked_tokens: Tensor | None = None,
     ) -> Tensor:
-        model = self._owner[0]
-        net, subnet = model.net, model.active_subnet()
+        net, subnet = self.model.net, self.model.active_subnet()
         features = net.encode(subnet, src_tokens)
         if classification_head_name is not None:
             return net.classify(subnet, features, classification_head_name)
@@ -51,7 +46,7 @@ class Encoder(FairseqEncoder):  # type: ignore[misc]
         return net.predict(subnet, features if masked_tokens is None else features[masked_tokens])
 
     def max_positions(self) -> int:
-        return self._owner[0].longest()
+        return self.model.longest()
 
 
 @register

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fairseq_ext.families import TRANSLATION
-from fairseq_ext.supernet_model import SupernetModel, register
+from fairseq_ext.supernet_model import ModelPart, SupernetModel, register
 from nas_core.errors import ConfigError
 from nas_core.models.translation.genes import bounded
 from nas_core.models.translation.net import Subnet, length_limits
@@ -32,17 +32,12 @@ _FAR = 5
 """Ratio of the scale to the median length that causes a warning."""
 
 
-class Encoder(FairseqEncoder):  # type: ignore[misc]
+class Encoder(ModelPart, FairseqEncoder):  # type: ignore[misc]
     """fairseq's encoder, with the weights of the active architecture, which the decoder also uses."""
 
-    def __init__(self, model: TranslationModel, dictionary: Any) -> None:
-        super().__init__(dictionary)
-        self._owner = (model,)
-
     def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None, **_: Any) -> dict[str, list[Any]]:
-        model = self._owner[0]
-        subnet = model.active_subnet()
-        return {"subnet": [subnet], "memory": [model.net.encode(subnet, src_tokens)], "order": [None]}
+        subnet = self.model.active_subnet()
+        return {"subnet": [subnet], "memory": [self.model.net.encode(subnet, src_tokens)], "order": [None]}
 
     def reorder_encoder_out(self, encoder_out: dict[str, list[Any]], new_order: Tensor) -> dict[str, list[Any]]:
         """Reorder only the row numbers: in decoding, the decoder caches keys and values."""
@@ -50,15 +45,11 @@ class Encoder(FairseqEncoder):  # type: ignore[misc]
         return {**encoder_out, "order": [new_order if order is None else order.index_select(0, new_order)]}
 
     def max_positions(self) -> int:
-        return self._owner[0].longest("source")
+        return self.model.longest("source")
 
 
-class Decoder(FairseqIncrementalDecoder):  # type: ignore[misc]
+class Decoder(ModelPart, FairseqIncrementalDecoder):  # type: ignore[misc]
     """fairseq's decoder: all positions in training, one position per call in decoding."""
-
-    def __init__(self, model: TranslationModel, dictionary: Any) -> None:
-        super().__init__(dictionary)
-        self._owner = (model,)
 
     def forward(
         self,
@@ -68,7 +59,7 @@ class Decoder(FairseqIncrementalDecoder):  # type: ignore[misc]
         features_only: bool = False,
         **_: Any,
     ) -> tuple[Tensor, dict[str, Any]]:
-        net = self._owner[0].net
+        net = self.model.net
         subnet: Subnet = encoder_out["subnet"][0]
         memory, order = encoder_out["memory"][0], encoder_out["order"][0]
         if incremental_state is None:
@@ -91,7 +82,7 @@ class Decoder(FairseqIncrementalDecoder):  # type: ignore[misc]
             incremental_state[_CACHE].reorder(new_order)
 
     def max_positions(self) -> int:
-        return self._owner[0].longest("target")
+        return self.model.longest("target")
 
 
 def output_of(features: Tensor, subnet: Any, features_only: bool) -> tuple[Tensor, dict[str, Any]]:

@@ -140,6 +140,18 @@ class SupernetModel(SubnetHolder[Weights]):
             )
 
 
+class ModelPart:
+    """fairseq's encoder or decoder of a model; inherit it before fairseq's class."""
+
+    def __init__(self, model: Any, dictionary: Any) -> None:
+        super().__init__(dictionary)  # type: ignore[call-arg]
+        self._owner = (model,)  # no submodule
+
+    @property
+    def model(self) -> Any:
+        return self._owner[0]
+
+
 def register(model: type[Model]) -> type[Model]:
     """Register a model class and its family's names of ``--arch`` with fairseq."""
     register_model(model.family.model)(model)

@@ -79,15 +79,15 @@ class SupernetTaskConfig(FairseqDataclass):  # type: ignore[misc]
     select_checkpoint: _SELECT = field(  # type: ignore[valid-type]
         default="mean",
         metadata={
-            "help": "whose validation loss is 'loss' and so selects checkpoint_best.pt; in the code of HAT and of"
+            "help": "subnets whose validation loss selects checkpoint_best.pt; in the code of HAT and of"
             " Mixture-of-Supernets the smallest"
         },
     )
     mos_apart: float = field(
         default=0.0,
         metadata={
-            "help": "weight of a term that keeps experts apart: how alike they are, the mean squared cosine between the"
-            " same row of two of them, from 0 to 1; 0: none"
+            "help": "weight of the expert diversity loss, the mean squared cosine between the same rows of two experts;"
+            " 0: none"
         },
     )
 

@@ -199,42 +199,53 @@ class TrainConfig:
 
         network = flag(self.changed(_OF_MODEL))
         warmup, updates, size = self.warmup_updates, self.updates, self.batch_size
-        yield not self.model and not self.init, (
-            "neither --model nor --init; give the name of a model, or a checkpoint to go on from"
+        yield (
+            not self.model and not self.init,
+            ("neither --model nor --init; give the name of a model, or a checkpoint to go on from"),
         )
-        yield not self.model and network, (
-            f"{network} without --model: the network of --init says it itself; leave it out"
+        yield (
+            not self.model and network,
+            (f"{network} without --model: the network of --init says it itself; leave it out"),
         )
         betas = self.opt_betas
-        yield betas and (len(betas) != 2 or not all(0 <= beta < 1 for beta in betas)), (
-            f"--opt-betas {' '.join(map(str, betas))}; expected two numbers from 0 to below 1, e.g. 0.9 0.998"
+        yield (
+            betas and (len(betas) != 2 or not all(0 <= beta < 1 for beta in betas)),
+            (f"--opt-betas {' '.join(map(str, betas))}; expected two numbers from 0 to below 1, e.g. 0.9 0.998"),
         )
-        yield warmup and not updates, (
-            f"--warmup-updates {warmup} without --updates; give both, or --warmup-epochs"
-        )
+        yield warmup and not updates, (f"--warmup-updates {warmup} without --updates; give both, or --warmup-epochs")
         yield updates and warmup >= updates, f"--warmup-updates {warmup} of --updates {updates}; expected fewer"
-        yield (self.mixup or self.cutmix) and size % 2, (
-            f"--batch-size {size} with mixup or cutmix; expected an even number"
+        yield (
+            (self.mixup or self.cutmix) and size % 2,
+            (f"--batch-size {size} with mixup or cutmix; expected an even number"),
         )
         names = [field.name for field in fields(self) if field.name.startswith(("distill_", "teacher_"))]
         other, largest = flag(self.changed(names)), self.teacher == LARGEST
         yield other and not self.teacher, f"{other} without --teacher; give a trained network, or leave it out"
-        yield largest and self.sampling != "sandwich", (
-            "--teacher largest without --sampling sandwich, which trains it in each update"
+        yield (
+            largest and self.sampling != "sandwich",
+            ("--teacher largest without --sampling sandwich, which trains it in each update"),
         )
         layers = self.distill_hidden or self.distill_attention
-        yield self.teacher_cache and (largest or layers), (
-            f"--teacher-cache with a teacher {'whose weights change' if largest else 'of whose layers nothing is kept'}"
-            "; leave it out"
+        yield (
+            self.teacher_cache and (largest or layers),
+            (
+                f"--teacher-cache with a teacher {'whose weights change' if largest else 'of whose layers nothing is kept'}"
+                "; leave it out"
+            ),
         )
-        yield self.teacher_cache and self.persistent_workers, (
-            "--teacher-cache with --persistent-workers, which draw other images where a run is continued; leave one out"
+        yield (
+            self.teacher_cache and self.persistent_workers,
+            (
+                "--teacher-cache with --persistent-workers, which draw other images where a run is continued; leave one out"
+            ),
         )
-        yield self.teacher_top_k and not self.teacher_cache, (
-            "--teacher-top-k without --teacher-cache; nothing is kept then"
+        yield (
+            self.teacher_top_k and not self.teacher_cache,
+            ("--teacher-top-k without --teacher-cache; nothing is kept then"),
         )
-        yield layers and self.torchcompile, (
-            "--distill-hidden and --distill-attention with --torchcompile; leave one out"
+        yield (
+            layers and self.torchcompile,
+            ("--distill-hidden and --distill-attention with --torchcompile; leave one out"),
         )
 
 

@@ -1,4 +1,4 @@
-"""Exported translation subnets in onnxruntime beside torch: the same tokens, and how fast.
+"""Speed of exported translation subnets in onnxruntime, relative to torch, with equal tokens.
 
 For each subnet (``NAME=CHECKPOINT``, as ``nas-ext extract`` writes them) the test set is translated greedily by
 
@@ -47,7 +47,8 @@ def torch_greedy(net: TranslationNet, architecture: Architecture, sentences: Tok
     for row, sentence in zip(source, sentences, strict=True):
         row[: len(sentence)] = torch.tensor(sentence)
     cache = net.start(subnet, net.encode(subnet, source))
-    tokens, going, found = torch.full((len(sentences),), eos), list(range(len(sentences))), [[] for _ in sentences]
+    tokens, going = torch.full((len(sentences),), eos), list(range(len(sentences)))
+    translations: Tokens = [[] for _ in sentences]
     for position in range(LONGEST):
         scores: Tensor = net.step(subnet, tokens, cache)
         scores[:, pad] = -torch.inf
@@ -56,7 +57,7 @@ def torch_greedy(net: TranslationNet, architecture: Architecture, sentences: Tok
         tokens = scores.argmax(1)
         for number, token in zip(going, tokens.tolist(), strict=True):
             if token != eos:
-                found[number].append(token)
+                translations[number].append(token)
         kept = (tokens != eos).nonzero()[:, 0]
         if not len(kept):
             break
@@ -64,20 +65,23 @@ def torch_greedy(net: TranslationNet, architecture: Architecture, sentences: Tok
             going = [going[row] for row in kept.tolist()]
             cache.reorder(kept)
             tokens = tokens[kept]
-    return found
+    return translations
 
 
 def fairseq_greedy(task: Any, model: Any, sentences: Tokens, batch: int) -> Tokens:
-    """By fairseq's generator."""
+    """Translate greedily with fairseq's generator."""
     options = argparse.Namespace(beam=1, max_len_a=0, max_len_b=LONGEST)
-    generator, pad, found = task.build_generator([model], options), task.source_dictionary.pad(), []
+    generator, pad = task.build_generator([model], options), task.source_dictionary.pad()
+    translations: Tokens = []
     for part in parts_of(sentences, batch):
         longest = max(map(len, part))
         tokens = torch.tensor([[pad] * (longest - len(sentence)) + sentence for sentence in part])
         sample = {"net_input": {"src_tokens": tokens, "src_lengths": torch.tensor([len(x) for x in part])}}
         with torch.no_grad():
-            found += [hypotheses[0]["tokens"].tolist()[:-1] for hypotheses in generator.generate([model], sample)]
-    return found
+            translations += [
+                hypotheses[0]["tokens"].tolist()[:-1] for hypotheses in generator.generate([model], sample)
+            ]
+    return translations
 
 
 def parts_of(sentences: Tokens, batch: int) -> list[Tokens]:
@@ -85,7 +89,7 @@ def parts_of(sentences: Tokens, batch: int) -> list[Tokens]:
 
 
 def sentences_of(task: Any, count: int, split: str) -> Tokens:
-    """Evenly spread over the set."""
+    """Return evenly spaced sentences of a split."""
     task.load_dataset(split)
     source = task.dataset(split).src
     rows = np.unique(np.linspace(0, len(source) - 1, count).round().astype(int))
@@ -148,17 +152,17 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=RESULT, help="where the JSON goes")
     arguments = parser.parse_args(argv)
     torch.set_num_threads(1)
-    found = {}
+    results = {}
     with tempfile.TemporaryDirectory() as folder:
-        for given in arguments.subnets:
-            name, _, checkpoint = given.rpartition("=")
-            found[name or Path(checkpoint).stem] = measure(
+        for subnet in arguments.subnets:
+            name, _, checkpoint = subnet.rpartition("=")
+            results[name or Path(checkpoint).stem] = measure(
                 Path(checkpoint), arguments.data, Path(folder) / (name or "subnet"), arguments
             )
     versions = {"onnxruntime": onnxruntime.__version__}
-    content = {"subnets": found, "machine": {**describe_machine("cpu", 1), **versions}}
+    content = {"subnets": results, "machine": {**describe_machine("cpu", 1), **versions}}
     write_result(arguments.out, content, command(__file__, argv))
-    print(json.dumps(found, indent=2))
+    print(json.dumps(results, indent=2))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How fast ONNX models become graphs, beside what onnx itself takes to parse them and to infer their shapes.
+"""Speed of reading ONNX models as graphs, relative to parsing and shape inference by onnx itself.
 
 Three handmade networks without weights, of about 200 nodes each: inverted residuals as in MobileNetV3, a residual
 network, and transformer blocks as torch exports them. All take turns, so that ratios hold on a busy machine. Then one

@@ -127,10 +127,11 @@ class GaussianLoop:
                 weights = np.linalg.solve(kernel, values)
                 fits.append((values @ weights + np.linalg.slogdet(kernel)[1], length, kernel, weights))
             _, length, kernel, weights = min(fits, key=lambda fit: fit[0])
-            near = self._kernel(self.genes, points, length)
+            cells = np.flatnonzero(self.open)
+            near = self._kernel(self.genes[cells], points, length)
             variance = 1 - (near * np.linalg.solve(kernel, near.T).T).sum(1)
             bound = near @ weights - 2 * np.sqrt(np.maximum(variance, 0))
-            place = int(np.argmin(np.where(self.open, bound, np.inf)))
+            place = int(cells[np.argmin(bound)])
         self.proposed.append(place)
         self.open[place] = False
         return self.space.architectures(self.rows[[place]])
@@ -187,8 +188,8 @@ class CellRanker:
 
 def ranknas(table: Table, seed: int, ranker: str = "gaussian-process", per_ranking: int = 5) -> RankNAS:
     config = RankNASConfig(
-        samples=20, rankings=400, per_ranking=per_ranking, candidates=1000, generations=3, parents=50, children=100,
-        ranker=ranker,
+        samples=10 if ranker == "gaussian-process" else 20, rankings=400, per_ranking=per_ranking, candidates=1000,
+        generations=3, parents=50, children=100, ranker=ranker,
     )  # fmt: skip
     if ranker != "nn-former":
         return RankNAS(table.space, table.limits, config, seed=seed)
@@ -273,9 +274,10 @@ def limited(strategy: str, device: str, seeds: int) -> dict[str, Any]:
     for seed in range(seeds):
         cells = course(STRATEGIES[strategy](table, seed), table, max(AFTER))
         accuracy = np.maximum.accumulate(table.told_accuracy[cells])
-        reached.append([accuracy[min(after, len(cells)) - 1] for after in AFTER])
+        reached.append([100 * accuracy[min(after, len(cells)) - 1] for after in AFTER])
     means = {str(after): round(float(mean), 2) for after, mean in zip(AFTER, np.mean(reached, 0), strict=True)}
-    return {"device": device, "strategy": strategy, "accuracy_after": means, "optimum": table.optimum, "seeds": seeds}
+    row = {"device": device, "strategy": strategy, "accuracy_after": means, "seeds": seeds}
+    return {**row, "optimum": round(100 * table.optimum, 2)}
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -50,32 +50,32 @@ class DistillationConfig(FairseqDataclass):  # type: ignore[misc]
     teacher: Optional[str] = field(  # noqa: UP045  fairseq reads this form
         default=None,
         metadata={
-            "help": "what to learn from: the checkpoint of a model of the same task and dictionaries (of a supernet,"
-            " its largest subnet), or 'largest': in sandwich sampling the largest subnet is the teacher of the others"
+            "help": "checkpoint of a model of the same task and dictionaries (of a supernet: its largest subnet), or"
+            " 'largest': in sandwich sampling the largest subnet is the teacher of the others"
         },
     )
     distill_weight: float = field(
-        default=0.5, metadata={"help": "share of the teacher's loss; the own loss has the rest of 1"}
+        default=0.5, metadata={"help": "weight of the teacher's loss; that of the labels has the rest of 1"}
     )
-    distill_temperature: float = field(
-        default=1.0, metadata={"help": "both networks' logits are divided by it before they are compared"}
-    )
+    distill_temperature: float = field(default=1.0, metadata={"help": "divides the logits of both networks"})
     distill_hidden: float = field(
         default=0.0,
         metadata={
-            "help": "weight of the difference between the hidden states that layers of both read, where teacher and"
-            " student come from one 'nas-ext elastic'"
+            "help": "weight of the difference between layer inputs of teacher and student, which come from one"
+            " 'nas-ext elastic'"
         },
     )
-    distill_attention: float = field(default=0.0, metadata={"help": "the same of what their attentions give"})
+    distill_attention: float = field(
+        default=0.0, metadata={"help": "weight of the difference between attention outputs"}
+    )
     teacher_cache: Optional[str] = field(  # noqa: UP045
         default=None,
-        metadata={"help": "folder in which the teacher's most probable words of each training token are kept"},
+        metadata={"help": "folder for the teacher's most probable words of each training token"},
     )
     teacher_top_k: int = field(
         default=0,
         metadata={
-            "help": "words of each token that are compared, all others as one; 0: all of them,"
+            "help": "number of most probable words that are compared one by one; 0: all,"
             f" with --teacher-cache {_CACHED_WORDS}"
         },
     )

@@ -239,7 +239,7 @@ def check_one_origin(student: Any, teacher: Any, path: str) -> None:
             f"{need}; --teacher {path} or the student is a model of fairseq's own: drop them, or give the supernet that"
             " was made of it as the teacher"
         )
-    origins = [getattr(model.args, "taken_over", None) for model in (student, teacher)]
+    origins = [getattr(model.args, "converted", None) for model in (student, teacher)]
     initial = [getattr(student.args, name, None) for name in ("finetune_from_model", "restore_file")]
     same = isinstance(origins[0], str) and origins[0] == origins[1]
     if not same and not any(file and real_path(file) == real_path(path) for file in initial):

@@ -117,8 +117,8 @@ def masked_lm_task(groups: Mapping[str, Any], path: Path) -> dict[str, Any]:
     name = str(options.get("_name"))
     if name not in _MASKED_LM_TASKS:
         raise ConfigError(f"{path} was trained with --task {name}; expected {', '.join(_MASKED_LM_TASKS)}")
-    known = {field.name for field in dataclasses.fields(TASK_DATACLASS_REGISTRY[_MASKED_LM_TASKS[name]])}
-    return {option: options[option] for option in options if option in known} | {"_name": _MASKED_LM_TASKS[name]}
+    names = {field.name for field in dataclasses.fields(TASK_DATACLASS_REGISTRY[_MASKED_LM_TASKS[name]])}
+    return {option: options[option] for option in options if option in names} | {"_name": _MASKED_LM_TASKS[name]}
 
 
 def _task_options(groups: Mapping[str, Any], kind: type[Any], path: Path) -> dict[str, Any]:

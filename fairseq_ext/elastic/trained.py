@@ -114,7 +114,7 @@ class FairseqTrained:
             mos="none",
             search_space=space.name,
             search_space_json=json.dumps(space_to_dict(space)),
-            taken_over=True,
+            converted=True,
             **{"task": f"supernet_{self.family.task}", **options},
         )
         self.family.fill_in(self._args)
@@ -183,7 +183,7 @@ class FairseqTrained:
         for name in self.family.orders:
             setattr(args, name, list(getattr(config, name)) or None)
         weights = {f"net.{name}": tensor for name, tensor in net.state_dict().items()}
-        args.taken_over = weights_digest(weights)  # identifies this order of channels
+        args.converted = weights_digest(weights)  # identifies this order of channels
         write_network(self._state, {**self._state["cfg"], "model": args}, weights, path)
 
     def _random_tokens(self, words: Any, longest: int, stream: torch.Generator, left: bool = False) -> Tensor:

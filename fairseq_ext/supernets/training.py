@@ -59,7 +59,7 @@ _FRESH = {
     "distributed_port": -1,
     "distributed_no_spawn": False,
     "device_id": 0,
-    **{f"reset_{what}": False for what in ("dataloader", "lr_scheduler", "meters", "optimizer")},
+    **{f"reset_{name}": False for name in ("dataloader", "lr_scheduler", "meters", "optimizer")},
 }
 
 
@@ -95,7 +95,7 @@ class Run:
             "no_epoch_checkpoints": False,
             "validate_after_updates": 0,
             "write_checkpoints_asynchronously": False,
-            **{f"keep_{what}": -1 for what in ("interval_updates", "last_epochs", "best_checkpoints")},
+            **{f"keep_{name}": -1 for name in ("interval_updates", "last_epochs", "best_checkpoints")},
         }
 
 
@@ -254,7 +254,7 @@ class TrainingSupernet(Supernet):
         options = {**options_in(settings.get("checkpoint")), **model}
         restored = options.get("restore_file")
         initial = options.get("finetune_from_model") or (restored if restored != LAST else None)
-        if initial or options.get("taken_over"):
+        if initial or options.get("converted"):
             raise ConfigError(
                 f"{self.path} began with the weights of {initial or 'a trained network'}, which have its experts; give"
                 " a supernet that was trained from scratch"

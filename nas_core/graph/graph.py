@@ -177,7 +177,7 @@ def _check_acyclic(edges: NDArray[np.int64], nodes: int) -> None:
 
 
 def whole_numbers(values: Any, name: str) -> NDArray[np.int64]:
-    """Return an array of integers; ``name`` stands for them in errors."""
+    """Return an array of integers; errors call it ``name``."""
     try:
         array = np.asarray(values)
     except ValueError:

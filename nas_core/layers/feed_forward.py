@@ -78,6 +78,10 @@ class ElasticFeedForward(nn.Module):
             fc1, fc2 = self.fc1.select(embed_dim, ffn_dim), self.fc2.select(ffn_dim, embed_dim)
         return FeedForwardWeights(fc1, fc2, self.activation)
 
+    def forward(self, x: Tensor, weights: FeedForwardWeights) -> Tensor:
+        """Apply the layer with weights of :meth:`select` to ``x`` (.., C)."""
+        return feed_forward(x, weights)
+
 
 def feed_forward(x: Tensor, weights: FeedForwardWeights, dropout: float = 0.0) -> Tensor:
     """Apply a feed-forward layer to ``x`` (.., C), with ``dropout`` of hidden units."""

@@ -102,7 +102,7 @@ class Router(nn.Module):
 
     def __init__(self, features: int, config: MoSConfig, out_features: int) -> None:
         super().__init__()
-        self.experts = config.experts
+        self.features, self.experts = features, config.experts
         widths = [features] + [config.router_hidden] * (config.router_layers - 1)
         self.hidden = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
         self.out = nn.Linear(widths[-1], config.experts * self.rows(out_features))
@@ -122,6 +122,11 @@ class Router(nn.Module):
 
         Always float32: the gradient of a routing weight, a sum over a matrix, overflows float16.
         """
+        if encoding.shape != (self.features,):
+            raise ConfigError(
+                f"the encoding of an architecture is a Tensor of shape {tuple(encoding.shape)}, expected a tensor of"
+                f" shape ({self.features},); 'torch.from_numpy(space.encode(architecture)[0])' is one"
+            )
         exact = torch.promote_types(self.out.weight.dtype, torch.float32)
         used = self.experts * rows
         with without_autocast(encoding):

@@ -11,6 +11,10 @@ from typing import Any
 from nas_core.errors import SpaceError
 from nas_core.space.architecture import Option
 
+MOST_LAYERS = 1_000
+MOST_OPTIONS = 32_767
+"""Largest number of options over all layers; rows hold 16-bit indices."""
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -30,6 +34,8 @@ class Choice:
     def __post_init__(self) -> None:
         if not self.options or not all(self.options):
             raise SpaceError(f"choice {self.name!r} has no options; give at least one")
+        if (total := sum(map(len, self.options))) > MOST_OPTIONS:
+            raise SpaceError(f"choice {self.name!r} has {total} options of all layers; expected {MOST_OPTIONS} at most")
         for row in self.options:
             if wrong := [o for o in row if isinstance(o, bool) or not isinstance(o, int | float | str)]:
                 raise SpaceError(f"choice {self.name!r} has option {wrong[0]!r}; expected a number or a name")
@@ -62,6 +68,8 @@ class Choice:
             raise SpaceError(
                 f"choice {name!r} mixes options and lists of options: {list(options)}; give one list per layer"
             )
+        if per and not 1 <= layers <= MOST_LAYERS:
+            raise SpaceError(f"choice {name!r} has options for {layers} layers; expected 1 to {MOST_LAYERS}")
         rows = [tuple(row) for row in options] if any(nested) else [tuple(options)] * (layers if per else 1)
         if per and len(rows) != layers:
             raise SpaceError(f"choice {name!r} lists options for {len(rows)} layers, but {per!r} goes up to {layers}")

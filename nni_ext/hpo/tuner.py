@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from nas_core.checks import checked_value
 from nas_core.errors import ConfigError, DataError, NasExtError, unknown_choice
 from nas_core.search import STRATEGIES
 from nas_core.search.constraints import Constraint
@@ -111,7 +112,9 @@ class SearchTuner(_Tuner):
         **options: Any,
     ) -> None:
         super().__init__()
-        limits = {name: options.pop(name) for name in LIMITS if name in options}
+        limits = {name: checked_value(options.pop(name), float, name) for name in LIMITS if name in options}
+        if isinstance(objectives, str):
+            raise ConfigError(f"objectives is {objectives!r}; expected a list, such as [{objectives}, latency_ms]")
         self.kind = STRATEGIES.get(strategy)
         self.config = config_of(self.kind.name, options)
         if optimize_mode not in MODES:

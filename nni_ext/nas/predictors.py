@@ -218,7 +218,7 @@ class PredictorEvaluator(_Evaluator):
     """Evaluator that reports a predictor's value of each model, without building or training it.
 
     NNI's strategies maximise it. The training-service engine needs the path of the predictor and an importable
-    ``read``. The report has the standard deviation as ``spread``, and the prediction as ``prediction`` if it is not the
+    ``read``. The report has the standard deviation as ``std``, and the prediction as ``prediction`` if it is not the
     metric.
 
     Example:
@@ -255,11 +255,11 @@ class PredictorEvaluator(_Evaluator):
         sample = getattr(model, "sample", None)
         if sample is None:
             raise ConfigError("the model is not frozen; give what freeze(sample) of an executable model space returns")
-        predicted, spread = self.predictor.predictions([read(sample)])
+        predicted, std = self.predictor.predictions([read(sample)])
         metric = float(predicted[0])
-        more = {} if spread is None else {"spread": float(spread[0])}
-        if self.best is not None and spread is not None:
-            more["prediction"], metric = metric, float(expected_improvement(predicted, spread, self.best)[0])
+        more = {} if std is None else {"std": float(std[0])}
+        if self.best is not None and std is not None:
+            more["prediction"], metric = metric, float(expected_improvement(predicted, std, self.best)[0])
         reported = {"default": metric, **more} if more else metric
         nni = nni_module("nni", _EVALUATING)
         if nni.get_current_parameter() is not None:

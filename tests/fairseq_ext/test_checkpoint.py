@@ -15,8 +15,6 @@ from nas_core.layers.weights import named_tensors
 from nas_core.models import params_m
 from tests.fairseq_ext.running import DECODING, SPACE, passed, subnet
 
-MIXTURES = ["none", "neuron"]
-
 
 def extract(checkpoint, architecture_file, out):
     return main(["extract", "--checkpoint", str(checkpoint), "--arch", str(architecture_file), "--out", str(out)])
@@ -24,16 +22,10 @@ def extract(checkpoint, architecture_file, out):
 
 @pytest.fixture(scope="module")
 def extracted(trained, architecture_file, tmp_path_factory):
-    """``extracted(mos)``: the checkpoint of the static subnet."""
-    folder = tmp_path_factory.mktemp("extracted")
-
-    def checkpoint(mos):
-        path = folder / f"{mos}.pt"
-        if not path.exists():
-            assert extract(trained(mos), architecture_file, path) == 0
-        return path
-
-    return checkpoint
+    """The checkpoint of the static subnet."""
+    path = tmp_path_factory.mktemp("extracted") / "subnet.pt"
+    assert extract(trained("neuron"), architecture_file, path) == 0
+    return path
 
 
 def load(path, **overrides):
@@ -62,7 +54,7 @@ def load_plain(path):
 
 
 def test_checkpoints_hold_plain_data(trained, extracted):
-    for path in (trained("neuron"), extracted("neuron")):
+    for path in (trained("neuron"), extracted):
         content = load_plain(path)
         plain = {dict, OrderedDict, list, tuple, str, int, float, bool, type(None), torch.Tensor, argparse.Namespace}
         assert kinds({**content, "model": dict(content["model"])}) <= plain
@@ -84,9 +76,8 @@ def test_a_subnet_remembers_which_layers_it_kept_also_when_it_is_taken_out_again
     assert stored["task"] == {"_name": "translation", "source_lang": "de"}
 
 
-@pytest.mark.parametrize("mos", MIXTURES)
-def test_the_extracted_subnet_computes_the_same(trained, extracted, batches, mos):
-    supernet, static = load(trained(mos)), load(extracted(mos))
+def test_the_extracted_subnet_computes_the_same(trained, extracted, batches):
+    supernet, static = load(trained("neuron")), load(extracted)
     assert static.space.cardinality() == 1 and static.architecture == subnet()
     results = []
     for model in (supernet, static):
@@ -101,8 +92,8 @@ def test_the_extracted_subnet_computes_the_same(trained, extracted, batches, mos
 
 
 def test_the_extracted_checkpoint_is_small(trained, extracted):
-    part = torch.load(extracted("neuron"), weights_only=True)
-    assert extracted("neuron").stat().st_size < trained("neuron").stat().st_size / 2
+    part = torch.load(extracted, weights_only=True)
+    assert extracted.stat().st_size < trained("neuron").stat().st_size / 2
     assert not part.get("last_optimizer_state") and not any("router" in name for name in part["model"])
     network = sum(
         tensor.numel()
@@ -117,7 +108,7 @@ def test_generate_says_the_same(trained, extracted, corpus, architecture_file):
     common = [corpus, *DECODING, "--path"]
     overrides = repr({"eval_subnet": str(architecture_file)})
     first = passed("generate", *common, trained("neuron"), "--model-overrides", overrides).hypotheses()
-    second = passed("generate", *common, extracted("neuron")).hypotheses()
+    second = passed("generate", *common, extracted).hypotheses()
     assert len(first) == 20
     for row, (score, text) in first.items():
         assert second[row] == (pytest.approx(score, abs=2e-4), text)
@@ -127,10 +118,10 @@ def test_training_goes_on_from_the_extracted_subnet(arguments, extracted, archit
     static = [*arguments, "--arch", "hat_transformer", "--subnet", architecture_file, "--max-update", 2]
     static += ["--disable-validation"]
     fresh = passed("train", *static, "--save-dir", tmp_path / "fresh")
-    tuned = passed("train", *static, "--save-dir", tmp_path / "tuned", "--finetune-from-model", extracted("neuron"))
+    tuned = passed("train", *static, "--save-dir", tmp_path / "tuned", "--finetune-from-model", extracted)
     assert set(tuned.drawn) == {subnet()}
     assert tuned.stats("train_inner")[0]["loss"] < fresh.stats("train_inner")[0]["loss"] - 0.2
-    before = torch.load(extracted("neuron"), weights_only=True)["model"]
+    before = torch.load(extracted, weights_only=True)["model"]
     assert torch.load(tmp_path / "tuned" / "checkpoint_last.pt", weights_only=True)["model"].keys() == before.keys()
     again = passed("train", *static, "--max-update", 3, "--save-dir", tmp_path / "tuned")
     assert "@ 2 updates" in again.out

@@ -25,14 +25,9 @@ def sample(pair):
     return sample
 
 
-def search(pair, model, sample, incremental=True):
-    generator = pair.build_generator([model], argparse.Namespace(beam=4, max_len_a=1.5, max_len_b=5))
-    generator.model.has_incremental &= incremental
-    return generator.generate([model], sample)
-
-
 def test_scores_are_those_of_the_full_forward(pair, model, sample):
-    for row, hypotheses in enumerate(search(pair, model, sample)):
+    generator = pair.build_generator([model], argparse.Namespace(beam=4, max_len_a=1.5, max_len_b=5))
+    for row, hypotheses in enumerate(generator.generate([model], sample)):
         assert len(hypotheses) == 4
         for hypothesis in hypotheses:
             tokens = hypothesis["tokens"][None]
@@ -43,12 +38,6 @@ def test_scores_are_those_of_the_full_forward(pair, model, sample):
             scores = scores.gather(2, tokens[..., None])[0, :, 0]
             torch.testing.assert_close(hypothesis["positional_scores"], scores, rtol=0, atol=1e-4)
             torch.testing.assert_close(hypothesis["score"], scores.mean(), rtol=0, atol=1e-4)
-
-
-def test_search_is_the_same_without_increments(pair, model, sample):
-    for fast, full in zip(search(pair, model, sample), search(pair, model, sample, False), strict=True):
-        assert [h["tokens"].tolist() for h in fast] == [h["tokens"].tolist() for h in full]
-        torch.testing.assert_close(*(torch.stack([h["score"] for h in found]) for found in (fast, full)))
 
 
 def test_generate_does_not_depend_on_batches(trained, corpus):

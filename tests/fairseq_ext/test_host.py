@@ -26,7 +26,7 @@ class TestFairseqHost(HostContract):
 
 def test_the_host_is_found_by_its_entry_point(trained, supernet, corpus):
     host = hosts()["fairseq"]
-    assert host.recognises(trained("none")) and not host.recognises(corpus / "dict.src.txt")
+    assert host.recognises(trained("neuron")) and not host.recognises(corpus / "dict.src.txt")
     assert isinstance(supernet, Supernet) and supernet.space == SPACE
     assert supernet.task["kind"] == "translation"
     assert supernet.task["source_vocab"] == len((corpus / "dict.src.txt").read_text().splitlines()) + 4

@@ -51,7 +51,7 @@ def settings(path):
 def test_training_goes_on_with_nothing_but_the_file(joined, plain, made, tmp_path):
     start = ["--finetune-from-model", made / "subnet.pt", "--save-dir", tmp_path]
     done = passed("train", joined, *plain, *start)
-    assert "taken from" in done.out and "--share-all-embeddings" in done.out
+    assert "inherited from" in done.out and "--share-all-embeddings" in done.out
     assert set(done.drawn) == {Architecture.load(made / "architecture.json")}
     before, after = settings(made / "subnet.pt"), settings(tmp_path / "checkpoint_last.pt")
     for name in ("share_all_embeddings", "normalize_before", "max_relative_length", "linear_max_length",

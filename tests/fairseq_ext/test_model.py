@@ -21,28 +21,6 @@ def assert_same(first, second):
 # -- which architecture an update trains -------------------------------------------------------------------------------
 
 
-def test_a_draw_depends_on_seed_and_update_alone(pair):
-    first, second = build(pair, seed=3), build(pair, seed=3)
-    torch.manual_seed(99)
-    for update in (5, 0, 7):  # in any order
-        first.set_num_updates(update)
-    second.set_num_updates(7)
-    assert first.train_architecture == second.train_architecture == draw(SPACE, 7, 3)
-    assert len({first.draw(update) for update in range(20)}) > 10
-    assert [first.draw(update) for update in range(20)] != [build(pair, seed=4).draw(update) for update in range(20)]
-
-
-def test_training_takes_the_drawn_architecture_and_evaluation_the_largest(pair, architecture_file):
-    model = build(pair)
-    model.set_num_updates(2)
-    assert model.train().architecture == model.draw(2)
-    assert model.eval().architecture == SPACE.largest()
-    with model.using(subnet(), freeze=True):
-        assert model.architecture == subnet() and model.active_subnet() is model.active_subnet()
-    assert model.architecture == SPACE.largest()
-    assert build(pair, eval_subnet=str(architecture_file)).eval().architecture == subnet()
-
-
 @pytest.mark.parametrize("how", ["architecture", "hat"])
 def test_fairseqs_translation_task_trains_one_subnet_per_update(arguments, tmp_path, how):
     options = ["--architecture-draw", how, "--seed", 5, "--max-update", 4]
@@ -98,16 +76,3 @@ def test_reordering_rows_equals_decoding_the_reordered_batch(pair, batches):
         model.decoder.reorder_incremental_state_scripting(state, order)
         step, _ = model.decoder(tokens[order], encoder_out=moved, incremental_state=state)
         torch.testing.assert_close(step[:, 0], whole[order][:, 2], rtol=1e-5, atol=1e-5)
-
-
-def test_padding_does_not_change_a_sentence(pair):
-    model = build(pair).eval()
-    dataset = pair.dataset("valid")
-    lengths = [len(dataset[row]["source"]) for row in range(len(dataset))]
-    short, long = lengths.index(min(lengths)), lengths.index(max(lengths))
-    alone, padded = dataset.collater([dataset[short]]), dataset.collater([dataset[short], dataset[long]])
-    row = padded["id"].tolist().index(short)
-    width = alone["target"].shape[1]
-    with torch.no_grad():
-        expected, got = model(**alone["net_input"])[0][0], model(**padded["net_input"])[0][row, :width]
-    torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-5)

@@ -1,7 +1,6 @@
 """Registered architectures and what their options mean."""
 
 import importlib
-import json
 import sys
 from argparse import Namespace
 
@@ -18,7 +17,7 @@ from fairseq_ext.supernet_model import SupernetModel, resolve_subnet
 from nas_core.cli.space import MODELS
 from nas_core.errors import ArchitectureError, ConfigError, DataError, UnknownChoiceError
 from nas_core.space import get_space
-from tests.fairseq_ext.running import SPACE, USER_DIR, assert_one_line, build, run, subnet
+from tests.fairseq_ext.running import SPACE, USER_DIR, assert_one_line, build, run
 
 ARCHITECTURES = {
     "mos_transformer": ("neuron", "hat_wmt14_en_de"),
@@ -94,24 +93,6 @@ def test_importing_twice_is_harmless():
     for _ in range(2):
         utils.import_user_module.memo = set()
         utils.import_user_module(Namespace(user_dir=USER_DIR))
-
-
-def test_space_and_subnet_are_written_into_the_settings(tmp_path, space_file, architecture_file):
-    args = Namespace(search_space=str(space_file), subnet=str(architecture_file))
-    assert TranslationModel.resolve_space(args) == SPACE
-    assert resolve_subnet(args, SPACE) == subnet()
-    stored = Namespace(search_space_json=args.search_space_json, subnet_json=args.subnet_json)
-    assert TranslationModel.resolve_space(stored) == SPACE and resolve_subnet(stored, SPACE) == subnet()
-    assert json.loads(args.search_space_json)["name"] == "tiny"
-
-
-def test_static_networks_have_no_experts(pair):
-    args = Namespace(mos="neuron", left_pad_target="False")
-    ARCH_CONFIG_REGISTRY["mos_transformer_small"](args)
-    assert TRANSLATION.network_config(args, 1, static=True).mos.kind == "none"
-    assert TRANSLATION.network_config(args, 1, static=False).mos.kind == "neuron"
-    model = build(pair, subnet_json=json.dumps(subnet().to_dict()))
-    assert model.space.cardinality() == 1 and not any("routers" in name for name, _ in model.named_parameters())
 
 
 def test_trainings_that_are_rejected(pair, tmp_path, monkeypatch):

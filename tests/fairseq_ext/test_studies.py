@@ -64,7 +64,7 @@ def test_used_weights_are_those_of_the_subnet(supernet):
 
 def test_gap_trains_standalone_networks_once_for_several_supernets(trained, corpus, tmp_path):
     settings = ["--set", "architectures=3", "--set", "train.max_update=2", "--set", "train.lr=0.005"]
-    both = ["--checkpoint", trained("neuron"), "--checkpoint", trained("none"), *settings]
+    both = ["--checkpoint", trained("neuron"), "--checkpoint", trained("layer"), *settings]
     assert study("gap", tmp_path, *both) == 0
     records = read_jsonl(tmp_path / "standalone.jsonl")
     assert len(records) == 3 and len({record["examples"] for record in records}) == 1

@@ -100,11 +100,11 @@ def test_splits_without_sentences(arguments, trained, corpus, tmp_path, task, sp
     options = ["--task", task, "--max-update", 1, "--save-dir", tmp_path / "c"]
     assert_one_line(run("train", tmp_path / "bin", *arguments[1:], *options), split, "empty")
     with pytest.raises(DataError, match="empty"):
-        open_supernet(trained("none"), data=str(tmp_path / "bin"), valid_subset=split).evaluate(subnet())
+        open_supernet(trained("neuron"), data=str(tmp_path / "bin"), valid_subset=split).evaluate(subnet())
 
 
 def test_extraction_onto_itself_or_of_nothing(trained, architecture_file, tmp_path):
-    checkpoint = trained("none")
+    checkpoint = trained("neuron")
     before = content(checkpoint.parent)
     common = ["extract", "--checkpoint", checkpoint, "--arch"]
     for arguments, part in [

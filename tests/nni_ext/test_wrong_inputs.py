@@ -53,6 +53,8 @@ def strategy(name: str = "evolution", **arguments: Any) -> SearchStrategy:
 
 
 WRONG: list[tuple[Any, type[NasExtError], str]] = [
+    (lambda: tuner(max_params_m="2"), ConfigError, "max_params_m"),
+    (lambda: tuner(strategy="multi-objective", objectives="loss"), ConfigError, "loss"),
     (lambda: nasbench201_sample({}), GraphError, "cell/0_1"),
     (lambda: nasbench201_sample(changed(CELL_201, **{"1_3": "conv_5x5"})), Unknown, "conv_5x5"),
     (lambda: nasbench101_sample(changed(CELL_101, op2="output")), Unknown, "cell/op2"),

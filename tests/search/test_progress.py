@@ -13,7 +13,7 @@ import pytest
 import nas_core.progress
 from nas_core.search import RandomConfig, RandomSearch, progress, search
 from nas_core.search.progress import Logged, Progress, read_log
-from nas_core.search.sessions import Session, read_sessions
+from nas_core.search.sessions import read_sessions
 from nas_core.space import Architecture, get_space
 from tests.contracts.strategy import quality
 from tests.search.runs import run
@@ -64,15 +64,6 @@ def test_what_the_journal_knows_takes_no_time(tmp_path: Path, clock: Clock) -> N
     before = (tmp_path / "search.log").read_bytes()
     run(tmp_path, limits=(3000.0,))  # all is known: nothing to log
     assert (tmp_path / "search.log").read_bytes() == before
-
-
-@pytest.mark.parametrize(("error", "said"), [(KeyboardInterrupt, "KeyboardInterrupt"), (OSError, "OSError")])
-def test_a_search_that_stops_says_how_to_go_on(tmp_path: Path, error: type[BaseException], said: str) -> None:
-    with pytest.raises(error), Progress(tmp_path / "search.log", 10, 1, False) as bar:
-        bar.begin()
-        bar.evaluated()
-        raise error
-    assert log(tmp_path)[-1] == f"stopped ({said}), 1 evaluated; the same command continues"
 
 
 def test_a_log_is_read_as_it_was_written(tmp_path: Path, monkeypatch) -> None:
@@ -126,11 +117,3 @@ def test_each_part_of_an_interrupted_search(tmp_path: Path) -> None:
     assert len(sessions) == 2 and sessions[0] == first and sessions[1]["started"] >= first["started"]
     interrupted(tmp_path)  # nothing is evaluated any more
     assert read_sessions(tmp_path) == sessions
-
-
-@pytest.mark.parametrize("content", ["{", '{"sessions": [1, {"started": "x"}]}'])
-def test_a_damaged_file_costs_no_search(content: str, tmp_path: Path) -> None:
-    (tmp_path / "sessions.json").write_text(content, encoding="utf-8")
-    assert read_sessions(tmp_path) == []
-    Session(tmp_path).save()
-    assert len(read_sessions(tmp_path)) == 1

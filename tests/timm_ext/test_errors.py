@@ -231,7 +231,7 @@ CASES: list[tuple[Call, type[Exception], str]] = [
     (lambda f: f.standalone(Origin({}, f.root / "last.pt", None, SPACE)), CheckpointError, "last.pt"),
     (lambda f: f.standalone(f.origin(**PLAIN, init="i")), ConfigError, "last.pt"),
     (lambda f: f.standalone(f.origin(), val_data="x"), ConfigError, "val_data"),
-    (lambda f: f.standalone(f.origin(), seed="2"), ConfigError, "seed"),
+    (lambda f: f.standalone(f.origin(), seed="two"), ConfigError, "seed"),
     (lambda f: f.standalone(f.origin(val_count=0)._replace(data=str(f.run))), ConfigError, "run"),
     (lambda f: supernet_settings(f.origin(init="i"), MoSConfig(), f.root, {}), ConfigError, "weights of i"),
     (lambda f: supernet_settings(f.origin(), MoSConfig(), f.root, {"mos_rank": "2"}), ConfigError, "mos_rank"),

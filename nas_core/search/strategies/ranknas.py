@@ -68,9 +68,9 @@ _RANGES = {
 class RankNASConfig:
     """Settings of RankNAS."""
 
-    samples: int = 20
+    samples: int = 10
     """Random architectures for the first ranking."""
-    rankings: int = 56
+    rankings: int = 58
     """Number of rankings, each learned from all evaluations."""
     per_ranking: int = 5
     """Architectures that are evaluated after each ranking."""

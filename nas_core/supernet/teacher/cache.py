@@ -50,8 +50,6 @@ class CacheSettings:
     """Temperature of the probabilities."""
     numbers: str = "fp16"
     """Precision of the probabilities on disk: ``fp16`` or ``fp32``."""
-    checked: bool = False
-    """Keep a check number of each row, by which a reader compares inputs."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.kept <= self.words:
@@ -64,10 +62,9 @@ class CacheSettings:
         return sum(width * kind.itemsize for width, kind in self.files().values())
 
     def files(self) -> dict[str, tuple[int, np.dtype[Any]]]:
-        """Return numbers per row and type of the files of probabilities, words and checks."""
+        """Return numbers per row and type of the files of probabilities and words."""
         word_type = np.dtype("<u2") if self.words <= 1 << 16 else np.dtype("<i4")
-        files = {"probabilities.npy": (self.kept, _TYPES[self.numbers]), "words.npy": (self.kept, word_type)}
-        return {**files, "checks.npy": (1, _TYPES["fp32"])} if self.checked else files
+        return {"probabilities.npy": (self.kept, _TYPES[self.numbers]), "words.npy": (self.kept, word_type)}
 
 
 def weights_digest(state: Mapping[str, Tensor]) -> str:
@@ -145,13 +142,9 @@ class TeacherCache:
         words = torch.from_numpy(self._maps[1][rows].astype(np.int64))
         return TopK(probabilities.to(device, non_blocking=True), words.to(device, non_blocking=True))
 
-    def checks(self, samples: Sequence[int]) -> Tensor:
-        """Return the check numbers (N) of readable samples."""
-        return torch.from_numpy(self._maps[2][self._rows(samples)].astype(np.float32)).squeeze(1)
-
-    def put(self, samples: Sequence[int], rows: TopK, checks: Tensor | None = None) -> None:
-        """Write the rows (N, K) of samples in sequence, and check numbers (N) if ``settings.checked``."""
-        parts = [rows.probabilities.float(), rows.indices, *([] if checks is None else [checks.unsqueeze(1)])]
+    def put(self, samples: Sequence[int], rows: TopK) -> None:
+        """Write the rows (N, K) of samples in sequence."""
+        parts = [rows.probabilities.float(), rows.indices]
         places = self._rows(samples)
         for array, part in zip(self._maps, parts, strict=True):
             array[places] = part.cpu().numpy().astype(array.dtype)

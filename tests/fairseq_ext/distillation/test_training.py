@@ -106,7 +106,7 @@ def test_a_subnet_of_an_unknown_supernet_is_not_compared_by_layers(corpus, train
 def test_an_extracted_network_remembers_which_layers_it_kept(corpus, trained, tmp_path):
     """The supernet keeps its second decoder layer longest; another conversion has another order of channels."""
     state = torch.load(trained("layer"), weights_only=True)
-    vars(state["cfg"]["model"]).update(taken_over="a digest", decoder_order=[1, 0])
+    vars(state["cfg"]["model"]).update(converted="a digest", decoder_order=[1, 0])
     torch.save(state, tmp_path / "supernet.pt")
     open_supernet(tmp_path / "supernet.pt").extract(SPACE.smallest(), tmp_path / "small.pt")
     stored = read_state(tmp_path / "small.pt")["cfg"]["model"]
@@ -114,7 +114,7 @@ def test_an_extracted_network_remembers_which_layers_it_kept(corpus, trained, tm
     command = ["train", corpus, *STATIC, "--finetune-from-model", tmp_path / "small.pt", "--teacher",
                tmp_path / "supernet.pt", "--distill-hidden", 1]  # fmt: skip
     losses(run(*command, "--save-dir", tmp_path / "static"), "hidden_loss")
-    vars(state["cfg"]["model"]).update(taken_over="another")
+    vars(state["cfg"]["model"]).update(converted="another")
     torch.save(state, tmp_path / "supernet.pt")
     assert_one_line(run(*command, "--save-dir", tmp_path / "other"), "different ones")
 

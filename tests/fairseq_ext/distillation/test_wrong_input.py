@@ -85,7 +85,7 @@ def test_a_teacher_whose_data_is_gone_is_compared_by_size(arguments, files, tmp_
 
 def test_a_cache_of_another_teacher_or_of_other_data(arguments, corpus, files, tmp_path):
     settings = CacheSettings(teacher="t", data="d", words=20, kept=4)
-    TeacherCache(tmp_path / "cache", settings, [1, 2]).close()
+    TeacherCache(tmp_path / "cache", settings, [1, 2])
     options = ["--teacher", files / "good.pt", "--teacher-cache", tmp_path / "cache"]
     assert_one_line(rejected(arguments, tmp_path, *options), "the cache of another teacher")
     command = [f"{corpus}:{corpus}", *arguments[1:]]

@@ -45,7 +45,7 @@ def test_training_takes_all_settings_from_the_file(folder: Path, joined: Path, t
     before, after = settings(folder / "supernet.pt"), settings(tmp_path / "checkpoint_last.pt")
     for name in (
         "search_space_json", "mos", "mos_experts", "positions", "activation_fn", "embedding_scale", "encoder_order",
-        "decoder_order", "share_all_embeddings", "max_source_positions", "max_target_positions", "taken_over",
+        "decoder_order", "share_all_embeddings", "max_source_positions", "max_target_positions", "converted",
     ):  # fmt: skip
         assert after[name] == before[name], name
     assert before["encoder_order"] is not None and before["mos"] == "layer"

@@ -45,11 +45,11 @@ def test_other_experts_begin_and_are_kept_apart_as_the_supernets(changed: Change
         assert (model.mos_experts, model.mos_start, model.mos_rank) == (count, "near", 2 if count > 1 else 0)
 
 
-@pytest.mark.parametrize("options", [{"finetune_from_model": "weights.pt"}, {"taken_over": "a digest"}])
+@pytest.mark.parametrize("options", [{"finetune_from_model": "weights.pt"}, {"converted": "a digest"}])
 def test_a_supernet_that_began_with_weights_has_no_siblings(
     changed: Changed, tmp_path: Path, options: dict[str, str]
 ) -> None:
-    supernet = open_supernet(changed("checkpoint" if "taken_over" not in options else "model", **options))
+    supernet = open_supernet(changed("checkpoint" if "converted" not in options else "model", **options))
     with pytest.raises(ConfigError):
         supernet.supernet_command(tmp_path, replace(supernet.experts, experts=3), {})
 

@@ -65,5 +65,5 @@ def test_training_reads_and_validates_every_sentence(arguments, odd, tmp_path, m
 
 
 def test_a_supernet_evaluates_every_sentence(trained, odd):
-    batches = open_supernet(trained("none"), data=str(odd)).batches()
+    batches = open_supernet(trained("neuron"), data=str(odd)).batches()
     assert sorted(number for batch in batches for number in batch["id"].tolist()) == list(range(SIZES["valid"]))

@@ -41,19 +41,6 @@ def test_sandwich_is_the_mean_of_three_steps(task, criterion, pair, batches):
     assert {name: float(log[f"subnet:{name}"]) for name in named} == pytest.approx(losses)
 
 
-def test_sandwich_accumulates_over_micro_batches(task, criterion, pair, batches):
-    model = build(pair)
-    separate = {}
-    for batch in batches:
-        task.train_step(batch, model, criterion, Backward(), 5)
-        for key, gradient in gradients(model).items():
-            separate[key] = separate.get(key, 0) + gradient
-    for batch in batches:
-        task.train_step(batch, model, criterion, Backward(), 5)
-    torch.testing.assert_close(gradients(model), separate, rtol=1e-4, atol=1e-5)
-    assert model.train_architecture == draw(SPACE, 5)
-
-
 def test_spos_equals_fairseqs_own_step(task, criterion, pair, batches):
     model = build(pair)
     task.cfg.supernet_sampling = "spos"

@@ -51,17 +51,6 @@ def test_what_was_put_is_found_in_any_order(numbers: str, tolerance: float, word
         assert again.filled == 3
 
 
-def test_a_check_of_each_row_is_found_beside_it(tmp_path: Path) -> None:
-    settings = replace(SETTINGS, checked=True)
-    with TeacherCache(tmp_path / "cache", settings, LENGTHS) as cache:
-        cache.put([2, 0], rows_of(2, 0), torch.arange(8.0))
-        told = cache.size_mb * 1e6
-    assert told == sum(LENGTHS) * (KEPT * 4 + 4) + len(LENGTHS)
-    with TeacherCache(tmp_path / "cache", settings, LENGTHS) as again:
-        assert again.checks([0, 2]).tolist() == [5, 6, 7, 0, 1, 2, 3, 4]
-        assert same(again.get([0, 2]), rows_of(0, 2))
-
-
 def _fill(folder: Path, samples: list[int]) -> None:
     with TeacherCache(folder, SETTINGS, LENGTHS) as cache:
         for sample in samples:
