@@ -36,9 +36,6 @@ from nas_core.predictor.targets import TargetScale, checked_targets
 from nas_core.predictor.training import Trainer
 from nas_core.random_streams import own_streams, seed_streams
 
-PROBES, LEAST_SHARE = 2, 0.02
-"""Networks after which a mixture trains no more, if their share in a prediction is smaller than this."""
-
 
 @dataclass(frozen=True, eq=False)
 class FittedState:
@@ -100,11 +97,10 @@ class FittedState:
             fold: ``(G,)`` fold of each training graph; network i was not trained on fold i.
             held_out: ``(K, G)`` out-of-fold predictions of the statistics.
         """
-        rows, parts, strength = np.arange(len(graphs)), held_out, 1.0
+        rows, parts = np.arange(len(graphs)), held_out
         prior = np.full(len(held_out), self.recipe.statistics / len(held_out))
         if self.models:
             rows = np.flatnonzero(fold < len(self.models))
-            strength = len(rows) / int((fold < self.recipe.members).sum())  # below 1 before all networks are trained
             networks = np.zeros(len(graphs))
             for i, scorer in enumerate(self.scorers):
                 unseen = np.flatnonzero(fold == i)
@@ -112,7 +108,7 @@ class FittedState:
             parts = np.concatenate([networks[None], held_out])
             prior = np.concatenate([[1 - self.recipe.statistics], prior])
         learned = self.scale.learn(targets[rows])
-        mixture = Mixture.fit(parts[:, rows], learned, targets[rows], self.scale, prior.tolist(), strength)
+        mixture = Mixture.fit(parts[:, rows], learned, targets[rows], self.scale, prior.tolist())
         return replace(self, mixture=mixture)
 
     def tensors(self) -> dict[str, Tensor]:
@@ -248,19 +244,14 @@ class NNFormerPredictor(AccuracyModel):
                 )
             else:
                 statistics = StatisticsModel.fit(graphs, learned, *members, self.seed, prior, scale)
-        fitted, curves = FittedState(whole, (), statistics, scale), list[list[float]]()
+        models, curves = [], []
         with own_streams(device=self.device):
             for i in range(recipe.members):
                 rows = np.flatnonzero(fold != i)
                 trainer = self._fit_member(i, recipe, graphs.take(rows), learned[rows], progress, keeper)
-                fitted = replace(fitted, models=(*fitted.models, trainer.model.eval()))
+                models.append(trainer.model.eval())
                 curves.append(trainer.losses.tolist())
-                if recipe.learns_shares and i + 1 == PROBES < recipe.members:
-                    share = 1 - fitted.with_mixture(graphs, fold, held_out, values).share
-                    if share < LEAST_SHARE:
-                        _log.info("NN-Former has a share of %.3f after %d networks: no more are trained", share, i + 1)
-                        fitted = FittedState(replace(whole, members=0, statistics=1.0), (), statistics, scale)
-                        break
+        fitted = FittedState(whole, tuple(models), statistics, scale)
         if recipe.learns_shares:
             fitted = fitted.with_mixture(graphs, fold, held_out, values)
             _log.info("NN-Former has a share of %.2f in each prediction", 1 - fitted.share)

@@ -49,22 +49,16 @@ class Mixture:
 
     @classmethod
     def fit(
-        cls,
-        held_out: Array,
-        learned: Array,
-        targets: Array,
-        scale: TargetScale,
-        prior: Sequence[float],
-        strength: float = 1.0,
+        cls, held_out: Array, learned: Array, targets: Array, scale: TargetScale, prior: Sequence[float]
     ) -> Mixture:
         """Fit shares and standard deviations to out-of-fold predictions.
 
         Args:
             held_out: ``(P, G)`` out-of-fold predictions in scaled units.
             learned: ``(G,)`` scaled targets.
-            prior: ``(P,)`` prior shares, which count as ``strength`` times :data:`PRIOR_GRAPHS` graphs.
+            prior: ``(P,)`` prior shares.
         """
-        shares = _learned_shares(held_out, learned, np.asarray(prior, np.float64), strength * PRIOR_GRAPHS)
+        shares = _learned_shares(held_out, learned, np.asarray(prior, np.float64))
         mean, between = shares @ held_out, _between(held_out, shares)
         noise, disagreement = _likeliest(learned - mean, between)
         mixture = cls(tuple(shares.tolist()), noise, disagreement, 1.0)
@@ -98,13 +92,13 @@ class Mixture:
         return cls(shares, *(float(data[name]) for name in ("noise", "disagreement", "factor")))
 
 
-def _learned_shares(held_out: Array, learned: Array, prior: Array, prior_graphs: float) -> Array:
-    """Return least-squares shares ``(P,)``; the prior counts as ``prior_graphs`` graphs."""
+def _learned_shares(held_out: Array, learned: Array, prior: Array) -> Array:
+    """Return least-squares shares ``(P,)``; the prior counts as :data:`PRIOR_GRAPHS` graphs."""
     from scipy.optimize import nnls
 
     if len(held_out) == 1:
         return np.ones(1)
-    weight = np.sqrt(prior_graphs * max(float(held_out.var(0).mean()), LEAST**2))
+    weight = np.sqrt(PRIOR_GRAPHS * max(float(held_out.var(0).mean()), LEAST**2))
     large = 1e3 * float(np.abs(held_out).sum() + 1)
     rows = np.concatenate([held_out.T, weight * np.eye(len(prior)), large * np.ones((1, len(prior)))])
     shares, _ = nnls(rows, np.concatenate([learned, weight * prior, [large]]))
