@@ -14,7 +14,6 @@ import pytest
 from nas_core.errors import ConfigError, DataError
 from nas_core.graph import Graph, Graphs
 from nas_core.predictor import NNFormerPredictor
-from nas_core.predictor import estimator as estimator_module
 from nas_core.predictor import progress as progress_module
 from tests.predictor.graphs import TINY, random_graphs, sizes_of_operations
 
@@ -120,16 +119,3 @@ def test_operations_beyond_the_indices_are_unseen_ones(fitted: NNFormerPredictor
     ignoring.unseen = "ignore"
     first, second = (ignoring.predict([Graph([0, index, 4], [(0, 1), (1, 2)])])[0] for index in (5, 9000))
     assert first == second
-
-
-def test_networks_without_a_share_are_no_longer_trained(
-    tmp_path: Path, graphs: Graphs, targets: np.ndarray, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(estimator_module, "LEAST_SHARE", 1.1)
-    small = {**TINY, "epochs": 1, "processes": 1, "trees": 1}
-    predictor = NNFormerPredictor("best", **small).fit(graphs, targets)
-    assert len(predictor.learning_curves) == estimator_module.PROBES and not predictor.models
-    assert predictor.network_share == 0 and predictor.has_std
-    predictor.save(tmp_path / "p.safetensors")
-    loaded = NNFormerPredictor.load(tmp_path / "p.safetensors")
-    np.testing.assert_allclose(loaded.predict_with_std(graphs), predictor.predict_with_std(graphs), rtol=1e-9)
