@@ -46,7 +46,7 @@ class Failure:
 
 
 def open_or_raise(opener: Opener, arguments: Mapping[str, Any]) -> Callable[[Any], Mapping[str, Any]]:
-    """Call the opener in its process; raise every exception as a NasExtError."""
+    """Call the opener in the process that computes; re-raise any exception as a NasExtError."""
     try:
         return opener(**arguments)
     except NasExtError:

@@ -46,7 +46,7 @@ def build_model(config: TrainConfig, classes: int) -> VisionModel:
     model = timm.create_model(config.model, num_classes=classes, **rates, **arguments)
     if experts and model.net.config.mos.kind == "none":
         raise ConfigError(
-            f"--{experts[0].replace('_', '-')} of a network without experts; give a supernet and --mos"
+            f"--{experts[0].replace('_', '-')} needs experts, which this network lacks; give a supernet and --mos"
             " layer or neuron, or leave it out"
         )
     return model

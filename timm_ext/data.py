@@ -92,7 +92,7 @@ Source = JpegFile | ImageFolder
 
 
 class ImageSet(Dataset[tuple[Any, int]]):
-    """A subset of a source; timm's loader sets ``transform``."""
+    """Selected images of a source as a data set; timm's loader sets ``transform``."""
 
     def __init__(self, source: Source, indices: Sequence[int] | NDArray[np.int64] | None = None) -> None:
         self.source = source
@@ -201,5 +201,6 @@ def _check_classes(train: str | Path, source: Source, validation: str | Path, ot
         train_only, validation_only = (set(a.names) - set(b.names) for a, b in ((source, other), (other, source)))
         raise ConfigError(
             f"{train} has {source.classes} classes and {validation} {other.classes}, not the same ones in the same"
-            f" order: {sorted(train_only)[:3]} are only in the first, {sorted(validation_only)[:3]} in the second"
+            f" order: {sorted(train_only)[:3]} are only in the first, {sorted(validation_only)[:3]} in the second; give"
+            " data of the same classes"
         )

@@ -208,7 +208,7 @@ def network_of_file(path: Path, classes: int, **changes: Any) -> VisionModel:
     state = read_checkpoint(path)
     model = VisionModel.from_settings(_with_arguments(state[SETTINGS_KEY], **changes))
     if model.num_classes != classes:
-        raise ConfigError(f"{path} is a network for {model.num_classes} classes, the images have {classes}")
+        raise ConfigError(f"{path} has {model.num_classes} classes, the images {classes}; give data of its classes")
     _configure(model, str(state.get("arch") or ELASTIC))
     return model
 

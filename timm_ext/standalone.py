@@ -120,12 +120,12 @@ def _changed(
         fixed: prefixes of options that the study sets, in addition to :data:`_OF_THE_STUDY`.
     """
     if names := [name for name in changes if name in _OF_THE_STUDY or name.startswith(fixed)]:
-        raise ConfigError(f"the study sets {names[0]} of this training itself; leave it out")
+        raise ConfigError(f"setting {names[0]} of the training is set by the study; leave it out")
     source = Path(origin.data or trained["data"])
     if "seed" in changes and not validation_data(source, trained.get("val_data"), trained["val_count"]):
         raise ConfigError(
-            f"setting seed of this training: it draws the images that {origin.path} holds out for validation, so that"
-            " another would train on them; leave it out"
+            f"setting seed: the seed of {origin.path} also chose its validation images, and another seed would train on"
+            " them; leave it out"
         )
     kept = {name: value for name, value in trained.items() if not any(map(name.startswith, dropped))}
     kept["grad_accum_steps"] *= origin.state["worker_count"]

@@ -100,7 +100,7 @@ class Part:
         return [value.name for value in self.outputs]
 
     def examples(self, size: int, seed: int = 0) -> tuple[Tensor, ...]:
-        """Return random inputs with different open dimensions of about ``size``; 0: the smallest."""
+        """Return random inputs with open dimensions ``size``, ``size + 1``, ..; 0: the smallest sizes."""
         sizes = {dim.name: dim.size(size + index if size else 0) for index, dim in enumerate(self.dims)}
         stream = torch.Generator().manual_seed(seed)
         return tuple(value.example(sizes, stream) for value in self.inputs)

@@ -131,6 +131,6 @@ def channel_parts(prefix: str, layer: nn.Module, memory: Sequence[str] = ("kv_pr
 
 
 def stack_channels(net: Any) -> tuple[list[Part], list[str]]:
-    """Return :func:`channel_parts` of all layers of one stack."""
+    """Return the tensors along the residual channels of all layers of a stack, and the weights that read them."""
     layers = [channel_parts(f"layers.{index}.", layer) for index, layer in enumerate(net.layers)]
     return [part for parts, _ in layers for part in parts], [name for _, read_by in layers for name in read_by]

@@ -49,7 +49,7 @@ class FittedState:
     statistics: StatisticsModel | None
     scale: TargetScale
     mixture: Mixture | None = None
-    """Learned shares of the networks, as one part, and of each part of the statistics"""
+    """Learned shares of the networks together and of each statistics model"""
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "scorers"}
@@ -66,7 +66,7 @@ class FittedState:
         return [Scorer(model, usable_precision(precision, next(model.parameters()).device)) for model in self.models]
 
     def predict_with_std(self, graphs: Graphs) -> tuple[Array, Array | None]:
-        """Return predictions ``(B,)`` and their standard deviation, learned or between the parts."""
+        """Return predictions ``(B,)`` and their standard deviation: learned, or over networks and statistics models."""
         share = self.share
         if self.mixture is not None:
             return self.mixture.combine(self._parts(graphs), self.scale)
