@@ -1,4 +1,4 @@
-"""Parts of an exported model, with named and typed inputs and outputs."""
+"""Parts of an exported model, one file each, with named and typed inputs and outputs."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Exportable:
-    """Model as parts, with information for users of the files."""
+    """Model as parts (one file each), with information for users of the files."""
 
     parts: tuple[Part, ...]
     info: Mapping[str, Any]

@@ -112,7 +112,7 @@ def layer_axes(name: str, prefix: str, layer: nn.Module, head_dim: int) -> list[
 def channel_parts(prefix: str, layer: nn.Module, memory: Sequence[str] = ("kv_proj",)) -> tuple[list[Part], list[str]]:
     """Return a layer's tensors along its residual channels, and the weights that read these channels.
 
-    ``memory`` names projections of another stream, which are excluded.
+    ``memory`` lists projections of another stream to exclude.
     """
     parts, read_by = list[Part](), list[str]()
     for name, _ in layer.named_parameters():

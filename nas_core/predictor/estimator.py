@@ -341,7 +341,7 @@ class NNFormerPredictor(AccuracyModel):
         return super().estimate_quantiles(graphs, levels) if quantiles is None else quantiles
 
     def predict_parts(self, graphs: Iterable[Graph] | Graphs, *, proxies: Scores | None = None) -> dict[str, Array]:
-        """Return the predictions ``(B,)`` of each part of a mixture, in the units of the targets.
+        """Return the predictions ``(B,)`` of each model of a mixture, in the units of the targets.
 
         Parts are ``networks``, ``described processes`` (on descriptions of operations), ``processes``, ``trees``,
         ``additive``.

@@ -128,7 +128,7 @@ class StatisticsModel:
         mean, deviation = float(targets.mean()), float(targets.std()) or 1.0
         varying = np.flatnonzero(statistics.std(0) > 1e-9)
         if not len(varying):
-            raise DataError("all graphs have equal statistics; there is nothing to learn from them")
+            raise DataError("all graphs have equal statistics; give graphs that differ")
         wanted, slope = (targets - mean) / deviation, 0.0
         if description.prior is not None:
             expected = statistics[:, 0] - statistics[:, 0].mean()
