@@ -111,7 +111,7 @@ class History:
 
 
 def metric_names(study: Any, given: Sequence[str] | None = None) -> tuple[str, ...]:
-    """Return the metric names of a study; default: its own, else ``loss``, ``objective_1``, .."""
+    """Return ``given``, else the metric names of the study, else ``loss``, ``objective_1``, .."""
     count = len(study.directions)
     if given is None:
         return tuple(study.metric_names or ("loss", *(f"objective_{place}" for place in range(1, count))))

@@ -44,7 +44,7 @@ class Recipe:
     must have descriptions of their operations."""
 
     kept: tuple[str, ...] = ()
-    """Settings given through :meth:`changed`, which do not adapt to the data."""
+    """Names of settings of :meth:`changed`, which do not adapt to the data."""
 
     def __post_init__(self) -> None:
         check_fields(self, "a predictor", _RANGES)

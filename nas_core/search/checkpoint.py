@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 LIMITS = ("latency_ms", "latency_share", "params_m", "flops_g", *MEMORY)
-"""Each latency limit is a search of its own; other limits apply to all searches."""
+"""Names of limits. Each latency limit is a separate search; other limits apply to all searches."""
 _LATENCY = LIMITS[:2]
 
 

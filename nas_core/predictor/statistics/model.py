@@ -253,7 +253,7 @@ class BoostedTreesConfig(_Settings):
     """Settings of boosted trees."""
 
     trees: int = 8
-    """Boosted models, each with its own seed."""
+    """Number of boosted models with different seeds."""
     targets: str = field(default="normal", metadata={"choices": SCALES})
     """Scale of the targets: none, mean or normal (by rank)."""
 

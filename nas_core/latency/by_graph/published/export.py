@@ -158,7 +158,7 @@ def _limited(seconds: float) -> Iterator[None]:
 
 @contextmanager
 def without_storage() -> Iterator[None]:
-    """Share one number among all elements of each parameter made in the block; writes to it have no effect."""
+    """Store one number for all elements of each parameter created in the block; writes to it have no effect."""
     register, numbers = nn.Module.register_parameter, itertools.count()
 
     def registered(module: nn.Module, name: str, param: nn.Parameter | None) -> None:
