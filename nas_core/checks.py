@@ -37,7 +37,7 @@ SEEDS = Range(0, 2**32 - 1)
 
 
 def check_fields(config: Any, owner: str = "", ranges: Mapping[str, Range] | None = None) -> None:
-    """Validate the bool, int, float and str fields of a frozen dataclass, unless None is allowed and given.
+    """Validate the bool, int, float and str fields of a frozen dataclass; None is valid where its type allows it.
 
     NumPy numbers become plain ones. Call this in ``__post_init__``. Allowed values are in ``metadata["choices"]``.
 

@@ -46,13 +46,13 @@ class Failure:
 
 
 def open_or_raise(opener: Opener, arguments: Mapping[str, Any]) -> Callable[[Any], Mapping[str, Any]]:
-    """Call the opener in its process; raise every exception as a NasExtError."""
+    """Call the opener in the process that computes; re-raise any exception as a NasExtError."""
     try:
         return opener(**arguments)
     except NasExtError:
         raise
     except Exception as error:
-        raise NasExtError(f"a process could not open its data: {Failure.of(error).reason}") from error
+        raise NasExtError(f"a worker process could not open its data: {Failure.of(error).reason}") from error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +74,7 @@ class JobsConfig:
     memory_gb: float | None = None
     """Main memory of each job; Slurm only; default: the cluster's."""
     partition: str | None = None
-    """Slurm's partition; default: its own."""
+    """Slurm's partition; default: that of the cluster."""
     slurm: Mapping[str, str] = field(default_factory=dict)
     """Any other option of ``sbatch``, by its name without dashes, such as constraint."""
 
@@ -100,12 +100,12 @@ def jobs_config(executor: str, device: str, settings: Mapping[str, Any]) -> Jobs
             raise ConfigError(f"job setting {next(iter(settings))} needs executor submitit; give that, or leave it out")
         return None
     if "," in device:
-        raise ConfigError(f"device {device} is several of this machine; jobs have one each: give cpu or cuda")
+        raise ConfigError(f"device {device} names several devices; each job uses one: give cpu or cuda")
     gpus = 1 if device.startswith("cuda") else 0
     config = config_from(JobsConfig, {"gpus": gpus, **settings}, "job setting")
     index = device.partition(":")[2]
     if gpus and index and (not index.isdigit() or int(index) >= max(config.gpus, 1)):
-        raise ConfigError(f"device {device}: a job counts its GPUs from 0, it has {config.gpus}; give device cuda")
+        raise ConfigError(f"device {device}: a job has {config.gpus} GPUs, counted from 0; give device cuda")
     require("submitit", "executor submitit", "submitit")  # before a supernet is opened, which takes long
     return config
 

@@ -40,7 +40,7 @@ class Option:
     many: bool = False
     """True if the value is a tuple"""
     alone: str | None = None
-    """Value of an option given without one in argparse, from ``metadata["alone"]``; None: a value is required"""
+    """Value of an option without a value in argparse, from ``metadata["alone"]``; None: a value is required"""
 
     @property
     def flag(self) -> str:
@@ -48,7 +48,7 @@ class Option:
 
     @property
     def grouped(self) -> bool:
-        """True for settings by name, given by repeated ``NAME=VALUE``."""
+        """True for settings by name, as repeated ``NAME=VALUE``."""
         return self.kind is dict or is_dataclass(self.kind)
 
     @property

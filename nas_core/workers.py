@@ -1,4 +1,4 @@
-"""Worker processes of this machine, each with its own device.
+"""Worker processes of this machine, each with one device.
 
 A worker is a new interpreter, since CUDA cannot be used in a fork. It opens its data once.
 """

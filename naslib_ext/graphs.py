@@ -97,7 +97,7 @@ def _plain_nasbench101(description: Any) -> Hashable:
     """Convert ``{"matrix", "ops"}``, or NASLib's tuple of the matrix by rows and the operations."""
     if isinstance(description, Mapping):
         if not {"matrix", "ops"} <= set(description):
-            raise GraphError(f"a NAS-Bench-101 cell has parts matrix and ops; got {sorted(map(str, description))}")
+            raise GraphError(f"a NAS-Bench-101 cell has keys matrix and ops; got {sorted(map(str, description))}")
         return _numbers(description["matrix"]), tuple(str(op) for op in description["ops"])
     flat = _numbers(description)
     nodes = math.isqrt(len(flat)) if isinstance(flat, tuple) else 0

@@ -1,4 +1,4 @@
-"""``nas-ext nni``: our tuner in NNI's experiments."""
+"""``nas-ext nni``: the tuner in NNI's experiments."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, help="The tuner fo
 def register_command(
     remove: Annotated[bool, typer.Option("--remove", help="Remove it from NNI's list.")] = False,
 ) -> None:
-    """Register our tuner with NNI as nas-ext, in this Python environment."""
+    """Register the tuner with NNI as nas-ext, in this Python environment."""
     from nni_ext.hpo.register import register, registered_in, unregister
 
     name = unregister() if remove else register()

@@ -10,7 +10,7 @@ from nas_core.search import Strategy
 from nas_core.search.metrics import metric_named
 
 NEGATED = "-"
-"""Prefix of a metric whose negative is minimised"""
+"""Prefix of a maximised metric"""
 
 
 def further_objectives(
@@ -36,7 +36,7 @@ def further_objectives(
     plain = [name.removeprefix(NEGATED) for name in names]
     if len(plain) < 2 or len(set(plain)) != len(plain) or names[0] != metric:
         raise ConfigError(
-            f"objectives are {names}; strategy {strategy.name} weighs {metric} against other metrics of a trial's"
+            f"objectives are {names}; strategy {strategy.name} minimises {metric} and other metrics of a trial's"
             f" result: give objectives: [{metric}, latency_ms], or a limit"
         )
     return tuple(name if name.startswith(NEGATED) else _minimised(name) for name in names[1:])

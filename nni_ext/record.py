@@ -72,7 +72,7 @@ class Record:
             yield architecture, entry["metrics"]
 
     def add(self, architecture: Architecture, metrics: Mapping[str, Any]) -> None:
-        """Write a result to the disk."""
+        """Write a result to disk."""
         plain = plain_metrics(metrics)
         self._session = self._session or Session(self.folder)
         self._journal.append(self._name, architecture, plain)
@@ -91,7 +91,7 @@ class Record:
             (self.folder / file).unlink(missing_ok=True)
 
     def _take(self, architecture: Architecture, metrics: Mapping[str, float | None]) -> None:
-        """Update the front and the best, unless a limit is exceeded, as by imported trials."""
+        """Update the front and the best, unless a limit is exceeded (possible for imported trials)."""
         metric, proposals = self._strategy.metric, self._strategy.proposals
         if not proposals.feasible(self._strategy.space.rows([architecture]))[0]:
             return

@@ -38,10 +38,11 @@ def evaluate(
     metric: str = "loss",
     calibration: Calibration | None = None,
 ) -> dict[str, float]:
-    """Return the report of a trial; its ``default`` is the ``metric``, or the estimate of a calibration.
+    """Return the final result of a trial: metrics, computed costs and, with a latency model, ``latency_ms``.
 
-    The report also has all metrics, computed costs and, with a model, ``latency_ms``. ``report`` gets intermediate
-    results.
+    Args:
+        report: callback for intermediate results.
+        metric: metric to repeat as ``default``, the result that NNI shows; a calibration's estimate replaces it.
     """
     model = load_latency_model(latency_model, "genes", supernet.space) if latency_model else None
     metrics = CheckpointEvaluation(supernet, model, calibration)(architecture, report)
@@ -84,9 +85,11 @@ def _run(options: argparse.Namespace) -> None:
     nni = nni_module("nni", _FEATURE)
     parameters = nni.get_next_parameter() if options.architecture is None else None
     if not parameters and options.architecture is None:
-        raise ConfigError("there is no experiment to take an architecture from; give one with --architecture")
+        raise ConfigError("no experiment of NNI is running; give an architecture file with --architecture")
     if parameters and options.valid_subset.startswith("test"):
-        raise ConfigError(f"--valid-subset {options.valid_subset}: a search on test data leaves nothing to test with")
+        raise ConfigError(
+            f"--valid-subset {options.valid_subset}: a search leaves test data for a later test; give valid"
+        )
     supernet = open_supernet(
         options.checkpoint,
         data=options.data,
@@ -111,7 +114,7 @@ def _calibration(options: argparse.Namespace, space: SearchSpace) -> Calibration
     calibration = load_calibration(options.calibration, space)
     data = Path(options.data) if options.data else None
     settings = evaluation_settings(data, options.valid_subset, options.valid_sentences)
-    hint = "a trial evaluates one: calibrate on one"
+    hint = "a trial evaluates one supernet: give a calibration of one"
     check_provenance(calibration, options.calibration, [Path(options.checkpoint)], settings, hint)
     return calibration
 

@@ -48,7 +48,7 @@ def architecture_of(trial: Any, space: SearchSpace) -> Architecture:
     def gene(label: str) -> Any:
         if label not in parameters:
             raise ArchitectureError(
-                f"the parameters lack {label!r}, a gene of space {space.name!r}, as suggest_architecture takes them"
+                f"the parameters lack {label!r}, a gene of space {space.name!r}; give those of suggest_architecture"
             )
         return parameters[label]
 
@@ -70,7 +70,7 @@ def space_of(distributions: Mapping[str, Any], name: str = "optuna") -> SearchSp
         SpaceError: a distribution is continuous, too large, or has categories other than numbers and texts.
     """
     if not distributions:
-        raise SpaceError("there are no distributions; give at least one, by the name of its parameter")
+        raise SpaceError("no distributions were given; give at least one as {parameter: distribution}")
     return SearchSpace(name, [Choice(label, (_options(label, values),)) for label, values in distributions.items()])
 
 
@@ -79,7 +79,7 @@ def _options(label: str, distribution: Any) -> tuple[Any, ...]:
         return tuple(distribution.choices)
     low, high, step = (getattr(distribution, name, None) for name in ("low", "high", "step"))
     if low is None or high is None or step is None:
-        raise SpaceError(f"{label!r} is {distribution!r}; architectures are made of categories, or of numbers in steps")
+        raise SpaceError(f"{label!r} is {distribution!r}; expected a categorical or integer distribution, or a step")
     count = int((high - low) / step + 1e-9) + 1
     if count > MAX_OPTIONS:
         raise SpaceError(f"{label!r} has {count} values; expected at most {MAX_OPTIONS}: give a larger step")

@@ -35,13 +35,13 @@ class Heartbeat:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> Heartbeat:
-        """Beat once now, then regularly in a thread."""
+        """Write a first heartbeat, and further ones regularly from a thread."""
         patiently(self._beat, 1)
         self._thread.start()
         return self
 
     def stop(self) -> None:
-        """Stop; allowed before :meth:`start`."""
+        """Stop the thread; allowed before :meth:`start`."""
         self._ended.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -66,7 +66,8 @@ class Heartbeat:
 class StaleTrials:
     """Detector of stale trials, called regularly by each worker.
 
-    A trial with a claim but no beat is stale after the longest time of all trials. Without any beats no trial is stale.
+    A trial that has claimed an architecture but has no heartbeat is stale after the longest ``stale_s`` of all trials.
+    Without any heartbeat no trial is stale.
     """
 
     def __init__(self) -> None:

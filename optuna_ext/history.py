@@ -30,7 +30,7 @@ TRIES = 3
 
 @dataclass
 class Trials:
-    """State of a study."""
+    """Trials of an Optuna study: results, running architectures, generations."""
 
     results: dict[Architecture, Mapping[str, Any] | None] = field(default_factory=dict)
     """Metrics, oldest first; None for a failure."""
@@ -50,7 +50,7 @@ class Trials:
 
 
 class History:
-    """Reader of the trials of one space."""
+    """Reader of the trials of a study over one space."""
 
     def __init__(self, space: SearchSpace) -> None:
         self.space = space
@@ -111,12 +111,12 @@ class History:
 
 
 def metric_names(study: Any, given: Sequence[str] | None = None) -> tuple[str, ...]:
-    """Return the metric names of a study; default: its own, else ``loss``, ``objective_1``, .."""
+    """Return ``given``, else the metric names of the study, else ``loss``, ``objective_1``, .."""
     count = len(study.directions)
     if given is None:
         return tuple(study.metric_names or ("loss", *(f"objective_{place}" for place in range(1, count))))
     if len(given) != count:
-        raise ValueError(f"{len(given)} metrics are named {', '.join(given)}, but the study has {count} values")
+        raise ValueError(f"{len(given)} metrics are named {', '.join(given)}, the study has {count}; name each value")
     return tuple(given)
 
 

@@ -49,7 +49,7 @@ def as_objective(
     """
     optuna = require("optuna", "a supernet as an objective", "optuna")
     if isinstance(metrics, str) or not metrics:
-        raise ConfigError(f"metrics are {metrics!r}; expected a list of at least one name, as ['loss']")
+        raise ConfigError(f"metrics are {metrics!r}; expected a list of at least one name, such as ['loss']")
     space, constraints = supernet.space, constraints_of(supernet.space, limits)
     formulas = costs_on_paper(space) if costs is None else costs
 

@@ -92,7 +92,7 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         return dict(self._distributions) if self._fits(study) else {}
 
     def sample_relative(self, study: Any, trial: Any, search_space: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the genes of the next architecture, and other parameters independently."""
+        """Return the genes of the next architecture, and independently sampled other parameters."""
         self._check_directions(study)
         parameters: dict[str, Any] = {}
         if search_space.keys() & self._distributions.keys():
@@ -106,7 +106,7 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         """Return a parameter that is no gene, or a gene of an absent layer."""
         self._check_directions(study)
         if param_name in self._distributions and not self._fits(study):
-            raise ValueError(f"{type(self).__name__} weighs several values, but the study has one; give directions")
+            raise ValueError(f"{type(self).__name__} needs a study with several values; create it with directions")
         return self._independent.sample_independent(study, trial, param_name, param_distribution)
 
     def reseed_rng(self) -> None:

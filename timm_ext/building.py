@@ -36,7 +36,7 @@ def build_model(config: TrainConfig, classes: int) -> VisionModel:
             model.set_input_size(config.img_size)
         return model
     if timm.is_model(config.model) and config.model not in MODELS:
-        raise ConfigError(f"--model {config.model} is one of timm's own; train it with timm's trainer")
+        raise ConfigError(f"--model {config.model} is a model of timm; train it with timm's trainer")
     if config.model not in MODELS:
         raise unknown_choice("model (--model)", config.model, MODELS)
     arguments = {name: getattr(config, name) for name in ("search_space", "subnet", "mos", "img_size")}
@@ -46,7 +46,7 @@ def build_model(config: TrainConfig, classes: int) -> VisionModel:
     model = timm.create_model(config.model, num_classes=classes, **rates, **arguments)
     if experts and model.net.config.mos.kind == "none":
         raise ConfigError(
-            f"--{experts[0].replace('_', '-')} of a network without experts; give a supernet and --mos"
+            f"--{experts[0].replace('_', '-')} needs experts, which this network lacks; give a supernet and --mos"
             " layer or neuron, or leave it out"
         )
     return model

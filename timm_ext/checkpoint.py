@@ -37,7 +37,7 @@ SETTINGS = "settings_of_file"
 """Buffer with a model's settings as JSON bytes; checkpoints of timm's trainer then do not depend on the original
 file."""
 KEPT = "kept"
-"""Folder for ``--keep-every`` in a run folder."""
+"""Folder in a run folder for the checkpoints of ``--keep-every``."""
 
 _ARGUMENTS = {
     "search_space",
@@ -110,7 +110,9 @@ def _decoded(settings: str, path: Path | str) -> dict[str, Any]:
     try:
         return dict(parse_json(settings))
     except (TypeError, ValueError) as error:
-        raise CheckpointError(f"{path} has damaged settings of a network ({error}); write it again") from None
+        raise CheckpointError(
+            f"{path} has damaged settings of its network ({error}); give another copy of the file"
+        ) from None
 
 
 def _settings_of_timm(state: dict[str, Any], path: Path) -> dict[str, Any]:

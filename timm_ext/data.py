@@ -39,7 +39,9 @@ class JpegFile:
                 self.data, self.offset = table["data"], table["offset"].astype(np.int64)
                 self.labels, self.names = table["label"].astype(np.int64), [str(name) for name in table["classes"]]
         except DAMAGED_ARCHIVE as error:
-            raise DataError(f"{path} is no npz with data, offset, label and classes ({error})") from None
+            raise DataError(
+                f"{path} is no npz with data, offset, label and classes ({error}); write it again"
+            ) from None
         self.path, self.classes = path, len(self.names)
         ends_fit = len(self.offset) == len(self.labels) + 1 and self.offset[-1] == len(self.data)
         if not ends_fit or not np.isin(self.labels, range(self.classes)).all():
@@ -56,7 +58,7 @@ class JpegFile:
         try:
             return Image.open(io.BytesIO(content)).convert("RGB"), int(self.labels[index])
         except (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-            raise DataError(f"image {index} of {self.path} cannot be read ({error})") from None
+            raise DataError(f"image {index} of {self.path} cannot be read ({error}); remove or replace it") from None
 
 
 class ImageFolder:
@@ -68,7 +70,7 @@ class ImageFolder:
         if folder is None and folders and set(folders) <= _SPLIT_NAMES:  # timm would read the images of all of them
             names = ", ".join(_SPLITS.get(split, (split,)))
             raise DataError(
-                f"{path} holds {', '.join(folders)} and no folder of {names}; rename one, or give it itself"
+                f"{path} holds {', '.join(folders)} and no folder of {names}; rename one, or give one of these folders"
             )
         path = folder or path
         try:
@@ -92,7 +94,7 @@ Source = JpegFile | ImageFolder
 
 
 class ImageSet(Dataset[tuple[Any, int]]):
-    """A subset of a source; timm's loader sets ``transform``."""
+    """Selected images of a source as a data set; timm's loader sets ``transform``."""
 
     def __init__(self, source: Source, indices: Sequence[int] | NDArray[np.int64] | None = None) -> None:
         self.source = source
@@ -140,12 +142,12 @@ def open_subset(places: Sequence[Path], name: str) -> Source:
     where = " or ".join(map(str, places)) or "no --data"
     raise DataError(
         f"no images of --valid-subset {name} in {where}; expected a folder with train/, val/ or test/ in it, or leave"
-        " --valid-subset away and give the images themselves as --data"
+        " --valid-subset out and give a folder of images as --data"
     )
 
 
 def validation_data(train: str | Path, validation: str | Path | None, held_out: int) -> str | Path | None:
-    """Return the validation data of :func:`open_splits`; None if held out of the training images."""
+    """Return the validation data of :func:`open_splits`; None if they are held-out training images."""
     if validation or held_out:
         return validation or None
     return _split_folder(Path(train), "validation") if has_training_images(Path(train)) else None
@@ -182,12 +184,12 @@ def open_splits(
                 " none to train or to validate on; give --val-data, or another --val-count"
             )
     if train_count > len(rest):
-        raise ConfigError(f"--train-count {train_count}, but there are {len(rest)} images to train on")
+        raise ConfigError(f"--train-count {train_count}, but the training data has {len(rest)} images; give fewer")
     return ImageSet(source, np.sort(rest[: train_count or None])), held_out_set
 
 
 def some_of_each_class(source: Source, order: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the default held-out images: the first of each class in this order."""
+    """Return the indices of the default held-out images: the first of each class in ``order``."""
     share, labels = min(_SHARE, _MOST / len(order)), source.labels[order]
     taken = []
     for label in range(source.classes):
@@ -201,5 +203,6 @@ def _check_classes(train: str | Path, source: Source, validation: str | Path, ot
         train_only, validation_only = (set(a.names) - set(b.names) for a, b in ((source, other), (other, source)))
         raise ConfigError(
             f"{train} has {source.classes} classes and {validation} {other.classes}, not the same ones in the same"
-            f" order: {sorted(train_only)[:3]} are only in the first, {sorted(validation_only)[:3]} in the second"
+            f" order: {sorted(train_only)[:3]} are only in the first, {sorted(validation_only)[:3]} in the second; give"
+            " data of the same classes"
         )

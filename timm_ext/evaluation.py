@@ -32,7 +32,7 @@ def evaluate(
     Args:
         after_batch: called with the number of batches and the results so far; synchronises the device after each batch
             instead of at the end.
-        sums: adds the totals of several workers.
+        sums: function that adds up the totals of all workers.
     """
     training = model.training
     model.eval()

@@ -108,7 +108,7 @@ class _Stage(NamedTuple):
 
 
 class _Recipe(NamedTuple):
-    """A family; sizes are those at width 1."""
+    """Sizes of a family's networks at width multiplier 1."""
 
     stem: int
     head: int

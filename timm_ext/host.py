@@ -249,7 +249,7 @@ def _is_ours(content: bytes) -> bool:
 
 
 def _content(checkpoint: Path) -> bytes:
-    """Return the part of a file with tensor names: the archive's pickle, or the safetensors header."""
+    """Return the bytes of a file that contain tensor names: the archive's pickle, or the safetensors header."""
     if checkpoint.suffix != ".safetensors":
         return archive_pickle(checkpoint)
     try:
@@ -322,9 +322,7 @@ class TimmHost(Host):
 
     def open_exportable(self, checkpoint: Path, **options: Any) -> ImageSupernet:
         if not _is_ours(_content(Path(checkpoint))) and self.recognises(Path(checkpoint)):
-            raise CheckpointError(
-                f"{checkpoint} is a model that timm has trained; make a supernet of it with 'nas-ext elastic'"
-            )
+            raise CheckpointError(f"{checkpoint} was trained by timm; convert it to a supernet with 'nas-ext elastic'")
         return ImageSupernet(Path(checkpoint), **options)
 
     def open_trained(

@@ -171,7 +171,7 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         return super().active_subnet()
 
     def count_from(self, updates: int) -> None:
-        """Set the number of passes from which the next architectures are drawn."""
+        """Set the number of passes, which determines the next draws."""
         self._updates = updates
         self.updates.fill_(updates)
 
@@ -233,7 +233,7 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
     ) -> list[int]:
         """Drop layers after the deepest listed one; return the listed indices."""
         if self.net.config.layer_order:
-            raise ConfigError("layers in an order of their own cannot be dropped from the end; extract a subnet")
+            raise ConfigError("layers cannot be dropped if layer_order is set; extract a subnet")
         taken, deepest = feature_take_indices(self.space.smallest().number("layers"), indices)
         self.net.layers = self.net.layers[: deepest + 1]
         if prune_head:

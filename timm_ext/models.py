@@ -27,7 +27,7 @@ CIFAR10_MEAN, CIFAR10_STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 
 class _Variant(NamedTuple):
     network: Callable[[], SearchSpace | Architecture]
-    """Default space of a supernet, or architecture."""
+    """Default space of a supernet, or architecture of a static network."""
     size: int = 32
     classes: int = 10
     arguments: Mapping[str, Any] = {}
@@ -64,7 +64,7 @@ _VARIANTS = {
 }
 MODELS = list(_VARIANTS)
 ELASTIC = "elastic_vit"
-"""timm's name of networks of a file."""
+"""Name for timm of networks built from a file."""
 
 
 def image_cfg(size: int, classes: int = 10) -> dict[str, Any]:
@@ -91,7 +91,7 @@ default_cfgs = generate_default_cfgs(
 
 
 def prepared_for(model: VisionModel, name: str) -> dict[str, Any]:
-    """Return a model's own preprocessing, else that of the registered model."""
+    """Return the preprocessing stored in a model, else that of the registered model ``name``."""
     if own := model.arguments["prepared"]:
         return {key: model.pretrained_cfg[key] for key in own}
     if timm.is_model(name) and (registered := timm.get_pretrained_cfg(name)) is not None:
@@ -140,7 +140,7 @@ _CHANGED = ("drop_rate", "attn_drop_rate", "act_drop_rate", "drop_path_rate", "a
 def _with_arguments(settings: dict[str, Any], **changes: Any) -> dict[str, Any]:
     for name, value in changes.items():
         if name not in _CHANGED:
-            raise ConfigError(f"{name}={value!r} is fixed by the network's file; leave it out")
+            raise ConfigError(f"{name}={value!r} is fixed by elastic=FILE; leave it out")
     return {**settings, "arguments": {**settings["arguments"], **changes}}
 
 
@@ -208,7 +208,7 @@ def network_of_file(path: Path, classes: int, **changes: Any) -> VisionModel:
     state = read_checkpoint(path)
     model = VisionModel.from_settings(_with_arguments(state[SETTINGS_KEY], **changes))
     if model.num_classes != classes:
-        raise ConfigError(f"{path} is a network for {model.num_classes} classes, the images have {classes}")
+        raise ConfigError(f"{path} has {model.num_classes} classes, the images {classes}; give data of its classes")
     _configure(model, str(state.get("arch") or ELASTIC))
     return model
 

@@ -201,11 +201,11 @@ class TrainConfig:
         warmup, updates, size = self.warmup_updates, self.updates, self.batch_size
         yield (
             not self.model and not self.init,
-            ("neither --model nor --init; give the name of a model, or a checkpoint to go on from"),
+            ("neither --model nor --init; give the name of a model, or a checkpoint to continue from"),
         )
         yield (
             not self.model and network,
-            (f"{network} without --model: the network of --init says it itself; leave it out"),
+            (f"{network} without --model: the checkpoint of --init sets it; leave it out"),
         )
         betas = self.opt_betas
         yield (
@@ -229,20 +229,17 @@ class TrainConfig:
         yield (
             self.teacher_cache and (largest or layers),
             (
-                "--teacher-cache with a teacher"
-                f" {'whose weights change' if largest else 'of whose layers nothing is kept'}; leave it out"
+                "--teacher-cache is neither for --teacher largest, whose weights change, nor for --distill-hidden and"
+                " --distill-attention; leave it out"
             ),
         )
         yield (
             self.teacher_cache and self.persistent_workers,
-            (
-                "--teacher-cache with --persistent-workers, which draw other images where a run is continued; leave one"
-                " out"
-            ),
+            ("--teacher-cache with --persistent-workers, which draw other images in a resumed run; leave one out"),
         )
         yield (
             self.teacher_top_k and not self.teacher_cache,
-            ("--teacher-top-k without --teacher-cache; nothing is kept then"),
+            ("--teacher-top-k without --teacher-cache; give both, or leave it out"),
         )
         yield (
             layers and self.torchcompile,

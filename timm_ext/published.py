@@ -24,7 +24,7 @@ def open_exporter(**limits: Any) -> Callable[[Mapping[str, Any]], dict[str, Any]
 
 
 def named_network(model: str, img_size: int) -> NamedNetwork | None:
-    """Return a registered timm model for square images, without weights; None for other names.
+    """Return a registered timm model for square images, without weights; None for unknown names.
 
     The family is the module: ``resnet`` for models of ``timm.models.resnet``.
     """

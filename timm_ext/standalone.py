@@ -60,7 +60,7 @@ def further_settings(
 
     Args:
         every: updates between checkpoints.
-        most: updates of the whole run.
+        most: total updates, including earlier ones.
     """
     trained = _trained(origin)
     if not trained.get("updates"):
@@ -90,9 +90,7 @@ def supernet_settings(origin: Origin, experts: MoSConfig, folder: Path, changes:
 def _trained(origin: Origin) -> dict[str, Any]:
     trained = origin.state.get("train")
     if not trained:
-        raise CheckpointError(
-            f"{origin.path} does not say how it was trained; standalone training needs a checkpoint of timm_ext.train"
-        )
+        raise CheckpointError(f"{origin.path} lacks the settings of its training; give a checkpoint of timm_ext.train")
     return dict(trained)
 
 
@@ -100,7 +98,7 @@ def _from_scratch(origin: Origin) -> dict[str, Any]:
     trained = _trained(origin)
     if not trained.get("model"):
         raise ConfigError(
-            f"{origin.path} began as a trained network: nothing says how to train its subnets from scratch; give a"
+            f"{origin.path} was converted from a trained network and cannot train subnets from scratch; give a"
             " supernet that was trained with --model, or results with --set standalone=FILE"
         )
     return trained
@@ -116,16 +114,16 @@ def _changed(
     """Apply changes to a training's settings, for one process.
 
     Args:
-        dropped: prefixes of options that are left out.
+        dropped: prefixes of omitted options.
         fixed: prefixes of options that the study sets, in addition to :data:`_OF_THE_STUDY`.
     """
     if names := [name for name in changes if name in _OF_THE_STUDY or name.startswith(fixed)]:
-        raise ConfigError(f"the study sets {names[0]} of this training itself; leave it out")
+        raise ConfigError(f"setting {names[0]} of the training is set by the study; leave it out")
     source = Path(origin.data or trained["data"])
     if "seed" in changes and not validation_data(source, trained.get("val_data"), trained["val_count"]):
         raise ConfigError(
-            f"setting seed of this training: it draws the images that {origin.path} holds out for validation, so that"
-            " another would train on them; leave it out"
+            f"setting seed: the seed of {origin.path} also chose its validation images, and another seed would train on"
+            " them; leave it out"
         )
     kept = {name: value for name, value in trained.items() if not any(map(name.startswith, dropped))}
     kept["grad_accum_steps"] *= origin.state["worker_count"]
@@ -158,7 +156,7 @@ def _images(config: TrainConfig, data: str | None) -> tuple[str, str]:
     if not config.val_data:
         if data and not is_training_data(Path(data), trained_on, config.val_count):
             raise ConfigError(
-                f"{data} has no images to train standalone networks on, only such to evaluate; expected what the"
+                f"{data} has only validation images; expected what the"
                 f" supernet was trained on, {trained_on}, or a folder with train/ in it"
             )
         return str(real_path(data or trained_on)), ""

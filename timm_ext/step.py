@@ -22,7 +22,7 @@ _LEAST_SCALE = 1e-4
 
 
 class Step:
-    """Backward passes and updates.
+    """Backward passes and updates of the weights.
 
     Args:
         clip: largest gradient norm; 0: no limit.

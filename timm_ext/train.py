@@ -172,7 +172,7 @@ class Trainer:
     def train_step(
         self, images: torch.Tensor, labels: torch.Tensor, update: int, part: int = 0, parts: int = 1
     ) -> list[torch.Tensor]:
-        """Run the ``part``-th pass of an update through each architecture; the last part updates the weights.
+        """Run pass ``part`` of ``parts`` of an update through each architecture; the last pass updates the weights.
 
         Returns:
             Terms of the update's loss, on the device.
@@ -231,7 +231,7 @@ class Trainer:
         return record
 
     def save(self, path: Path, updates: int | None = None) -> None:
-        """Write a checkpoint; ``updates`` defaults to the completed epochs'."""
+        """Write a checkpoint; ``updates`` defaults to those of the completed epochs."""
         more = {} if self.average is None else {"state_dict_ema": self.average.module.state_dict()}
         if self.stability:
             more["stability"] = self.stability.state_dict()

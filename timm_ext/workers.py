@@ -44,7 +44,7 @@ class Workers:
         return self.rank == 0
 
     def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Average each gradient over the workers in one exchange; parameters without one keep none."""
+        """Average each gradient over the workers in one exchange; parameters without gradient are skipped."""
         if self.count == 1:
             return
         trained = [parameter for parameter in parameters if parameter.grad is not None]
@@ -77,7 +77,7 @@ class Workers:
         numbers = sorted(set(self._gathered(number)))
         if len(numbers) > 1:
             values = " and ".join(map(str, numbers))
-            raise self.agreed(ConfigError(f"{what} is {values}, on one worker or another; {advice}"))
+            raise self.agreed(ConfigError(f"{what} differs between workers: {values}; {advice}"))
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -96,7 +96,7 @@ class Workers:
             raise mine or OtherWorkerError("another worker failed")
 
     def agreed(self, error: NasExtError) -> NasExtError:
-        """Return an error found by all workers on the first one, :class:`OtherWorkerError` on the others."""
+        """Return an error of all workers on the first worker, :class:`OtherWorkerError` on the others."""
         return error if self.first else OtherWorkerError(str(error))
 
     def reports(self, error: NasExtError) -> bool:
@@ -129,7 +129,7 @@ def join(device: str) -> Workers:
     kind, _, index = device.partition(":")
     if index:
         raise ConfigError(
-            f"--device {device} with {count} workers; give {kind}, each takes its own (CUDA_VISIBLE_DEVICES says which)"
+            f"--device {device} with {count} workers; give {kind}, each worker takes one of CUDA_VISIBLE_DEVICES"
         )
     worker_device = usable_device("cpu" if kind == "cpu" else f"{kind}:{os.environ['LOCAL_RANK']}")
     if worker_device.type == "cuda":
@@ -152,4 +152,6 @@ def _reached() -> Iterator[None]:
         yield
     except RuntimeError as error:
         reason = (str(error) or type(error).__name__).splitlines()[0][:160]
-        raise LostWorkerError(f"a worker ended or cannot be reached ({reason}); its own message says why") from None
+        raise LostWorkerError(
+            f"a worker ended or cannot be reached ({reason}); see the message of that worker"
+        ) from None

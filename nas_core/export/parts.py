@@ -1,4 +1,4 @@
-"""Parts of an exported model, with named and typed inputs and outputs."""
+"""Parts of an exported model, one file each, with named and typed inputs and outputs."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Part:
         return [value.name for value in self.outputs]
 
     def examples(self, size: int, seed: int = 0) -> tuple[Tensor, ...]:
-        """Return random inputs with different open dimensions of about ``size``; 0: the smallest."""
+        """Return random inputs with open dimensions ``size``, ``size + 1``, ..; 0: the smallest sizes."""
         sizes = {dim.name: dim.size(size + index if size else 0) for index, dim in enumerate(self.dims)}
         stream = torch.Generator().manual_seed(seed)
         return tuple(value.example(sizes, stream) for value in self.inputs)
@@ -108,7 +108,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Exportable:
-    """Model as parts, with information for users of the files."""
+    """Model as parts (one file each), with information for users of the files."""
 
     parts: tuple[Part, ...]
     info: Mapping[str, Any]

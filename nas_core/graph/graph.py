@@ -123,7 +123,7 @@ class Graph:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain lists for JSON, without absent parts."""
+        """Return plain lists for JSON, without absent features."""
         return {n: getattr(self, n).tolist() for n in ("ops", "edges", *FEATURES) if getattr(self, n) is not None}
 
     @classmethod
@@ -131,7 +131,7 @@ class Graph:
         """Return the graph of a :meth:`to_dict`."""
         if not isinstance(data, Mapping) or not {"ops", "edges"} <= set(data) <= {"ops", "edges", *FEATURES}:
             raise GraphError(
-                f"a graph has parts ops and edges, and may have {', '.join(FEATURES)}; got {str(data)[:80]}"
+                f"a graph has keys ops and edges, and may have {', '.join(FEATURES)}; got {str(data)[:80]}"
             )
         return cls(**data)
 

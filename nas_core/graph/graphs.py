@@ -233,9 +233,7 @@ def described(graphs: Graph | Graphs | Iterable[Graph], operations: Sequence[Ope
     for item in operations:
         operation = operation_named(item) if isinstance(item, str) else item
         if operation is None:
-            raise GraphError(
-                f"the name of operation {item!r} is not known; describe it: Operation('convolution', kernel=3)"
-            )
+            raise GraphError(f"operation {item!r} is unknown; describe it: Operation('convolution', kernel=3)")
         table.append(operation)
     joined = Graphs.of(graphs)
     if joined.ops.max(initial=-1) >= len(table):

@@ -47,7 +47,7 @@ def nasbench101_graph(matrix: ArrayLike, ops: Sequence[str], prune: bool = False
     adjacency = graph.adjacency[None]
     keep = on_paths(adjacency)
     if not keep.any():
-        raise AbsentCellError("no way leads from input to output; such a cell is not in NAS-Bench-101: skip it")
+        raise AbsentCellError("no path leads from input to output; such a cell is not in NAS-Bench-101: skip it")
     return _small(compacted(graph.ops[None], adjacency, keep))[0]
 
 

@@ -13,7 +13,7 @@ from nas_core.device import device_index, uncollected
 from nas_core.errors import ConfigError
 
 WARM_UP = 3
-"""Passes before recording, in which libraries choose kernels and allocate memory."""
+"""Passes before recording, so that libraries choose kernels and allocate memory."""
 
 
 def recorded(parts: Mapping[str, Callable[[], object]], device: torch.device | str) -> dict[str, Callable[[], object]]:

@@ -92,7 +92,7 @@ def timing_of(settings: Mapping[str, Any], **changes: Any) -> TimingConfig:
         return TimingConfig(**{**settings["timing"], **changes})
     except (KeyError, TypeError) as error:
         raise ConfigError(
-            f"the settings of the measurements lack or garble {error}; collect them and fit the model anew"
+            f"the measurements have no valid setting {error}; collect them again and fit the model to them"
         ) from None
 
 
@@ -111,12 +111,12 @@ class Measurement:
     reference_ms: float
     """Median of the reference passes."""
     relative: float
-    """Median over the passes of the pass's time / mean of the reference's time just before and just after."""
+    """Median over the passes of: time of the pass / mean time of the reference passes before and after it."""
     clock_state: ClockState = field(default_factory=dict)
     """Clocks of the device after the passes."""
 
     def corrected_ms(self, reference_ms: float) -> float:
-        """Return the time of a pass in the state in which the reference takes ``reference_ms``."""
+        """Return the time of a pass, corrected to the speed at which the reference workload takes ``reference_ms``."""
         return self.relative * reference_ms
 
 
@@ -124,7 +124,7 @@ def measure(workload: Workload, reference: Workload, config: TimingConfig) -> Me
     """Time ``workload`` with one pass of ``reference`` before, between and after its passes.
 
     Raises:
-        ConfigError: a module is in training mode; others as of :func:`prepared`.
+        ConfigError: a module is in training mode, or as for :func:`prepared`.
     """
     rounds: list[dict[str, float]] = []
     references: list[float] = []
@@ -170,7 +170,7 @@ class PreparedWorkload:
         if half is not None:
             if not isinstance(workload, Convertible):
                 raise ConfigError(
-                    f"{type(workload).__name__} computes in fp32 alone, it has no method 'convert'; leave precision"
+                    f"{type(workload).__name__} supports fp32 only, it has no method 'convert'; leave precision"
                     f" {config.precision} out"
                 )
             workload.convert(half)

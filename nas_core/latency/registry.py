@@ -43,12 +43,12 @@ _COMMANDS = {"genes": "nas-ext latency fit", "graph": "nas-ext latency train"}
 _BY_GENES = (".json", ".npz")
 _INSTEAD = {
     "genes": (
-        "genes of one search space and no networks; expected one by graph, which 'nas-ext latency train' makes of"
+        "genes of one search space and no networks; expected a model by graph, trained by 'nas-ext latency train' on"
         " measured networks"
     ),
     "graph": (
         "graphs of networks and no genes; predict architectures with 'nas-ext latency collect --predicted-by {path}',"
-        " fit a model by genes to them with 'nas-ext latency fit', and give that"
+        " fit a model by genes to the predictions with 'nas-ext latency fit', and give that model"
     ),
 }
 
@@ -65,25 +65,25 @@ def described_latency_models(by: By) -> str:
 
 
 def latency_model(name: str, by: By | None = None) -> type[Any]:
-    """Return the class of that name.
+    """Return the class of a latency model.
 
     Raises:
         UnknownChoiceError: there is no such model.
-        ConfigError: its inputs are not those of ``by``.
+        ConfigError: the model predicts by genes and ``by`` is ``graph``, or the reverse.
     """
     if name not in LATENCY_MODELS.names():
         raise unknown_choice(f"latency model{_by(by)}", name, list_latency_models(by))
     model = LATENCY_MODELS.get(name)
     if by not in (None, model.by):
         raise ConfigError(
-            f"latency model {name!r} is one{_by(model.by)}, of {_COMMANDS[model.by]!r}; expected one{_by(by)}:"
+            f"latency model {name!r} predicts{_by(model.by)}, for {_COMMANDS[model.by]!r}; expected a model{_by(by)}:"
             f" {', '.join(list_latency_models(by))}"
         )
     return model
 
 
 def parsed_model_settings(name: str, texts: Iterable[str]) -> dict[str, Any]:
-    """Parse ``["epochs=20"]`` to settings of that model.
+    """Parse ``["epochs=20"]`` to settings of a latency model.
 
     Raises:
         ConfigError: a setting is unknown or invalid.
@@ -103,7 +103,7 @@ def load_latency_model(path: str | Path, by: By | None = None, space: SearchSpac
     """Load the file of any latency model.
 
     Args:
-        by: required inputs; None: any.
+        by: required input, genes or graph; None: either.
         space: space that a model by genes must be fitted for.
 
     Raises:
@@ -136,7 +136,7 @@ def _read_by_graph(path: Path) -> GraphLatencyModel:
     header, tensors = read_artifact(path, (NETWORK_LATENCY, NNFormerPredictor.name))
     about = about_of(header)
     if about is None:
-        raise DataError(f"{path} predicts no latency of whole networks; 'nas-ext latency train' makes such a model")
+        raise DataError(f"{path} predicts no latency of networks; give a file of 'nas-ext latency train'")
     name = str(about.get("model"))
     if name not in LATENCY_MODELS.names():
         raise DataError(f"{path} holds a model {name!r}; this release has {', '.join(list_latency_models('graph'))}")

@@ -285,11 +285,11 @@ def naive_mix(experts: Tensor, coefficients: Tensor, out_features: int, in_featu
 
 
 def near_copies(weight: Tensor, count: int, spread: float = SPREAD, stream: torch.Generator | None = None) -> Tensor:
-    """Return copies ``(M, ..)`` of a tensor ``(..)`` plus normal differences with mean 0 over the copies.
+    """Return copies ``(M, ..)`` of a tensor ``(..)`` plus normal noise; the noise of all copies sums to 0.
 
     Args:
         count: M; a single copy equals the tensor.
-        spread: standard deviation of the draws, relative to that of the tensor; 0: equal copies.
+        spread: standard deviation of the noise, relative to that of the tensor; 0: equal copies.
         stream: a CPU generator; default: torch's global one.
     """
     copies = weight.detach().expand(count, *weight.shape)

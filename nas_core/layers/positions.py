@@ -43,14 +43,14 @@ class SinusoidalPositions(nn.Module):
         self.table = sinusoids(len(self.table), width).to(self.table)
 
     def forward(self, length: int, features: int) -> Tensor:
-        """Return ``(length, features)``."""
+        """Return position embeddings ``(length, features)``."""
         if length > len(self.table):
             self.table = sinusoids(max(length, 2 * len(self.table)), self.width).to(self.table)
         return self.table[:length, :features]
 
 
 class StoredPositions(nn.Module):
-    """Table (length, C), parameter or buffer.
+    """Table of positions (length, C), a parameter or buffer.
 
     An extracted subnet has fewer columns than ``width``, the supernet's.
     """
@@ -70,9 +70,11 @@ class StoredPositions(nn.Module):
         self.width = width
 
     def forward(self, length: int, features: int) -> Tensor:
-        """Return ``(length, features)``."""
+        """Return position embeddings ``(length, features)``."""
         if length > len(self.table):
-            raise ConfigError(f"a sequence of {length} tokens, but positions are stored for {len(self.table)}")
+            raise ConfigError(
+                f"a sequence of {length} tokens, but positions are stored for {len(self.table)}; shorten it"
+            )
         return self.table[:length, :features]
 
 

@@ -112,7 +112,7 @@ def layer_axes(name: str, prefix: str, layer: nn.Module, head_dim: int) -> list[
 def channel_parts(prefix: str, layer: nn.Module, memory: Sequence[str] = ("kv_proj",)) -> tuple[list[Part], list[str]]:
     """Return a layer's tensors along its residual channels, and the weights that read these channels.
 
-    ``memory`` names projections of another stream, which are excluded.
+    ``memory`` lists projections of another stream to exclude.
     """
     parts, read_by = list[Part](), list[str]()
     for name, _ in layer.named_parameters():
@@ -131,6 +131,6 @@ def channel_parts(prefix: str, layer: nn.Module, memory: Sequence[str] = ("kv_pr
 
 
 def stack_channels(net: Any) -> tuple[list[Part], list[str]]:
-    """Return :func:`channel_parts` of all layers of one stack."""
+    """Return the tensors along the residual channels of all layers of a stack, and the weights that read them."""
     layers = [channel_parts(f"layers.{index}.", layer) for index, layer in enumerate(net.layers)]
     return [part for parts, _ in layers for part in parts], [name for _, read_by in layers for name in read_by]

@@ -88,7 +88,7 @@ class ModelKind(ABC):
         Raises:
             ConfigError: the networks do not decode (default).
         """
-        raise ConfigError(f"{self.name} networks decode nothing and have no cache; limit their memory instead")
+        raise ConfigError(f"{self.name} networks do not decode and have no cache; limit memory_mb instead")
 
     def memory_mb(self, architecture: Architecture, config: Any) -> float:
         """Return peak memory in fp32, in 10^6 bytes: weights and :meth:`live`."""
@@ -133,7 +133,9 @@ class ModelKind(ABC):
             ConfigError: the kind has no training pass (default).
             ArchitectureError: it is outside the space.
         """
-        raise ConfigError(f"{self.name} networks tell of no pass of training; proxies need training_pass of their kind")
+        raise ConfigError(
+            f"{self.name} networks define no training pass; implement training_pass of their kind for proxies"
+        )
 
     def layers(self, architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
         """Return side -> gene -> a value per layer, for reports; errors as of :func:`layered_genes`."""

@@ -22,7 +22,7 @@ class Workload(Protocol):
 
     @property
     def parts(self) -> Mapping[str, Callable[[], object]]:
-        """Name -> one pass of that part, in order; later parts may use earlier results."""
+        """Functions that run the parts of a pass, by name and in order; later parts may use earlier results."""
 
     @property
     def modules(self) -> Sequence[nn.Module]:
@@ -39,7 +39,7 @@ class Convertible(Protocol):
 
 
 class OnePassWorkload:
-    """A network on constant inputs, as the part ``network``."""
+    """Workload of a network on constant inputs, with one part, ``network``."""
 
     def __init__(self, network: nn.Module, inputs: Sequence[Tensor], device: str = "cpu") -> None:
         self._network = network.to(device).eval()
@@ -62,7 +62,7 @@ class OnePassWorkload:
 
 
 class SubnetWorkload:
-    """A network with ``select``, whose weights are selected once; subclasses add ``parts``."""
+    """Workload of a network with ``select``; weights are selected once. Subclasses add ``parts``."""
 
     def __init__(self, net: nn.Module, architecture: Architecture, device: str) -> None:
         self._net: Any = net.to(device).eval()
@@ -83,7 +83,7 @@ class SubnetWorkload:
 
 
 class OnePassSubnetWorkload(SubnetWorkload):
-    """A subnet on a constant input, as the part ``network``.
+    """Workload of a subnet on a constant input, with one part, ``network``.
 
     Args:
         run: computes the output of (network, subnet, input).

@@ -56,7 +56,7 @@ def read_artifact(path: str | Path, kind: str | Collection[str]) -> tuple[dict[s
         DataError: the file is missing, damaged or of another kind.
     """
     if not Path(path).is_file():
-        raise DataError(f"file not found: {path}; 'nas-ext lab predictor train' makes a predictor")
+        raise DataError(f"file not found: {path}; train one with 'nas-ext lab predictor train'")
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
@@ -68,7 +68,7 @@ def read_artifact(path: str | Path, kind: str | Collection[str]) -> tuple[dict[s
         header = parse_json(metadata["nas_ext"])
         identity = (header["format"], header["kind"])
     except (KeyError, TypeError, ValueError):
-        raise DataError(f"{path} is no predictor; 'nas-ext lab predictor train' makes one") from None
+        raise DataError(f"{path} is no predictor; train one with 'nas-ext lab predictor train'") from None
     kinds = (kind,) if isinstance(kind, str) else tuple(kind)
     if identity == (FORMAT, NETWORK_LATENCY) and NETWORK_LATENCY not in kinds:
         raise DataError(f"{path} is {NOT_BY_ITSELF}")
@@ -83,7 +83,7 @@ def read_artifact(path: str | Path, kind: str | Collection[str]) -> tuple[dict[s
             " predictor anew"
         )
     if header.pop(_CHECKSUM, None) != _checksum(json.dumps(header), tensors):
-        raise DataError(f"{path} is damaged: its content does not fit its checksum; restore it, or fit it anew")
+        raise DataError(f"{path} is damaged: its content does not fit its checksum; restore it, or fit it again")
     return header, tensors
 
 

@@ -120,7 +120,7 @@ class AccuracyModel(Configured, ABC):
 
     @property
     def mixture(self) -> str:
-        """Return the parts of a prediction in words, if there are several kinds."""
+        """Return the models that a prediction averages, in words, if there are several kinds."""
         return ""
 
     @property
@@ -201,7 +201,7 @@ class AccuracyModel(Configured, ABC):
 
     def require_fitted(self) -> None:
         if not self.fitted:
-            raise ConfigError("this predictor was not fitted: call fit, or load one")
+            raise ConfigError("this predictor was not fitted; call fit, or load a fitted predictor")
 
     def predict(self, graphs: Iterable[Graph] | Graphs, *, proxies: Scores | None = None) -> Array:
         """Predict ``(B,)`` in the units of the targets.
@@ -221,7 +221,7 @@ class AccuracyModel(Configured, ABC):
         """Return predictions ``(B,)`` and their standard deviation ``(B,)``, in the units of the targets.
 
         Raises:
-            ConfigError: the model has no standard deviation; others as in :meth:`predict`.
+            ConfigError: the model has no standard deviation, or as in :meth:`predict`.
         """
         predicted, deviation = self.predictions(graphs, proxies=proxies)
         return predicted, self._present(deviation)
@@ -238,7 +238,7 @@ class AccuracyModel(Configured, ABC):
             levels: ``(L,)`` probabilities between 0 and 1.
 
         Raises:
-            ConfigError: an invalid level, or the model has no standard deviation; others as in :meth:`predict`.
+            ConfigError: an invalid level, or the model has no standard deviation, or as in :meth:`predict`.
         """
         probabilities = checked_levels(levels)
         data = self._read(graphs, proxies)

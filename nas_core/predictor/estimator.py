@@ -46,7 +46,7 @@ class FittedState:
     statistics: StatisticsModel | None
     scale: TargetScale
     mixture: Mixture | None = None
-    """Learned shares of the networks, as one part, and of each part of the statistics"""
+    """Learned shares of the networks together and of each statistics model"""
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "scorers"}
@@ -63,7 +63,7 @@ class FittedState:
         return [Scorer(model, usable_precision(precision, next(model.parameters()).device)) for model in self.models]
 
     def predict_with_std(self, graphs: Graphs) -> tuple[Array, Array | None]:
-        """Return predictions ``(B,)`` and their standard deviation, learned or between the parts."""
+        """Return predictions ``(B,)`` and their standard deviation: learned, or over networks and statistics models."""
         share = self.share
         if self.mixture is not None:
             return self.mixture.combine(self._parts(graphs), self.scale)
@@ -332,7 +332,7 @@ class NNFormerPredictor(AccuracyModel):
         return super().estimate_quantiles(graphs, levels) if quantiles is None else quantiles
 
     def predict_parts(self, graphs: Iterable[Graph] | Graphs, *, proxies: Scores | None = None) -> dict[str, Array]:
-        """Return the predictions ``(B,)`` of each part of a mixture, in the units of the targets.
+        """Return the predictions ``(B,)`` of each model of a mixture, in the units of the targets.
 
         Parts are ``networks``, ``described processes`` (on descriptions of operations), ``processes``, ``trees``,
         ``additive``.

@@ -31,7 +31,7 @@ def mape(predicted: ArrayLike, target: ArrayLike) -> float:
     """
     first, second = _pair(predicted, target)
     if not second.all():
-        raise DataError(f"target {int(np.flatnonzero(second == 0)[0])} is 0; a relative error needs others")
+        raise DataError(f"target {int(np.flatnonzero(second == 0)[0])} is 0; relative errors need others: leave it out")
     return float(100 * np.mean(np.abs(first - second) / np.abs(second)))
 
 

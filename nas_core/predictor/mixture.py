@@ -36,14 +36,14 @@ def fold_of(graphs: Graphs, seed: int, folds: int | None = None) -> NDArray[np.i
 
 @dataclass(frozen=True)
 class Mixture:
-    """Shares of the parts of a predictor, and the standard deviation of its predictions."""
+    """Shares of the models of a predictor, and the standard deviation of its predictions."""
 
     shares: tuple[float, ...]
-    """Share of each part, with sum 1"""
+    """Share of each model, with sum 1"""
     noise: float
-    """Standard deviation if all parts agree, in scaled units"""
+    """Standard deviation if all models agree, in scaled units"""
     disagreement: float
-    """Factor of the standard deviation between the parts; variances are added"""
+    """Factor of the standard deviation between the models; variances are added"""
     factor: float
     """Calibration factor of standard deviations in units of the targets"""
 
@@ -66,7 +66,7 @@ class Mixture:
         return cls(mixture.shares, noise, disagreement, _factor(np.abs(targets - predicted) / deviation))
 
     def combine(self, rows: Array, scale: TargetScale) -> tuple[Array, Array]:
-        """Return predictions and standard deviations ``(B,)`` in units of the targets, from parts ``(P, B)``."""
+        """Return predictions and standard deviations ``(B,)`` in units of the targets, from P models ``(P, B)``."""
         mean, deviation = self._scaled(rows)
         width = scale.restore(mean + deviation) - scale.restore(mean - deviation)
         return scale.restore(mean), self.factor * width / 2
@@ -88,7 +88,7 @@ class Mixture:
     def from_json(cls, data: Mapping[str, Any], parts: int) -> Mixture:
         shares = tuple(data["shares"])
         if len(shares) != parts:
-            raise DataError(f"{len(shares)} shares of {parts} parts of a predictor")
+            raise DataError(f"the mixture has {len(shares)} shares for {parts} models; train the predictor again")
         return cls(shares, *(float(data[name]) for name in ("noise", "disagreement", "factor")))
 
 
@@ -106,7 +106,7 @@ def _learned_shares(held_out: Array, learned: Array, prior: Array) -> Array:
 
 
 def _between(rows: Array, shares: Array) -> Array:
-    """Return the weighted variance ``(B,)`` between the parts."""
+    """Return the weighted variance ``(B,)`` between the models."""
     return np.asarray(shares @ (rows - shares @ rows) ** 2)
 
 

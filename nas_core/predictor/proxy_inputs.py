@@ -77,7 +77,7 @@ def _table(scores: Scores, names: Sequence[str], graphs: int) -> NDArray[np.floa
     if np.isnan(table).any():
         proxy, graph = np.argwhere(np.isnan(table))[0]
         raise DataError(
-            f"proxy {names[proxy]} of graph {graph} (from 0) is no number; leave the graph or the proxy out"
+            f"proxy {names[proxy]} of graph {graph} (from 0) is not finite; leave the graph or the proxy out"
         )
     return table
 

@@ -50,7 +50,7 @@ class Reader:
             bound = signature.bind(**value) if isinstance(value, Mapping) else signature.bind(value)
         except TypeError:
             got = f"parts {', '.join(sorted(map(str, value)))}" if isinstance(value, Mapping) else type(value).__name__
-            raise GraphError(f"got {got}; expected the parts {', '.join(signature.parameters)}") from None
+            raise GraphError(f"got {got}; expected the keys {', '.join(signature.parameters)}") from None
         return self.read(*bound.args, **bound.kwargs)
 
     def described(self, graph: Graph) -> Graph:

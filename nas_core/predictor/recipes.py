@@ -14,13 +14,13 @@ from nas_core.predictor.targets import SCALES
 from nas_core.predictor.training import TrainConfig
 
 FOLLOWING = ("attributes", "batch_size", "max_nodes", "operations", "shapes", "static", "statistics")
-"""Settings that adapt to the data unless given."""
+"""Settings that adapt to the data by default."""
 _RANGES = {"members": Range(0), "statistics": Range(0, 1), "processes": Range(0), "trees": Range(0)}
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Settings of a predictor: model, training, scale of the targets, parts of the mixture."""
+    """Settings of a predictor: model, training, scale of the targets, models of the mixture."""
 
     name: str
     model: NNFormerConfig = field(default_factory=NNFormerConfig.accuracy)
@@ -44,7 +44,7 @@ class Recipe:
     must have descriptions of their operations."""
 
     kept: tuple[str, ...] = ()
-    """Settings given through :meth:`changed`, which do not adapt to the data."""
+    """Names of settings of :meth:`changed`, which do not adapt to the data."""
 
     def __post_init__(self) -> None:
         check_fields(self, "a predictor", _RANGES)
@@ -76,7 +76,9 @@ class Recipe:
             for config in (self, self.model, self.train)
         )
         if unknown := set(changes) - set(recipe) - set(model) - set(train):
-            raise ConfigError(f"a predictor has no setting {', '.join(sorted(unknown))}")
+            raise ConfigError(
+                f"a predictor has no setting {', '.join(sorted(unknown))}; see the fields of nas_core.predictor.Recipe"
+            )
         return replace(self, **{"model": replace(self.model, **model), "train": replace(self.train, **train), **recipe})
 
     def adapted(self, graphs: int) -> Recipe:
@@ -94,7 +96,7 @@ class Recipe:
 
     @property
     def mixture(self) -> str:
-        """Return the parts of a prediction in words."""
+        """Return the models that a prediction averages, in words."""
         parts = {"NN-Former networks": self.members}
         if self.statistics:
             parts |= {"Gaussian processes": self.processes, "boosted trees": self.trees, "prior": int(self.from_prior)}

@@ -89,7 +89,7 @@ class SpaceProxies(NetworkProxies):
 
 
 class NasBench201Proxies(NetworkProxies):
-    """Zero-cost proxies of NAS-Bench-201 cells, given as strings or as six indices.
+    """Zero-cost proxies of NAS-Bench-201 cells, as strings or six indices.
 
     Args:
         images: ``(B, 3, height, width)``, normalised; CIFAR-10 images give the ranking of published scores. Default:

@@ -139,7 +139,7 @@ def pareto_front(points: Sequence[tuple[float, float]], maximised: bool = False)
 
 @contextmanager
 def figure_of(size: tuple[float, float]) -> Iterator[Figure]:
-    """Yield a figure made without pyplot, so that no display is needed."""
+    """Yield a figure without pyplot, so that no display is needed."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -45,7 +45,7 @@ class ParetoArchive:
 
     def __init__(self, objectives: Sequence[str]) -> None:
         if not objectives or len(set(objectives)) != len(objectives):
-            raise ConfigError(f"objectives are {list(objectives)}; expected at least one name, none twice")
+            raise ConfigError(f"objectives are {list(objectives)}; expected one or more different names")
         self.objectives = tuple(objectives)
         self._entries: dict[Architecture, Entry] = {}
         self._values = np.empty((0, len(self.objectives)))

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 LIMITS = ("latency_ms", "latency_share", "params_m", "flops_g", *MEMORY)
-"""Each latency limit is a search of its own; other limits apply to all searches."""
+"""Names of limits. Each latency limit is a separate search; other limits apply to all searches."""
 _LATENCY = LIMITS[:2]
 
 
@@ -107,11 +107,13 @@ class SearchSettings:
         if (latency := next(filter(self.limit.__contains__, _LATENCY), None)) and self.latency_model is None:
             raise ConfigError(f"limit {latency} needs a latency model; 'nas-ext latency collect' and 'fit' make one")
         if self.further_supernet and not self.calibration:
-            raise ConfigError("further_supernet is of a calibration; give a file of 'nas-ext lab calibrate'")
+            raise ConfigError("further_supernet needs calibration; give a file of 'nas-ext lab calibrate'")
         if self.valid_subset.startswith("test"):
-            raise ConfigError(f"valid_subset {self.valid_subset}: nothing is left to test with after that; give valid")
+            raise ConfigError(
+                f"valid_subset {self.valid_subset}: a search leaves test data for a later test; give valid"
+            )
         if self.workload and not any(name in self.limit for name in MEMORY):
-            raise ConfigError(f"workload says at what {' and '.join(MEMORY)} are counted; limit one of them")
+            raise ConfigError(f"workload is for limits of {' or '.join(MEMORY)}; give such a limit, or leave it out")
         check_shared(self.storage, self.study, self.executor, self.device)
 
     @property
@@ -293,8 +295,8 @@ class _CheckpointSearch:
         kind, objectives = STRATEGIES.get(settings.strategy), [quality, *(["latency_ms"] if model else self.costs)]
         if kind.multi_objective and len(objectives) < 2:
             raise ConfigError(
-                f"strategy {settings.strategy} has nothing to weigh against {quality}: costs on paper are not defined"
-                f" for space {self.space.name!r}; give a latency model"
+                f"strategy {settings.strategy} needs a metric besides {quality}, and space {self.space.name!r} has no"
+                " formulas of costs; give a latency model"
             )
         strategies: dict[str, Strategy] = {}
         for constraints in [[latency, *for_all] for latency in latencies] or [for_all]:

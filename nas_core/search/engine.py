@@ -37,7 +37,7 @@ from nas_core.space.files import space_to_dict
 _log = logging.getLogger(__name__)
 
 GIVEN = "given"
-"""The baselines' search in the journal."""
+"""Name of the baselines' search in the journal."""
 
 MAX_FAILURES = 10
 """Consecutive failures after which a search stops."""
@@ -54,7 +54,7 @@ class SearchResult:
 
     archive: ParetoArchive
     best: dict[str, Entry]
-    """Search -> best architecture, whichever search evaluated it; missing if all evaluations failed."""
+    """Best architecture by name of the search, whichever search evaluated it; absent if none succeeded."""
     finalists: list[Finalist]
     """Best architecture of each search, then architectures spaced along the Pareto front."""
     evaluations: int
@@ -158,7 +158,7 @@ def _named(strategies: Strategies) -> dict[str, Strategy]:
         if strategy.finished or strategy.waiting or strategy.best():
             raise ConfigError(f"the strategy of {name!r} has searched before; make a new one for each search")
     if any(strategy.space != next(iter(named.values())).space for strategy in named.values()):
-        raise ConfigError("the strategies of one run search different spaces; run them separately")
+        raise ConfigError("the strategies have different search spaces; run one search per space")
     return named
 
 

@@ -38,7 +38,7 @@ class Finalist:
     """Searches whose best architecture it is."""
     measured: Mapping[str, Any] = field(default_factory=dict)
     over_limit: tuple[str, ...] = ()
-    """Searches whose best it is by prediction, but whose limits its measurement exceeds."""
+    """Searches of which it is the best by prediction, but whose limits its measured latency exceeds."""
 
     @property
     def file(self) -> str:
@@ -75,7 +75,7 @@ def choose_finalists(best: Mapping[str, Entry], archive: ParetoArchive, count: i
 
 
 def with_measured_before(folder: Path, finalists: Sequence[Finalist], evaluated: Evaluated) -> list[Finalist]:
-    """Return the finalists with earlier measurements of the search, then others that were measured."""
+    """Return the finalists with earlier measurements of the search, then other measured architectures."""
     measured = {entry["key"]: entry.get("measured") for entry in finalists_before(folder)}
     chosen = [replace(one, measured=measured.pop(one.architecture.key, None) or {}) for one in finalists]
     others = [Finalist(one, dict(evaluated[one]), (), record) for one in evaluated

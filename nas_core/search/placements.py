@@ -18,7 +18,7 @@ def placements(space: SearchSpace) -> dict[str, Architecture]:
     """Return name -> largest network with another kind of attention in some layers, for each kind."""
     choices, largest = attention_choices(space), space.largest()
     if not choices:
-        raise ConfigError(f"space {space.name!r} chooses no attention; there are no placements to compare with")
+        raise ConfigError(f"space {space.name!r} has one kind of attention; leave placements out")
     kinds = dict.fromkeys(str(kind) for choice in choices for row in choice.options for kind in row)
     places: dict[str, Place] = {
         "in every layer": lambda layer, layers: True,

@@ -36,8 +36,8 @@ def strategy_options(name: str, taken: Collection[str] = ()) -> list[Option]:
     for option in options:
         if option.name in taken:
             raise ConfigError(
-                f"{option.name} of strategy {name!r} is the name of another option here; rename the field of"
-                f" {config_class.__name__}, or uninstall what offers the strategy"
+                f"{option.name} of strategy {name!r} is also the name of another option; rename the field of"
+                f" {config_class.__name__}, or uninstall the package of the strategy"
             )
     return options
 

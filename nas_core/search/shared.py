@@ -31,11 +31,11 @@ def check_shared(storage: str | None, study: str | None, executor: str, device: 
         return
     if storage is None or study is None:
         given, missing = ("study", "storage") if storage is None else ("storage", "study")
-        raise ConfigError(f"{given} needs {missing}; a search of several machines is known by both")
+        raise ConfigError(f"{given} needs {missing}; give both to search on several machines")
     if executor != "local" or "," in device:
         raise ConfigError(
-            f"storage is instead of {'executor ' + executor if executor != 'local' else 'several devices'}; start the"
-            " same command once for each job or device, each with an out folder of its own"
+            f"storage excludes {'executor ' + executor if executor != 'local' else 'several devices'}; start the same"
+            " command once for each job or device, each with another out folder"
         )
 
 

@@ -61,7 +61,7 @@ def encoder_layers(architecture: Architecture) -> tuple[TransformerLayer, ...]:
     for layer in layers:
         if layer.heads < 1 or layer.qkv_dim % layer.heads:
             raise ArchitectureError(
-                f"a layer is {layer.qkv_dim} wide, which its {layer.heads} heads cannot share; take a multiple of them"
+                f"a layer is {layer.qkv_dim} wide with {layer.heads} heads; give a multiple of the heads"
             )
     return layers
 

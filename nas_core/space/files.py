@@ -67,7 +67,7 @@ def space_from_dict(content: Any, source: str = "space") -> SearchSpace:
 
 def _check_keys(where: str, content: Mapping[Any, Any], allowed: tuple[str, ...]) -> None:
     if unknown := [key for key in content if key not in allowed]:
-        raise SpaceError(f"{where}: key {unknown[0]!r} is not known; expected {', '.join(allowed)}")
+        raise SpaceError(f"{where}: key {unknown[0]!r} is unknown; expected {', '.join(allowed)}")
 
 
 def _entry(source: str, name: Any, entry: Any) -> Mapping[str, Any]:

@@ -39,7 +39,7 @@ class Slots:
     def _depth_column(self, name: str) -> tuple[int, NDArray[np.int64]]:
         place = next((index for index, choice in enumerate(self.choices) if choice.name == name), None)
         if place is None:
-            raise SpaceError(f"no choice named {name!r}, but others are repeated by it; add it")
+            raise SpaceError(f"no choice is named {name!r}, the depth gene of other choices; add it")
         depths = self.choices[place].options[0]
         if self.choices[place].per or not all(isinstance(depth, int) and depth >= 0 for depth in depths):
             raise SpaceError(f"depth gene {name!r} has options {list(depths)}; expected layer counts of the network")

@@ -41,7 +41,8 @@ class SearchSpace:
         self.fixed = dict(fixed or {})
         names = [choice.name for choice in self.choices] + list(self.fixed)
         if len(set(names)) != len(names):
-            raise SpaceError(f"space {name!r} names a gene twice: {sorted(n for n in names if names.count(n) > 1)}")
+            twice = sorted(n for n in names if names.count(n) > 1)
+            raise SpaceError(f"space {name!r} has gene {twice[0]!r} twice; rename or remove one")
         self.slots = Slots(self.choices)
 
     def choice(self, name: str) -> Choice:

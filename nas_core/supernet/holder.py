@@ -26,15 +26,17 @@ class SubnetHolder(Generic[Weights]):
     training: bool
     space: SearchSpace
     train_architecture: Architecture
-    """Latest draw, in use in training."""
+    """Latest draw, used in training."""
     eval_architecture: Architecture
-    """In use in evaluation."""
+    """Used in evaluation."""
     held: Architecture | None = None
-    """In use in any mode, inside :meth:`using`."""
+    """Used in both inside :meth:`using`."""
     _frozen: Weights | None = None
 
     def start(self, space: SearchSpace, seed: int, how: str) -> None:
-        """Use the largest architecture; ``how`` is one of :data:`nas_core.supernet.sampling.DRAWS`."""
+        """Start with the largest architecture; :meth:`draw` uses ``seed`` and ``how``, one of
+        :data:`nas_core.supernet.sampling.DRAWS`.
+        """
         self.space, self._seed, self._how = space, seed, how
         self.train_architecture = self.eval_architecture = space.largest()
 
@@ -48,7 +50,7 @@ class SubnetHolder(Generic[Weights]):
         return self.train_architecture if self.training else self.eval_architecture
 
     def draw(self, update: int) -> Architecture:
-        """Return the random architecture of an update, the same in every process."""
+        """Return the random architecture of an update, the same in all processes."""
         return draw(self.space, update, self._seed, self._how)
 
     @contextmanager

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from nas_core.layers import MoSConfig
 
 Report = Callable[[float, Mapping[str, float]], None]
-"""Callback after each evaluated batch: share of the data so far, metrics on it"""
+"""Callback after each evaluated batch: evaluated share of the data, and its metrics"""
 
 
 class Supernet:
@@ -61,7 +61,7 @@ class Supernet:
         Raises:
             ConfigError: the host has no model class for such a network.
         """
-        raise self._unsupported("have model classes of its own for such networks")
+        raise self._unsupported("extract checkpoints of the host's model classes")
 
     def extract_bert(self, architecture: Architecture, path: Path) -> int:
         """Save a subnet as a folder that ``transformers`` loads as BERT; return its number of parameters.
@@ -69,7 +69,7 @@ class Supernet:
         Raises:
             ConfigError: BERT has no such network.
         """
-        raise self._unsupported("hold encoders of text that Hugging Face's BERT could be")
+        raise self._unsupported("extract models of Hugging Face's BERT")
 
     def exportable(self, architecture: Architecture) -> Exportable:
         """Return a subnet as parts of plain tensors for ONNX and ``torch.export``."""
@@ -170,7 +170,7 @@ class Host(Adapter):
         """Open a supernet.
 
         Args:
-            options: ``data``, ``valid_subset``, ``valid_sentences``, ``device``, and ``precision`` unless ``fp32``.
+            options: ``data``, ``valid_subset``, ``valid_sentences``, ``device`` and, if not fp32, ``precision``.
 
         Raises:
             CheckpointError: the file is damaged or of another model.
@@ -192,7 +192,9 @@ class Host(Adapter):
             CheckpointError, ConfigError: the file is damaged, or its network has no elastic form.
             SpaceError: the space does not contain the network.
         """
-        raise UnsupportedError(f"{checkpoint} is a checkpoint of host {self.name!r}, which converts no networks")
+        raise UnsupportedError(
+            f"{checkpoint} is a checkpoint of host {self.name!r}, which converts no networks; give another"
+        )
 
     def vocabularies(self, data: Path) -> tuple[int, int] | None:
         """Return the source and target vocabulary sizes of a data folder; None for another host's folder."""

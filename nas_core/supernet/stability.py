@@ -33,8 +33,8 @@ class StabilityConfig:
     def __post_init__(self) -> None:
         if self.architectures < 2 or self.patience < 1 or not 0 < self.tau <= 1:
             raise ConfigError(
-                f"stability: {self.architectures} architectures, tau {self.tau}, patience {self.patience}; expected at"
-                " least 2, above 0 and up to 1, at least 1"
+                f"stability has {self.architectures} architectures, tau {self.tau} and patience {self.patience};"
+                " expected architectures >= 2, 0 < tau <= 1 and patience >= 1"
             )
 
 
@@ -45,7 +45,7 @@ class Stability:
         self.config = config or StabilityConfig()
         count = min(self.config.architectures, space.cardinality())
         if count < 2:
-            raise ConfigError(f"space {space.name!r} holds one architecture; there is no ranking that could be stable")
+            raise ConfigError(f"space {space.name!r} has one architecture; a ranking needs two or more")
         rng, drawn = np.random.default_rng(self.config.seed), dict[Architecture, None]()
         for _ in range(100):  # the last architectures of a small space are drawn rarely
             drawn.update(dict.fromkeys(space.architectures(space.sample_rows(rng, count))))
@@ -65,7 +65,7 @@ class Stability:
         """
         values = [float(loss) for loss in losses]
         if not np.isfinite(values).all():
-            raise DataError(f"{np.isnan(values).sum()} of {len(values)} losses are no numbers; training has diverged")
+            raise DataError(f"{np.isnan(values).sum()} of {len(values)} losses are NaN; lower the learning rate")
         before, self._losses = self._losses, values
         if not before:
             return None

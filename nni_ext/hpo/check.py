@@ -85,7 +85,7 @@ def check_experiment(path: Path) -> tuple[dict[str, Any], list[str]]:
         config = config.canonical_copy()
     except Exception as error:  # NNI raises anything
         reason = str(error).strip() or "a field that is missing or misplaced"
-        raise DataError(f"{path} is no experiment NNI takes ({type(error).__name__}: {reason})") from None
+        raise DataError(f"{path} is no valid experiment of NNI ({type(error).__name__}: {reason})") from None
     finally:  # after an error, the folder of the file stays the base of all later paths
         nni_module("nni.experiment.config.utils", _FEATURE).unset_base_path()
     settings = {} if config.tuner is None else config.tuner.json()
@@ -106,7 +106,7 @@ def check_class(settings: Mapping[str, Any]) -> None:
     if name:
         meta = nni_module("nni.tools.package_utils", _FEATURE).get_algo_meta(name)
         if meta is None:
-            raise ConfigError(f"NNI knows no tuner {name}; 'nas-ext nni register' makes ours known to it")
+            raise ConfigError(f"tuner {name} is not registered with NNI; 'nas-ext nni register' registers nas-ext")
         class_name = meta.class_name
     if class_name != f"{SearchTuner.__module__}.{SearchTuner.__name__}":
-        raise ConfigError(f"the tuner is {class_name}; expected 'tuner: {{name: nas-ext}}', as no other is checked")
+        raise ConfigError(f"the tuner is {class_name}; only 'tuner: {{name: nas-ext}}' is checked")

@@ -11,7 +11,7 @@ from nas_core.space import Choice, SearchSpace
 from nas_core.space.labels import options_by_label
 
 MAX_INTEGERS = 10_000
-"""Largest number of options of a ``randint``"""
+"""Largest number of values of a ``randint``"""
 
 
 def nni_search_space(space: SearchSpace) -> dict[str, Any]:

@@ -68,9 +68,9 @@ class _Silent:
     """A trial that ended without a result."""
 
     concurrent: set[int | None]
-    """Concurrent trials at its end that still run"""
+    """Trials that ran at its end and are still running"""
     since: int
-    """Requests before its end; two requests later it counts as failed, since late results have arrived"""
+    """Number of requests at its end; two requests later its result is no longer awaited, and it counts as failed"""
 
 
 class SearchTuner(_Tuner):
@@ -146,7 +146,7 @@ class SearchTuner(_Tuner):
 
     @report_errors
     def update_search_space(self, search_space: Mapping[str, Any]) -> None:
-        """Start the search. A later call must not change the space.
+        """Start the search; a later call must give the same space.
 
         Raises:
             SpaceError: the space differs from ``space``, or has entries other than choices.
@@ -228,10 +228,10 @@ class SearchTuner(_Tuner):
             self._any_result = self._any_result or self._requests > 0
 
     def save_checkpoint(self) -> None:
-        """Do nothing: each result is written before it is used."""
+        """Do nothing, since each result is recorded before it is used."""
 
     def load_checkpoint(self) -> None:
-        """Do nothing: the record is read with the search space."""
+        """Do nothing, since :meth:`update_search_space` reads the record."""
 
     # -- inside ------------------------------------------------------------------------------------------------------
 
@@ -241,7 +241,7 @@ class SearchTuner(_Tuner):
         return self._search
 
     def _recall(self) -> None:
-        """Repeat architectures lost by a killed experiment, once all workers are idle or there is only one."""
+        """Repeat architectures that a killed experiment lost, once all workers are idle or there is one worker."""
         if self._running and self._workers > 1:
             return
         for parameter_id, architecture in list(self._parameters.items()):
@@ -295,7 +295,7 @@ def expand(path: object) -> str:
 def make_constraints(
     space: SearchSpace | None, limits: Mapping[str, Any], latency_model: str | None, workload: Any = None
 ) -> list[Constraint]:
-    """Return the constraints of the given limits.
+    """Return limits as constraints.
 
     Args:
         workload: settings by name, for memory and cache.
@@ -304,11 +304,11 @@ def make_constraints(
         ConfigError: ``space`` or the latency model is missing.
     """
     if (latency_model is None) != ("max_latency_ms" not in limits):
-        raise ConfigError("max_latency_ms and latency_model go together; 'nas-ext latency fit' makes a model")
+        raise ConfigError("give max_latency_ms and latency_model, a file of 'nas-ext latency fit', both or neither")
     if not limits:
         return []
     if space is None:
-        raise ConfigError(f"{next(iter(limits))} needs space: the costs of a network are known for a space by its name")
+        raise ConfigError(f"{next(iter(limits))} needs space, whose formulas give the costs; give its name or file")
     costs = {name.removeprefix("max_"): limits.get(name) for name in LIMITS[1:]}
     # Formulas and the latency model need torch, which takes seconds to import; NNI gives a tuner ten seconds to start.
     constraints = cost_limits(space, costs, formulas_later=True, workload=workload)

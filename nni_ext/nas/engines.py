@@ -41,7 +41,7 @@ class _Job:
     model: Any
     reported: Any = None
     awaited: set[int] | None = None
-    """After an end without a metric: concurrent models that still run"""
+    """After an end without a metric: models that ran then and are still running"""
 
 
 class Submitted:

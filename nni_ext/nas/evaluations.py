@@ -26,7 +26,7 @@ class Evaluated:
     metric: float | None
     """Metric of the evaluator; None after a failure"""
     costs: Mapping[str, float]
-    """Values of the limits' profilers by name"""
+    """Values of limited costs by name, from profilers"""
     others: Mapping[str, float] = field(default_factory=dict)
     """Other metrics of the evaluator by name"""
 
@@ -35,7 +35,7 @@ class Evaluations:
     """Evaluated models in the order of their results.
 
     Args:
-        search: minimises the score of its own metric.
+        search: search that minimises its metric.
         costs: constraints that compute :attr:`Evaluated.costs`.
         maximize: larger metrics are better.
     """
@@ -55,7 +55,7 @@ class Evaluations:
         return min(models, key=lambda model: self._score(model.metric) or 0.0, default=None)
 
     def tell(self, architecture: Architecture, reported: Any) -> None:
-        """Add the report of an evaluator (None: failed); a second result of an architecture is ignored."""
+        """Add an evaluator's result (None: failed); later results of the same architecture are ignored."""
         if architecture in self._evaluated_models:
             return
         evaluated = self._evaluated(architecture, reported)
@@ -97,7 +97,7 @@ class Evaluations:
     def load(self, state: Mapping[str, Any]) -> None:
         """Continue from a :meth:`state`; raise a ConfigError for a state of another search."""
         if state["maximize"] != self.maximize:
-            raise ConfigError(f"the state was saved with maximize={state['maximize']}; give the same")
+            raise ConfigError(f"the state was saved with maximize={state['maximize']}; give that")
         self.search.load_state_dict(state["search"])
         self.search.requeue()
         for entry in state["archive"]:
@@ -117,7 +117,7 @@ class Evaluations:
         return with_negatives(metrics, self.search.objectives[1:])
 
     def _reported(self, architecture: Architecture, recorded: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the evaluator's report from a record, without its predictions and negatives."""
+        """Return the evaluator's result from a record, without predicted and negated metrics."""
         added = {**self._predicted(architecture), self.search.metric: recorded.get(self.search.metric)}
         others = {name: value for name, value in recorded.items() if added.get(name, math.nan) != value}
         plain = {name: value for name, value in others.items() if not name.startswith(NEGATED)}
@@ -135,7 +135,7 @@ class Evaluations:
 
 
 def reported_number(reported: Any) -> float | None:
-    """Return the reported metric (``default`` of several) as a finite number, or None."""
+    """Return an evaluator's metric (``default`` of several) as a finite number, or None."""
     value = reported.get("default") if isinstance(reported, Mapping) else reported
     try:
         number = float(value)

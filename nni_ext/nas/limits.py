@@ -20,7 +20,7 @@ from nni_ext.nas.spaces import FlatSpace
 
 _FEATURE = "limiting searches with NNI's profilers"
 PROBES, DRAWN = 10, 200
-"""Valid samples on which a profiler is tried, and random samples drawn for them"""
+"""Number of valid samples for which a profiler is called first, and of random samples drawn to find them"""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def validity_constraint(flat: FlatSpace, model_space: Any) -> Constraint:
 
 
 def limit_constraint(flat: FlatSpace, model_space: Any, limit: ProfilerLimit) -> Constraint:
-    """Return a limit as a constraint that profiles each architecture once and excludes those the profiler rejects."""
+    """Return a limit as a constraint that profiles each architecture once and excludes those that it rejects."""
     profiler, values = limit.profiler, dict[bytes, float]()
     _probe(flat, model_space, limit)
 

@@ -55,10 +55,10 @@ READERS: dict[str, Callable[..., dict[str, Read]]] = {
 
 
 def reader_for(space: Any, name: str | None = None) -> Read:
-    """Return the reader of a model space or model, also as in a strategy or engine.
+    """Return the graph reader of a model space or model.
 
     Args:
-        name: reader of the predictor's training; default: the first of the space.
+        name: the predictor's reader; default: the first of the space.
 
     Raises:
         SpaceError: the class is not in :data:`READERS`.
@@ -75,8 +75,8 @@ def reader_for(space: Any, name: str | None = None) -> Read:
             chosen = next(iter(readers)) if name is None else name
             if chosen not in readers:
                 raise ConfigError(
-                    f"the reader is {chosen!r}, of the predictor or as given; models of {base.__name__} are read by"
-                    f" {' or '.join(readers)}: take another predictor, or name one of these with reader="
+                    f"the reader is {chosen!r}; models of {base.__name__} are read by"
+                    f" {' or '.join(readers)}: give another predictor, or one of these as reader="
                 )
             return readers[chosen]
     raise SpaceError(
@@ -87,7 +87,7 @@ def reader_for(space: Any, name: str | None = None) -> Read:
 
 
 def reader_name(predictor: AccuracyModel, given: str | None) -> str | None:
-    """Return the given reader, else that of the predictor's training."""
+    """Return the given reader, else the one that the predictor was trained with."""
     trained = predictor.info.get("reader")
     return given if given is not None or not isinstance(trained, str) else trained
 
@@ -215,7 +215,7 @@ class NetworkLatencyProfiler(_Profiler):
 
 
 class PredictorEvaluator(_Evaluator):
-    """Evaluator that reports a predictor's value of each model, without building or training it.
+    """Evaluator that reports a predictor's prediction for each model, without building or training the model.
 
     NNI's strategies maximise it. The training-service engine needs the path of the predictor and an importable
     ``read``. The report has the standard deviation as ``std``, and the prediction as ``prediction`` if it is not the

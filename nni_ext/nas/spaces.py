@@ -22,7 +22,7 @@ from nni_ext.compat import host_class, nni_module
 from nni_ext.graphs import Sample, architecture_of
 
 MAX_SUBSETS = 1024
-"""Largest number of subsets for which a choice of several values is one gene; beyond, each value is a gene"""
+"""Largest number of subsets of a choice of several values that is one gene; of a larger one, each value is a gene"""
 GRANULARITY = 4
 """A range of numbers becomes ``2 ** GRANULARITY - 1`` options at equal steps of its distribution."""
 
@@ -41,7 +41,7 @@ class FlatSpace:
     values: tuple[tuple[Any, ...], ...]
     """Values of each slot in the order of the options"""
     checked: bool = False
-    """True if the model space rejects some samples, so that each has to be validated"""
+    """True if the model space rejects some samples; then each sample is validated"""
 
     def sample_of_row(self, row: NDArray[np.int16]) -> dict[str, Any]:
         """Return label -> value; absent layers get their first value, since NNI needs all labels."""
@@ -71,9 +71,9 @@ class FlatSpace:
 def flat_space(
     name: str, options: Mapping[str, Sequence[Any]], base: SearchSpace | None = None, checked: bool = False
 ) -> FlatSpace:
-    """Return a space with one gene per label, named after it.
+    """Return a space with one gene per label.
 
-    Numbers and names are options as they are. Other values (tuples, flags, None, modules) get names that are equal in
+    Numbers and names are the options. Other values (tuples, flags, None, modules) get names that are equal in
     every process.
 
     Args:
@@ -82,7 +82,7 @@ def flat_space(
         checked: see :class:`FlatSpace`.
 
     Raises:
-        SpaceError: no label, or a label with no values or a repeated one.
+        SpaceError: there is no label, or a label has no values or a repeated value.
     """
     choices = list(base.choices) if base else []
     values = dict(options_by_label(base)) if base else {}
@@ -99,7 +99,7 @@ def flatten(model_space: Any) -> FlatSpace:
     Choices of several values become subsets, ranges of numbers a grid; weights of choices are dropped.
 
     Raises:
-        SpaceError: nothing to choose, or an unknown kind of choice.
+        SpaceError: there is no choice, or one of an unknown kind.
     """
     mutable = nni_module("nni.mutable", _SEARCHING)
     annotation = nni_module("nni.mutable.annotation", _SEARCHING).MutableAnnotation

@@ -103,7 +103,7 @@ class SearchStrategy(_Strategy):
 
     def _initialize(self, model_space: Any, engine: Any) -> Any:
         if self.search is not None:
-            raise ConfigError(f"this {type(self).__name__} was used in an experiment before; make a new one for each")
+            raise ConfigError(f"this {type(self).__name__} was used in another experiment; create a new one for each")
         flat = flatten(model_space)
         costs = [limit_constraint(flat, model_space, limit) for limit in self.limits]
         constraints = [*([validity_constraint(flat, model_space)] if flat.checked else []), *costs]
@@ -126,7 +126,7 @@ class SearchStrategy(_Strategy):
         """
         search, evaluations = self._parts()
         if self._rejected is not None:
-            raise ConfigError("the state of the earlier run could not be loaded; make a new strategy and experiment")
+            raise ConfigError("the state of the earlier run could not be loaded; create a new strategy and experiment")
         try:
             search.start()
             if self._folder is not None:
@@ -144,7 +144,7 @@ class SearchStrategy(_Strategy):
             self._take()
 
     def wait_for_resource(self) -> bool:
-        """Wait for an idle worker, but wake at each result and restart an engine's ended listener."""
+        """Wait for an idle worker or a result; restart the engine's listening thread if it has ended."""
         while not self.engine.idle_worker_available():
             if not self.engine.budget_available():
                 return False
@@ -157,7 +157,7 @@ class SearchStrategy(_Strategy):
         self._revived += keep_listening(self.engine)
         if self._revived > MAX_REVIVALS:
             raise NasExtError(
-                "NNI's engine lost its manager; see NNI's logs, and go on in a new experiment (record=..)"
+                "NNI's engine lost its manager; see NNI's logs, and continue in a new experiment (record=..)"
             )
 
     # -- models and results ------------------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ class SearchStrategy(_Strategy):
     # -- state -------------------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state in plain types, or the state that could not be loaded."""
+        """Return the state as plain types; a state that could not be loaded is returned unchanged."""
         if self._rejected is not None:
             return dict(self._rejected)
         _, evaluations = self._parts()

@@ -155,7 +155,7 @@ def test_a_calibration_of_another_supernet_or_data_is_refused(
     assert run(*by, "--further-supernet", str(tmp_path / "checkpoint.pt"), limits=False) == 2
     refused("was made with 1 supernets, here 2 are given", capsys)
     assert run("--further-supernet", str(tmp_path / "checkpoint.pt")) == 2
-    refused("further_supernet is of a calibration", capsys)
+    refused("further_supernet needs calibration", capsys)
     (tmp_path / "checkpoint.pt").write_bytes(b"other weights")
     assert run(*by, limits=False) == 2
     refused("was made with another supernet than", capsys)
@@ -176,7 +176,7 @@ def test_several_supernets(
     by = ["--calibration", str(tmp_path / "model.safetensors"), "--limit", "params_m=0.006"]
     capsys.readouterr()
     assert run(*by, limits=False) == 2
-    refused("was made with 2 supernets, here 1 are given; the others come with --further-supernet", capsys)
+    refused("was made with 2 supernets, here 1 are given; give all but the first with --further-supernet", capsys)
     assert run(*by, "--further-supernet", str(second), limits=False) == 0
     journal = [json.loads(line) for line in (tmp_path / "run" / "journal.jsonl").read_text().splitlines()]
     assert len(supernet.evaluated) == 10 + 2 * len(journal)

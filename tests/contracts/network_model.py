@@ -86,7 +86,7 @@ class NetworkModelContract:
         rows = (data.latency_ms[:12], data.families[:12], data.names[:12], data.held_out[:12])
         cases: list[tuple[type[NasExtError], str, Any]] = [
             (ConfigError, "not fitted", lambda: self.make().predict(data.graphs)),
-            (ConfigError, "nothing to save", lambda: self.make().save("m.safetensors")),
+            (ConfigError, "before save", lambda: self.make().save("m.safetensors")),
             (ConfigError, "safetensors", lambda: fitted.save("m.json")),
             (NasExtError, "wings", lambda: latency_model(self.name, "graph")(wings=2)),
             (ConfigError, "seed", lambda: self.make().fit(data, seed=-1)),

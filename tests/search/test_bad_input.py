@@ -146,7 +146,7 @@ def test_bad_input_is_one_line_that_names_the_value(case: int, tmp_path: Path, m
     [
         (["--device", "cpu,cuda:7"], "'cuda:7'"),
         (["--device", "cpu,abacus"], "'abacus'"),
-        (["--device", "cpu,cpu", "--executor", "submitit"], "jobs have one each"),
+        (["--device", "cpu,cpu", "--executor", "submitit"], "each job uses one"),
         (["--precision", "fp8"], "'fp8'"),
         (["--precision", "bf16"], "'toy'"),
     ],

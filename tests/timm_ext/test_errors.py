@@ -211,7 +211,7 @@ CASES: list[tuple[Call, type[Exception], str]] = [
     (lambda f: elastic(f.root / "text.pt"), CheckpointError, "text.pt"),
     (lambda f: elastic(f.root / "text.safetensors"), CheckpointError, "text.safetensors"),
     (lambda f: elastic(f.converted / "supernet.pt"), CheckpointError, "supernet.pt"),
-    (lambda f: read_source(f.weights()), CheckpointError, "name of their model"),
+    (lambda f: read_source(f.weights()), CheckpointError, "does not name its model"),
     (lambda f: read_source(f.weights(arch="vit_nobody")), CheckpointError, "vit_nobody"),
     (lambda f: read_source(f.weights(**TIMMS)), CheckpointError, "does not fit"),
     (lambda f: read_source(f.weights(".safetensors", {**TIMMS, "model_kwargs": "{"})), CheckpointError, "weights"),

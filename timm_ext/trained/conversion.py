@@ -60,7 +60,9 @@ def _resolve_space(space: str | Path | SearchSpace, trained: Architecture, atten
         return resolve(space, lambda: space_around(trained, attention))
     space = space if isinstance(space, SearchSpace) else get_space(str(space))
     if set(attention) - {"softmax"}:
-        raise ConfigError(f"kinds of attention {', '.join(attention)} with a space of your own; name them in the space")
+        raise ConfigError(
+            f"kinds of attention {', '.join(attention)} with --space FILE or a name; name them in the space"
+        )
     largest = space.largest()
     for gene in sorted({*trained, *largest}):
         absent = "softmax" if gene == "attention" else None
@@ -110,7 +112,9 @@ class TrainedViT:
     def calibration(self, count: int) -> list[tuple[Tensor, Tensor]]:
         """Return batches of 64 fixed random training images, preprocessed as for evaluation."""
         if not self.net.config.classes:
-            raise ConfigError(f"{self.source.where} has no classifier, so no loss to calibrate by; take weight or none")
+            raise ConfigError(
+                f"{self.source.where} has no classifier and thus no loss; give --importance weight or none"
+            )
         if not self.data:
             raise DataError(f"no images to calibrate on; give those that {self.source.where} was trained on as --data")
         images, _ = open_splits(self.data, None, 0, 0)

@@ -44,7 +44,7 @@ class Activations(NamedTuple):
     """Tensors (B, N, C) of each active layer, first to last."""
 
     hidden: tuple[Tensor, ...]
-    """Inputs of the feed-forward part: the normalised tokens after attention."""
+    """Inputs of the feed-forward sublayer: the normalised tokens after attention."""
     attention: tuple[Tensor, ...]
     """Outputs of attention."""
 
@@ -161,10 +161,10 @@ class Distillation:
             if self.compares and not isinstance(self.teacher.model, VisionModel):
                 raise ConfigError(
                     f"teacher {config.teacher} with --distill-hidden or --distill-attention: its channels are in"
-                    " another order than a supernet's; give the supernet that 'nas-ext elastic' has made of it"
+                    " another order than a supernet's; give the supernet that 'nas-ext elastic' converted it to"
                 )
         elif not model.is_supernet:
-            raise ConfigError("--teacher largest of a network that is no supernet; give a trained network's file")
+            raise ConfigError("--teacher largest needs a supernet; give the file of a trained network as --teacher")
         self._cache: tuple[int, TeacherCache] | None = None
         self._settings: CacheSettings | None = None
         if config.teacher_cache and self.teacher is not None:

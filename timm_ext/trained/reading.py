@@ -70,13 +70,15 @@ def read_source(path: Path, elastic: bool = True) -> Source:
     """
     content, metadata = read_file(path)
     if SETTINGS_KEY in content or SETTINGS_KEY in metadata:
-        raise CheckpointError(f"{path} is of timm_ext already; expected a model that timm has trained")
+        raise CheckpointError(f"{path} is a checkpoint of timm_ext; expected one of timm's trainer")
     weights = _weights(content, path)
     check_finite(weights, path)
     try:
         name, arguments, options = _description(content, metadata, path)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CheckpointError(f"{path} has damaged settings of its model ({error}); write it again") from None
+        raise CheckpointError(
+            f"{path} has damaged settings of its model ({error}); give another copy of the file"
+        ) from None
     with torch.device("meta"):
         arguments = _with_sizes(arguments, weights, create(name, arguments, path))
     model, where = create(name, arguments, path), f"{path} ({name})"
@@ -86,7 +88,9 @@ def read_source(path: Path, elastic: bool = True) -> Source:
         model.load_state_dict({key: tensor.float() for key, tensor in weights.items()})
     except RuntimeError as error:
         reason = " ".join(str(error).split())[:200]
-        raise CheckpointError(f"{path} does not fit timm's {name} ({reason}); it may be of other settings") from None
+        raise CheckpointError(
+            f"{path} does not fit timm's {name} ({reason}); give a checkpoint of that model"
+        ) from None
     data = str(options.get("data_dir") or options.get("data") or "")
     stated = {key: options[key] for key in PREPARED if options.get(key) is not None}
     return Source(model.eval(), name, _prepared_by(model, stated), data, where)
@@ -142,7 +146,7 @@ def _description(
     if timm.is_model(name):
         return name, {}, {}
     raise CheckpointError(
-        f"{path} holds weights and not the name of their model; give a checkpoint of timm's trainer, lay the model's"
+        f"{path} does not name its model; give a checkpoint of timm's trainer, lay the model's"
         " config.json next to it, or name the file after the model (vit_small_patch16_224.pth)"
     )
 

@@ -35,7 +35,7 @@ _OTHERS = {
     "VisionTransformerRelPos": "relative position biases",
     "NaFlexVit": "images of several sizes in one batch",
 }
-"""Related models of timm -> their part without an elastic form."""
+"""Related models of timm -> their module without an elastic form."""
 _ACTIVATIONS = {nn.ReLU: "relu", nn.SiLU: "silu", nn.Tanh: "tanh", Tanh: "tanh", GELU: "gelu", GELUTanh: "gelu_tanh",
                 QuickGELU: "quick_gelu"}  # fmt: skip
 
@@ -49,7 +49,7 @@ def check_supported(model: Any, name: str) -> None:
 
 
 def unsupported(model: Any) -> list[str]:
-    """List parts of a timm model without an elastic form, also on torch's meta device."""
+    """List the features of a timm model without an elastic form, also on torch's meta device."""
     kind = type(model).__name__
     if type(model) is not VisionTransformer:
         return [f"it is a {kind}" + (f", with {_OTHERS[kind]}" if kind in _OTHERS else "")]
@@ -59,7 +59,7 @@ def unsupported(model: Any) -> list[str]:
 
 
 def _network_parts(model: Any) -> list[tuple[Any, str]]:
-    """Return pairs of a condition and the unsupported part that it means."""
+    """Return pairs of a condition and the unsupported feature that it indicates."""
     patches, pool = model.patch_embed, model.global_pool
     plain = type(patches) is PatchEmbed
     pools_prefix = getattr(model, "pool_include_prefix", False) and model.num_prefix_tokens

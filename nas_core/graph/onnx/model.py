@@ -42,7 +42,7 @@ def open_model(source: Any) -> tuple[Any, str]:
     else:
         raise GraphError(f"got {type(source).__name__}; expected the path of an ONNX file, its bytes or a ModelProto")
     if not model.ir_version or not model.HasField("graph") or not model.opset_import:
-        raise GraphError(f"{name} is no ONNX model, or only a part of one; export it again, or check the file's name")
+        raise GraphError(f"{name} is no complete ONNX model; export it again, or check the file's name")
     _strip(model.graph, folder, onnx)
     if model.functions:
         require("onnx.inliner", "reading ONNX files", "onnx")

@@ -143,8 +143,8 @@ def sort_nodes(graph: Any, listed: list[Operation], name: str) -> list[Operation
     for op in listed:
         if missing := [tensor for tensor in op.inputs if tensor and tensor not in producers and tensor not in fed]:
             raise GraphError(
-                f"{name}: {op.kind} reads tensor {missing[0]!r}, which nothing makes; the file is damaged or a part of "
-                "a model"
+                f"{name}: {op.kind} reads tensor {missing[0]!r}, which no operator computes; the file is damaged"
+                " or incomplete, export it again"
             )
     sources = [{producers[tensor] for tensor in op.inputs if tensor and tensor not in fed} for op in listed]
     if all(source < place for place, group in enumerate(sources) for source in group):

@@ -71,7 +71,7 @@ def read_onnx(
         warn: log unknown operators in one line; they count as ``other``, without FLOPs.
 
     Raises:
-        GraphError: not an ONNX file, a damaged one, a cycle, an open dimension without a number, an unknown shape.
+        GraphError: the file is damaged or not ONNX, or has a cycle, an open dimension or an unknown shape.
         ConfigError: shapes that do not fit the model.
         MissingHostError: onnx is not installed.
     """

@@ -45,7 +45,7 @@ class GeneLatencyModel(LatencyModel):
 
     by = "genes"
     saved_as: ClassVar[str | None] = None
-    """Name in files, where another class reads them."""
+    """Name in files, if another class loads them."""
 
     def __init__(self, space: SearchSpace, source: str = "rows", config: Any = None) -> None:
         if source not in SOURCES:
@@ -77,7 +77,7 @@ class GeneLatencyModel(LatencyModel):
     def predict_inputs(self, inputs: Inputs) -> Floats:
         """Return milliseconds ``(n,)`` for inputs as in :meth:`fit`."""
         if not self.fitted:
-            raise ConfigError("this latency model is not fitted yet: call fit, or load one that is")
+            raise ConfigError("this latency model is not fitted; call fit, or load a fitted model")
         return self.estimate(inputs)
 
     def predict_rows(self, rows: Rows) -> Floats:
@@ -85,10 +85,10 @@ class GeneLatencyModel(LatencyModel):
         return self.predict_inputs(rows if self.source == "rows" else self.space.encode_rows(rows, "summary"))
 
     def predict(self, architectures: Sequence[Architecture] | Architecture) -> Floats:
-        """Return milliseconds ``(n,)``.
+        """Return milliseconds ``(n,)`` of architectures.
 
         Raises:
-            ArchitectureError: an architecture is not of the space.
+            ArchitectureError: an architecture is outside the space.
         """
         if isinstance(architectures, Architecture):
             architectures = [architectures]
@@ -116,7 +116,7 @@ class GeneLatencyModel(LatencyModel):
 
     @abstractmethod
     def learn(self, inputs: Inputs, latency_ms: Floats) -> Floats:
-        """Fit to validated inputs and return measured / predicted of held-out rows."""
+        """Fit to validated inputs and return measured / predicted latency of held-out rows."""
 
     @abstractmethod
     def estimate(self, inputs: Inputs) -> Floats:
@@ -124,7 +124,7 @@ class GeneLatencyModel(LatencyModel):
 
     @abstractmethod
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return the fitted state: values for JSON, and arrays."""
+        """Return the fitted state: JSON values and arrays."""
 
     @abstractmethod
     def restore(self, settings: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:

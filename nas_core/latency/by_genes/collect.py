@@ -82,7 +82,9 @@ def collect(
         with closing(outcomes), counted("measuring", len(planned), "architecture", progress) as advance:
             for architecture, outcome in zip(planned, outcomes, strict=True):
                 if isinstance(outcome, Failure):
-                    raise NasExtError(f"{architecture.key} was not measured: {outcome.reason}; run it again to go on")
+                    raise NasExtError(
+                        f"{architecture.key} was not measured: {outcome.reason}; run it again to continue"
+                    )
                 if dataset is None:
                     dataset = LatencyDataset.begin(path, space, settings, outcome.machine, outcome.reference_ms)
                 dataset.must_match(space, settings, outcome.machine)
@@ -108,7 +110,7 @@ def _measured_here(
 def planned_architectures(space: SearchSpace, samples: int, seed: int) -> list[Architecture]:
     """Return the first ``samples`` distinct architectures for a seed: smallest, largest, random ones."""
     if samples < 1:
-        raise ConfigError(f"{samples} samples were asked for, expected at least 1")
+        raise ConfigError(f"samples is {samples}, expected at least 1")
     rng = np.random.default_rng(seed)
     chosen = dict.fromkeys([space.smallest(), space.largest()])
     draws = 0
@@ -165,7 +167,7 @@ class SubmititMeasurements:
 def open_workload(
     space: Mapping[str, Any], workload: Mapping[str, Any], timing: Mapping[str, Any]
 ) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """Return a function that measures an architecture, given by its genes, in a job."""
+    """Return a function that measures the architecture of a mapping of genes, in a job."""
     searched = space_from_dict(space, "job")
     kind, times = kind_of(searched), TimingConfig(**timing).checked_here()
     config = kind.config(workload)

@@ -58,7 +58,7 @@ class LatencyData:
     order: NDArray[np.float64]
     """``(n,)`` position in the measurement order."""
     referenced: bool
-    """A reference workload was measured."""
+    """True if a reference workload was measured."""
     info: dict[str, Any] = field(default_factory=dict)
     """``machine``, ``settings`` and ``reference_ms`` of the collection, if known."""
 
@@ -203,7 +203,7 @@ def read_hat_table(path: str | Path, table: str | None = None, space: SearchSpac
 
     Raises:
         DataError: a column is missing, or a cell is no number.
-        SpaceError: the space does not have HAT's ten genes.
+        SpaceError: the space lacks HAT's ten genes.
     """
     space = space or get_space("hat_wmt14_en_de")
     names = [choice.name for choice in space.choices]

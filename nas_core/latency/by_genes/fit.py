@@ -64,7 +64,7 @@ class Fit:
     """Fitted model and its quality."""
 
     model: GeneLatencyModel
-    """Model fitted to all rows; the metrics are of one without the held-out rows."""
+    """Model fitted to all rows; the metrics are of a model fitted without the held-out rows."""
     held_out: Quality
     """Metrics on held-out rows as measured."""
     without_drift: Quality | None
@@ -77,7 +77,7 @@ class Fit:
 
 
 def fit(data: LatencyData, make: MakeModel, holdout: float = 0.2, seed: int = 0) -> Fit:
-    """Evaluate a model on a random held-out part of ``data``, then fit it to all rows.
+    """Evaluate a model on random held-out rows of ``data``, then fit it to all rows.
 
     Drift is estimated if no reference was measured and residuals of neighbouring rows are correlated.
 
@@ -148,7 +148,7 @@ def random_split(count: int, holdout: float, seed: int) -> tuple[NDArray[np.int6
 def quality(
     predicted_ms: Floats, measured_ms: Floats, interval: tuple[float, float], options_percent: float = math.nan
 ) -> Quality:
-    """Return metrics of predictions; ``interval`` is the model's, of measured / predicted."""
+    """Return metrics of predictions; ``interval`` is the model's prediction interval of measured / predicted."""
     ratio = measured_ms / predicted_ms
     inside = (ratio >= interval[0]) & (ratio <= interval[1])
     variance = float(np.sum((measured_ms - measured_ms.mean()) ** 2))

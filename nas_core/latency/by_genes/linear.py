@@ -24,7 +24,7 @@ from nas_core.space.slots import Rows
 _STRENGTHS = np.logspace(-5, 4, 28)
 _ROUNDS = 6
 _HUBER = 1.345
-"""In standard deviations; 95 % efficient when errors are normal (Huber, 1964)."""
+"""Threshold in standard deviations; 95 % efficient for normal errors (Huber, 1964)."""
 _CHUNK = 8192
 """Rows predicted at a time, to fit the cache."""
 _MOST_INDICATED = 8

@@ -39,7 +39,7 @@ class MLPConfig:
     layers: int = 4
     """Number of hidden layers."""
     steps: int = 1500
-    """Updates."""
+    """Number of updates."""
     batch: int = 128
     """Rows drawn for each update."""
     lr: float = 1e-3

@@ -34,7 +34,7 @@ from nas_core.predictor.progress import Losses
 LEAST_NETWORKS = 10
 LEAST_MS = 1e-4
 _CLIP = 1.0
-"""Largest norm of the gradient in training."""
+"""Gradient norm at which gradients are clipped."""
 
 Progress = Callable[[int, int, float], None]
 """Called with the step, the number of steps and the loss."""
@@ -101,7 +101,7 @@ class GraphLatencyModel(LatencyModel):
         It combines relative residuals, the standard deviation over members, and that of extrapolation.
         """
         if not self.known:
-            raise ConfigError(f"this {self.name!r} latency model is not fitted yet: call fit, or load one that is")
+            raise ConfigError(f"this {self.name!r} latency model is not fitted; call fit, or load a fitted model")
         data = Graphs.of(graphs)
         if not len(data):
             return np.zeros(0), np.zeros(0)
@@ -124,7 +124,7 @@ class GraphLatencyModel(LatencyModel):
 
     @abstractmethod
     def learn(self, data: NetworkLatencies, seed: int, progress: Progress | None) -> None:
-        """Fit to validated networks; replace the former state at the end, all at once."""
+        """Fit to validated networks; the former state is replaced at the end."""
 
     @abstractmethod
     def estimate(self, graphs: Graphs) -> tuple[Floats, Floats | None]:
@@ -154,7 +154,7 @@ class GraphLatencyModel(LatencyModel):
 
     def save(self, path: str | Path) -> None:
         if not self.known:
-            raise ConfigError(f"this {self.name!r} latency model is not fitted yet: there is nothing to save")
+            raise ConfigError(f"this {self.name!r} latency model is not fitted; call fit before save")
         write_artifact(path, self.artifact, *self.contents())
 
     def contents(self) -> tuple[dict[str, Any], dict[str, Tensor]]:

@@ -32,7 +32,7 @@ class NetworkLatencies:
     names: NDArray[np.str_]
     """``(G,)`` name of each network."""
     held_out: NDArray[np.bool_]
-    """``(G,)`` test part of the in-domain split."""
+    """``(G,)`` True for test networks of the in-domain split."""
     skipped: tuple[tuple[str, str], ...] = field(default=())
     """Unreadable networks, with reasons."""
 
@@ -41,9 +41,10 @@ class NetworkLatencies:
         if len({*rows.values(), len(self.graphs)}) > 1:
             raise DataError(f"{len(self.graphs)} graphs with {rows}; expected one of each per graph")
         if not len(self.graphs):
-            raise DataError("a data set without networks; expected at least one")
-        if not (np.isfinite(self.latency_ms).all() and (self.latency_ms > 0).all()):
-            raise DataError("a latency is not above 0 ms; remove such networks")
+            raise DataError("the data set has no networks; give at least one")
+        if len(wrong := np.flatnonzero(~(np.isfinite(self.latency_ms) & (self.latency_ms > 0)))):
+            network = f"network {self.names[wrong[0]]} (index {wrong[0]})"
+            raise DataError(f"latency of {network} is {self.latency_ms[wrong[0]]}, expected above 0 ms; remove it")
 
     def __len__(self) -> int:
         return len(self.graphs)

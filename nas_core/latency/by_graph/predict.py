@@ -48,7 +48,7 @@ def shipped_model(runtime: str = "onnxruntime", device_name: str | None = None) 
     """Return the shipped model for that runtime and device, else the first by name for the runtime."""
     models = [model for model in _shipped() if model.info.get("runtime") == runtime]
     if not models:
-        raise ConfigError(f"no model is shipped for {runtime}; give --model with one of 'nas-ext latency train'")
+        raise ConfigError(f"no model is shipped for {runtime}; give --model FILE, trained by 'nas-ext latency train'")
     return next((model for model in models if device_of(model) == device_name), models[0])
 
 

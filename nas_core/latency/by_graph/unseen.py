@@ -23,7 +23,7 @@ class _Size(NamedTuple):
     margin: float
     """Factor outside the training range that is tolerated."""
     spread: float
-    """Relative standard deviation for each factor of e outside."""
+    """Relative standard deviation for each factor of e outside the range."""
 
 
 _STATIC = {

@@ -35,7 +35,7 @@ class ImageWorkloadConfig:
 
 
 class ImageWorkload(OnePassSubnetWorkload):
-    """A static network with random weights, as the part ``network``."""
+    """Workload of a static network with random weights, with one part, ``network``."""
 
     def __init__(
         self, space: SearchSpace, architecture: Architecture, config: ImageWorkloadConfig, device: str = "cpu"

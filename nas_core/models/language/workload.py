@@ -42,7 +42,7 @@ def check_lengths(net: LanguageNet, config: LanguageWorkloadConfig) -> None:
 
 
 class LanguageWorkload(SubnetWorkload):
-    """A static network with random weights, as the parts ``prompt`` and ``decoding``."""
+    """Workload of a static network with random weights, with parts ``prompt`` and ``decoding``."""
 
     _net: LanguageNet
 

@@ -64,7 +64,7 @@ def write_bert(
 
 
 def check_bert_layout(net: MaskedLMNet, architecture: Architecture, head: str | None = None) -> None:
-    """Raise ``ConfigError`` if sizes differ between layers or BERT lacks a part."""
+    """Raise ``ConfigError`` if sizes differ between layers or BERT has no such layer."""
     config, layers, width = net.config, encoder_layers(architecture), network_width(architecture)
     if head is not None and head not in net.classification_heads:
         raise unknown_choice("classification head", head, net.classification_heads)

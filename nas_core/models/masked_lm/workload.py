@@ -34,7 +34,7 @@ class MaskedLMWorkloadConfig:
 
 
 class MaskedLMWorkload(OnePassSubnetWorkload):
-    """A static network with random weights, as the part ``network``."""
+    """Workload of a static network with random weights, with one part, ``network``."""
 
     def __init__(
         self, space: SearchSpace, architecture: Architecture, config: MaskedLMWorkloadConfig, device: str = "cpu"

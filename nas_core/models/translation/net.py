@@ -447,9 +447,9 @@ class TranslationNet(nn.Module):
         return self.decode(subnet, target, self.encode(subnet, source))
 
     def start(self, subnet: Subnet, memory: Memory, rows: Tensor | None = None) -> DecoderCache:
-        """Return a decoding cache with the cross-attention states.
+        """Return a decoding cache with the cross-attention states of encoded sentences.
 
-        ``rows`` (B,) gives each batch row's sentence in ``memory``; default: row by row.
+        ``rows`` (B,) gives the index in ``memory`` of each batch row's sentence; default: 0, 1, ..
         """
         memories = self._memories(subnet, memory)
         cross = [m.kept(w.cross_attn) for m, w in zip(memories, subnet.decoder_layers, strict=True)]

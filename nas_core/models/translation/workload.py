@@ -37,7 +37,7 @@ class TranslationWorkloadConfig:
 
 
 class TranslationWorkload(SubnetWorkload):
-    """A static network with random weights, as the parts ``encoder`` and ``decoder``."""
+    """Workload of a static network with random weights, with parts ``encoder`` and ``decoder``."""
 
     def __init__(
         self, space: SearchSpace, architecture: Architecture, config: TranslationWorkloadConfig, device: str = "cpu"

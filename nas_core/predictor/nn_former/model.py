@@ -247,7 +247,9 @@ class NNFormer(nn.Module):
                 f" less than its max_nodes: fit it with max_nodes={batch.most_nodes + 1} or more"
             )
         if reads_token and isinstance(batch, PackedBatch):
-            raise GraphError("packed graphs are for models that sum over nodes; use dense batches")
+            raise GraphError(
+                "packed graphs need a model with readout sum, this one has class_token; give dense batches"
+            )
         costs = COSTS if config.readout == "logarithm" else 0
         widths = {name: getattr(config, name) for name in ("attributes", "shapes", "static")} | {"costs": costs}
         for name, wanted in widths.items():

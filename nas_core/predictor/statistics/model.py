@@ -128,7 +128,7 @@ class StatisticsModel:
         mean, deviation = float(targets.mean()), float(targets.std()) or 1.0
         varying = np.flatnonzero(statistics.std(0) > 1e-9)
         if not len(varying):
-            raise DataError("all graphs have equal statistics; there is nothing to learn from them")
+            raise DataError("all graphs have equal statistics; give graphs that differ")
         wanted, slope = (targets - mean) / deviation, 0.0
         if description.prior is not None:
             expected = statistics[:, 0] - statistics[:, 0].mean()
@@ -253,7 +253,7 @@ class BoostedTreesConfig(_Settings):
     """Settings of boosted trees."""
 
     trees: int = 8
-    """Boosted models, each with its own seed."""
+    """Number of boosted models with different seeds."""
     targets: str = field(default="normal", metadata={"choices": SCALES})
     """Scale of the targets: none, mean or normal (by rank)."""
 

@@ -73,7 +73,7 @@ class GaussianProcess:
         mean, deviation = values.mean(0), values.std(0, unbiased=False)
         varies = deviation > 1e-9
         if not bool(varies.any()):
-            raise DataError("all graphs have equal statistics; there is nothing to learn from them")
+            raise DataError("all graphs have equal statistics; give graphs that differ")
         deviation = torch.where(varies, deviation, torch.inf)
         standard = ((values - mean) / deviation).clamp(-CLIP, CLIP)
         order = torch.from_numpy(np.random.default_rng(seed).permutation(len(standard)))

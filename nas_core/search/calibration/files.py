@@ -55,8 +55,8 @@ def load_calibration(path: str | Path, space: SearchSpace | None = None) -> Cali
         raise DataError(f"{path}: the calibration is damaged ({reason[:120]}); make it anew") from None
     if space is not None and calibration.space != space:
         raise ConfigError(
-            f"{path} was fitted to networks of space {calibration.space.name!r}, and this is {space.name!r}; calibrate"
-            " on the supernet that is searched"
+            f"{path} was fitted to networks of space {calibration.space.name!r}, the supernet has {space.name!r};"
+            " calibrate on the supernet that is searched"
         )
     return calibration
 
@@ -90,7 +90,7 @@ def read_trained(
             line = f"{path}, line {number}"
             architecture = architecture_of(record, space, line)
             if architecture in results:
-                raise DataError(f"{line}: network {architecture.key} has a result already; keep one")
+                raise DataError(f"{line}: network {architecture.key} has an earlier result; keep one of them")
             record_set = record.get("test_set") or test_set
             test_set = record_set if test_set is None else test_set
             if record_set != test_set:
@@ -188,12 +188,12 @@ def check_provenance(
     path: Path,
     checkpoints: Sequence[Path],
     options: Mapping[str, Any],
-    others: str = "the others come with --further-supernet",
+    others: str = "give all but the first with --further-supernet",
 ) -> None:
-    """Check that a calibration was made with these supernets, in this order, and the same evaluation data.
+    """Raise a ConfigError unless a calibration used these supernets, in this order, and the same evaluation data.
 
     Args:
-        others: advice on the number of supernets, for the message.
+        others: advice for a wrong number of supernets.
     """
     expected, digests = calibration.info.get("supernets") or [], [file_digest(path) for path in checkpoints]
     if len(digests) != len(expected):
@@ -207,6 +207,6 @@ def check_provenance(
     for name, value in (calibration.info.get("settings") or {}).items():
         if options.get(name) != value:
             raise ConfigError(
-                f"{path} was made with {name} {value}, the search has {options.get(name)}; give the same, or calibrate"
+                f"{path} was made with {name} {value}, now {name} is {options.get(name)}; give the same, or calibrate"
                 " anew"
             )

@@ -35,7 +35,7 @@ def larger_is_better(metric: str, option: str = "larger-is-better") -> bool:
     rises, falls = bool(words & set(RISING)), bool(words & set(FALLING))
     if rises == falls:
         raise ConfigError(
-            f"the name {metric!r} does not tell whether larger values are better; say --{option} or --no-{option}"
+            f"the name {metric!r} does not tell whether larger values are better; give --{option} or --no-{option}"
         )
     return rises
 
@@ -116,7 +116,7 @@ class Calibration:
         if not finite.all():
             raise DataError(f"a result of network {networks[int(finite.argmin())].key} is not finite; leave it out")
         if np.ptp(targets) <= 1e-12 * max(1.0, float(np.abs(targets).max())):
-            raise DataError(f"all {len(networks)} networks have {self.metric} {targets[0]:g}; nothing can be learned")
+            raise DataError(f"all {len(networks)} networks have {self.metric} {targets[0]:g}; give different ones")
         self.trained, self.inherited = dict(zip(networks, targets.tolist(), strict=True)), columns
         self.learned = Learned.of(self._oriented(columns), self.sizes_of(networks), self._sign * targets)
         return self
@@ -135,7 +135,7 @@ class Calibration:
 
     @property
     def shares(self) -> dict[str, float]:
-        """Weight of each part of the calibration in the combined estimate."""
+        """Weights of the three linear models in the estimate, by name."""
         mixed = (1.0,) if self.learned is None else self.learned.mixture.shares
         return dict(zip(PARTS, mixed, strict=False))
 
@@ -160,14 +160,14 @@ class Calibration:
         return self._sign * mean, spread
 
     def predict_parts(self, architectures: Sequence[Architecture], inherited: ArrayLike) -> dict[str, Array]:
-        """Return each part's estimates ``(B,)``."""
+        """Return estimates ``(B,)`` of each of the three linear models, by name."""
         columns = self._oriented(_columns(inherited))
         rows = self._fitted().parts.predict(columns, self.sizes_of(architectures))
         return dict(zip(PARTS, self._sign * rows, strict=True))
 
     def _fitted(self) -> Learned:
         if self.learned is None:
-            raise ConfigError("the calibration was fitted to no trained network and has no spread; fit it first")
+            raise ConfigError("the calibration is not fitted to trained networks; call fit with some first")
         return self.learned
 
     def quality(self) -> Quality:

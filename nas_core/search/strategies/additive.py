@@ -108,7 +108,7 @@ class AdditiveFit:
 def estimated(constraint: Constraint, space: SearchSpace, rows: Rows) -> Constraint:
     """Return the constraint with an additive model as predictor, fitted to its predictions for these rows.
 
-    If they are equal, it accepts everything.
+    If all predictions are equal, every architecture is feasible.
     """
     values = constraint.values(rows)
     finite = np.isfinite(values)
@@ -123,18 +123,18 @@ def estimated(constraint: Constraint, space: SearchSpace, rows: Rows) -> Constra
 
 @dataclass(frozen=True)
 class LinearCosts:
-    """Linear model of limited metrics, exact at an anchor and its single changes."""
+    """Linear approximation of the limited metrics, exact for an anchor and architectures that differ in one gene."""
 
     parts: Numbers
-    """``(limits, V)`` in the metrics' units; 0 for the anchor's options."""
+    """``(limits, V)`` effects in the metrics' units; 0 for the anchor's options."""
     constant: Numbers
     """``(limits,)``: metrics of the anchor."""
 
     @classmethod
     def around(cls, variables: Variables, anchor: Rows, constraints: Sequence[Constraint]) -> LinearCosts:
-        """Return a model from predictions for the anchor and all its single changes.
+        """Return a model from predictions for the anchor, and for it with each other option of each gene.
 
-        Genes of absent layers are changed at the greatest depth.
+        Options of absent layers are compared at the greatest depth.
 
         Args:
             anchor: ``(1, slots)`` with an option in every slot, absent layers included.
@@ -159,6 +159,6 @@ class LinearCosts:
         return cls(np.array(parts).reshape(-1, variables.count), np.array(constants))
 
     def values(self, chosen: Numbers) -> Numbers:
-        """Return the metrics ``(limits,)`` of variables ``(V,)``."""
+        """Return the approximated metrics ``(limits,)`` of an architecture's variables ``(V,)``."""
         result: Numbers = self.constant + self.parts @ chosen
         return result

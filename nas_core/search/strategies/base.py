@@ -274,7 +274,7 @@ class Strategy(ABC):
         return sorted(good, key=lambda key: (self._scores[key], key))
 
     def _with_children(self, chosen: Rows, count: int, taken: set[bytes], parents: int, mutation_prob: float) -> Rows:
-        """Return ``count`` rows: those chosen, children of the best evaluated ones, then random ones.
+        """Return ``count`` rows: the chosen ones, children of the best evaluated ones, then random ones.
 
         Args:
             taken: keys that are not proposed; new ones are added.

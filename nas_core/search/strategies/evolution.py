@@ -40,14 +40,13 @@ class EvolutionConfig:
     """Settings of HAT's evolution; the defaults are the paper's.
 
     Raises:
-        ConfigError: the parts do not add up to the population.
+        ConfigError: parents, mutations and crossovers do not add up to the population.
     """
 
     iterations: int = 30
     """Scored populations, including the random first one."""
     population: int = 125
-    """Members of each population: parents + mutations + crossovers; missing ones follow in HAT's proportions 25 : 50 :
-    50."""
+    """Members of each population: parents + mutations + crossovers; those not given are as 25 : 50 : 50."""
     parents: int = 25
     """Best members, which survive and have children."""
     mutations: int = 50
@@ -66,16 +65,16 @@ class EvolutionConfig:
                 " or only some of the four"
             )
             raise ConfigError(
-                f"{what}, from which EvolutionConfig.of makes the others",
-                command_line=f"{what}: leave one out, and it follows from the others",
+                f"{what}, from which EvolutionConfig.of computes the others",
+                command_line=f"{what}: leave one out to compute it from the others",
             )
 
     @classmethod
     def of(cls, **given: Any) -> EvolutionConfig:
-        """Return settings; parts not given share the rest of the population in HAT's proportions.
+        """Return settings; numbers not given share the rest of the population in HAT's proportions.
 
         Raises:
-            ConfigError: the parts exceed the population.
+            ConfigError: the given numbers exceed the population.
         """
         shares = {name: getattr(cls, name) for name in ("parents", "mutations", "crossovers")}
         numbers = [given[name] for name in ("population", *shares) if name in given]
@@ -88,7 +87,7 @@ class EvolutionConfig:
         if missing and left < ("parents" in missing):
             raise ConfigError(
                 f"population is {given['population']}, which leaves {left} for {' and '.join(missing)};"
-                " give a larger population, or smaller parts"
+                " give a larger population, or fewer of the others"
             )
         while missing:
             name, share = next(iter(missing.items()))

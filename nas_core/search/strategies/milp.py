@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 Numbers = NDArray[np.float64]
 
 SHARES = 257
-"""Networks between the largest and the smallest that are tried as reference."""
+"""Number of networks between the largest and the smallest that are tried as reference."""
 GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 """Multiples of the golden ratio modulo 1 are spaced evenly."""
 BAD = 0.5
@@ -179,7 +179,7 @@ class MILP(Strategy):
     # -- single changes ----------------------------------------------------------------------------------------------
 
     def _single_changes(self) -> Rows:
-        """Return the reference, then its single changes, those that save most first."""
+        """Return the reference, then its feasible single changes, those with the largest savings first."""
         reference = self._find_reference()
         self._reference = [int(option) for option in reference[0]]
         slots, variables = self.space.slots, self._variables

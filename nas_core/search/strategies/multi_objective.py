@@ -71,7 +71,7 @@ class MultiObjectiveEvolution(Strategy):
     A result without an objective is a failure; a missing limited metric is replaced by its prediction.
 
     Args:
-        objectives: metrics to minimise; :meth:`best` is by the first.
+        objectives: metrics to minimise; :meth:`best` uses the first.
     """
 
     config: MultiObjectiveConfig

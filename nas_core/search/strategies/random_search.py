@@ -15,7 +15,7 @@ class RandomConfig:
     """Settings of random search."""
 
     evaluations: int = 3025
-    """Number of architectures; default: the largest number of HAT's evolution."""
+    """Number of architectures; default: the largest number that HAT's evolution evaluates."""
     batch: int = 125
     """Architectures drawn at once."""
 

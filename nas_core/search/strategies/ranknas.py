@@ -271,7 +271,7 @@ class RankNAS(Strategy):
 
     @cached_property
     def _whole(self) -> Rows:
-        """All architectures of the space; none of a large space."""
+        """All architectures of the space; empty for a large space."""
         slots = self.space.slots
         total = math.prod(slots.sizes.tolist())
         if total > ENUMERATED:

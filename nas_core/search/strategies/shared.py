@@ -18,7 +18,7 @@ Openings = Mapping[int, Sequence[str]]
 
 @dataclass(frozen=True)
 class Proposal:
-    """Next architecture of a worker, and openings to record."""
+    """Next architecture of a worker, and :attr:`openings` to record."""
 
     architecture: Architecture | None
     """None if no new architecture is left."""
@@ -34,7 +34,7 @@ class SharedSearch:
     workers get spare architectures (:meth:`Strategy.spare`).
 
     Args:
-        made: function that returns the same fresh strategy each time.
+        made: function that returns a new, equal strategy each time.
     """
 
     def __init__(self, made: Callable[[], Strategy]) -> None:
@@ -73,7 +73,7 @@ class SharedSearch:
         return Proposal(architecture, {at: others for at, others in self._opened.items() if at not in openings})
 
     def _free(self, results: Results, running: Collection[Architecture]) -> Architecture | None:
-        """Return the strategy's first architecture without result or worker."""
+        """Return the first of the strategy's architectures that has neither a result nor a worker."""
         asked = iter(lambda: self.strategy.ask(1), [])
         architectures = chain(self.strategy.waiting, chain.from_iterable(asked))
         return next((one for one in architectures if one not in results and one not in running), None)
@@ -83,7 +83,7 @@ class SharedSearch:
         return bool(waiting) and all(one in results for one in waiting)
 
     def _open(self, results: Results, openings: Openings) -> None:
-        """Tell recorded results of non-members; all of them if the generation is not recorded."""
+        """Tell the strategy the recorded results of non-members; all if the generation is not recorded."""
         generation, members = self.strategy.generation, set(self.strategy.waiting)
         others = {one.key: one for one in results if one not in members and one not in self._told}
         self._opened[generation] = tuple(openings.get(generation, others))

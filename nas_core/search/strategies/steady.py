@@ -47,7 +47,7 @@ class SteadySearch:
         return architecture
 
     def _ask(self) -> Architecture | None:
-        """Return an architecture that is not running as a spare one."""
+        """Return the strategy's next architecture that is not already running as a spare one."""
         while True:
             asked = [self._ready.popleft()] if self._ready else self.strategy.ask(1)
             if not asked:
@@ -73,7 +73,8 @@ class SteadySearch:
     def load(self, results: Results) -> None:
         """Load results of an earlier run before the first :meth:`next`.
 
-        The strategy first replays its own results in its order, so that an interrupted search continues identically.
+        Results of architectures that the strategy proposes are added first, in the order of its proposals, so that an
+        interrupted search continues identically.
         """
         metrics_of = {self.strategy.space.validate(architecture): metrics for architecture, metrics in results}
         if not self._out:

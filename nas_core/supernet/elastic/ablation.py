@@ -40,7 +40,7 @@ def depth_order(
         loss: of the network with the given layers of each side.
         recovered: loss after a few updates, for the last :data:`MOST_RECOVERED` layers once every loss rises by more
             than :data:`BROKEN`.
-        shallowest: number of first layers of each side that every network has (default: 1).
+        shallowest: smallest number of layers of each side (default: 1).
     """
     most = math.inf if recovered is None else loss({}) + BROKEN
     fewest = {side: (shallowest or {}).get(side, 1) for side in sides}

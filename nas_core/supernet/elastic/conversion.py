@@ -75,7 +75,7 @@ def check_settings(importance_by: str, calibrate: int, fit_steps: int = 0) -> No
         raise unknown_choice("criterion of importance (--importance)", importance_by, CRITERIA)
     for option, number in (("calibrate", calibrate), ("fit", fit_steps)):
         if number < 0:
-            raise ConfigError(f"--{option} {number}; expected a number from 0 on, 0 for none")
+            raise ConfigError(f"--{option} {number}; expected 0 (none) or more")
     if importance_by in ("activation", "gradient") and not calibrate:
         raise ConfigError(f"--importance {importance_by} needs calibration data; give --calibrate, e.g. 16")
     if fit_steps and not calibrate:
@@ -90,7 +90,7 @@ def check_output(path: Path, option: str) -> None:
         raise ConfigError(f"{path} exists; give another file with {option}, or remove it")
     make_folder(path.parent)
     if not os.access(path.parent, os.W_OK):
-        raise ConfigError(f"{option} {path}: its folder cannot be written in; give another file")
+        raise ConfigError(f"{option} {path}: its folder is not writable; give another file")
 
 
 def convert(

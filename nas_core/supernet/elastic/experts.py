@@ -11,7 +11,7 @@ from nas_core.layers.mos import SPREAD, MoSLinear, near_copies
 def copy_into_experts(plain: nn.Module, mixed: nn.Module, spread: float = SPREAD, seed: int = 0) -> None:
     """Copy the weights of ``plain`` into the same network with experts, ``mixed``.
 
-    Experts are the trained layer plus differences that sum to zero, and routers end in zeros, so every architecture has
+    Experts are the trained layer plus noise that sums to zero, and routers end in zeros, so every architecture has
     the trained weights and routers have a gradient. Left factors of low-rank experts are zero.
     """
     state, target = plain.state_dict(), mixed.state_dict()

@@ -21,7 +21,7 @@ def attention_choices(space: SearchSpace) -> list[Choice]:
 def kinds_at(kinds: Sequence[str], places: Sequence[str]) -> list[tuple[str, ...]]:
     """Return the kinds that are possible at each place of :data:`nas_core.layers.attention.kinds.PLACES`."""
     if "softmax" not in kinds:
-        raise ConfigError(f"attention {', '.join(kinds)}: softmax must be among them, the trained network has it")
+        raise ConfigError(f"attention {', '.join(kinds)} lacks softmax, the trained network's kind; add softmax")
     allowed = [tuple(kind for kind in dict.fromkeys(kinds) if place in KINDS.get(kind).places) for place in places]
     for kind in kinds:
         if not any(kind in kinds_here for kinds_here in allowed):

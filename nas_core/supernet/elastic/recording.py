@@ -89,10 +89,10 @@ def record(
             value = loss(seen, batch)
         outputs = taps.outputs.get(str(len(reads)), [])
         if len(outputs) != 1 or len(watched.calls) != 1:
-            raise ConfigError(f"the loss uses attention {path} {len(outputs)} times; expected once for a batch")
+            raise ConfigError(f"the loss uses attention {path} {len(outputs)} times; compute it in one pass")
         (gradient,) = torch.autograd.grad(value, outputs, allow_unused=True) if value.requires_grad else (None,)
         if gradient is None:
-            raise ConfigError(f"the loss does not depend on attention {path}; nothing can be fitted to it")
+            raise ConfigError(f"the loss does not depend on attention {path}; give a loss of the network's output")
         inputs = [taps.inputs[name][0].detach() for name in list(names)[: len(reads)]]
         (call,) = watched.calls
         recorded.append(

@@ -53,7 +53,7 @@ class CacheSettings:
 
     def __post_init__(self) -> None:
         if not 1 <= self.kept <= self.words:
-            raise ConfigError(f"{self.kept} words of each row are to be kept; expected 1 to {self.words}, all of them")
+            raise ConfigError(f"kept is {self.kept} words of each row; expected 1 to {self.words} (all)")
         if self.numbers not in _TYPES:
             raise unknown_choice("precision of a cache", self.numbers, _TYPES)
 
@@ -100,7 +100,7 @@ class TeacherCache:
         self._lengths = np.asarray(lengths, dtype=np.int64)
         self._ends = np.cumsum(self._lengths)
         if not self._lengths.sum() or self._lengths.min() < 0:
-            raise DataError("there is no sample to keep a teacher's logits of; give data with one or more")
+            raise DataError("the data has no samples for a cache of teacher outputs; give data with at least one")
         files = {name: ((self.rows, width), kind) for name, (width, kind) in settings.files().items()}
         self._arrays = {**files, _FLAGS: ((len(self._lengths),), np.dtype("|u1"))}
         self._about = {
@@ -128,9 +128,7 @@ class TeacherCache:
 
     def has(self, samples: Sequence[int]) -> bool:
         if wrong := [sample for sample in samples if not 0 <= sample < len(self._lengths)]:
-            raise DataError(
-                f"sample {wrong[0]} is none of the {len(self._lengths)} of {self.folder}; other data was read"
-            )
+            raise DataError(f"sample {wrong[0]} is not among the {len(self._lengths)} of {self.folder}; give its data")
         return all(self._flags[sample] or sample in self._pending for sample in samples)
 
     def get(self, samples: Sequence[int], device: torch.device | str = "cpu") -> TopK | None:

@@ -16,7 +16,7 @@ from nas_core.layers.torch_modes import without_autocast
 
 
 class TopK(NamedTuple):
-    """Most probable words of a teacher; all other words share the remaining probability."""
+    """Most probable words of a teacher; the other words share the remaining probability."""
 
     probabilities: Tensor
     """(.., K), at the temperature of the loss."""

@@ -137,7 +137,7 @@ def test_weights_and_data_of_something_else(own_model: Callable[..., Path], join
         (["--attention", "softmax,linear"], "give --calibrate"),
         (["--attention", "softmax,linnear"], "linnear"),
         (["--space", "attention"], "name several with --attention"),
-        (["--attention", "linear,local", "--calibrate", "1"], "softmax must be among them"),
+        (["--attention", "linear,local", "--calibrate", "1"], "lacks softmax"),
         (["--attention", "softmax,linear", "--calibrate", "1", "--space", "mformer_translation_small"],
          "name the kinds in that space"),
     ],

@@ -90,7 +90,7 @@ def test_few_and_no_networks() -> None:
         fitted(3).quality()
     none = Calibration(SPACE, "test_bleu").fit([], [], [])
     assert none.predict(OTHERS, LOSSES) == pytest.approx(LOSSES) and none.shares == {"inherited": 1.0}
-    with pytest.raises(ConfigError, match="fitted to no trained network"):
+    with pytest.raises(ConfigError, match="not fitted to trained networks"):
         none.predict_with_std(OTHERS, LOSSES)
 
 

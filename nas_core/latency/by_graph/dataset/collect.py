@@ -94,10 +94,10 @@ def planned_networks(families: Sequence[Family], count: int, seed: int, most_bat
     With ``most_batch`` above 1, each has a random ``batch`` up to it, unless its family fixes that.
 
     Raises:
-        ConfigError: a family gave no other network in 50 draws.
+        ConfigError: a family had no new network in 50 draws.
     """
     if count < 1:
-        raise ConfigError(f"{count} networks were asked for, expected at least 1")
+        raise ConfigError(f"count is {count}, expected at least 1")
     drawn = [_networks(family, seed, most_batch) for family in families]
     return [next(drawn[index % len(drawn)]) for index in range(count)]
 
@@ -115,7 +115,7 @@ def _networks(family: Family, seed: int, most_batch: int) -> Iterator[PlannedNet
                 break
         else:
             raise ConfigError(
-                f"family {family.name!r} gave no network beyond {len(drawn)} in {_MOST_DRAWS} draws: ask for fewer"
+                f"family {family.name!r} had no new network after {len(drawn)} in {_MOST_DRAWS} draws: ask for fewer"
             )
         yield PlannedNetwork(f"{family.name}_{len(drawn):04d}", family, json.loads(text))
         drawn.add(text)
@@ -175,7 +175,7 @@ def collect_networks(
                 if len(dataset.rows) >= _MOST_BROKEN and all("error" in row for row in dataset.rows[-_MOST_BROKEN:]):
                     raise NasExtError(
                         f"the last {_MOST_BROKEN} networks were skipped, the last one because of:"
-                        f" {dataset.rows[-1]['error']}; find the reason, and begin another folder than {path}"
+                        f" {dataset.rows[-1]['error']}; remove the cause, and begin another folder than {path}"
                     )
     return dataset
 
@@ -212,7 +212,7 @@ def remeasure_networks(
     """
     dataset = NetworkSet.read(path)
     if source := dataset.settings.get("source"):
-        raise ConfigError(f"{path} has latencies that {source} published; measure a folder of your own again")
+        raise ConfigError(f"{path} has latencies published by {source}; give a folder measured on this machine")
     settings = {field.name: dataset.settings[field.name] for field in fields(NetworkSetConfig)}
     config = NetworkSetConfig(**{**settings, "runtimes": tuple(settings["runtimes"])})
     timing = timing_of(dataset.settings)

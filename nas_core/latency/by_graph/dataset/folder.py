@@ -2,7 +2,7 @@
 
 NNLQP (Liu et al., ICPP 2022) is a folder with a table and 20,000 ONNX files of ten families. Its columns are id, ONNX
 file, batch size, latency in ms, family, platform, and in ``gt_stage.txt`` (of NAR-Former V2) train or test. Without a
-stage, the last tenth of each family (200) is the test part.
+stage, the last tenth of each family (200) is held out.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _FORMAT, _VERSION = "nas-ext/network-latencies", 1
 TABLES = ("gt_stage.txt", "gt.txt")
 """Names of NNLQP's table, in order of preference."""
 _WITH_STAGE = 7
-"""Cells of a row with train or test."""
+"""Number of cells in a row with train or test."""
 
 _log = logging.getLogger(__name__)
 
@@ -146,7 +146,7 @@ def _is_valid(row: Mapping[str, Any], runtimes: Iterable[str]) -> bool:
 
 
 def second_measurements(dataset: NetworkSet, runtime: str) -> dict[str, dict[str, Any]]:
-    """Return by name the last second measurement of each network, as under ``measured`` in its row."""
+    """Return the latest repeated measurement of each network by name, as under ``measured`` in its row."""
     path = dataset.path / AGAIN
     names = {row["name"] for row in dataset.rows if "error" not in row}
     lines = read_jsonl(path) if path.exists() else []

@@ -53,7 +53,7 @@ class NetworkWorkload:
 
 
 def torch_workload(network: nn.Module, inputs: Sequence[Tensor], timing: TimingConfig) -> NetworkWorkload:
-    """Return a module of torch without compilation."""
+    """Return a workload that runs the network in torch without compilation."""
     half = half_type(timing.precision)
     network.to(timing.device, half)
     run = functools.partial(network, *(x.to(timing.device, half if x.is_floating_point() else None) for x in inputs))
@@ -69,7 +69,7 @@ def torch_workload(network: nn.Module, inputs: Sequence[Tensor], timing: TimingC
 
 
 def onnx_workload(content: bytes, inputs: Sequence[Tensor], timing: TimingConfig) -> NetworkWorkload:
-    """Return a session of onnxruntime with all optimisations; TF32 only if the precision is ``tf32``."""
+    """Return a workload that runs an ONNX file in onnxruntime with all optimisations; TF32 only in ``tf32``."""
     runtime = require("onnxruntime", "measuring in onnxruntime", "onnx")
     device, index = torch.device(timing.device).type, device_index(timing.device)
     options = runtime.SessionOptions()
@@ -121,7 +121,7 @@ def check_runtimes(runtimes: Sequence[str], timing: TimingConfig) -> dict[str, A
     """Return the versions of the runtimes.
 
     Raises:
-        ConfigError: a runtime is unknown, or the timing is for torch alone.
+        ConfigError: a runtime is unknown, or onnxruntime does not support the timing.
     """
     for name in runtimes:
         if name not in RUNTIMES:

@@ -35,7 +35,7 @@ def chosen_families(names: str | Sequence[str] = "all") -> list[Family]:
     ``all`` omits those of adapters whose host is not installed.
 
     Raises:
-        UnknownChoiceError: there is no such family.
+        UnknownChoiceError: a family is unknown.
     """
     families = network_families()
     usable = {name: family for name, family in families.items() if isinstance(family, Family)}

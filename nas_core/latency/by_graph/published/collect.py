@@ -103,7 +103,7 @@ def read_published(path: str | Path, device: str | None = None) -> dict[str, lis
         network = PublishedNetwork(cells[columns["model"]], img_size, batch_size, step_ms, **costs)
         networks = devices.setdefault(cells.get("device", only), {})
         if networks.setdefault(network.name, network) is not network:
-            raise DataError(f"{where}: network {network.name} is there a second time; remove one of the lines")
+            raise DataError(f"{where}: network {network.name} has two lines; remove one")
     if not devices:
         raise DataError(f"{path} has no measurement below its header; expected one network in each line")
     return {name: list(networks.values()) for name, networks in devices.items()}
@@ -183,10 +183,10 @@ def collect_published(
     config: PublishedConfig | None = None,
     progress: bool | None = None,
 ) -> NetworkSet:
-    """Add networks of a device until the folder has ``count``, including skipped ones; a second call continues.
+    """Add networks with latencies published for a device until the folder has ``count``, including skipped ones.
 
-    Rows are those of :class:`NetworkSet` in runtime ``torch`` with the published milliseconds, plus ``published``
-    (costs in the table) and ``source``.
+    A second call continues. Rows are those of :class:`NetworkSet` in runtime ``torch`` with the published
+    milliseconds, plus ``published`` (costs in the table) and ``source``.
 
     Args:
         table: networks by device; see :func:`read_published`.
@@ -206,7 +206,7 @@ def collect_published(
         raise unknown_choice("device of the table", name, table)
     networks = table[name]
     if count is not None and not 1 <= count <= len(networks):
-        raise ConfigError(f"{count} networks were asked for; the table has {len(networks)} of {name}")
+        raise ConfigError(f"{count} networks were asked for; the table has {len(networks)} of {name}: give 1 to that")
     planned = sorted(networks, key=lambda network: _place(network, config.seed))[:count]
     digest = hashlib.sha256(json.dumps([asdict(network) for network in networks], sort_keys=True).encode()).hexdigest()
     settings = {"source": source.name, "table": digest[:12], "seed": config.seed, "opset": OPSET}
@@ -233,7 +233,7 @@ def collect_published(
                         advance(1)
     if all("error" in row for row in dataset.rows):
         last = dataset.rows[-1]["error"]
-        raise NasExtError(f"none of {len(dataset.rows)} networks can be exported; the last: {last}")
+        raise NasExtError(f"none of {len(dataset.rows)} networks can be exported; reason of the last: {last}")
     return dataset
 
 

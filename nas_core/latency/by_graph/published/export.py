@@ -44,7 +44,7 @@ class NamedNetwork(NamedTuple):
     """Network of a source."""
 
     family: str
-    """Module of its code."""
+    """Python module of its code."""
     make: Callable[[float | None], tuple[nn.Module, tuple[Tensor, ...]]]
     """Builds the network in evaluation mode with inputs of batch 1; of several variants, the one with about that many
     million parameters."""
@@ -107,7 +107,7 @@ def _exported(named: NamedNetwork, item: Mapping[str, Any]) -> tuple[bytes, Onnx
     here = sum(param.numel() for param in network.parameters()) / 1e6
     if published is not None and abs(here - published) > max(_SAME_PARAMS * published, _ROUNDED_M):
         raise NasExtError(
-            f"it has {here:.2f} M parameters here, {published:g} M where it was measured: another network of that name"
+            f"it has {here:.2f} M parameters here, {published:g} M where it was measured: the networks differ"
         )
     failures: list[Exception] = []
     for any_batch, folding in _WAYS if batch == 1 else _WAYS[:2]:
@@ -158,7 +158,7 @@ def _limited(seconds: float) -> Iterator[None]:
 
 @contextmanager
 def without_storage() -> Iterator[None]:
-    """Share one number among all elements of each parameter made in the block; writes to it have no effect."""
+    """Store one number for all elements of each parameter created in the block; writes to it have no effect."""
     register, numbers = nn.Module.register_parameter, itertools.count()
 
     def registered(module: nn.Module, name: str, param: nn.Parameter | None) -> None:

@@ -86,7 +86,7 @@ def cosformer_attention(
         raise unknown_choice("form of linear attention", form, FORMS)
     check(q, k, v, max_length, causal, key_mask, normalize, (query_positions, key_positions))
     if causal and (query_positions is not None or key_positions is not None):
-        raise ConfigError("positions cannot be chosen in causal linear attention, where both sides count from 0")
+        raise ConfigError("query_positions and key_positions need causal=False; leave them out to count from 0")
     if form == "naive":
         return cosformer_naive(
             q, k, v, max_length=max_length, causal=causal, key_mask=key_mask, query_positions=query_positions,

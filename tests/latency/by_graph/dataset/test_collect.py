@@ -140,7 +140,7 @@ def test_plans_alternate_and_begin_alike() -> None:
     assert alone == [network for network in long if network.family is TWO], "whatever the other families are"
     three = Family("three", "", lambda rng: {"width": int(rng.integers(3))}, tiny.build)
     assert len(planned_networks([three], 3, seed=0)) == 3
-    with pytest.raises(ConfigError, match="'three' gave no network beyond 3 in 50 draws"):
+    with pytest.raises(ConfigError, match="'three' had no new network after 3 in 50 draws"):
         planned_networks([three], 4, seed=0)
 
 

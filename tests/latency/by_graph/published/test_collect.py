@@ -75,7 +75,7 @@ def test_what_does_not_fit_the_folder(folder: Path) -> None:
         collect_published(folder / "set", published, Source(), count=99)
     with pytest.raises(ConfigError, match="was begun with setting seed = 0, now it is 1"):
         collect_published(folder / "set", published, Source(), config=PublishedConfig(seed=1))
-    with pytest.raises(ConfigError, match="tiny published; measure a folder of your own"):
+    with pytest.raises(ConfigError, match="published by tiny; give a folder measured"):
         remeasure_networks(folder / "set", (), 2)
 
 
