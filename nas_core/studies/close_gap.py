@@ -45,7 +45,7 @@ class CloseGapConfig:
     architectures: int = 0
     """Number of trained networks, from the first; 0: all"""
     metric: str = "loss"
-    """Compared metric, by the host's name"""
+    """Name of the compared metric, such as loss or accuracy"""
     every: int = 1000
     """Updates between evaluations (paper: 10000)"""
     most_updates: int = 20000
@@ -125,7 +125,7 @@ class _Network:
             self.points |= {int(record["updates"]): record["metrics"] for record in read_jsonl(folder / _CURVE)}
         if lacking := {name for metrics in self.points.values() for name in self.points[0].keys() - metrics.keys()}:
             raise DataError(
-                f"{folder / _CURVE}: its networks were evaluated without {', '.join(sorted(lacking))}, and are deleted;"
+                f"{folder / _CURVE}: its networks were evaluated without {', '.join(sorted(lacking))} and then deleted;"
                 " give another --out for this metric"
             )
 

@@ -96,7 +96,7 @@ class _Config:
     seed: int = 0
     """Seed of the random architectures"""
     metric: str = "loss"
-    """Compared metric, by the host's name"""
+    """Name of the compared metric, such as loss or accuracy"""
     standalone: Path | None = None
     """Results of standalone networks (.jsonl), such as standalone.jsonl of the study gap, for error and tau"""
     train: dict[str, str] = field(default_factory=dict)

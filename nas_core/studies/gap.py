@@ -221,7 +221,7 @@ class GapConfig:
     seed: int = 0
     """Seed of the random architectures"""
     metric: str = "loss"
-    """Compared metric, by the host's name"""
+    """Name of the compared metric, such as loss or accuracy"""
     standalone: Path | None = None
     """Results of trained networks (.jsonl), such as standalone.jsonl of another study; nothing is trained then"""
     train: dict[str, str] = field(default_factory=dict)
