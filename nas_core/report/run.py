@@ -302,8 +302,8 @@ def limit_notes(run: SearchRun) -> list[str]:
         if best is None:
             notes.append(
                 f"{limit_label(name)}: none of the {len(above)} measured networks is within it, the closest is"
-                f" {closest['key']} with {milliseconds(closest):.2f} ms; give a lower limit, or fit the latency model to"
-                " more samples"
+                f" {closest['key']} with {milliseconds(closest):.2f} ms; give a lower limit, or fit the latency model"
+                " to more samples"
             )
         else:
             notes.append(
