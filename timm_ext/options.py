@@ -229,14 +229,15 @@ class TrainConfig:
         yield (
             self.teacher_cache and (largest or layers),
             (
-                f"--teacher-cache with a teacher {'whose weights change' if largest else 'of whose layers nothing is kept'}"
-                "; leave it out"
+                "--teacher-cache with a teacher"
+                f" {'whose weights change' if largest else 'of whose layers nothing is kept'}; leave it out"
             ),
         )
         yield (
             self.teacher_cache and self.persistent_workers,
             (
-                "--teacher-cache with --persistent-workers, which draw other images where a run is continued; leave one out"
+                "--teacher-cache with --persistent-workers, which draw other images where a run is continued; leave one"
+                " out"
             ),
         )
         yield (

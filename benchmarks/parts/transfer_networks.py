@@ -61,20 +61,20 @@ def tuning_epochs(size: int) -> int:
 def network_settings(size: int) -> dict[str, Any]:
     """What decides the two networks, beside the table."""
     training = asdict(_training(PRETRAIN_EPOCHS, RATE, _batch(size), 0))
-    return {"training": training, "more": [PRETRAINED_ON, tuning_epochs(size), TUNING_RATE], "model": _model(9, 1)}
+    more = [PRETRAINED_ON, tuning_epochs(size), TUNING_RATE]
+    return {"training": training, "more": more, "model": asdict(_model(9, 1))}
 
 
-def _model(operations: int, attributes: int) -> dict[str, Any]:
-    config = NNFormerConfig.latency(
+def _model(operations: int, attributes: int) -> NNFormerConfig:
+    return NNFormerConfig.latency(
         operations=operations, attributes=attributes, shapes=0, static=0, dim=64, layer_scale=0.1
     )
-    return config.to_dict()
 
 
 def _new(table: LatencyTable, draw: int) -> NNFormer:
     torch.manual_seed(draw)
     attributes = 0 if table.graphs.attributes is None else table.graphs.attributes.shape[1]
-    return NNFormer(NNFormerConfig.from_dict(_model(int(table.graphs.ops.max()) + 1, attributes)))
+    return NNFormer(_model(int(table.graphs.ops.max()) + 1, attributes))
 
 
 def _batch(size: int) -> int:

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from nas_core.errors import ConfigError
 from nas_core.models import kind_of
 from nas_core.models.translation.costs import Lengths, flops
 from nas_core.proxies.networks import NasBench201Proxies, SpaceProxies, proxy_loss
 from nas_core.search import RandomConfig, RandomSearch, search
-from nas_core.space import Architecture, SearchSpace, translation_space
+from nas_core.space import SearchSpace, translation_space
 from nas_core.space.image import image_space
 from nas_core.space.language import language_space
 from nas_core.space.masked_lm import masked_lm_space
@@ -72,14 +71,6 @@ def test_a_search_that_trains_nothing() -> None:
     result = search(RandomSearch(IMAGES, config=config, seed=1), proxy_loss(scores, "nwot"), progress=False)
     best = result.winner
     assert best.metrics["loss"] == -best.metrics["nwot"] == min(row["loss"] for row in result.evaluated.values())
-
-
-def test_a_kind_without_a_pass_of_training_says_so() -> None:
-    from examples.plugins.network_kind import KIND
-
-    space = SearchSpace.of(Architecture({"rnn.layers": 1, "rnn.width": (4,)}))
-    with pytest.raises(ConfigError, match="rnn_lm"):
-        KIND.training_pass(space, space.largest(), KIND.config({}), 2)
 
 
 def test_cells_of_nasbench201() -> None:

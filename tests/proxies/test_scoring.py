@@ -108,7 +108,7 @@ LINEAR, ONE_HOT = nn.Sequential(nn.Linear(2, 2)), nn.Sequential(OneHot(), nn.Lin
         (lambda: SpaceProxies(IMAGES, batch=1), ConfigError, "batch is 1"),
         (lambda: SpaceProxies(IMAGES, ["accuracy"]), UnknownChoiceError, "accuracy"),
         (lambda: SpaceProxies(IMAGES, device="gpu"), ConfigError, "gpu"),
-        (lambda: NasBench201Proxies(channels=2, cells=1)([1, 2]), GraphError, "six indices"),
+        (lambda: NasBench201Proxies(channels=2, cells=1)([1, 2]), GraphError, "six edges"),
         (lambda: NasBench201Proxies.drawn(15626, 0), ConfigError, "15626"),
     ],
 )
