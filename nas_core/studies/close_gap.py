@@ -181,9 +181,9 @@ class _CloseGap(Study):
     about = (
         "Each subnet is extracted with its inherited weights and trained further by the host's own trainer, with the"
         " settings of its supernet's training under one schedule of the learning rate, until it is as good as the same"
-        " network trained from scratch. It is evaluated on the same examples every few updates, so that an"
-        " update count is exact to that number. In the mean, networks that stay behind count with all updates of the"
-        " schedule; those that are as good already count 0. What is saved is compared with the updates from scratch."
+        " network trained from scratch. It is evaluated on the same examples every few updates; update counts are"
+        " multiples of that number. In the mean, networks that do not become as good count with all updates of the"
+        " schedule, networks that already are with 0. Saved updates are relative to the updates from scratch."
         " After Table 6 and Figures 4 to 6 of Mixture-of-Supernets, where the quality is BLEU."
     )
     config = CloseGapConfig

@@ -244,7 +244,7 @@ class GapConfig:
 
 class _Gap(Study):
     name = "gap"
-    purpose = "How far inherited is from standalone quality (Mixture-of-Supernets, Table 4, Figure 3)."
+    purpose = "Difference of inherited and standalone quality (Mixture-of-Supernets, Table 4, Figure 3)."
     about = (
         "Error is the mean absolute difference between the quality with inherited weights and that of the same network"
         " trained from scratch, on the same examples; tau is Kendall's tau-b between the two. Standalone networks are"
