@@ -1,4 +1,4 @@
-"""Learn the accuracy of NAS-Bench-201's cells from a few: `python examples/accuracy_predictor.py [--table FILE]`.
+"""Predict the accuracy of NAS-Bench-201's cells from a few: `python examples/accuracy_predictor.py [--table FILE]`.
 
 FILE has a JSON object in each line: {"architecture": "|nor_conv_3x3~0|+|..", "accuracy": 0.91}, fractions of 1, from
 your copy of the benchmark. Without one, a formula replaces trained networks. Prints Kendall's tau on held-out cells.
@@ -36,4 +36,4 @@ graphs = [reader_for("nasbench201").read(cell) for cell, _ in table]
 accuracies = np.array([accuracy for _, accuracy in table])
 predictor = NNFormerPredictor(given.recipe, seed=0).fit(graphs[: given.learn], accuracies[: given.learn])
 tau = kendall_tau(predictor.predict(graphs[given.learn :]), accuracies[given.learn :])
-print(f"Kendall's tau {tau:.3f} on {len(graphs) - given.learn} cells, learned from {given.learn} ({given.recipe})")
+print(f"Kendall's tau {tau:.3f} on {len(graphs) - given.learn} cells, fitted to {given.learn} ({given.recipe})")

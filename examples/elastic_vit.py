@@ -1,7 +1,7 @@
-"""Half of a trained ViT: `python examples/elastic_vit.py`, which writes elastic_vit.pt.
+"""Compress a trained ViT to half its size: `python examples/elastic_vit.py`, which writes elastic_vit.pt.
 
-A tiny ViT of timm learns made-up images (the class is the colour with more of it). It becomes the largest network of a
-supernet, which learns from it; the best of 20 networks below half of its parameters is extracted.
+A tiny ViT of timm is trained on generated images (the class is the dominant colour). It becomes the largest network of
+a supernet and its teacher; the best of 20 subnets below half of its parameters is extracted.
 """
 
 import timm

@@ -1,6 +1,6 @@
 """Search your own space for the minimum of a formula: `python examples/search_formula.py [FOLDER]`.
 
-A made-up network has one to four layers of three widths and a kind of activation. Its "error" falls and its "latency"
+An invented network has one to four layers of three widths and a kind of activation. Its "error" falls and its "latency"
 grows with its size; evolution searches the lowest error within 30 ms. The same FOLDER resumes the search.
 """
 

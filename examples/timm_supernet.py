@@ -1,6 +1,6 @@
 """A supernet of image networks, from training to a small timm model: `python examples/timm_supernet.py [FOLDER]`.
 
-Trains on made-up images (the class is the colour with more of it), each update another subnet; chooses the best of 20
+Trains on generated images (the class is the dominant colour), each update another subnet; chooses the best of 20
 below half a million parameters; extracts it; loads it as a timm model. `python -m timm_ext.train` is for your images.
 """
 

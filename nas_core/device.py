@@ -68,7 +68,7 @@ def _present(name: str) -> str:
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     index = device_index(device)
     if index >= count:
-        raise ConfigError(f"device {name!r} is not there ({count} CUDA devices are); see 'nas-ext doctor'")
+        raise ConfigError(f"device {name!r} does not exist; {count} CUDA devices are visible, see 'nas-ext doctor'")
     return f"cuda:{index}"
 
 

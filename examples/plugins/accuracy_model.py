@@ -1,4 +1,4 @@
-"""Ridge regression on counts of operations and edges, as another distribution adds an accuracy model."""
+"""Example of an accuracy model: ridge regression on counts of operations and edges."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class RidgeConfig:
     """Settings of the regression."""
 
     strength: float = 1.0
-    """How strongly weights are drawn to 0."""
+    """Weight of the penalty on squared weights."""
 
     def __post_init__(self) -> None:
         if not self.strength > 0:

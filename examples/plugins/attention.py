@@ -1,4 +1,4 @@
-"""Average attention, a kind of another distribution: each position reads the mean of the values."""
+"""Example of an attention kind: each position reads the mean of the values."""
 
 from dataclasses import dataclass
 

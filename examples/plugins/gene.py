@@ -1,4 +1,4 @@
-"""A gene of a third party: with how many bits the feed-forward weights of each encoder layer are stored."""
+"""Example of a gene: number of bits of the feed-forward weights of each encoder layer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GENE = "encoder.ffn_bits"
 
 
 def few_bits() -> SearchSpace:
-    """A translation space with one gene more; samplings, encodings, searches and files know it by its name alone."""
+    """Return a translation space with one more gene."""
     plain = translation_space(
         "plain", embed_dims=(16, 8), ffn_dims=(32, 16), heads=(2, 1), encoder_layers=(2, 1), decoder_layers=(1,),
         qkv_dim=8,
@@ -23,7 +23,7 @@ def few_bits() -> SearchSpace:
 
 
 class FewBitsNet(TranslationNet):
-    """The supernet and its static networks: what ``select`` gives is what both compute with and what is saved."""
+    """Supernet and static networks; both use the weights that ``select`` returns, and extraction saves them."""
 
     def select(self, architecture: Architecture) -> Subnet:
         subnet = super().select(architecture)
@@ -35,7 +35,7 @@ class FewBitsNet(TranslationNet):
 
 
 def rounded(weight: Tensor, bits: int) -> Tensor:
-    """One of ``2**bits - 1`` values around 0; the gradient passes as if nothing were rounded."""
+    """Round weights to ``2**bits - 1`` values around 0; the gradient ignores the rounding."""
     with torch.no_grad():
         step = weight.abs().max().clamp(min=1e-9) / (2 ** (bits - 1) - 1)
         change = (weight / step).round() * step - weight

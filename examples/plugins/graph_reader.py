@@ -1,4 +1,4 @@
-"""A graph reader of a third party: networks that are chains, written as the names of their layers."""
+"""Example of a graph reader: networks that are chains, written as the names of their layers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LAYERS = ("input", "conv", "pool", "dense")
 
 
 def chain_graph(layers: list[str]) -> Graph:
-    """One node for each layer, read in their order; the attribute is the distance from the input.
+    """Return a graph with one node per layer; the attribute is the distance from the input.
 
     Raises:
         GraphError: no layers. UnknownChoiceError: a layer that chains do not have.

@@ -1,4 +1,4 @@
-"""A host of a third party. Its supernets are torch files of two elastic layers that classify points by a circle."""
+"""Example of a host: its supernets are torch files of two elastic layers that classify points by a circle."""
 
 from pathlib import Path
 from typing import Any

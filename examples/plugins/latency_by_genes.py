@@ -1,4 +1,4 @@
-"""The logarithm of milliseconds as a sum over averaged genes, as another distribution adds a latency model by genes."""
+"""Example of a latency model by genes: the logarithm of milliseconds as a sum over averaged genes."""
 
 from __future__ import annotations
 

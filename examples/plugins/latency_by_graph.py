@@ -1,4 +1,4 @@
-"""Milliseconds as a power of FLOPs and memory access, as another distribution adds a latency model by graph."""
+"""Example of a latency model by graph: milliseconds as a power of FLOPs and memory access."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A network family of a third party: mixers, whose layers mix along the patches and along the channels in turn."""
+"""Example of a network family: mixers, whose layers mix along the patches and along the channels in turn."""
 
 from __future__ import annotations
 

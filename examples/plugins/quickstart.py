@@ -1,4 +1,4 @@
-"""A quickstart of a third party: a search over a formula, with its data and its page in the code."""
+"""Example of a quickstart: a search over a formula, with its data and its page in the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A router of a third party: one mixture for each block of 16 rows, between one for all and one for each."""
+"""Example of a router: one mixture for each block of 16 rows, between layer-wise and neuron-wise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A search strategy of another distribution: hill climbing, which looks around the best architecture so far."""
+"""Example of a search strategy: hill climbing, which evaluates neighbours of the best architecture so far."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class HillClimbingConfig:
     """Settings of hill climbing; each field is an option of this name, in the command line and in NNI."""
 
     steps: int = 20
-    """Times that neighbours of the best are looked at."""
+    """Number of steps."""
     neighbours: int = 16
     """Architectures drawn at first, and in each step."""
     reach: float = 0.1
-    """Probability with which a gene of a neighbour is drawn anew."""
+    """Probability that a gene of a neighbour is resampled."""
 
     def __post_init__(self) -> None:
         check_fields(self, ranges={"steps": Range(0), "neighbours": Range(1), "reach": Range(0, 1, without=(0,))})

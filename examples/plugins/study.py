@@ -15,7 +15,7 @@ class EndsConfig:
     """Settings; each is an option of the command."""
 
     metric: str = "loss"
-    """Compared metric, by the host's name."""
+    """Name of the compared metric, such as loss or accuracy."""
 
 
 class Ends(Study):

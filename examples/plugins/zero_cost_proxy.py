@@ -1,4 +1,4 @@
-"""A zero-cost proxy of a third party: norms of the weights, summed over layers."""
+"""Example of a zero-cost proxy: norms of the weights, summed over layers."""
 
 from __future__ import annotations
 

@@ -96,8 +96,8 @@ def _summary(calibration: Calibration) -> list[str]:
     if len(calibration.trained) > calibration.fewest:
         quality = calibration.quality()
         lines.append(
-            f"left out one by one: mean error {quality.error:.4g}, Kendall's tau {quality.tau:.2f} (inherited"
+            f"leave-one-out: mean error {quality.error:.4g}, Kendall's tau {quality.tau:.2f} (inherited"
             f" {calibration.inherited_metric} alone {quality.inherited_tau:.2f}), {quality.within_one:.0%} within one"
-            f" deviation (68% should be), {quality.within_two:.0%} within two"
+            f" standard deviation (expected 68%), {quality.within_two:.0%} within two"
         )
     return [*lines, "shares: " + ", ".join(f"{name} {share:.2f}" for name, share in calibration.shares.items())]

@@ -94,6 +94,9 @@ def command(
     for side, order in done.layer_order.items():
         fewest = min(result.choice(f"{side}.layers" if side else "layers").options[0])
         left_out = ", ".join(str(layer + 1) for layer in reversed(order[int(fewest) :]))
-        typer.echo(f"{f'{side} ' if side else ''}layers, the first to be left out first: {left_out}")
-    typer.echo(f"largest network: at most {done.difference:.1e} from the trained one, of the largest output")
+        typer.echo(f"{f'{side} ' if side else ''}layers in the order of removal: {left_out}")
+    typer.echo(
+        f"largest network: its outputs differ from the trained model's by at most {done.difference:.1e} of the largest"
+        " output"
+    )
     typer.echo(f"{seconds:.1f} s")

@@ -87,7 +87,8 @@ def train(
     for name, value in named.items():
         if value is not None and name not in settable:
             raise ConfigError(
-                f"--{name} is none of --model {model}, which takes by --set {', '.join(settable) or 'nothing'}"
+                f"--{name} is not an option of --model {model}; its settings, given with --set:"
+                f" {', '.join(settable) or 'none'}"
             )
     options = [f"{name}={value}" for name, value in named.items() if value is not None]
     changes = parsed_accuracy_settings(model, [*(settings or []), *options])

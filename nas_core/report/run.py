@@ -245,7 +245,7 @@ def finalists_table(run: SearchRun, genes: bool = False) -> Table:
         Column("measured_ms", "measured (ms)", ".2f"),
         Column("off_percent", "off by (%)", "+.1f"),
         Column("best_of", "best"),
-        Column("over_limit", "measured above"),
+        Column("over_limit", "limit exceeded"),
         Column("genes", "genes"),
     ]
     return Table(columns, rows).without_empty_columns()
@@ -301,13 +301,14 @@ def limit_notes(run: SearchRun) -> list[str]:
         best = next((finalist for finalist in run.finalists if name in finalist["best_of"]), None)
         if best is None:
             notes.append(
-                f"{limit_label(name)}: none of {len(above)} measured was within it, the closest is {closest['key']}"
-                f" with {milliseconds(closest):.2f} ms; give a lower limit, or fit the latency model to more samples"
+                f"{limit_label(name)}: none of the {len(above)} measured networks is within it, the closest is"
+                f" {closest['key']} with {milliseconds(closest):.2f} ms; give a lower limit, or fit the latency model"
+                " to more samples"
             )
         else:
             notes.append(
-                f"{limit_label(name)}: {first['key']}, the best by prediction, was measured above it with"
-                f" {milliseconds(first):.2f} ms; {best['key']} is the best of those measured within it"
+                f"{limit_label(name)}: the best network predicted within the limit, {first['key']}, was measured with"
+                f" {milliseconds(first):.2f} ms; the best one measured within it is {best['key']}"
             )
     return notes
 

@@ -83,7 +83,7 @@ class Progress:
             self._line(f"at most {self._total - self._results:,} evaluations to come{replayed}")
         if self._reported_s and self._round_s > REPORT_AGAIN * self._reported_s:
             self._reported_s = self._round_s
-            self._report(f"{self._each()} with the search's own work: {self._left()}")
+            self._report(f"{self._each()} with the strategy's time: {self._left()}")
 
     def evaluated(self) -> None:
         self._evaluated += 1
@@ -91,7 +91,7 @@ class Progress:
             self._estimate()
         if not self._reported_s and self._seconds and (self._evaluated >= FIRST or clock() - self._began > FIRST_S):
             self._reported_s = self._seconds
-            more = "" if self._round_s else ", and the search's own work"
+            more = "" if self._round_s else ", without the strategy's time"
             self._report(f"{self._each()}: {self._left()}{more}; {self._how}")
 
     def round_ended(self) -> None:

@@ -45,7 +45,7 @@ class CloseGapConfig:
     architectures: int = 0
     """Number of trained networks, from the first; 0: all"""
     metric: str = "loss"
-    """Compared metric, by the host's name"""
+    """Name of the compared metric, such as loss or accuracy"""
     every: int = 1000
     """Updates between evaluations (paper: 10000)"""
     most_updates: int = 20000
@@ -125,7 +125,7 @@ class _Network:
             self.points |= {int(record["updates"]): record["metrics"] for record in read_jsonl(folder / _CURVE)}
         if lacking := {name for metrics in self.points.values() for name in self.points[0].keys() - metrics.keys()}:
             raise DataError(
-                f"{folder / _CURVE}: its networks were evaluated without {', '.join(sorted(lacking))}, and are deleted;"
+                f"{folder / _CURVE}: its networks were evaluated without {', '.join(sorted(lacking))} and then deleted;"
                 " give another --out for this metric"
             )
 
@@ -181,9 +181,9 @@ class _CloseGap(Study):
     about = (
         "Each subnet is extracted with its inherited weights and trained further by the host's own trainer, with the"
         " settings of its supernet's training under one schedule of the learning rate, until it is as good as the same"
-        " network trained from scratch. It is evaluated on the same examples every few updates, so that an"
-        " update count is exact to that number. In the mean, networks that stay behind count with all updates of the"
-        " schedule; those that are as good already count 0. What is saved is compared with the updates from scratch."
+        " network trained from scratch. It is evaluated on the same examples every few updates; update counts are"
+        " multiples of that number. In the mean, networks that do not become as good count with all updates of the"
+        " schedule, networks that already are with 0. Saved updates are relative to the updates from scratch."
         " After Table 6 and Figures 4 to 6 of Mixture-of-Supernets, where the quality is BLEU."
     )
     config = CloseGapConfig

@@ -98,13 +98,13 @@ def gradient_cosine(first: Gradient, second: Gradient, masks: Gradient | None = 
 
 class _Conflict(Study):
     name = "conflict"
-    purpose = "Whether subnets pull shared weights as their supernet does (Mixture-of-Supernets, Table 8)."
+    purpose = "Agreement of the gradients of subnets and supernet (Mixture-of-Supernets, Table 8)."
     about = (
-        "Cosine between the gradient of a subnet's training loss and that of the supernet's on the same batch: 1 where"
-        " both pull alike, below 0 where one undoes the other. The paper names no formula; as in NASViT (Gong et al."
-        " 2022), after which it measures, the supernet's gradient is that of the largest network, and the cosine is"
-        " over the weights that both share. The cosine over all weights counts the others as zeros of the subnet's"
-        " gradient. Dropout is off."
+        "Cosine between the gradient of a subnet's training loss and that of the supernet's on the same batch: 1 if"
+        " both have the same direction, below 0 if they conflict. The paper gives no formula; as in NASViT (Gong et al."
+        " 2022), which it cites, the supernet's gradient is that of the largest network, and the cosine is over the"
+        " weights that both use. The cosine over all weights takes the subnet's gradient as 0 for weights that it does"
+        " not use. Dropout is off."
     )
     config = ConflictConfig
 

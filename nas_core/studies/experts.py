@@ -96,7 +96,7 @@ class _Config:
     seed: int = 0
     """Seed of the random architectures"""
     metric: str = "loss"
-    """Compared metric, by the host's name"""
+    """Name of the compared metric, such as loss or accuracy"""
     standalone: Path | None = None
     """Results of standalone networks (.jsonl), such as standalone.jsonl of the study gap, for error and tau"""
     train: dict[str, str] = field(default_factory=dict)
@@ -209,8 +209,8 @@ class _Experts(_Compared):
     purpose = "Supernets with fewer or more experts (Mixture-of-Supernets, Table 14)."
     about = (
         "Supernets that differ from the given one in the number of experts are trained by the host's own trainer with"
-        " the settings of its training, from its seed; the given one is not trained again. All are evaluated with the"
-        " same architectures on the same examples. Parameters are those of the whole supernet, routers included. After"
+        " the settings and seed of its training; the given one is not trained again. All are evaluated with the same"
+        " architectures on the same examples. Parameters are those of the whole supernet, routers included. After"
         " Table 14 of Mixture-of-Supernets, which reports BLEU of one large architecture and the memory of a GPU."
     )
     config = ExpertsConfig
@@ -228,7 +228,7 @@ class _Router(_Compared):
     purpose = "Supernets with other routers (Mixture-of-Supernets, Table 13)."
     about = (
         "Supernets that differ from the given one in their routers are trained by the host's own trainer with the"
-        " settings of its training, from its seed; the given one is not trained again. All are evaluated with the same"
+        " settings and seed of its training; the given one is not trained again. All are evaluated with the same"
         " architectures on the same examples. Layers are the linear layers of a router. After Table 13 of"
         " Mixture-of-Supernets, where two are best."
     )

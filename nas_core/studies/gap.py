@@ -221,7 +221,7 @@ class GapConfig:
     seed: int = 0
     """Seed of the random architectures"""
     metric: str = "loss"
-    """Compared metric, by the host's name"""
+    """Name of the compared metric, such as loss or accuracy"""
     standalone: Path | None = None
     """Results of trained networks (.jsonl), such as standalone.jsonl of another study; nothing is trained then"""
     train: dict[str, str] = field(default_factory=dict)
@@ -244,7 +244,7 @@ class GapConfig:
 
 class _Gap(Study):
     name = "gap"
-    purpose = "How far inherited is from standalone quality (Mixture-of-Supernets, Table 4, Figure 3)."
+    purpose = "Difference of inherited and standalone quality (Mixture-of-Supernets, Table 4, Figure 3)."
     about = (
         "Error is the mean absolute difference between the quality with inherited weights and that of the same network"
         " trained from scratch, on the same examples; tau is Kendall's tau-b between the two. Standalone networks are"

@@ -109,13 +109,13 @@ def held_bytes(network: nn.Module, loss: Callable[[], Tensor]) -> int:
 
 class _Overhead(Study):
     name = "overhead"
-    purpose = "Time and memory of a step with experts against without (Mixture-of-Supernets, Table 16)."
+    purpose = "Time and memory of a training step with and without experts (Mixture-of-Supernets, Table 16)."
     about = (
-        "The same supernet with its experts, and with the first expert of each layer alone and no router, on the same"
-        " batch alternately. A step is forward, backward and an update by Adam of one architecture; a pass is forward"
-        " alone, as in a search, with experts mixed anew. Memory is what Adam keeps of every parameter and what the"
-        " forward pass keeps for the backward pass, counted by tensors; on CUDA the measured peak is reported too. The"
-        " paper's Table 16 reports hours of whole trainings instead."
+        "The same supernet with its experts, and with only the first expert of each layer and no router, alternating"
+        " on the same batch. A step is a forward pass, a backward pass and an update by Adam for one architecture; a"
+        " pass is the forward pass of a search, in which experts are mixed each time. Memory is the sum of Adam's state"
+        " and of the tensors saved for the backward pass; on CUDA the measured peak is reported too. The paper's Table"
+        " 16 reports hours of whole trainings instead."
     )
     config = OverheadConfig
 

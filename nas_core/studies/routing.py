@@ -77,11 +77,12 @@ def mixture_distance(first: Mixtures, second: Mixtures) -> dict[str, float]:
 
 class _Routing(Study):
     name = "routing"
-    purpose = "How differently experts are mixed for different architectures (Mixture-of-Supernets, Table 7)."
+    purpose = "Distance of the mixtures of experts between architectures (Mixture-of-Supernets, Table 7)."
     about = (
         "Jensen-Shannon distance between the mixtures that routers give for two architectures, with natural logarithms:"
-        " 0 where both get the same weights, 0.833 where they share none. Layer-wise, of the one mixture of a layer;"
-        " neuron-wise, the mean over the rows that both architectures have. The mean is over the routers that both use."
+        " 0 if both get the same routing weights, 0.833 if they share no expert. Layer-wise routers have one mixture;"
+        " for neuron-wise ones it is the mean over the rows of both architectures. The mean is over the routers that"
+        " both architectures use."
         " After Table 7 of Mixture-of-Supernets."
     )
     config = ArchitecturesConfig

@@ -59,11 +59,11 @@ class StabilityStudyConfig:
 
 class _Stability(Study):
     name = "stability"
-    purpose = "How much what a search finds depends on its seed (Mixture-of-Supernets, Table 12)."
+    purpose = "Dependence of a search's result on its seed (Mixture-of-Supernets, Table 12)."
     about = (
-        "The same search on the same supernet with several seeds: the loss with inherited weights of the best network"
-        " that each finds within the limits, and its cost. The deviation is over the seeds (with n - 1). Evaluations"
-        " are shared by the seeds, which changes their time alone. After Table 12 of Mixture-of-Supernets."
+        "The same search on the same supernet with several seeds: loss (with inherited weights) and cost of the best"
+        " network within the limits per seed. The standard deviation is over the seeds (with n - 1). The seeds share"
+        " evaluations, which changes only their time. After Table 12 of Mixture-of-Supernets."
     )
     config = StabilityStudyConfig
 

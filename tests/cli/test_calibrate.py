@@ -57,7 +57,7 @@ def test_calibrate_search_train_and_calibrate_again(
     first = results(tmp_path / "first.jsonl", drawn(6), test_set="newstest")
     assert calibrate("--trained", str(first)) == 0
     said = capsys.readouterr().out
-    assert "6 trained networks, larger test_bleu is better" in said and "left out one by one" in said
+    assert "6 trained networks, larger test_bleu is better" in said and "leave-one-out" in said
     assert len(supernet.evaluated) == 6
     by = ["--calibration", str(tmp_path / "model.safetensors"), "--limit", "params_m=0.006", "--train-next", "3"]
     assert run(*by, "--no-measure", limits=False) == 0

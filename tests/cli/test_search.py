@@ -82,18 +82,19 @@ def test_a_prediction_that_is_too_low_is_no_best_of_its_limit(
         assert above and all(one["metrics"]["latency_ms"] <= limit < one["measured"]["latency_ms"] for one in above)
         assert best["measured"]["latency_ms"] <= limit
         assert best["metrics"]["loss"] >= max(one["metrics"]["loss"] for one in above)
-        assert f"≤ {limit} ms: {above[0]['key']}, the best by prediction, was measured above it" in output
-    assert "measured above" in output.splitlines()[0]
+        first = above[0]["key"]
+        assert f"≤ {limit} ms: the best network predicted within the limit, {first}, was measured with" in output
+    assert "limit exceeded" in output.splitlines()[0]
     measured = len(calls)
     assert run() == 0 and len(calls) == measured  # nothing is measured twice
     assert json.loads((tmp_path / "run" / "finalists.json").read_text())["finalists"] == finalists
-    assert "the best by prediction, was measured above it" in write_report(tmp_path / "run").read_text(encoding="utf-8")
+    assert "the best network predicted within the limit" in write_report(tmp_path / "run").read_text(encoding="utf-8")
     assert "over_limit" in (tmp_path / "run" / "finalists.csv").read_text().splitlines()[0]
 
     slow = {"latency_ms": 9.0, "same_machine": True}
     monkeypatch.setattr("nas_core.search.remeasure.remeasure", lambda some, *_: [slow for _ in some])
     assert run(out="none") == 0
-    assert re.search(r"≤ 2.2 ms: none of \d measured was within it, the closest is", capsys.readouterr().out)
+    assert re.search(r"≤ 2.2 ms: none of the \d measured networks is within it", capsys.readouterr().out)
 
 
 def test_ctrl_c_says_that_the_same_command_continues(

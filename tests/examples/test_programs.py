@@ -65,7 +65,7 @@ def test_a_predictor_learns_the_formula_and_a_table(tmp_path: Path) -> None:
     rows = [{"architecture": nasbench201_string(cell), "accuracy": accuracy} for cell, accuracy in pairs]
     (tmp_path / "table.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     said = run("accuracy_predictor.py", "--table", tmp_path / "table.jsonl", "--learn", 40)
-    assert float(said.split()[2]) > 0.3 and "on 20 cells, learned from 40" in said
+    assert float(said.split()[2]) > 0.3 and "on 20 cells, fitted to 40" in said
 
 
 @pytest.mark.slow

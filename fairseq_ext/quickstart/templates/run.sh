@@ -1,14 +1,14 @@
 # From a parallel corpus to a fast translation network. Run in this folder: bash run.sh
 set -euo pipefail; cd "$(dirname "$0")"
 SOURCE=en TARGET=de              # corpus/train.en is translated into corpus/train.de, line by line
-UPDATES=${UPDATES:-500}          # of the supernet; a corpus of your own needs thousands
+UPDATES=${UPDATES:-500}          # updates of the supernet; your own corpus needs thousands
 SAMPLES=${SAMPLES:-24}           # architectures whose latency is measured
-EVALUATIONS=${EVALUATIONS:-30}   # architectures that the search tries
-LIMIT=${LIMIT:-}                 # milliseconds a sentence; empty: the median of what was measured
+EVALUATIONS=${EVALUATIONS:-30}   # architectures that the search evaluates
+LIMIT=${LIMIT:-}                 # milliseconds per sentence; empty: the median measurement
 export OMP_NUM_THREADS=1 PYTHONWARNINGS=ignore
 rm -rf out && mkdir out
 step() {
-    echo "$1"; shift; "$@" >>out/log.txt 2>&1 || { tail -n 5 out/log.txt; echo "failed: out/log.txt says why"; exit 1; }
+    echo "$1"; shift; "$@" >>out/log.txt 2>&1 || { tail -n 5 out/log.txt; echo "failed, see out/log.txt"; exit 1; }
 }
 step "1/6 words to numbers" fairseq-preprocess -s $SOURCE -t $TARGET --joined-dictionary --workers 1 \
     --trainpref corpus/train --validpref corpus/valid --testpref corpus/test --destdir out/bin

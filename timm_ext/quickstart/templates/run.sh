@@ -1,13 +1,13 @@
 # From a folder of images to a small timm model. Run in this folder: bash run.sh
 set -euo pipefail; cd "$(dirname "$0")"
 IMAGES=images                    # train/ and val/, each with a folder per class
-UPDATES=${UPDATES:-200}          # of the supernet; images of your own need thousands
-EVALUATIONS=${EVALUATIONS:-30}   # networks that the search tries
-LIMIT=${LIMIT:-0.5}              # million parameters that the network may have at most
+UPDATES=${UPDATES:-200}          # updates of the supernet; your own images need thousands
+EVALUATIONS=${EVALUATIONS:-30}   # networks that the search evaluates
+LIMIT=${LIMIT:-0.5}              # largest number of parameters in millions
 export OMP_NUM_THREADS=1 PYTHONWARNINGS=ignore
 rm -rf out && mkdir out
 step() {
-    echo "$1"; shift; "$@" >>out/log.txt 2>&1 || { tail -n 5 out/log.txt; echo "failed: out/log.txt says why"; exit 1; }
+    echo "$1"; shift; "$@" >>out/log.txt 2>&1 || { tail -n 5 out/log.txt; echo "failed, see out/log.txt"; exit 1; }
 }
 
 step "1/4 one supernet for all networks of mformer_cifar10_small: $UPDATES updates" python -m timm_ext.train \

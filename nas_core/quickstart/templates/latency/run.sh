@@ -1,13 +1,13 @@
 # Milliseconds of an ONNX file, from networks measured on this machine. Run in this folder: bash run.sh [YOURS.onnx]
 set -euo pipefail
-NETWORKS=${NETWORKS:-45}                                # measured ones; for use, 1000 and more
+NETWORKS=${NETWORKS:-45}                                # measured networks; use 1000 or more for an accurate model
 FAMILIES=${FAMILIES:-alexnet,squeezenet,vgg}            # see: nas-ext latency dataset --list
-MODEL=${MODEL:-counts}                                  # with 200 networks and more: ensemble
-NET=${1:-out/net.onnx}                                  # whose latency is predicted
+MODEL=${MODEL:-counts}                                  # ensemble with 200 networks or more
+NET=${1:-out/net.onnx}                                  # file whose latency is predicted
 export OMP_NUM_THREADS=1 PYTHONWARNINGS=ignore
 mkdir -p out
 step() {
-    echo "$1"; shift; "$@" >>out/log.txt 2>&1 || { tail -n 5 out/log.txt; echo "failed: out/log.txt says why"; exit 1; }
+    echo "$1"; shift; "$@" >>out/log.txt 2>&1 || { tail -n 5 out/log.txt; echo "failed, see out/log.txt"; exit 1; }
 }
 
 make_net='import torch
@@ -15,7 +15,7 @@ from torch.nn import AdaptiveAvgPool2d as Pool, Conv2d, Flatten, Linear, MaxPool
 net = Sequential(Conv2d(3, 48, 5, stride=2), ReLU(), MaxPool2d(2), Conv2d(48, 96, 3), ReLU(), Conv2d(96, 192, 3),
                  ReLU(), MaxPool2d(2), Conv2d(192, 384, 3), ReLU(), Pool(1), Flatten(), Linear(384, 100))
 torch.onnx.export(net.eval(), (torch.zeros(1, 3, 160, 160),), "out/net.onnx", dynamo=False)'
-[ $# -gt 0 ] || step "1/4 a network that no family has: $NET" python -c "$make_net"
+[ $# -gt 0 ] || step "1/4 a network of another family: $NET" python -c "$make_net"
 step "2/4 $NETWORKS networks of $FAMILIES, measured in onnxruntime" nas-ext latency dataset --out out/networks \
     --networks $NETWORKS --families $FAMILIES --set runtimes=onnxruntime --set visits=2 --set most_ms=100 --set clock=cpu
 step "3/4 a model of their latency: $MODEL" nas-ext latency train --data out/networks --model $MODEL --all \

@@ -9,23 +9,23 @@ from matplotlib.figure import Figure
 from nas_core.graph import nasbench201_string
 from nas_core.predictor import ACCURACY_MODELS, kendall_tau, reader_for
 
-CELLS = "cells.jsonl"  # {"architecture": "|nor_conv_3x3~0|+|..", "target": 0.91} in each line: your trained networks
-READER = "nasbench201"  # of 'nas-ext lab predictor train --help': what the architectures are written in
-MODEL = os.environ.get("MODEL", "statistics")  # nn-former: many minutes, better from hundreds of networks on
-SETTINGS = {"recipe": "best"} if MODEL == "nn-former" else {}  # the recipe whose predictions have a spread
+CELLS = "cells.jsonl"  # {"architecture": "|nor_conv_3x3~0|+|..", "target": 0.91} per line: your trained networks
+READER = "nasbench201"  # notation of the architectures, see 'nas-ext lab predictor train --help'
+MODEL = os.environ.get("MODEL", "statistics")  # nn-former: many minutes, better with hundreds of networks
+SETTINGS = {"recipe": "best"} if MODEL == "nn-former" else {}  # named settings; best gives standard deviations
 CANDIDATES = int(os.environ.get("CANDIDATES", "300"))  # untrained cells that are ranked
 
 with open(CELLS, encoding="utf-8") as lines:
     cells = [json.loads(line) for line in lines]
 graphs = [reader_for(READER).read(cell["architecture"]) for cell in cells]
 accuracies = np.array([cell["target"] for cell in cells])
-half = len(cells) // 2  # one half is learned, the other judges
+half = len(cells) // 2  # one half is fitted, the other evaluates
 model = ACCURACY_MODELS.get(MODEL)(seed=0, **SETTINGS).fit(graphs[:half], accuracies[:half])
 mean, spread = model.predict_with_std(graphs[half:])
 tau = kendall_tau(mean, accuracies[half:])
 baseline = kendall_tau([cell["parameters"] for cell in cells[half:]], accuracies[half:])
 
-model.fit(graphs, accuracies).save("model.safetensors")  # all that is known, for what nobody has trained
+model.fit(graphs, accuracies).save("model.safetensors")  # fitted to all cells, for the untrained ones
 trained = {cell["architecture"] for cell in cells}
 drawn = map(nasbench201_string, np.random.default_rng(2).integers(0, 5, (CANDIDATES, 6)))
 candidates = sorted(set(drawn) - trained)
