@@ -151,7 +151,7 @@ def test_a_calibration_of_another_supernet_or_data_is_refused(
     capsys.readouterr()
     by = ["--calibration", str(tmp_path / "model.safetensors"), "--limit", "params_m=0.006"]
     assert run(*by, "--valid-sentences", "9", limits=False) == 2
-    refused("was made with valid_sentences None, the search has 9", capsys)
+    refused("was made with valid_sentences None, now valid_sentences is 9", capsys)
     assert run(*by, "--further-supernet", str(tmp_path / "checkpoint.pt"), limits=False) == 2
     refused("was made with 1 supernets, here 2 are given", capsys)
     assert run("--further-supernet", str(tmp_path / "checkpoint.pt")) == 2

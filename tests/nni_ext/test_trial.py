@@ -80,4 +80,4 @@ def test_a_calibration_is_what_a_trial_reports(
     assert told["default"] == told["calibrated_test_bleu"] == calibration.predict([SPACE.smallest()], [1.0])[0]
     assert told["calibrated_test_bleu_spread"] > 0 and told["loss"] == 1.0
     assert main([*options, "--valid-sentences", "7"]) == 2
-    assert "was made with valid_sentences None, the search has 7" in capsys.readouterr().err
+    assert "was made with valid_sentences None, now valid_sentences is 7" in capsys.readouterr().err

