@@ -11,6 +11,7 @@ programs print. Comments directly above a block, which readers do not see, say w
 - ``<!-- not run: REASON -->``: the block is skipped for this reason.
 
 ``<!-- prepare: CODE -->`` anywhere is bash that runs before the block that follows, such as what makes a small file.
+The replacements of README are in ``readme_small.txt``, so that its source is free of them.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ STARTED_ANEW = "submitit"
 """Blocks that need it start new processes: its jobs are known by their process, which a fork is not."""
 BLOCK_S = 280
 """Time limit of a block in seconds."""
+README_SMALL = Path(__file__).parent / "readme_small.txt"
+"""Lines ``A => B`` for the blocks of README that contain A."""
 _COMMENT = re.compile(r"<!-- *(?P<name>file|small|fails|needs|not run|prepare): *(?P<value>.*?) *-->", re.DOTALL)
 _ABOVE = re.compile(r"(?:^[ \t]*<!--(?:(?!-->).)*-->[ \t]*\n)+[ \t]*\Z", re.DOTALL | re.MULTILINE)
 
@@ -176,16 +179,20 @@ def blocks_of(document: Document) -> Iterator[tuple[Region, Block]]:
         directives = [(match["name"], match["value"]) for match in matches if match is not None]
         prepare = tuple(m["value"] for m in _COMMENT.finditer(before) if m["name"] == "prepare")
         values = {name: [value for key, value in directives if key == name] for name, _ in directives}
-        small = [
-            line.split("=>", 1) for value in values.get("small", ()) for line in value.splitlines() if line.strip()
-        ]
+        small = [line for value in values.get("small", ()) for line in value.splitlines()]
+        if Path(document.path) == ROOT / "README.md":
+            small += [
+                line
+                for line in README_SMALL.read_text().splitlines()
+                if line.split(" => ")[0] in region.lexemes["source"]
+            ]
         yield (
             region,
             Block(
                 region.lexemes["language"].strip(),
                 region.lexemes["source"],
                 file=values.get("file", [""])[0],
-                small=tuple((a.strip(), b.strip()) for a, b in small),
+                small=tuple((a.strip(), b.strip()) for a, b in (line.split("=>", 1) for line in small if line.strip())),
                 fails=values.get("fails", [""])[0],
                 needs=tuple(name for value in values.get("needs", ()) for name in re.split(r"[ ,]+", value)),
                 not_run=values.get("not run", [""])[0],
