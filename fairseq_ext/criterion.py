@@ -27,8 +27,8 @@ class FusedLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):  # typ
         if not hasattr(model, "active_subnet"):
             with one_line_errors():
                 raise ConfigError(
-                    f"--criterion {NAME} works with --arch mos_/hat_transformer* only;"
-                    " take label_smoothed_cross_entropy for other models"
+                    f"--criterion {NAME} works with --arch mos_transformer or hat_transformer only;"
+                    " give --criterion label_smoothed_cross_entropy for other models"
                 )
         features, extra = model(**sample["net_input"], features_only=True)
         target = sample["target"]

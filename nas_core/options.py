@@ -107,7 +107,9 @@ def read_pairs(what: str, texts: Sequence[Any]) -> dict[str, Any]:
         for group in groups:
             place = place.setdefault(group, {})
             if not isinstance(place, dict):
-                raise ConfigError(f"{what} is {text!r}, but {group} is a value; give one of the two")
+                raise ConfigError(
+                    f"{what} is {text!r}, which sets a part of {group}, but {group} has a value; remove one of them"
+                )
         before = place.get(last)
         place[last] = value if before is None else [*(before if isinstance(before, list) else [before]), value]
     return pairs

@@ -54,11 +54,13 @@ class _Failed(NamedTuple):
 
 
 class SharedEvaluations:
-    """Evaluations shared by the workers of a study, as ``evaluate_many`` of :func:`nas_core.search.search` or
-    ``shared_search`` of :data:`nas_core.adapters.OPTUNA`.
+    """Evaluations shared by the workers of one Optuna study.
+
+    Pass it as ``evaluate_many`` to :func:`nas_core.search.search`.
 
     Args:
         storage: URL of a storage of Optuna, or path of a journal file.
+        study: name of the study, created if missing.
         evaluate: function from an architecture to its metrics.
         metrics: names of the trials' values, all minimised; other metrics are user attributes.
         settings: plain data that decides the results, the same for all workers.

@@ -160,7 +160,10 @@ def build(state: dict[str, Any], path: Path, ema: bool = False) -> VisionModel:
 
 
 def load_weights(model: nn.Module, state: dict[str, Any], path: Path, ema: bool = False) -> None:
-    """Load a checkpoint's weights into a model; ``ema`` prefers moving averages."""
+    """Load the weights of a checkpoint's content ``state`` into a model; ``ema`` prefers moving averages.
+
+    ``path`` is named in errors only.
+    """
     weights: dict[str, Tensor] = (state.get("state_dict_ema") if ema else None) or state["state_dict"]
     try:
         check_finite(weights, path)

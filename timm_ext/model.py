@@ -157,7 +157,8 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
             return cls(space_from_dict(settings["space"], "checkpoint"), **settings["arguments"])
         except (UnknownChoiceError, *MISFITS) as error:
             raise CheckpointError(
-                f"settings of an image model lack or misuse an argument ({error}); upgrade nas-ext"
+                f"the checkpoint's settings of an image model do not fit this version ({error}); upgrade nas-ext if a"
+                " newer one wrote the file"
             ) from None
 
     def select(self, architecture: Architecture) -> VisionSubnet:

@@ -166,7 +166,7 @@ class Distilled:
         return super().forward(model, sample, reduce)  # type: ignore[misc,no-any-return]
 
     def predicted(self, sample: dict[str, Any]) -> tuple[Tensor, Any, Callable[[Any], Outputs]]:
-        """Return targets (N,), their number without padding, and a function that runs a network."""
+        """Return targets (N,), their number without padding, and a function from a network to its outputs."""
         return sample["target"].view(-1), sample["ntokens"], lambda net: projected_outputs(net, sample)
 
     def distilled(

@@ -249,7 +249,7 @@ class TrainedTranslation(FairseqTrained):
 
 
 class TrainedLanguage(FairseqTrained):
-    """fairseq's ``transformer_lm``."""
+    """Conversion of a trained ``transformer_lm`` of fairseq."""
 
     form = LANGUAGE_ELASTIC
     network = LanguageNet

@@ -168,7 +168,7 @@ class FairseqSupernet(TrainingSupernet):
 
 
 class TranslationSupernet(FairseqSupernet):
-    """A ``mos_/hat_transformer`` or ``mformer`` checkpoint.
+    """A ``mos_transformer``, ``hat_transformer`` or ``mformer`` checkpoint.
 
     ``loss`` (label-smoothed) and ``nll_loss`` are per target token; ``bleu`` is optional.
     """
@@ -197,7 +197,7 @@ class TranslationSupernet(FairseqSupernet):
 
 
 class LanguageSupernet(FairseqSupernet):
-    """A ``mos_/hat_transformer_lm`` or ``mformer_language`` checkpoint.
+    """A ``mos_transformer_lm``, ``hat_transformer_lm`` or ``mformer_language`` checkpoint.
 
     ``loss`` (label-smoothed as in training) and ``nll_loss`` are per token; ``ppl`` is the perplexity.
     """
@@ -217,7 +217,7 @@ class LanguageSupernet(FairseqSupernet):
 
 
 class MaskedLMSupernet(FairseqSupernet):
-    """A ``mos_/hat_roberta`` or ``*_bert`` checkpoint, trained by ``masked_lm`` or ``sentence_prediction``.
+    """A ``mos_roberta``, ``hat_roberta`` or ``*_bert`` checkpoint, trained by ``masked_lm`` or ``sentence_prediction``.
 
     All networks predict the same masked tokens. ``loss`` is per masked token, or per sequence of a classifier.
     """

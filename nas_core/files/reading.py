@@ -73,7 +73,7 @@ def parse_json(text: bytes | str) -> Any:
     try:
         return json.loads(text.decode("utf-8") if isinstance(text, bytes) else text)
     except RecursionError:
-        raise ValueError("nested too deep") from None
+        raise ValueError("lists or mappings are nested too deep for Python's parser") from None
 
 
 def read_json(path: str | Path) -> Any:

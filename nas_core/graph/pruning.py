@@ -16,9 +16,12 @@ def on_paths(adjacency: NDArray[np.bool_], source: int = 0, target: int = -1) ->
 
 
 def compacted(ops: NDArray[np.integer[Any]], adjacency: NDArray[np.bool_], keep: NDArray[np.bool_]) -> Graphs:
-    """Return graphs of the nodes ``keep`` ``(G, N)``, in their order, and of the edges between them.
+    """Return graphs of the nodes in ``keep``, in their order, and of the edges between them.
 
-    At least one node of each graph is kept; ``ops`` is ``(G, N)``, ``adjacency`` ``(G, N, N)``.
+    Args:
+        ops: operations ``(G, N)``.
+        adjacency: edges ``(G, N, N)``.
+        keep: mask ``(G, N)``; at least one node of each graph must be in it.
     """
     order = np.argsort(~keep, axis=1, kind="stable")
     inner = adjacency & keep[:, :, None] & keep[:, None, :]

@@ -63,7 +63,11 @@ class FittedState:
         return [Scorer(model, usable_precision(precision, next(model.parameters()).device)) for model in self.models]
 
     def predict_with_std(self, graphs: Graphs) -> tuple[Array, Array | None]:
-        """Return predictions ``(B,)`` and their standard deviation: learned, or over networks and statistics models."""
+        """Return predictions ``(B,)`` and their standard deviation.
+
+        A mixture learns the deviation from out-of-fold errors. Otherwise it is that of the predictions of all networks
+        and regressions on graph statistics; None for a single one.
+        """
         share = self.share
         if self.mixture is not None:
             return self.mixture.combine(self._parts(graphs), self.scale)
@@ -293,7 +297,7 @@ class NNFormerPredictor(AccuracyModel):
 
     @property
     def recipe(self) -> Recipe:
-        """Return the recipe, after a fit with the sizes of the training graphs."""
+        """Return the recipe; once fitted, it contains the sizes of the training graphs."""
         return self._given if self._fitted is None else self._fitted.recipe
 
     @property
@@ -334,8 +338,9 @@ class NNFormerPredictor(AccuracyModel):
     def predict_parts(self, graphs: Iterable[Graph] | Graphs, *, proxies: Scores | None = None) -> dict[str, Array]:
         """Return the predictions ``(B,)`` of each model of a mixture, in the units of the targets.
 
-        Parts are ``networks``, ``described processes`` (on descriptions of operations), ``processes``, ``trees``,
-        ``additive``.
+        Parts are ``networks`` (NN-Former), ``processes`` (Gaussian processes on graph statistics), ``described
+        processes`` (the same on descriptions of operations), ``trees`` (boosted), ``additive`` (a ridge regression on
+        operation counts).
         """
         fitted, data = self._state, self._read(graphs, proxies)
         return {} if data is None else fitted.predict_parts(self._limited(self._with_ends(data)))

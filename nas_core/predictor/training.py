@@ -45,7 +45,7 @@ _RANGES = {
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """Settings of a training; defaults are the paper's for accuracy (its supplement, 2.1)."""
+    """Settings of a training of NN-Former; defaults are its paper's for accuracy (supplement, 2.1)."""
 
     epochs: int = 3000
     """Passes over the training graphs."""
@@ -133,7 +133,7 @@ class Bucket:
         return math.ceil(count / max(PART_GRAPHS, PART_POSITIONS // (self.largest + tokens)))
 
     def take(self, chosen: NDArray[np.int64], index: Tensor, copies: int) -> Part:
-        """Return ``copies`` of those graphs, one copy after another; ``index`` is ``chosen`` on the device."""
+        """Return the graphs ``chosen``, ``copies`` times in a row; ``index`` has the same numbers on the device."""
         rows, index = np.tile(chosen, copies), index.repeat(copies)
         if self.packs:
             packed = PackedBatch.of(self.graphs.take(rows), self.device)

@@ -36,6 +36,7 @@ def bert_space(
     Args:
         hidden_dims: widths of each layer if ``outer_dim`` is given (one list, or a list per layer), else of the
             network.
+        outer_dim: constant width between layers, each of which has its own inner width (SuperShaper); 0: one width.
         ffn_ratios: alternative to ``ffn_dims`` in units of the layer's width, rounded down.
     """
     fixed: dict[str, Option] = {"sequence_length": sequence_length, **({OUTER: outer_dim} if outer_dim else {})}

@@ -130,7 +130,10 @@ def _evaluated(trainer: Supernet, architecture: Architecture, folder: Path, seco
     try:
         metrics, examples = trainer.evaluate_standalone(place)
     except NasExtError as error:
-        raise DataError(f"standalone training in {place} has left no network that can be evaluated: {error}") from None
+        raise DataError(
+            f"standalone training in {place} left no network that can be evaluated ({error}); delete the folder, and"
+            " run again"
+        ) from None
     if bad := diverged(metrics):
         raise DataError(
             f"standalone training in {place} has diverged: {bad}; give other"

@@ -50,7 +50,7 @@ def shannon_distance(p: ArrayLike, q: ArrayLike) -> NDArray[np.float64]:
 
 
 def mixtures_of(network: Any, architecture: Architecture) -> Mixtures:
-    """Return each router's mixtures for an architecture, in evaluation mode."""
+    """Return the routing weights of each router for an architecture, in evaluation mode."""
     mixtures: Mixtures = {}
 
     def note(name: str, _: nn.Module, __: Any, coefficients: Tensor) -> None:

@@ -22,9 +22,9 @@ class TrainingCurves:
 
     source: Path
     over: str
-    """Horizontal axis: ``updates`` or ``epochs``."""
+    """Name of the horizontal axis: ``updates`` or ``epochs``."""
     panels: Mapping[str, Mapping[str, Curve]]
-    """Title of the vertical axis with its unit -> name -> curve."""
+    """Title of a plot's vertical axis, with its unit -> legend -> curve."""
 
 
 def read_curves(checkpoint: Path, log: Path | None = None) -> TrainingCurves | None:

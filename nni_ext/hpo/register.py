@@ -45,6 +45,6 @@ def unregister() -> str:
 
 
 def registered_in() -> Path:
-    """Return the file of NNI's list, one for each Python environment."""
+    """Return the file in which NNI lists registered algorithms, one for each Python environment."""
     path: Path = nni_module("nni.runtime.config", _FEATURE).get_config_file("registered_algorithms.yml")
     return path

@@ -203,7 +203,8 @@ class SearchTuner(_Tuner):
     def trial_end(self, parameter_id: int, success: bool, **kwargs: Any) -> None:
         """Record the end of a trial.
 
-        Its result may come later from another thread. Local trials that start together may swap their parameters.
+        Its result may come later from another thread. NNI's local service may exchange the parameters of trials that
+        start together, so a trial without a result is failed only after the trials that ran with it have ended.
         """
         with self._lock:
             self._running.discard(parameter_id)

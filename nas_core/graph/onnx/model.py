@@ -111,7 +111,7 @@ def _varint(data: memoryview, place: int) -> tuple[int, int]:
         if byte < 128:
             return value, place
         shift += 7
-    raise ValueError(f"a number without an end at byte {place}")
+    raise ValueError(f"the file ends inside a number at byte {place}")
 
 
 def _encoded(value: int) -> bytes:

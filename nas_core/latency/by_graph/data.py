@@ -67,8 +67,8 @@ class NetworkLatencies:
         """
         if self.held_out.all() or not self.held_out.any():
             raise DataError(
-                f"{int(self.held_out.sum())} of {len(self)} networks are held out; expected some, such as the last "
-                "tenth of each family, of ten networks at least"
+                f"{int(self.held_out.sum())} of {len(self)} networks are held out, but some must be and not all; the"
+                " last tenth of each family is held out, so give at least ten networks of a family"
             )
         return self.take(~self.held_out), self.take(self.held_out)
 

@@ -53,7 +53,7 @@ def ranges_of(graphs: Graphs) -> Ranges:
 
 
 def sizes_out_of_range(graphs: Graphs, ranges: Ranges) -> dict[str, str]:
-    """Return by name the sizes outside their range, with a description of the farthest."""
+    """Return a text by name for each size with values outside its range; it names the value farthest outside."""
     texts = {}
     for name, (values, distances) in _distances(graphs, ranges).items():
         farthest = int(np.argmax(distances))

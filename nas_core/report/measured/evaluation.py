@@ -172,7 +172,7 @@ class RecordEvaluation:
         return np.argsort(values if self.lower_is_better else -values, kind="stable")
 
     def quality(self, mask: NDArray[np.bool_]) -> dict[str, Any]:
-        """Return figures of some records; None for undefined ones."""
+        """Return error and rank metrics over the records of ``mask`` ``(n,)``; None for undefined ones."""
         predicted, measured = self.evaluation.predicted[mask], self.evaluation.measured[mask]
         count = len(measured)
         top = self._order(measured)[: max(2, round(count / 10))]
@@ -208,12 +208,13 @@ def evaluate_records(
     lower_is_better: bool = False,
     device: str = "cpu",
 ) -> RecordEvaluation:
-    """Predict all records of a file.
+    """Predict all records of a file, and compare the predictions with their known values.
 
     Args:
         model: file of ``nas-ext lab predictor train``.
         data: JSON Lines as for training.
-        reader: graph reader of architectures; default: that of the training.
+        reader: name of the graph reader that makes graphs of architectures (``nas-ext lab predictor train
+            --help`` lists them); default: that of the training.
         target: field of the known value; default: that of the training.
         by: field for grouping; default: the first of :data:`GROUPS` in all records.
     """

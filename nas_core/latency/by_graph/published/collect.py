@@ -133,7 +133,7 @@ def _number(cells: Mapping[str, str], column: str, where: str, kind: Callable[[s
 
 
 class NetworkSource(Protocol):
-    """Builder of networks by name: the attribute ``networks`` of a host."""
+    """Builder of published networks by name; a framework adapter (host) has one as its attribute ``networks``."""
 
     name: str
     version: str
