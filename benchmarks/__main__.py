@@ -21,20 +21,20 @@ def modules() -> dict[str, str]:
 
 def main(argv: list[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
-    known = modules()
-    count = next((place for place, argument in enumerate(arguments) if argument not in known), len(arguments))
+    benchmarks = modules()
+    count = next((place for place, argument in enumerate(arguments) if argument not in benchmarks), len(arguments))
     options = [] if count == 0 else [option for option in arguments[count:] if option != "--"]
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(known)}; default: all")
-    wanted = parser.parse_args(arguments[: len(arguments) - len(options)]).names or list(known)
-    if unknown := [name for name in wanted if name not in known]:
-        parser.error(f"unknown benchmark {unknown[0]!r}: expected one of {', '.join(known)}")
-    if options and len(wanted) != 1:
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(benchmarks)}; default: all")
+    names = parser.parse_args(arguments[: len(arguments) - len(options)]).names or list(benchmarks)
+    if unknown := [name for name in names if name not in benchmarks]:
+        parser.error(f"unknown benchmark {unknown[0]!r}: expected one of {', '.join(benchmarks)}")
+    if options and len(names) != 1:
         parser.error(f"{options[0]!r} is no benchmark, and options go to one benchmark; name it alone")
     failed = []
-    for name in wanted:
+    for name in names:
         print(f"== {name}", flush=True)
-        if subprocess.run([sys.executable, "-m", known[name], *options], cwd=FOLDER.parent).returncode:
+        if subprocess.run([sys.executable, "-m", benchmarks[name], *options], cwd=FOLDER.parent).returncode:
             failed.append(name)
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)

@@ -54,8 +54,8 @@ def field(node: Any, path: str) -> Any:
         keys = [name for name in node if path == name or path.startswith(f"{name}.")]  # keys may contain dots
         return field(node[keys[0]], path[len(keys[0]) + 1 :]) if keys else None
     if isinstance(node, list) and "=" in key:
-        wanted = dict(pair.split("=", 1) for pair in key.split("&"))
-        items = (item for item in node if all(str(item.get(name)) == value for name, value in wanted.items()))
+        conditions = dict(pair.split("=", 1) for pair in key.split("&"))
+        items = (item for item in node if all(str(item.get(name)) == value for name, value in conditions.items()))
         return field(next(items, None), rest)
     return field(node[int(key)], rest) if isinstance(node, list) and int(key) < len(node) else None
 
@@ -159,9 +159,9 @@ class Page:
         files = sorted(results.rglob("*.json"))
         self.results = {file.relative_to(results).with_suffix("").as_posix(): read_json(file) for file in files}
         self.introduction, self.sections = content["introduction"], content["sections"]
-        shown = {name for section in self.sections for name in self._of(section)}
-        if others := self.results.keys() - shown - set(content["not_shown"]):
-            raise DataError(f"{', '.join(sorted(others))}: no section shows this result; add one to sections.toml")
+        section_results = {name for section in self.sections for name in self._of(section)}
+        if unplaced := self.results.keys() - section_results - set(content["not_shown"]):
+            raise DataError(f"{', '.join(sorted(unplaced))}: no section shows this result; add one to sections.toml")
 
     def _of(self, section: Mapping[str, Any]) -> dict[str, Any]:
         patterns = "|".join(section["results"])
@@ -256,8 +256,8 @@ def main(argv: list[str] | None = None) -> int:
     now = {path: path.read_bytes() if path.exists() else b"" for path in [*texts, *plots]}
     stale = [path for path in texts if now[path] != texts[path].encode()]
     drawn = [path for path, (_, _, stamp) in plots.items() if stamp.encode() not in now[path]]
-    others = sorted(set(pictures.glob("*")) - set(plots))
-    for path in [*stale, *drawn, *others]:
+    obsolete = sorted(set(pictures.glob("*")) - set(plots))
+    for path in [*stale, *drawn, *obsolete]:
         print(f"{path.relative_to(options.root)} {'is stale' if options.check else 'written or removed'}")
         if options.check:
             continue
@@ -267,7 +267,7 @@ def main(argv: list[str] | None = None) -> int:
             write_atomic(path, texts[path])
         else:
             path.unlink()
-    return int(options.check and bool([*stale, *drawn, *others]))
+    return int(options.check and bool([*stale, *drawn, *obsolete]))
 
 
 if __name__ == "__main__":

@@ -26,14 +26,14 @@ parser.add_argument("--learn", type=int, default=100, help="cells to learn from;
 parser.add_argument(
     "--recipe", default="statistics", help="of 'nas-ext lab predictor train'; best: NN-Former too, slower"
 )
-given = parser.parse_args()
-if given.table:
-    with open(given.table, encoding="utf-8") as lines:
+args = parser.parse_args()
+if args.table:
+    with open(args.table, encoding="utf-8") as lines:
         table = [(record["architecture"], record["accuracy"]) for record in map(json.loads, lines)]
 else:
     table = by_formula(500)
 graphs = [reader_for("nasbench201").read(cell) for cell, _ in table]
 accuracies = np.array([accuracy for _, accuracy in table])
-predictor = NNFormerPredictor(given.recipe, seed=0).fit(graphs[: given.learn], accuracies[: given.learn])
-tau = kendall_tau(predictor.predict(graphs[given.learn :]), accuracies[given.learn :])
-print(f"Kendall's tau {tau:.3f} on {len(graphs) - given.learn} cells, fitted to {given.learn} ({given.recipe})")
+predictor = NNFormerPredictor(args.recipe, seed=0).fit(graphs[: args.learn], accuracies[: args.learn])
+tau = kendall_tau(predictor.predict(graphs[args.learn :]), accuracies[args.learn :])
+print(f"Kendall's tau {tau:.3f} on {len(graphs) - args.learn} cells, fitted to {args.learn} ({args.recipe})")

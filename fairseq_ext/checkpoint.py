@@ -39,7 +39,7 @@ def read_state(path: Path, mmap: bool = False) -> dict[str, Any]:
     """
     prepare_fairseq()
     try:
-        check_archive(path, whole=not mmap)
+        check_archive(path, complete=not mmap)
         state = torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
     except (*DAMAGED_ARCHIVE, pickle.UnpicklingError) as error:
         raise _damaged(path, error) from None

@@ -75,5 +75,5 @@ def calibration_batches(task: Any, splits: tuple[str, ...], longest: Any, count:
         raise DataError(f"{where} has no sentence that this network reads; calibration needs one")
     most_tokens = max(_TOKENS, *(int(dataset.num_tokens(int(index))) for index in indices))
     batches = dataset.batch_by_size(indices, max_tokens=most_tokens, max_sentences=_SENTENCES)
-    kept = [batches[index] for index in sorted(stream.permutation(len(batches))[:count])]
-    return [on_device(dataset.collater([dataset[int(index)] for index in batch]), device) for batch in kept]
+    chosen = [batches[index] for index in sorted(stream.permutation(len(batches))[:count])]
+    return [on_device(dataset.collater([dataset[int(index)] for index in batch]), device) for batch in chosen]

@@ -57,11 +57,13 @@ def inherit(args: Namespace, inherited: Sequence[str]) -> None:
     names = _SCALES if continues else tuple(inherited)  # the repeated command gives all others
     if getattr(stored, "converted", False):
         names = (*names, *_EXPERTS)
-    taken = [name for name in names if getattr(args, name, None) is None and hasattr(stored, name)]
-    vars(args).update({name: getattr(stored, name) for name in (*taken, *_CONVERTED) if hasattr(stored, name)})
+    inherited_names = [name for name in names if getattr(args, name, None) is None and hasattr(stored, name)]
+    vars(args).update(
+        {name: getattr(stored, name) for name in (*inherited_names, *_CONVERTED) if hasattr(stored, name)}
+    )
     if continues:
         return
-    logged = [_option(name, stored) for name in taken if getattr(stored, name) not in _DEFAULTS]
+    logged = [_option(name, stored) for name in inherited_names if getattr(stored, name) not in _DEFAULTS]
     same_space = getattr(args, "search_space", None) is None
     if same_space:
         args.search_space = stored_space(stored.search_space_json).name

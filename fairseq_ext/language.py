@@ -102,9 +102,9 @@ class LanguageModel(SupernetModel[LanguageSubnet], FairseqLanguageModel):  # typ
         from nas_core.models.language import LanguageNet  # a command needs the networks of one family
 
         _check_task(args, task)
-        words = task.source_dictionary
-        config = LANGUAGE.network_config(args, words.pad(), static)
-        return cls(args, LanguageNet(space, len(words), config, largest.number("embed_dim")), words)
+        dictionary = task.source_dictionary
+        config = LANGUAGE.network_config(args, dictionary.pad(), static)
+        return cls(args, LanguageNet(space, len(dictionary), config, largest.number("embed_dim")), dictionary)
 
     def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None, **options: Any) -> Any:
         """Return next-token logits (B, T, V) for ``src_tokens`` (B, T)."""
@@ -117,8 +117,8 @@ def _check_task(args: Namespace, task: Any) -> None:
             "--criterion adaptive_loss needs an adaptive softmax, which these networks do not have; take cross_entropy"
             " or fused_label_smoothed_cross_entropy"
         )
-    if other := [target for target in getattr(task, "targets", ()) if target != "future"]:
-        raise ConfigError(f"--{other[0]}-target: these networks predict the next token alone; drop the option")
+    if unsupported := [target for target in getattr(task, "targets", ()) if target != "future"]:
+        raise ConfigError(f"--{unsupported[0]}-target: these networks predict the next token alone; drop the option")
     source, target = len(task.source_dictionary), len(task.target_dictionary)
     if source != target:
         raise ConfigError(

@@ -71,9 +71,9 @@ class MaskedLMModel(SupernetModel[Subnet], FairseqEncoderModel):  # type: ignore
 
         if args.max_positions is None:
             args.max_positions = getattr(args, "tokens_per_sample", None) or task.max_positions()
-        words = task.source_dictionary
-        config = MASKED_LM.network_config(args, words.pad(), static)
-        return cls(args, MaskedLMNet(space, len(words), config, network_width(largest)), words)
+        dictionary = task.source_dictionary
+        config = MASKED_LM.network_config(args, dictionary.pad(), static)
+        return cls(args, MaskedLMNet(space, len(dictionary), config, network_width(largest)), dictionary)
 
     def forward(
         self,

@@ -78,11 +78,11 @@ def _on_every_worker(original: Any) -> Any:
 
 def _check_visible(trainer: Any, filename: Any) -> None:
     """Check that all workers see the file or none does, so that they start with equal weights."""
-    seen = torch.tensor([float(PathManager.isfile(filename))], device=trainer.device)
-    utils.all_reduce(seen, group=trainer.data_parallel_process_group)
-    if 0 < int(seen) < trainer.data_parallel_world_size:
+    visible = torch.tensor([float(PathManager.isfile(filename))], device=trainer.device)
+    utils.all_reduce(visible, group=trainer.data_parallel_process_group)
+    if 0 < int(visible) < trainer.data_parallel_world_size:
         raise CheckpointError(
-            f"{filename} is a file for {int(seen)} of {trainer.data_parallel_world_size} workers; put it in a folder"
+            f"{filename} is a file for {int(visible)} of {trainer.data_parallel_world_size} workers; put it in a folder"
             " that all machines share"
         )
 

@@ -38,10 +38,10 @@ def require(module: str, feature: str, extra: str) -> ModuleType:
     except ModuleNotFoundError as error:
         absent = (error.name or module).partition(".")[0]
         if absent == module.partition(".")[0] and error.name != absent:
-            what = f"{error.name or module}, which this version of {absent} does not have"
+            missing = f"{error.name or module}, which this version of {absent} does not have"
         else:
-            what = f"the package {absent}, which is not installed"
-        raise MissingHostError(f"{feature} needs {what}: run {install_line(extra)}") from error
+            missing = f"the package {absent}, which is not installed"
+        raise MissingHostError(f"{feature} needs {missing}: run {install_line(extra)}") from error
     except Exception as error:  # some hosts fail on import with whatever their first incompatible line raises
         raise MissingHostError(
             f"{feature} needs the package {module.partition('.')[0]}, which is installed but does not import "

@@ -240,11 +240,11 @@ def _option(field: Field[Any], hint: Any, doc: str) -> Option:
     kinds = [kind for kind in typing.get_args(hint) if kind is not type(None)]
     if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
         hint = kinds[0] if len(kinds) == 1 else hint
-    many = typing.get_origin(hint) is tuple
-    kind = typing.get_args(hint)[0] if many else dict if typing.get_origin(hint) in (dict, Mapping) else hint
+    is_tuple = typing.get_origin(hint) is tuple
+    kind = typing.get_args(hint)[0] if is_tuple else dict if typing.get_origin(hint) in (dict, Mapping) else hint
     text = " ".join(re.sub(r":\w+:`~?([^`]*)`", r"\1", doc).replace("``", "").split())
     choices, alone = tuple(field.metadata.get("choices", ())), field.metadata.get("alone")
-    return Option(field.name, kind, default, text, choices, many, alone)
+    return Option(field.name, kind, default, text, choices, is_tuple, alone)
 
 
 @cache

@@ -38,8 +38,8 @@ class SlowWork:
             return
         self._next = now + AGAIN_S
         took = now - self._began
-        left = f", about {duration(took / done * (self.total - done))} left" if done else ""
-        tqdm.write(f"{self._what}: {done} of {self.total}{note} after {duration(took)}{left}", file=sys.stderr)
+        remaining = f", about {duration(took / done * (self.total - done))} left" if done else ""
+        tqdm.write(f"{self._what}: {done} of {self.total}{note} after {duration(took)}{remaining}", file=sys.stderr)
 
 
 def slow_training(what: str) -> Callable[[int, int, float], None]:

@@ -33,13 +33,13 @@ class Registry(Generic[Member]):
         self,
         what: str,
         group: str,
-        own: Mapping[str, str],
+        built_in: Mapping[str, str],
         base: type = object,
         of_classes: bool = False,
         offered: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         self.what, self.group, self._base, self._of_classes = what, group, base, of_classes
-        self._own, self._offered = dict(own), offered
+        self._own, self._offered = dict(built_in), offered
         self._registered: dict[str, Member] = {}
         self._loaded: dict[str, Member] = {}
 
@@ -93,15 +93,15 @@ class Registry(Generic[Member]):
         return targets
 
     def _imported(self, name: str, target: str) -> Member:
-        what, base = f"{self.what} {name!r} ({target})", self._base
+        description, base = f"{self.what} {name!r} ({target})", self._base
         member = import_object(f"{self.what} {name!r}", target)
         is_class = isinstance(member, type)
         if is_class != self._of_classes or not (issubclass(member, base) if is_class else isinstance(member, base)):
             kind = "a class" if is_class else f"an object of {type(member).__name__}"
             expected = f"a subclass of {base.__name__}" if self._of_classes else f"an object of {base.__name__}"
-            raise MissingHostError(f"{what} is {kind}; expected {expected}")
+            raise MissingHostError(f"{description} is {kind}; expected {expected}")
         if getattr(member, "name", name) != name:
-            raise MissingHostError(f"{what} calls itself {member.name!r}; both names must be one")
+            raise MissingHostError(f"{description} calls itself {member.name!r}; both names must be one")
         return cast(Member, member)
 
 

@@ -74,12 +74,12 @@ def _table() -> dict[str, tuple[dict[str, Any], AccuracyPredictor]]:
     return table
 
 
-def _extended(own: Any) -> Any:
-    @functools.wraps(own)
+def _extended(method: Any) -> Any:
+    @functools.wraps(method)
     def get_ensemble(self: Any) -> Any:
         registered = getattr(self, _TABLE).get(self.predictor_type)
         if registered is None:
-            return own(self)
+            return method(self)
         shared = registered[0].get("spread", False)
         members = [copy.deepcopy(registered[1]) for _ in range(1 if shared else self.num_ensemble)]
         for member in members:

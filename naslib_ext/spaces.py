@@ -33,9 +33,9 @@ def make_space(name: str) -> Any:
 
 def _light_nasbench201() -> Any:
     """Create NAS-Bench-201 without NASLib's 15 cells of torch modules, whose copies take 0.3 s per architecture."""
-    whole, core = load("naslib.search_spaces.nasbench201.graph", "naslib.search_spaces.core.graph")
+    graph, core = load("naslib.search_spaces.nasbench201.graph", "naslib.search_spaces.core.graph")
 
-    class LightNasBench201(whole.NasBench201SearchSpace):  # type: ignore[misc, name-defined]
+    class LightNasBench201(graph.NasBench201SearchSpace):  # type: ignore[misc, name-defined]
         """NASLib's NAS-Bench-201 as six numbers."""
 
         def __init__(self) -> None:

@@ -83,5 +83,5 @@ def _options(label: str, distribution: Any) -> tuple[Any, ...]:
     count = int((high - low) / step + 1e-9) + 1
     if count > MAX_OPTIONS:
         raise SpaceError(f"{label!r} has {count} values; expected at most {MAX_OPTIONS}: give a larger step")
-    whole = all(isinstance(number, int) for number in (low, step))
-    return tuple(low + place * step if whole else round(low + place * step, 12) for place in range(count))
+    integers = all(isinstance(number, int) for number in (low, step))
+    return tuple(low + place * step if integers else round(low + place * step, 12) for place in range(count))

@@ -65,8 +65,8 @@ class History:
         """
         state, lost = Trials(), Counter[Architecture]()
         for trial in trials:
-            for generation, others in (trial.system_attrs.get(OPENED) or {}).items():
-                state.openings.setdefault(int(generation), tuple(others))
+            for generation, proposals in (trial.system_attrs.get(OPENED) or {}).items():
+                state.openings.setdefault(int(generation), tuple(proposals))
             architecture = self._architecture(trial)
             status = trial.state.name
             if not trial.state.is_finished():
@@ -110,14 +110,14 @@ class History:
             return None
 
 
-def metric_names(study: Any, given: Sequence[str] | None = None) -> tuple[str, ...]:
+def metric_names(study: Any, names: Sequence[str] | None = None) -> tuple[str, ...]:
     """Return ``given``, else the metric names of the study, else ``loss``, ``objective_1``, .."""
     count = len(study.directions)
-    if given is None:
+    if names is None:
         return tuple(study.metric_names or ("loss", *(f"objective_{place}" for place in range(1, count))))
-    if len(given) != count:
-        raise ValueError(f"{len(given)} metrics are named {', '.join(given)}, the study has {count}; name each value")
-    return tuple(given)
+    if len(names) != count:
+        raise ValueError(f"{len(names)} metrics are named {', '.join(names)}, the study has {count}; name each value")
+    return tuple(names)
 
 
 def _numbers(attributes: Mapping[str, Any]) -> dict[str, float]:

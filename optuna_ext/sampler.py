@@ -127,9 +127,9 @@ class SearchSampler(_optuna.samplers.BaseSampler):  # type: ignore[name-defined,
         with self._lock:
             for _ in range(ROUNDS):
                 state, search = self._read(study), self._search_of(study)
-                others = state.taken(trial.number) - state.results.keys()
+                running = state.taken(trial.number) - state.results.keys()
                 rng = np.random.default_rng([self.seed, 1, trial.number])
-                proposal = search.next(state.results, others, state.openings, rng)
+                proposal = search.next(state.results, running, state.openings, rng)
                 architecture = proposal.architecture
                 if architecture is None:
                     break

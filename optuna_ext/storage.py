@@ -93,10 +93,10 @@ def _check_url(storage: str) -> None:
     """Reject a URL with part of the password in the host, which database messages contain."""
     engine = require("sqlalchemy.engine", "a shared search", "optuna")
     try:
-        whole = "@" not in (engine.make_url(storage).host or "")
+        has_no_password = "@" not in (engine.make_url(storage).host or "")
     except Exception:  # of SQLAlchemy; it quotes what it takes for the port
-        whole = False
-    if not whole:
+        has_no_password = False
+    if not has_no_password:
         raise ConfigError(
             f"cannot open storage {without_password(storage)}: it is no URL; in the name and password of the user write"
             " @ as %40, : as %3A, / as %2F and % as %25"

@@ -251,8 +251,8 @@ class SharedEvaluations:
         )
         patiently(self.study.add_trial, trial)
         trials = patiently(partial(self.study.get_trials, deepcopy=False))
-        mine, *twice = [trial for trial in trials if trial.system_attrs.get(TOKEN) == token]
-        for trial in twice:  # created before an outage, without an answer
+        mine, *duplicates = [trial for trial in trials if trial.system_attrs.get(TOKEN) == token]
+        for trial in duplicates:  # created before an outage, without an answer
             self._withdraw(trial)
         before = [trial for trial in trials if trial.number < mine.number and trial.state.name != "WAITING"]
         earlier = self._history.read(before, self.metrics, [1] * len(self.metrics))

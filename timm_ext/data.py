@@ -173,36 +173,38 @@ def open_splits(
         )
     order = np.random.default_rng(seed).permutation(len(source))
     if validation := validation_data(train, validation, held_out):
-        held_out_set, rest = ImageSet(open_images(validation, "validation")), order
+        held_out_set, training = ImageSet(open_images(validation, "validation")), order
         _check_classes(train, source, validation, held_out_set.source)
     else:
         chosen = order[:held_out] if held_out else some_of_each_class(source, order)
-        held_out_set, rest = ImageSet(source, np.sort(chosen)), order[~np.isin(order, chosen)]
-        if not len(chosen) or not len(rest):
+        held_out_set, training = ImageSet(source, np.sort(chosen)), order[~np.isin(order, chosen)]
+        if not len(chosen) or not len(training):
             raise ConfigError(
                 f"{train} has {len(order)} images; holding out --val-count {held_out or 'a tenth'} leaves"
                 " none to train or to validate on; give --val-data, or another --val-count"
             )
-    if train_count > len(rest):
-        raise ConfigError(f"--train-count {train_count}, but the training data has {len(rest)} images; give fewer")
-    return ImageSet(source, np.sort(rest[: train_count or None])), held_out_set
+    if train_count > len(training):
+        raise ConfigError(f"--train-count {train_count}, but the training data has {len(training)} images; give fewer")
+    return ImageSet(source, np.sort(training[: train_count or None])), held_out_set
 
 
 def some_of_each_class(source: Source, order: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the indices of the default held-out images: the first of each class in ``order``."""
     share, labels = min(_SHARE, _MOST / len(order)), source.labels[order]
-    taken = []
+    chosen = []
     for label in range(source.classes):
         members = order[labels == label]
-        taken.append(members[: max(int(share * len(members)), min(_FEW, len(members) // _FEW))])
-    return np.concatenate(taken)
+        chosen.append(members[: max(int(share * len(members)), min(_FEW, len(members) // _FEW))])
+    return np.concatenate(chosen)
 
 
-def _check_classes(train: str | Path, source: Source, validation: str | Path, other: Source) -> None:
-    if list(source.names) != list(other.names):
-        train_only, validation_only = (set(a.names) - set(b.names) for a, b in ((source, other), (other, source)))
+def _check_classes(train: str | Path, source: Source, validation: str | Path, val_source: Source) -> None:
+    if list(source.names) != list(val_source.names):
+        train_only, validation_only = (
+            set(a.names) - set(b.names) for a, b in ((source, val_source), (val_source, source))
+        )
         raise ConfigError(
-            f"{train} has {source.classes} classes and {validation} {other.classes}, not the same ones in the same"
+            f"{train} has {source.classes} classes and {validation} {val_source.classes}, not the same ones in the same"
             f" order: {sorted(train_only)[:3]} are only in the first, {sorted(validation_only)[:3]} in the second; give"
             " data of the same classes"
         )

@@ -215,10 +215,10 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         """
         self._check_size(x)
         subnet = self.active_subnet()
-        taken, deepest = feature_take_indices(len(subnet.layers), indices)
+        indices_taken, deepest = feature_take_indices(len(subnet.layers), indices)
         first, intermediates, last = self.net.prefix_tokens, [], x
         for index, (last, grid) in enumerate(self.net.outputs(subnet, x)):
-            if index in taken:
+            if index in indices_taken:
                 tokens = self.net.normalised(subnet, last) if norm else last
                 patches = tokens[:, first:]
                 if output_fmt == "NCHW":
@@ -235,11 +235,11 @@ class VisionModel(SubnetHolder[VisionSubnet], nn.Module):
         """Drop layers after the deepest listed one; return the listed indices."""
         if self.net.config.layer_order:
             raise ConfigError("layers cannot be dropped if layer_order is set; extract a subnet")
-        taken, deepest = feature_take_indices(self.space.smallest().number("layers"), indices)
+        indices_taken, deepest = feature_take_indices(self.space.smallest().number("layers"), indices)
         self.net.layers = self.net.layers[: deepest + 1]
         if prune_head:
             self.reset_classifier(0)
-        return taken
+        return indices_taken
 
     def get_classifier(self) -> nn.Module:
         return nn.Identity() if self.net.head is None else self.net.head

@@ -92,8 +92,8 @@ default_cfgs = generate_default_cfgs(
 
 def prepared_for(model: VisionModel, name: str) -> dict[str, Any]:
     """Return the preprocessing stored in a model, else that of the registered model ``name``."""
-    if own := model.arguments["prepared"]:
-        return {key: model.pretrained_cfg[key] for key in own}
+    if keys := model.arguments["prepared"]:
+        return {key: model.pretrained_cfg[key] for key in keys}
     if timm.is_model(name) and (registered := timm.get_pretrained_cfg(name)) is not None:
         return dict(registered.to_dict())
     return image_cfg(stored_size(model)[0])

@@ -219,8 +219,8 @@ class TrainConfig:
             (f"--batch-size {size} with mixup or cutmix; expected an even number"),
         )
         names = [field.name for field in fields(self) if field.name.startswith(("distill_", "teacher_"))]
-        other, largest = flag(self.changed(names)), self.teacher == LARGEST
-        yield other and not self.teacher, f"{other} without --teacher; give a trained network, or leave it out"
+        option, largest = flag(self.changed(names)), self.teacher == LARGEST
+        yield option and not self.teacher, f"{option} without --teacher; give a trained network, or leave it out"
         yield (
             largest and self.sampling != "sandwich",
             ("--teacher largest without --sampling sandwich, which trains it in each update"),

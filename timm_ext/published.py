@@ -39,7 +39,7 @@ def named_network(model: str, img_size: int) -> NamedNetwork | None:
                 with contextlib.suppress(Exception):  # made for trained weights, it may fail on these
                     # timm measures some networks with their parallel branches fused.
                     fused = reparameterize_model(_created(model, img_size), inplace=True)
-                    network = min(network, fused, key=lambda one: abs(_millions(one) - params_m))
+                    network = min(network, fused, key=lambda candidate: abs(_millions(candidate) - params_m))
         channels = network.default_cfg.get("input_size", (3,))[0]
         return network.eval(), (torch.randn(1, channels, img_size, img_size),)
 

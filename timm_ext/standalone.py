@@ -125,13 +125,13 @@ def _changed(
             f"setting seed: the seed of {origin.path} also chose its validation images, and another seed would train on"
             " them; leave it out"
         )
-    kept = {name: value for name, value in trained.items() if not any(map(name.startswith, dropped))}
-    kept["grad_accum_steps"] *= origin.state["worker_count"]
+    settings = {name: value for name, value in trained.items() if not any(map(name.startswith, dropped))}
+    settings["grad_accum_steps"] *= origin.state["worker_count"]
     if "epochs" in changes and "updates" not in changes:
-        kept |= {"updates": 0, "warmup_updates": 0}  # they have priority over epochs
+        settings |= {"updates": 0, "warmup_updates": 0}  # they have priority over epochs
     elif "warmup_epochs" in changes:
-        kept["warmup_updates"] = 0
-    return config_from(TrainConfig, {**kept, **changes}, "setting of timm_ext.train")
+        settings["warmup_updates"] = 0
+    return config_from(TrainConfig, {**settings, **changes}, "setting of timm_ext.train")
 
 
 def _placed(origin: Origin, config: TrainConfig, folder: Path) -> TrainConfig:

@@ -31,10 +31,10 @@ class Roles(griffe.Extension):
 def as_markdown(text: str, scope: Any) -> str:
     """Return a docstring as Markdown; names are resolved in ``scope``."""
 
-    def link(found: re.Match[str]) -> str:
-        name = found["name"]
-        shown = escape(name.rpartition(".")[2] if found["short"] else name)
-        return f'<autoref optional identifier="{escape(_resolved(name, scope))}"><code>{shown}</code></autoref>'
+    def link(match: re.Match[str]) -> str:
+        name = match["name"]
+        label = escape(name.rpartition(".")[2] if match["short"] else name)
+        return f'<autoref optional identifier="{escape(_resolved(name, scope))}"><code>{label}</code></autoref>'
 
     return re.sub(r"``([^`]+)``", r"`\1`", _ROLE.sub(link, text))
 

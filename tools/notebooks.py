@@ -23,7 +23,7 @@ def main() -> None:
         "names", nargs="*", choices=[*names, []], metavar="NAME", help=f"{', '.join(names)}; default: all"
     )
     parser.add_argument("--check", action="store_true", help="write nothing")
-    given = parser.parse_args()
+    args = parser.parse_args()
     paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
     environment = {
         **os.environ,
@@ -32,7 +32,7 @@ def main() -> None:
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
         "PYTHONWARNINGS": "ignore:IProgress not found",  # of tqdm in notebooks without widgets
     }
-    for name in given.names or names:
+    for name in args.names or names:
         path = FOLDER / f"{name}.ipynb"
         notebook = nbformat.read(path, 4)
         with tempfile.TemporaryDirectory(prefix="notebook-") as folder:
@@ -46,7 +46,7 @@ def main() -> None:
                     sys.exit(f"{path.name} prints a warning: {output.text[:300]}")
                 if "data" in output:
                     output.metadata = {}
-        if not given.check:
+        if not args.check:
             nbformat.write(notebook, path)
         print(f"{path.relative_to(ROOT)}: {len(notebook.cells)} cells")
 

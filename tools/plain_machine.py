@@ -31,12 +31,12 @@ def missing() -> dict[str, str]:
 
 def no_device(device: str) -> str | None:
     """Return why a device cannot be used and what to do, or None."""
-    again = "name one that has it: make ... CUDA_PYTHON=/path/to/python3"
+    advice = "name one that has it: make ... CUDA_PYTHON=/path/to/python3"
     if sys.version_info < (3, 11):  # noqa: UP036  it may be any python3
-        return f"{sys.executable} is Python {platform.python_version()}; expected 3.11 or newer: {again}"
+        return f"{sys.executable} is Python {platform.python_version()}; expected 3.11 or newer: {advice}"
     for name in ("torch", "numpy", "scipy", "yaml", "tqdm", "safetensors"):
         if importlib.util.find_spec(name) is None:
-            return f"{sys.executable} has no module {name}; install it, or {again}"
+            return f"{sys.executable} has no module {name}; install it, or {advice}"
     import torch
 
     from nas_core.device import usable_device
@@ -44,7 +44,7 @@ def no_device(device: str) -> str | None:
 
     if torch.device(device).type == "cuda" and not torch.cuda.is_available():
         return (
-            f"torch {torch.__version__} of {sys.executable} finds no CUDA device; {again}, or try the same on the CPU"
+            f"torch {torch.__version__} of {sys.executable} finds no CUDA device; {advice}, or try the same on the CPU"
             " with ARGS='--device cpu'"
         )
     try:

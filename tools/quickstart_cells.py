@@ -95,19 +95,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=RESULT, help="JSON Lines; those it has are not trained again")
     parser.add_argument("--cells", type=int, default=CELLS, help="how many random cells")
-    given = parser.parse_args()
+    args = parser.parse_args()
     torch.set_num_threads(1)
     images, labels = digits()
-    done = {record["architecture"] for record in read_jsonl(given.out)} if given.out.exists() else set()
+    done = {record["architecture"] for record in read_jsonl(args.out)} if args.out.exists() else set()
     start = time.monotonic()
-    codes = np.random.default_rng(1).permutation(5**6)[: given.cells]
+    codes = np.random.default_rng(1).permutation(5**6)[: args.cells]
     for number, operations in enumerate(codes[:, None] // 5 ** np.arange(6) % 5):
         cell = nasbench201_string(operations)
         if cell in done:
             continue
-        found = [accuracy(operations, images, labels, seed) for seed in range(SEEDS)]
-        target = round(float(np.mean([share for share, _ in found])), 4)
-        append_jsonl(given.out, {"architecture": cell, "target": target, "parameters": found[0][1]})
+        accuracies = [accuracy(operations, images, labels, seed) for seed in range(SEEDS)]
+        target = round(float(np.mean([share for share, _ in accuracies])), 4)
+        append_jsonl(args.out, {"architecture": cell, "target": target, "parameters": accuracies[0][1]})
         if number % 20 == 19:
             print(f"{number + 1} cells, {time.monotonic() - start:.0f} s, the last {target:.3f}", flush=True)
 

@@ -103,23 +103,23 @@ def check(device: str) -> float:
 
 
 def speed(device: str, lengths: list[int], repeats: int) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    timings: dict[str, Any] = {}
     for length in lengths:
         q, k, v = inputs(length, device)
         runs = {"ours": no_grad(ours, q, k, v, True), "sdpa": no_grad(sdpa, q, k, v, True)}
         if length == 2048:
             runs["cumulative"] = no_grad(cumulative, q, k, v)
-        found[f"causal forward {length}"] = taking_turns(runs, repeats, f"causal {length}")
+        timings[f"causal forward {length}"] = taking_turns(runs, repeats, f"causal {length}")
         features = [torch.randn(1, HEADS, length, 2 * DIM, device=device) for _ in range(2)]
         runs = {"ours": no_grad(ours, q, k, v, False), "sdpa": no_grad(sdpa, q, k, v, False)}
         runs["floor"] = no_grad(floor, *features, v.contiguous())
-        found[f"all keys forward {length}"] = taking_turns(runs, repeats, f"all keys {length}")
+        timings[f"all keys forward {length}"] = taking_turns(runs, repeats, f"all keys {length}")
         if length <= 4096:
             tensors = inputs(length, device, True)
             for causal, name in ((True, "causal"), (False, "all keys")):
-                both = {f.__name__: with_backward(f, tensors, causal) for f in (ours, sdpa)}
-                found[f"{name} forward and backward {length}"] = taking_turns(both, repeats, f"{name} {length}")
-    return found
+                passes = {f.__name__: with_backward(f, tensors, causal) for f in (ours, sdpa)}
+                timings[f"{name} forward and backward {length}"] = taking_turns(passes, repeats, f"{name} {length}")
+    return timings
 
 
 def decoding(device: str, repeats: int) -> dict[str, Any]:
@@ -179,16 +179,16 @@ def memory(lengths: list[int]) -> dict[str, Any]:
 
 def judged(result: dict[str, Any]) -> list[dict[str, Any]]:
     rows = []
-    for part, other, relation, aim in AIMS:
-        if part in result["speed"] and other in result["speed"][part]["ours_times"]:
-            value = result["speed"][part]["ours_times"][other]["median"]
+    for part, baseline, relation, aim in AIMS:
+        if part in result["speed"] and baseline in result["speed"][part]["ours_times"]:
+            value = result["speed"][part]["ours_times"][baseline]["median"]
             reached = value > aim if relation == ">" else value >= aim
-            rows.append({"aim": f"{part}: {relation} {aim} x {other}", "value": value, "reached": bool(reached)})
+            rows.append({"aim": f"{part}: {relation} {aim} x {baseline}", "value": value, "reached": bool(reached)})
     step = result["decoding"]["ms"]
     ratio = step["ours 4096"]["median"] / step["ours 256"]["median"]
     rows.append({"aim": "decoding: a step at 4096 <= 1.1 x at 256", "value": round(ratio, 3), "reached": ratio <= 1.1})
-    for part, found in result.get("memory_mb", {}).items():
-        ratio = found["ours"] / found["sdpa"]
+    for part, peaks_mb in result.get("memory_mb", {}).items():
+        ratio = peaks_mb["ours"] / peaks_mb["sdpa"]
         rows.append({"aim": f"memory, {part}: <= 2 x sdpa", "value": round(ratio, 2), "reached": ratio <= 2})
     return rows
 

@@ -85,8 +85,8 @@ def judged(table: LatencyTable, task: Task) -> dict[str, float]:
     start = time.process_time()
     predicted = METHODS[task.method](case)
     used = time.process_time() - start
-    wanted = case.latency_ms[case.test]
-    figures = (mape(predicted, wanted), accuracy_within(predicted, wanted), kendall_tau(predicted, wanted))
+    measured = case.latency_ms[case.test]
+    figures = (mape(predicted, measured), accuracy_within(predicted, measured), kendall_tau(predicted, measured))
     return dict(zip(FIGURES, figures, strict=True)) | {"cpu_s": round(used, 2)}
 
 

@@ -64,19 +64,19 @@ class Block(nn.Module):
         batch, length, channels = x.shape
         parts = self.qkv(self.norms[0](x)).reshape(batch, length, 3, self.heads, channels // self.heads)
         q, k, v = parts.permute(2, 0, 3, 1, 4).unbind(0)
-        seen = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.out(seen.transpose(1, 2).reshape(batch, length, channels))
+        attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(attended.transpose(1, 2).reshape(batch, length, channels))
         return x + self.down(F.gelu(self.up(self.norms[1](x))))
 
 
 class LanguageModel(nn.Module):
     """Words ``(B, T)`` to logits of the next ones ``(B, T, V)``."""
 
-    def __init__(self, words: int, channels: int, heads: int, layers: int) -> None:
+    def __init__(self, vocab: int, channels: int, heads: int, layers: int) -> None:
         super().__init__()
-        self.words, self.places = nn.Embedding(words, channels), nn.Embedding(2048, channels)
+        self.words, self.places = nn.Embedding(vocab, channels), nn.Embedding(2048, channels)
         self.blocks = nn.ModuleList(Block(channels, heads) for _ in range(layers))
-        self.norm, self.head = nn.LayerNorm(channels), nn.Linear(channels, words, bias=False)
+        self.norm, self.head = nn.LayerNorm(channels), nn.Linear(channels, vocab, bias=False)
 
     def forward(self, text: Tensor) -> Tensor:
         x = self.words(text) + self.places(torch.arange(text.shape[1]))[None]
@@ -93,10 +93,14 @@ class Case(NamedTuple):
 
 
 def cases() -> Iterator[Case]:
-    for name, (words, *rest) in LANGUAGE.items():
+    for name, (vocab, *dims) in LANGUAGE.items():
         for batch, length in TEXTS:
-            text = torch.randint(0, words, (batch, length))
-            yield Case(name, f"{batch} x {length}", lambda w=words, r=rest, t=text: (LanguageModel(w, *r).eval(), (t,)))
+            text = torch.randint(0, vocab, (batch, length))
+            yield Case(
+                name,
+                f"{batch} x {length}",
+                lambda w=vocab, r=dims, t=text: (LanguageModel(w, *r).eval(), (t,)),
+            )
     families = network_families()
     for name in FAMILIES:
         family = families[name]

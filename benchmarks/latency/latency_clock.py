@@ -100,13 +100,13 @@ def main(argv: list[str] | None = None) -> None:
     machine = describe_machine(options.device, 1)
     settings = {"architectures": options.architectures, "repeats": options.repeats, "machine": machine}
     work = None if out is None else out.with_suffix(".jsonl")
-    kept = read_jsonl(work) if work is not None and work.exists() else []
+    earlier = read_jsonl(work) if work is not None and work.exists() else []
     rows = []
     for name in options.spaces:
         for precision in options.precisions:
             for clock in CLOCKS if cuda else CLOCKS[:1]:
                 key = {"space": name, "precision": precision, "clock": clock, "settings": settings_hash(settings)}
-                record = next((line for line in kept if is_of(line, key)), None)
+                record = next((line for line in earlier if is_of(line, key)), None)
                 if record is None:
                     record = {**key, **row(name, clock, precision, options)}
                     if work is not None:

@@ -110,8 +110,8 @@ def rows_per_second() -> dict[str, int]:
     }
     speeds = {}
     for name, model in models.items():
-        some = rows[:300] if model.source == "rows" else space.encode_rows(rows[:300], "summary")
-        model.fit(some, latency[:300])
+        inputs = rows[:300] if model.source == "rows" else space.encode_rows(rows[:300], "summary")
+        model.fit(inputs, latency[:300])
         requested, seconds = rows[: 10_000 if name == "mlp" else len(rows)], []
         for _ in range(5):
             start = time.perf_counter()

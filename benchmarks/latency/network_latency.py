@@ -99,13 +99,13 @@ def aims(tables: Mapping[str, Any]) -> list[dict[str, Any]]:
             value = inside[ours]["all"]["mape_percent"]
             results.append({"model": ours, "aim": "in-domain MAPE below 4 %", "value": value, "met": value < 4})
         for name, sign in zip(FIGURES, (1, -1), strict=True):
-            whole = {model: rows["average"][name] for model, rows in outside.items() if "average" in rows}
-            others = {m: v for m, v in whole.items() if not m.startswith(OURS)}
-            if ours in whole and others:
-                rival = min(others, key=lambda model: sign * others[model])
-                row = {"model": ours, "aim": f"out of domain best {name}", "value": whole[ours], "rival": rival}
-                met = sign * whole[ours] <= sign * others[rival]
-                results.append({**row, "rivals": others[rival], "met": met})
+            averages = {model: rows["average"][name] for model, rows in outside.items() if "average" in rows}
+            rivals = {m: v for m, v in averages.items() if not m.startswith(OURS)}
+            if ours in averages and rivals:
+                rival = min(rivals, key=lambda model: sign * rivals[model])
+                row = {"model": ours, "aim": f"out of domain best {name}", "value": averages[ours], "rival": rival}
+                met = sign * averages[ours] <= sign * rivals[rival]
+                results.append({**row, "rivals": rivals[rival], "met": met})
     return results
 
 
@@ -169,8 +169,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         fill(cells, data, options.work, options.again)
     except NasExtError as error:
         raise SystemExit(f"network_latency: error: {error}") from None
-    others = [] if options.settings else [Cell(model, IN_DOMAIN, 0) for model in MODELS]
-    records = done([*others, *cells], options.work, fingerprint(data))
+    first_cells = [] if options.settings else [Cell(model, IN_DOMAIN, 0) for model in MODELS]
+    records = done([*first_cells, *cells], options.work, fingerprint(data))
     records.sort(key=lambda record: MODELS.index(record["model"]))
     tables = summary(records, data.family_names)
     result = {
@@ -191,8 +191,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     write_result(options.out, result, command(__file__, argv), adds=True)
     print(text(tables, data.family_names))
     for model, row in result["within_spread_percent"].items():
-        shown = ", ".join(f"{split} {row[split]:g}" for split in (IN_DOMAIN, "average") if split in row)
-        print(f"within the spread of {model}, percent: {shown or 'not known'}")
+        figures = ", ".join(f"{split} {row[split]:g}" for split in (IN_DOMAIN, "average") if split in row)
+        print(f"within the spread of {model}, percent: {figures or 'not known'}")
     for aim in result["aims"]:
         rival = f" ({aim['rival']}: {aim['rivals']})" if "rival" in aim else ""
         print(f"{'met' if aim['met'] else 'MISSED'}: {aim['model']}, {aim['aim']}: {aim['value']}{rival}")

@@ -61,8 +61,8 @@ def by_model(
     cells = [Cell(model, name, seed, settings) for seed in options.seeds for name in data.family_names]
     fill(cells, data, options.work)
     name = fingerprint(data)
-    wanted = [cell.key(name) for cell in cells]
-    records = [record for record in done(cells, options.work, name) if {k: record[k] for k in wanted[0]} in wanted]
+    keys = [cell.key(name) for cell in cells]
+    records = [record for record in done(cells, options.work, name) if {k: record[k] for k in keys[0]} in keys]
     place = {network: index for index, network in enumerate(data.names.tolist())}
     logs = np.zeros(len(data))
     for record in records:

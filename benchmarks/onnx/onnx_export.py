@@ -58,13 +58,13 @@ def torch_greedy(net: TranslationNet, architecture: Architecture, sentences: Tok
         for number, token in zip(going, tokens.tolist(), strict=True):
             if token != eos:
                 translations[number].append(token)
-        kept = (tokens != eos).nonzero()[:, 0]
-        if not len(kept):
+        unfinished = (tokens != eos).nonzero()[:, 0]
+        if not len(unfinished):
             break
-        if len(kept) < len(tokens):
-            going = [going[row] for row in kept.tolist()]
-            cache.reorder(kept)
-            tokens = tokens[kept]
+        if len(unfinished) < len(tokens):
+            going = [going[row] for row in unfinished.tolist()]
+            cache.reorder(unfinished)
+            tokens = tokens[unfinished]
     return translations
 
 
@@ -106,11 +106,11 @@ def measure(checkpoint: Path, data: str, folder: Path, arguments: argparse.Names
     pad, eos = translator.pad, translator.eos
     sentences = sentences_of(opened.fairseq_task, arguments.sentences, arguments.split)
 
-    def by_onnx(batch: int, some: Tokens) -> Tokens:
-        return [tokens for part in parts_of(some, batch) for tokens in translator.greedy(part, LONGEST)]
+    def by_onnx(batch: int, texts: Tokens) -> Tokens:
+        return [tokens for part in parts_of(texts, batch) for tokens in translator.greedy(part, LONGEST)]
 
-    def by_torch(batch: int, some: Tokens) -> Tokens:
-        return [t for part in parts_of(some, batch) for t in torch_greedy(net, architecture, part, pad, eos)]
+    def by_torch(batch: int, texts: Tokens) -> Tokens:
+        return [t for part in parts_of(texts, batch) for t in torch_greedy(net, architecture, part, pad, eos)]
 
     ours = by_onnx(32, sentences)
     theirs = {
@@ -118,10 +118,10 @@ def measure(checkpoint: Path, data: str, folder: Path, arguments: argparse.Names
         "fairseq": fairseq_greedy(opened.fairseq_task, opened.model, sentences, 32),
         "onnx_one_by_one": by_onnx(1, sentences),
     }
-    some = sentences[:: max(1, len(sentences) // arguments.timed)][: arguments.timed]
+    timed = sentences[:: max(1, len(sentences) // arguments.timed)][: arguments.timed]
     speed = {}
     for batch in arguments.batches:
-        runs = {"onnx": lambda b=batch: by_onnx(b, some), "torch": lambda b=batch: by_torch(b, some)}
+        runs = {"onnx": lambda b=batch: by_onnx(b, timed), "torch": lambda b=batch: by_torch(b, timed)}
         speed[f"batch {batch}"] = taking_turns(runs, arguments.repeats, f"{checkpoint.stem} batch {batch}", "onnx")
     return {
         "checkpoint": checkpoint.name,
@@ -133,7 +133,7 @@ def measure(checkpoint: Path, data: str, folder: Path, arguments: argparse.Names
         "same_sentences_as": {
             name: sum(a == b for a, b in zip(ours, tokens, strict=True)) for name, tokens in theirs.items()
         },
-        "timed": {"sentences": len(some), "tokens": sum(map(len, by_onnx(1, some)))},
+        "timed": {"sentences": len(timed), "tokens": sum(map(len, by_onnx(1, timed)))},
         **speed,
         "aim_torch_over_onnx": AIM,
         "reached": all(turn["onnx_times"]["torch"]["median"] >= AIM for turn in speed.values()),

@@ -118,12 +118,12 @@ def large_file(folder: Path) -> Path:
 
 
 def seconds(run: Any, repeats: int = 3) -> float:
-    taken = []
+    durations = []
     for _ in range(repeats):
         start = time.perf_counter()
         run()
-        taken.append(time.perf_counter() - start)
-    return round(min(taken), 4)
+        durations.append(time.perf_counter() - start)
+    return round(min(durations), 4)
 
 
 def measure(repeats: int = 30) -> dict[str, Any]:

@@ -93,9 +93,9 @@ class Ridge:
         left, values, right = np.linalg.svd(codes - middle, full_matrices=False)
         along, best = left.T @ (targets - mean), np.inf
         for penalty in self.PENALTIES:
-            kept = values**2 / (values**2 + penalty)
-            leverage = (left**2) @ kept + 1 / len(targets)
-            error = np.mean(((targets - mean - left @ (kept * along)) / np.maximum(1 - leverage, 1e-9)) ** 2)
+            shrinkage = values**2 / (values**2 + penalty)
+            leverage = (left**2) @ shrinkage + 1 / len(targets)
+            error = np.mean(((targets - mean - left @ (shrinkage * along)) / np.maximum(1 - leverage, 1e-9)) ** 2)
             if error < best:
                 best, self.weights = error, right.T @ (values / (values**2 + penalty) * along)
         self.constant = mean - float(middle @ self.weights)
@@ -132,7 +132,7 @@ class GCN(nn.Module):
 
     def fit(self, graphs: Graphs, targets: Array) -> GCN:
         self.mean, self.deviation = float(targets.mean()), float(targets.std())
-        wanted = torch.from_numpy((targets - self.mean) / self.deviation).float()
+        standard_targets = torch.from_numpy((targets - self.mean) / self.deviation).float()
         optimizer = torch.optim.Adam(self.parameters(), lr=1e-3, weight_decay=1e-4)
         size, stream = 16, np.random.default_rng(self.seed)
         steps = self.epochs * -(-len(graphs) // size)
@@ -141,7 +141,7 @@ class GCN(nn.Module):
         for _ in range(self.epochs):
             order = torch.from_numpy(stream.permutation(len(graphs)))
             for rows in torch.split(order, size):
-                loss = functional.mse_loss(self(batch.take(rows)), wanted[rows])
+                loss = functional.mse_loss(self(batch.take(rows)), standard_targets[rows])
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()

@@ -32,7 +32,7 @@ class Table:
     graphs: Callable[[Rows], Graphs]
     answers: str
     """Accuracy of a query: validation, or test if no other is published."""
-    told_accuracy: NDArray[np.float64]
+    observed_accuracy: NDArray[np.float64]
     """Accuracy of a query by cell."""
     test_accuracy: NDArray[np.float64]
     """Accuracy that ranks the cells."""
@@ -40,8 +40,8 @@ class Table:
 
     def valid(self, rows: Rows) -> NDArray[np.bool_]:
         """Return which rows are cells ``(n,)``."""
-        there: NDArray[np.bool_] = self.cells(rows) >= 0
-        return there
+        has_cell: NDArray[np.bool_] = self.cells(rows) >= 0
+        return has_cell
 
     @property
     def limits(self) -> list[Constraint]:
@@ -65,8 +65,8 @@ def nasbench201_table() -> Table:
 def nasbench101_table() -> Table:
     """Return all 423,624 cells with their mean test accuracy, the only one published for most."""
     with np.load(NASBENCH101, allow_pickle=False) as table:
-        every = np.arange(len(table["n_vertices"]))
-        return _nasbench101("test", every, table["test_acc_108_mean"].astype(np.float64))
+        rows = np.arange(len(table["n_vertices"]))
+        return _nasbench101("test", rows, table["test_acc_108_mean"].astype(np.float64))
 
 
 def nasbench101_published_table() -> Table:
@@ -94,9 +94,9 @@ def _nasbench101(answers: str, which: Integers, accuracy: NDArray[np.float64]) -
     assert len(place) == len(sizes), "two cells have one fingerprint"
 
     def cells(rows: Rows) -> Integers:
-        found = _pruned(rows)
-        keys = fingerprints(*found).tolist()
-        small = found[0].sum((1, 2)) <= EDGES
+        pruned = _pruned(rows)
+        keys = fingerprints(*pruned).tolist()
+        small = pruned[0].sum((1, 2)) <= EDGES
         return np.array([place.get(key, -1) if good else -1 for key, good in zip(keys, small, strict=True)], np.int64)
 
     def graphs(rows: Rows) -> Graphs:
@@ -128,13 +128,13 @@ def _pruned(rows: Rows) -> tuple[NDArray[np.bool_], Integers]:
 def fingerprints(adjacency: NDArray[np.bool_], labels: Integers) -> NDArray[np.uint64]:
     """Return a hash ``(n,)`` that does not depend on the order of nodes; label 0 is no node."""
     state = _mixed(labels.astype(np.uint64) + np.uint64(1))
-    there = (labels > 0).astype(np.uint64)
+    present = (labels > 0).astype(np.uint64)
     edges = adjacency.astype(np.uint64)
     for _ in range(NODES):
         down = (edges * _mixed(state)[:, :, None]).sum(1, dtype=np.uint64)
         up = (edges * _mixed(state ^ np.uint64(0x9E37))[:, None, :]).sum(2, dtype=np.uint64)
         state = _mixed(state + _mixed(down) * np.uint64(3) + _mixed(up) * np.uint64(5))
-    total: NDArray[np.uint64] = (_mixed(state) * there).sum(1, dtype=np.uint64)
+    total: NDArray[np.uint64] = (_mixed(state) * present).sum(1, dtype=np.uint64)
     return total
 
 

@@ -158,16 +158,16 @@ def measure(size: Size, repeats: int) -> dict[str, Any]:
     task = vocabulary(size)
     batch = sample_of(size)
     updates, params_m = contestants(size, task, batch)
-    taken = {name: np.array(seconds) for name, seconds in rounds(updates, repeats, size.space).items()}
+    durations = {name: np.array(seconds) for name, seconds in rounds(updates, repeats, size.space).items()}
 
     def ratio(name: str, base: str) -> dict[str, Any]:
-        return {"ratio": f"{name} / {base}", **middle(taken[name] / taken[base], 3)}
+        return {"ratio": f"{name} / {base}", **middle(durations[name] / durations[base], 3)}
 
     return {
         "target_tokens": batch["ntokens"],
         "vocabulary": size.vocabulary,
         "params_m": params_m,
-        "update_ms": {name: middle(1000 * seconds, 1) for name, seconds in taken.items()},
+        "update_ms": {name: middle(1000 * seconds, 1) for name, seconds in durations.items()},
         "aims": [{**ratio(*pair), "at_most": aim, "reached": ratio(*pair)["median"] <= aim} for *pair, aim in AIMS],
         "further": [ratio(*pair) for pair in FURTHER],
         "repeats": repeats,

@@ -21,10 +21,10 @@ def floors(model: NNFormer, rows: int, training: bool) -> dict[str, Callable[[],
     """Return all products of ``rows`` positions with the weight matrices, with ``training`` also those of the
     gradients."""
     kinds = {"products_fp32": torch.float32, "products_bf16": torch.bfloat16}
-    found = {name: _products(model, rows, dtype, training) for name, dtype in kinds.items()}
+    milliseconds = {name: _products(model, rows, dtype, training) for name, dtype in kinds.items()}
     if next(model.parameters()).device.type == "cuda":
-        found["products_tf32"] = _in_tf32(found["products_fp32"])
-    return found
+        milliseconds["products_tf32"] = _in_tf32(milliseconds["products_fp32"])
+    return milliseconds
 
 
 def _products(model: NNFormer, rows: int, dtype: torch.dtype, training: bool) -> Callable[[], None]:

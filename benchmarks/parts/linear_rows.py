@@ -86,10 +86,10 @@ def _row(device: str, length: int, precision: str, timed: str, repeats: int) -> 
                 figures[f"{name}_mb"] = None
                 continue
             ready[name] = step
-        taken = _rounds(ready, repeats, device)
-    figures |= {f"{name}_ms": round(float(np.median(ms)), 4) for name, ms in taken.items()}
-    if "sdpa" in taken and "ours" in taken:
-        figures["times_sdpa"] = round(float(np.median(np.array(taken["sdpa"]) / np.array(taken["ours"]))), 3)
+        times_ms = _rounds(ready, repeats, device)
+    figures |= {f"{name}_ms": round(float(np.median(ms)), 4) for name, ms in times_ms.items()}
+    if "sdpa" in times_ms and "ours" in times_ms:
+        figures["times_sdpa"] = round(float(np.median(np.array(times_ms["sdpa"]) / np.array(times_ms["ours"]))), 3)
     return {name: value for name, value in figures.items() if value is not None}
 
 
@@ -97,12 +97,12 @@ def _contestants(kind: str, form: str, causal: bool, length: int, precision: str
     """Yield ``ours`` in the chosen form, torch's softmax attention, and other forms of the device."""
     yield "ours", _ours("auto", causal, length)
     yield "sdpa", lambda q, k, v: scaled_dot_product_attention(q, k, v, is_causal=causal)
-    others = ["chunked"] if kind == "cuda" else []
-    others += ["dense"] if kind == "cuda" and length <= DENSE_TO else []
-    others += ["fla"] if kind == "cuda" and causal and has_fla() and precision != "fp32" else []
-    for other in others:
-        if other != form:
-            yield other, _ours(other, causal, length)
+    forms = ["chunked"] if kind == "cuda" else []
+    forms += ["dense"] if kind == "cuda" and length <= DENSE_TO else []
+    forms += ["fla"] if kind == "cuda" and causal and has_fla() and precision != "fp32" else []
+    for rival in forms:
+        if rival != form:
+            yield rival, _ours(rival, causal, length)
 
 
 def _ours(form: str, causal: bool, length: int) -> Attention:
@@ -136,9 +136,9 @@ def _peak_mb(step: Callable[[], None], device: str) -> float | None:
 
 def _rounds(runs: dict[str, Callable[[], None]], repeats: int, device: str) -> dict[str, list[float]]:
     """Return milliseconds of each by round, alternating; by CUDA events on a GPU."""
-    taken: dict[str, list[float]] = {name: [] for name in runs}
+    times_ms: dict[str, list[float]] = {name: [] for name in runs}
     for turn, (name, run) in itertools.product(range(repeats + 2), runs.items()):
         taken_ms = milliseconds(run, torch.device(device))
         if turn > 1:  # two rounds warm up
-            taken[name].append(taken_ms)
-    return taken
+            times_ms[name].append(taken_ms)
+    return times_ms

@@ -94,17 +94,17 @@ def run(cell: Cell, data: NetworkLatencies) -> dict[str, Any]:
 
 def done(cells: list[Cell], folder: Path, data: str) -> list[dict[str, Any]]:
     """Return the results in a folder, of any split and seed, for the models and settings of cells."""
-    wanted = {(key["model"], key["settings"]) for key in (cell.key(data) for cell in cells)}
-    found = [read_json(path) for path in sorted(folder.glob(f"*-{data}.json"))]
-    return [record for record in found if (record["model"], record["settings"]) in wanted]
+    keys = {(key["model"], key["settings"]) for key in (cell.key(data) for cell in cells)}
+    records = [read_json(path) for path in sorted(folder.glob(f"*-{data}.json"))]
+    return [record for record in records if (record["model"], record["settings"]) in keys]
 
 
-def fill(cells: list[Cell], data: NetworkLatencies, folder: Path, again: bool = False) -> None:
-    """Compute missing results, or all of them ``again``."""
+def fill(cells: list[Cell], data: NetworkLatencies, folder: Path, repeat: bool = False) -> None:
+    """Compute missing results, or all of them with ``repeat``."""
     name = fingerprint(data)
     for number, cell in enumerate(cells, 1):
         path = cell.file(folder, name)
-        if path.exists() and not again:
+        if path.exists() and not repeat:
             continue
         result = run(cell, data)
         write_json(path, result)

@@ -54,7 +54,7 @@ def measured(case: Case, size: Size, device: torch.device, repeats: int) -> dict
         for index in range(WARM_UP):
             training.update(index)
         peak = _memory_peak(device)
-        taken = [milliseconds(partial(training.update, index), device) for index in range(WARM_UP, WARM_UP + repeats)]
+        time_ms = [milliseconds(partial(training.update, index), device) for index in range(WARM_UP, WARM_UP + repeats)]
         memory = peak()
     except ConfigError as error:
         return {"absent": str(error)}
@@ -64,7 +64,7 @@ def measured(case: Case, size: Size, device: torch.device, repeats: int) -> dict
         gc.collect()
         if device.type == "cuda":
             torch.cuda.empty_cache()
-    low, median, high = np.quantile(taken, (0.25, 0.5, 0.75))
+    low, median, high = np.quantile(time_ms, (0.25, 0.5, 0.75))
     return {
         "params_m": round(sum(parameter.numel() for parameter in training.net.parameters()) / 1e6, 2),
         "target_tokens": training.tokens,

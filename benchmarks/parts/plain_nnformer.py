@@ -40,7 +40,7 @@ class Codes:
 def codes_of(model: NNFormer, graphs: Graphs) -> list[Codes]:
     """Return one item for all graphs, of equal sizes, for the accuracy model; one per graph for the latency model."""
     config = model.config
-    made = []
+    codes = []
     for part in [graphs] if config.readout == "class_token" else [graphs[i : i + 1] for i in range(len(graphs))]:
         batch = Batch.of(part, device=next(model.parameters()).device)
         nodes = [functional.one_hot(batch.ops, config.operations).float()]
@@ -49,11 +49,11 @@ def codes_of(model: NNFormer, graphs: Graphs) -> list[Codes]:
         static = torch.zeros(len(part), 0) if batch.static is None else batch.static
         if config.readout == "class_token":
             sizes = functional.one_hot(batch.sizes, config.max_nodes).float()
-            whole = torch.cat([sizes, static.to(sizes)], 1)
+            static_codes = torch.cat([sizes, static.to(sizes)], 1)
         else:
-            whole = sinusoids(static, 5).flatten(1)
-        made.append(Codes(torch.cat(nodes, -1), whole, batch.adjacency.float()))
-    return made
+            static_codes = sinusoids(static, 5).flatten(1)
+        codes.append(Codes(torch.cat(nodes, -1), static_codes, batch.adjacency.float()))
+    return codes
 
 
 def plain_forward(model: NNFormer, codes: Sequence[Codes], training: bool = False) -> Tensor:
@@ -63,8 +63,8 @@ def plain_forward(model: NNFormer, codes: Sequence[Codes], training: bool = Fals
     p = model.config.dropout if training else 0.0
     sums = torch.cat([_summed(model, part, p) for part in codes])
     assert model.static is not None
-    known = functional.dropout(model.static(torch.cat([part.whole for part in codes])), p)
-    hidden = functional.relu(model.hidden(torch.cat([sums, functional.relu(known)], -1)))
+    static = functional.dropout(model.static(torch.cat([part.whole for part in codes])), p)
+    hidden = functional.relu(model.hidden(torch.cat([sums, functional.relu(static)], -1)))
     return functional.softplus(model.head(functional.dropout(hidden, p)).squeeze(-1))
 
 
@@ -137,10 +137,10 @@ class PlainTraining:
         """Return the loss before the update."""
         count = len(targets)
         if self.averages:
-            twice = [part.take(torch.arange(count, device=targets.device).repeat(2)) for part in codes]
-            predicted, both = plain_forward(self.model, twice, True), targets.repeat(2)
-            loss = (predicted - both).square().mean()
-            loss = loss + 0.2 * ranking_loss(predicted, both, torch.randperm(2 * count, device=targets.device))
+            doubled = [part.take(torch.arange(count, device=targets.device).repeat(2)) for part in codes]
+            predicted, truth = plain_forward(self.model, doubled, True), targets.repeat(2)
+            loss = (predicted - truth).square().mean()
+            loss = loss + 0.2 * ranking_loss(predicted, truth, torch.randperm(2 * count, device=targets.device))
             loss = loss + (predicted[:count] - predicted[count:]).abs().mean()
         else:
             first, second = (plain_forward(self.model, codes, True) for _ in range(2))

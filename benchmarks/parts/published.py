@@ -48,14 +48,14 @@ def absent(path: Path) -> str | None:
 
 def released() -> list[tuple[dict[str, Any], Architecture]]:
     """Return HAT's released sub-transformers: published figures and architecture."""
-    found = []
+    networks = []
     for row in read_json(RELEASED)["architectures"]:
         genes: dict[str, Any] = {"qkv_dim": 512, "encoder.layers": len(row["encoder"]["ffn_dims"])}
         for side in ("encoder", "decoder"):
             for key, value in row[side].items():
                 genes[f"{side}.{'ffn_dim' if key == 'ffn_dims' else key}"] = value
-        found.append((row, Architecture(genes)))
-    return found
+        networks.append((row, Architecture(genes)))
+    return networks
 
 
 @functools.cache

@@ -30,7 +30,7 @@ ALONE = {"paper": {"epochs": 1}, "best": {"epochs": 1, "members": 1, "statistics
 """Recipes with one network, hardly trained: their speed does not depend on it."""
 QUERIES = 20
 """Questions in a turn."""
-TAUGHT, FEW = 4236, 424
+TRAINED, FEW = 4236, 424
 """Cells that statistics are fitted on, and where the run is quick."""
 
 
@@ -39,66 +39,66 @@ def one_network(recipe: str, repeats: int, name: str, device: str) -> dict[str, 
     cells = accuracy_graphs(FEW)
     targets = np.random.default_rng(0).random(100)
     predictor = NNFormerPredictor(recipe, device=device, **ALONE[recipe]).fit(cells[:100], targets)
-    model, asked = predictor.models[0], cells[100 : 100 + 8 * QUERIES]
-    ready = [codes_of(model, asked[i : i + 1]) for i in range(len(asked))]
+    model, queries = predictor.models[0], cells[100 : 100 + 8 * QUERIES]
+    ready = [codes_of(model, queries[i : i + 1]) for i in range(len(queries))]
 
     def plain(codes: Any) -> Tensor:
         with torch.inference_mode():
             return plain_forward(model, codes)
 
-    return _questions(list(asked), predictor, ready, plain, repeats, name)
+    return _questions(list(queries), predictor, ready, plain, repeats, name)
 
 
 def one_of_statistics(repeats: int, name: str, quick: bool) -> dict[str, Any]:
     """Questions to the recipe ``statistics``, against the plain computation of the same."""
     predictor, cells, *_ = _fitted(quick)
-    model, asked = predictor.statistics, cells[-8 * QUERIES :]
+    model, queries = predictor.statistics, cells[-8 * QUERIES :]
     assert model is not None
-    ready = [asked[i : i + 1] for i in range(len(asked))]
-    return _questions(list(asked), predictor, ready, lambda graphs: plain_statistics(model, graphs), repeats, name)
+    ready = [queries[i : i + 1] for i in range(len(queries))]
+    return _questions(list(queries), predictor, ready, lambda graphs: plain_statistics(model, graphs), repeats, name)
 
 
 def _questions(
-    asked: list[Graph],
+    queries: list[Graph],
     predictor: NNFormerPredictor,
     ready: list[Any],
     plain: Callable[[Any], object],
     repeats: int,
     name: str,
 ) -> dict[str, Any]:
-    ours, theirs = itertools.cycle(asked), itertools.cycle(ready)
+    ours, theirs = itertools.cycle(queries), itertools.cycle(ready)
     runs = {
         "ours": lambda: [predictor.predict([next(ours)]) for _ in range(QUERIES)],
         "plain": lambda: [plain(next(theirs)) for _ in range(QUERIES)],
     }
-    found = in_turns(runs, QUERIES, repeats, name)
-    rates, other = found["graphs_per_s"], {"median": "median", "q25": "q75", "q75": "q25"}
-    found["ms"] = {key: {rank: round(1000 / row[other[rank]], 2) for rank in row} for key, row in rates.items()}
-    found["processor_ms"] = {key: round(_processor_ms(run) / QUERIES, 2) for key, run in runs.items()}
-    return found
+    figures = in_turns(runs, QUERIES, repeats, name)
+    rates, quantile = figures["graphs_per_s"], {"median": "median", "q25": "q75", "q75": "q25"}
+    figures["ms"] = {key: {rank: round(1000 / row[quantile[rank]], 2) for rank in row} for key, row in rates.items()}
+    figures["processor_ms"] = {key: round(_processor_ms(run) / QUERIES, 2) for key, run in runs.items()}
+    return figures
 
 
 def _processor_ms(run: Callable[[], object]) -> float:
     """Median of the processor's time, which other programs on the machine change less than the clock's."""
-    taken = []
+    times_ms = []
     for _ in range(5):
         start = time.process_time()
         run()
-        taken.append(1000 * (time.process_time() - start))
-    return float(np.median(taken))
+        times_ms.append(1000 * (time.process_time() - start))
+    return float(np.median(times_ms))
 
 
 def statistics_of_all(quick: bool) -> dict[str, Any]:
     """Seconds to fit the recipe ``statistics`` and to predict all cells of NAS-Bench-101 by it, of the clock and of the
     processor; and how many times as long the plain computation takes for some of the cells."""
     predictor, cells, everything, fitted = _fitted(quick)
-    model, some = predictor.statistics, cells[-2048:]
+    model, graphs = predictor.statistics, cells[-2048:]
     assert model is not None
-    taken = {}
-    for key, run in (("plain", lambda: plain_statistics(model, some)), ("ours", lambda: model.predict(some))):
+    results = {}
+    for key, run in (("plain", lambda: plain_statistics(model, graphs)), ("ours", lambda: model.predict(graphs))):
         begun = time.process_time()
         rows = run()
-        taken[key], taken[f"{key} rows"] = time.process_time() - begun, rows
+        results[key], results[f"{key} rows"] = time.process_time() - begun, rows
     start, busy = time.perf_counter(), time.process_time()
     predictor.predict(cells)
     share = everything / len(cells)
@@ -108,8 +108,8 @@ def statistics_of_all(quick: bool) -> dict[str, Any]:
         "cells": len(cells),
         **{key: round(value, 1) for key, value in fitted.items()},
         **{key: round(value * share, 1) for key, value in seconds.items()},
-        "plain_times_ours": round(taken["plain"] / taken["ours"], 1),
-        "largest_difference": float(np.abs(taken["plain rows"] - taken["ours rows"]).max()),
+        "plain_times_ours": round(results["plain"] / results["ours"], 1),
+        "largest_difference": float(np.abs(results["plain rows"] - results["ours rows"]).max()),
     }
 
 
@@ -135,14 +135,14 @@ def _posterior(process: GaussianProcess, values: Tensor) -> NDArray[np.float64]:
 @functools.cache
 def _fitted(quick: bool) -> tuple[NNFormerPredictor, Graphs, int, dict[str, float]]:
     """A predictor by statistics, the cells to ask it about, how many these stand for, and the seconds of the fit."""
-    taught, stream = FEW if quick else TAUGHT, np.random.default_rng(0)
+    trained, stream = FEW if quick else TRAINED, np.random.default_rng(0)
     if absent(NASBENCH101):
-        graphs = random_cells(taught + 4096)
+        graphs = random_cells(trained + 4096)
         targets = np.array([float((graph.ops == 2).mean() + 0.1 * len(graph.edges)) for graph in graphs])
     else:
         graphs, targets = nasbench101()
     everything, order = len(graphs), stream.permutation(len(graphs))
-    rows = order[:taught]
+    rows = order[:trained]
     start, busy = time.perf_counter(), time.process_time()
     predictor = NNFormerPredictor("statistics").fit(graphs.take(rows), targets[rows])
     seconds = {"fit_seconds": time.perf_counter() - start, "fit_processor_s": time.process_time() - busy}

@@ -29,8 +29,8 @@ def write_result(path: Path, content: Mapping[str, Any], run: str, adds: bool = 
     """
     measured: dict[str, Any] = {"date": datetime.date.today().isoformat(), "command": run}
     before = read_json(path).get("measured", {}) if adds and path.exists() else {}
-    own = [{key: before[key] for key in ("date", "command")}] if before else []
-    earlier = [*before.get("earlier", []), *own]
+    previous = [{key: before[key] for key in ("date", "command")}] if before else []
+    earlier = [*before.get("earlier", []), *previous]
     if earlier := [each for each in earlier if each["command"] != run]:
         measured["earlier"] = earlier
     write_json(path, {"measured": measured, **{key: value for key, value in content.items() if key != "measured"}})

@@ -29,7 +29,7 @@ def is_of(record: Mapping[str, Any], key: Mapping[str, Any]) -> bool:
     return all(record[name] == value if name in record else name == "settings" for name, value in key.items())
 
 
-def stopping(until: float, what: str) -> Callable[[int, int, float], None]:
+def stopping(until: float, name: str) -> Callable[[int, int, float], None]:
     """Return a progress callback that raises OutOfTimeError once the monotonic clock passes ``until``.
 
     Raises:
@@ -38,10 +38,10 @@ def stopping(until: float, what: str) -> Callable[[int, int, float], None]:
 
     def progress(step: int, steps: int, loss: float) -> None:
         if time.monotonic() > until:
-            raise OutOfTimeError(f"{what}: step {step} of {steps}")
+            raise OutOfTimeError(f"{name}: step {step} of {steps}")
 
     if time.monotonic() > until:
-        raise OutOfTimeError(f"{what}: not begun")
+        raise OutOfTimeError(f"{name}: not begun")
     return progress
 
 
@@ -66,13 +66,13 @@ def results(
     run: Callable[[Any], dict[str, Any]],
     work: Path,
     jobs: int,
-    kept: Callable[[list[dict[str, Any]]], None] | None = None,
+    report: Callable[[list[dict[str, Any]]], None] | None = None,
 ) -> list[dict[str, Any]]:
     """Run the tasks without a result in the file ``work``; return all results of the file.
 
     Args:
         jobs: processes; 0: run in this one.
-        kept: called with all results after each new one.
+        report: called with all results after each new one.
     """
     records = read_jsonl(work) if work.exists() else []
     waiting = [task for task in tasks if not any(is_of(record, task.key) for record in records)]
@@ -81,8 +81,8 @@ def results(
         append_jsonl(work, record)
         records.append(record)
         print(json.dumps(record), flush=True)
-        if kept is not None:
-            kept(records)
+        if report is not None:
+            report(records)
 
     if not jobs:
         for task in waiting:

@@ -27,12 +27,12 @@ def accuracy_graphs(count: int) -> Graphs:
 def latency_graphs(sizes: list[int]) -> Graphs:
     """Return chains with shortcuts, 1.13 edges per node, and features in the ranges of NNLQP."""
     stream = np.random.default_rng(0)
-    made = []
+    graphs = []
     for size in sizes:
         first = stream.integers(0, size - 2, round(0.13 * size))
         jumps = np.stack([first, np.minimum(first + stream.integers(2, 9, len(first)), size - 1)], 1)
         chain = np.stack([np.arange(size - 1), np.arange(1, size)], 1)
         attributes, shapes = stream.integers(0, 8, (size, 8)), stream.integers(1, 225, (size, 4))
         more = {"attributes": attributes, "shapes": shapes, "static": stream.random(4) * 10}
-        made.append(Graph(stream.integers(0, 28, size), np.concatenate([chain, jumps]), **more))
-    return Graphs.of(made)
+        graphs.append(Graph(stream.integers(0, 28, size), np.concatenate([chain, jumps]), **more))
+    return Graphs.of(graphs)

@@ -38,18 +38,18 @@ def read(folder: Path) -> Published:
     Raises:
         DataError: it is no such folder, or no network has all costs.
     """
-    found = NetworkSet.read(folder)
-    data = read_dataset(folder, next(iter(found.reference_ms)))
-    rows = {row["name"]: row for row in found.rows}
+    networks = NetworkSet.read(folder)
+    data = read_dataset(folder, next(iter(networks.reference_ms)))
+    rows = {row["name"]: row for row in networks.rows}
     published = [rows[name].get("published", {}) for name in data.names.tolist()]
     complete = np.array([all(name in costs for name in COSTS) for costs in published])
     if not complete.any():
         raise DataError(f"{folder} has no network with {', '.join(COSTS)}; expected a folder of --from-timm")
     batch = np.array([rows[name]["settings"]["batch_size"] for name in data.names[complete].tolist()], np.float64)
-    each = np.array([[costs[name] for name in COSTS] for costs, kept in zip(published, complete, strict=True) if kept])
-    each[:, :2] *= batch[:, None]
+    table = np.array([[costs[name] for name in COSTS] for costs, kept in zip(published, complete, strict=True) if kept])
+    table[:, :2] *= batch[:, None]
     left_out = {"skipped": len(data.skipped), "without costs": int((~complete).sum())}
-    return Published(str(found.machine["device_name"]), data.take(complete), each, left_out)
+    return Published(str(networks.machine["device_name"]), data.take(complete), table, left_out)
 
 
 def module_folds(modules: Sequence[str], folds: int, seed: int = 0) -> NDArray[np.int64]:
@@ -79,16 +79,16 @@ def in_folds(data: NetworkLatencies, folds: NDArray[np.int64], split: str) -> Ne
     return replace(data, families=np.array([f"{split}-{fold}" for fold in folds.tolist()]), skipped=())
 
 
-def quadratic(costs: Floats, latency_ms: Floats, asked: Floats) -> Floats:
+def quadratic(costs: Floats, latency_ms: Floats, test_costs: Floats) -> Floats:
     """Predict milliseconds by a quadratic polynomial in the logarithms of MACs, activations and parameters.
 
     Args:
         costs: ``(G, 3)`` of the networks with ``latency_ms``.
-        asked: ``(N, 3)``.
+        test_costs: ``(N, 3)``.
     """
     mean = np.log(costs).mean(0)
     weights = np.linalg.lstsq(_terms(np.log(costs) - mean), np.log(latency_ms), rcond=None)[0]
-    return np.asarray(np.exp(_terms(np.log(asked) - mean) @ weights))
+    return np.asarray(np.exp(_terms(np.log(test_costs) - mean) @ weights))
 
 
 def _terms(logs: Floats) -> Floats:

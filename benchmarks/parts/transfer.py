@@ -62,11 +62,11 @@ def chip(device: str) -> str:
 
 def places(ops: NDArray[np.int64]) -> Array:
     """``(G, L K + K)``: which of the K operations is at each of the L places, and how many there are of each."""
-    here = np.eye(int(ops.max()) + 1)[ops]
-    return np.concatenate([here.reshape(len(ops), -1), here.sum(1)], 1)
+    one_hot = np.eye(int(ops.max()) + 1)[ops]
+    return np.concatenate([one_hot.reshape(len(ops), -1), one_hot.sum(1)], 1)
 
 
-def ridge(x: Array, y: Array, weights: Array, asked: Array) -> tuple[float, Array]:
+def ridge(x: Array, y: Array, weights: Array, x_test: Array) -> tuple[float, Array]:
     """Weighted ridge regression with a free constant; of :data:`PENALTIES` the one that is best with each row left out
     in turn.
 
@@ -77,17 +77,17 @@ def ridge(x: Array, y: Array, weights: Array, asked: Array) -> tuple[float, Arra
     share = weights / weights.sum()
     root, mean_x, mean_y = np.sqrt(share), share @ x, share @ y
     left, sizes, right = np.linalg.svd((x - mean_x) * root[:, None], full_matrices=False)
-    wanted = (y - mean_y) * root
-    along = left.T @ wanted
-    best, kept = np.inf, np.ones_like(sizes)
+    centred_y = (y - mean_y) * root
+    along = left.T @ centred_y
+    best, shrinkage = np.inf, np.ones_like(sizes)
     for penalty in PENALTIES:
         kept_here = sizes**2 / (sizes**2 + penalty)
         free = np.maximum(1 - share - left**2 @ kept_here, 1e-9)
-        error = float(np.mean(((wanted - left @ (kept_here * along)) / free) ** 2) * weights.sum())
+        error = float(np.mean(((centred_y - left @ (kept_here * along)) / free) ** 2) * weights.sum())
         if error < best:
-            best, kept = error, kept_here
-    slopes = right.T @ (kept * along / np.maximum(sizes, 1e-12))
-    return best, (asked - mean_x) @ slopes + mean_y
+            best, shrinkage = error, kept_here
+    slopes = right.T @ (shrinkage * along / np.maximum(sizes, 1e-12))
+    return best, (x_test - mean_x) @ slopes + mean_y
 
 
 def from_scratch(case: Case) -> Array:
@@ -109,8 +109,8 @@ def transferred_own(case: Case) -> Array:
 def transferred_logs(case: Case) -> Array:
     """The logarithm as a sum over operations and over the sources' logarithms, known for all networks."""
     candidates = _with(case, np.log(case.table.latency_ms[:, case.sources]))
-    known = np.log(case.latency_ms[case.train])
-    return np.exp(_best(candidates, known, np.ones(case.size), case))
+    log_ms = np.log(case.latency_ms[case.train])
+    return np.exp(_best(candidates, log_ms, np.ones(case.size), case))
 
 
 @functools.cache
@@ -118,9 +118,9 @@ def predicted_sources(table: LatencyTable, draw: int) -> Array:
     """``(G, D)`` milliseconds on every device, each from :data:`OWN` networks drawn for it (at most half of all)."""
     features, size = places(table.ops), min(OWN, len(table.ops) // 2)
     columns = []
-    for index, known in enumerate(table.latency_ms.T):
-        rows = np.random.default_rng([draw, 23, index]).permutation(len(known))[:size]
-        columns.append(ridge(features[rows], known[rows], known[rows] ** -2.0, features)[1])
+    for index, source_ms in enumerate(table.latency_ms.T):
+        rows = np.random.default_rng([draw, 23, index]).permutation(len(source_ms))[:size]
+        columns.append(ridge(features[rows], source_ms[rows], source_ms[rows] ** -2.0, features)[1])
     return np.stack(columns, 1)
 
 
@@ -130,11 +130,11 @@ def _with(case: Case, sources: Array) -> list[Array]:
 
 
 def _relative(candidates: list[Array], case: Case) -> Array:
-    known = case.latency_ms[case.train]
-    predicted: Array = np.maximum(_best(candidates, known, known**-2.0, case), known.min() / 2)
+    train_ms = case.latency_ms[case.train]
+    predicted: Array = np.maximum(_best(candidates, train_ms, train_ms**-2.0, case), train_ms.min() / 2)
     return predicted
 
 
-def _best(candidates: list[Array], known: Array, weights: Array, case: Case) -> Array:
-    fits = [ridge(x[case.train], known, weights, x[case.test]) for x in candidates]
+def _best(candidates: list[Array], targets: Array, weights: Array, case: Case) -> Array:
+    fits = [ridge(x[case.train], targets, weights, x[case.test]) for x in candidates]
     return min(fits, key=lambda pair: pair[0])[1]

@@ -90,10 +90,10 @@ def _training(epochs: int, rate: float, batch: int, seed: int) -> TrainConfig:
 
 def _learned(model: NNFormer, case: Case, epochs: int, rate: float) -> Array:
     """Predictions of the asked networks, after training on the known ones in units of their median."""
-    known, graphs = case.latency_ms[case.train], case.table.graphs
-    unit = float(np.median(known))
+    times, graphs = case.latency_ms[case.train], case.table.graphs
+    unit = float(np.median(times))
     config = _training(epochs, rate, _batch(case.size), case.draw)
-    return unit * score(_trained(model, graphs.take(case.train), known / unit, config), graphs.take(case.test), "fp32")
+    return unit * score(_trained(model, graphs.take(case.train), times / unit, config), graphs.take(case.test), "fp32")
 
 
 def _trained(model: NNFormer, graphs: Graphs, targets: Array, config: TrainConfig) -> NNFormer:

@@ -17,7 +17,7 @@ OWN = ("graphs_per_s", "times_plain", "ms")
 
 def rounds(runs: Mapping[str, Callable[[], object]], repeats: int, name: str) -> dict[str, list[float]]:
     """Return seconds of each run by round."""
-    taken: dict[str, list[float]] = {key: [] for key in runs}
+    durations: dict[str, list[float]] = {key: [] for key in runs}
     order, stream = list(runs), random.Random(0)
     for turn in tqdm(range(repeats + 1), desc=name, disable=None):
         stream.shuffle(order)
@@ -25,18 +25,18 @@ def rounds(runs: Mapping[str, Callable[[], object]], repeats: int, name: str) ->
             start = time.perf_counter()
             runs[key]()
             if turn:  # the first round warms up
-                taken[key].append(time.perf_counter() - start)
-    return taken
+                durations[key].append(time.perf_counter() - start)
+    return durations
 
 
 def in_turns(runs: Mapping[str, Callable[[], object]], graphs: int, repeats: int, name: str) -> dict[str, Any]:
     """Return graphs per second and ratios to ``plain``: medians and quartiles of all rounds."""
-    taken = rounds(runs, repeats, name)
-    plain = np.array(taken["plain"])
+    durations = rounds(runs, repeats, name)
+    plain = np.array(durations["plain"])
     return {
         "graphs": graphs,
-        "graphs_per_s": {key: middle(graphs / np.array(seconds), 1) for key, seconds in taken.items()},
-        "times_plain": {key: middle(plain / np.array(taken[key]), 2) for key in taken if key != "plain"},
+        "graphs_per_s": {key: middle(graphs / np.array(seconds), 1) for key, seconds in durations.items()},
+        "times_plain": {key: middle(plain / np.array(durations[key]), 2) for key in durations if key != "plain"},
         "repeats": repeats,
     }
 
@@ -66,11 +66,11 @@ def taking_turns(
     runs: Mapping[str, Callable[[], object]], repeats: int, name: str, reference: str = "ours"
 ) -> dict[str, Any]:
     """Return milliseconds, and ratios to ``reference`` within a round."""
-    taken = rounds(runs, repeats, name)
-    own = np.array(taken[reference])
+    times_s = rounds(runs, repeats, name)
+    base = np.array(times_s[reference])
     return {
-        "ms": {key: middle(1000 * np.array(seconds), 3) for key, seconds in taken.items()},
-        f"{reference}_times": {key: middle(np.array(taken[key]) / own, 2) for key in taken if key != reference},
+        "ms": {key: middle(1000 * np.array(seconds), 3) for key, seconds in times_s.items()},
+        f"{reference}_times": {key: middle(np.array(times_s[key]) / base, 2) for key in times_s if key != reference},
         "repeats": repeats,
     }
 

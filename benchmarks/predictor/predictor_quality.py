@@ -127,11 +127,11 @@ def run(task: Task, unfinished: Path | None = None, until: float = float("inf"))
     fitted, fit_cpu = time.perf_counter(), time.process_time() - used
     predicted = predictor.predict(chosen.judged)
     times = {"fit_s": fitted - start, "fit_cpu_s": fit_cpu, "predict_s": time.perf_counter() - fitted}
-    search = of_a_search(predicted, chosen.wanted, BENCHMARKS[task.benchmark].higher_is_better)
+    search = of_a_search(predicted, chosen.accuracies, BENCHMARKS[task.benchmark].higher_is_better)
     return {
         **task.key,
-        "tau": kendall_tau(predicted, chosen.wanted),
-        "cells": len(chosen.wanted),
+        "tau": kendall_tau(predicted, chosen.accuracies),
+        "cells": len(chosen.accuracies),
         **search,
         **({} if chosen.held_out is None else _outside(predictor, chosen.held_out)),
         **{k: v for k, v in getattr(predictor, "info", {}).items() if k == "precision" and unfinished is not None},
@@ -142,25 +142,25 @@ def run(task: Task, unfinished: Path | None = None, until: float = float("inf"))
 def _outside(predictor: Any, held_out: HeldOut) -> dict[str, Any]:
     """What is looked at on networks outside the training set."""
     predicted, spread = foreseen(predictor, held_out.graphs)
-    found: dict[str, Any] = {"tau_as_told": kendall_tau(predicted, held_out.told)}
+    figures: dict[str, Any] = {"tau_as_told": kendall_tau(predicted, held_out.observed)}
     if spread is not None:
-        found |= within_spread(predicted, spread, held_out.told)
+        figures |= within_spread(predicted, spread, held_out.observed)
     if parts := parts_of(predictor, held_out.graphs):
         rows = {"whole": predicted, **parts}
-        found["parts"] = {name: kendall_tau(row, held_out.true) for name, row in rows.items()}
-        found["network_share"] = predictor.network_share
-    return found
+        figures["parts"] = {name: kendall_tau(row, held_out.true) for name, row in rows.items()}
+        figures["network_share"] = predictor.network_share
+    return figures
 
 
 def main(argv: list[str] | None = None) -> None:
     options = _parser().parse_args(argv)
-    there = torch.device(options.device).type != "cpu"
-    options.out = options.out or RESULTS / ("cuda" if there else "") / "predictor_quality.json"
-    options.work = options.work or Path("runs") / f"predictor_quality{'_cuda' if there else ''}.jsonl"
-    options.methods = options.methods or (["paper"] if there else list(USUAL))
-    options.benchmark = options.benchmark or (THERE if there else tuple(BENCHMARKS))
+    on_gpu = torch.device(options.device).type != "cpu"
+    options.out = options.out or RESULTS / ("cuda" if on_gpu else "") / "predictor_quality.json"
+    options.work = options.work or Path("runs") / f"predictor_quality{'_cuda' if on_gpu else ''}.jsonl"
+    options.methods = options.methods or (["paper"] if on_gpu else list(USUAL))
+    options.benchmark = options.benchmark or (THERE if on_gpu else tuple(BENCHMARKS))
     try:
-        tasks = _tasks(options, there)
+        tasks = _tasks(options, on_gpu)
     except NasExtError as error:
         raise SystemExit(f"predictor_quality: error: {error}") from None
 
@@ -170,12 +170,12 @@ def main(argv: list[str] | None = None) -> None:
             content = {"rows": rows, "machine": describe_machine(options.device, 1)}
             write_result(options.out, content, command(__file__, argv), adds=True)
 
-    if not there:
+    if not on_gpu:
         written(results(tasks, run, options.work, options.jobs))
         return
-    one = functools.partial(run, unfinished=options.work.with_suffix(""), until=time.monotonic() + options.limit_s)
+    run_task = functools.partial(run, unfinished=options.work.with_suffix(""), until=time.monotonic() + options.limit_s)
     try:
-        written(results(tasks, one, options.work, 0, written))
+        written(results(tasks, run_task, options.work, 0, written))
     except OutOfTimeError as error:
         raise SystemExit(f"predictor_quality: stopped, {error}; the same command goes on from there") from None
 
@@ -201,7 +201,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _tasks(options: argparse.Namespace, there: bool) -> list[Task]:
+def _tasks(options: argparse.Namespace, on_gpu: bool) -> list[Task]:
     """All fits that were asked for, of the benchmarks whose tables are there.
 
     Raises:
@@ -213,31 +213,31 @@ def _tasks(options: argparse.Namespace, there: bool) -> list[Task]:
         late = [name for name in options.benchmark if not BENCHMARKS[name].higher_is_better]
         if late and recipe is not None and recipe.members and recipe.targets == "none":
             raise ConfigError(f"{method!r} learns fractions; {late[0]} has milliseconds: leave out one of both")
-    sizes = {name: tuple(PAPER[name]) if there and name in PAPER else BENCHMARKS[name].sizes for name in BENCHMARKS}
+    sizes = {name: tuple(PAPER[name]) if on_gpu and name in PAPER else BENCHMARKS[name].sizes for name in BENCHMARKS}
     return [
         Task(benchmark, size, draw, method, changes, options.validate, judged, options.device, options.upper_bound)
         for benchmark in here(options.benchmark)
         for judged in [_judges(benchmark, options.judged)]
         for size in options.sizes or sizes[benchmark]
         for method in options.methods
-        for draw in options.draws or range(1 if there else 3 if trains(method) else 5)
+        for draw in options.draws or range(1 if on_gpu else 3 if trains(method) else 5)
     ]
 
 
 def _judges(benchmark: str, cells: int | None) -> int | None:
     """How many cells judge; None: all."""
-    some = cells is not None and BENCHMARKS[benchmark].all_judge and cells < len(BENCHMARKS[benchmark].load().graphs)
-    return cells if some else None
+    subset = cells is not None and BENCHMARKS[benchmark].all_judge and cells < len(BENCHMARKS[benchmark].load().graphs)
+    return cells if subset else None
 
 
 def here(benchmarks: Iterable[str]) -> list[str]:
     """Those whose published tables are on this machine; of the others it is said why they are left out."""
-    found = []
+    available = []
     for benchmark in benchmarks:
         reasons = [reason for file in BENCHMARKS[benchmark].files if (reason := _published.absent(file))]
         print(*(f"{benchmark} is left out: {reason}" for reason in reasons), sep="\n", end="\n" if reasons else "")
-        found += [] if reasons else [benchmark]
-    return found
+        available += [] if reasons else [benchmark]
+    return available
 
 
 if __name__ == "__main__":

@@ -119,8 +119,8 @@ def training(model: NNFormer, recipe: str, graphs: Graphs, batch: int, repeats: 
     config = get_recipe(recipe).changed(batch_size=batch, epochs=10**6).train
     steps = Trainer(copy.deepcopy(model), graphs, targets, config).steps()
     reference, first, device = PlainTraining(copy.deepcopy(model)), graphs[:batch], next(model.parameters()).device
-    codes, known = codes_of(model, first), torch.from_numpy(targets[:batch]).float().to(device)
-    runs = {"ours": lambda: next(steps).item(), "plain": lambda: reference.update(codes, known)}
+    codes, first_targets = codes_of(model, first), torch.from_numpy(targets[:batch]).float().to(device)
+    runs = {"ours": lambda: next(steps).item(), "plain": lambda: reference.update(codes, first_targets)}
     runs |= floors(model, 2 * positions(model, first), True)
     return in_turns(waited_for(runs, str(device)), batch, repeats, name)
 
@@ -130,15 +130,15 @@ def bf16_against_fp32(epochs: int, cells: int, device: str) -> dict[str, Any]:
     rows = np.random.default_rng(1).permutation(ALL_CELLS - 424)[:cells] + 424
     if absent(NASBENCH101):
         everything = random_cells(424 + cells)
-        known = np.array([float((graph.ops == 2).mean() + 0.1 * len(graph.edges)) for graph in everything])
+        accuracies = np.array([float((graph.ops == 2).mean() + 0.1 * len(graph.edges)) for graph in everything])
         rows = np.arange(424, 424 + cells)
     else:
-        everything, known = nasbench101()
+        everything, accuracies = nasbench101()
     predictor = NNFormerPredictor("paper", epochs=epochs, device=device)
     with tqdm(desc=f"{epochs} epochs on 424 cells", disable=None) as bar:
-        predictor.fit(everything[:424], known[:424], progress=lambda step, steps, loss: bar.update())
+        predictor.fit(everything[:424], accuracies[:424], progress=lambda step, steps, loss: bar.update())
     exact, fast = (score(predictor.models[0], everything.take(rows), kind) for kind in ("fp32", "bf16"))
-    taus = {kind: kendall_tau(values, known[rows]) for kind, values in (("fp32", exact), ("bf16", fast))}
+    taus = {kind: kendall_tau(values, accuracies[rows]) for kind, values in (("fp32", exact), ("bf16", fast))}
     return {
         "cells": len(rows),
         "epochs": epochs,
@@ -154,7 +154,7 @@ def bf16_against_fp32(epochs: int, cells: int, device: str) -> dict[str, Any]:
 def sparse(model: NNFormer, repeats: int) -> dict[str, Any]:
     """The cost of a node in one graph of 3,200 nodes and in 16 of 200, as we score them."""
     cases = {"16 x 200": latency_graphs([200] * 16), "1 x 3200": latency_graphs([3200])}
-    taken: dict[str, list[float]] = {name: [] for name in cases}
+    durations: dict[str, list[float]] = {name: [] for name in cases}
     differences = {}
     for name, graphs in cases.items():
         with torch.inference_mode():
@@ -165,10 +165,10 @@ def sparse(model: NNFormer, repeats: int) -> dict[str, Any]:
             start = time.perf_counter()
             score(model, cases[name])
             if turn:
-                taken[name].append(time.perf_counter() - start)
-    small, large = (np.array(taken[name]) for name in cases)
+                durations[name].append(time.perf_counter() - start)
+    small, large = (np.array(durations[name]) for name in cases)
     return {
-        "us_per_node": {name: middle(np.array(seconds) / 3200 * 1e6, 1) for name, seconds in taken.items()},
+        "us_per_node": {name: middle(np.array(seconds) / 3200 * 1e6, 1) for name, seconds in durations.items()},
         "time_per_node_ratio": middle(large / small, 3),
         "largest_relative_difference": max(differences.values()),
         "relative_differences": differences,

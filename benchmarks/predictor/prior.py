@@ -82,35 +82,35 @@ class Task:
 def learned_from(name: str, weight: float) -> Benchmark:
     """Some networks of a benchmark for a prior."""
     table = BENCHMARKS[name].load()
-    some = np.sort(np.random.default_rng(1).permutation(len(table.graphs))[:NETWORKS])
-    return Benchmark(operation_features(table.graphs.take(some)), table.true[some], weight)
+    rows = np.sort(np.random.default_rng(1).permutation(len(table.graphs))[:NETWORKS])
+    return Benchmark(operation_features(table.graphs.take(rows)), table.true[rows], weight)
 
 
 @functools.cache
 def prior_without(space: str | None) -> Prior:
     """A prior of all spaces but one."""
-    others = [(name, 1 / len(names)) for left, names in SPACES.items() if left != space for name in names]
-    return Prior.fit([learned_from(name, weight) for name, weight in others])
+    weights = [(name, 1 / len(names)) for left, names in SPACES.items() if left != space for name in names]
+    return Prior.fit([learned_from(name, weight) for name, weight in weights])
 
 
 def run(task: Task) -> dict[str, Any]:
     """Judge one predictor, on one thread."""
     torch.set_num_threads(1)
     space = next(space for space, names in SPACES.items() if task.benchmark in names)
-    known = {"prior": prior_without(space)} if task.recipe == "prior" else {}
+    settings = {"prior": prior_without(space)} if task.recipe == "prior" else {}
     chosen = split(BENCHMARKS[task.benchmark], max(task.size, 2), task.draw, task.judged, False)
-    predictor = NNFormerPredictor(task.recipe, seed=task.draw, unseen="warn", **known)
+    predictor = NNFormerPredictor(task.recipe, seed=task.draw, unseen="warn", **settings)
     if task.size:
         predictor.fit(chosen.graphs, chosen.targets)
     predicted = predictor.predict(chosen.judged)
-    found = {"tau": kendall_tau(predicted, chosen.wanted), **of_a_search(predicted, chosen.wanted)}
-    return {**task.key, **found, **(_spread(predictor, chosen) if task.size else {})}
+    figures = {"tau": kendall_tau(predicted, chosen.accuracies), **of_a_search(predicted, chosen.accuracies)}
+    return {**task.key, **figures, **(_spread(predictor, chosen) if task.size else {})}
 
 
 def _spread(predictor: NNFormerPredictor, chosen: Split) -> dict[str, float]:
     assert chosen.held_out is not None
     values = predictor.predict_with_std(chosen.held_out.graphs)
-    return within_spread(*values, chosen.held_out.told)
+    return within_spread(*values, chosen.held_out.observed)
 
 
 def best_proxy(name: str) -> dict[str, Any]:
@@ -125,8 +125,8 @@ def best_proxy(name: str) -> dict[str, Any]:
 
 def _tau(values: list[float | None], accuracies: NDArray[np.float64]) -> float:
     numbers = np.array([np.nan if value is None else value for value in values], np.float64)
-    there = np.isfinite(numbers)
-    return float(kendall_tau(numbers[there], accuracies[there])) if there.sum() > 1 else 0.0
+    finite = np.isfinite(numbers)
+    return float(kendall_tau(numbers[finite], accuracies[finite])) if finite.sum() > 1 else 0.0
 
 
 def summary(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -135,15 +135,15 @@ def summary(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for record in records:
         groups.setdefault((record["benchmark"], record["size"], record["recipe"]), []).append(record)
     rows = []
-    for (benchmark, size, recipe), found in sorted(groups.items()):
-        taus = [record["tau"] for record in found]
+    for (benchmark, size, recipe), draws in sorted(groups.items()):
+        taus = [record["tau"] for record in draws]
         numbers = ("best_of_50", "tau_top_tenth", "within_1", "within_2")
         row = {
-            "benchmark": benchmark, "size": size, "recipe": recipe, "draws": len(found),
+            "benchmark": benchmark, "size": size, "recipe": recipe, "draws": len(draws),
             "tau": round(float(np.mean(taus)), 4),
             "deviation": round(float(np.std(taus, ddof=1)), 4) if len(taus) > 1 else None,
-            **{name: round(float(np.mean([r[name] for r in found])), 4) for name in numbers if name in found[0]},
-            "judged": found[0]["judged"], "aim": AIMS.get((benchmark, size)),
+            **{name: round(float(np.mean([r[name] for r in draws])), 4) for name in numbers if name in draws[0]},
+            "judged": draws[0]["judged"], "aim": AIMS.get((benchmark, size)),
         }  # fmt: skip
         rows.append(row | (best_proxy(benchmark) if size == 0 else {}))
     return rows

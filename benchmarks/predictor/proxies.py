@@ -74,18 +74,18 @@ def batch(images: str, draw: int) -> tuple[Tensor, Tensor]:
     from timm_ext.data import JpegFile
 
     source = JpegFile(_published.CIFAR10)
-    found = [source.image(int(index)) for index in rng.permutation(len(source))[:BATCH]]
-    pixels = np.stack([np.asarray(image, np.float32) for image, _ in found]) / 255
+    samples = [source.image(int(index)) for index in rng.permutation(len(source))[:BATCH]]
+    pixels = np.stack([np.asarray(image, np.float32) for image, _ in samples]) / 255
     normal = torch.from_numpy((pixels - np.float32(MEAN)) / np.float32(DEVIATION)).permute(0, 3, 1, 2).contiguous()
-    return normal, torch.tensor([label for _, label in found])
+    return normal, torch.tensor([label for _, label in samples])
 
 
 def run(task: Task) -> dict[str, Any]:
     """Score one cell by all proxies, on one thread, and take the processor's time; on an accelerator, the host's."""
     torch.set_num_threads(1)
-    made = NasBench201Proxies(None, *batch(task.images, task.draw), seed=_seed(task), device=task.device)
+    proxies = NasBench201Proxies(None, *batch(task.images, task.draw), seed=_seed(task), device=task.device)
     start = time.process_time()
-    scores = made(task.cell)
+    scores = proxies(task.cell)
     return {**task.key, "scores": scores, "cpu_s": round(time.process_time() - start, 4)}
 
 
@@ -152,15 +152,15 @@ def main(argv: list[str] | None = None) -> int:
     rows, images = published_cells(options.cells), images_of()
     tasks = [Task(tuple(row["architecture"]), draw, images, options.device) for row in rows for draw in options.draws]
     records = results(tasks, run, options.work, options.jobs)
-    asked = [record for record in records if record["images"] == images and record["draw"] in options.draws]
+    selected = [record for record in records if record["images"] == images and record["draw"] in options.draws]
     machine = describe_machine(options.device, 1)
-    used = _rounded(np.median([record["cpu_s"] for record in asked]))
+    used = _rounded(np.median([record["cpu_s"] for record in selected]))
     content = {
         "images": images,
         "batch": BATCH,
         "aim": AIM,
         "cpu_s_per_network": used,
-        "rows": summary(asked, rows),
+        "rows": summary(selected, rows),
         "machine": machine,
     }
     write_result(options.out, content, command(__file__, argv))

@@ -80,8 +80,8 @@ def table_of(name: str) -> tuple[Graphs, dict[str, NDArray[np.float64]], NDArray
     rows = [row for row in _published.zero_cost(name) if row["val_accuracy"] is not None]
     graphs = Graphs.of([READ[name](row["architecture"]) for row in rows])
     scores = {proxy: np.array([row.get(proxy, np.nan) for row in rows], np.float64) for proxy in PROXIES.names()}
-    known = {proxy: found for proxy, found in scores.items() if not np.isnan(found).all()}
-    lowest = {proxy: np.where(np.isnan(found), -np.inf, found) for proxy, found in known.items()}
+    usable = {proxy: found for proxy, found in scores.items() if not np.isnan(found).all()}
+    lowest = {proxy: np.where(np.isnan(found), -np.inf, found) for proxy, found in usable.items()}
     return graphs, lowest, np.array([row["val_accuracy"] for row in rows], np.float64)
 
 
@@ -90,7 +90,7 @@ def run(task: Task) -> dict[str, Any]:
     torch.set_num_threads(1)
     graphs, scores, accuracies = table_of(task.table)
     order = np.random.default_rng([task.draw, task.size]).permutation(len(accuracies))
-    learned, rest = order[: task.size], order[task.size :]
+    learned, unseen = order[: task.size], order[task.size :]
     changes = {
         name: int(value) for name, _, value in (each.partition("=") for each in task.settings.split(",") if each)
     }
@@ -98,14 +98,14 @@ def run(task: Task) -> dict[str, Any]:
     predictor = NNFormerPredictor("statistics", seed=task.draw, unseen="ignore", **changes)
     predictor.fit(graphs.take(learned), accuracies[learned], proxies=_of(scores, learned) if task.proxies else None)
     fit_s = time.process_time() - start
-    predicted = predictor.predict(graphs.take(rest), proxies=_of(scores, rest) if task.proxies else None)
-    alone = {name: kendall_tau(_finite(found[rest]), accuracies[rest]) for name, found in scores.items()}
-    best = max(alone, key=lambda name: alone[name])
+    predicted = predictor.predict(graphs.take(unseen), proxies=_of(scores, unseen) if task.proxies else None)
+    proxy_taus = {name: kendall_tau(_finite(found[unseen]), accuracies[unseen]) for name, found in scores.items()}
+    best = max(proxy_taus, key=lambda name: proxy_taus[name])
     return {
         **task.key,
-        "tau": round(kendall_tau(predicted, accuracies[rest]), 4),
+        "tau": round(kendall_tau(predicted, accuracies[unseen]), 4),
         "alone": best,
-        "tau_alone": round(alone[best], 4),
+        "tau_alone": round(proxy_taus[best], 4),
         "fit_cpu_s": round(fit_s, 2),
     }
 
@@ -120,21 +120,21 @@ def _finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def summary(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """One row for each table and number of cells, of the draws that have both predictors."""
-    found = {(r["table"], r["size"], r["draw"], r["proxies"]): r for r in records}
+    by_key = {(r["table"], r["size"], r["draw"], r["proxies"]): r for r in records}
     rows = []
-    for name, size in sorted({(table, size) for table, size, *_ in found}):
-        draws = [d for d in range(100) if all((name, size, d, with_) in found for with_ in (False, True))]
+    for name, size in sorted({(table, size) for table, size, *_ in by_key}):
+        draws = [d for d in range(100) if all((name, size, d, with_) in by_key for with_ in (False, True))]
         if not draws:
             continue
-        without, beside = (np.array([found[name, size, d, with_]["tau"] for d in draws]) for with_ in (False, True))
-        one = found[name, size, draws[0], True]
+        without, proxied = (np.array([by_key[name, size, d, with_]["tau"] for d in draws]) for with_ in (False, True))
+        first = by_key[name, size, draws[0], True]
         rows.append(
             {
                 "table": name, "size": size, "draws": len(draws), "cells": len(table_of(name)[2]),
-                "without": _rounded(without.mean()), "with": _rounded(beside.mean()),
-                "gain": _rounded((beside - without).mean()), "least_gain": _rounded((beside - without).min()),
-                "proxies": list(table_of(name)[1]), "alone": one["alone"],
-                "tau_alone": _rounded(np.mean([found[name, size, d, True]["tau_alone"] for d in draws])),
+                "without": _rounded(without.mean()), "with": _rounded(proxied.mean()),
+                "gain": _rounded((proxied - without).mean()), "least_gain": _rounded((proxied - without).min()),
+                "proxies": list(table_of(name)[1]), "alone": first["alone"],
+                "tau_alone": _rounded(np.mean([by_key[name, size, d, True]["tau_alone"] for d in draws])),
             }
         )  # fmt: skip
     return rows
@@ -168,11 +168,11 @@ def main(argv: list[str] | None = None) -> int:
     ]
     records = results(tasks, run, options.work, options.jobs)
     keys = {tuple(task.key.values()) for task in tasks}
-    asked = [record for record in records if tuple(record[name] for name in tasks[0].key) in keys]
+    selected = [record for record in records if tuple(record[name] for name in tasks[0].key) in keys]
     content = {
         "settings": options.set,
-        "fit_cpu_s": _rounded(np.median([record["fit_cpu_s"] for record in asked])),
-        "rows": summary(asked),
+        "fit_cpu_s": _rounded(np.median([record["fit_cpu_s"] for record in selected])),
+        "rows": summary(selected),
         "machine": describe_machine("cpu", 1),
     }
     write_result(options.out, content, command(__file__, argv))

@@ -71,29 +71,29 @@ class Course(NamedTuple):
 def run(table: Table, sampler: optuna.samplers.BaseSampler, best: set[int], budget: int = BUDGET) -> Course:
     """One study of so many queries."""
     study = optuna.create_study(sampler=sampler)
-    asked: dict[int, None] = {}
+    evaluated: dict[int, None] = {}
     accuracy: list[float] = []
-    found, leader = budget, -1
+    best_found_after, leader = budget, -1
     begun = time.perf_counter()
 
     def objective(trial: optuna.Trial) -> float:
-        nonlocal found, leader
+        nonlocal best_found_after, leader
         cell = int(table.cells(table.space.rows([suggest_architecture(trial, table.space)]))[0])
         if cell < 0:
             raise optuna.TrialPruned("no cell")
-        told = float(table.told_accuracy[cell])
-        if cell not in asked:
-            asked[cell] = None
-            leader = cell if leader < 0 or told > table.told_accuracy[leader] else leader
+        value = float(table.observed_accuracy[cell])
+        if cell not in evaluated:
+            evaluated[cell] = None
+            leader = cell if leader < 0 or value > table.observed_accuracy[leader] else leader
             accuracy.append(float(table.test_accuracy[leader]))
-            found = min(found, len(asked)) if cell in best else found
-            if len(asked) == budget:
+            best_found_after = min(best_found_after, len(evaluated)) if cell in best else best_found_after
+            if len(evaluated) == budget:
                 study.stop()
-        return -told
+        return -value
 
     study.optimize(objective, n_trials=TRIALS * budget)
     accuracy += accuracy[-1:] * (budget - len(accuracy))
-    return Course(accuracy, found, len(study.trials), time.perf_counter() - begun)
+    return Course(accuracy, best_found_after, len(study.trials), time.perf_counter() - begun)
 
 
 def summary(courses: list[Course]) -> dict[str, Any]:

@@ -86,9 +86,9 @@ class Cache:
 def course(strategy: Strategy, loss: Callable[[Architecture], float], label: str) -> list[float]:
     """The best loss after each evaluation."""
     best: list[float] = []
-    while asked := strategy.ask(1):
-        value = loss(asked[0])
-        strategy.tell(asked[0], {"loss": value})
+    while batch := strategy.ask(1):
+        value = loss(batch[0])
+        strategy.tell(batch[0], {"loss": value})
         best.append(min(value, best[-1]) if best else value)
         if len(best) % 100 == 0:
             print(f"{label}: {len(best)} evaluations, {best[-1]:.4f}", flush=True)
@@ -104,8 +104,8 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Markdown: the mean loss after so many evaluations and at the end, and the evaluations made."""
     lines = []
     for row in rows:
-        made, after = row["evaluations"], [row["mean_loss_after"].get(n, "-") for n in ("100", "200", "300")]
-        count = f"{made[0]:,}" if len(set(made)) == 1 else f"{min(made):,} to {max(made):,}"
+        evaluations, after = row["evaluations"], [row["mean_loss_after"].get(n, "-") for n in ("100", "200", "300")]
+        count = f"{evaluations[0]:,}" if len(set(evaluations)) == 1 else f"{min(evaluations):,} to {max(evaluations):,}"
         end = f"{np.mean(row['final_loss']):.4f} after {count}"
         lines.append(f"| {' | '.join(map(str, [row['strategy'], *after, end]))} |")
     return "\n".join(lines)
@@ -160,15 +160,15 @@ def summary(
     """One row for each strategy; lists have an entry for each seed."""
     goals = [best[-1] for best in courses[EVOLUTION]]
     rows = []
-    for name, found in courses.items():
-        counts = [n for n in AT if all(len(best) >= n for best in found)]
+    for name, seeds in courses.items():
+        counts = [n for n in AT if all(len(best) >= n for best in seeds)]
         row = {
             "strategy": name,
-            "evaluations": [len(best) for best in found],
-            "final_loss": [round(best[-1], 4) for best in found],
-            "mean_loss_after": {str(n): round(float(np.mean([best[n - 1] for best in found])), 4) for n in counts},
-            "evaluations_to_evolutions_final_loss": [reached(b, g) for b, g in zip(found, goals, strict=True)],
-            "evaluations_to_within_0.1_percent": [reached(b, 1.001 * g) for b, g in zip(found, goals, strict=True)],
+            "evaluations": [len(best) for best in seeds],
+            "final_loss": [round(best[-1], 4) for best in seeds],
+            "mean_loss_after": {str(n): round(float(np.mean([best[n - 1] for best in seeds])), 4) for n in counts},
+            "evaluations_to_evolutions_final_loss": [reached(b, g) for b, g in zip(seeds, goals, strict=True)],
+            "evaluations_to_within_0.1_percent": [reached(b, 1.001 * g) for b, g in zip(seeds, goals, strict=True)],
         }
         if name in free:
             row["free_genes_of_the_last_ranking"] = [list(genes) for genes in free[name]]

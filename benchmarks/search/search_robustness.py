@@ -124,17 +124,17 @@ def disturbed(strategy: str, work: Path, kills: int, seed: int) -> dict[str, Any
     evaluations = length(work / "whole")
     stream = random.Random(seed)
     moments = sorted((stream.randrange(evaluations), stream.random() * LATEST_S) for _ in range(kills))
-    found = [kill_when(strategy, work / "killed", *moment) for moment in moments]
+    killed_at = [kill_when(strategy, work / "killed", *moment) for moment in moments]
     finish(strategy, work / "killed")
-    whole, killed = fingerprints(work / "whole"), fingerprints(work / "killed")
+    uninterrupted, killed = fingerprints(work / "whole"), fingerprints(work / "killed")
     return {
         "strategy": strategy,
         "evaluations": evaluations,
         "failed_evaluations": (work / "whole" / "journal.jsonl").read_text().count('"error"'),
-        "kills": sum(lines is not None for lines in found),
-        "journal_lines_when_killed": [lines for lines in found if lines is not None],
-        "identical": {name: killed[name] == whole[name] for name in FILES},
-        "journal_sha256": whole["journal.jsonl"],
+        "kills": sum(lines is not None for lines in killed_at),
+        "journal_lines_when_killed": [lines for lines in killed_at if lines is not None],
+        "identical": {name: killed[name] == uninterrupted[name] for name in FILES},
+        "journal_sha256": uninterrupted["journal.jsonl"],
     }
 
 

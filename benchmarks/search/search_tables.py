@@ -243,7 +243,7 @@ class LimitedTable(Table):
         with np.load(NASBENCH201_LATENCY, allow_pickle=False) as content:
             latency = content["latency_ms"][:, content["devices"].tolist().index(device)].astype(np.float64)
         limit = Constraint("latency_ms", float(np.median(latency)), lambda rows: latency[table.cells(rows)])
-        optimum = float(table.told_accuracy[latency <= limit.limit].max())
+        optimum = float(table.observed_accuracy[latency <= limit.limit].max())
         return cls(**vars(table), limit=limit, optimum=optimum)
 
 
@@ -258,7 +258,7 @@ def course(search: Search, table: Table, most: int, best: Collection[int] = ()) 
         cells[cell] = None
         if cell in best:
             break
-        search.tell(architectures[0], {"loss": -float(table.told_accuracy[cell])})
+        search.tell(architectures[0], {"loss": -float(table.observed_accuracy[cell])})
     return list(cells)
 
 
@@ -273,7 +273,7 @@ def limited(strategy: str, device: str, seeds: int) -> dict[str, Any]:
     table, reached = LimitedTable.of(device), []
     for seed in range(seeds):
         cells = course(STRATEGIES[strategy](table, seed), table, max(AFTER))
-        accuracy = np.maximum.accumulate(table.told_accuracy[cells])
+        accuracy = np.maximum.accumulate(table.observed_accuracy[cells])
         reached.append([100 * accuracy[min(after, len(cells)) - 1] for after in AFTER])
     means = {str(after): round(float(mean), 2) for after, mean in zip(AFTER, np.mean(reached, 0), strict=True)}
     row = {"device": device, "strategy": strategy, "accuracy_after": means, "seeds": seeds}

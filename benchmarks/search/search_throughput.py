@@ -57,31 +57,31 @@ def vectorised(parents: Rows, limit_ms: float, candidates: int) -> tuple[int, in
         first, second = (parents[rng.integers(len(parents), size=k)] for _ in range(2))
         return SPACE.crossover_rows(first, second, rng)
 
-    taken = set(row_keys(parents))
-    kept = sum(len(proposals.take(draw, candidates, taken)) for draw in (mutated, crossed))
-    return drawn, kept
+    excluded = set(row_keys(parents))
+    accepted = sum(len(proposals.take(draw, candidates, excluded)) for draw in (mutated, crossed))
+    return drawn, accepted
 
 
 def one_by_one(parents: Rows, limit_ms: float, candidates: int) -> tuple[int, int]:
     """The same with architecture values; (drawn, kept)."""
     rng = np.random.default_rng(1)
     values = SPACE.architectures(parents)
-    taken: set[Architecture] = set(values)
-    before = len(taken)
+    accepted: set[Architecture] = set(values)
+    before = len(accepted)
     for index in range(candidates):
         first, second = (values[int(place)] for place in rng.integers(len(values), size=2))
         child = SPACE.crossover(first, second, rng) if index % 2 else SPACE.mutate(first, 0.3, rng)
-        if child not in taken and float(SPACE.encode(child)[0] @ WEIGHTS) <= limit_ms:
-            taken.add(child)
-    return candidates, len(taken) - before
+        if child not in accepted and float(SPACE.encode(child)[0] @ WEIGHTS) <= limit_ms:
+            accepted.add(child)
+    return candidates, len(accepted) - before
 
 
 def whole_search(limit_ms: float) -> float:
     """Distinct candidates per second of a whole HAT evolution whose evaluations cost nothing."""
     strategy = HATEvolution(SPACE, [Constraint("latency_ms", limit_ms, latency_ms)])
     start = time.perf_counter()
-    while asked := strategy.ask(125):
-        for architecture in asked:
+    while batch := strategy.ask(125):
+        for architecture in batch:
             strategy.tell(architecture, {"loss": int(architecture.key, 16) % 1000})
     return strategy.proposals.tried / (time.perf_counter() - start)
 
@@ -109,9 +109,9 @@ def measure(rounds: int = 5) -> dict[str, Any]:
     for _ in range(rounds):
         for name, run, candidates in (("vectorised", vectorised, 40_000), ("one_by_one", one_by_one, 1000)):
             start = time.perf_counter()
-            drawn, kept = run(parents, limit_ms, candidates)
+            drawn, accepted = run(parents, limit_ms, candidates)
             rates[name].append(drawn / (time.perf_counter() - start))
-            acceptance[name] = kept / drawn
+            acceptance[name] = accepted / drawn
     ratios = [fast / slow for fast, slow in zip(rates["vectorised"], rates["one_by_one"], strict=True)]
     fast = float(np.median(rates["vectorised"]))
     return {

@@ -150,9 +150,14 @@ def singles(job: Job, evaluators: Mapping[str, Evaluator]) -> list[dict[str, Any
     """Return perplexity with linear attention in one layer, after each stage."""
     rows = []
     for name, evaluate in evaluators.items():
-        whole = evaluate(job.placed(set()))["ppl"]
+        base = evaluate(job.placed(set()))["ppl"]
         for layer in range(job.layers):
-            row = {"after": name, "layer": layer + 1, "ppl": evaluate(job.placed({layer}))["ppl"], "softmax_ppl": whole}
+            row = {
+                "after": name,
+                "layer": layer + 1,
+                "ppl": evaluate(job.placed({layer}))["ppl"],
+                "softmax_ppl": base,
+            }
             rows.append(row)
             print(json.dumps(row), flush=True)
     return rows
@@ -238,12 +243,12 @@ def searched(job: Job, evaluate: Evaluator, table: list[dict[str, Any]]) -> list
 def report(job: Job) -> dict[str, Any]:
     stages = {"copied": job.converted(0), "fitted": job.converted(job.fit), "trained": job.tuned()}
     evaluators = {name: Evaluator(job, name, path) for name, path in stages.items()}
-    alone = singles(job, evaluators)
+    layer_rows = singles(job, evaluators)
     linear = {name: evaluate(job.placed(set(range(job.layers))))["ppl"] for name, evaluate in evaluators.items()}
     table = costs(job)
     return {
         "layers": job.layers, "width": job.width, "length": job.length, "context": job.context, "updates": job.updates,
-        "tuning": job.tuning, "fit": job.fit, "single_layers": alone, "all_linear_ppl": linear, "decoding": table,
+        "tuning": job.tuning, "fit": job.fit, "single_layers": layer_rows, "all_linear_ppl": linear, "decoding": table,
         "placements": searched(job, evaluators["trained"], table), "machine": describe_machine("cpu", job.threads),
     }  # fmt: skip
 

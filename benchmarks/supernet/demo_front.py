@@ -39,13 +39,22 @@ def _command(log: Path) -> list[str]:
 
 def _static(argv: list[str], network: Path, folder: Path) -> list[str]:
     """Return the supernet's training command for one network."""
-    kept, skip = [], False
+    arguments, skip = [], False
     for word in argv:
         if not (skip or word in SUPERNET_ONLY):
-            kept.append(word)
+            arguments.append(word)
         skip = word in SUPERNET_ONLY and not skip
-    own = ["--task", "translation", "--arch", "hat_transformer_small", "--subnet", network, "--save-dir", folder]
-    return [*kept, *map(str, own)]
+    options = [
+        "--task",
+        "translation",
+        "--arch",
+        "hat_transformer_small",
+        "--subnet",
+        network,
+        "--save-dir",
+        folder,
+    ]
+    return [*arguments, *map(str, options)]
 
 
 def _run(argv: list[str], log: Path) -> str:
@@ -78,8 +87,8 @@ def from_scratch(run: Path, work: Path, name: str, architecture: Architecture) -
 
 
 def report(run: Path, work: Path) -> dict[str, Any]:
-    found = read_json(run / "results.json")
-    rows = {row["name"]: row for row in found["networks"]}
+    results = read_json(run / "results.json")
+    rows = {row["name"]: row for row in results["networks"]}
     networks = {name: Architecture(row["genes"]) for name, row in rows.items()}
     networks |= {name: shallow(networks["largest"], layers) for name, layers in SHALLOW.items()}
     measured = LatencyDataset.read(run / "latency.jsonl").settings["workload"]
@@ -96,7 +105,7 @@ def report(run: Path, work: Path) -> dict[str, Any]:
         }
         for name, architecture in networks.items()
     ]
-    return {"updates": found["updates"], "rows": content, "machine": describe_machine("cpu", 1)}
+    return {"updates": results["updates"], "rows": content, "machine": describe_machine("cpu", 1)}
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -124,8 +124,8 @@ def front(job: Job, updates: int, sentences: int) -> dict[str, dict[str, Any]]:
         networks[name] = {"file": job.work / f"{slug(name)}.json"}
         architecture.save(networks[name]["file"], space=space.name)
     model = job.fitted_latency()
-    (whole,) = predicted_ms(model, space, [space.largest()])
-    limits = {f"{share:.0%} of its latency": round(share * whole, 2) for share in SHARES}
+    (largest_ms,) = predicted_ms(model, space, [space.largest()])
+    limits = {f"{share:.0%} of its latency": round(share * largest_ms, 2) for share in SHARES}
     return networks | job.searched("search", job.supernet(FULL, updates, 1), model, limits, sentences, 6)
 
 

@@ -102,7 +102,7 @@ def forwards_of(model: VisionModel, name: str, images: Tensor, precision: str) -
     return forward
 
 
-def measured(what: str, name: str, precision: str, options: argparse.Namespace) -> dict[str, Any]:
+def measured(mode: str, name: str, precision: str, options: argparse.Namespace) -> dict[str, Any]:
     """Return the figures of a row, or a note why there are none."""
     device = usable_device(options.device)
     try:
@@ -117,7 +117,7 @@ def measured(what: str, name: str, precision: str, options: argparse.Namespace) 
     cuda = device.type == "cuda"
     if cuda:
         torch.cuda.reset_peak_memory_stats(device)
-    if what == "update":
+    if mode == "update":
         run = updates_of(model, name, images, labels, precision)
     else:
         run = forwards_of(model, name, images, precision)

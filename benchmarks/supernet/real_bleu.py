@@ -53,15 +53,15 @@ class Task:
 
 def split(networks: TranslationTask, task: Task) -> tuple[Indices, Indices]:
     """Return the trained and the held-out networks."""
-    every = np.arange(len(networks.bleu))
+    places = np.arange(len(networks.bleu))
     if task.protocol == DRAWN:
-        order = np.random.default_rng([task.trained, task.draw]).permutation(every)
+        order = np.random.default_rng([task.trained, task.draw]).permutation(places)
         return np.sort(order[: task.trained]), np.sort(order[task.trained :])
     seeds = sorted(networks.splits)
-    seed, again = seeds[task.draw % len(seeds)], task.draw // len(seeds)
+    seed, repetition = seeds[task.draw % len(seeds)], task.draw // len(seeds)
     ten = networks.splits[seed]
-    chosen = np.random.default_rng([again, 7]).permutation(ten)[: task.trained]
-    return np.sort(chosen), np.setdiff1d(every, ten)
+    chosen = np.random.default_rng([repetition, 7]).permutation(ten)[: task.trained]
+    return np.sort(chosen), np.setdiff1d(places, ten)
 
 
 def run(task: Task) -> dict[str, Any]:
@@ -71,12 +71,12 @@ def run(task: Task) -> dict[str, Any]:
     trained, judges = split(networks, task)
     estimates, spread = METHODS[task.method](networks, trained)
     off = np.abs(estimates[judges] - networks.bleu[judges])
-    known = {"judged": len(judges)}
+    figures = {"judged": len(judges)}
     if task.trained or task.method != "parameters":  # millions are no BLEU
-        known["error"] = float(off.mean())
+        figures["error"] = float(off.mean())
     if spread is not None:
-        known |= {f"within_{times}": float((off <= times * spread[judges]).mean()) for times in (1, 2)}
-    return {**task.key, "tau": _tau(estimates[judges], networks.bleu[judges]), **known}
+        figures |= {f"within_{times}": float((off <= times * spread[judges]).mean()) for times in (1, 2)}
+    return {**task.key, "tau": _tau(estimates[judges], networks.bleu[judges]), **figures}
 
 
 def _tau(estimates: Any, bleu: Any) -> float:
@@ -85,21 +85,21 @@ def _tau(estimates: Any, bleu: Any) -> float:
 
 def planned(names: list[str], draws: int, methods: Iterable[str] = tuple(METHODS)) -> list[Task]:
     """Return all tasks of the methods."""
-    made = []
+    tasks = []
     for name in names:
         seeds = len(translation_task(name).splits)
         for method in methods:
             if method in WITHOUT:
-                made += [Task(name, method, 0, PUBLISHED, draw) for draw in range(seeds)]
+                tasks += [Task(name, method, 0, PUBLISHED, draw) for draw in range(seeds)]
             subsets = 1 if method in SLOW else max(draws // 4, 1)
-            made += [Task(name, method, 5, PUBLISHED, draw) for draw in range(seeds * subsets)]
-            made += [Task(name, method, 10, PUBLISHED, draw) for draw in range(seeds)]
+            tasks += [Task(name, method, 5, PUBLISHED, draw) for draw in range(seeds * subsets)]
+            tasks += [Task(name, method, 10, PUBLISHED, draw) for draw in range(seeds)]
             for count in (15,) if method in SLOW else (5, 10, 15):
-                made += [
+                tasks += [
                     Task(name, method, count, DRAWN, draw)
                     for draw in range(min(SLOW_DRAWS, draws) if method in SLOW else draws)
                 ]
-    return made
+    return tasks
 
 
 def summary(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -109,11 +109,11 @@ def summary(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
         key = (record["method"], record["trained"], record["protocol"])
         groups.setdefault((record["task"], *key), []).append(record)
     rows = {}
-    for (task, method, trained, protocol), found in sorted(groups.items()):
-        numbers = [name for name in ("tau", "error", "within_1", "within_2") if name in found[0]]
+    for (task, method, trained, protocol), draws in sorted(groups.items()):
+        numbers = [name for name in ("tau", "error", "within_1", "within_2") if name in draws[0]]
         rows[task, method, trained, protocol] = {
-            "task": task, "method": method, "trained": trained, "protocol": protocol, "draws": len(found),
-            **{name: float(np.mean([record[name] for record in found])) for name in numbers},
+            "task": task, "method": method, "trained": trained, "protocol": protocol, "draws": len(draws),
+            **{name: float(np.mean([record[name] for record in draws])) for name in numbers},
         }  # fmt: skip
     means = {}
     for _, *key in rows:
@@ -140,12 +140,12 @@ def main(argv: list[str] | None = None) -> None:
     if reason := published.absent(TABLE):
         raise SystemExit(f"real_bleu: error: {reason}")
     names = tasks()
-    wanted = planned(names, options.draws, options.methods)
-    keys = [task.key for task in wanted]
+    planned_tasks = planned(names, options.draws, options.methods)
+    keys = [task.key for task in planned_tasks]
     records = [
         record
-        for record in results(wanted, run, options.work, options.jobs)
-        if {name: record[name] for name in wanted[0].key} in keys
+        for record in results(planned_tasks, run, options.work, options.jobs)
+        if {name: record[name] for name in planned_tasks[0].key} in keys
     ]
     noise = {name: round(_tau(translation_task(name).valid_bleu, translation_task(name).bleu), 4) for name in names}
     content = {

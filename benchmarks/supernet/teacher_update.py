@@ -55,19 +55,19 @@ class Training(SupernetTask, TranslationTask):  # type: ignore[misc]
 
 def task_of(size: Size, folder: Path, sampling: str) -> Training:
     """Return a task whose training data is the batch of a size."""
-    words = vocabulary(size).dictionary
+    dictionary = vocabulary(size).dictionary
     for language in ("en", "de"):
-        words.save(str(folder / f"dict.{language}.txt"))
-    words = words.load(str(folder / "dict.en.txt"))
+        dictionary.save(str(folder / f"dict.{language}.txt"))
+    dictionary = dictionary.load(str(folder / "dict.en.txt"))
     config = SimpleNamespace(
         data=str(folder), supernet_sampling=sampling, source_lang="en", target_lang="de", mos_apart=0.0
     )
-    task = Training(config, words, words)
+    task = Training(config, dictionary, dictionary)
     batch = batch_of(size)
     rows = [torch.tensor([*row[: length - 1], EOS]) for row, length in zip(batch.target, batch.lengths, strict=True)]
     data = ListDataset(rows, batch.lengths)
     task.datasets["train"] = LanguagePairDataset(
-        data, batch.lengths, words, data, batch.lengths, words, left_pad_source=True, left_pad_target=False
+        data, batch.lengths, dictionary, data, batch.lengths, dictionary, left_pad_source=True, left_pad_target=False
     )
     return task
 
@@ -137,10 +137,10 @@ def measure(size: Size, repeats: int) -> dict[str, Any]:
             save_teacher(size, task, teacher)
             losses = criteria(task, teacher, folder, sampling)
             updates = {name: update_of(task, size, loss, batch) for name, loss in losses.items()}
-            taken = {name: np.array(seconds) for name, seconds in rounds(updates, repeats, sampling).items()}
-            ratios = {name: middle(taken[name] / taken["none"], 3) for name in taken if name != "none"}
+            durations = {name: np.array(seconds) for name, seconds in rounds(updates, repeats, sampling).items()}
+            ratios = {name: middle(durations[name] / durations["none"], 3) for name in durations if name != "none"}
             result[sampling] = {
-                "update_ms": {name: middle(1000 * seconds, 1) for name, seconds in taken.items()},
+                "update_ms": {name: middle(1000 * seconds, 1) for name, seconds in durations.items()},
                 "times_none": ratios,
                 "reached": {name: ratios[name]["median"] <= aim for name, aim in AIMS.items()},
             }

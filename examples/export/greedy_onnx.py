@@ -76,13 +76,13 @@ class Translator:
             tokens = scores.argmax(1)
             for number, token in zip(unfinished, tokens, strict=True):
                 outputs[number].append(int(token))
-            kept = np.flatnonzero(tokens != self.eos)
-            if not len(kept):
+            active = np.flatnonzero(tokens != self.eos)
+            if not len(active):
                 break
-            if len(kept) < len(tokens):  # finished sentences leave the batch
-                unfinished = [unfinished[row] for row in kept]
-                memory, caches = _rows(memory, kept), _rows(caches, kept)
-                tokens = tokens[kept]
+            if len(active) < len(tokens):  # finished sentences leave the batch
+                unfinished = [unfinished[row] for row in active]
+                memory, caches = _rows(memory, active), _rows(caches, active)
+                tokens = tokens[active]
         return [[token for token in tokens if token != self.eos] for tokens in outputs]
 
     def beam(self, sentence, width=4, longest=200, power=1.0):
@@ -94,19 +94,22 @@ class Translator:
             scores, caches = self.step(tokens, position, memory, caches)
             totals = (sums[:, None] + scores).ravel()
             best = np.argsort(-totals, kind="stable")[: 2 * width]
-            kept = []
+            beams = []
             for rank, flat in enumerate(best):
                 row, token = divmod(int(flat), scores.shape[1])
                 if token != self.eos:
-                    kept.append((row, token, totals[flat]))
+                    beams.append((row, token, totals[flat]))
                 elif rank < width:
                     done.append((totals[flat] / (position + 1) ** power, paths[row]))
             if len(done) >= width:
                 break
-            kept = kept[:width]
-            paths = [[*paths[row], token] for row, token, _ in kept]
-            tokens, sums = np.array([token for _, token, _ in kept]), np.array([total for _, _, total in kept])
-            caches = _rows(caches, [row for row, _, _ in kept])
+            beams = beams[:width]
+            paths = [[*paths[row], token] for row, token, _ in beams]
+            tokens, sums = (
+                np.array([token for _, token, _ in beams]),
+                np.array([total for _, _, total in beams]),
+            )
+            caches = _rows(caches, [row for row, _, _ in beams])
         return max(done, default=(0.0, paths[0]), key=lambda item: item[0])[1]
 
     def numbers_of(self, line):

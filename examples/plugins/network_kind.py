@@ -25,8 +25,8 @@ class LanguageModel(nn.Module):
         self.words, self.output = nn.Embedding(vocab, widths[0]), nn.Linear(widths[-1], vocab)
         self.rnn = nn.ModuleList(nn.RNN(before, after) for before, after in pairwise((widths[0], *widths)))
 
-    def forward(self, words: Tensor) -> Tensor:
-        x = self.words(words)  # (T, B, C)
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.words(tokens)  # (T, B, C)
         for layer in self.rnn:
             x = layer(x)[0]
         return self.output(x)

@@ -42,12 +42,12 @@ class HillClimbing(Strategy):
     def _propose(self) -> Any:
         if self.generation > self.config.steps:
             return None
-        best, known = self.best(), set(self._members)
+        best, evaluated = self.best(), set(self._members)
         if best is None:  # at first, or where all have failed
-            return self.proposals.initial(self.rng, self.config.neighbours, known)
-        here = self.space.rows([best[0]])
+            return self.proposals.initial(self.rng, self.config.neighbours, evaluated)
+        best_row = self.space.rows([best[0]])
 
         def near(count: int) -> Any:
-            return self.space.mutate_rows(np.repeat(here, count, axis=0), self.config.reach, self.rng)
+            return self.space.mutate_rows(np.repeat(best_row, count, axis=0), self.config.reach, self.rng)
 
-        return self.proposals.take(near, self.config.neighbours, known)
+        return self.proposals.take(near, self.config.neighbours, evaluated)

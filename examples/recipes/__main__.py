@@ -34,7 +34,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def run(
-    recipe: Recipe, given: Mapping[str, str], names: Sequence[str], extra: Sequence[str] = (), dry: bool = False
+    recipe: Recipe, settings: Mapping[str, str], names: Sequence[str], extra: Sequence[str] = (), dry: bool = False
 ) -> None:
     """Run named steps, or all.
 
@@ -50,43 +50,43 @@ def run(
     steps = [recipe.steps[name] for name in names] or [step for step in recipe.steps.values() if not step.optional]
     if not dry:  # before hours are spent, not after
         foreseen = {name: "" for name, v in recipe.variables.items() if v.finalist_of and not names}
-        values = recipe.values(given)
+        values = recipe.values(settings)
         for step in steps:
-            words = recipe.command(step, {**foreseen, **values})
-            if words == recipe.command(step, values, partly=True):
-                Stamps(recipe, values).done(step, words)
+            command = recipe.command(step, {**foreseen, **values})
+            if command == recipe.command(step, values, partly=True):
+                Stamps(recipe, values).done(step, command)
     for number, step in enumerate(steps, start=1):
-        values = recipe.values(given)
-        words = recipe.command(step, values, partly=dry)
+        values = recipe.values(settings)
+        command = recipe.command(step, values, partly=dry)
         title = f"[{number}/{len(steps)}] {step.name}: {step.about}"
         if dry:
-            print(f"# {title}\n{_shown([*words, *extra])}\n")
+            print(f"# {title}\n{_shown([*command, *extra])}\n")
             continue
         stamps = Stamps(recipe, values)
-        how = stamps.done(step, words)
+        how = stamps.done(step, command)
         if how is not None and not names:
             print(f"{title}: done before{how and ' ' + how}", flush=True)
             continue
-        print(f"{title}\n{_shown([*words, *extra])}", flush=True)
-        _execute(step, [*words, *extra], stamps.makes(step))
-        stamps.write(step, words, extra)
+        print(f"{title}\n{_shown([*command, *extra])}", flush=True)
+        _execute(step, [*command, *extra], stamps.makes(step))
+        stamps.write(step, command, extra)
 
 
-def _execute(step: Step, words: Sequence[str], makes: Path) -> None:
-    done = subprocess.run([executable(words[0]), *words[1:]], check=False)
+def _execute(step: Step, command: Sequence[str], makes: Path) -> None:
+    done = subprocess.run([executable(command[0]), *command[1:]], check=False)
     if done.returncode:
         raise NasExtError(
-            f"step {step.name}: {words[0]} ended with exit code {done.returncode}; what it printed says why, and the"
+            f"step {step.name}: {command[0]} ended with exit code {done.returncode}; what it printed says why, and the"
             " same command goes on from here"
         )
     if not makes.exists():
         raise NasExtError(f"step {step.name} ended without writing {makes}; see what it printed")
 
 
-def _shown(words: Sequence[str]) -> str:
+def _shown(command: Sequence[str]) -> str:
     """Return a command as text for a shell, in lines of its options."""
     lines, line = [], ""
-    for word in words:
+    for word in command:
         quoted = word if word.startswith("$") or "/$" in word else shlex.quote(word)
         starts = word.startswith("-") and not word[1:2].isdigit()
         if line and starts and len(line) + len(quoted) > 90:
@@ -106,11 +106,11 @@ def _listed() -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return 0, 2 after wrong input or a failed step, 130 after an interrupt."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
     extra: list[str] = []
-    if "--" in given:
-        given, extra = given[: given.index("--")], given[given.index("--") + 1 :]
-    options = _parser().parse_intermixed_args(given)
+    if "--" in words:
+        words, extra = words[: words.index("--")], words[words.index("--") + 1 :]
+    options = _parser().parse_intermixed_args(words)
     try:
         if options.name is None or options.list:
             print(_listed())

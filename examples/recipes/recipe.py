@@ -59,17 +59,17 @@ class Recipe:
     variables: Mapping[str, Variable]
     steps: Mapping[str, Step]
 
-    def values(self, given: Mapping[str, str]) -> dict[str, str]:
+    def values(self, settings: Mapping[str, str]) -> dict[str, str]:
         """Return the values of variables that have one; defaults may contain other variables.
 
         Raises:
             UnknownChoiceError: the recipe has no such variable.
         """
-        for name in given:
+        for name in settings:
             if name not in self.variables:
                 raise unknown_choice(f"variable of recipe {self.name}", name, self.variables)
         defaults = {name: str(v.default) for name, v in self.variables.items() if v.default is not None}
-        texts = {**BUILT_IN, **defaults, **given}
+        texts = {**BUILT_IN, **defaults, **settings}
         values = {name: _filled(value, texts) for name, value in texts.items()}
         for name, variable in self.variables.items():
             if name not in values and variable.finalist_of:
@@ -82,13 +82,13 @@ class Recipe:
         """Return the words of a step's command; ``partly`` leaves variables without a value as ``$NAME``.
 
         Raises:
-            ConfigError: a variable has no value.
+            ConfigError: a match has no value.
         """
         words: list[str] = []
         for word in step.words:
-            whole = _VARIABLE.fullmatch(word)
-            if whole and whole[1] in values and whole[1] in self.variables and self.variables[whole[1]].options:
-                words += shlex.split(values[whole[1]])
+            match = _VARIABLE.fullmatch(word)
+            if match and match[1] in values and match[1] in self.variables and self.variables[match[1]].options:
+                words += shlex.split(values[match[1]])
                 continue
             for name in _VARIABLE.findall(word):
                 if name not in values and not partly:

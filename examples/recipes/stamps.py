@@ -29,7 +29,7 @@ class Stamps:
         """Return the file that exists once a step is done."""
         return Path(self._recipe.command(Step(step.name, "", (step.makes,), ""), self._values)[0])
 
-    def done(self, step: Step, words: Sequence[str]) -> str | None:
+    def done(self, step: Step, command: Sequence[str]) -> str | None:
         """Return None if a step has to run, or the further options that it was done with.
 
         It is done if its file exists and no earlier step was run after it.
@@ -40,26 +40,26 @@ class Stamps:
         stamp = self._read(step)
         if stamp is None or not self.makes(step).exists():
             return None
-        before, now = list(stamp["command"]), self._portable(words)
+        before, now = list(stamp["command"]), self._portable(command)
         if before != now:
-            made = self.makes(step)
-            if made.is_relative_to(self._out):
-                made = self._out / made.relative_to(self._out).parts[0]
+            output = self.makes(step)
+            if output.is_relative_to(self._out):
+                output = self._out / output.relative_to(self._out).parts[0]
             raise ConfigError(
                 f"step {step.name} was done with other settings ({_difference(before, now)}), and would go on from"
-                f" their files; give another OUT=, or move {made} away"
+                f" their files; give another OUT=, or move {output} away"
             )
         for earlier in self._recipe.steps.values():
             if earlier.name == step.name:
                 break
-            other = None if earlier.optional else self._read(earlier)
-            if other is not None and other["ended"] > stamp["ended"]:
+            previous = None if earlier.optional else self._read(earlier)
+            if previous is not None and previous["ended"] > stamp["ended"]:
                 return None
         return f"with {shlex.join(stamp['extra'])}" if stamp["extra"] else ""
 
-    def write(self, step: Step, words: Sequence[str], extra: Sequence[str]) -> None:
+    def write(self, step: Step, command: Sequence[str], extra: Sequence[str]) -> None:
         """Record that a step is done."""
-        content = {"command": self._portable(words), "extra": list(extra), "ended": time.time()}
+        content = {"command": self._portable(command), "extra": list(extra), "ended": time.time()}
         write_json(self._path(step), content)
 
     def _path(self, step: Step) -> Path:
@@ -69,11 +69,11 @@ class Stamps:
         path = self._path(step)
         return read_json(path) if path.exists() else None
 
-    def _portable(self, words: Sequence[str]) -> list[str]:
+    def _portable(self, command: Sequence[str]) -> list[str]:
         """Replace paths of folders by their variables."""
         folders = [(name, self._values[name].rstrip("/")) for name in _FOLDERS]
         portable = []
-        for word in words:
+        for word in command:
             for name, folder in folders:
                 if word == folder or word.startswith(f"{folder}/"):
                     word = f"{{{name}}}{word[len(folder) :]}"

@@ -32,7 +32,7 @@ _OTHER = (
 class SampleCache:
     """A teacher's most probable words for each target token, by sentence number."""
 
-    def __init__(self, folder: Path, task: Any, teacher: torch.nn.Module, kept: int, temperature: float) -> None:
+    def __init__(self, folder: Path, task: Any, teacher: torch.nn.Module, top_k: int, temperature: float) -> None:
         if ":" in str(options_of(task).data):
             raise ConfigError("--teacher-cache needs one data folder, several are read in turn; drop it")
         dataset = next((task.datasets[name] for name in task.datasets if name.startswith("train")), None)
@@ -45,7 +45,7 @@ class SampleCache:
             teacher=weights_digest(teacher.state_dict()),
             data=_data_digest(dataset, self._lengths),
             words=len(task.target_dictionary),
-            kept=kept,
+            kept=top_k,
             temperature=temperature,
         )
         self._cache = TeacherCache(folder, settings, self._lengths)
@@ -73,13 +73,13 @@ class SampleCache:
             computed = compute()
             new_rows = torch.from_numpy(np.concatenate([places[row] for row in missing])).to(target.device)
             self._cache.put([ids[row] for row in missing], TopK(*(part[new_rows] for part in computed)))
-        kept = self._cache.get(ids, target.device)
-        assert kept is not None
+        top = self._cache.get(ids, target.device)
+        assert top is not None
         rows = np.concatenate(places)
         take = np.zeros(target.numel(), dtype=np.int64)  # padding takes any row, and is not read
         take[rows] = np.arange(len(rows))
         order = torch.from_numpy(take).to(target.device)
-        return TopK(*(part[order] for part in kept))
+        return TopK(*(part[order] for part in top))
 
     def flush(self) -> None:
         self._cache.flush()

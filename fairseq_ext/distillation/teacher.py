@@ -62,7 +62,7 @@ class TeacherOutput(NamedTuple):
 
 def teacher_output(
     outputs: tuple[Tensor, Tensor | None],
-    kept: int,
+    count: int,
     temperature: float,
     states: LayerStates | None = None,
     defer: bool = False,
@@ -75,10 +75,12 @@ def teacher_output(
     """
     x, table = outputs
     if table is None:
-        return TeacherOutput(top_k(x, kept, temperature) if kept else probabilities_of(x.detach(), temperature), states)
+        return TeacherOutput(
+            top_k(x, count, temperature) if count else probabilities_of(x.detach(), temperature), states
+        )
     x, table = x.detach(), table.detach()
-    if kept:
-        return TeacherOutput(projected_top_k(x, table, kept, temperature), states)
+    if count:
+        return TeacherOutput(projected_top_k(x, table, count, temperature), states)
     rows = Projection(x, table, temperature) if defer else projected_probabilities(x, table, temperature)
     return TeacherOutput(rows, states)
 
@@ -186,10 +188,12 @@ def _base(kind: type[Any]) -> type[Any]:
 def _check_words(path: Path, side: str, teacher: Any, student: Any) -> None:
     theirs, ours = (getattr(task, f"{side}_dictionary", None) for task in (teacher, student))
     if theirs is not None and ours is not None and theirs != ours:
-        words = next((f"{theirs[i]!r}, here {ours[i]!r}" for i in range(len(ours)) if theirs[i] != ours[i]), "equal")
+        difference = next(
+            (f"{theirs[i]!r}, here {ours[i]!r}" for i in range(len(ours)) if theirs[i] != ours[i]), "equal"
+        )
         raise ConfigError(
             f"--teacher {path} has another {side} vocabulary of {len(theirs)} symbols, here {len(ours)} (the first that"
-            f" differs is {words}); give a teacher that was trained with the dictionaries of this data"
+            f" differs is {difference}); give a teacher that was trained with the dictionaries of this data"
         )
 
 

@@ -84,11 +84,11 @@ def translation_state(model: Any, net: Any) -> dict[str, Tensor]:
     config = net.config
     state = {"reference_widths": net.reference_widths, "output.weight": model.decoder.output_projection.weight}
     sides = (("encoder", "source", model.encoder), ("decoder", "target", model.decoder))
-    for (side, words, part), longest in zip(sides, config.stored_positions, strict=True):
+    for (side, language, part), longest in zip(sides, config.stored_positions, strict=True):
         table = part.embed_tokens.weight
         state |= _layers_state(f"{side}_layers.", part.layers) | _state({f"{side}_norm": part.layer_norm})
-        state[f"{words}_positions.table"] = positions_table(part.embed_positions, longest, table.shape[1])
-        state["embedding.weight" if config.share_all_embeddings else f"{words}_embedding.weight"] = table
+        state[f"{language}_positions.table"] = positions_table(part.embed_positions, longest, table.shape[1])
+        state["embedding.weight" if config.share_all_embeddings else f"{language}_embedding.weight"] = table
     return _elastic(state, net)
 
 

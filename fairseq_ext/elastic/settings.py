@@ -142,8 +142,8 @@ def _options(arch: str, args: Namespace, path: Path) -> Namespace:
             raise _no_form(path, flag if value is True else f"{flag} {value}")
     for option in ("decoder_input_dim", "decoder_output_dim") if model != "roberta" else ():
         if (width := int(getattr(args, option))) != int(args.decoder_embed_dim):
-            shown = f"--{option.replace('_', '-')} {width} where --decoder-embed-dim is {args.decoder_embed_dim}"
-            raise _no_form(path, shown)
+            description = f"--{option.replace('_', '-')} {width} where --decoder-embed-dim is {args.decoder_embed_dim}"
+            raise _no_form(path, description)
     for option in ("activation_fn", "pooler_activation_fn") if model == "roberta" else ("activation_fn",):
         if (name := getattr(args, option)) not in ACTIVATIONS:
             raise _no_form(path, f"--{option.replace('_', '-')} {name}", f"one of {', '.join(ACTIVATIONS)}")
@@ -154,8 +154,8 @@ def _sizes(args: Namespace, side: str, path: Path) -> tuple[int, int, int, int]:
     names = ("layers", "embed_dim", "ffn_embed_dim", "attention_heads")
     layers, width, hidden, heads = (int(getattr(args, f"{side}_{name}")) for name in names)
     if min(layers, width, hidden, heads) < 1 or width % heads:
-        shown = f"{layers} layers of {width} channels, {hidden} hidden units and {heads} heads"
-        raise _no_form(path, shown, "layers whose heads share the channels")
+        description = f"{layers} layers of {width} channels, {hidden} hidden units and {heads} heads"
+        raise _no_form(path, description, "layers whose heads share the channels")
     return layers, width, hidden, heads
 
 

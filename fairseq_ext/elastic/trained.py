@@ -126,9 +126,9 @@ class FairseqTrained:
         return self.family.network_config(self._args, self.task.source_dictionary.pad(), static=False)
 
     def _network(self, config: Any) -> nn.Module:
-        words = (self.task.source_dictionary, self.task.target_dictionary)[: len(self.family.sides)]
+        dictionaries = (self.task.source_dictionary, self.task.target_dictionary)[: len(self.family.sides)]
         with own_streams(0):
-            return self.network(self.space, *map(len, words), config)
+            return self.network(self.space, *map(len, dictionaries), config)
 
     def difference(self, net: nn.Module) -> float:
         """Return the largest difference between the outputs of :meth:`_pairs`, relative to the largest output."""
@@ -164,8 +164,8 @@ class FairseqTrained:
     def loss(self, net: Any, subnet: Any, batch: Any) -> Tensor:
         """Return the cross-entropy per target token, with the training's label smoothing."""
         logits = net(subnet, *(batch["net_input"][name] for name in self.reads))
-        words = logits.shape[-1]
-        smoothing = label_smoothing(self._state) * words / (words - 1)  # fairseq spreads it over the other words
+        vocab = logits.shape[-1]
+        smoothing = label_smoothing(self._state) * vocab / (vocab - 1)  # fairseq spreads it over the other words
         padding = self.task.target_dictionary.pad()
         return F.cross_entropy(
             logits.flatten(0, 1), batch["target"].flatten(), ignore_index=padding, label_smoothing=min(smoothing, 1.0)
@@ -186,13 +186,13 @@ class FairseqTrained:
         args.converted = weights_digest(weights)  # identifies this order of channels
         write_network(self._state, {**self._state["cfg"], "model": args}, weights, path)
 
-    def _random_tokens(self, words: Any, longest: int, stream: torch.Generator, left: bool = False) -> Tensor:
+    def _random_tokens(self, dictionary: Any, longest: int, stream: torch.Generator, left_pad: bool = False) -> Tensor:
         """Return sentences (B, T) of different lengths, padded on the right or ``left``."""
         longest = min(_LENGTHS[0], longest)
-        tokens = torch.randint(words.nspecial, len(words), (len(_LENGTHS), longest), generator=stream)
+        tokens = torch.randint(dictionary.nspecial, len(dictionary), (len(_LENGTHS), longest), generator=stream)
         for row, length in zip(tokens, _LENGTHS, strict=True):
             missing = max(0, longest - length)
-            row[slice(missing) if left else slice(longest - missing, None)] = words.pad()
+            row[slice(missing) if left_pad else slice(longest - missing, None)] = dictionary.pad()
         return tokens.to(self._device)
 
 
@@ -239,7 +239,9 @@ class TrainedTranslation(FairseqTrained):
 
     def _tokens(self) -> tuple[Tensor, ...]:
         stream = torch.Generator().manual_seed(0)
-        source = self._random_tokens(self.task.source_dictionary, self._args.max_source_positions, stream, left=True)
+        source = self._random_tokens(
+            self.task.source_dictionary, self._args.max_source_positions, stream, left_pad=True
+        )
         return source, self._random_tokens(self.task.target_dictionary, self._args.max_target_positions, stream)
 
     def _pairs(self, net: Any, subnet: Any, *tokens: Tensor) -> list[tuple[Tensor, Tensor]]:
@@ -355,29 +357,29 @@ def open_trained(path: Path, request: Request) -> FairseqTrained:
     return SOURCES[name](path, state, request)
 
 
-def space_around(wanted: str, trained: Mapping[str, Any], auto: Callable[[], SearchSpace]) -> SearchSpace:
+def space_around(name: str, trained: Mapping[str, Any], auto: Callable[[], SearchSpace]) -> SearchSpace:
     """Return a new or existing search space whose largest network is the trained one.
 
     Args:
         wanted: spec of :func:`nas_core.supernet.elastic.space_spec.resolve`, or the name or file of a space.
         trained: genes of the trained network, which uses softmax attention.
     """
-    if is_auto(wanted):
-        return resolve(wanted, auto)
-    space = get_space(wanted)
+    if is_auto(name):
+        return resolve(name, auto)
+    space = get_space(name)
     largest = space.largest()
     for gene, value in trained.items():
         if gene not in largest and gene != "head_dim":
-            raise SpaceError(f"space {wanted} has no gene {gene!r}, which the trained network has; give it, or auto")
+            raise SpaceError(f"space {name} has no gene {gene!r}, which the trained network has; give it, or auto")
         if gene in largest and largest[gene] != value:
             raise SpaceError(
-                f"the largest network of space {wanted} has {gene} = {largest[gene]}, the trained one {value}; its"
+                f"the largest network of space {name} has {gene} = {largest[gene]}, the trained one {value}; its"
                 " largest network has to be the trained one"
             )
     for gene, value in largest.items():
         if gene.endswith("attention") and set(value if isinstance(value, tuple) else (value,)) != {"softmax"}:
             raise SpaceError(
-                f"the largest network of space {wanted} has {gene} = {value}, the trained one softmax; give a space"
+                f"the largest network of space {name} has {gene} = {value}, the trained one softmax; give a space"
                 " whose largest network has softmax attention"
             )
     return space

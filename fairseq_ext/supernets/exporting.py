@@ -24,33 +24,33 @@ def translation_exportable(model: TranslationModel, task: Any, architecture: Arc
     source, target = (int(getattr(model.args, f"max_{side}_positions")) for side in ("source", "target"))
     parts = translation_parts(model.net, architecture, source, target)
     languages = {"source": task.cfg.source_lang, "target": task.cfg.target_lang}
-    words = {"source": task.source_dictionary, "target": task.target_dictionary}
+    dictionaries = {"source": task.source_dictionary, "target": task.target_dictionary}
     files = {side: f"dict.{side}.{language}.txt" for side, language in languages.items()}
     info = {
         **translation_info(*parts),
         "architecture": architecture.to_dict(),
         "languages": languages,
-        "tokens": _special(words["target"]),
+        "tokens": _special(dictionaries["target"]),
         "padding": {"source": "left" if task.cfg.left_pad_source else "right"},
         "dictionaries": files,
-        "dictionary_first_index": words["target"].nspecial,
+        "dictionary_first_index": dictionaries["target"].nspecial,
     }
-    return Exportable(parts, info, {files[side]: _text(words[side]) for side in words})
+    return Exportable(parts, info, {files[side]: _text(dictionaries[side]) for side in dictionaries})
 
 
 def language_exportable(model: Any, task: Any, architecture: Architecture) -> Exportable:
     """Return a subnet's prompt and decoding step, and the data for generation."""
-    words, net = task.source_dictionary, model.net
+    dictionary, net = task.source_dictionary, model.net
     parts = language_parts(net, architecture, net.context_length)
     info = {
         **language_info(*parts),
         "architecture": architecture.to_dict(),
-        "tokens": _special(words),
-        "starts_with": words.bos() if getattr(task.args, "add_bos_token", False) else words.eos(),
+        "tokens": _special(dictionary),
+        "starts_with": dictionary.bos() if getattr(task.args, "add_bos_token", False) else dictionary.eos(),
         "dictionary": "dict.txt",
-        "dictionary_first_index": words.nspecial,
+        "dictionary_first_index": dictionary.nspecial,
     }
-    return Exportable(parts, info, {"dict.txt": _text(words)})
+    return Exportable(parts, info, {"dict.txt": _text(dictionary)})
 
 
 def _text(dictionary: Any) -> str:
@@ -82,24 +82,24 @@ class MaskedLM:
 
 def masked_lm_exportable(task: Any, part: Part, architecture: Architecture) -> Exportable:
     """Return an encoder with its task's head, and the data for inference."""
-    words, classify = task.source_dictionary, hasattr(task.cfg, "classification_head_name")
+    dictionary, classify = task.source_dictionary, hasattr(task.cfg, "classification_head_name")
     (longest,) = (dim.largest for dim in part.dims if dim.name == "length")
     info = {
         "kind": "sentence_prediction" if classify else "masked_lm",
         "architecture": architecture.to_dict(),
-        "vocabulary": len(words),
+        "vocabulary": len(dictionary),
         "limits": {"tokens": longest},
-        "tokens": {**_special(words), "mask": words.index("<mask>")},
+        "tokens": {**_special(dictionary), "mask": dictionary.index("<mask>")},
         "padding": "right: the first token tells the class" if classify else "any side; its outputs mean nothing",
-        "starts_with": task.cfg.init_token if classify else words.bos(),
-        "ends_with": words.eos(),
+        "starts_with": task.cfg.init_token if classify else dictionary.bos(),
+        "ends_with": dictionary.eos(),
         "dictionary": "dict.txt",
-        "dictionary_first_index": words.nspecial,
+        "dictionary_first_index": dictionary.nspecial,
     }
     if classify:
         labels = task.label_dictionary.symbols[task.label_dictionary.nspecial :][: task.cfg.num_classes]
         info |= {"classes": None if task.cfg.regression_target else labels, "separator": task.cfg.separator_token}
-    return Exportable((part,), info, {"dict.txt": _text(words)})
+    return Exportable((part,), info, {"dict.txt": _text(dictionary)})
 
 
 def open_roberta(path: Path, data: str | None) -> MaskedLM | None:
@@ -125,5 +125,5 @@ def open_roberta(path: Path, data: str | None) -> MaskedLM | None:
     return MaskedLM(trained)
 
 
-def _special(words: Any) -> dict[str, int]:
-    return {"bos": words.bos(), "pad": words.pad(), "eos": words.eos(), "unk": words.unk()}
+def _special(dictionary: Any) -> dict[str, int]:
+    return {"bos": dictionary.bos(), "pad": dictionary.pad(), "eos": dictionary.eos(), "unk": dictionary.unk()}

@@ -251,8 +251,8 @@ class MaskedLMSupernet(FairseqSupernet):
         return {"loss": loss / _BITS, **({"accuracy": right} if self.head else {})}
 
     def extract_bert(self, architecture: Architecture, path: Path) -> int:
-        words = self.fairseq_task.source_dictionary
-        return write_bert(self.model.net, self.space.validate(architecture), path, words.symbols, self.head)
+        dictionary = self.fairseq_task.source_dictionary
+        return write_bert(self.model.net, self.space.validate(architecture), path, dictionary.symbols, self.head)
 
     def exportable(self, architecture: Architecture) -> Exportable:
         architecture = self.space.validate(architecture)
@@ -284,8 +284,8 @@ def bleu(task: Any, model: Any, batches: Sequence[dict[str, Any]]) -> float:
     (``@@`` or ``▁``), or by ``--eval-bleu-remove-bpe``. BLEU uses sacrebleu's tokens (13a) for plain text, else words.
     """
     sacrebleu = require("sacrebleu", "the metric bleu", "fairseq")
-    options, words = options_of(task), task.target_dictionary
-    joined = getattr(options, "eval_bleu_remove_bpe", None) or _subwords(words.symbols)
+    options, dictionary = options_of(task), task.target_dictionary
+    joined = getattr(options, "eval_bleu_remove_bpe", None) or _subwords(dictionary.symbols)
     detok = getattr(options, "eval_bleu_detok", "space") or "space"
     arguments = json.loads(getattr(options, "eval_bleu_detok_args", None) or "{}")
     tokenizer = encoders.build_tokenizer(Namespace(tokenizer=detok, **arguments))
@@ -294,7 +294,7 @@ def bleu(task: Any, model: Any, batches: Sequence[dict[str, Any]]) -> float:
     generator = task.build_generator([model], Namespace(**search))
 
     def text(tokens: Tensor, unknown: str) -> str:
-        sentence = words.string(tokens.int().cpu(), joined, unk_string=unknown)
+        sentence = dictionary.string(tokens.int().cpu(), joined, unk_string=unknown)
         return str(tokenizer.decode(sentence)) if tokenizer is not None else str(sentence)
 
     translations, references = [], []
@@ -302,7 +302,7 @@ def bleu(task: Any, model: Any, batches: Sequence[dict[str, Any]]) -> float:
         for batch in batches:
             best = [hypotheses[0]["tokens"] for hypotheses in task.inference_step(generator, [model], batch)]
             translations += [text(tokens, "UNKNOWN") for tokens in best]
-            targets = [utils.strip_pad(target, words.pad()) for target in batch["target"]]
+            targets = [utils.strip_pad(target, dictionary.pad()) for target in batch["target"]]
             references += [text(tokens, "NOREFERENCE") for tokens in targets]  # unknown words never match
     return float(sacrebleu.corpus_bleu(translations, [references], tokenize="none" if tokenised else "13a").score)
 

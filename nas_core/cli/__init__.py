@@ -109,25 +109,25 @@ def application(arguments: Sequence[str]) -> typer.Typer:
     """Return the application with the requested command, and names of the other commands."""
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.callback()(_global_options)
-    wanted, further, *_ = [*(argument for argument in arguments if not argument.startswith("-")), None, None]
-    _add_commands(app, COMMANDS, wanted)
+    command_name, lab_command, *_ = [*(argument for argument in arguments if not argument.startswith("-")), None, None]
+    _add_commands(app, COMMANDS, command_name)
     lab = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-    _add_commands(lab, LAB, further if wanted == "lab" else None)
+    _add_commands(lab, LAB, lab_command if command_name == "lab" else None)
     app.add_typer(lab, name="lab", help="Spaces, predictors, calibration, zero-cost proxies and studies.")
-    if wanted in {"lab", *(command.name for command in COMMANDS)}:
+    if command_name in {"lab", *(command.name for command in COMMANDS)}:
         return app
     for name, target in adapter_parts("commands").items():
         try:
             app.add_typer(import_object(f"command {name!r}", target), name=name)
         except MissingHostError:
-            if wanted == name:
+            if command_name == name:
                 raise
     return app
 
 
-def _add_commands(app: typer.Typer, commands: Sequence[Command], wanted: str | None) -> None:
+def _add_commands(app: typer.Typer, commands: Sequence[Command], selected: str | None) -> None:
     for name, module_name, text in commands:
-        if name != wanted:
+        if name != selected:
             app.command(name, help=text)(lambda: None)
             continue
         module = importlib.import_module(module_name)
@@ -139,8 +139,8 @@ def _add_commands(app: typer.Typer, commands: Sequence[Command], wanted: str | N
             app.command(name, help=text)(module.command)
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"nas-ext {__version__}")
         raise typer.Exit
 

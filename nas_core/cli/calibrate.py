@@ -61,10 +61,10 @@ def command(
         raise ConfigError("a supernet is given twice; give each checkpoint once")
     opened = [open_supernet(path, **settings, device=device) for path in supernet]
     space = opened[0].space
-    for path, other in zip(supernet, opened, strict=True):
-        if other.space != space:
+    for path, further in zip(supernet, opened, strict=True):
+        if further.space != space:
             raise ConfigError(
-                f"{path} is a supernet of space {other.space.name!r}, {supernet[0]} of {space.name!r}; calibrate on"
+                f"{path} is a supernet of space {further.space.name!r}, {supernet[0]} of {space.name!r}; calibrate on"
                 " supernets of one space"
             )
     results = read_trained(trained, space, metric, test_set) if trained else None

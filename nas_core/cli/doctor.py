@@ -261,9 +261,12 @@ def accelerators() -> list[str]:
 
     names = {}
     for index in range(torch.cuda.device_count()):
-        of = torch.cuda.get_device_properties(index)
-        memory, capability = f"{of.total_memory / 2**30:.4g} GiB", f"compute capability {of.major}.{of.minor}"
-        names[f"cuda:{index}"] = f"{of.name}, {memory}, {capability}"
+        properties = torch.cuda.get_device_properties(index)
+        memory, capability = (
+            f"{properties.total_memory / 2**30:.4g} GiB",
+            f"compute capability {properties.major}.{properties.minor}",
+        )
+        names[f"cuda:{index}"] = f"{properties.name}, {memory}, {capability}"
     if torch.backends.mps.is_available():
         names["mps"] = platform.processor() or "Apple"
     described = []

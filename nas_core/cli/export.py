@@ -24,9 +24,9 @@ def command(
     from nas_core.supernet.host import open_exportable
 
     check_out(out, to)
-    wanted = None if arch in (None, "smallest", "largest") else Architecture.load(str(arch))
+    requested = None if arch in (None, "smallest", "largest") else Architecture.load(str(arch))
     model = open_exportable(checkpoint, data=data)
-    architecture = model.space.validate(wanted) if wanted is not None else _named(model.space, arch, checkpoint)
+    architecture = model.space.validate(requested) if requested is not None else _named(model.space, arch, checkpoint)
     written = write_export(model.exportable(architecture), out, to)
     typer.echo(f"{out}: architecture {architecture.key}, {', '.join(written.files)}, {written.megabytes:.1f} MB")
     for name, difference in written.differences.items():

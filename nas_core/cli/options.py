@@ -51,8 +51,8 @@ def with_options(
         }
         command(**values, **mappings)
 
-    every = [*plain, *(parameter for parameters in further.values() for parameter in parameters)]
-    together = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in every]
+    parameters_of_all = [*plain, *(parameter for parameters in further.values() for parameter in parameters)]
+    together = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters_of_all]
     del whole.__wrapped__  # its annotations would be read instead
     whole.__signature__ = signature.replace(parameters=together)  # type: ignore[attr-defined]
     whole.__annotations__ = {parameter.name: parameter.annotation for parameter in together}
@@ -62,10 +62,10 @@ def with_options(
 
 def _parameter(option: Option) -> inspect.Parameter:
     kind: Any = str if option.grouped else option.kind
-    many = option.many or option.grouped
+    repeatable = option.many or option.grouped
     shown: dict[str, Any] = {"metavar": "NAME=VALUE"} if option.grouped else {}
     annotation = Annotated[  # type: ignore[valid-type]
-        list[kind] | None if many else kind | None,
+        list[kind] | None if repeatable else kind | None,
         typer.Option(help=f"{option.described.rstrip('.')}.", **shown),
     ]
     return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
@@ -90,10 +90,10 @@ def workload_config(
     """
     settings = read_pairs("workload", typed)
     names = [option.name for option in options_of(kind.workload_config)]
-    what = f"setting of the workload of {kind.name} networks"
+    description = f"setting of the workload of {kind.name} networks"
     if data is not None:
         if not kind.vocabularies:
-            raise unknown_choice(what, "data", names)
+            raise unknown_choice(description, "data", names)
         if settings.keys() & {"vocab", *kind.vocabularies}:
             raise ConfigError(f"give --data or the sizes {', '.join(('vocab', *kind.vocabularies))}, not both")
         settings |= zip(kind.vocabularies, vocabularies(data)[-len(kind.vocabularies) :], strict=True)

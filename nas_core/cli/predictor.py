@@ -203,9 +203,9 @@ def _opened(model: Path, device: str, unseen: str | None) -> AccuracyModel:
     return check_unpriced(load_accuracy_model(model, device, unseen), model)
 
 
-def _reader_of(predictor: AccuracyModel, path: Path, given: str | None) -> Reader | None:
+def _reader_of(predictor: AccuracyModel, path: Path, requested: str | None) -> Reader | None:
     trained = predictor.info.get("reader")
-    if trained and given and given != trained:
-        raise ConfigError(f"{path} was trained with reader {trained!r}, which it keeps; leave --reader {given} out")
-    name = trained or given
+    if trained and requested and requested != trained:
+        raise ConfigError(f"{path} was trained with reader {trained!r}, which it keeps; leave --reader {requested} out")
+    name = trained or requested
     return None if name is None else reader_for(name)

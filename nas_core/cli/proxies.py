@@ -72,13 +72,13 @@ def command(
     planned = [(*read(value), {}) for value in drawn] if data is None else _from_file(data, read)
     with file_lock(out.with_name(f"{out.name}.lock"), f"is scoring into {out}", "give another file"):
         before = _scored_before(out, scores)
-        rest = [network for network in planned if _key(network[0]) not in before]
-        with counted("scoring", len(rest), "network") as advance:
-            for shown, network, fields in rest:
-                score = {"architecture": shown, "proxies": scores(network), "settings": scores.settings}
+        missing = [network for network in planned if _key(network[0]) not in before]
+        with counted("scoring", len(missing), "network") as advance:
+            for description, network, fields in missing:
+                score = {"architecture": description, "proxies": scores(network), "settings": scores.settings}
                 append_jsonl(out, {**fields, **score})
                 advance(1)
-    typer.echo(f"{len(planned)} networks of {space}, {len(planned) - len(rest)} of them scored before: {out}")
+    typer.echo(f"{len(planned)} networks of {space}, {len(planned) - len(missing)} of them scored before: {out}")
 
 
 def _cell(value: Any) -> tuple[Any, Any]:
@@ -88,8 +88,8 @@ def _cell(value: Any) -> tuple[Any, Any]:
 
 def _reader(space: SearchSpace) -> Read:
     def read(value: Any) -> tuple[Any, Any]:
-        whole = "genes" in value
-        architecture = space.validate(Architecture.from_json(value) if whole else Architecture(value))
+        is_architecture = "genes" in value
+        architecture = space.validate(Architecture.from_json(value) if is_architecture else Architecture(value))
         return architecture.to_dict(), architecture
 
     return read
@@ -100,11 +100,11 @@ def _from_file(path: Path, read: Read) -> list[tuple[Any, Any, dict[str, Any]]]:
     networks: dict[str, tuple[Any, Any, dict[str, Any]]] = {}
     for number, record in enumerate(read_jsonl(path), 1):
         try:
-            shown, network = read(record["architecture"])
+            description, network = read(record["architecture"])
         except (NasExtError, LookupError, TypeError, ValueError) as error:
             raise DataError(f"{path}, record {number}: the architecture cannot be read ({error})") from error
         fields = {name: value for name, value in record.items() if isinstance(value, str | int | float)}
-        networks.setdefault(_key(shown), (shown, network, fields))
+        networks.setdefault(_key(description), (description, network, fields))
     if not networks:
         raise DataError(f"{path} holds no records; expected one JSON object per line with an architecture")
     return list(networks.values())
@@ -115,9 +115,9 @@ def _scored_before(out: Path, scores: NetworkProxies) -> set[str]:
     if not out.exists():
         return set()
     records = read_jsonl(out)
-    wanted = json.loads(json.dumps(scores.settings))
+    settings = json.loads(json.dumps(scores.settings))
     for record in records:
-        if record.get("settings") != wanted or list(record["proxies"]) != scores.proxies:
+        if record.get("settings") != settings or list(record["proxies"]) != scores.proxies:
             raise ConfigError(
                 f"{out} holds scores of {', '.join(record.get('proxies', ()))} with"
                 f" {json.dumps(record.get('settings'))}; give the same settings to continue, or another file"
@@ -125,5 +125,5 @@ def _scored_before(out: Path, scores: NetworkProxies) -> set[str]:
     return {_key(record["architecture"]) for record in records}
 
 
-def _key(shown: Any) -> str:
-    return json.dumps(shown, sort_keys=True)
+def _key(description: Any) -> str:
+    return json.dumps(description, sort_keys=True)

@@ -34,8 +34,10 @@ def _search(
         result = search_checkpoint(settings, log=lambda line: typer.echo(line, err=True))
     except KeyboardInterrupt:
         journal = settings.out / "journal.jsonl"
-        kept = journal.read_bytes().count(b"\n") if journal.exists() else 0
-        typer.echo(f"interrupted: {kept} evaluations are kept in {settings.out}; the same command continues", err=True)
+        evaluations = journal.read_bytes().count(b"\n") if journal.exists() else 0
+        typer.echo(
+            f"interrupted: {evaluations} evaluations are kept in {settings.out}; the same command continues", err=True
+        )
         raise typer.Exit(EXIT_INTERRUPTED) from None
     _report(settings, result)
 
@@ -48,8 +50,8 @@ def _settings(config: Path | None, typed: Mapping[str, Any]) -> SearchSettings:
     groups = [option.name for option in options_of(SearchSettings) if option.grouped]
     for name, value in typed.items():
         value = read_pairs(name, value) if name in groups else value
-        both = isinstance(value, dict) and isinstance(settings.get(name), dict)
-        settings[name] = {**settings[name], **value} if both else value
+        nested = isinstance(value, dict) and isinstance(settings.get(name), dict)
+        settings[name] = {**settings[name], **value} if nested else value
     return config_from(SearchSettings, settings, "option")
 
 

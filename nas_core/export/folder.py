@@ -79,8 +79,8 @@ def write_export(model: Exportable, out: Path, to: str = "onnx") -> Written:
     lock = out.with_name(f".{out.name}.lock")
     with os_errors("write", out), file_lock(lock, f"exports into {out}", "give another folder"):
         out.parent.mkdir(parents=True, exist_ok=True)
-        for left in out.parent.glob(f".{glob.escape(out.name)}.{'?' * 8}.part"):  # by an export that was killed
-            shutil.rmtree(left, ignore_errors=True)
+        for leftover in out.parent.glob(f".{glob.escape(out.name)}.{'?' * 8}.part"):  # by an export that was killed
+            shutil.rmtree(leftover, ignore_errors=True)
         new = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}.", suffix=".part"))
         try:
             new.chmod(0o755)

@@ -30,9 +30,9 @@ class OpenDim:
     largest: int | None = None
     """None: no limit."""
 
-    def size(self, wanted: int) -> int:
+    def size(self, requested: int) -> int:
         """Return the allowed size closest to ``wanted``."""
-        return max(self.smallest, wanted if self.largest is None else min(wanted, self.largest))
+        return max(self.smallest, requested if self.largest is None else min(requested, self.largest))
 
 
 @dataclass(frozen=True)

@@ -134,7 +134,7 @@ def _largest(path: Path, part: Part, run: Run) -> float:
     for seed, size in enumerate(SIZES):
         inputs = part.examples(size, seed)
         with torch.no_grad():
-            wanted = part.module(*inputs)
+            expected = part.module(*inputs)
         try:
             got = run(inputs)
         except Exception as error:
@@ -142,7 +142,7 @@ def _largest(path: Path, part: Part, run: Run) -> float:
             raise ExportError(
                 f"{path.name} does not run on {shapes} ({reason_of(error)}); report this model"
             ) from error
-        for value, ours, theirs in zip(part.outputs, wanted, got, strict=True):
+        for value, ours, theirs in zip(part.outputs, expected, got, strict=True):
             difference = _difference(ours.numpy(), np.asarray(theirs))
             if not difference <= TOLERANCE:
                 raise ExportError(
@@ -153,11 +153,11 @@ def _largest(path: Path, part: Part, run: Run) -> float:
     return largest
 
 
-def _difference(wanted: np.ndarray[Any, Any], got: np.ndarray[Any, Any]) -> float:
-    if wanted.shape != got.shape or wanted.dtype != got.dtype:
+def _difference(expected: np.ndarray[Any, Any], got: np.ndarray[Any, Any]) -> float:
+    if expected.shape != got.shape or expected.dtype != got.dtype:
         return float("inf")
-    if not wanted.size:
+    if not expected.size:
         return 0.0
-    if wanted.dtype == bool:
-        return 0.0 if np.array_equal(wanted, got) else float("inf")
-    return float(np.abs(wanted - got).max() / max(1.0, float(np.abs(wanted).max())))
+    if expected.dtype == bool:
+        return 0.0 if np.array_equal(expected, got) else float("inf")
+    return float(np.abs(expected - got).max() / max(1.0, float(np.abs(expected).max())))

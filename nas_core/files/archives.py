@@ -31,11 +31,11 @@ _PICKLE = 2**26
 _SLACK = 2**26
 
 
-def check_archive(path: str | Path, whole: bool = True) -> None:
+def check_archive(path: str | Path, complete: bool = True) -> None:
     """Reject a zip checkpoint that is damaged or declares more than its file can hold (torch does not compress).
 
     Args:
-        whole: verify the checksums of all records, which torch does not; once per process for an unchanged file.
+        complete: verify the checksums of all records, which torch does not; once per process for an unchanged file.
 
     Raises:
         ValueError: the checkpoint is rejected.
@@ -48,7 +48,7 @@ def check_archive(path: str | Path, whole: bool = True) -> None:
     state = Path(path).stat()
     if declared > 2 * state.st_size + _SLACK or pickled > _PICKLE:
         raise ValueError(f"its records declare {declared} bytes, more than a checkpoint of this size can hold")
-    if whole and (record := _damaged_record(str(path), state.st_ino, state.st_size, state.st_mtime_ns)) is not None:
+    if complete and (record := _damaged_record(str(path), state.st_ino, state.st_size, state.st_mtime_ns)) is not None:
         raise ValueError(f"its record {record} does not fit its checksum; copy the file again")
 
 

@@ -59,9 +59,9 @@ def nasbench201_graphs(ops: ArrayLike, prune: bool = True) -> Graphs:
     kinds = np.zeros((len(chosen), 8), np.int64)
     kinds[:, 1:7] = _KINDS[chosen]
     kinds[:, 7] = OPERATIONS.index("output")
-    there = kinds != OPERATIONS.index("none")
-    adjacency = _links() & there[:, :, None] & there[:, None, :]
-    keep = on_paths(adjacency) if prune else there
+    present = kinds != OPERATIONS.index("none")
+    adjacency = _links() & present[:, :, None] & present[:, None, :]
+    keep = on_paths(adjacency) if prune else present
     keep[:, [0, 7]] = True
     return described(compacted(kinds, adjacency, keep), OPERATIONS)
 

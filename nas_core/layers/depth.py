@@ -16,8 +16,8 @@ def kept_layers(layers: Iterable[Layer], depth: int, order: Sequence[int] = ()) 
     Args:
         order: indices of all layers, most important first; empty: keep the first ``depth``, as in HAT.
     """
-    every = list(layers)
-    return [every[index] for index in sorted(order[:depth])] if order else every[:depth]
+    all_layers = list(layers)
+    return [all_layers[index] for index in sorted(order[:depth])] if order else all_layers[:depth]
 
 
 def check_order(order: Sequence[int], layers: int, side: str = "layers") -> tuple[int, ...]:

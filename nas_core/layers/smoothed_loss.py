@@ -96,20 +96,20 @@ class Smoothed(NamedTuple):
 
     def losses(self, rows: slice, logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return both losses, 0 at padding, and the logsumexp of each row: (n, 1) each."""
-        vocab, wanted = logits.shape[1], self.target[rows].unsqueeze(1)
+        vocab, targets = logits.shape[1], self.target[rows].unsqueeze(1)
         spread = self.smoothing / (vocab - 1)
-        at_target, total = logits.gather(1, wanted), logits.sum(1, keepdim=True)
+        at_target, total = logits.gather(1, targets), logits.sum(1, keepdim=True)
         norm = logits.logsumexp(1, keepdim=True)
         nll = norm - at_target
         loss = (1.0 - self.smoothing - spread) * nll + spread * (vocab * norm - total)
-        keep = wanted.ne(self.padding_idx)
+        keep = targets.ne(self.padding_idx)
         return loss * keep, nll * keep, norm
 
     def less_target(self, rows: slice, p: Tensor, share: float = 1.0) -> Tensor:
         """Subtract ``share`` of the smoothed targets from probabilities (n, V) in place; padding rows become 0."""
-        spread, wanted = self.smoothing / (p.shape[1] - 1), self.target[rows].unsqueeze(1)
-        on_target = p.new_full(wanted.shape, -(1.0 - self.smoothing - spread) * share)
-        return p.sub_(share * spread).scatter_add_(1, wanted, on_target).mul_(wanted.ne(self.padding_idx))
+        spread, targets = self.smoothing / (p.shape[1] - 1), self.target[rows].unsqueeze(1)
+        on_target = p.new_full(targets.shape, -(1.0 - self.smoothing - spread) * share)
+        return p.sub_(share * spread).scatter_add_(1, targets, on_target).mul_(targets.ne(self.padding_idx))
 
 
 class _Gradients:
@@ -129,10 +129,10 @@ class _Gradients:
             torch.mm(grad, self.table, out=self.of_features[rows])
             self.of_table.addmm_(grad.t(), self.features[rows])
             return
-        whole = sums_whole(kind, self.features.device)
-        scale = self.scale if whole and kind == torch.float16 else 1.0
+        sums_directly = sums_whole(kind, self.features.device)
+        scale = self.scale if sums_directly and kind == torch.float16 else 1.0
         grad = (of_logits * scale if scale != 1.0 else of_logits).to(kind)
-        product = _whole if whole else torch.mm
+        product = _whole if sums_directly else torch.mm
         self.of_features[rows] = product(grad, self.table) / scale
         self.of_table.add_(product(grad.t(), self.features[rows]), alpha=1 / scale)
 

@@ -107,8 +107,8 @@ def drop_path(x: Tensor, probability: float) -> Tensor:
     """Zero rows of ``x`` (B, ..) and scale the others (Huang et al. 2016, "Deep Networks with Stochastic Depth")."""
     if not probability:
         return x
-    kept = torch.rand(x.shape[0], *[1] * (x.ndim - 1), device=x.device) >= probability
-    return x * (kept.to(x.dtype) / (1 - probability))
+    survives = torch.rand(x.shape[0], *[1] * (x.ndim - 1), device=x.device) >= probability
+    return x * (survives.to(x.dtype) / (1 - probability))
 
 
 def resize_positions(table: Tensor, old: tuple[int, int], new: tuple[int, int], antialias: bool = False) -> Tensor:

@@ -141,14 +141,14 @@ class ModelKind(ABC):
         """Return side -> gene -> a value per layer, for reports; errors as of :func:`layered_genes`."""
         return layered_genes(architecture)
 
-    def config(self, given: Mapping[str, Any]) -> Any:
+    def config(self, settings: Mapping[str, Any]) -> Any:
         """Return workload settings, with defaults for missing ones.
 
         Raises:
             UnknownChoiceError: an unknown setting.
             ConfigError: a value of another type.
         """
-        return config_from(self.workload_config, given, f"setting of the workload of {self.name} networks")
+        return config_from(self.workload_config, settings, f"setting of the workload of {self.name} networks")
 
     def of_task(self, task: Mapping[str, Any]) -> dict[str, Any]:
         """Return the workload settings in a supernet's task, such as vocabulary sizes."""
@@ -221,40 +221,41 @@ KINDS: Registry[ModelKind] = Registry(
 """All kinds of network; the entry point group ``nas_ext.network_kinds`` adds more."""
 
 
-def fitting_kind(of: SearchSpace | Architecture) -> ModelKind | None:
+def fitting_kind(value: SearchSpace | Architecture) -> ModelKind | None:
     """Return the kind with the genes of a space or architecture, or None; a space's options are validated.
 
     Raises:
         ConfigError: several kinds fit.
         SpaceError, UnknownChoiceError: an option that the kind cannot have.
     """
-    names = _genes(of)
+    names = _genes(value)
     kinds = [kind for _, kind in KINDS.items() if names.issuperset(kind.genes)]
     if len(kinds) > 1:
         raise ConfigError(
-            f"{_called(of)} has all genes of several kinds of network, {' and '.join(kind.name for kind in kinds)};"
+            f"{_called(value)} has all genes of several kinds of network, {' and '.join(kind.name for kind in kinds)};"
             " one of them must require a gene that the other lacks"
         )
-    if kinds and isinstance(of, SearchSpace):
-        kinds[0].check(of)
+    if kinds and isinstance(value, SearchSpace):
+        kinds[0].check(value)
     return kinds[0] if kinds else None
 
 
-def kind_of(of: SearchSpace | Architecture) -> ModelKind:
+def kind_of(value: SearchSpace | Architecture) -> ModelKind:
     """Return the kind with the genes of a space or architecture.
 
     Raises:
         SpaceError, ArchitectureError: no kind fits; the message names the nearest. Others as of :func:`fitting_kind`.
     """
-    if kind := fitting_kind(of):
+    if kind := fitting_kind(value):
         return kind
-    names = _genes(of)
-    error = SpaceError if isinstance(of, SearchSpace) else ArchitectureError
+    names = _genes(value)
+    error = SpaceError if isinstance(value, SearchSpace) else ArchitectureError
     lacking = {kind.name: [gene for gene in kind.genes if gene not in names] for _, kind in KINDS.items()}
     fewest = min(map(len, lacking.values()))
     needed = [f"{name} needs {', '.join(map(repr, genes))}" for name, genes in lacking.items() if len(genes) == fewest]
     raise error(
-        f"{_called(of)} fits no kind of network ({', '.join(lacking)}); of the nearest, {' and '.join(needed)}: add it"
+        f"{_called(value)} fits no kind of network ({', '.join(lacking)});"
+        f" of the nearest, {' and '.join(needed)}: add it"
     )
 
 
@@ -303,9 +304,9 @@ def layered_genes(architecture: Architecture) -> dict[str, dict[str, tuple[Any, 
     return {side: sides[side] for side in sorted(sides, key=lambda side: (side != "encoder", side))}
 
 
-def _genes(of: SearchSpace | Architecture) -> set[str]:
-    return set(of) if isinstance(of, Architecture) else {*of.fixed, *(choice.name for choice in of.choices)}
+def _genes(value: SearchSpace | Architecture) -> set[str]:
+    return set(value) if isinstance(value, Architecture) else {*value.fixed, *(choice.name for choice in value.choices)}
 
 
-def _called(of: SearchSpace | Architecture) -> str:
-    return f"space {of.name!r}" if isinstance(of, SearchSpace) else "the architecture"
+def _called(value: SearchSpace | Architecture) -> str:
+    return f"space {value.name!r}" if isinstance(value, SearchSpace) else "the architecture"

@@ -51,8 +51,8 @@ def _log_unit(z: Array) -> Array:
     direct = np.log(near * ndtr(near) + np.exp(-(near**2) / 2) / ROOT)
     # Phi(z) / phi(z) = sqrt(pi / 2) erfcx(-z / sqrt(2)); 1 + z Phi / phi loses its digits from about -1e5 on.
     ratio = np.sqrt(np.pi / 2) * erfcx(-below / np.sqrt(2))
-    rest = np.where(below > -1e3, 1 + below * ratio, 1 / below**2)
-    far = -(np.minimum(z, -1.0) ** 2) / 2 - np.log(ROOT) + np.log(np.maximum(rest, np.finfo(float).tiny))
+    factor = np.where(below > -1e3, 1 + below * ratio, 1 / below**2)
+    far = -(np.minimum(z, -1.0) ** 2) / 2 - np.log(ROOT) + np.log(np.maximum(factor, np.finfo(float).tiny))
     return np.asarray(np.where(z > -1.0, direct, far))
 
 

@@ -33,11 +33,11 @@ def write_artifact(path: str | Path, kind: str, header: Mapping[str, Any], tenso
             f"predictors are kept in safetensors files, got {path}; give a name that ends in .safetensors"
         )
     content = {"format": FORMAT, "version": VERSION, "kind": kind, **header}
-    whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    arrays = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     # One entry: safetensors writes several in random order, and equal predictors should be equal files.
-    text = json.dumps({**content, _CHECKSUM: _checksum(json.dumps(content), whole)})
+    text = json.dumps({**content, _CHECKSUM: _checksum(json.dumps(content), arrays)})
     with atomic_output(path) as temporary:
-        save_file(whole, temporary, metadata={"nas_ext": text})
+        save_file(arrays, temporary, metadata={"nas_ext": text})
 
 
 def _checksum(header: str, tensors: Mapping[str, Tensor]) -> str:

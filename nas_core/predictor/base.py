@@ -162,10 +162,10 @@ class AccuracyModel(Configured, ABC):
         operations = frozenset(np.unique(data.ops).tolist())
         info = {"graphs": len(data), "largest": int(data.sizes.max()), **self.facts()}
         ends = _missing_ends(data)
-        whole = data if ends is None else with_ends(data, *ends)
+        graphs_with_ends = data if ends is None else with_ends(data, *ends)
         self._added_nodes = 0 if ends is None else len(ends)
         with training_bar() if progress is True else nullcontext(progress or None) as report:
-            self.learn(whole, values, report, None if checkpoint is None else Path(checkpoint))
+            self.learn(graphs_with_ends, values, report, None if checkpoint is None else Path(checkpoint))
         self._known, self._info, self._proxies = operations, info, inputs
         self._ends = ends
         return self

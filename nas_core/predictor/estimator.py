@@ -226,8 +226,8 @@ class NNFormerPredictor(AccuracyModel):
     def learn(self, graphs: Graphs, targets: Array, progress: Progress | None, checkpoint: Path | None) -> None:
         if self.networks:
             check_precision(chosen_precision(self._given.train.precision, self.device), self.device)
-        whole = self._given.replaced(needed_by(graphs, self._given, self._added_nodes))
-        recipe = whole.adapted(len(graphs))
+        full_recipe = self._given.replaced(needed_by(graphs, self._given, self._added_nodes))
+        recipe = full_recipe.adapted(len(graphs))
         _log.info("recipe %s on %d graphs: %s", recipe.name, len(graphs), recipe.mixture)
         squared = recipe.train.loss == "mse"
         unscaled = recipe.targets == "none" and squared and recipe.members > 0
@@ -255,7 +255,7 @@ class NNFormerPredictor(AccuracyModel):
                 trainer = self._fit_member(i, recipe, graphs.take(rows), learned[rows], progress, keeper)
                 models.append(trainer.model.eval())
                 curves.append(trainer.losses.tolist())
-        fitted = FittedState(whole, tuple(models), statistics, scale)
+        fitted = FittedState(full_recipe, tuple(models), statistics, scale)
         if recipe.learns_shares:
             fitted = fitted.with_mixture(graphs, fold, held_out, values)
             _log.info("NN-Former has a share of %.2f in each prediction", 1 - fitted.share)
@@ -350,8 +350,8 @@ class NNFormerPredictor(AccuracyModel):
         operations = self.recipe.model.operations
         if not self.models or int(graphs.ops.max(initial=0)) < operations:
             return graphs
-        known = self.known | {*(self._ends or ())}
-        spare = next((index for index in range(operations) if index not in known), operations - 1)
+        known_operations = self.known | {*(self._ends or ())}
+        spare = next((index for index in range(operations) if index not in known_operations), operations - 1)
         return replace(graphs, ops=np.where(graphs.ops < operations, graphs.ops, spare).astype(graphs.ops.dtype))
 
     def tensors(self) -> dict[str, Tensor]:

@@ -80,9 +80,9 @@ class Prior:
         deviations = np.sqrt(np.mean([b.features[:, columns].var(0) for b in benchmarks], 0)) + 1e-9
         linear = np.zeros(len(FEATURES))
         linear[columns] = np.array(list(LINEAR.values())) / deviations
-        features, wanted = np.concatenate([b.features for b in benchmarks]), np.concatenate(ranks)
+        features, targets = np.concatenate([b.features for b in benchmarks]), np.concatenate(ranks)
         weights = np.concatenate([np.full(len(b.targets), 1000 * b.weight / len(b.targets)) for b in benchmarks])
-        trees = tuple(_trees(features, wanted, weights, names, seed + i) for i, names in enumerate(TREES))
+        trees = tuple(_trees(features, targets, weights, names, seed + i) for i, names in enumerate(TREES))
         prior = cls(linear, trees, np.ones(len(trees) + 1))
         parts = [prior._parts(b.features).std(1) for b in benchmarks]
         return cls(linear, trees, np.sqrt(np.mean(np.square(parts), 0)) + 1e-9)

@@ -43,8 +43,8 @@ class Reader:
         if self.genes:
             if not isinstance(value, Mapping):
                 raise GraphError(f"got {type(value).__name__}; expected the genes of an architecture")
-            whole = isinstance(value.get("genes"), Mapping)
-            return self.read(Architecture.from_json(value) if whole else Architecture(value))
+            is_architecture = isinstance(value.get("genes"), Mapping)
+            return self.read(Architecture.from_json(value) if is_architecture else Architecture(value))
         signature = inspect.signature(self.read)
         try:
             bound = signature.bind(**value) if isinstance(value, Mapping) else signature.bind(value)

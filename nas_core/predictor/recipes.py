@@ -66,8 +66,8 @@ class Recipe:
         Raises:
             ConfigError: an unknown name, or an invalid value.
         """
-        kept = {*self.kept, *(name for name in changes if name in FOLLOWING)}
-        return replace(self.replaced(changes), kept=tuple(sorted(kept)))
+        fixed = {*self.kept, *(name for name in changes if name in FOLLOWING)}
+        return replace(self.replaced(changes), kept=tuple(sorted(fixed)))
 
     def replaced(self, changes: Mapping[str, Any]) -> Recipe:
         """Change settings as :meth:`changed` does, without fixing those that adapt."""
@@ -175,9 +175,9 @@ def needed_by(graphs: Graphs, recipe: Recipe, room: int = 0) -> dict[str, Any]:
     """Return changes of the recipe for the features and operations of the graphs, and ``room`` for added ends."""
     model = recipe.model
     widths = {name: getattr(graphs, name) for name in ("attributes", "shapes", "static")}
-    wanted = {name: 0 if values is None else int(values.shape[1]) for name, values in widths.items()}
-    wanted["operations"] = max(model.operations, int(graphs.ops.max(initial=0)) + 1)
+    needed = {name: 0 if values is None else int(values.shape[1]) for name, values in widths.items()}
+    needed["operations"] = max(model.operations, int(graphs.ops.max(initial=0)) + 1)
     if model.readout == "class_token":
-        wanted["max_nodes"] = max(model.max_nodes, int(graphs.sizes.max(initial=0)) + 1)
-    kept = {name: getattr(model, name) + room for name in ("operations", "max_nodes") if name in recipe.kept and room}
-    return kept | {k: v for k, v in wanted.items() if v != getattr(model, k) and k not in recipe.kept}
+        needed["max_nodes"] = max(model.max_nodes, int(graphs.sizes.max(initial=0)) + 1)
+    spare = {name: getattr(model, name) + room for name in ("operations", "max_nodes") if name in recipe.kept and room}
+    return spare | {k: v for k, v in needed.items() if v != getattr(model, k) and k not in recipe.kept}

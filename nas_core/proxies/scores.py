@@ -71,8 +71,8 @@ def _first(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor:
 
 def _proxy(name: str, purpose: str) -> Callable[[Callable[[Trial], float]], Proxy]:
     def proxy(score: Callable[[Trial], float]) -> Proxy:
-        made: Proxy = type(name, (Proxy,), {"name": name, "purpose": purpose, "score": staticmethod(score)})()
-        return made
+        instance: Proxy = type(name, (Proxy,), {"name": name, "purpose": purpose, "score": staticmethod(score)})()
+        return instance
 
     return proxy
 

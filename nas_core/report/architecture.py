@@ -34,9 +34,9 @@ def _layers(architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]
 def kinds_among(networks: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, str]]:
     """Return colour and letter of each kind of attention in the genes."""
     values = (value for genes in networks for value in genes.values())
-    words = {word for value in values for word in (value if isinstance(value, list | tuple) else [value])
+    kinds = {word for value in values for word in (value if isinstance(value, list | tuple) else [value])
              if isinstance(word, str)}  # fmt: skip
-    return {name: (_colour(name), _letter(name)) for name in KINDS.names() if name in words}
+    return {name: (_colour(name), _letter(name)) for name in KINDS.names() if name in kinds}
 
 
 def layers_table(architecture: Architecture) -> Table:

@@ -123,8 +123,8 @@ def _within_limit(
     missed = {f["key"] for f in run.finalists if f["measured"].get(cost) is not None and f["measured"][cost] > limit}
     if not missed:
         return front
-    left = [evaluation for evaluation in run.evaluations if str(evaluation.get("key")) not in missed]
-    return pareto_front(replace(run, evaluations=left).points(cost), run.maximised)
+    within = [evaluation for evaluation in run.evaluations if str(evaluation.get("key")) not in missed]
+    return pareto_front(replace(run, evaluations=within).points(cost), run.maximised)
 
 
 def names_of(runs: Sequence[SearchRun]) -> list[str]:
@@ -175,8 +175,8 @@ def _even(fronts: Sequence[Sequence[tuple[float, float]]]) -> list[float]:
 def _volumes(fronts: Sequence[Sequence[tuple[float, float]]], maximised: bool) -> list[float]:
     """Return each front's dominated share of the box around all fronts."""
     sign = -1.0 if maximised else 1.0
-    every = np.array([(x, sign * y) for front in fronts for x, y in front])
-    low, high = every.min(axis=0), every.max(axis=0)
+    all_points = np.array([(x, sign * y) for front in fronts for x, y in front])
+    low, high = all_points.min(axis=0), all_points.max(axis=0)
     size = np.where(high > low, high - low, 1.0)
     volumes = []
     for front in fronts:

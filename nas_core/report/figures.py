@@ -93,18 +93,19 @@ def fronts(
                     "marker": {"size": 14, "symbol": "circle-open", "color": COLOURS[1], "line": {"width": 2}},
                 }
             )
-    made = figure(data, x, y, 480)
+    plot = figure(data, x, y, 480)
     largest = max((value for c in clouds for value in c.x), default=0.0)
-    shown = [limit for limit in limits if limit <= _NEAR * largest]
+    near_limits = [limit for limit in limits if limit <= _NEAR * largest]
     dashed = {"dash": "dash", "width": 1.2, "color": COLOURS[1]}
-    made["layout"]["shapes"] = [
-        {"type": "line", "x0": limit, "x1": limit, "y0": 0, "y1": 1, "yref": "paper", "line": dashed} for limit in shown
+    plot["layout"]["shapes"] = [
+        {"type": "line", "x0": limit, "x1": limit, "y0": 0, "y1": 1, "yref": "paper", "line": dashed}
+        for limit in near_limits
     ]
-    made["layout"]["annotations"] = [
+    plot["layout"]["annotations"] = [
         {"x": limit, "y": 1, "yref": "paper", "text": f"{limit:g}", "showarrow": False, "xanchor": "left"}
-        for limit in shown
+        for limit in near_limits
     ]
-    return made
+    return plot
 
 
 def progress(series: Mapping[str, Sequence[float]], y: str, maximised: bool = False) -> Figure:

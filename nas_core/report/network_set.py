@@ -29,10 +29,10 @@ def summary(dataset: NetworkSet) -> str:
     return "\n".join([Table(columns, lines).text(), speed]).rstrip()
 
 
-def agreement(again: Mapping[str, NDArray[np.float64]]) -> str:
+def agreement(ratios: Mapping[str, NDArray[np.float64]]) -> str:
     """Return a line per runtime about second measurements."""
     lines = []
-    for runtime, ratio in again.items():
+    for runtime, ratio in ratios.items():
         middle = float(np.median(ratio))
         spread = float(np.quantile(np.abs(ratio / middle - 1), 0.68))
         lines.append(

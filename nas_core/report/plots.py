@@ -130,11 +130,11 @@ def curves(
 def pareto_front(points: Sequence[tuple[float, float]], maximised: bool = False) -> list[tuple[float, float]]:
     """Return the Pareto front of (cost, value), sorted by cost; lower values are better unless ``maximised``."""
     sign = -1.0 if maximised else 1.0
-    kept: list[tuple[float, float]] = []
+    front: list[tuple[float, float]] = []
     for x, y in sorted(points, key=lambda point: (point[0], sign * point[1])):
-        if not kept or sign * y < sign * kept[-1][1]:
-            kept.append((x, y))
-    return kept
+        if not front or sign * y < sign * front[-1][1]:
+            front.append((x, y))
+    return front
 
 
 @contextmanager
@@ -173,8 +173,8 @@ def squares(names: Sequence[str], panels: Mapping[str, Sequence[Sequence[float]]
     places = 2 if highest >= _SMALL else 3
     side = _SIDE * len(names) + _SQUARE
     with figure_of((side * len(grids) + 0.8, side)) as figure:
-        every = figure.subplots(1, len(grids), squeeze=False, sharey=True)[0]
-        for axes, (title, grid) in zip(every, grids.items(), strict=True):
+        all_axes = figure.subplots(1, len(grids), squeeze=False, sharey=True)[0]
+        for axes, (title, grid) in zip(all_axes, grids.items(), strict=True):
             drawn = axes.imshow(grid, vmin=0.0, vmax=highest, cmap="YlGnBu")
             axes.set_xticks(range(len(names)), names, rotation=60, ha="right", fontsize=8)
             axes.set_yticks(range(len(names)), names, fontsize=8)
@@ -183,7 +183,7 @@ def squares(names: Sequence[str], panels: Mapping[str, Sequence[Sequence[float]]
             for (row, column), value in np.ndenumerate(grid) if len(names) <= _WRITTEN else ():
                 ink = "white" if value > 0.6 * highest else "black"
                 axes.text(column, row, f"{value:.{places}f}", ha="center", va="center", fontsize=7, color=ink)
-        figure.colorbar(drawn, ax=list(every), label=label, shrink=0.8)
+        figure.colorbar(drawn, ax=list(all_axes), label=label, shrink=0.8)
         return png(figure)
 
 
@@ -194,8 +194,8 @@ def pairs(
     with figure_of((5.6, 4.8)) as figure:
         axes = figure.subplots()
         if equal:
-            every = np.concatenate([np.ravel(values) for values in series.values()]).astype(float)
-            low, high = float(every.min()), float(every.max())
+            all_values = np.concatenate([np.ravel(values) for values in series.values()]).astype(float)
+            low, high = float(all_values.min()), float(all_values.max())
             margin = 0.06 * (high - low) or 0.5
             ends = [low - margin, high + margin]
             axes.plot(ends, ends, color="#8b939c", linewidth=1, zorder=2)

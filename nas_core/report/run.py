@@ -271,8 +271,8 @@ def differing_genes(run: SearchRun) -> dict[str, str]:
     }
     lines = {"all of them": describe(Architecture(common))} if common else {}
     for key, network in networks.items():
-        rest = {name: value for name, value in network.items() if name not in common}
-        lines[key] = describe(Architecture(rest)) if rest else "nothing else"
+        differing = {name: value for name, value in network.items() if name not in common}
+        lines[key] = describe(Architecture(differing)) if differing else "nothing else"
     return lines
 
 

@@ -88,7 +88,7 @@ def watch_report(
 ) -> Path:
     """Write a search's page after each change until the search ends or stops."""
     folder = Path(folder)
-    seen: object = None
+    last: object = None
     while True:
         files = [file.stat() for file in (folder / "journal.jsonl", folder / "finalists.json") if file.exists()]
         if not (files and files[0].st_size) and is_locked(folder / "journal.lock"):
@@ -97,8 +97,8 @@ def watch_report(
         state = progress_of(read_run(folder))
         over = state.state in ("ended", "stopped")
         now = ([(file.st_mtime, file.st_size) for file in files], over)
-        if now != seen:
-            seen = now
+        if now != last:
+            last = now
             tell(f"wrote {write_report(folder, train_log, every_s)}: {state.state}, {state.counted}")
         if over:
             return folder / "report.html"
@@ -128,20 +128,20 @@ class RunProgress:
     def text(self) -> str:
         if self.state == "stopped":
             return f"Not running: the search stopped after {self.counted}. The same command continues it."
-        rest = f", at most about {duration(self.left_s)} left" if self.left_s else ""
-        return f"{'Running' if self.state == 'running' else 'Unfinished'}: {self.counted}{rest}."
+        estimate = f", at most about {duration(self.left_s)} left" if self.left_s else ""
+        return f"{'Running' if self.state == 'running' else 'Unfinished'}: {self.counted}{estimate}."
 
 
 def progress_of(run: SearchRun) -> RunProgress:
     """Return the progress by the folder's lock, log and journal."""
     count, log = len(run.evaluations), read_log(run.folder / "search.log")
-    most, left = None, None
+    most, left_s = None, None
     if log is not None:
         most, done = max(log.total, count), count - log.before
         last = datetime.fromtimestamp((run.folder / "journal.jsonl").stat().st_mtime, UTC)
         if done > 0:
-            left = (most - count) * (last - log.began).total_seconds() / done
-    return RunProgress(_state(run), count, most, left)
+            left_s = (most - count) * (last - log.began).total_seconds() / done
+    return RunProgress(_state(run), count, most, left_s)
 
 
 def _state(run: SearchRun) -> Literal["running", "stopped", "ended", "unknown"]:

@@ -75,11 +75,11 @@ def describe(architecture: Architecture) -> str:
     """Return all genes in one line: ``encoder: embed_dim 128, ffn_dim 512/384; ..``, equal layers as ``512x6``."""
     groups: dict[str, list[str]] = {}
     for name, gene in architecture.items():
-        side, _, what = name.rpartition(".")
+        side, _, short_name = name.rpartition(".")
         layers = [
             (str(option), len(list(same))) for option, same in groupby(gene if isinstance(gene, tuple) else [gene])
         ]
         value = "/".join(f"{text}x{count}" if count > 2 else "/".join([text] * count) for text, count in layers)
-        groups.setdefault(side, []).append(f"{what} {value}")
+        groups.setdefault(side, []).append(f"{short_name} {value}")
     order = sorted(groups, key=lambda side: (not side, side != "encoder", side))
     return "; ".join(f"{side}: {', '.join(groups[side])}" if side else ", ".join(groups[side]) for side in order)

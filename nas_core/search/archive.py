@@ -58,10 +58,10 @@ class ParetoArchive:
         at_most, at_least = (self._values <= vector).all(1), (self._values >= vector).all(1)
         if bool((at_most & ~at_least).any()):
             return False
-        kept = np.asarray(at_most | ~at_least)
-        if not kept.all():
-            self._entries = dict(compress(self._entries.items(), kept.tolist()))
-        self._values = np.concatenate([self._values[kept], vector[None]])
+        undominated = np.asarray(at_most | ~at_least)
+        if not undominated.all():
+            self._entries = dict(compress(self._entries.items(), undominated.tolist()))
+        self._values = np.concatenate([self._values[undominated], vector[None]])
         self._entries[architecture] = Entry(architecture, dict(metrics))
         return True
 

@@ -245,13 +245,13 @@ class _CheckpointSearch:
         self.log(f"{how_many(list(self.strategies.values()))}; the first ones are timed to estimate the rest")
         if (model := evaluation.latency) is not None:
             self.log(f"latencies are predicted for {model.machine}")
-        many = elsewhere and (evaluation.calibrated_many(elsewhere) if not settings.storage else elsewhere)
+        evaluate_many = elsewhere and (evaluation.calibrated_many(elsewhere) if not settings.storage else elsewhere)
         with context:
             result = search(
                 self.strategies,
                 None if elsewhere else evaluation,
                 settings.out,
-                evaluate_many=many,
+                evaluate_many=evaluate_many,
                 together=elsewhere.together if elsewhere else 1,
                 at_once=getattr(elsewhere, "at_once", None),
                 objectives=self.objectives,
@@ -321,9 +321,9 @@ class _CheckpointSearch:
         limit = self.settings.limit
         limits = list(limit.get("latency_ms", ()))
         for share in limit.get("latency_share", ()):
-            whole = float(model.predict([self.space.largest()])[0])
-            limits.append(math.ceil(share * whole * 1e4) / 1e4)
-            self.log(f"limit latency_share={share:g}: {limits[-1]:.4g} ms, of {whole:.4g} for the largest network")
+            largest_ms = float(model.predict([self.space.largest()])[0])
+            limits.append(math.ceil(share * largest_ms * 1e4) / 1e4)
+            self.log(f"limit latency_share={share:g}: {limits[-1]:.4g} ms, of {largest_ms:.4g} for the largest network")
         return list(dict.fromkeys(limits))
 
     def _workload(self) -> dict[str, Any] | None:

@@ -132,15 +132,15 @@ def search(
         raise ConfigError(f"together is {together}; expected at least 1")
     metrics = {name for strategy in named.values() for name in strategy.objectives}
     metric = metrics.pop() if len(metrics) == 1 else ""
-    many = functools.partial(_evaluate_each, evaluate, metric) if evaluate else evaluate_many
-    if many is None or (evaluate and evaluate_many):
+    evaluator = functools.partial(_evaluate_each, evaluate, metric) if evaluate else evaluate_many
+    if evaluator is None or (evaluate and evaluate_many):
         raise ConfigError("a search needs either evaluate or evaluate_many, and only one of them")
     for strategy in named.values():
         strategy.start()
     with (
         nullcontext(out_dir) if out_dir is not None else tempfile.TemporaryDirectory(prefix="nas-ext-search-") as folder
     ):
-        engine = _Engine(named, many, Path(folder), objectives, together, kept=out_dir is not None)
+        engine = _Engine(named, evaluator, Path(folder), objectives, together, kept=out_dir is not None)
         return engine.run(at_once or together, finalists, given or {}, settings or {}, notes or {}, progress)
 
 
@@ -263,19 +263,19 @@ class _Engine:
     def _drive(self, name: str) -> None:
         strategy = self.strategies[name]
         self.progress.searching(name)
-        generation, left = strategy.generation, strategy.budget
+        generation, remaining = strategy.generation, strategy.budget
         while architectures := strategy.ask(self.together):
             with closing(self._results(name, architectures)) as results:
                 for architecture, metrics in zip(architectures, results, strict=True):
                     strategy.tell(architecture, metrics)
                     self.progress.advance()
-                    left -= 1
+                    remaining -= 1
             if strategy.generation != generation or strategy.finished:
                 generation = strategy.generation
                 self.progress.round_ended()
                 if not self.journal.replaying:  # the last line decides whether this run can be continued
                     self._write_progress(name)
-        self.progress.drop(left)
+        self.progress.drop(remaining)
         self._flush_failures()
 
     def _results(self, name: str, architectures: Sequence[Architecture]) -> Generator[Metrics, None, None]:
@@ -321,10 +321,10 @@ class _Engine:
         self.failures.append((name, architecture, metrics, problem))
         if len(self.failures) >= MAX_FAILURES:
             before = len(self.results) + 1 - len(self.failures)
-            rest = f" with the same settings: the {before} results before are kept" if self.kept else ""
+            note = f" with the same settings: the {before} results before are kept" if self.kept else ""
             raise NasExtError(
                 f"{len(self.failures)} evaluations in a row failed, the last one with {problem}; mend the cause and"
-                f" start again{rest}"
+                f" start again{note}"
             )
         return metrics
 

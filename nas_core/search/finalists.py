@@ -67,9 +67,9 @@ def choose_finalists(best: Mapping[str, Entry], archive: ParetoArchive, count: i
     for entry in best.values():
         others.pop(archive.vector(entry.metrics), None)
     ordered = list(others.values())[::-1]
-    wanted = max(0, min(count - len(entries), len(ordered)))
-    if wanted:
-        places = np.linspace(0, len(ordered) - 1, wanted).round().astype(int)
+    spread_count = max(0, min(count - len(entries), len(ordered)))
+    if spread_count:
+        places = np.linspace(0, len(ordered) - 1, spread_count).round().astype(int)
         entries.update({ordered[place].architecture: ordered[place] for place in places})
     return [Finalist(one, dict(entry.metrics), tuple(names.get(one, ()))) for one, entry in entries.items()]
 

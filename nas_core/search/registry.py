@@ -42,8 +42,8 @@ def strategy_options(name: str, taken: Collection[str] = ()) -> list[Option]:
     return options
 
 
-def config_of(name: str, given: Mapping[str, Any]) -> Any:
-    return config_from(STRATEGIES.get(name).config_class, given, f"option of strategy {name}")
+def config_of(name: str, settings: Mapping[str, Any]) -> Any:
+    return config_from(STRATEGIES.get(name).config_class, settings, f"option of strategy {name}")
 
 
 def how_many(strategies: Sequence[Strategy]) -> str:

@@ -30,8 +30,8 @@ def check_shared(storage: str | None, study: str | None, executor: str, device: 
     if storage is None and study is None:
         return
     if storage is None or study is None:
-        given, missing = ("study", "storage") if storage is None else ("storage", "study")
-        raise ConfigError(f"{given} needs {missing}; give both to search on several machines")
+        present, missing = ("study", "storage") if storage is None else ("storage", "study")
+        raise ConfigError(f"{present} needs {missing}; give both to search on several machines")
     if executor != "local" or "," in device:
         raise ConfigError(
             f"storage excludes {'executor ' + executor if executor != 'local' else 'several devices'}; start the same"

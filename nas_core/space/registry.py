@@ -18,10 +18,10 @@ _SPACES: dict[str, Callable[[], SearchSpace]] = {}
 def register_space(build: Callable[[], SearchSpace]) -> Callable[[], SearchSpace]:
     """Register a space under the name of the decorated function."""
     name = build.__name__
-    other = _SPACES.setdefault(name, build)
-    if (other.__module__, other.__qualname__) != (build.__module__, build.__qualname__):
+    registered = _SPACES.setdefault(name, build)
+    if (registered.__module__, registered.__qualname__) != (build.__module__, build.__qualname__):
         raise SpaceError(
-            f"space {name!r} of {build.__module__} is already registered by {other.__module__}; rename one of them"
+            f"space {name!r} of {build.__module__} is already registered by {registered.__module__}; rename one of them"
         )
     return build
 

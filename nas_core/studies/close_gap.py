@@ -68,7 +68,7 @@ class CloseGapConfig:
 
 
 def train_further(
-    subject: Subject, wanted: Mapping[Architecture, Enough], folder: Path, config: CloseGapConfig
+    subject: Subject, goals: Mapping[Architecture, Enough], folder: Path, config: CloseGapConfig
 ) -> dict[Architecture, Curve]:
     """Train subnets from inherited weights until each is good enough, at most for the whole schedule.
 
@@ -91,7 +91,7 @@ def train_further(
         "examples": subject.supernet.examples_key(),
     }
     with file_lock(place / "further.lock", f"is training into {place}", "give another --out"):
-        networks = {key: _Network(subject.supernet, key, place / key.key, wanted[key], config) for key in wanted}
+        networks = {key: _Network(subject.supernet, key, place / key.key, goals[key], config) for key in goals}
         train_missing(
             place / "settings.json",
             "further training",
@@ -154,9 +154,9 @@ class _Network:
         All but the latest file, which the trainer may still copy, are deleted.
         """
         with _LOCK:
-            kept = sorted(self.supernet.kept_networks(self.folder).items())
-            last = max((path for _, path in kept), key=lambda path: path.stat().st_mtime_ns, default=None)
-            for updates, path in kept:
+            networks = sorted(self.supernet.kept_networks(self.folder).items())
+            last = max((path for _, path in networks), key=lambda path: path.stat().st_mtime_ns, default=None)
+            for updates, path in networks:
                 if self.good():
                     break
                 if updates not in self.points and not updates % self.config.every:
@@ -194,13 +194,13 @@ class _CloseGap(Study):
         runs = read_runs(config.standalone, space)
         runs = runs[: config.architectures or len(runs)]
         check_examples(subjects, runs, config.standalone)
-        alone = {run.architecture: metric_of(run.metrics, config.metric, str(config.standalone)) for run in runs}
+        standalone = {run.architecture: metric_of(run.metrics, config.metric, str(config.standalone)) for run in runs}
         add_metric(config.metric, subjects, space.smallest())
-        wanted = {
-            subject.name: {key: _as_good_as(value, subject, config.metric) for key, value in alone.items()}
+        goals = {
+            subject.name: {key: _as_good_as(value, subject, config.metric) for key, value in standalone.items()}
             for subject in subjects
         }
-        curves = {subject.name: train_further(subject, wanted[subject.name], folder, config) for subject in subjects}
+        curves = {subject.name: train_further(subject, goals[subject.name], folder, config) for subject in subjects}
         rows: list[dict[str, Any]] = []
         summary: list[dict[str, Any]] = []
         for subject in subjects:
@@ -231,7 +231,7 @@ class _CloseGap(Study):
                 Measure("saved", "updates saved", ".1%"),
             ),
             summary,
-            _picture(names, alone, curves, config.metric, label),
+            _picture(names, standalone, curves, config.metric, label),
             (self.about, *run_warnings(runs)),
             {
                 "architectures": {name: key.to_dict() for key, name in names.items()},
@@ -297,7 +297,7 @@ def _figures(
 
 def _picture(
     names: Mapping[Architecture, str],
-    alone: Mapping[Architecture, float],
+    standalone: Mapping[Architecture, float],
     curves: Mapping[str, Mapping[Architecture, Curve]],
     metric: str,
     label: str,
@@ -308,7 +308,7 @@ def _picture(
         for supernet, of_networks in curves.items():
             points = sorted(of_networks[architecture].items())
             panel[supernet] = ([float(updates) for updates, _ in points], [metrics[metric] for _, metrics in points])
-    levels = {f"network {name}": alone[architecture] for architecture, name in names.items()}
+    levels = {f"network {name}": standalone[architecture] for architecture, name in names.items()}
     return Lines(panels, levels, "further updates", label, "trained from scratch")
 
 

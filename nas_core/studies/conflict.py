@@ -164,7 +164,7 @@ def _measured(
     network = supernet.network
     masks = {name: used_weights(network, architecture) for name, architecture in architectures.items()}
     shared: dict[str, list[float]] = {name: [] for name in architectures}
-    whole: dict[str, list[float]] = {name: [] for name in architectures}
+    cosines: dict[str, list[float]] = {name: [] for name in architectures}
     for index, batch in enumerate(some_batches(supernet, config.batches)):
         reference = [space.largest()]
         if config.against == "sandwich":
@@ -178,14 +178,14 @@ def _measured(
             # the loss may read parameters that are no selected weights
             used = [mask | (gradient != 0) for mask, gradient in zip(masks[name], gradients, strict=True)]
             shared[name].append(gradient_cosine(of_supernet, gradients, used))
-            whole[name].append(gradient_cosine(of_supernet, gradients))
+            cosines[name].append(gradient_cosine(of_supernet, gradients))
     total = sum(parameter.numel() for parameter in learned_weights(network))
     return {
         name: {
             "cosine": float(np.mean(shared[name])),
             "deviation": float(np.std(shared[name])),
             "opposed": float(np.mean(np.array(shared[name]) < 0)),
-            "cosine_all": float(np.mean(whole[name])),
+            "cosine_all": float(np.mean(cosines[name])),
             "shared": sum(int(mask.sum()) for mask in masks[name]) / total,
             "batches": len(shared[name]),
         }

@@ -55,7 +55,7 @@ def experts_of(subject: Subject) -> MoSConfig:
 
 
 def train_supernets(
-    subject: Subject, wanted: Mapping[str, MoSConfig], folder: Path, changes: Mapping[str, str], jobs: int = 1
+    subject: Subject, settings_by_name: Mapping[str, MoSConfig], folder: Path, changes: Mapping[str, str], jobs: int = 1
 ) -> dict[str, Supernet]:
     """Train supernets with other experts by a supernet's settings; for equal experts, return that supernet.
 
@@ -72,21 +72,23 @@ def train_supernets(
     experts, trainer = experts_of(subject), subject.supernet
     place = folder / "supernets" / file_digest(subject.path)[:12]
     make_folder(place)
-    folders = {name: place / name for name, other in wanted.items() if other != experts}
+    folders = {name: place / name for name, other in settings_by_name.items() if other != experts}
 
     def training_of(name: str) -> Training:
         make_folder(folders[name])
-        return Training(trainer.supernet_command(real_path(folders[name]), wanted[name], changes), folders[name])
+        return Training(
+            trainer.supernet_command(real_path(folders[name]), settings_by_name[name], changes), folders[name]
+        )
 
     def finished(name: str, seconds: float) -> None:
-        record = {"experts": asdict(wanted[name]), "seconds": round(seconds, 2), "ended": time.time()}
+        record = {"experts": asdict(settings_by_name[name]), "seconds": round(seconds, 2), "ended": time.time()}
         write_json(folders[name] / _TRAINED, record)
 
     with file_lock(place / "supernets.lock", f"is training into {place}", "give another --out"):
         missing = [name for name, path in folders.items() if not (path / _TRAINED).exists()]
         settings = {"checkpoint": str(real_path(subject.path)), "changes": dict(changes)}
         train_missing(place / "settings.json", "supernets", settings, trainer, missing, training_of, jobs, finished)
-    return {name: trainer.trained_supernet(folders[name]) if name in folders else trainer for name in wanted}
+    return {name: trainer.trained_supernet(folders[name]) if name in folders else trainer for name in settings_by_name}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +149,7 @@ class _Compared(Study):
     def run(self, subjects: Sequence[Subject], config: Any, folder: Path) -> StudyResult:
         space = one_space(subjects)
         same_examples(subjects)
-        wanted = {subject.name: self.wanted(experts_of(subject), config) for subject in subjects}
+        settings = {subject.name: self.wanted(experts_of(subject), config) for subject in subjects}
         add_metric(config.metric, subjects, space.smallest())
         runs = _standalone(config, subjects, space)
         named: dict[str, Architecture] = {"smallest": space.smallest(), "largest": space.largest()}
@@ -158,10 +160,10 @@ class _Compared(Study):
         summary: list[dict[str, Any]] = []
         notes = run_warnings(runs)
         for subject in subjects:
-            trained = train_supernets(subject, wanted[subject.name], folder, config.train, config.jobs)
+            trained = train_supernets(subject, settings[subject.name], folder, config.train, config.jobs)
             notes += _files(subject, [other for other in trained.values() if other is not subject.supernet])
             for name, supernet in trained.items():
-                experts = wanted[subject.name][name]
+                experts = settings[subject.name][name]
                 head = {"supernet": subject.name} | {c.key: getattr(experts, c.key) for c in self.changed}
                 quality = {
                     key: _quality(supernet, architecture, config, subject) for key, architecture in named.items()
@@ -236,8 +238,10 @@ class _Router(_Compared):
     changed = (Measure("kind", "router"), Measure("router_layers", "layers", "d"))
 
     def wanted(self, own: MoSConfig, config: RouterConfig) -> dict[str, MoSConfig]:
-        every = {replace(own, kind=kind, router_layers=n) for kind in config.kind or [own.kind] for n in config.layers}
-        ordered = sorted({own, *every}, key=lambda experts: (experts.kind, experts.router_layers))
+        variants = {
+            replace(own, kind=kind, router_layers=n) for kind in config.kind or [own.kind] for n in config.layers
+        }
+        ordered = sorted({own, *variants}, key=lambda experts: (experts.kind, experts.router_layers))
         return {f"{experts.kind}-{experts.router_layers}": experts for experts in ordered}
 
 

@@ -166,12 +166,12 @@ def agreement(inherited: Sequence[float], standalone: Sequence[float]) -> Agreem
     first, second = np.asarray(inherited, dtype=float), np.asarray(standalone, dtype=float)
     if len(first) != len(second) or len(first) < FEWEST:
         raise DataError(f"{len(first)} architectures; expected at least {FEWEST} for a rank correlation: give more")
-    for values, what in ((first, "inherited"), (second, "standalone")):
+    for values, kind in ((first, "inherited"), (second, "standalone")):
         if not np.isfinite(values).all():
-            raise DataError(f"an {what} quality is {values[~np.isfinite(values)][0]}; expected finite numbers")
+            raise DataError(f"an {kind} quality is {values[~np.isfinite(values)][0]}; expected finite numbers")
         if len(set(values.tolist())) == 1:
             raise DataError(
-                f"all {len(values)} {what} qualities are {values[0]:g}, so that there is no ranking; give networks that"
+                f"all {len(values)} {kind} qualities are {values[0]:g}, so that there is no ranking; give networks that"
                 " differ more, or that were trained for longer"
             )
     difference = first - second
@@ -237,8 +237,8 @@ class GapConfig:
         if self.jobs < 1 or self.seed < 0:
             raise ConfigError(f"jobs {self.jobs}, seed {self.seed}; expected at least 1, and 0 or more")
         if self.standalone is not None and (self.train or self.arch):
-            given = "train" if self.train else "arch"
-            raise ConfigError(f"{given} with standalone, by which nothing is trained or chosen; leave one out")
+            option = "train" if self.train else "arch"
+            raise ConfigError(f"{option} with standalone, by which nothing is trained or chosen; leave one out")
         if self.standalone is None and not self.arch and self.architectures < FEWEST:
             raise ConfigError(
                 f"architectures is {self.architectures}; expected at least {FEWEST} for a rank correlation"
@@ -268,7 +268,9 @@ class _Gap(Study):
         check_examples(subjects, runs, results)
         named = {f"{index}": run for index, run in enumerate(runs, start=1)}
         sizes = params_m(space, {name: run.architecture for name, run in named.items()})
-        alone = {name: metric_of(run.metrics, config.metric, "the standalone networks") for name, run in named.items()}
+        standalone = {
+            name: metric_of(run.metrics, config.metric, "the standalone networks") for name, run in named.items()
+        }
         rows: list[dict[str, Any]] = []
         series: dict[str, tuple[list[float], list[float]]] = {}
         summary: list[dict[str, Any]] = []
@@ -277,8 +279,8 @@ class _Gap(Study):
                 name: metric_of(subject.supernet.evaluate(run.architecture), config.metric, str(subject.path))
                 for name, run in named.items()
             }
-            figures = agreement(list(inherited.values()), list(alone.values()))
-            series[subject.name] = (list(alone.values()), list(inherited.values()))
+            figures = agreement(list(inherited.values()), list(standalone.values()))
+            series[subject.name] = (list(standalone.values()), list(inherited.values()))
             first = summary[0]["error"] if summary else figures.error
             summary.append(
                 {
@@ -297,8 +299,8 @@ class _Gap(Study):
                     "key": run.architecture.key,
                     "params_m": sizes.get(name),
                     "inherited": inherited[name],
-                    "standalone": alone[name],
-                    "difference": inherited[name] - alone[name],
+                    "standalone": standalone[name],
+                    "difference": inherited[name] - standalone[name],
                 }
                 for name, run in named.items()
             ]

@@ -63,13 +63,13 @@ def without_experts(network: nn.Module) -> Iterator[int]:
     Yields:
         Bytes of the replaced experts and routers, which stay on their device.
     """
-    whole = _sizes(network)
+    sizes = _sizes(network)
     layers = [module for module in network.modules() if isinstance(module, ElasticFeedForward) and len(module.routers)]
     before = [(layer.fc1, layer.fc2, layer.routers) for layer in layers]
     try:
         for layer in layers:
             layer.fc1, layer.fc2, layer.routers = _first(layer.fc1), _first(layer.fc2), nn.ModuleList()
-        yield sum(whole[name] for name in whole.keys() - _sizes(network).keys())
+        yield sum(sizes[name] for name in sizes.keys() - _sizes(network).keys())
     finally:
         for layer, (first, second, routers) in zip(layers, before, strict=True):
             layer.fc1, layer.fc2, layer.routers = first, second, routers
@@ -102,8 +102,8 @@ def held_bytes(network: nn.Module, loss: Callable[[], Tensor]) -> int:
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        kept = loss()  # freed memory may be counted twice
-    del kept
+        value = loss()  # freed memory may be counted twice
+    del value
     return sum(held.values())
 
 
@@ -144,14 +144,14 @@ class _Overhead(Study):
                     },
                 }
             )
-        both = (
+        measured_columns = (
             ("step_ms", "step (ms)", ".2f"),
             ("pass_ms", "pass (ms)", ".2f"),
             ("memory_mb", "memory (MB)", ".2f"),
             ("peak_mb", "measured peak (MB)", ".1f"),
         )
         columns = [Measure("supernet", "supernet"), Measure("architecture", "architecture")]
-        for key, header, spec in both:
+        for key, header, spec in measured_columns:
             columns += [Measure(key, header, spec), Measure(f"plain_{key}", "without experts", spec)]
         return StudyResult(
             columns,
@@ -232,10 +232,10 @@ class _Step:
     def sizes(self, replaced_bytes: int) -> dict[str, float]:
         """Return parameters and memory in 10^6; the measured peak is without replaced experts on the device."""
         count = sum(parameter.numel() for parameter in self.parameters)
-        kept = _ADAM * sum(parameter.nbytes for parameter in self.parameters)
+        optimizer_bytes = _ADAM * sum(parameter.nbytes for parameter in self.parameters)
         figures = {
             "parameters_m": count / 1e6,
-            "memory_mb": (kept + held_bytes(self.network, self.loss)) / 1e6,
+            "memory_mb": (optimizer_bytes + held_bytes(self.network, self.loss)) / 1e6,
         }
         if self.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(self.device)

@@ -232,10 +232,10 @@ def each_host() -> Iterator[tuple[str, Host | MissingHostError]]:
             yield name, error
 
 
-def host_of(path: Path, wanted: str = "the checkpoint of a trained network") -> Host:
+def host_of(path: Path, expected: str = "the checkpoint of a trained network") -> Host:
     """Return the host that recognises a file, or raise as :func:`open_supernet`."""
     if not path.is_file():
-        raise DataError(f"no file {path}; give {wanted}")
+        raise DataError(f"no file {path}; give {expected}")
     names = []
     for host in _usable():
         if host.recognises(path):

@@ -33,22 +33,22 @@ def experiment_warnings(class_args: Mapping[str, Any], metric: str, mode: str, c
         )
     command = typed.split()
     ours = _TRIAL in command
-    shown = _option(command, "--metric") or "loss" if ours else metric
+    default = _option(command, "--metric") or "loss" if ours else metric
     if not ours or _option(command, "--calibration") is None:  # only a calibration's file knows the direction
-        warnings += _about_default(shown, metric, mode, ours)
+        warnings += _about_default(default, metric, mode, ours)
     return warnings + (_about_files(command, config) if ours else [])
 
 
-def _about_default(shown: str, metric: str, mode: str, ours: bool) -> list[str]:
-    larger = metric_named(shown).larger_is_better
-    if ours and metric not in ("default", shown):
+def _about_default(default: str, metric: str, mode: str, ours: bool) -> list[str]:
+    larger = metric_named(default).larger_is_better
+    if ours and metric not in ("default", default):
         return [
-            f"the tuner goes by {metric}, but NNI's page shows the trial's 'default', which is its {shown}; add"
+            f"the tuner goes by {metric}, but NNI's page shows the trial's 'default', which is its {default}; add"
             f" '--metric {metric}' to trialCommand"
         ]
     if larger is not None and larger != (mode == "maximize"):
         right = "maximize" if larger else "minimize"
-        return [f"optimize_mode is {mode}, but {shown}, the trial's 'default', is better when it is"
+        return [f"optimize_mode is {mode}, but {default}, the trial's 'default', is better when it is"
                 f" {'larger' if larger else 'smaller'}: tuner and page would take the worst for the best; give"
                 f" 'optimize_mode: {right}'"]  # fmt: skip
     return []

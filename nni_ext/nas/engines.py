@@ -99,8 +99,8 @@ class Submitted:
 
     def _ended(self, job: _Job) -> Iterator[tuple[Architecture, Any]]:
         if job.model.metric is not None:
-            whole = isinstance(job.reported, Mapping)
-            yield self._settle(job), job.reported if whole else job.model.metric
+            has_metrics = isinstance(job.reported, Mapping)
+            yield self._settle(job), job.reported if has_metrics else job.model.metric
         else:
             job.awaited = {key for key, other in self._jobs.items() if other.awaited is None and other is not job}
         for other in list(self._jobs.values()):

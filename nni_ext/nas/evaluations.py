@@ -69,11 +69,11 @@ class Evaluations:
 
         Architectures without a result are proposed again first.
         """
-        left = {key: reported for key, reported in results.items() if key not in self._evaluated_models}
-        while left and (architectures := self.search.ask(1)):
-            if architectures[0] in left:
-                self.tell(architectures[0], left.pop(architectures[0]))
-        for architecture, reported in left.items():
+        missing = {key: reported for key, reported in results.items() if key not in self._evaluated_models}
+        while missing and (architectures := self.search.ask(1)):
+            if architectures[0] in missing:
+                self.tell(architectures[0], missing.pop(architectures[0]))
+        for architecture, reported in missing.items():
             self.tell(architecture, reported)
         self.search.requeue()
 
@@ -108,8 +108,8 @@ class Evaluations:
     def _evaluated(self, architecture: Architecture, reported: Any) -> Evaluated:
         row = self.flat.space.row(architecture)
         costs = {constraint.name: float(constraint.values(row[None])[0]) for constraint in self.costs}
-        others = plain_metrics(reported) if isinstance(reported, Mapping) else {}
-        numbers = {name: value for name, value in others.items() if name != "default" and value is not None}
+        metrics = plain_metrics(reported) if isinstance(reported, Mapping) else {}
+        numbers = {name: value for name, value in metrics.items() if name != "default" and value is not None}
         return Evaluated(self.flat.sample_of_row(row), architecture, reported_number(reported), costs, numbers)
 
     def _metrics(self, model: Evaluated) -> dict[str, float | None]:
@@ -119,8 +119,8 @@ class Evaluations:
     def _reported(self, architecture: Architecture, recorded: Mapping[str, Any]) -> dict[str, Any]:
         """Return the evaluator's result from a record, without predicted and negated metrics."""
         added = {**self._predicted(architecture), self.search.metric: recorded.get(self.search.metric)}
-        others = {name: value for name, value in recorded.items() if added.get(name, math.nan) != value}
-        plain = {name: value for name, value in others.items() if not name.startswith(NEGATED)}
+        metrics = {name: value for name, value in recorded.items() if added.get(name, math.nan) != value}
+        plain = {name: value for name, value in metrics.items() if not name.startswith(NEGATED)}
         return {**plain, "default": self._score(recorded.get(self.search.metric))}
 
     def _predicted(self, architecture: Architecture) -> dict[str, float]:

@@ -86,10 +86,10 @@ def reader_for(space: Any, name: str | None = None) -> Read:
     )
 
 
-def reader_name(predictor: AccuracyModel, given: str | None) -> str | None:
+def reader_name(predictor: AccuracyModel, requested: str | None) -> str | None:
     """Return the given reader, else the one that the predictor was trained with."""
     trained = predictor.info.get("reader")
-    return given if given is not None or not isinstance(trained, str) else trained
+    return requested if requested is not None or not isinstance(trained, str) else trained
 
 
 def open_predictor(predictor: AccuracyModel | str | Path) -> AccuracyModel:

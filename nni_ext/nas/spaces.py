@@ -61,8 +61,8 @@ class FlatSpace:
 
     def _index(self, sample: Sample, slot: int) -> int:
         label, values = self.labels[slot], [_as_lists(value) for value in self.values[slot]]
-        if (wanted := _as_lists(sample.get(label))) in values:
-            return values.index(wanted)
+        if (option := _as_lists(sample.get(label))) in values:
+            return values.index(option)
         raise ArchitectureError(
             f"sample has {label} = {sample.get(label)!r}, outside space {self.space.name!r}; choose from {values}"
         )

@@ -96,8 +96,8 @@ class SearchStrategy(_Strategy):
         return self._evaluations.best() if self._evaluations else None
 
     def extra_repr(self) -> str:
-        shown = {**self.options, "seed": self.seed} | {limit.name: f"<= {limit.limit:g}" for limit in self.limits}
-        return ", ".join([repr(self.kind.name), *(f"{name}={value}" for name, value in shown.items())])
+        settings = {**self.options, "seed": self.seed} | {limit.name: f"<= {limit.limit:g}" for limit in self.limits}
+        return ", ".join([repr(self.kind.name), *(f"{name}={value}" for name, value in settings.items())])
 
     # -- called by NNI -----------------------------------------------------------------------------------------------
 

@@ -75,14 +75,14 @@ def test_all_networks_judge_or_those_that_were_not_learned() -> None:
     whole = split(benchmark(all_judge=True), 30, 0, None, False)
     assert len(whole.judged) == 120 and whole.held_out is not None and len(whole.held_out.graphs) == 70
     some, other = (split(benchmark(all_judge=True), 30, draw, 7, False) for draw in (0, 1))
-    assert len(some.wanted) == 7 and (some.wanted == other.wanted).all()
+    assert len(some.accuracies) == 7 and (some.accuracies == other.accuracies).all()
     rest = split(benchmark(), 30, 0, None, False)
     assert np.array_equal(rest.targets, whole.targets) and len(rest.judged) == 70
-    assert rest.held_out is not None and np.allclose(rest.held_out.told, rest.wanted + 0.01)
+    assert rest.held_out is not None and np.allclose(rest.held_out.observed, rest.accuracies + 0.01)
     bound = split(benchmark(all_judge=True), 30, 0, None, False, test_labels=True)
     assert np.allclose(bound.targets, whole.targets - 0.01), "labels that judge, of the same networks"
     checked = split(benchmark(), 30, 0, None, True)
-    assert np.allclose(checked.wanted, rest.wanted + 0.01)
+    assert np.allclose(checked.accuracies, rest.accuracies + 0.01)
     with pytest.raises(ValueError, match="99 networks to learn from; expected 2 to 98"):
         split(benchmark(), 99, 0, None, False)
 
@@ -90,7 +90,7 @@ def test_all_networks_judge_or_those_that_were_not_learned() -> None:
 def test_a_division_keeps_cells_that_are_used_for_nothing() -> None:
     divided = benchmark(holdout=Holdout(cells=80, half=40, unused=5))
     first, more = (split(divided, size, 0, None, False) for size in (4, 40))
-    assert len(first.judged) == 35 and np.array_equal(first.wanted, more.wanted)
+    assert len(first.judged) == 35 and np.array_equal(first.accuracies, more.accuracies)
     learned = {graph.ops.tobytes() for graph in more.graphs}
     assert sum(graph.ops.tobytes() in learned for graph in more.judged) < 35
     assert np.array_equal(first.targets, more.targets[:4])

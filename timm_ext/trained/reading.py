@@ -99,15 +99,15 @@ def read_source(path: Path, elastic: bool = True) -> Source:
 def _with_sizes(arguments: Mapping[str, Any], weights: Mapping[str, Tensor], model: nn.Module) -> dict[str, Any]:
     """Correct a model's arguments by its weight sizes: timm's trainer does not store them all."""
     sizes, built = dict(arguments), model.state_dict()
-    other = {name for name in built.keys() & weights.keys() if built[name].shape != weights[name].shape}
+    different = {name for name in built.keys() & weights.keys() if built[name].shape != weights[name].shape}
     if "head.weight" in weights:
         sizes.setdefault("num_classes", len(weights["head.weight"]))
     elif "head.weight" in built:
         sizes["num_classes"] = 0
     patches = weights.get("patch_embed.proj.weight")
-    if "patch_embed.proj.weight" in other:
+    if "patch_embed.proj.weight" in different:
         sizes["in_chans"] = patches.shape[1]
-    if "pos_embed" in other and patches is not None and "img_size" not in sizes:
+    if "pos_embed" in different and patches is not None and "img_size" not in sizes:
         count, registers = weights["pos_embed"].shape[1], weights.get("reg_token")
         prefix = int("cls_token" in weights) + (0 if registers is None else registers.shape[1])
         grids = [number for number in (count - prefix, count) if number > 0 and math.isqrt(number) ** 2 == number]

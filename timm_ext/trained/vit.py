@@ -117,8 +117,8 @@ def _is_identity(module: nn.Module) -> bool:
 
 
 def norms_of(model: Any) -> list[Any]:
-    every = [model.norm_pre, model.norm, model.fc_norm, *(norm for b in model.blocks for norm in (b.norm1, b.norm2))]
-    return [norm for norm in every if not _is_identity(norm)]
+    norms = [model.norm_pre, model.norm, model.fc_norm, *(norm for b in model.blocks for norm in (b.norm1, b.norm2))]
+    return [norm for norm in norms if not _is_identity(norm)]
 
 
 def activation_of(module: nn.Module) -> str:

@@ -45,8 +45,8 @@ class Graf:
         chosen = [list(some) for size in range(1, len(inner) + 1) for some in combinations(inner, size)]
         self.sets = np.zeros((operations, len(chosen)))
         """``(K, S)`` whether an operation is of a set"""
-        for column, some in enumerate(chosen):
-            self.sets[some, column] = 1
+        for column, operation_set in enumerate(chosen):
+            self.sets[operation_set, column] = 1
 
     def __call__(self, graphs: Graphs) -> Array:
         """``(G, K + 6 S)`` features of graphs whose nodes stand in topological order, the input first."""
@@ -73,25 +73,25 @@ class Graf:
 def _shortest(edges: Array, among: Array, rows: NDArray[np.int64], last: NDArray[np.int64]) -> Array:
     """``(G, S)`` edges of the shortest way from input to output that meets only operations of each set."""
     count, width, sets = among.shape
-    found = np.full((count, width, sets), np.inf)
-    found[:, 0] = 0
+    lengths = np.full((count, width, sets), np.inf)
+    lengths[:, 0] = 0
     for node in range(1, width):
-        before = np.where(edges[:, :node, node, None] > 0, found[:, :node], np.inf).min(1) + 1
+        before = np.where(edges[:, :node, node, None] > 0, lengths[:, :node], np.inf).min(1) + 1
         allowed = (among[:, node] > 0) | (last == node)[:, None]
-        found[:, node] = np.where(allowed, before, np.inf)
-    ends = found[rows, last]
+        lengths[:, node] = np.where(allowed, before, np.inf)
+    ends = lengths[rows, last]
     return np.where(np.isfinite(ends), ends, last[:, None] + 1)
 
 
 def _most(edges: Array, among: Array, rows: NDArray[np.int64], last: NDArray[np.int64]) -> Array:
     """``(G, S)`` the most operations of each set on one way from input to output; 0 where there is no way."""
     count, width, sets = among.shape
-    found = np.full((count, width, sets), -np.inf)
-    found[:, 0] = 0
+    counts = np.full((count, width, sets), -np.inf)
+    counts[:, 0] = 0
     for node in range(1, width):
-        before = np.where(edges[:, :node, node, None] > 0, found[:, :node], -np.inf).max(1)
-        found[:, node] = before + among[:, node]
-    return np.maximum(found[rows, last], 0)
+        before = np.where(edges[:, :node, node, None] > 0, counts[:, :node], -np.inf).max(1)
+        counts[:, node] = before + among[:, node]
+    return np.maximum(counts[rows, last], 0)
 
 
 class Forest:

@@ -46,8 +46,8 @@ def summary(records: Sequence[Record]) -> list[dict[str, Any]]:
 
 def _row(benchmark: str, size: int, method: str, records: Sequence[Record]) -> dict[str, Any]:
     most = max((record.get("judged", "all") for record in records), key=lambda n: np.inf if n == "all" else n)
-    found = sorted((r for r in records if r.get("judged", "all") == most), key=lambda record: record["draw"])
-    taus = [record["tau"] for record in found]
+    draws = sorted((r for r in records if r.get("judged", "all") == most), key=lambda record: record["draw"])
+    taus = [record["tau"] for record in draws]
     row = {
         "benchmark": benchmark,
         "size": size,
@@ -57,23 +57,23 @@ def _row(benchmark: str, size: int, method: str, records: Sequence[Record]) -> d
         "deviation": round(float(np.std(taus, ddof=1)), 4) if len(taus) > 1 else None,
         "taus": [round(tau, 4) for tau in taus],
         "judged": most,
-        "fit_cpu_s": round(float(np.mean([record["fit_cpu_s"] for record in found])), 1),
+        "fit_cpu_s": round(float(np.mean([record["fit_cpu_s"] for record in draws])), 1),
         "paper": PAPER.get(benchmark, {}).get(size),
         "aim": AIMS.get(benchmark, {}).get(size),
-        **{name: found[0][name] for name in ("settings", "precision", "cells") if name in found[0]},
+        **{name: draws[0][name] for name in ("settings", "precision", "cells") if name in draws[0]},
     }
-    if places := _all(found, "best_of_50"):
+    if places := _all(draws, "best_of_50"):
         row |= {"best_of_50": float(np.median(places)), "best_of_50_each": places}
-    row |= {name: _mean(values) for name in _MEANS if (values := _all(found, name))}
-    if parts := _all(found, "parts"):
+    row |= {name: _mean(values) for name in _MEANS if (values := _all(draws, name))}
+    if parts := _all(draws, "parts"):
         row["parts"] = {name: _mean([each[name] for each in parts]) for name in parts[0]}
     return row
 
 
 def _all(records: Sequence[Record], name: str) -> list[Any]:
     """The values of all records, or nothing where one lacks it."""
-    found = [record[name] for record in records if name in record]
-    return found if len(found) == len(records) else []
+    values = [record[name] for record in records if name in record]
+    return values if len(values) == len(records) else []
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -20,7 +20,7 @@ class HeldOut:
     """Networks outside the training set."""
 
     graphs: Graphs
-    told: Array
+    observed: Array
     """Accuracies that a search would see"""
     true: Array
     """Accuracies for the evaluation"""
@@ -33,7 +33,7 @@ class Split:
     graphs: Graphs
     targets: Array
     judged: Graphs
-    wanted: Array
+    accuracies: Array
     held_out: HeldOut | None = None
 
 
@@ -55,20 +55,20 @@ def split(
     limit = len(order) - 2 if protocol is None else protocol.half
     if not 2 <= size <= limit:
         raise ValueError(f"{size} networks to learn from; expected 2 to {limit}")
-    rest = order[size:] if protocol is None else order[protocol.half + protocol.unused : protocol.cells]
-    held_out = _held_out(table, rest[-LOOKED_AT:] if benchmark.all_judge or validate else rest)
+    unseen = order[size:] if protocol is None else order[protocol.half + protocol.unused : protocol.cells]
+    held_out = _held_out(table, unseen[-LOOKED_AT:] if benchmark.all_judge or validate else unseen)
     learned = table.rows[order[:size]]
-    graphs, targets = table.graphs.take(learned), table.true[learned] if test_labels else table.told[order[:size]]
+    graphs, targets = table.graphs.take(learned), table.true[learned] if test_labels else table.observed[order[:size]]
     if validate:
-        return Split(graphs, targets, held_out.graphs, held_out.told, held_out)
+        return Split(graphs, targets, held_out.graphs, held_out.observed, held_out)
     if not benchmark.all_judge:
         return Split(graphs, targets, held_out.graphs, held_out.true, held_out)
     if judged is None:
         return Split(graphs, targets, table.graphs, table.true, held_out)
-    some = np.random.default_rng(103).permutation(len(table.graphs))[:judged]
-    return Split(graphs, targets, table.graphs.take(some), table.true[some], held_out)
+    judged_rows = np.random.default_rng(103).permutation(len(table.graphs))[:judged]
+    return Split(graphs, targets, table.graphs.take(judged_rows), table.true[judged_rows], held_out)
 
 
 def _held_out(table: Table, chosen: NDArray[np.int64]) -> HeldOut:
     rows = table.rows[chosen]
-    return HeldOut(table.graphs.take(rows), table.told[chosen], table.true[rows])
+    return HeldOut(table.graphs.take(rows), table.observed[chosen], table.true[rows])

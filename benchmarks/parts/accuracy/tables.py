@@ -36,7 +36,7 @@ class Table:
     """``(G,)``"""
     rows: NDArray[np.int64]
     """``(R,)`` the networks that can be learned from"""
-    told: Array
+    observed: Array
     """``(R,)`` what a search would see of those"""
     true: Array
     """``(G,)`` what the order is judged by"""

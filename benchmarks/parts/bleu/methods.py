@@ -31,9 +31,10 @@ def plain_ridge(columns: Array, targets: Array, trained: Indices) -> Array:
     """Ridge regression on columns standardised over the trained networks, with one penalty."""
     middle, deviation = columns[trained].mean(0), columns[trained].std(0)
     standard = (columns - middle) / np.where(deviation > 0, deviation, 1.0)
-    known = standard[trained]
+    rows = standard[trained]
     weights = np.linalg.solve(
-        known.T @ known + PENALTY * np.eye(known.shape[1]), known.T @ (targets[trained] - targets[trained].mean())
+        rows.T @ rows + PENALTY * np.eye(rows.shape[1]),
+        rows.T @ (targets[trained] - targets[trained].mean()),
     )
     return np.asarray(targets[trained].mean() + standard @ weights)
 
@@ -81,15 +82,15 @@ def calibrated(supernets: tuple[str, ...] = SUPERNETS, part: str | None = None) 
     places = [SUPERNETS.index(name) for name in supernets]
 
     def method(task: TranslationTask, trained: Indices) -> Estimate:
-        known, networks = task.inherited[:, places], task.architectures
+        inherited, networks = task.inherited[:, places], task.architectures
         calibration = Calibration(task.space, "test_bleu", inherited_metric="bleu").fit(
-            [networks[place] for place in trained], known[trained], task.bleu[trained]
+            [networks[place] for place in trained], inherited[trained], task.bleu[trained]
         )
         if not len(trained):
-            return calibration.predict(networks, known), None
+            return calibration.predict(networks, inherited), None
         if part is not None:
-            return calibration.predict_parts(networks, known)[part], None
-        return calibration.predict_with_std(networks, known)
+            return calibration.predict_parts(networks, inherited)[part], None
+        return calibration.predict_with_std(networks, inherited)
 
     return method
 
@@ -98,9 +99,9 @@ def predictor(recipe: str, **settings: Any) -> Method:
     """A predictor of the project that reads networks as graphs, and no supernet."""
 
     def method(task: TranslationTask, trained: Indices) -> Estimate:
-        made = NNFormerPredictor(recipe, seed=0, unseen="ignore", targets="mean", **settings)
-        made.fit(task.graphs.take(trained), task.bleu[trained])
-        return made.predict(task.graphs), None
+        predictor = NNFormerPredictor(recipe, seed=0, unseen="ignore", targets="mean", **settings)
+        predictor.fit(task.graphs.take(trained), task.bleu[trained])
+        return predictor.predict(task.graphs), None
 
     return method
 

@@ -100,11 +100,11 @@ def predict(
     if len(options) > 1:
         raise ConfigError(f"{' and '.join(options)}: --runtime and --device choose among the shipped models; give one")
     sizes = _shapes(shapes or [])
-    here = str(describe_machine("cpu", 1)["device_name"])
+    device_name = str(describe_machine("cpu", 1)["device_name"])
     if model is not None:
         used = load_latency_model(model, "graph")
     else:
-        used = shipped_for(device) if device is not None else shipped_model(runtime or RUNTIMES[0], here)
+        used = shipped_for(device) if device is not None else shipped_model(runtime or RUNTIMES[0], device_name)
     read, broken = _read(files, sizes, batch)
     predictions = predict_read(read, used)
     rows = [_row(prediction) for prediction in predictions]
@@ -119,7 +119,7 @@ def predict(
     elif rows:
         typer.echo(Table(_COLUMNS, rows).text())
     if rows:
-        typer.echo(_provenance(used, here), err=True)
+        typer.echo(_provenance(used, device_name), err=True)
     if broken:
         raise typer.Exit(2)
 
@@ -131,10 +131,10 @@ def _fitted(model: GraphLatencyModel, networks: NetworkLatencies, seed: int) -> 
     return model
 
 
-def _shapes(given: Sequence[str]) -> dict[str, tuple[int, ...] | int]:
+def _shapes(texts: Sequence[str]) -> dict[str, tuple[int, ...] | int]:
     """Return ``["x=1,3,224,224", "batch=1"]`` by name: a shape for numbers with a comma, else a dimension."""
     sizes: dict[str, tuple[int, ...] | int] = {}
-    for text in given:
+    for text in texts:
         name, equals, value = (part.strip() for part in text.rpartition("="))
         try:
             numbers = tuple(int(part) for part in value.rstrip(",").split(","))
@@ -155,9 +155,9 @@ def _read(files: Sequence[Path], shapes: Mapping[str, Any], batch: int | None) -
             sizes = {**usual, **shapes} or None
             read.append(read_onnx(path, shapes=sizes, batch=batch, warn=False))
             if usual:
-                taken = ", ".join(f"{name}={size}" for name, size in usual.items())
-                other = f"--shapes {max(usual, key=lambda name: usual[name])}=SIZE"
-                typer.echo(f"note: {path}: {taken}, within its {DESCRIPTION}; others with {other}", err=True)
+                assumed = ", ".join(f"{name}={size}" for name, size in usual.items())
+                advice = f"--shapes {max(usual, key=lambda name: usual[name])}=SIZE"
+                typer.echo(f"note: {path}: {assumed}, within its {DESCRIPTION}; others with {advice}", err=True)
         except NasExtError as error:
             if len(files) == 1:
                 raise
@@ -171,14 +171,14 @@ def _row(prediction: NetworkPrediction) -> dict[str, Any]:
     return {"file": row.pop("name"), **row, "unknown": sum(unknown.values())}
 
 
-def _provenance(model: GraphLatencyModel, here: str) -> str:
+def _provenance(model: GraphLatencyModel, device_name: str) -> str:
     device, info = device_of(model), model.info
     where = f" on {device}" if device else ""
     held_out = info.get("held_out")
     error = held_out.get("mape_percent") if isinstance(held_out, Mapping) else None
     quality = f"held-out MAPE {error:.2f} %" if isinstance(error, int | float) else "spread of its training's residuals"
-    other = f"; this machine is {here}, where times differ" if device and not is_here(device) else ""
+    note = f"; this machine is {device_name}, where times differ" if device and not is_here(device) else ""
     return (
         f"{model.name} model of {info.get('networks', 'unknown')} networks in"
-        f" {info.get('runtime', 'an unnamed runtime')}{where}, {quality}{other}"
+        f" {info.get('runtime', 'an unnamed runtime')}{where}, {quality}{note}"
     )

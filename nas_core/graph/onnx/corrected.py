@@ -99,14 +99,14 @@ def encode_corrected(network: Network) -> Encoded:
             copies.add(op.outputs[0])  # exporters join parameters that are equal before training
         elif op.kind in PASSED:
             same[op.outputs[0]] = same.get(op.inputs[0], op.inputs[0])
-    kept, needed = _needed(network, same)
+    operations, needed = _needed(network, same)
     encoded = Encoded(batch_of(network))
     for tensor in network.inputs:
         if tensor in needed:
             encoded.add(tensor, "Input", INPUT, (0,) * len(ATTRIBUTES), four_dims(network.shape(tensor)))
     unknown: Counter[str] = Counter()
     alike: Alike = {}
-    for op in kept:
+    for op in operations:
         _add(op, network, same, needed, encoded, alike)
         if operator_kind(op.kind) is None:
             unknown[op.kind] += 1
@@ -121,17 +121,17 @@ def encode_corrected(network: Network) -> Encoded:
 
 def _needed(network: Network, same: dict[str, str]) -> tuple[list[Operation], set[str]]:
     needed = {same.get(tensor, tensor) for tensor in network.outputs}
-    kept: list[Operation] = []
+    operations: list[Operation] = []
     for op in reversed(network.operations):
         used = [tensor for tensor in op.outputs if tensor in needed]
         if not used:
             continue
         if used[0] not in network.constants:
-            kept.append(op)
+            operations.append(op)
         elif op.kind in SHAPE_READERS or op.kind in PASSED:
             continue
         needed.update(same.get(tensor, tensor) for tensor in op.inputs if tensor)
-    return kept[::-1], needed
+    return operations[::-1], needed
 
 
 Alike = dict[Hashable, tuple[tuple[int, ...], Cost]]

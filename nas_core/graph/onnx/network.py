@@ -67,10 +67,10 @@ class Network:
             problem = (
                 f"{self.name}: the shape of tensor {tensor!r}{after} is not known after shape inference; give it as"
             )
-            other = "or export the model for exactly these sizes, with its constants"
+            alternative = "or export the model for exactly these sizes, with its constants"
             raise GraphError(
-                f"{problem} shapes={{{tensor!r}: (1, 3, 224, 224)}} with its sizes, {other}",
-                command_line=f"{problem} --shapes {tensor}=1,3,224,224 with its sizes, {other}",
+                f"{problem} shapes={{{tensor!r}: (1, 3, 224, 224)}} with its sizes, {alternative}",
+                command_line=f"{problem} --shapes {tensor}=1,3,224,224 with its sizes, {alternative}",
             )
         return self.shapes[tensor]
 
@@ -127,13 +127,13 @@ def parameter_inputs(graph: Any, listed: Iterable[Operation]) -> set[str]:
     stored = {tensor.name for tensor in graph.initializer}
     names = {tensor.name for tensor in graph.input} - stored
     weights: set[str] = set()
-    others: set[str] = set()
+    activations: set[str] = set()
     for op in listed:
         places = WEIGHTS.get(op.kind, ())
         for place, tensor in enumerate(op.inputs):
             if tensor in names:
-                (weights if place in places else others).add(tensor)
-    return stored | (weights - others)
+                (weights if place in places else activations).add(tensor)
+    return stored | (weights - activations)
 
 
 def sort_nodes(graph: Any, listed: list[Operation], name: str) -> list[Operation]:

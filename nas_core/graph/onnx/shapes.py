@@ -247,6 +247,6 @@ def _evaluate(node: Any, model: Any, inferred: Mapping[str, Shape], values: Valu
     ]
     graph = helper.make_graph([node], "one", inputs, [helper.make_tensor_value_info(o, 0, None) for o in outputs])
     with suppress(Exception):  # an operator that the reference does not have: its results stay unknown
-        alone = helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
-        results = map(np.asarray, onnx.reference.ReferenceEvaluator(alone).run(None, feeds))
+        single_node = helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
+        results = map(np.asarray, onnx.reference.ReferenceEvaluator(single_node).run(None, feeds))
         values.update((o, result) for o, result in zip(outputs, results, strict=False) if result.size <= KEPT)

@@ -92,8 +92,8 @@ def fit(data: LatencyData, make: MakeModel, holdout: float = 0.2, seed: int = 0)
     partial, factor = _fit(data.take(train), make, drifting)
     held_out, options_percent = data.take(test), math.nan
     if data.source == "rows":
-        seen = sum(len(set(column.tolist()) - {ABSENT}) for column in data.inputs[train].T)
-        options_percent = 100 * seen / int(data.space.slots.sizes.sum())
+        option_count = sum(len(set(column.tolist()) - {ABSENT}) for column in data.inputs[train].T)
+        options_percent = 100 * option_count / int(data.space.slots.sizes.sum())
     predicted = partial.predict_inputs(held_out.inputs)
     raw = quality(predicted, held_out.latency_ms, partial.interval, options_percent)
     clean = None

@@ -89,10 +89,10 @@ class MLPModel(GeneLatencyModel):
             y = np.log(latency_ms)
             self._target = (float(y.mean()), max(float(y.std()), 1e-6))
         shuffled = np.random.default_rng(config.seed).permutation(len(x))
-        held_out, kept = np.split(shuffled, [max(1, round(_HELD_OUT * len(x)))])
+        held_out, train = np.split(shuffled, [max(1, round(_HELD_OUT * len(x)))])
         features = torch.from_numpy((x - self._shift) / self._scale)
         target = torch.from_numpy((y - self._target[0]) / self._target[1]).float()
-        net = self._train(features, target, torch.from_numpy(kept), torch.from_numpy(held_out))
+        net = self._train(features, target, torch.from_numpy(train), torch.from_numpy(held_out))
         self._weights = [
             (layer.weight.detach().numpy().T.copy(), layer.bias.detach().numpy().copy())
             for layer in net
@@ -100,14 +100,14 @@ class MLPModel(GeneLatencyModel):
         ]
         return np.asarray(latency_ms[held_out] / self.estimate(inputs[held_out]))
 
-    def _train(self, x: torch.Tensor, y: torch.Tensor, kept: torch.Tensor, held_out: torch.Tensor) -> nn.Sequential:
+    def _train(self, x: torch.Tensor, y: torch.Tensor, train: torch.Tensor, held_out: torch.Tensor) -> nn.Sequential:
         config = self.config
         x, y, held_out = x.to(self.device), y.to(self.device), held_out.to(self.device)
         with own_streams(config.seed, self.device), torch.inference_mode(False), torch.enable_grad():
             widths = [x.shape[1], *[config.hidden] * config.layers]
             hidden = [part for a, b in itertools.pairwise(widths) for part in (nn.Linear(a, b), nn.ReLU())]
             net = nn.Sequential(*hidden, nn.Linear(config.hidden, 1)).to(self.device)
-            drawn = [kept[torch.randperm(len(kept))[: config.batch]] for _ in range(config.steps)]
+            drawn = [train[torch.randperm(len(train))[: config.batch]] for _ in range(config.steps)]
             batches = torch.stack(drawn).to(self.device)
             optimiser = torch.optim.Adam(net.parameters(), lr=config.lr)
             loss_of = nn.SmoothL1Loss(beta=0.1) if config.logarithmic else nn.MSELoss()

@@ -102,8 +102,8 @@ class SageNet(nn.Module):
         for layer in self.layers:
             x = layer(x, neighbours, degree)
         summed = batch.total(x[None])
-        whole = functional.relu(self.static(standardised(static, self.scale[:-1])))
-        hidden = functional.relu(self.hidden(torch.cat([torch.log1p(summed), whole], -1)))
+        static_features = functional.relu(self.static(standardised(static, self.scale[:-1])))
+        hidden = functional.relu(self.hidden(torch.cat([torch.log1p(summed), static_features], -1)))
         hidden = functional.dropout(hidden, self.config.dropout, self.training)
         mean, deviation = self.scale[-1]
         return torch.add(self.head(hidden).squeeze(-1) * deviation, mean)

@@ -164,10 +164,10 @@ class KernelSumModel(GraphLatencyModel):
         kernels = Kernels.of(graphs, self.device)
         logs = torch.stack([kernels.log_ms(net, np.arange(len(graphs))) for net in self._nets])
         sums = logs.double().cpu().numpy().mean(0)
-        whole = polynomial_of(log_costs(graphs), self._scale, self._weights)
+        polynomials = polynomial_of(log_costs(graphs), self._scale, self._weights)
         share = self.config.share_of_whole
-        predicted: Floats = np.exp((1 - share) * sums + share * whole)
-        return predicted, predicted * np.abs(sums - whole) * np.sqrt(share * (1 - share))
+        predicted: Floats = np.exp((1 - share) * sums + share * polynomials)
+        return predicted, predicted * np.abs(sums - polynomials) * np.sqrt(share * (1 - share))
 
     def tensors(self) -> dict[str, Tensor]:
         nets = {f"{i}.{name}": value for i, net in enumerate(self._nets) for name, value in net.state_dict().items()}

@@ -75,15 +75,15 @@ class LocalAttention(AttentionKind):
         batch, heads, length, dim = q.shape
         reach, neighbours = self.reach(causal), 2 if causal else 3
         blocks = (length + reach - 1) // reach
-        rest = blocks * reach - length
+        padding = blocks * reach - length
 
         def windows(x: Tensor) -> Tensor:
             """Return (B, H, N, keys of a block, D)."""
-            x = F.pad(x, (0, 0, reach, rest + (neighbours - 2) * reach))
+            x = F.pad(x, (0, 0, reach, padding + (neighbours - 2) * reach))
             x = x.view(*x.shape[:2], blocks + neighbours - 1, reach, x.shape[-1])
             return torch.cat([x[:, :, first : first + blocks] for first in range(neighbours)], 3)
 
-        queries = F.pad(q, (0, 0, 0, rest)).view(batch, heads, blocks, reach, dim)
+        queries = F.pad(q, (0, 0, 0, padding)).view(batch, heads, blocks, reach, dim)
         tokens = torch.ones(1, 1, 1, length, dtype=torch.bool, device=q.device) if mask is None else mask
         readable = windows(tokens.transpose(2, 3).to(q.dtype)).transpose(-1, -2) > 0
         steps = torch.arange(neighbours * reach, device=q.device)
@@ -117,8 +117,8 @@ class LocalAttention(AttentionKind):
         shape = (*k.shape[:2], self.window, k.shape[3])
         keys, values, length = past or Ring(k.new_zeros(shape), v.new_zeros(shape), 0)
         places = torch.arange(self.window, device=k.device)
-        here = (places == length % self.window)[:, None]
-        keys, values = torch.where(here, k, keys), torch.where(here, v, values)
+        current = (places == length % self.window)[:, None]
+        keys, values = torch.where(current, k, keys), torch.where(current, v, values)
         return _mixed(q, keys, values, places <= length), Ring(keys, values, length + 1)
 
     def after(self, k: Tensor, v: Tensor) -> Ring:

@@ -52,19 +52,19 @@ def cache_numbers(architecture: Architecture, config: LanguageWorkloadConfig) ->
 def live_numbers(architecture: Architecture, config: LanguageWorkloadConfig) -> int:
     """Count peak elements without weights, while reading the prompt or decoding."""
     width, positions = architecture.number("embed_dim"), config.batch * config.prompt_length
-    kept = reading = stepping = 0  # states of earlier layers, and the peaks of a layer
+    states = reading = stepping = 0  # states of earlier layers, and the peaks of a layer
     for layer in transformer_layers(architecture):
         kind, sizes = KINDS.get(layer.attention), (width, layer.qkv_dim, layer.heads)
         attending = attention_numbers(kind, config.batch, config.prompt_length, *sizes, causal=True)
         state = _state(layer, config.prompt_length, config.batch)
         transforming = state + positions * (max(layer.ffn_dim, 2 * width) + 3 * width)
-        reading = max(reading, kept + max(attending, transforming))
+        reading = max(reading, states + max(attending, transforming))
         after = _state(layer, config.prompt_length + config.new_tokens, config.batch)
         stepping = max(stepping, after + attention_numbers(kind, config.batch, 1, *sizes, causal=True))
-        kept += state
+        states += state
     # states of the prompt, the cache, the last logits, and the current layer or new logits
     logits, cache = config.batch * config.vocab, cache_numbers(architecture, config)
-    decoding = kept + cache + max(stepping, logits) + (logits if config.new_tokens > 1 else 0)
+    decoding = states + cache + max(stepping, logits) + (logits if config.new_tokens > 1 else 0)
     return max(positions * width + reading, decoding)
 
 

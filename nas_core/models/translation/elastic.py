@@ -70,18 +70,18 @@ def _channels(net: TranslationNet) -> list[Axis]:
         memory = [f"{prefix}{n}" for n, _ in layer.named_parameters() if n.endswith(".kv_proj.weight")]
         parts["encoder"] += [Part(weight, 1) for weight in memory]
         read_by["encoder"] += memory
-    for side, words in (("encoder", "source"), ("decoder", "target")):
+    for side, vocabulary in (("encoder", "source"), ("decoder", "target")):
         if getattr(net, f"{side}_norm") is not None:
             parts[side] += [Part(f"{side}_norm.{kind}", 0) for kind in ("weight", "bias")]
-        parts[side].append(Part(f"{words}_positions.table", 1))
+        parts[side].append(Part(f"{vocabulary}_positions.table", 1))
     widths = {"encoder": net.source_positions.table.shape[1], "decoder": net.target_positions.table.shape[1]}
     config = net.config
     if config.share_all_embeddings:
         if widths["encoder"] != widths["decoder"]:
             return []  # the narrower side reads a prefix of the table, whose order is fixed
-        both = (*parts["encoder"], *parts["decoder"], Part("embedding.weight", 1))
+        parts_of_both = (*parts["encoder"], *parts["decoder"], Part("embedding.weight", 1))
         readers = [*read_by["encoder"], *read_by["decoder"], "embedding.weight"]
-        return [Axis("channels", widths["encoder"], both, 1, tuple(readers))]
+        return [Axis("channels", widths["encoder"], parts_of_both, 1, tuple(readers))]
     output = "target_embedding.weight" if config.share_decoder_embeddings else "output.weight"
     parts["encoder"].append(Part("source_embedding.weight", 1))
     parts["decoder"] += [Part(name, 1) for name in dict.fromkeys(("target_embedding.weight", output))]

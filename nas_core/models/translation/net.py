@@ -357,8 +357,8 @@ class TranslationNet(nn.Module):
     def static_state(self, architecture: Architecture) -> dict[str, Tensor]:
         """Return the static subnet's state dict, as copies."""
         subnet: Subnet = select_eval(self, architecture)
-        rest = named_tensors(subnet)
-        state = {name: tensor for name, tensor in rest if not name.endswith("embedding") and name != "output"}
+        tensors = named_tensors(subnet)
+        state = {name: tensor for name, tensor in tensors if not name.endswith("embedding") and name != "output"}
         source, target = subnet.source_embedding, subnet.target_embedding
         if self.config.share_all_embeddings:
             state["embedding.weight"] = source if source.shape[1] >= target.shape[1] else target

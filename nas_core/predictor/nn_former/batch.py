@@ -121,13 +121,13 @@ class Topology:
 
 def _masks(centre: Tensor, present: Tensor, config: NNFormerConfig, tokens: int, full: bool) -> Tensor | None:
     """Return the masks of equations 7 to 10: A, Aᵀ, AᵀA, AAᵀ with A[i, j] = 1 for i -> j. Padding attends to itself."""
-    both = present[:, :, None] & present[:, None, :]
+    both_present = present[:, :, None] & present[:, None, :]
     itself = torch.eye(centre.shape[1], dtype=torch.bool, device=centre.device)
     if config.attention == "global":
-        return None if full else (both | itself)[:, None].expand(-1, 4, -1, -1)
+        return None if full else (both_present | itself)[:, None].expand(-1, 4, -1, -1)
     linked = torch.zeros_like(centre)
     linked[:, :tokens], linked[:, :, :tokens] = True, True
-    linked &= both
+    linked &= both_present
     released = config.sibling_mask == "as_released"
     base = centre | linked if released else centre
     number = base.float()

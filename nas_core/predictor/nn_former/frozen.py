@@ -188,10 +188,10 @@ class Product:
         product = x @ self.weight
         return product.relu_() if relu else product
 
-    def added(self, x: Tensor, other: Tensor) -> Tensor:
+    def added(self, x: Tensor, residual: Tensor) -> Tensor:
         if not self.packed:
-            return torch.addmm(other, x, self.weight)
-        product: Tensor = self._sum(x, other, self.weight, None, "add")
+            return torch.addmm(residual, x, self.weight)
+        product: Tensor = self._sum(x, residual, self.weight, None, "add")
         return product
 
 

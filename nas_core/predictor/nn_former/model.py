@@ -252,11 +252,11 @@ class NNFormer(nn.Module):
             )
         costs = COSTS if config.readout == "logarithm" else 0
         widths = {name: getattr(config, name) for name in ("attributes", "shapes", "static")} | {"costs": costs}
-        for name, wanted in widths.items():
+        for name, expected in widths.items():
             got = getattr(batch, name)
-            if wanted and (got is None or got.shape[-1] != wanted):
+            if expected and (got is None or got.shape[-1] != expected):
                 count = "none" if got is None else str(got.shape[-1])
-                raise GraphError(f"graphs have {count} {name}; this model reads {wanted} of them")
+                raise GraphError(f"graphs have {count} {name}; this model reads {expected} of them")
 
 
 def one_hot(values: Tensor, length: int) -> Tensor:

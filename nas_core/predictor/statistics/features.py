@@ -210,10 +210,10 @@ class Vocabulary:
 
     def describe(self, graphs: Graphs) -> Array:
         """Return statistics ``(G, F)``."""
-        if (given := _widths(graphs)) != self.widths:
+        if (graph_widths := _widths(graphs)) != self.widths:
             had, have = (
                 ", ".join(f"{count} {name}" for name, count in zip(READ, widths, strict=True) if count) or "none"
-                for widths in (self.widths, given)
+                for widths in (self.widths, graph_widths)
             )
             raise GraphError(f"graphs with these features of nodes and networks: {have}; it learned from graphs: {had}")
         place = np.minimum(np.searchsorted(self.kinds, graphs.ops), len(self.kinds) - 1)
@@ -298,8 +298,12 @@ class Description:
     @property
     def groups(self) -> tuple[range, ...]:
         """Return the groups of columns for processes: by descriptions of operations, and all."""
-        whole = range(self.of_prior, LAST)
-        return (whole,) if self.operations is None else (range(self.of_prior, self.of_prior + len(FEATURES)), whole)
+        all_columns = range(self.of_prior, LAST)
+        return (
+            (all_columns,)
+            if self.operations is None
+            else (range(self.of_prior, self.of_prior + len(FEATURES)), all_columns)
+        )
 
     @property
     def counted(self) -> slice:
@@ -325,11 +329,15 @@ class Description:
         ops = np.unique(graphs.ops).tolist()
         table = graphs.operations or self.operations
         for op in ops:
-            learned, given = (named[op] if op < len(named) else None for named in (self.operations, table))
-            if learned and given and learned != given:
-                raise GraphError(f"operation {op} of these graphs is {given}; of those that it learned from {learned}")
-        whole = (*table, *self.operations[len(table) :])
-        return replace(graphs, operations=(*whole, *[Operation("end")] * (max(ops, default=0) + 1 - len(whole))))
+            learned, operation = (named[op] if op < len(named) else None for named in (self.operations, table))
+            if learned and operation and learned != operation:
+                raise GraphError(
+                    f"operation {op} of these graphs is {operation}; of those that it learned from {learned}"
+                )
+        all_operations = (*table, *self.operations[len(table) :])
+        return replace(
+            graphs, operations=(*all_operations, *[Operation("end")] * (max(ops, default=0) + 1 - len(all_operations)))
+        )
 
     def to_tensors(self) -> dict[str, Tensor]:
         named = self.vocabulary.to_tensors()

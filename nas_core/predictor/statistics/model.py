@@ -105,12 +105,12 @@ class StatisticsModel:
         unseen = np.full((len(model.parts), len(targets)), targets.mean())
         folds = np.unique(fold)
         for step, held_out in enumerate(folds.tolist(), 1):
-            rest, fewer = fold != held_out, (min(FOLD_MEMBERS, processes), min(FOLD_MEMBERS, trees))
+            in_fold, fewer = fold != held_out, (min(FOLD_MEMBERS, processes), min(FOLD_MEMBERS, trees))
             with suppress(DataError):  # few graphs: those of the other folds may be equal
                 part = cls.of_statistics(
-                    description, statistics[rest], targets[rest], *fewer, seed + 101 * (held_out + 1)
+                    description, statistics[in_fold], targets[in_fold], *fewer, seed + 101 * (held_out + 1)
                 )
-                unseen[:, ~rest] = part.predict_from(statistics[~rest])
+                unseen[:, ~in_fold] = part.predict_from(statistics[~in_fold])
             if progress is not None:
                 error = np.mean((unseen.mean(0) - targets) ** 2) / (targets.var() or 1.0)
                 progress(step, len(folds), float(error))
@@ -129,27 +129,29 @@ class StatisticsModel:
         varying = np.flatnonzero(statistics.std(0) > 1e-9)
         if not len(varying):
             raise DataError("all graphs have equal statistics; give graphs that differ")
-        wanted, slope = (targets - mean) / deviation, 0.0
+        standard_targets, slope = (targets - mean) / deviation, 0.0
         if description.prior is not None:
             expected = statistics[:, 0] - statistics[:, 0].mean()
             norm = max(expected @ expected + PRIOR_WEIGHT * expected.var(), 1e-9)
-            slope = float(np.clip(expected @ wanted / norm, 0, 1e3)) * (FADES / (FADES + len(targets)))
+            slope = float(np.clip(expected @ standard_targets / norm, 0, 1e3)) * (FADES / (FADES + len(targets)))
             mean -= deviation * slope * float(statistics[:, 0].mean())
-            wanted = wanted - slope * expected
+            standard_targets = standard_targets - slope * expected
         stream = np.random.default_rng([seed, 2])
         chosen = [_columns(description, statistics.shape[1], varying, i, processes, stream) for i in range(processes)]
-        unit = float(wanted.std()) or 1.0
-        smooth = tuple(GaussianProcess.fit(statistics[:, c], wanted / unit, seed + i) for i, c in enumerate(chosen))
-        boosted = tuple(BoostedTrees.fit(statistics, wanted / unit, seed + i) for i in range(trees))
+        unit = float(standard_targets.std()) or 1.0
+        smooth = tuple(
+            GaussianProcess.fit(statistics[:, c], standard_targets / unit, seed + i) for i, c in enumerate(chosen)
+        )
+        boosted = tuple(BoostedTrees.fit(statistics, standard_targets / unit, seed + i) for i in range(trees))
         columns = tuple(torch.from_numpy(c) for c in chosen)
         return cls(smooth, columns, boosted, description, mean, deviation * unit, slope / unit)
 
     @property
     def parts(self) -> tuple[str, ...]:
         names = ("described processes", "processes") if len(self.description.groups) > 1 else ("processes",)
-        others = {"trees": bool(self.trees), "additive": self.additive is not None}
+        fitted = {"trees": bool(self.trees), "additive": self.additive is not None}
         groups = (names[group] for group in sorted({*self._groups}))
-        return (*groups, *(name for name, present in others.items() if present))
+        return (*groups, *(name for name, present in fitted.items() if present))
 
     @property
     def _groups(self) -> list[int]:

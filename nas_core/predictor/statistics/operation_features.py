@@ -108,11 +108,11 @@ class Along:
         mean, most, least, walk = (values.copy() for _ in range(4))
         number = np.zeros(values.shape[:2])
         number[:, 0] = 1.0
-        for node, parents, any_ in ways.parents():
+        for node, parents, has_parents in ways.parents():
             shares = parents / np.maximum(parents.sum(1), 1)[:, None]
             number[:, node] = (parents * number[:, :node]).sum(1)
             weights = parents * number[:, :node] / np.maximum(number[:, node], 1)[:, None]
-            linked, reached = parents[..., None] > 0, any_[:, None]
+            linked, reached = parents[..., None] > 0, has_parents[:, None]
             mean[:, node] += np.einsum("gi,giq->gq", weights, mean[:, :node])
             walk[:, node] += np.einsum("gi,giq->gq", shares, walk[:, :node])
             most[:, node] += np.where(reached, np.where(linked, most[:, :node], -np.inf).max(1), 0)
@@ -245,15 +245,15 @@ def _costs(ways: Ways, values: Array) -> Array:
     layers, weights, halvings, doublings = (
         values[..., QUANTITIES.index(q)] for q in ("convolutions", "weights", "halvings", "doublings")
     )
-    taken = channels.copy()
-    for node, parents, any_ in ways.parents():
+    channels_in = channels.copy()
+    for node, parents, has_parents in ways.parents():
         linked = parents > 0
-        taken[:, node] = np.where(any_, np.where(linked, channels[:, :node], 0).max(1), 1)
-        channels[:, node] = taken[:, node] * 2 ** doublings[:, node]
+        channels_in[:, node] = np.where(has_parents, np.where(linked, channels[:, :node], 0).max(1), 1)
+        channels[:, node] = channels_in[:, node] * 2 ** doublings[:, node]
         finest = np.where(linked, edge[:, :node], np.inf).min(1)
-        edge[:, node] = np.where(any_, finest, 1) / 2 ** halvings[:, node]
+        edge[:, node] = np.where(has_parents, finest, 1) / 2 ** halvings[:, node]
     several = np.maximum(layers, 1)
-    squares = (taken * channels + (several - 1) * channels**2) / several
+    squares = (channels_in * channels + (several - 1) * channels**2) / several
     area = edge**2
     costs = [(weights * squares * area).sum(1), (weights * squares).sum(1), (layers * channels * area).sum(1)]
     return np.log(np.stack(costs, 1) + 0.5)

@@ -66,7 +66,7 @@ class GaussianProcess:
     @classmethod
     def fit(cls, statistics: Array, targets: Array, seed: int = 0) -> GaussianProcess:
         """Fit statistics ``(G, F)`` to targets ``(G,)`` of about zero mean and unit variance."""
-        values, wanted = (
+        values, standard_targets = (
             torch.from_numpy(np.asarray(statistics, np.float64)),
             torch.from_numpy(np.asarray(targets, np.float64)),
         )
@@ -78,13 +78,13 @@ class GaussianProcess:
         standard = ((values - mean) / deviation).clamp(-CLIP, CLIP)
         order = torch.from_numpy(np.random.default_rng(seed).permutation(len(standard)))
         chosen = order[:LARGEST]
-        rates, variances = _likeliest(standard[chosen], wanted[chosen], int(varies.sum()))
+        rates, variances = _likeliest(standard[chosen], standard_targets[chosen], int(varies.sum()))
         if len(order) > MOST:
-            standard, wanted = standard[order[:MOST]], wanted[order[:MOST]]
+            standard, standard_targets = standard[order[:MOST]], standard_targets[order[:MOST]]
         # Rows, as a file restores them: products of columns differ in the last bit on some processors.
         points = (standard * rates).contiguous()
         kernel = _kernel(points, variances)
-        weights = torch.cholesky_solve(wanted[:, None], torch.linalg.cholesky(kernel))[:, 0]
+        weights = torch.cholesky_solve(standard_targets[:, None], torch.linalg.cholesky(kernel))[:, 0]
         return cls(mean, deviation, rates, variances, points, weights)
 
     def predict(self, statistics: Array) -> Array:
@@ -198,18 +198,18 @@ class KernelSums:
         values = statistics[:, self.columns].sub_(self.mean).mul_(self.factor).clamp_(-CLIP, CLIP).mul_(self.rates)
         scaled = values.view(len(values), len(self.points), -1).transpose(0, 1).float()
         lengths = scaled.square().sum(-1, keepdim=True) * HALVES
-        whole = torch.cat([scaled, lengths, torch.ones_like(lengths)], -1)
-        if whole.shape[1] * self.points.shape[-1] <= ROWS * POINTS:  # few graphs: all processes at once
-            return (torch.bmm(whole, self.points).exp2_() @ self.weights + scaled @ self.slopes)[..., 0]
-        return torch.stack([self._sums(i, whole[i]) + (scaled[i] @ self.slopes[i])[:, 0] for i in range(len(scaled))])
+        inputs = torch.cat([scaled, lengths, torch.ones_like(lengths)], -1)
+        if inputs.shape[1] * self.points.shape[-1] <= ROWS * POINTS:  # few graphs: all processes at once
+            return (torch.bmm(inputs, self.points).exp2_() @ self.weights + scaled @ self.slopes)[..., 0]
+        return torch.stack([self._sums(i, inputs[i]) + (scaled[i] @ self.slopes[i])[:, 0] for i in range(len(scaled))])
 
-    def _sums(self, process: int, whole: Tensor) -> Tensor:
+    def _sums(self, process: int, inputs: Tensor) -> Tensor:
         """Sum the squared exponentials of one process, block by block: ``(B,)``."""
         count = self.points.shape[-1]
-        total = torch.zeros(len(whole), 1)
+        total = torch.zeros(len(inputs), 1)
         for start in range(0, count, POINTS):
             part = slice(start, start + POINTS)
-            total.addmm_((whole @ self.points[process, :, part]).exp2_(), self.weights[process, part])
+            total.addmm_((inputs @ self.points[process, :, part]).exp2_(), self.weights[process, part])
         return total[:, 0]
 
 

@@ -120,22 +120,22 @@ def _networks(path: Path, runtime: str | None) -> Collection:
         )
     times = [row["measured"][runtime] for row in rows]
     state_ms = float(np.median([time["reference_ms"] for time in times]))
-    again = second_measurements(dataset, runtime)
+    second = second_measurements(dataset, runtime)
     networks = [
         MeasuredNetwork(
             row["name"], row["family"], time["relative"] * state_ms, time.get("raw_ms"), time["reference_ms"],
             _error_of_visits(time.get("visits") or ()), row.get("time"), row.get("params_m"), row.get("flops_g"),
             row.get("nodes"), row["settings"],
-            again_percent=100 * (again[row["name"]]["relative"] / time["relative"] - 1)
-            if row["name"] in again else None,
+            again_percent=100 * (second[row["name"]]["relative"] / time["relative"] - 1)
+            if row["name"] in second else None,
         )
         for row, time in zip(rows, times, strict=True)
     ]  # fmt: skip
     timing = dataset.settings.get("timing") or {}
     reference = dataset.settings.get("reference")
     family = reference.get("family", "") if isinstance(reference, Mapping) else ""
-    others = [name for name in dataset.reference_ms if name != runtime]
-    also = f" (also measured in {', '.join(others)}: --runtime {others[0]})" if others else ""
+    other_runtimes = [name for name in dataset.reference_ms if name != runtime]
+    also = f" (also measured in {', '.join(other_runtimes)}: --runtime {other_runtimes[0]})" if other_runtimes else ""
     facts = {
         "folder": str(real_path(path)),
         "networks": len(networks),
@@ -212,16 +212,16 @@ def _error_of_passes(record: Mapping[str, Any], timing: Mapping[str, Any], predi
     repeats = 1 if predicted else timing.get("repeats") or 0
     if not predicted and repeats < 2:
         return None
-    kept = repeats - 2 * int(float(timing.get("trim") or 0) * repeats)
-    return float(100 * record["std_ms"] / record["raw_ms"] / math.sqrt(kept))
+    passes = repeats - 2 * int(float(timing.get("trim") or 0) * repeats)
+    return float(100 * record["std_ms"] / record["raw_ms"] / math.sqrt(passes))
 
 
 def _parts(record: Mapping[str, Any], state: float) -> dict[str, float]:
-    whole = ("latency_ms", "raw_ms", "std_ms", "mad_ms", "reference_ms")
+    totals = ("latency_ms", "raw_ms", "std_ms", "mad_ms", "reference_ms")
     return {
         name.removesuffix("_ms"): float(value) * state
         for name, value in record.items()
-        if name.endswith("_ms") and name not in whole and value is not None
+        if name.endswith("_ms") and name not in totals and value is not None
     }
 
 

@@ -68,10 +68,10 @@ def agreement(evaluation: Evaluation, numbers: Sequence[int], unit: str, relativ
             trace["error_y"] = {"type": "data", "array": evaluation.deviation[members].tolist(), "thickness": 0.8,
                                 "width": 0, "color": "rgba(68,80,92,0.35)"}  # fmt: skip
         data.append(trace)
-    made = figure(data, f"measured ({unit})", f"predicted ({unit})", 560, log_x=log, log_y=log)
+    plot = figure(data, f"measured ({unit})", f"predicted ({unit})", 560, log_x=log, log_y=log)
     for axis in ("xaxis", "yaxis"):
-        made["layout"][axis]["range"] = [float(np.log10(end)) if log else end for end in (low, high)]
-    return made
+        plot["layout"][axis]["range"] = [float(np.log10(end)) if log else end for end in (low, high)]
+    return plot
 
 
 def drift(collection: Collection) -> Figure:

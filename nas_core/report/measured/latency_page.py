@@ -145,8 +145,8 @@ def _family_row(collection: Collection, family: str | None) -> dict[str, Any]:
     def known(name: str) -> list[float]:
         return [value for network in networks if (value := getattr(network, name)) is not None]
 
-    times, again = known("latency_ms"), known("again_percent")
-    medians = {"median": times, "error": known("error_percent"), "differ": again}
+    times, differences = known("latency_ms"), known("again_percent")
+    medians = {"median": times, "error": known("error_percent"), "differ": differences}
     medians |= {name: known(name) for name in ("flops_g", "params_m")}
     return {
         "family": family or ALL,
@@ -154,7 +154,7 @@ def _family_row(collection: Collection, family: str | None) -> dict[str, Any]:
         "skipped": sum(family in (None, skipped) for _, skipped, _ in collection.skipped),
         "min": min(times, default=None),
         "max": max(times, default=None),
-        "again": len(again) or None,
+        "again": len(differences) or None,
         **{name: float(np.median(values)) if values else None for name, values in medians.items()},
     }
 
@@ -247,9 +247,9 @@ def _points(collection: Collection, evaluation: Evaluation | None, places: Seque
 
 def _facts(network: MeasuredNetwork) -> dict[str, str]:
     times = {"as measured, with drift": network.raw_ms, "reference": network.reference_ms, **network.parts_ms}
-    again = {} if network.again_percent is None else {"measured again": f"{network.again_percent:+.1f} %"}
+    second = {} if network.again_percent is None else {"measured again": f"{network.again_percent:+.1f} %"}
     facts = {name: f"{value:.3f} ms" for name, value in times.items() if value is not None}
-    return {**facts, **again, **{name: _text(value)[:_SHORT] for name, value in network.settings.items()}}
+    return {**facts, **second, **{name: _text(value)[:_SHORT] for name, value in network.settings.items()}}
 
 
 def _text(value: Any) -> str:

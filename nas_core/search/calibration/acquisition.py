@@ -73,11 +73,11 @@ def next_to_train(
     )
     chosen: list[Candidate] = []
     least = float(np.concatenate([front[:, 1], mean - deviation]).min())  # below all, later additions included
-    left = np.ones(len(networks), bool)
-    while len(chosen) < count and left.any():
-        gains = np.where(left, expected_gain(mean, deviation, costs, front, least), -np.inf)
+    available = np.ones(len(networks), bool)
+    while len(chosen) < count and available.any():
+        gains = np.where(available, expected_gain(mean, deviation, costs, front, least), -np.inf)
         best = int(gains.argmax())
-        left[best] = False
+        available[best] = False
         chosen.append(Candidate(networks[best], metrics_of[best], float(gains[best])))
         front = np.concatenate([front, [[costs[best], mean[best]]]])
     return chosen

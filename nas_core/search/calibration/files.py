@@ -188,7 +188,7 @@ def check_provenance(
     path: Path,
     checkpoints: Sequence[Path],
     options: Mapping[str, Any],
-    others: str = "give all but the first with --further-supernet",
+    advice: str = "give all but the first with --further-supernet",
 ) -> None:
     """Raise a ConfigError unless a calibration used these supernets, in this order, and the same evaluation data.
 
@@ -197,9 +197,9 @@ def check_provenance(
     """
     expected, digests = calibration.info.get("supernets") or [], [file_digest(path) for path in checkpoints]
     if len(digests) != len(expected):
-        raise ConfigError(f"{path} was made with {len(expected)} supernets, here {len(digests)} are given; {others}")
-    for checkpoint, digest, other in zip(checkpoints, digests, expected, strict=True):
-        if digest != other:
+        raise ConfigError(f"{path} was made with {len(expected)} supernets, here {len(digests)} are given; {advice}")
+    for checkpoint, digest, expected_digest in zip(checkpoints, digests, expected, strict=True):
+        if digest != expected_digest:
             raise ConfigError(
                 f"{path} was made with another supernet than {checkpoint}, or another order of supernets; calibrate"
                 " on the one that is searched"

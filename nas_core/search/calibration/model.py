@@ -182,16 +182,16 @@ class Calibration:
                 f"too few networks for an evaluation; fit it to at least {FEWEST + 1} trained networks first"
             )
         columns, sizes = self._oriented(self.inherited), self.sizes_of(list(self.trained))
-        wanted = self._sign * np.array(list(self.trained.values()))
+        targets = self._sign * np.array(list(self.trained.values()))
         mean, spread = np.empty(count), np.empty(count)
         for place in range(count):
-            kept = np.arange(count) != place
-            without = Learned.of(columns[kept], sizes[kept], wanted[kept])
+            others = np.arange(count) != place
+            without = Learned.of(columns[others], sizes[others], targets[others])
             mean[place], spread[place] = (values[0] for values in without.estimate(columns[[place]], sizes[[place]]))
-        off = np.abs(mean - wanted)
-        alone = self.learned.parts.inherited.columns(columns)[0][:, 0]
+        off = np.abs(mean - targets)
+        inherited = self.learned.parts.inherited.columns(columns)[0][:, 0]
         return Quality(
-            float(kendall_tau(mean, wanted)), float(off.mean()), float(kendall_tau(alone, wanted)),
+            float(kendall_tau(mean, targets)), float(off.mean()), float(kendall_tau(inherited, targets)),
             float((off <= spread).mean()), float((off <= 2 * spread).mean()),
         )  # fmt: skip
 

@@ -47,10 +47,10 @@ class Line:
         basis, singular, rows = np.linalg.svd(columns - middle, full_matrices=False)
         off = targets - mean
         inner, squares = basis.T @ off, singular**2
-        rest = max(float(off @ off - inner @ inner), 0.0)
+        residual = max(float(off @ off - inner @ inner), 0.0)
         likely, solutions = [], []
         for penalty in PENALTIES:
-            misfit = float((inner**2 * penalty / (squares + penalty)).sum()) + rest
+            misfit = float((inner**2 * penalty / (squares + penalty)).sum()) + residual
             likely.append(-0.5 * np.log1p(squares / penalty).sum() - 0.5 * (len(off) - 1) * np.log(max(misfit, 1e-300)))
             solutions.append(rows.T @ (singular / (squares + penalty) * inner))
         shares = np.exp(np.array(likely) - max(likely))
@@ -102,8 +102,8 @@ class Parts:
         """Fit inherited metrics ``(n, S)`` and sizes ``(n, C)`` to targets ``(n,)``, larger metrics being better."""
         scale = Inherited.scaled(inherited)
         mean, single = scale.columns(inherited)
-        both = np.hstack([FREE * mean, single, sizes])
-        return cls(scale, (Line.rising(mean, targets), Line.ridge(sizes, targets), Line.ridge(both, targets)))
+        features = np.hstack([FREE * mean, single, sizes])
+        return cls(scale, (Line.rising(mean, targets), Line.ridge(sizes, targets), Line.ridge(features, targets)))
 
     def predict(self, inherited: Array, sizes: Array) -> Array:
         """Return estimates ``(3, B)``."""
@@ -117,8 +117,8 @@ class Parts:
         places = np.arange(len(targets))
         estimates = np.empty((len(PARTS), len(targets)))
         for place in places:
-            kept = places != place
-            parts = Parts.fit(inherited[kept], sizes[kept], targets[kept])
+            others = places != place
+            parts = Parts.fit(inherited[others], sizes[others], targets[others])
             estimates[:, place] = parts.predict(inherited[[place]], sizes[[place]])[:, 0]
         return estimates
 

@@ -83,9 +83,9 @@ class AdditiveFit:
     def _chosen(self, left: Numbers, values: Numbers, target: Numbers) -> tuple[float, float]:
         errors = []
         for penalty in PENALTIES:
-            kept = self._singular**2 / (self._singular**2 + penalty)
-            leverage = np.minimum((left**2) @ kept + 1 / len(values), 0.999)
-            errors.append(float((((values - left @ (kept * target)) / (1 - leverage)) ** 2).mean()))
+            shrinkage = self._singular**2 / (self._singular**2 + penalty)
+            leverage = np.minimum((left**2) @ shrinkage + 1 / len(values), 0.999)
+            errors.append(float((((values - left @ (shrinkage * target)) / (1 - leverage)) ** 2).mean()))
         best = int(np.argmin(errors))
         return PENALTIES[best], float(np.sqrt(errors[best]))
 
@@ -140,16 +140,16 @@ class LinearCosts:
             anchor: ``(1, slots)`` with an option in every slot, absent layers included.
         """
         slots = variables.slots
-        here = slots.canonical(anchor)
+        row = slots.canonical(anchor)
         deepest = anchor.copy()
         for gene in sorted(slots.depth_genes):
             column = slots.depth_column(gene)
             deepest[0, column] = int(np.argmax(variables.space.choice(gene).options[0]))
         changed = np.repeat(anchor, variables.count, axis=0)
-        absent = here[0, variables.slot_of] == ABSENT
+        absent = row[0, variables.slot_of] == ABSENT
         changed[absent] = deepest
         changed[np.arange(variables.count), variables.slot_of] = variables.option_of
-        rows = np.concatenate([here, slots.canonical(deepest), slots.canonical(changed)])
+        rows = np.concatenate([row, slots.canonical(deepest), slots.canonical(changed)])
         parts, constants = [], []
         for constraint in constraints:
             values = np.nan_to_num(constraint.values(rows), nan=UNKNOWN_COST * constraint.limit, posinf=np.inf)

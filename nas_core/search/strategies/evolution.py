@@ -59,42 +59,42 @@ class EvolutionConfig:
     def __post_init__(self) -> None:
         check_fields(self, ranges=_RANGES)
         if self.population != self.parents + self.mutations + self.crossovers:
-            what = (
+            message = (
                 f"population is {self.population}, but parents + mutations + crossovers = {self.parents} +"
                 f" {self.mutations} + {self.crossovers}; expected {self.parents + self.mutations + self.crossovers},"
                 " or only some of the four"
             )
             raise ConfigError(
-                f"{what}, from which EvolutionConfig.of computes the others",
-                command_line=f"{what}: leave one out to compute it from the others",
+                f"{message}, from which EvolutionConfig.of computes the others",
+                command_line=f"{message}: leave one out to compute it from the others",
             )
 
     @classmethod
-    def of(cls, **given: Any) -> EvolutionConfig:
+    def of(cls, **settings: Any) -> EvolutionConfig:
         """Return settings; numbers not given share the rest of the population in HAT's proportions.
 
         Raises:
             ConfigError: the given numbers exceed the population.
         """
         shares = {name: getattr(cls, name) for name in ("parents", "mutations", "crossovers")}
-        numbers = [given[name] for name in ("population", *shares) if name in given]
+        numbers = [settings[name] for name in ("population", *shares) if name in settings]
         if any(isinstance(number, bool) or not isinstance(number, int) for number in numbers):
-            return cls(**given)  # which raises the error
-        if "population" not in given:
-            return cls(**given, population=sum(given.get(name, share) for name, share in shares.items()))
-        missing = {name: share for name, share in shares.items() if name not in given}
-        left = given["population"] - sum(given[name] for name in shares if name in given)
-        if missing and left < ("parents" in missing):
+            return cls(**settings)  # which raises the error
+        if "population" not in settings:
+            return cls(**settings, population=sum(settings.get(name, share) for name, share in shares.items()))
+        missing = {name: share for name, share in shares.items() if name not in settings}
+        remaining = settings["population"] - sum(settings[name] for name in shares if name in settings)
+        if missing and remaining < ("parents" in missing):
             raise ConfigError(
-                f"population is {given['population']}, which leaves {left} for {' and '.join(missing)};"
+                f"population is {settings['population']}, which leaves {remaining} for {' and '.join(missing)};"
                 " give a larger population, or fewer of the others"
             )
         while missing:
             name, share = next(iter(missing.items()))
-            given[name] = max(int(name == "parents"), round(left * share / sum(missing.values())))
-            left -= given[name]
+            settings[name] = max(int(name == "parents"), round(remaining * share / sum(missing.values())))
+            remaining -= settings[name]
             del missing[name]
-        return cls(**given)
+        return cls(**settings)
 
 
 class HATEvolution(Strategy):

@@ -62,8 +62,8 @@ class GaussianProcessRanker:
 
         if len(values) > MOST:
             order = np.argsort(values, kind="stable")
-            others = np.random.default_rng(self._seed).permutation(order[MOST // 2 :])
-            chosen = np.sort(np.concatenate([order[: MOST // 2], others[: MOST // 2]]))
+            worse = np.random.default_rng(self._seed).permutation(order[MOST // 2 :])
+            chosen = np.sort(np.concatenate([order[: MOST // 2], worse[: MOST // 2]]))
             rows, values = rows[chosen], values[chosen]
         targets = ndtri((rankdata(values) - 0.5) / len(values))
         targets = (targets - targets.mean()) / targets.std()

@@ -183,18 +183,18 @@ class MILP(Strategy):
         reference = self._find_reference()
         self._reference = [int(option) for option in reference[0]]
         slots, variables = self.space.slots, self._variables
-        here = slots.canonical(reference)
+        row = slots.canonical(reference)
         changed = np.repeat(reference, variables.count, axis=0)
         changed[np.arange(variables.count), variables.slot_of] = variables.option_of
         unchanged = reference[0, variables.slot_of] == variables.option_of
-        apart = ~unchanged & (here[0, variables.slot_of] != ABSENT)
+        apart = ~unchanged & (row[0, variables.slot_of] != ABSENT)
         rows = slots.canonical(changed[apart])
         saved = np.zeros(len(rows))
         for constraint in self.proposals.constraints:
             values = np.nan_to_num(constraint.values(rows), nan=np.inf)
-            saved += (float(constraint.values(here)[0]) - values) / constraint.limit
+            saved += (float(constraint.values(row)[0]) - values) / constraint.limit
         if not self.proposals.constraints:
-            saved = self._smaller(here, rows)
+            saved = self._smaller(row, rows)
         order = np.argsort(-saved, kind="stable")
         within = rows[order][self.proposals.feasible(rows[order])]
         chosen = within[: min(self.config.single_changes, self.config.evaluations - 1)]
@@ -203,7 +203,7 @@ class MILP(Strategy):
             "%d of %d single changes within the limits are evaluated%s",
             len(chosen), len(within), ", those that save most" if len(chosen) < len(within) else "",
         )  # fmt: skip
-        return np.concatenate([here, chosen])
+        return np.concatenate([row, chosen])
 
     def _find_reference(self) -> Rows:
         """Return the largest feasible architecture ``(1, slots)`` with about the same share of each gene's options."""
@@ -214,18 +214,18 @@ class MILP(Strategy):
         turn = np.arange(len(ordered)) * GOLDEN % 1.0  # genes with as many options do not all shrink at once
         places = [np.floor(shares * (len(order) - 1) + after) for order, after in zip(ordered, turn, strict=True)]
         columns = [order[place.astype(int)] for order, place in zip(ordered, places, strict=True)]
-        whole = np.stack(columns, 1).astype(np.int16)
-        within = np.flatnonzero(self.proposals.feasible(slots.canonical(whole)))
+        candidates = np.stack(columns, 1).astype(np.int16)
+        within = np.flatnonzero(self.proposals.feasible(slots.canonical(candidates)))
         if len(within):
-            return whole[within[:1]]
-        return self._filled(self.proposals.initial(self.rng, 1, set()), whole[:1])
+            return candidates[within[:1]]
+        return self._filled(self.proposals.initial(self.rng, 1, set()), candidates[:1])
 
     def _filled(self, row: Rows, by: Rows) -> Rows:
         return np.where(row == ABSENT, by, row).astype(np.int16)
 
-    def _smaller(self, here: Rows, rows: Rows) -> Numbers:
+    def _smaller(self, row: Rows, rows: Rows) -> Numbers:
         """Return each row's sum of decreases, relative to the genes' largest options."""
-        codes = self.space.slots.codes(np.concatenate([here, rows])).astype(np.float64)
+        codes = self.space.slots.codes(np.concatenate([row, rows])).astype(np.float64)
         largest = np.maximum(np.abs(self.space.slots.codes(self.space.slots.extreme(np.argmax)[None])[0]), 1e-9)
         smaller: Numbers = ((codes[:1] - codes[1:]) / largest).sum(1)
         return smaller
@@ -244,8 +244,8 @@ class MILP(Strategy):
         anchor = self._filled(self._best_of(good), reference) if len(good) else reference
         costs = LinearCosts.around(self._variables, anchor, self.proposals.constraints)
         limits = np.array([constraint.limit for constraint in self.proposals.constraints])
-        known = self._rows(sorted({*self._members, *self._scores}))
-        taken = set(row_keys(known))
+        evaluated = self._rows(sorted({*self._members, *self._scores}))
+        taken = set(row_keys(evaluated))
         drawn = round(self.config.explore * count)
         solutions, budgets = list[Rows](), limits.copy()
         for place in range(count):

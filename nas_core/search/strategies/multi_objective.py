@@ -57,12 +57,12 @@ class MultiObjectiveConfig:
             raise ConfigError("mutations and crossovers are both 0; expected children of at least one kind")
 
     @classmethod
-    def of(cls, **given: Any) -> MultiObjectiveConfig:
+    def of(cls, **settings: Any) -> MultiObjectiveConfig:
         """Return settings; numbers of children not given follow from the population."""
-        population = given.get("population")
+        population = settings.get("population")
         if isinstance(population, int) and population > 0:
-            given = {"mutations": (population + 1) // 2, "crossovers": population // 2, **given}
-        return cls(**given)
+            settings = {"mutations": (population + 1) // 2, "crossovers": population // 2, **settings}
+        return cls(**settings)
 
 
 class MultiObjectiveEvolution(Strategy):
@@ -223,8 +223,8 @@ def fronts(values: Array, outside: Array) -> NDArray[np.int64]:
     front = np.full(len(values), -1, np.int64)
     beaten_by = beats.sum(0)
     level = 0
-    while (left := front < 0).any():
-        first = left & (beaten_by == 0)
+    while (unassigned := front < 0).any():
+        first = unassigned & (beaten_by == 0)
         front[first] = level
         beaten_by -= beats[first].sum(0)
         level += 1

@@ -24,8 +24,8 @@ NEAR = 32
 
 
 def row_keys(rows: Rows) -> list[bytes]:
-    whole, width = np.ascontiguousarray(rows, np.int16).tobytes(), rows.shape[1] * 2
-    return [whole[start : start + width] for start in range(0, len(whole), width)]
+    data, width = np.ascontiguousarray(rows, np.int16).tobytes(), rows.shape[1] * 2
+    return [data[start : start + width] for start in range(0, len(data), width)]
 
 
 class Proposals:
@@ -93,9 +93,9 @@ class Proposals:
         taken.update(row_keys(rows))
         return rows
 
-    def _parts(self, rows: Rows, wanted: int) -> Iterator[Rows]:
+    def _parts(self, rows: Rows, count: int) -> Iterator[Rows]:
         slow = [constraint.together for constraint in self.constraints if constraint.together]
-        step = min([*slow, wanted]) if slow else max(1, len(rows))
+        step = min([*slow, count]) if slow else max(1, len(rows))
         return (rows[start : start + step] for start in range(0, len(rows), step))
 
     def initial(self, rng: np.random.Generator, n: int, taken: set[bytes]) -> Rows:
@@ -105,14 +105,14 @@ class Proposals:
         """
         self._near, self._near_violation = self.space.slots.empty(), np.zeros(0)
         self._look_at(self.space.rows([self.space.smallest()]))
-        found = self.take(lambda k: self.space.sample_rows(rng, k), n, taken, self._look_at)
-        if len(found) < n:
-            pool = [found]
+        population = self.take(lambda k: self.space.sample_rows(rng, k), n, taken, self._look_at)
+        if len(population) < n:
+            pool = [population]
             prob = 2.0 / self.space.slots.count
 
             def nearby(k: int) -> Rows:
-                known = np.concatenate(pool)
-                sources = known if len(known) else self._near
+                candidates = np.concatenate(pool)
+                sources = candidates if len(candidates) else self._near
                 mutants = self.space.mutate_rows(sources[rng.integers(len(sources), size=k)], prob, rng)
                 return np.concatenate([sources, mutants])
 
@@ -121,11 +121,11 @@ class Proposals:
                 pool.append(rows[good])
                 return good
 
-            more = self.take(nearby, n - len(found), taken, watch)
-            found = np.concatenate([found, more])
-        if not len(found) and not taken:
+            more = self.take(nearby, n - len(population), taken, watch)
+            population = np.concatenate([population, more])
+        if not len(population) and not taken:
             raise self._infeasible()
-        return found
+        return population
 
     def _look_at(self, rows: Rows) -> NDArray[np.bool_]:
         """Return the mask of feasible rows ``(n,)``; keep the smallest values and the closest rows."""

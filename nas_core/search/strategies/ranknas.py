@@ -162,8 +162,8 @@ class RankNAS(Strategy):
         if not self.importance or not self._prunes:
             return names
         metrics = self.importance if self._limits_count else [self.metric]
-        kept = most_important(self.importance, self.config.keep_genes, metrics) | self.space.slots.depth_genes
-        return [name for name in names if name in kept]
+        searched = most_important(self.importance, self.config.keep_genes, metrics) | self.space.slots.depth_genes
+        return [name for name in names if name in searched]
 
     @property
     def _prunes(self) -> bool:
@@ -204,14 +204,14 @@ class RankNAS(Strategy):
         self.importance = {self.metric: importance_of(self.space, rows, values), **limits}
         if not self._prunes:
             return lambda drawn: drawn
-        kept = set(self.free_genes)
+        searched = set(self.free_genes)
         drawn = rough.take(lambda k: self.space.sample_rows(self.rng, k), self.config.candidates, set())
         if not len(drawn):
             return lambda drawn: drawn
         best = drawn[np.argsort(ranker.score(drawn), kind="stable")[: max(1, round(FREQUENT * len(drawn)))]]
         preferred = np.array([_most_frequent(column) for column in best.T], np.int16)
         genes = zip(self.space.choices, self.space.slots.columns, strict=True)
-        dropped = [columns for choice, columns in genes if choice.name not in kept]
+        dropped = [columns for choice, columns in genes if choice.name not in searched]
 
         def pruned(drawn: Rows) -> Rows:
             changed = drawn.copy()
@@ -226,8 +226,8 @@ class RankNAS(Strategy):
         count, evaluated = self.config.per_ranking, set(self._members) | set(self._scores)
         explored = 0 if isinstance(ranker, GaussianProcessRanker) else round(self.config.explore * count)
         if isinstance(ranker, GaussianProcessRanker) and len(self._whole) and not self._prunes:
-            whole = self._whole[rough.feasible(self._whole)]
-            order = whole[np.argsort(ranker.score(whole), kind="stable")]
+            feasible = self._whole[rough.feasible(self._whole)]
+            order = feasible[np.argsort(ranker.score(feasible), kind="stable")]
         else:
             order = self._evolved(ranker, pruned, rough)
         order = order[[key not in evaluated for key in row_keys(order)]]

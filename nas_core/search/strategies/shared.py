@@ -37,9 +37,9 @@ class SharedSearch:
         made: function that returns a new, equal strategy each time.
     """
 
-    def __init__(self, made: Callable[[], Strategy]) -> None:
-        self._made = made
-        self.strategy = made()
+    def __init__(self, make: Callable[[], Strategy]) -> None:
+        self._made = make
+        self.strategy = make()
         self._opened: dict[int, tuple[str, ...]] = {}
         self._told: set[Architecture] = set()
 
@@ -74,8 +74,8 @@ class SharedSearch:
 
     def _free(self, results: Results, running: Collection[Architecture]) -> Architecture | None:
         """Return the first of the strategy's architectures that has neither a result nor a worker."""
-        asked = iter(lambda: self.strategy.ask(1), [])
-        architectures = chain(self.strategy.waiting, chain.from_iterable(asked))
+        batches = iter(lambda: self.strategy.ask(1), [])
+        architectures = chain(self.strategy.waiting, chain.from_iterable(batches))
         return next((one for one in architectures if one not in results and one not in running), None)
 
     def _complete(self, results: Results) -> bool:

@@ -49,11 +49,11 @@ class SteadySearch:
     def _ask(self) -> Architecture | None:
         """Return the strategy's next architecture that is not already running as a spare one."""
         while True:
-            asked = [self._ready.popleft()] if self._ready else self.strategy.ask(1)
-            if not asked:
+            proposals = [self._ready.popleft()] if self._ready else self.strategy.ask(1)
+            if not proposals:
                 return None
-            if asked[0] not in self._out:
-                return asked[0]
+            if proposals[0] not in self._out:
+                return proposals[0]
 
     def tell(self, architecture: Architecture, metrics: Mapping[str, Any] | None) -> bool:
         """Record a result, None for a failure; return False and ignore it if the architecture has one."""

@@ -48,22 +48,22 @@ def depth_order(
 
 
 def _order(side: str, count: int, fewest: int, most: float, loss: Loss, recovered: Loss) -> tuple[int, ...]:
-    def without(kept: Sequence[int], evaluate: Loss) -> dict[int, float]:
-        return {layer: evaluate({side: [other for other in kept if other != layer]}) for layer in kept}
+    def without(layers: Sequence[int], evaluate: Loss) -> dict[int, float]:
+        return {layer: evaluate({side: [other for other in layers if other != layer]}) for layer in layers}
 
-    kept = list(range(count))
+    remaining = list(range(count))
     if count > MOST_TRIED:
-        costs = without(kept, loss)
-        return tuple(sorted(kept, key=lambda layer: (-costs[layer], layer)))
+        costs = without(remaining, loss)
+        return tuple(sorted(remaining, key=lambda layer: (-costs[layer], layer)))
     removed: list[int] = []
-    while len(kept) > fewest:
-        costs = without(kept, loss)
-        if min(costs.values()) > most and len(kept) <= MOST_RECOVERED:
-            costs = without(kept, recovered)
-        worst = min(reversed(kept), key=lambda layer: costs[layer])
-        kept.remove(worst)
+    while len(remaining) > fewest:
+        costs = without(remaining, loss)
+        if min(costs.values()) > most and len(remaining) <= MOST_RECOVERED:
+            costs = without(remaining, recovered)
+        worst = min(reversed(remaining), key=lambda layer: costs[layer])
+        remaining.remove(worst)
         removed.append(worst)
-    return (*kept, *reversed(removed))
+    return (*remaining, *reversed(removed))
 
 
 def mean_loss(trained: Any, kept: Mapping[str, Sequence[int]], batches: Sequence[Any]) -> float:

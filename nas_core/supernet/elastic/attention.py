@@ -99,16 +99,16 @@ def _fit_gene(
     assert isinstance(trained, tuple)
     fitted = []
     for layer, row in enumerate(space.choice(gene).options[: len(trained)]):
-        others: dict[str, AttentionWeights] = {}
+        linear: dict[str, AttentionWeights] = {}
         place: Place = ()
         for kind in map(str, row):
             if kind != trained[layer]:
                 changed = Architecture({**largest, gene: (*trained[:layer], kind, *trained[layer + 1 :])})
-                place, others[kind] = _changed(base, net.select(changed))
-        if not others:
+                place, linear[kind] = _changed(base, net.select(changed))
+        if not linear:
             continue
-        recorded = record(base, place, [weights.kind for weights in others.values()], batches, loss)
-        for kind, weights in others.items():
+        recorded = record(base, place, [weights.kind for weights in linear.values()], batches, loss)
+        for kind, weights in linear.items():
             fitted.append(Fitted(gene, layer, kind, *_fit_one(weights, recorded, config)))
     return fitted
 

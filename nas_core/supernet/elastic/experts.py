@@ -15,12 +15,12 @@ def copy_into_experts(plain: nn.Module, mixed: nn.Module, spread: float = SPREAD
     the trained weights and routers have a gradient. Left factors of low-rank experts are zero.
     """
     state, target = plain.state_dict(), mixed.state_dict()
-    left = [f"{at}.left" for at, layer in mixed.named_modules() if isinstance(layer, MoSLinear) and layer.rank]
+    left_factors = [f"{at}.left" for at, layer in mixed.named_modules() if isinstance(layer, MoSLinear) and layer.rank]
     stream = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, tensor in target.items():
             if name not in state:
-                if ".out." in name or name in left:
+                if ".out." in name or name in left_factors:
                     tensor.zero_()
             elif tensor.ndim == state[name].ndim + 1:
                 tensor.copy_(near_copies(state[name], len(tensor), spread, stream))

@@ -79,14 +79,14 @@ def record(
     path = ".".join(map(str, place))
     weights = dict(attentions_of(subnet))[place]
     watched = _Watched(weights.kind, others)
-    seen = _with(subnet, place, weights._replace(kind=cast(AttentionKind, watched)))
+    watched_subnet = _with(subnet, place, weights._replace(kind=cast(AttentionKind, watched)))
     reads = [weights.in_proj] if isinstance(weights, SelfAttentionWeights) else [weights.q_proj, weights.kv_proj]
     names = {str(number): affine.weight for number, affine in enumerate([*reads, weights.out_proj])}
     recorded = []
     for batch in batches:
         watched.calls.clear()
         with torch.enable_grad(), Taps(names, inputs=True, outputs=True) as taps:
-            value = loss(seen, batch)
+            value = loss(watched_subnet, batch)
         outputs = taps.outputs.get(str(len(reads)), [])
         if len(outputs) != 1 or len(watched.calls) != 1:
             raise ConfigError(f"the loss uses attention {path} {len(outputs)} times; compute it in one pass")

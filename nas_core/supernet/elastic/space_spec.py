@@ -41,9 +41,9 @@ def varying(space: SearchSpace, genes: Sequence[str]) -> SearchSpace:
     for gene in genes:
         if gene not in endings and gene not in several:
             raise unknown_choice("size of --space auto", gene, endings)
-    kept = {name for name in several if name in genes or name.rpartition(".")[2] in genes}
+    searched = {name for name in several if name in genes or name.rpartition(".")[2] in genes}
     kinds = {choice.name for choice in attention_choices(space)}
-    return _narrowed(space, kept | kinds, "-".join([space.name, *genes]))
+    return _narrowed(space, searched | kinds, "-".join([space.name, *genes]))
 
 
 def attention_only(space: SearchSpace) -> SearchSpace:
@@ -55,11 +55,11 @@ def attention_only(space: SearchSpace) -> SearchSpace:
     return _narrowed(space, kinds, f"{space.name}-attention")
 
 
-def _narrowed(space: SearchSpace, kept: Collection[str], name: str) -> SearchSpace:
+def _narrowed(space: SearchSpace, searched: Collection[str], name: str) -> SearchSpace:
     largest = space.largest()
     choices = []
     for choice in space.choices:
-        if choice.name in kept:
+        if choice.name in searched:
             choices.append(choice)
             continue
         gene = largest[choice.name]

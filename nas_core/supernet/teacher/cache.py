@@ -137,8 +137,8 @@ class TeacherCache:
             return None
         rows = self._rows(samples)
         probabilities = torch.from_numpy(self._maps[0][rows].astype(np.float32))
-        words = torch.from_numpy(self._maps[1][rows].astype(np.int64))
-        return TopK(probabilities.to(device, non_blocking=True), words.to(device, non_blocking=True))
+        indices = torch.from_numpy(self._maps[1][rows].astype(np.int64))
+        return TopK(probabilities.to(device, non_blocking=True), indices.to(device, non_blocking=True))
 
     def put(self, samples: Sequence[int], rows: TopK) -> None:
         """Write the rows (N, K) of samples in sequence."""

@@ -60,8 +60,8 @@ def naive_distillation_loss(student_logits: Tensor, teacher_logits: Tensor, temp
 def top_k(teacher_logits: Tensor, k: int, temperature: float = 1.0) -> TopK:
     """Return the ``k`` most probable words of each row of ``teacher_logits`` (.., V) in descending order."""
     logits = _exact(teacher_logits.detach()) / temperature
-    kept, indices = logits.topk(k, -1)
-    return TopK((kept - logits.logsumexp(-1, keepdim=True)).exp(), indices)
+    values, indices = logits.topk(k, -1)
+    return TopK((values - logits.logsumexp(-1, keepdim=True)).exp(), indices)
 
 
 def top_k_distillation_loss(
@@ -79,8 +79,8 @@ def top_k_distillation_loss(
         log_q = logits.gather(-1, teacher.indices) - norm[..., None]
         rows = torch.xlogy(p, p).sum(-1) - (p * log_q).sum(-1)
         if p.shape[-1] < logits.shape[-1]:
-            rest = logits.scatter(-1, teacher.indices, float("-inf"))
-            rows = rows + torch.xlogy(p_rest, p_rest) - p_rest * (rest.logsumexp(-1) - norm)
+            masked = logits.scatter(-1, teacher.indices, float("-inf"))
+            rows = rows + torch.xlogy(p_rest, p_rest) - p_rest * (masked.logsumexp(-1) - norm)
         return _reduced(rows * temperature**2, reduction)
 
 
@@ -94,11 +94,11 @@ def naive_top_k_distillation_loss(student_logits: Tensor, teacher: TopK, tempera
     return ((events * (events.log() - student.log())).sum(-1) * temperature**2).mean()
 
 
-def kept_and_rest(teacher: TopK, words: int) -> tuple[Tensor, Tensor]:
+def kept_and_rest(teacher: TopK, vocab: int) -> tuple[Tensor, Tensor]:
     """Return float32 probabilities (.., K) of the kept words and (..) of all others, normalised to sum to 1."""
     p = _exact(teacher.probabilities)
     total = p.sum(-1)
-    if p.shape[-1] == words:
+    if p.shape[-1] == vocab:
         return p / total[..., None], torch.zeros_like(total)
     over = total.clamp(min=1.0)
     return p / over[..., None], (1 - total).clamp(min=0.0)

@@ -102,10 +102,10 @@ def smoothed_loss(logits: Tensor, target: Tensor, smoothing: float, padding_idx:
         keep = target.ne(padding_idx)
         spread = smoothing / (logits.shape[-1] - 1)
         nll = -(log_q.gather(1, target[:, None])[:, 0] * keep).sum()
-        own = (1.0 - smoothing - spread) * nll
+        loss = (1.0 - smoothing - spread) * nll
         if smoothing:
-            own = own - spread * (log_q.sum(-1) * keep).sum()
-    return own, nll.detach()
+            loss = loss - spread * (log_q.sum(-1) * keep).sum()
+    return loss, nll.detach()
 
 
 def distilled_loss(
@@ -121,7 +121,7 @@ def distilled_loss(
     """Return the sums of :func:`projected_distilled_loss` from logits (N, V)."""
     with without_autocast(logits):
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
-        own, nll = smoothed_loss(logits, target, smoothing, padding_idx)
+        target_loss, nll = smoothed_loss(logits, target, smoothing, padding_idx)
         keep = target.ne(padding_idx)
         if isinstance(teacher, TopK):
             rows = top_k_distillation_loss(logits, teacher, temperature, "none")
@@ -129,8 +129,8 @@ def distilled_loss(
             cross = torch.linalg.vecdot(teacher.probabilities, F.log_softmax(logits / temperature, -1))
             rows = (teacher.negative_entropy - cross) * temperature**2
         distilled = (rows * keep).sum()
-        loss = (1 - weight) * own + weight * distilled
-    return DistilledSums(loss, own.detach(), nll, distilled.detach())
+        loss = (1 - weight) * target_loss + weight * distilled
+    return DistilledSums(loss, target_loss.detach(), nll, distilled.detach())
 
 
 def _softmax(logits: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
@@ -183,14 +183,14 @@ def naive_distilled_loss(
     padding_idx: int,
 ) -> DistilledSums:
     """Return the sums of :func:`projected_distilled_loss` by their definition."""
-    own, nll = naive_smoothed_loss(features, table, target, smoothing, padding_idx)
+    target_loss, nll = naive_smoothed_loss(features, table, target, smoothing, padding_idx)
     logits = features.float() @ table.float().t()
     if isinstance(teacher, TopK):
         rows = top_k_distillation_loss(logits, teacher, temperature, "none")
     else:
         rows = distillation_loss(logits, teacher.probabilities.log() * temperature, temperature, "none")
     distilled = (rows * target.ne(padding_idx)).sum()
-    return DistilledSums((1 - weight) * own + weight * distilled, own, nll, distilled)
+    return DistilledSums((1 - weight) * target_loss + weight * distilled, target_loss, nll, distilled)
 
 
 class _Distilled(NamedTuple):
@@ -208,7 +208,7 @@ class _Distilled(NamedTuple):
         return max(1.0, 1 - self.weight + self.weight * self.temperature)
 
     def __call__(self, rows: slice, logits: Tensor, gradient: bool) -> tuple[tuple[Tensor, ...], Tensor | None]:
-        own, nll, norm = self.own.losses(rows, logits)
+        target_loss, nll, norm = self.own.losses(rows, logits)
         soft, soft_norm, share = logits, norm, self.weight
         if self.temperature != 1:
             soft, share = logits / self.temperature, 1.0
@@ -216,14 +216,14 @@ class _Distilled(NamedTuple):
         row_kl, grad = self._against(rows, soft, soft_norm, share, gradient)
         keep = self.own.target[rows].ne(self.own.padding_idx)
         distilled = (row_kl * self.temperature**2 * keep).sum()
-        own, nll = own.sum(), nll.sum()
-        sums = (1 - self.weight) * own + self.weight * distilled, own, nll, distilled
+        target_loss, nll = target_loss.sum(), nll.sum()
+        sums = (1 - self.weight) * target_loss + self.weight * distilled, target_loss, nll, distilled
         if grad is None:
             return sums, None
-        rest = 1 - self.weight
+        target_weight = 1 - self.weight
         if self.temperature != 1:
-            grad.mul_(self.weight * self.temperature).add_(logits.sub_(norm).exp_(), alpha=rest)
-        return sums, self.own.less_target(rows, grad, rest)
+            grad.mul_(self.weight * self.temperature).add_(logits.sub_(norm).exp_(), alpha=target_weight)
+        return sums, self.own.less_target(rows, grad, target_weight)
 
     def _against(
         self, rows: slice, logits: Tensor, norm: Tensor, share: float, gradient: bool
@@ -240,13 +240,13 @@ class _Distilled(NamedTuple):
             )
             row_kl = negative_entropy - torch.linalg.vecdot(p, logits) + norm[:, 0]
             return row_kl, (logits - norm).exp_().sub_(p, alpha=share) if gradient else None
-        kept = TopK(self.teacher.probabilities[rows], self.teacher.indices[rows])
-        p, p_rest = kept_and_rest(kept, logits.shape[1])
-        log_q = logits.gather(1, kept.indices) - norm
-        q = (logits - norm).exp_().scatter_(1, kept.indices, 0.0)
+        top = TopK(self.teacher.probabilities[rows], self.teacher.indices[rows])
+        p, p_rest = kept_and_rest(top, logits.shape[1])
+        log_q = logits.gather(1, top.indices) - norm
+        q = (logits - norm).exp_().scatter_(1, top.indices, 0.0)
         q_rest = q.sum(1).clamp_(min=torch.finfo(q.dtype).tiny)
         row_kl = torch.xlogy(p, p).sum(1) - (p * log_q).sum(1) + torch.xlogy(p_rest, p_rest) - p_rest * q_rest.log()
         if not gradient:
             return row_kl, None
         factor = 1 - share * p_rest / q_rest
-        return row_kl, q.mul_(factor[:, None]).scatter_(1, kept.indices, log_q.exp() - share * p)
+        return row_kl, q.mul_(factor[:, None]).scatter_(1, top.indices, log_q.exp() - share * p)

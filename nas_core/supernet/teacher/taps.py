@@ -13,11 +13,11 @@ from torch.overrides import TorchFunctionMode
 from nas_core.layers.weights import named_tensors
 
 
-def weights_of(subnet: Any, wanted: Callable[[str], bool]) -> dict[str, Tensor]:
+def weights_of(subnet: Any, accept: Callable[[str], bool]) -> dict[str, Tensor]:
     """Return the ``wanted`` weights of a subnet by name in the static network,
     ``encoder_layers.0.self_attn.out_proj.weight``.
     """
-    return {name: tensor for name, tensor in named_tensors(subnet) if wanted(name)}
+    return {name: tensor for name, tensor in named_tensors(subnet) if accept(name)}
 
 
 class Taps(TorchFunctionMode):

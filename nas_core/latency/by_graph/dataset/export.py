@@ -50,10 +50,10 @@ def _take_statistics(norm: _BatchNorm, inputs: tuple[Tensor, ...]) -> None:
     if norm.running_mean is None or norm.running_var is None:
         return
     (x,) = inputs
-    others = [dimension for dimension in range(x.ndim) if dimension != 1]
-    norm.running_mean.copy_(x.mean(others))
+    dimensions = [dimension for dimension in range(x.ndim) if dimension != 1]
+    norm.running_mean.copy_(x.mean(dimensions))
     # One pixel has no variance; the channel's square then keeps the output of the order of one.
-    norm.running_var.copy_(x.var(others, unbiased=False) + x.square().mean(others) * 1e-2)
+    norm.running_var.copy_(x.var(dimensions, unbiased=False) + x.square().mean(dimensions) * 1e-2)
 
 
 def input_names(count: int) -> list[str]:

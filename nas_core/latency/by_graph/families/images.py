@@ -165,8 +165,8 @@ def _sample_googlenet(rng: np.random.Generator) -> Settings:
     multiplier = rng.uniform(0.5, 1.3)
     stages = []
     for modules in _INCEPTIONS:
-        kept = modules[: int(rng.integers(1, len(modules) + 1))]
-        stages.append([[width(rng, base * multiplier) for base in module] for module in kept])
+        stage_modules = modules[: int(rng.integers(1, len(modules) + 1))]
+        stages.append([[width(rng, base * multiplier) for base in module] for module in stage_modules])
     return {
         "resolution": resolution(rng, 112, 224),
         "stem": [width(rng, base * multiplier) for base in (64, 64, 192)],
@@ -176,11 +176,11 @@ def _sample_googlenet(rng: np.random.Generator) -> Settings:
 
 
 def _inception(channels: int, widths: Sequence[int], large: int) -> _Branches:
-    one, reduce3, three, reduce5, five, pooled = widths
+    width1, reduce3, width3, reduce5, width5, pooled = widths
     return _Branches(
-        _conv_relu(channels, one, 1, normed=True),
-        nn.Sequential(_conv_relu(channels, reduce3, 1, normed=True), _conv_relu(reduce3, three, 3, normed=True)),
-        nn.Sequential(_conv_relu(channels, reduce5, 1, normed=True), _conv_relu(reduce5, five, large, normed=True)),
+        _conv_relu(channels, width1, 1, normed=True),
+        nn.Sequential(_conv_relu(channels, reduce3, 1, normed=True), _conv_relu(reduce3, width3, 3, normed=True)),
+        nn.Sequential(_conv_relu(channels, reduce5, 1, normed=True), _conv_relu(reduce5, width5, large, normed=True)),
         nn.Sequential(nn.MaxPool2d(3, 1, 1), _conv_relu(channels, pooled, 1, normed=True)),
     )
 

@@ -131,8 +131,8 @@ def _build(settings: Settings) -> Built:
     from nas_core.models.translation.net import TranslationConfig, TranslationNet
 
     architecture = Architecture(settings["architecture"])
-    index, words = _PARTS.index(settings["part"]), settings["vocabulary"]
-    source_words, target_words = (words, _UNREAD) if settings["part"] == "encoder" else (_UNREAD, words)
+    index, vocabulary = _PARTS.index(settings["part"]), settings["vocabulary"]
+    source_words, target_words = (vocabulary, _UNREAD) if settings["part"] == "encoder" else (_UNREAD, vocabulary)
     source, past = settings["source_length"], settings.get("past_length", 0)
     config = TranslationConfig(share_decoder_embeddings=settings.get("one_table", False))
     net = TranslationNet(SearchSpace.of(architecture), source_words, target_words, config).eval()

@@ -104,10 +104,10 @@ def _exported(named: NamedNetwork, item: Mapping[str, Any]) -> tuple[bytes, Onnx
     published, batch = item.get("params_m"), item["batch_size"]
     with without_storage():
         network, inputs = named.make(published)
-    here = sum(param.numel() for param in network.parameters()) / 1e6
-    if published is not None and abs(here - published) > max(_SAME_PARAMS * published, _ROUNDED_M):
+    params_m = sum(param.numel() for param in network.parameters()) / 1e6
+    if published is not None and abs(params_m - published) > max(_SAME_PARAMS * published, _ROUNDED_M):
         raise NasExtError(
-            f"it has {here:.2f} M parameters here, {published:g} M where it was measured: the networks differ"
+            f"it has {params_m:.2f} M parameters here, {published:g} M where it was measured: the networks differ"
         )
     failures: list[Exception] = []
     for any_batch, folding in _WAYS if batch == 1 else _WAYS[:2]:
@@ -226,7 +226,7 @@ class _OnlyInputs(nn.Module):
 
 
 def _weights_elsewhere(graph: Any, inputs: set[str], onnx: Any) -> None:
-    kept = [value for value in graph.input if value.name in inputs]
+    graph_inputs = [value for value in graph.input if value.name in inputs]
     for value in graph.input:
         if value.name not in inputs:
             kind = value.type.tensor_type
@@ -235,7 +235,7 @@ def _weights_elsewhere(graph: Any, inputs: set[str], onnx: Any) -> None:
             tensor.data_location = onnx.TensorProto.EXTERNAL
             tensor.external_data.add(key="location", value=ABSENT)
     del graph.input[:]
-    graph.input.extend(kept)
+    graph.input.extend(graph_inputs)
 
 
 def _set_batch(graph: Any, batch: int) -> None:
@@ -244,9 +244,9 @@ def _set_batch(graph: Any, batch: int) -> None:
     for node in graph.node:
         if not dependent.isdisjoint(node.input):
             dependent.update(node.output)
-    kept = [value for value in graph.value_info if value.name not in dependent]
+    independent = [value for value in graph.value_info if value.name not in dependent]
     del graph.value_info[:]
-    graph.value_info.extend(kept)
+    graph.value_info.extend(independent)
     for value in (*graph.input, *graph.output):
         for dimension in value.type.tensor_type.shape.dim:
             if dimension.dim_param == _BATCH:

@@ -69,27 +69,27 @@ class _Streamed(torch.autograd.Function):
             batch, heads, length, v.shape[-1], dtype=kind if plan.smallest is None else q.dtype, device=q.device
         )
         weights = torch.empty(batch, heads, length, 1, dtype=kind, device=q.device)
-        state, kept, states = _empty_state(k, v), any(ctx.needs_input_grad), []
+        state, needs_grad, states = _empty_state(k, v), any(ctx.needs_input_grad), []
         if plan.causal is None:
             for start, stop in plan.blocks(k.shape[2]):
                 features = _turned(_keys(k, plan, start, stop), plan.key.block(start, stop))
                 state.add_(features.mT @ _values(v, start, stop))
         for start, stop in plan.blocks(length):
-            here = slice(start, stop)
-            queries = torch.relu(q[:, :, here].to(kind))
+            block = slice(start, stop)
+            queries = torch.relu(q[:, :, block].to(kind))
             sums = _turned(queries, plan.query.block(start, stop)) @ state
             if plan.causal is not None:
                 keys, values = _keys(k, plan, start, stop), _values(v, start, stop)
                 sums.add_((queries @ keys.mT).mul_(plan.causal[: stop - start, : stop - start]) @ values)
-                if kept:
+                if needs_grad:
                     states.append(state.clone())
                 if stop < length:
                     state.add_(_turned(keys, plan.key.block(start, stop)).mT @ values)
-            weights[:, :, here] = sums[..., -1:]
+            weights[:, :, block] = sums[..., -1:]
             if plan.smallest is None:
-                outputs[:, :, here] = sums[..., :-1]
+                outputs[:, :, block] = sums[..., :-1]
             else:
-                outputs[:, :, here] = sums[..., :-1].div_(sums[..., -1:].clamp_(min=plan.smallest))
+                outputs[:, :, block] = sums[..., :-1].div_(sums[..., -1:].clamp_(min=plan.smallest))
         ctx.plan = plan
         ctx.states = states if plan.causal is not None else [state]
         ctx.save_for_backward(q, k, v, *((outputs, weights) if plan.smallest is not None else ()))
@@ -111,15 +111,15 @@ class _Incoming:
         self.of_outputs, self.plan, self.outputs, self.weights = of_outputs, plan, outputs, weights
 
     def block(self, start: int, stop: int) -> Tensor:
-        here = (slice(None), slice(None), slice(start, stop))
-        grads = self.of_outputs[here].to(working_dtype(self.of_outputs))
+        block = (slice(None), slice(None), slice(start, stop))
+        grads = self.of_outputs[block].to(working_dtype(self.of_outputs))
         joined = grads.new_empty(*grads.shape[:-1], grads.shape[-1] + 1)
         if self.outputs is None or self.weights is None or self.plan.smallest is None:
             joined[..., :-1], joined[..., -1:] = grads, 0
             return joined
-        weights = self.weights[here]
+        weights = self.weights[block]
         torch.div(grads, weights.clamp(min=self.plan.smallest), out=joined[..., :-1])
-        of_weights = (joined[..., :-1] * self.outputs[here]).sum(-1, keepdim=True)
+        of_weights = (joined[..., :-1] * self.outputs[block]).sum(-1, keepdim=True)
         joined[..., -1:] = of_weights.neg_().mul_(weights > self.plan.smallest)
         return joined
 
@@ -144,10 +144,10 @@ def _values(v: Tensor, start: int, stop: int) -> Tensor:
 def _turned(x: Tensor, table: CosTable) -> Tensor:
     """Return features ``(B, H, C, 2D)``: x sin, x cos."""
     width = x.shape[-1]
-    both = torch.empty(*x.shape[:-1], 2 * width, dtype=x.dtype, device=x.device)
-    torch.mul(x, table.sin, out=both[..., :width])
-    torch.mul(x, table.cos, out=both[..., width:])
-    return both
+    products = torch.empty(*x.shape[:-1], 2 * width, dtype=x.dtype, device=x.device)
+    torch.mul(x, table.sin, out=products[..., :width])
+    torch.mul(x, table.cos, out=products[..., width:])
+    return products
 
 
 def _turned_back(grads: Tensor, table: CosTable) -> Tensor:
@@ -161,15 +161,15 @@ def _noncausal_backward(
     kind, back = working_dtype(q), _empty_state(k, v)
     dq, dk, dv = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
     for start, stop in plan.blocks(q.shape[2]):
-        here, table, grads = slice(start, stop), plan.query.block(start, stop), incoming.block(start, stop)
-        queries = torch.relu(q[:, :, here].to(kind))
+        block, table, grads = slice(start, stop), plan.query.block(start, stop), incoming.block(start, stop)
+        queries = torch.relu(q[:, :, block].to(kind))
         back.add_(_turned(queries, table).mT @ grads)
-        dq[:, :, here] = _turned_back(grads @ states[0].mT, table).mul_(queries > 0)
+        dq[:, :, block] = _turned_back(grads @ states[0].mT, table).mul_(queries > 0)
     for start, stop in plan.blocks(k.shape[2]):
-        here, table = slice(start, stop), plan.key.block(start, stop)
+        block, table = slice(start, stop), plan.key.block(start, stop)
         keys, values = _keys(k, plan, start, stop), _values(v, start, stop)
-        dv[:, :, here] = (_turned(keys, table) @ back)[..., :-1]
-        dk[:, :, here] = _turned_back(values @ back.mT, table).mul_(keys > 0)
+        dv[:, :, block] = (_turned(keys, table) @ back)[..., :-1]
+        dk[:, :, block] = _turned_back(values @ back.mT, table).mul_(keys > 0)
     return dq, dk, dv
 
 
@@ -181,14 +181,18 @@ def _causal_backward(
     kind, back = working_dtype(q), _empty_state(k, v)
     dq, dk, dv = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
     for (start, stop), state in zip(reversed(plan.blocks(q.shape[2])), reversed(states), strict=True):
-        here, query, key = slice(start, stop), plan.query.block(start, stop), plan.key.block(start, stop)
+        block, query, key = slice(start, stop), plan.query.block(start, stop), plan.key.block(start, stop)
         factors, grads = plan.causal[: stop - start, : stop - start], incoming.block(start, stop)
-        queries, keys, values = torch.relu(q[:, :, here].to(kind)), _keys(k, plan, start, stop), _values(v, start, stop)
+        queries, keys, values = (
+            torch.relu(q[:, :, block].to(kind)),
+            _keys(k, plan, start, stop),
+            _values(v, start, stop),
+        )
         among = (grads @ values.mT).mul_(factors)
-        dq[:, :, here] = _turned_back(grads @ state.mT, query).add_(among @ keys).mul_(queries > 0)
-        dk[:, :, here] = _turned_back(values @ back.mT, key).add_(among.mT @ queries).mul_(keys > 0)
+        dq[:, :, block] = _turned_back(grads @ state.mT, query).add_(among @ keys).mul_(queries > 0)
+        dk[:, :, block] = _turned_back(values @ back.mT, key).add_(among.mT @ queries).mul_(keys > 0)
         weighed = (queries @ keys.mT).mul_(factors)
-        dv[:, :, here] = (weighed.mT @ grads).add_(_turned(keys, key) @ back)[..., :-1]
+        dv[:, :, block] = (weighed.mT @ grads).add_(_turned(keys, key) @ back)[..., :-1]
         if start:
             back.add_(_turned(queries, query).mT @ grads)
     return dq, dk, dv
