@@ -61,19 +61,21 @@ def on_device(batch: Any, device: str | torch.device) -> Any:
     return utils.apply_to_sample(lambda tensor: tensor.to(torch.device(device)), batch)
 
 
-def calibration_batches(task: Any, splits: tuple[str, ...], longest: Any, count: int, device: str) -> list[Any]:
+def calibration_batches(
+    task: Any, splits: tuple[str, ...], longest: Any, count: int, device: str, sentences: int = _SENTENCES
+) -> list[Any]:
     """Collate up to ``count`` batches of fixed random samples from the first split that exists."""
     dataset = next((data for split in splits if (data := split_of(task, split)) is not None), None)
     where = f"split {' or '.join(map(repr, dict.fromkeys(splits)))} in {options_of(task).data}"
     if dataset is None:
         raise DataError(f"no {where}; calibration needs data: give --data, or take --importance weight")
     stream = np.random.default_rng(0)
-    sample = stream.permutation(len(dataset))[: count * _SENTENCES]
+    sample = stream.permutation(len(dataset))[: count * sentences]
     by_length = sample[np.argsort([dataset.num_tokens(int(index)) for index in sample], kind="stable")]
     indices = task.filter_indices_by_size(by_length, dataset, longest, ignore_invalid_inputs=True)
     if not len(indices):
         raise DataError(f"{where} has no sentence that this network reads; calibration needs one")
     most_tokens = max(_TOKENS, *(int(dataset.num_tokens(int(index))) for index in indices))
-    batches = dataset.batch_by_size(indices, max_tokens=most_tokens, max_sentences=_SENTENCES)
+    batches = dataset.batch_by_size(indices, max_tokens=most_tokens, max_sentences=sentences)
     chosen = [batches[index] for index in sorted(stream.permutation(len(batches))[:count])]
     return [on_device(dataset.collater([dataset[int(index)] for index in batch]), device) for batch in chosen]

@@ -57,13 +57,15 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--lr", type=float, default=1e-3)
+    parser.add_argument("--patch-size", type=int, default=SIZES["patch_size"])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args(argv)
     images, _ = open_splits(args.data, None, args.val_count, 1, args.train_count)
     test, _ = open_splits(args.val_data, args.val_data, 0, 1, 0)
     seed_streams(args.seed)
-    model = timm.create_model(MODEL, num_classes=images.source.classes, **SIZES)
+    sizes = {**SIZES, "patch_size": args.patch_size}
+    model = timm.create_model(MODEL, num_classes=images.source.classes, **sizes)
     criterion = LabelSmoothingCrossEntropy(0.1)
     optimizer = create_optimizer_v2(model, opt="adamw", lr=args.lr, weight_decay=0.05)
     batches, tested = loader(images, args.batch_size, True), loader(test, 500, False)
@@ -81,7 +83,7 @@ def main(argv: list[str] | None = None) -> None:
             update += 1
         history.append({"epoch": epoch + 1, "top1": round(top1(model, tested), 2)})
         print(history[-1], flush=True)
-        settings = argparse.Namespace(model=MODEL, num_classes=images.source.classes, model_kwargs=dict(SIZES))
+        settings = argparse.Namespace(model=MODEL, num_classes=images.source.classes, model_kwargs=sizes)
         vars(settings).update({name: value for name, value in PREPARED.items() if name != "crop_pct"}, crop_pct=1.0)
         state = {"epoch": epoch, "arch": MODEL, "state_dict": model.state_dict(), "args": settings, "version": 2}
         with atomic_output(args.out) as temporary:

@@ -8,11 +8,12 @@ from __future__ import annotations
 import copy
 import json
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from fairseq.models import ARCH_MODEL_NAME_REGISTRY, MODEL_REGISTRY
@@ -21,7 +22,7 @@ from torch import Tensor, nn
 from fairseq_ext.checkpoint import load_network, read_state, write_network
 from fairseq_ext.compat import in_groups, options_in
 from fairseq_ext.criterion import label_smoothing
-from fairseq_ext.data import calibration_batches, options_of
+from fairseq_ext.data import calibration_batches, on_device, options_of, split_of
 from fairseq_ext.elastic.mapping import language_state, masked_lm_state, translation_state
 from fairseq_ext.elastic.settings import (
     ACTIVATIONS,
@@ -30,11 +31,12 @@ from fairseq_ext.elastic.settings import (
     masked_lm_task,
     translation_settings,
 )
+from fairseq_ext.extraction import write_subnet
 from fairseq_ext.families import LANGUAGE, MASKED_LM, TRANSLATION, Family
 from fairseq_ext.masked_lm import batch_loss, plain_batch, stored_heads
-from fairseq_ext.model import resolve_linear_lengths
+from fairseq_ext.model import resolve_linear_lengths, sentence_lengths
 from nas_core.device import usable_device
-from nas_core.errors import CheckpointError, SpaceError
+from nas_core.errors import CheckpointError, DataError, SpaceError, UnsupportedError
 from nas_core.files.reading import real_path
 from nas_core.layers import MoSConfig
 from nas_core.models.elastic import ElasticForm
@@ -45,8 +47,9 @@ from nas_core.models.masked_lm.elastic import MASKED_LM_ELASTIC
 from nas_core.models.masked_lm.net import ClassHead
 from nas_core.models.translation import TranslationNet
 from nas_core.models.translation.elastic import TRANSLATION_ELASTIC
+from nas_core.models.workload import FIRST_WORD, OnePassWorkload, Workload
 from nas_core.random_streams import own_streams
-from nas_core.space import SearchSpace, get_space
+from nas_core.space import Architecture, SearchSpace, get_space
 from nas_core.space.files import space_to_dict
 from nas_core.supernet.elastic import stack_space, translation_space
 from nas_core.supernet.elastic.space_spec import is_auto, resolve
@@ -99,6 +102,7 @@ class FairseqTrained:
     mapped: ClassVar[Callable[[Any, Any], dict[str, Tensor]]]
     """Function that converts fairseq's weights to the elastic network's state."""
     family: ClassVar[Family]
+    metric = "accuracy"
     reads: ClassVar[tuple[str, ...]] = ("src_tokens",)
     """Network inputs in a batch, by name."""
 
@@ -186,6 +190,74 @@ class FairseqTrained:
         args.converted = weights_digest(weights)  # identifies this order of channels
         write_network(self._state, {**self._state["cfg"], "model": args}, weights, path)
 
+    # -- compression, see nas_core.compression.host.Compressible ------------------------------------------------------
+
+    @property
+    def original(self) -> nn.Module:
+        return cast(nn.Module, self._model)
+
+    def static(self, architecture: Architecture) -> Any:
+        args = copy.copy(self._args)
+        vars(args).update(subnet=None, subnet_json=json.dumps(architecture.to_dict()))
+        vars(args).update(dict.fromkeys(self.family.orders))
+        model = MODEL_REGISTRY[self.family.model].build_model(args, self.task)
+        space, self.net.space = self.net.space, model.net.space  # the architecture need not be in the supernet's
+        try:
+            model.net.load_state_dict(self.net.static_state(architecture))
+        finally:
+            self.net.space = space
+        return model.to(self._device)
+
+    def logits(self, model: nn.Module, batch: Any) -> tuple[Tensor, Tensor]:
+        targets = batch["target"]
+        counted = targets.ne(self.task.target_dictionary.pad())
+        return model(**batch["net_input"])[0][counted], targets[counted]
+
+    def counted(self, batch: Any) -> dict[str, Tensor]:
+        padding = self.task.source_dictionary.pad()
+        return {
+            side: batch["net_input"][name].ne(padding) for side, name in zip(self.family.sides, self.reads, strict=True)
+        }
+
+    def training_batches(self, batch_size: int, seed: int) -> Iterator[Any]:
+        dataset = split_of(self.task, "train")
+        if dataset is None:
+            raise DataError(f"no split 'train' in {options_of(self.task).data}; give the training data with --data")
+        batches = self.task.get_batch_iterator(
+            dataset, max_sentences=batch_size, max_positions=self.longest(), ignore_invalid_inputs=True, seed=seed
+        )
+        while True:
+            for batch in batches.next_epoch_itr(shuffle=True):
+                yield on_device(batch, self._device)
+
+    def held_out(self, count: int) -> Sequence[Any]:
+        dataset = split_of(self.task, "valid")
+        samples = 0 if dataset is None else min(count, len(dataset))
+        if samples < 2:
+            raise DataError(
+                f"{options_of(self.task).data} has {samples} validation samples; give data with two or more"
+            )
+        sentences = min(64, -(-samples // 2))
+        return calibration_batches(
+            self.task, ("valid",), self.longest(), -(-samples // sentences), self._device, sentences
+        )
+
+    def workload(self, model: nn.Module, batch: int) -> Workload:
+        """Return one pass over sequences of the training's length."""
+        longest = min(int(options_of(self.task).tokens_per_sample), int(self.longest()))
+        return OnePassWorkload(model, [torch.full((batch, longest), FIRST_WORD)], self._device)
+
+    def save_static(self, path: Path, model: nn.Module, kept: Mapping[str, Sequence[int]]) -> int:
+        net: Any = model.net
+        args = copy.copy(self._args)
+        for (side, layers), option in zip(kept.items(), self.family.orders, strict=True):
+            rest = set(range(self.form.sides(self.net)[side])) - set(layers)
+            setattr(args, option, [*layers, *sorted(rest)])
+        state = {**self._state, "cfg": {**self._state["cfg"], "model": args}}
+        architecture = net.space.largest()
+        write_subnet(state, net.static_state(architecture), architecture, path)
+        return sum(parameter.numel() for parameter in net.parameters())
+
     def _random_tokens(self, dictionary: Any, longest: int, stream: torch.Generator, left_pad: bool = False) -> Tensor:
         """Return sentences (B, T) of different lengths, padded on the right or ``left``."""
         longest = min(_LENGTHS[0], longest)
@@ -248,6 +320,38 @@ class TrainedTranslation(FairseqTrained):
         source, target = tokens
         lengths = source.ne(self.task.source_dictionary.pad()).sum(1)
         return [(net(subnet, source, target), self._model(source, lengths, target)[0])]
+
+    def workload(self, model: nn.Module, batch: int) -> Workload:
+        """Return the encoder and as many steps of the decoder as the median training sentence has words."""
+        return _Translating(model, self.task, batch, self._device)
+
+
+class _Translating:
+    """Greedy translation of sentences of the median lengths."""
+
+    def __init__(self, model: Any, task: Any, batch: int, device: str) -> None:
+        self._model = model.to(device).eval()
+        source, target = (int(np.median(sentence_lengths(task, ["train"], [side]))) for side in ("src", "tgt"))
+        self._tokens = torch.full((batch, source), FIRST_WORD, device=device)
+        self._lengths = torch.full((batch,), source, device=device)
+        self._words = torch.full((batch, target), FIRST_WORD, device=device)
+        self._memory: Any = None
+
+    @property
+    def modules(self) -> Sequence[nn.Module]:
+        return [self._model]
+
+    @property
+    def parts(self) -> Mapping[str, Callable[[], object]]:
+        return {"encoder": self._encode, "decoder": self._decode}
+
+    def _encode(self) -> None:
+        self._memory = self._model.encoder(self._tokens, src_lengths=self._lengths)
+
+    def _decode(self) -> None:
+        state: dict[str, Any] = {}
+        for length in range(1, self._words.shape[1] + 1):
+            self._model.decoder(self._words[:, :length], encoder_out=self._memory, incremental_state=state)
 
 
 class TrainedLanguage(FairseqTrained):
@@ -320,6 +424,12 @@ class TrainedMaskedLM(FairseqTrained):
     def calibration(self, count: int) -> Sequence[Any]:
         padding = self.task.source_dictionary.pad()
         return [plain_batch(batch, padding, self._device) for batch in super().calibration(count)]
+
+    def held_out(self, count: int) -> Sequence[Any]:
+        raise UnsupportedError(
+            f"{self._state['cfg']['model'].arch} predicts masked tokens, and compress supports translation and language"
+            " models; convert it with 'nas-ext elastic'"
+        )
 
     def loss(self, net: Any, subnet: Any, batch: Any) -> Tensor:
         """Return the cross-entropy per masked token or classified sentence; for a regression, the squared error."""

@@ -43,6 +43,7 @@ COMMANDS = (
     Command("quickstart", "nas_core.cli.quickstart", "Write a folder with a small example that runs."),
     Command("latency", "nas_core.cli.latency", "Measure latency, fit and check latency models."),
     Command("search", "nas_core.cli.search", "Search architectures under constraints."),
+    Command("compress", "nas_core.cli.compress", "Make a trained network faster, below a limit on latency."),
     Command("elastic", "nas_core.cli.elastic", "Make a trained network the largest subnet of a supernet."),
     Command("extract", "nas_core.cli.extract", "Save a subnet of a supernet as a static model."),
     Command("export", "nas_core.cli.export", "Write a subnet as ONNX or as torch.export programs."),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,22 +16,28 @@ from torch import Tensor, nn
 
 from nas_core.device import usable_device
 from nas_core.errors import ConfigError, DataError, SpaceError
+from nas_core.layers.weights import named_tensors
 from nas_core.models.image.elastic import IMAGE_ELASTIC
 from nas_core.models.image.net import VisionSubnet
+from nas_core.models.static import copy_state
+from nas_core.models.workload import OnePassWorkload
 from nas_core.precision import tf32
 from nas_core.space import Architecture, SearchSpace, get_space
-from nas_core.space.image import image_space
+from nas_core.space.image import image_space, static_image_space
 from nas_core.supernet.elastic.attention import FitConfig
 from nas_core.supernet.elastic.conversion import check_settings, convert
 from nas_core.supernet.elastic.kinds import kinds_at
 from nas_core.supernet.elastic.space_spec import is_auto, resolve
 from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, around, depths
-from timm_ext.checkpoint import save_checkpoint
+from timm_ext.building import make_loader, seed_everything
+from timm_ext.checkpoint import save_checkpoint, write_subnet
 from timm_ext.data import ImageSet, open_splits
 from timm_ext.model import VisionModel
 from timm_ext.models import ELASTIC
+from timm_ext.options import TrainConfig
 from timm_ext.trained.reading import Source, read_source, source_of
 from timm_ext.trained.vit import architecture_of, arguments_of, state_of
+from timm_ext.workers import Workers
 
 BATCH = 64
 
@@ -80,6 +86,7 @@ class TrainedViT:
     """A vision transformer as :class:`nas_core.supernet.elastic.conversion.Trained`; see :func:`elastic`."""
 
     form = IMAGE_ELASTIC
+    metric = "top1"
 
     def __init__(
         self,
@@ -111,23 +118,31 @@ class TrainedViT:
 
     def calibration(self, count: int) -> list[tuple[Tensor, Tensor]]:
         """Return batches of 64 fixed random training images, preprocessed as for evaluation."""
+        images, _ = self._splits()
+        drawn = np.random.default_rng(0).permutation(len(images))[: count * BATCH]
+        mixed = np.sort(drawn)[np.random.default_rng(1).permutation(len(drawn))]
+        return self._batches(ImageSet(images.source, images.indices[mixed]), BATCH)
+
+    def _splits(self) -> tuple[ImageSet, ImageSet]:
         if not self.net.config.classes:
             raise ConfigError(
                 f"{self.source.where} has no classifier and thus no loss; give --importance weight or none"
             )
         if not self.data:
             raise DataError(f"no images to calibrate on; give those that {self.source.where} was trained on as --data")
-        images, _ = open_splits(self.data, None, 0, 0)
-        if images.source.classes != self.net.config.classes:
+        splits = open_splits(self.data, None, 0, 0)
+        if splits[0].source.classes != self.net.config.classes:
             raise DataError(
-                f"{self.data} has {images.source.classes} classes, {self.source.where} {self.net.config.classes}; give"
-                " the data it was trained on"
+                f"{self.data} has {splits[0].source.classes} classes, {self.source.where} {self.net.config.classes};"
+                " give the data it was trained on"
             )
-        drawn = np.random.default_rng(0).permutation(len(images))[: count * BATCH]
+        return splits
+
+    def _batches(self, images: ImageSet, batch_size: int) -> list[tuple[Tensor, Tensor]]:
         loader = create_loader(
-            ImageSet(images.source, images.indices[np.sort(drawn)[np.random.default_rng(1).permutation(len(drawn))]]),
+            images,
             input_size=(self.net.config.channels, *(self.net.config.image_size or ())),
-            batch_size=BATCH,
+            batch_size=batch_size,
             num_workers=0,
             use_prefetcher=False,
             persistent_workers=False,
@@ -147,6 +162,50 @@ class TrainedViT:
     def save(self, path: Path, net: nn.Module) -> None:
         assert net is self.supernet.net
         save_checkpoint(path, self.supernet, arch=ELASTIC, epoch=0, trained={"arch": self.source.name})
+
+    # -- compression, see nas_core.compression.host.Compressible ------------------------------------------------------
+
+    @property
+    def original(self) -> nn.Module:
+        return self.source.model
+
+    def static(self, architecture: Architecture) -> VisionModel:
+        model = VisionModel(static_image_space(architecture), **self.arguments)
+        model.net.load_state_dict(copy_state(named_tensors(self.net.select(architecture, validated=True))))
+        return model.to(self.device)
+
+    def logits(self, model: nn.Module, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        return model(batch[0]), batch[1]
+
+    def counted(self, batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
+        return {}
+
+    def training_batches(self, batch_size: int, seed: int) -> Iterator[tuple[Tensor, Tensor]]:
+        images, _ = self._splits()
+        if len(images) < batch_size:
+            raise DataError(f"{self.data} has {len(images)} training images, fewer than --batch-size {batch_size}")
+        config = TrainConfig(data=str(self.data), output="", init=self.source.where, batch_size=batch_size, workers=0)
+        loader = make_loader(config, self.supernet, images, training=True, workers=Workers(self.device))
+        seed_everything(seed, 0)
+        while True:
+            for batch, labels in loader:
+                yield batch.to(self.device), labels.to(self.device)
+
+    def held_out(self, count: int) -> list[tuple[Tensor, Tensor]]:
+        _, images = self._splits()
+        drawn = np.random.default_rng(0).permutation(len(images))[:count]
+        if len(drawn) < 2:
+            raise DataError(f"{self.data} has {len(drawn)} validation images; give data with two or more")
+        size = min(BATCH, -(-len(drawn) // 2))
+        return self._batches(ImageSet(images.source, images.indices[drawn]), size)
+
+    def workload(self, model: nn.Module, batch: int) -> OnePassWorkload:
+        config = self.net.config
+        images = torch.zeros(batch, config.channels, *(config.image_size or ()))
+        return OnePassWorkload(model, [images], str(self.device))
+
+    def save_static(self, path: Path, model: Any, kept: Mapping[str, Sequence[int]]) -> int:
+        return write_subnet(model, model.architecture, path, ELASTIC)
 
 
 def elastic(

@@ -122,7 +122,7 @@ def convert(
     check_settings(importance_by, calibrate, fit_steps)
     batches = trained.calibration(calibrate) if calibrate else ()
     net, form = trained.net, trained.form
-    _check(trained, net)
+    check_difference(trained, net)
     largest = trained.space.largest()
     axes = form.axes(net)
     scores = importance(net, axes, importance_by, batches, lambda batch: trained.loss(net, net.select(largest), batch))
@@ -144,7 +144,7 @@ def convert(
     if mos != NONE:
         plain, net = net, trained.with_experts(mos)
         copy_into_experts(plain, net)
-    difference = _check(trained, net)
+    difference = check_difference(trained, net)
     trained.save(path, net)
     return ConversionResult(difference, len(batches), layers, len(orders), tuple(fitted))
 
@@ -160,7 +160,7 @@ def _depth(side: str) -> str:
     return f"{side}.layers" if side else "layers"
 
 
-def _check(trained: Trained, net: nn.Module) -> float:
+def check_difference(trained: Trained, net: nn.Module) -> float:
     difference = trained.difference(net)
     if bad := next((name for name, tensor in net.state_dict().items() if not tensor.isfinite().all()), None):
         raise CheckpointError(f"the trained network has weights that are no numbers, in {bad}; it has diverged")

@@ -1,0 +1,302 @@
+"""A trained network at 75, 50 and 35 % of its latency: ``nas-ext compress`` against what is simpler.
+
+``python -m benchmarks compress_trained --work DIR [--task image]``. Tasks: ``image``, a ViT of timm on CIFAR-10;
+``translation``, a transformer of fairseq on a folder of ``fairseq-preprocess`` (``--bin``); ``language``, a character
+language model of fairseq (``--bin``). All methods see equally many training samples, with the same teacher, settings
+and schedule; ``nas-ext compress`` spends a part of them on its choice. The other methods are the widest or deepest
+networks within the limit. Latency is measured in turns with the host's own model.
+
+Rows are stored as they come, so that a later call adds the missing ones. Torch-Pruning is an extra of this benchmark.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import math
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from benchmarks.parts.record import command, write_result
+from benchmarks.parts.resumable import merged
+from benchmarks.parts.runs import TEST, TRAIN, TranslationRuns
+from nas_core.compression.candidates import Candidate, Fitting
+from nas_core.compression.pipeline import CompressConfig, Compression
+from nas_core.compression.training import Student, evaluate
+from nas_core.files.reading import read_json
+from nas_core.latency.machine import describe_machine
+from nas_core.random_streams import own_streams
+from nas_core.supernet.host import open_trained
+
+RESULT = Path(__file__).parents[1] / "results" / "compress_trained.json"
+SHARES = (0.75, 0.5, 0.35)
+COMPRESS, WIDTH, TAYLOR, SCRATCH = (
+    "nas-ext compress",
+    "uniform width by magnitude",
+    "Torch-Pruning, Taylor",
+    "from scratch",
+)
+DROPS = ("without every second layer", "without first layers", "without last layers")
+KEYS = ("task", "share", "method", "seed", "updates")
+
+
+@dataclass(frozen=True)
+class Job(TranslationRuns):
+    epochs: int
+    updates: int
+    """Updates of each method."""
+
+    def trained_image(self) -> Path:
+        path = self.work / "image.pt"
+        self.run(
+            "image", "python", "-m", "benchmarks.parts.plain_vit", "--data", TRAIN, "--val-data", TEST, "--patch-size",
+            8, "--epochs", self.epochs, "--out", path,
+        )  # fmt: skip
+        return path
+
+    def image_folder(self) -> Path:
+        """Write the images that the ViT was trained on, and as ``val`` those it was not."""
+        from timm_ext.data import open_splits
+
+        folder = self.work / "images"
+        if not (folder / "val").exists():
+            for name, images in zip(("train", "val.part"), open_splits(TRAIN, None, 5000, 1), strict=True):
+                source: Any = images.source
+                for index in images.indices:
+                    file = folder / name / source.names[source.labels[index]] / f"{index}.jpg"
+                    file.parent.mkdir(parents=True, exist_ok=True)
+                    file.write_bytes(source.data[source.offset[index] : source.offset[index + 1]].tobytes())
+            (folder / "val.part").rename(folder / "val")
+        return folder
+
+    def trained_text(self, task: str) -> Path:
+        common = ("--dropout", 0.1, "--lr-scheduler", "inverse_sqrt", "--warmup-updates", 200, "--seed", 1)
+        if task == "translation":
+            last = self.translation(
+                task, "--arch", "transformer", "--encoder-embed-dim", 128, "--decoder-embed-dim", 128,
+                "--encoder-ffn-embed-dim", 512, "--decoder-ffn-embed-dim", 512, "--encoder-layers", 4,
+                "--decoder-layers", 4, "--encoder-attention-heads", 4, "--decoder-attention-heads", 4, "--criterion",
+                "label_smoothed_cross_entropy", "--lr", 3e-3, "--max-epoch", self.epochs, *common,
+            )  # fmt: skip
+        else:
+            last = self.fairseq_train(
+                task, "--task", "language_modeling", "--arch", "transformer_lm", "--decoder-layers", 6,
+                "--decoder-embed-dim", 128, "--decoder-input-dim", 128, "--decoder-output-dim", 128,
+                "--decoder-ffn-embed-dim", 512, "--decoder-attention-heads", 4, "--share-decoder-input-output-embed",
+                "--tokens-per-sample", 128, "--batch-size", 32, "--lr", 2e-3, "--max-epoch", self.epochs, *common,
+            )  # fmt: skip
+        return last.with_name("checkpoint_best.pt")
+
+    def open(self, task: str) -> Any:
+        if task == "image":
+            return open_trained(self.trained_image(), data=str(self.image_folder()))
+        return open_trained(self.trained_text(task), data=str(self.bin))
+
+    def test(self, task: str, trained: Any) -> Callable[[str, Any, Candidate | None], dict[str, float]]:
+        """Return a function of name, network and candidate (None: the trained network) that evaluates on test data."""
+        if task == "image":
+            from timm_ext.data import ImageSet, open_images
+
+            batches = trained._batches(ImageSet(open_images(TEST)), 500)
+        else:
+            from fairseq_ext.data import calibration_batches
+
+            batches = calibration_batches(trained.task, ("test",), trained.longest(), 1000, "cpu")
+
+        def quality(name: str, model: Any, candidate: Candidate | None) -> dict[str, float]:
+            metrics = evaluate(trained, model, batches)
+            if task == "language":
+                metrics["perplexity"] = math.exp(metrics["loss"])
+            if task == "translation":
+                path = self.trained_text(task) if candidate is None else self.work / "networks" / f"{name}.pt"
+                if candidate is not None:
+                    path.parent.mkdir(exist_ok=True)
+                    trained.save_static(path, model, candidate.kept)
+                metrics["bleu"] = self.bleu(name, path)
+            return metrics
+
+        return quality
+
+
+class Comparison:
+    """Methods on one trained network.
+
+    Args:
+        opened: opens the trained network; each order of its units needs one of its own.
+    """
+
+    def __init__(self, opened: Callable[[], Any], config: CompressConfig) -> None:
+        self.opened, self.trained, self.config = opened, opened(), config
+        self.compression = Compression(self.trained, config)
+        self._fitting: dict[float, Fitting] = {}
+
+    def methods(self, task: str) -> list[str]:
+        return [*DROPS, WIDTH, *([TAYLOR] if task == "image" and find_spec("torch_pruning") else []), SCRATCH, COMPRESS]
+
+    def fitting(self, share: float) -> Fitting:
+        if share not in self._fitting:
+            measured = lambda a: self.compression.share(self.trained.static(a))  # noqa: E731
+            self._fitting[share] = Fitting(self.trained.space, measured, share)
+        return self._fitting[share]
+
+    @cached_property
+    def by_magnitude(self) -> Compression:
+        return Compression(self.opened(), replace(self.config, importance="weight"))
+
+    def network(self, method: str, share: float, seed: int) -> tuple[Any, Candidate] | None:
+        """Return the trained network of a method, or None if it has none within the limit."""
+        config = replace(self.config, seed=seed)
+        self.compression.config = config
+        if method == COMPRESS:
+            best, _ = self.compression.halve(self.compression.candidates(share))
+            return best.model, best.candidate
+        fitting, sides = self.fitting(share), self.compression.sides
+        if method == TAYLOR:
+            return self._taylor(share, config)
+        if method == WIDTH:
+            kept = {side: tuple(range(count)) for side, count in sides.items()}
+            architecture = fitting.widest(kept, "heads and hidden units")
+            candidates = [Candidate(method, architecture, kept, 0.0)] if architecture is not None else []
+        else:
+            candidates = [c for c in fitting.drops(sides) if c.name == (DROPS[0] if method == SCRATCH else method)]
+        if not candidates:
+            return None
+        (candidate,) = candidates
+        source = self.by_magnitude if method == WIDTH else self.compression
+        model = source.build(candidate, repaired=False)
+        if method == SCRATCH:
+            with own_streams(seed):
+                initialise(model)
+        return self._trained(model, candidate, config), candidate
+
+    def _taylor(self, share: float, config: CompressConfig) -> tuple[Any, Candidate] | None:
+        """Prune channels, heads and hidden units of timm's model by Torch-Pruning, one ratio for all of them."""
+        low, high, best = 0.0, 0.9, None
+        for _ in range(5):
+            ratio = (low + high) / 2
+            model = taylor_pruned(self.trained, self.compression.calibration, ratio)
+            if self.compression.share(model) <= share:
+                high, best = ratio, model
+            else:
+                low = ratio
+        candidate = Candidate(TAYLOR, self.trained.space.largest(), {}, 0.0)
+        return None if best is None else (self._trained(best, candidate, config), candidate)
+
+    def _trained(self, model: Any, candidate: Candidate, config: CompressConfig) -> Any:
+        student = Student(self.trained, candidate, model, self.compression.teacher, config.updates, config)
+        with own_streams(config.seed):
+            student.train(self.trained.training_batches(config.batch_size, config.seed), config.updates)
+        return model
+
+
+def initialise(model: Any) -> None:
+    """Draw random weights."""
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "norm" in name:
+                parameter.fill_(float(name.endswith("weight")))
+            elif parameter.ndim > 1:
+                torch.nn.init.normal_(parameter, std=0.02)
+            else:
+                parameter.zero_()
+
+
+def taylor_pruned(trained: Any, batches: Sequence[Any], ratio: float) -> Any:
+    """Return a copy of timm's model without a share of its channels, heads and hidden units."""
+    import torch_pruning as tp
+
+    model = copy.deepcopy(trained.original)
+    heads = {block.attn.qkv: block.attn.num_heads for block in model.blocks}
+    with torch.enable_grad():
+        for images, labels in batches:
+            F.cross_entropy(model(images), labels).backward()
+    for block in model.blocks:
+        block.attn.fused_attn = False
+    pruner = tp.pruner.BasePruner(
+        model, batches[0][0][:1], importance=tp.importance.GroupTaylorImportance(), pruning_ratio=ratio,
+        ignored_layers=[model.head], num_heads=heads, prune_num_heads=True, head_pruning_ratio=ratio,
+    )  # fmt: skip
+    pruner.step()
+    for block in model.blocks:
+        attention = block.attn
+        attention.num_heads = pruner.num_heads[attention.qkv]
+        attention.head_dim = attention.qkv.out_features // (3 * attention.num_heads)
+        attention.attn_dim = attention.num_heads * attention.head_dim
+        attention.fused_attn = True
+    model.zero_grad()
+    return model.eval()
+
+
+def measured(
+    job: Job, task: str, shares: Sequence[float], seeds: int, only: Sequence[str], out: Path, run: str
+) -> None:
+    """Measure the missing rows of a task, and write each into the result."""
+    stored = read_json(out)["rows"] if out.exists() else []
+    done = {tuple(row[key] for key in KEYS) for row in stored}
+    config = CompressConfig(updates=job.updates, latency_batch=8 if task == "image" else 1)
+    comparison = Comparison(lambda: job.open(task), config)
+    test = job.test(task, comparison.trained)
+
+    def store(row: dict[str, Any], **more: Any) -> None:
+        print(row, flush=True)
+        content = read_json(out) if out.exists() else {"machine": describe_machine("cpu", job.threads)}
+        content["bases"] = content.get("bases", {}) | more
+        write_result(out, {**content, "rows": merged(out, [row], KEYS)}, run, adds=True)
+
+    key = dict(zip(KEYS, (task, 1.0, "trained network", 0, 0), strict=True))
+    if tuple(key.values()) not in done:
+        original = comparison.trained.original
+        history = read_json(job.work / "image.json") if task == "image" else []
+        metrics = test(f"{task}-trained", original, None)
+        store({**key, "latency": 1.0, **metrics}, **{task: {"epochs": job.epochs, "history": history}})
+    for seed in range(1, seeds + 1):
+        for share in shares:
+            for method in only or comparison.methods(task):
+                key = dict(zip(KEYS, (task, share, method, seed, job.updates), strict=True))
+                if tuple(key.values()) in done:
+                    continue
+                begin = time.process_time()
+                network = comparison.network(method, share, seed)
+                seconds = round(time.process_time() - begin, 1)
+                if network is None:
+                    store({**key, "latency": None})
+                    continue
+                model, candidate = network
+                name = re.sub(r"\W+", "_", f"{task} {share} {method} {seed}")
+                metrics = test(name, model, candidate)
+                latency = round(comparison.compression.share(model, 60), 3)
+                store({**key, "latency": latency, "network": candidate.name, "cpu_s": seconds, **metrics})
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--work", type=Path, default=Path("runs/compress_trained"))
+    parser.add_argument("--task", choices=("image", "translation", "language"), default="image")
+    parser.add_argument("--bin", type=Path, default=Path("bin"), help="corpus of the tasks of fairseq")
+    parser.add_argument("--epochs", type=int, default=10, help="of the trained network")
+    parser.add_argument("--updates", type=int, default=300, help="of each method")
+    parser.add_argument("--shares", type=float, nargs="*", default=SHARES)
+    parser.add_argument("--methods", nargs="*", default=[], help="default: all")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=RESULT)
+    args = parser.parse_args(argv)
+    if args.task == "image" and not TRAIN.exists():
+        print(f"skipped: no {TRAIN.name} in the folder that NAS_EXT_DATA names")
+        return
+    torch.set_num_threads(args.threads)
+    job = Job(args.work.resolve(), args.threads, args.bin, args.epochs, args.updates)
+    measured(job, args.task, args.shares, args.seeds, args.methods, args.out, command(__file__, argv))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""``nas-ext compress``: a faster static network from a trained one."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from nas_core.cli.options import parameters_of, with_options
+from nas_core.errors import ConfigError
+
+
+def command(
+    checkpoint: Annotated[Path, typer.Option(help="Checkpoint of a trained network of fairseq's or timm's.")],
+    out: Annotated[Path, typer.Option(help="Checkpoint to write; it must not exist.")],
+    limit: Annotated[
+        str,
+        typer.Option(
+            metavar="latency_ms=LIMIT",
+            help="Largest latency: milliseconds, or a share of the trained network's, such as latency_ms=50%.",
+        ),
+    ],
+    settings: Mapping[str, Any],
+    data: Annotated[str | None, typer.Option(help="Data folder, if it moved since training.")] = None,
+) -> None:
+    from nas_core.compression.pipeline import CompressConfig, compress
+    from nas_core.report.tables import Column, Table
+    from nas_core.supernet.host import open_trained
+
+    share, latency_ms = parse_limit(limit)
+    config = CompressConfig(**settings)
+    trained = open_trained(checkpoint, data=data, calibrate=config.calibrate, device=config.device)
+    done = compress(trained, out, share=share, latency_ms=latency_ms, config=config, log=typer.echo)
+    metric = trained.metric
+    columns = [
+        Column("name", "network"), Column("latency_ms", "latency (ms)", ".3g"), Column("share", "relative", ".2f"),
+        Column("loss", "loss (nats)", ".3f"), Column(metric, f"{metric} (%)", ".2f"), Column("updates", "updates", "d"),
+    ]  # fmt: skip
+    typer.echo(Table(columns, [{**asdict(row), **row.metrics} for row in done.rows]).text())
+    if len(done.rows) == 3 and done.dropped:
+        typer.echo(
+            f"both after {done.rows[1].updates} updates, on the samples that chose: {metric}"
+            f" {done.compared[metric]:.2f} % and {done.dropped[metric]:.2f} % {done.rows[1].name}"
+        )
+    typer.echo(f"{out}: architecture {done.architecture.key}, {done.parameters / 1e6:.2f} M parameters")
+
+
+def parse_limit(text: str) -> tuple[float | None, float | None]:
+    """Return the share and the milliseconds of ``latency_ms=50%`` or ``latency_ms=12.5``, one of them None."""
+    name, _, value = text.partition("=")
+    try:
+        number = float(value.removesuffix("%"))
+    except ValueError:
+        number = 0.0
+    if name != "latency_ms" or not 0 < number < float("inf") or (value.endswith("%") and number >= 100):
+        raise ConfigError(f"--limit {text}; expected latency_ms=MILLISECONDS, or latency_ms=PERCENT% below 100%")
+    return (number / 100, None) if value.endswith("%") else (None, number)
+
+
+def make_command() -> Callable[..., None]:
+    """Return the command, with an option for each setting of a compression."""
+    from nas_core.compression.pipeline import CompressConfig
+
+    doc = "Compress a trained network below a limit on latency, with the trained network as teacher."
+    parameters: list[inspect.Parameter] = parameters_of(CompressConfig)
+    return with_options(command, {"settings": parameters}, doc)

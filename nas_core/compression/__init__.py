@@ -1,0 +1,16 @@
+"""Compression of a trained network to one static network below a limit on latency."""
+
+from typing import TYPE_CHECKING
+
+from nas_core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from nas_core.compression.pipeline import CompressConfig, Compression, compress
+
+__all__ = [
+    "CompressConfig",
+    "Compression",
+    "compress",
+]
+
+__getattr__, __dir__ = lazy_names(__name__)

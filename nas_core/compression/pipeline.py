@@ -1,0 +1,282 @@
+"""Compression of a trained network: measure, prune to a limit, repair, choose by short trainings, distill, extract."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from nas_core.checks import SEEDS, Range, check_fields
+from nas_core.compression.candidates import Candidate, Fitting
+from nas_core.compression.host import Compressible
+from nas_core.compression.repair import Repair
+from nas_core.compression.training import Student, evaluate
+from nas_core.errors import ConfigError
+from nas_core.latency.protocol import TimingConfig, measure, time_passes_ms
+from nas_core.random_streams import own_streams
+from nas_core.space import Architecture
+from nas_core.supernet.elastic.ablation import depth_order, mean_loss
+from nas_core.supernet.elastic.conversion import check_difference, check_output
+from nas_core.supernet.elastic.importance import CRITERIA, importance
+from nas_core.supernet.elastic.sorting import sort_axes
+
+_FIRST, _SECOND = 0.015, 0.055
+"""Shares of the budget that each candidate of the first and the second round has trained with by its end."""
+_SECOND_COUNT = 3
+"""Candidates of the second round."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompressConfig:
+    """Settings of a compression."""
+
+    updates: int = 2000
+    """Updates of all trainings together."""
+    batch_size: int = 64
+    """Samples per update."""
+    lr: float = 5e-4
+    """Highest learning rate, of AdamW."""
+    weight_decay: float = 0.01
+    """Weight decay."""
+    clip_norm: float = 1.0
+    """Largest norm of the gradient."""
+    distill_weight: float = 0.5
+    """Share of the loss against the trained network's probabilities; the targets have the rest."""
+    distill_temperature: float = 1.0
+    """Temperature of both probabilities."""
+    distill_hidden: float = 0.0
+    """Weight of the difference of the layers' outputs from the trained network's."""
+    importance: str = "activation"
+    """Criterion by which heads, hidden units and channels are kept: activation, weight, gradient or none."""
+    calibrate: int = 8
+    """Batches of training data for importance, ablation and repair."""
+    repair: bool = True
+    """Fit the layers after removed parts by least squares before training."""
+    candidates: int = 8
+    """Networks of the first round of short trainings, the plain drops of layers among them."""
+    valid_samples: int = 2000
+    """Validation samples: one half chooses, the other is reported."""
+    latency_batch: int = 1
+    """Samples per timed pass."""
+    threads: int = 1
+    """Threads of a timed pass."""
+    device: str = "cpu"
+    """Device of training and latency."""
+    seed: int = 1
+    """Seed of the order of the training data."""
+
+    def __post_init__(self) -> None:
+        above, share = Range(0, without=(0,)), Range(0, 1)
+        check_fields(
+            self,
+            ranges={
+                "updates": Range(1), "batch_size": Range(1), "lr": above, "weight_decay": Range(0), "clip_norm": above,
+                "distill_weight": share, "distill_temperature": above, "distill_hidden": Range(0),
+                "calibrate": Range(1), "candidates": Range(1), "valid_samples": Range(2), "latency_batch": Range(1),
+                "threads": Range(1), "seed": SEEDS,
+            },
+        )  # fmt: skip
+        if self.importance not in CRITERIA:
+            raise ConfigError(f"importance {self.importance!r}; expected one of {', '.join(CRITERIA)}")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A network of the comparison."""
+
+    name: str
+    metrics: dict[str, float]
+    """``loss`` and the host's metric on validation samples that chose nothing."""
+    share: float
+    """Latency relative to the trained network's, the passes of both alternating."""
+    latency_ms: float
+    updates: int
+
+
+@dataclass(frozen=True)
+class CompressionResult:
+    """Result of a compression."""
+
+    rows: tuple[Row, ...]
+    """The trained network, the best plain drop of layers, and the compressed network.
+
+    The drop has the updates of the last round that it took part in.
+    """
+    compared: dict[str, float]
+    """Metrics of the compressed network after that round, on the samples that chose."""
+    dropped: dict[str, float]
+    """Metrics of the drop after that round, on the same samples."""
+    architecture: Architecture
+    parameters: int
+
+
+class Compression:
+    """A trained network, prepared for pruning: sorted, with its layers' order, calibration data and repair.
+
+    Args:
+        limit: largest latency, relative to that of the host's own model.
+    """
+
+    def __init__(self, trained: Compressible, config: CompressConfig, log: Callable[[str], None] = print) -> None:
+        self.trained, self.config, self.log = trained, config, log
+        clock = "cpu" if config.device == "cpu" and config.threads == 1 else "wall"
+        self.timing = TimingConfig(clock=clock, threads=config.threads, device=config.device)
+        held_out = list(trained.held_out(config.valid_samples))
+        self.calibration = trained.calibration(config.calibrate)
+        check_difference(trained, trained.net)
+        self.choosing, self.reported = held_out[::2], held_out[1::2]
+        net, largest = trained.net, trained.space.largest()
+        axes = trained.form.axes(net)
+        sort_axes(
+            net,
+            axes,
+            importance(
+                net, axes, config.importance, self.calibration, lambda b: trained.loss(net, net.select(largest), b)
+            ),
+        )
+        self.sides = trained.form.sides(net)
+        self.teacher = trained.static(largest).eval()
+        self.repair = Repair(trained, self.teacher, self.calibration)
+        self._reference = trained.workload(trained.original, config.latency_batch)
+        self.latency_ms = float(np.median(time_passes_ms(self._reference, self.timing)))
+        self._itself = 1.0
+        self._itself = self.share(trained.original, 40)  # below 1 on a busy machine
+
+    def share(self, model: nn.Module, repeats: int = 10) -> float:
+        """Return the latency of a static network relative to the host's own model, both measured in turns."""
+        timing = TimingConfig(**{**asdict(self.timing), "repeats": repeats})
+        training = model.training
+        workload = self.trained.workload(model.eval(), self.config.latency_batch)
+        relative = measure(workload, self._reference, timing).relative
+        model.train(training)
+        return relative / self._itself
+
+    def build(self, candidate: Candidate, repaired: bool = True) -> Any:
+        """Return the static network of a candidate, repaired if the settings say so."""
+        self.trained.form.set_order(self.trained.net, {
+            side: (*kept, *(layer for layer in range(self.sides[side]) if layer not in kept))
+            for side, kept in candidate.kept.items()
+        })  # fmt: skip
+        model = self.trained.static(candidate.architecture)
+        self.trained.form.set_order(self.trained.net, {side: tuple(range(n)) for side, n in self.sides.items()})
+        if repaired and self.config.repair:
+            self.repair(model, candidate.kept)
+        return model
+
+    def candidates(self, limit: float) -> list[Candidate]:
+        """Return the candidates of the first round: plain drops, then the best others after repair.
+
+        Raises:
+            ConfigError: no network is within the limit.
+        """
+        fitting = Fitting(self.trained.space, lambda a: self.share(self.trained.static(a)), limit)
+        drops = fitting.drops(self.sides)
+        order = depth_order(self.sides, lambda kept: mean_loss(self.trained, kept, self.calibration))
+        mixed = [
+            c
+            for c in fitting.mixed(self.sides, order)
+            if (c.architecture, c.kept) not in [(d.architecture, d.kept) for d in drops]
+        ]
+        if not drops and not mixed:
+            smallest = min(fitting.shares.values())
+            raise ConfigError(
+                f"no network is within {limit:.0%} of the trained one's latency, the fastest measured has"
+                f" {smallest:.0%}; give a higher --limit"
+            )
+        losses = [evaluate(self.trained, self.build(c), self.choosing)["loss"] for c in mixed]
+        ranked = [mixed[index] for index in sorted(range(len(mixed)), key=losses.__getitem__)]
+        self.log(
+            f"{len(drops)} plain drops of layers and {len(mixed)} other networks within {limit:.0%} of the latency"
+        )
+        return [*drops, *ranked[: max(self.config.candidates - len(drops), int(not drops))]]
+
+    def students(self, candidates: Sequence[Candidate], updates: int) -> list[Student]:
+        return [
+            Student(self.trained, candidate, self.build(candidate), self.teacher, updates, self.config)
+            for candidate in candidates
+        ]
+
+    def halve(self, candidates: Sequence[Candidate]) -> tuple[Student, list[Student]]:
+        """Train candidates within the budget by successive halving; return the last one and all."""
+        first, second, last = rounds(self.config.updates, len(candidates))
+        batches = self.trained.training_batches(self.config.batch_size, self.config.seed)
+        with own_streams(self.config.seed, self.config.device):
+            students = self.students(candidates, last)
+            alive = students
+            for end, count in ((first, _SECOND_COUNT), (second, 1)):
+                for student in alive if end else ():
+                    student.train(batches, end)
+                for student in alive:
+                    student.evaluations[end] = evaluate(self.trained, student.model, self.choosing)
+                    self.log(f"{end} updates: {self._line(student.evaluations[end])}  {student.candidate.name}")
+                alive = sorted(alive, key=lambda student: student.evaluations[student.done]["loss"])[:count]
+            alive[0].train(batches, last)
+        return alive[0], students
+
+    def _line(self, metrics: Mapping[str, float]) -> str:
+        return f"loss {metrics['loss']:.3f}, {self.trained.metric} {metrics[self.trained.metric]:.2f} %"
+
+    def row(self, name: str, model: nn.Module, updates: int = 0) -> Row:
+        share = 1.0 if model is self.trained.original else self.share(model, 40)
+        metrics = evaluate(self.trained, model, self.reported)
+        return Row(name, metrics, share, share * self.latency_ms, updates)
+
+
+def rounds(updates: int, candidates: int) -> tuple[int, int, int]:
+    """Return the updates of a student after the first and second round, and of the last one, within the budget."""
+    survivors = min(candidates, _SECOND_COUNT)
+    first = int(_FIRST * updates) if candidates > _SECOND_COUNT else 0
+    second = max(first, int(_SECOND * updates)) if candidates > 1 else 0
+    return first, second, updates - (candidates - survivors) * first - (survivors - 1) * second
+
+
+def compress(
+    trained: Compressible,
+    path: str | Path,
+    *,
+    share: float | None = None,
+    latency_ms: float | None = None,
+    config: CompressConfig | None = None,
+    log: Callable[[str], None] = print,
+) -> CompressionResult:
+    """Compress a trained network below a limit on latency, and save it as the host's checkpoint.
+
+    All trainings have the trained network as teacher, and together the updates of the settings.
+
+    Args:
+        trained: of :func:`nas_core.supernet.host.open_trained`.
+        path: the new checkpoint.
+        share: limit relative to the latency of the host's own model.
+        latency_ms: limit in milliseconds, instead.
+
+    Raises:
+        ConfigError: invalid settings, the file exists, or no network is within the limit.
+        DataError: no data.
+    """
+    path = Path(path)
+    check_output(path, "--out")
+    if (share is None) == (latency_ms is None):
+        raise ConfigError("give one limit, share or latency_ms")
+    compression = Compression(trained, config or CompressConfig(), log)
+    share = (latency_ms or 0) / compression.latency_ms if share is None else share
+    if not 0 < share < 1:
+        raise ConfigError(
+            f"the limit is {share:.0%} of the trained network's latency, {compression.latency_ms:.3g} ms; give one"
+            " above 0 and below 100%"
+        )
+    log(f"trained network: {compression.latency_ms:.3g} ms; limit {share * compression.latency_ms:.3g} ms")
+    best, students = compression.halve(compression.candidates(share))
+    rows = [compression.row("trained network", trained.original)]
+    dropped, compared = dict[str, float](), dict[str, float]()
+    if drops := [student for student in students if student.candidate.is_drop]:
+        drop = min(drops, key=lambda student: (-student.compared, student.evaluations[student.compared]["loss"]))
+        rows.append(compression.row(drop.candidate.name, drop.model, drop.done))
+        dropped, compared = drop.evaluations[drop.compared], best.evaluations[drop.compared]
+    if not best.candidate.is_drop or len(rows) < 2:
+        rows.append(compression.row(best.candidate.name, best.model, best.done))
+    parameters = trained.save_static(path, best.model, best.candidate.kept)
+    return CompressionResult(tuple(rows), compared, dropped, best.candidate.architecture, parameters)

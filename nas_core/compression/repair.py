@@ -1,0 +1,174 @@
+"""Repair of a pruned network: closed-form least squares of the output layers of its sublayers.
+
+The residual stream after each sublayer is fitted to the trained network's, in the order of execution, from the pruned
+network's own activations. So an output projection makes up for heads, hidden units and channels that were removed, and
+the last one before removed layers for these layers too.
+
+Shapes: N tokens, I inputs of a linear layer, C channels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from nas_core.compression.host import Compressible
+from nas_core.supernet.teacher.taps import Taps
+
+_SUBLAYERS = (("self_attn", "out_proj"), ("cross_attn", "out_proj"), ("ffn", "fc2"))
+"""Sublayers in the order of execution, and their last linear layers."""
+_ADDITIONS = ("add", "__add__", "__radd__", "add_")
+
+
+class Sublayer(NamedTuple):
+    """One sublayer of a network."""
+
+    side: str
+    layer: int
+    name: str
+    linear: Any
+    """Linear layer before the residual connection."""
+    norm: Any
+    """Layer norm of the sublayer."""
+
+
+class Recorded(NamedTuple):
+    """A sublayer on one batch."""
+
+    inputs: Tensor
+    """(N, I): inputs of its last linear layer."""
+    stream: Tensor
+    """(N, C): residual stream after it, before the layer norm of a post-norm network."""
+
+
+class _Done(Exception):
+    pass
+
+
+class _Streams(Taps):
+    """Recorder of the residual stream after each sublayer; it ends the pass after the last one."""
+
+    def __init__(self, sublayers: Sequence[Sublayer]) -> None:
+        super().__init__({str(i): sublayer.linear.weight for i, sublayer in enumerate(sublayers)}, True, True)
+        self.streams: dict[str, Tensor] = {}
+        self._last = len(sublayers)
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = super().__torch_function__(func, types, args, kwargs)
+        if getattr(func, "__name__", "") in _ADDITIONS:
+            for name, outputs in self.outputs.items():
+                if name not in self.streams and any(outputs and outputs[-1] is value for value in args[:2]):
+                    self.streams[name] = result
+                    if len(self.streams) == self._last:
+                        raise _Done
+        return result
+
+
+def layers_of(net: Any, side: str) -> Sequence[nn.Module]:
+    layers: Sequence[nn.Module] = getattr(net, f"{side}_layers" if side else "layers")
+    return layers
+
+
+def sublayers_of(net: Any, sides: Sequence[str]) -> Iterator[Sublayer]:
+    """Yield the sublayers of a static network in the order of execution."""
+    for side in sides:
+        for index, layer in enumerate(layers_of(net, side)):
+            for name, last in _SUBLAYERS:
+                if hasattr(layer, name):
+                    linear, norm = getattr(getattr(layer, name), last), getattr(layer, f"{name}_norm")
+                    yield Sublayer(side, index, name, linear, norm)
+
+
+def record(
+    trained: Compressible, model: Any, sublayers: Sequence[Sublayer], batches: Sequence[Any]
+) -> list[list[Recorded]]:
+    """Record sublayers of a static network on each batch; the list of a sublayer has one entry per batch."""
+    recorded: list[list[Recorded]] = [[] for _ in sublayers]
+    for batch in batches:
+        counted = trained.counted(batch)
+        with torch.no_grad(), _Streams(sublayers) as streams, suppress(_Done):
+            trained.logits(model, batch)
+        for index, sublayer in enumerate(sublayers):
+            inputs, stream = streams.inputs[str(index)][-1], streams.streams[str(index)]
+            mask = counted.get(sublayer.side, torch.ones(stream.shape[:2], dtype=torch.bool, device=stream.device))
+            recorded[index].append(Recorded(inputs[mask].detach(), stream[mask].detach()))
+    return recorded
+
+
+class Repair:
+    """Targets of a trained network on calibration data, and the repair of networks pruned from it.
+
+    Args:
+        teacher: static network with the weights of the largest architecture.
+        ridge: penalty on the change of a weight, relative to the mean variance of its inputs.
+    """
+
+    def __init__(self, trained: Compressible, teacher: Any, batches: Sequence[Any], ridge: float = 1e-3) -> None:
+        self._trained, self._batches, self._ridge = trained, batches, ridge
+        self._sides = tuple(trained.form.sides(trained.net))
+        self._depths = {side: len(layers_of(teacher.net, side)) for side in self._sides}
+        self._sublayers = {(s.side, s.layer, s.name): s for s in sublayers_of(teacher.net, self._sides)}
+        streams = record(trained, teacher, list(self._sublayers.values()), batches)
+        self._targets = {key: [r.stream for r in batch] for key, batch in zip(self._sublayers, streams, strict=True)}
+
+    def __call__(self, model: Any, kept: Mapping[str, Sequence[int]]) -> None:
+        """Fit a static network to the trained one, layer by layer.
+
+        Args:
+            kept: the trained network's layer of each layer of the network, by side.
+        """
+        training = model.training
+        model.eval()
+        for sublayer in sublayers_of(model.net, self._sides):
+            sources = replaced_until(kept[sublayer.side], self._depths[sublayer.side])
+            last = sublayer.name == "ffn"
+            source = (sources if last else list(kept[sublayer.side]))[sublayer.layer]
+            key = sublayer.side, source, sublayer.name
+            if last and not getattr(layers_of(model.net, sublayer.side)[sublayer.layer], "norm_first", True):
+                _copy_norm(self._sublayers[key].norm, sublayer.norm)
+            (recorded,) = record(self._trained, model, [sublayer], self._batches)
+            refit(sublayer.linear, recorded, self._targets[key], self._ridge)
+        model.train(training)
+
+
+def replaced_until(kept: Sequence[int], depth: int) -> list[int]:
+    """Return, for each kept layer, the last of the trained layers that it replaces: those before the next kept one."""
+    return [following - 1 for following in (*kept[1:], depth)]
+
+
+def _copy_norm(source: Any, norm: Any) -> None:
+    with torch.no_grad():
+        for name in ("weight", "bias"):
+            tensor = getattr(norm, name)
+            tensor.copy_(getattr(source, name)[: len(tensor)])
+
+
+def refit(linear: Any, recorded: Sequence[Recorded], targets: Sequence[Tensor], ridge: float) -> None:
+    """Fit a linear layer so that the stream after it comes close to the targets (N, C) of each batch.
+
+    The weight changes by the ridge regression of the error on the inputs, in float64. A change that does not lower the
+    error on held-out batches is dropped.
+    """
+    batches = [
+        (r.inputs.double(), (y[:, : r.stream.shape[1]] - r.stream).double())
+        for r, y in zip(recorded, targets, strict=True)
+    ]
+    count = len(batches) // 4
+    held_out, fitted = batches[:count] or batches, batches[count:]
+    h, y = (torch.cat(column) for column in zip(*fitted, strict=True))
+    means = h.mean(0), y.mean(0)
+    centred = h - means[0]
+    products = centred.T @ centred
+    products.diagonal().add_(ridge * products.diagonal().mean() + 1e-12)
+    change = torch.linalg.solve(products, centred.T @ (y - means[1])).T
+    shift = means[1] - change @ means[0]
+    before = sum(float(error.square().sum()) for _, error in held_out)
+    after = sum(float((error - x @ change.T - shift).square().sum()) for x, error in held_out)
+    if after < before:
+        with torch.no_grad():
+            linear.weight.add_(change.to(linear.weight.dtype))
+            linear.bias.add_(shift.to(linear.bias.dtype))

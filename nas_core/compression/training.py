@@ -1,0 +1,107 @@
+"""Training of static networks with the trained one as teacher."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from nas_core.compression.candidates import Candidate
+from nas_core.compression.host import Compressible
+from nas_core.compression.repair import layers_of, replaced_until
+from nas_core.errors import ConfigError
+from nas_core.supernet.teacher.losses import distillation_loss, hidden_loss
+
+
+def evaluate(trained: Compressible, model: nn.Module, batches: Sequence[Any]) -> dict[str, float]:
+    """Return ``loss`` (cross-entropy in nats) and the host's metric (percent) on batches."""
+    training = model.training
+    model.eval()
+    total = torch.zeros(3, dtype=torch.float64)
+    with torch.inference_mode():
+        for batch in batches:
+            logits, targets = trained.logits(model, batch)
+            loss = F.cross_entropy(logits.float(), targets, reduction="sum")
+            right = (logits.argmax(-1) == targets).sum()
+            total += torch.tensor([float(loss), float(right), len(targets)], dtype=torch.float64)
+    model.train(training)
+    loss_sum, right_sum, count = total.tolist()
+    return {"loss": loss_sum / count, trained.metric: 100 * right_sum / count}
+
+
+class Student:
+    """A candidate in training.
+
+    Args:
+        model: static network of the candidate.
+        updates: updates of the whole training, for the learning rate: it rises over a tenth, and falls along a cosine.
+    """
+
+    def __init__(
+        self, trained: Compressible, candidate: Candidate, model: Any, teacher: Any, updates: int, config: Any
+    ) -> None:
+        self.trained, self.candidate, self.model, self.teacher, self.config = trained, candidate, model, teacher, config
+        self.updates, self.done = updates, 0
+        self.optimizer = torch.optim.AdamW(model.parameters(), config.lr, weight_decay=config.weight_decay)
+        self.evaluations: dict[int, dict[str, float]] = {}
+        """Metrics on the data that candidates are chosen on, by number of updates."""
+
+    @property
+    def compared(self) -> int:
+        """Updates before the last evaluation."""
+        return max(self.evaluations)
+
+    def train(self, batches: Iterator[Any], updates: int) -> None:
+        """Train up to a total number of updates; a student continues where it ended."""
+        self.model.train()
+        for update in range(self.done, updates):
+            rate = min((update + 1) / (0.1 * self.updates + 1), 1.0)
+            rate *= 0.5 + 0.5 * math.cos(math.pi * update / self.updates)
+            for group in self.optimizer.param_groups:
+                group["lr"] = self.config.lr * rate
+            self.optimizer.zero_grad()
+            loss = self._loss(next(batches))
+            loss.backward()  # type: ignore[no-untyped-call]
+            norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm)
+            if not math.isfinite(float(norm)):
+                raise ConfigError(f"training {self.candidate.name} diverged at update {update + 1}; give a lower --lr")
+            self.optimizer.step()
+        self.done = updates
+
+    def _loss(self, batch: Any) -> Tensor:
+        config, trained = self.config, self.trained
+        sides = self.candidate.kept if config.distill_hidden else {}
+        with _outputs(self.teacher.net, sides) as taught, torch.no_grad():
+            soft, _ = trained.logits(self.teacher, batch)
+        with _outputs(self.model.net, sides) as outputs:
+            logits, targets = trained.logits(self.model, batch)
+        loss: Tensor = (1 - config.distill_weight) * F.cross_entropy(logits, targets)
+        loss = loss + config.distill_weight * distillation_loss(logits, soft, config.distill_temperature)
+        differences = []
+        for side, kept in sides.items():
+            counted = trained.counted(batch).get(side)
+            sources = replaced_until(kept, len(layers_of(self.teacher.net, side)))
+            for index, source in enumerate(sources):
+                differences.append(hidden_loss(outputs[side, index], taught[side, source], counted))
+        return loss + config.distill_hidden * torch.stack(differences).mean() if differences else loss
+
+
+@contextmanager
+def _outputs(net: Any, sides: Mapping[str, object]) -> Iterator[dict[tuple[str, int], Tensor]]:
+    """Record the outputs (B, T, C) of all layers of these sides inside a block."""
+    outputs: dict[tuple[str, int], Tensor] = {}
+    with ExitStack() as stack:
+        for side in sides:
+            for index, layer in enumerate(layers_of(net, side)):
+                key = side, index
+
+                def keep(_: Any, __: Any, output: Tensor, key: tuple[str, int] = key) -> None:
+                    outputs[key] = output
+
+                stack.callback(layer.register_forward_hook(keep).remove)
+        yield outputs

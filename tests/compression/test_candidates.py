@@ -1,0 +1,65 @@
+"""Candidates at a limit, and the rounds that choose among them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from nas_core.compression.candidates import Fitting, plain_drops, pruned
+from nas_core.compression.pipeline import rounds
+from nas_core.space import Architecture
+from nas_core.space.image import image_space
+
+SPACE = image_space("six", layers=(6, 3), embed_dims=(64, 48), heads=(4, 2), ffn_dims=(256, 64), head_dim=16,
+                    image_size=32, patch_size=8, attention=("softmax",), relative_clip=0)  # fmt: skip
+
+
+def share(architecture: Architecture) -> float:
+    """A latency that is linear in sizes, 1 for the whole network."""
+    heads, hidden = architecture.numbers("heads"), architecture.numbers("ffn_dim")
+    width = architecture.number("embed_dim") / 64
+    return 0.1 + 0.9 * width * sum(0.4 * h / 4 + 0.6 * f / 256 for h, f in zip(heads, hidden, strict=True)) / 6
+
+
+def test_kept_layers_and_widths_decide_the_architecture() -> None:
+    assert pruned(SPACE, {"": range(6)}) == SPACE.largest()
+    architecture = pruned(SPACE, {"": (0, 3)}, "heads and hidden units", 0.5)
+    assert architecture.number("layers") == 2 and architecture.number("embed_dim") == 64
+    assert architecture.numbers("heads") == (2, 2) and architecture.numbers("ffn_dim") == (128, 128)
+
+
+@pytest.mark.parametrize("limit", [0.25, 0.35, 0.5, 0.75])
+def test_all_candidates_are_within_the_limit_and_the_drops_are_the_deepest(limit: float) -> None:
+    fitting = Fitting(SPACE, share, limit)
+    drops, mixed = fitting.drops({"": 6}), fitting.mixed({"": 6}, {"": (0, 5, 1, 4, 2, 3)})
+    assert all(share(candidate.architecture) <= limit for candidate in (*drops, *mixed))
+    depth = int((limit - 0.1) / 0.15 + 1e-9)
+    kept = {candidate.kept[""] for candidate in drops}
+    assert kept == {tuple(layers) for layers in plain_drops(6, depth).values()}
+    assert {len(candidate.kept[""]) for candidate in mixed} > {depth}, "deeper networks of smaller widths"
+    deepest = max(mixed, key=lambda candidate: len(candidate.kept[""]))
+    assert share(deepest.architecture) > limit - 0.1, "as wide as the limit lets it be"
+
+
+def test_nothing_within_the_limit() -> None:
+    fitting = Fitting(SPACE, share, 0.05)
+    assert not fitting.drops({"": 6}) and not fitting.mixed({"": 6}, {"": range(6)})
+
+
+@pytest.mark.parametrize(
+    ("depth", "count", "every"),
+    [(6, 3, {"every second layer": (0, 2, 5), "first layers": (3, 4, 5), "last layers": (0, 1, 2)}),
+     (4, 1, {"every second layer": (0,), "first layers": (3,), "last layers": (0,)})],
+)  # fmt: skip
+def test_plain_drops(depth: int, count: int, every: Mapping[str, tuple[int, ...]]) -> None:
+    assert plain_drops(depth, count) == every
+
+
+@pytest.mark.parametrize("updates", [1, 10, 300, 2000])
+@pytest.mark.parametrize("candidates", [1, 2, 3, 8, 20])
+def test_rounds_spend_the_budget(updates: int, candidates: int) -> None:
+    first, second, last = rounds(updates, candidates)
+    alive = min(candidates, 3)
+    assert 0 <= first <= second <= last
+    assert candidates * first + alive * (second - first) + last - second == updates
