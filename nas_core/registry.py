@@ -23,10 +23,10 @@ class Registry(Generic[Member]):
     Args:
         what: noun for a member in messages ("search strategy").
         group: entry-point group of other distributions; empty: none.
-        own: name -> "module:object" of the project's members.
+        built_in: name -> "module:object" of the project's members.
         base: class of every member. Entry points of another class or ``name`` count as not importable.
         of_classes: members are subclasses of ``base``, not objects.
-        offered: function that returns further lines like ``own``.
+        offered: function that returns further lines like ``built_in``.
     """
 
     def __init__(

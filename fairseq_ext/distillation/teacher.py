@@ -70,7 +70,7 @@ def teacher_output(
     """Convert a network's outputs to a teacher's output.
 
     Args:
-        kept: number of most probable words to keep; 0 keeps all.
+        count: number of most probable words to keep; 0 keeps all.
         defer: compute all probabilities together with those of the student.
     """
     x, table = outputs

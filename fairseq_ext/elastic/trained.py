@@ -471,7 +471,7 @@ def space_around(name: str, trained: Mapping[str, Any], auto: Callable[[], Searc
     """Return a new or existing search space whose largest network is the trained one.
 
     Args:
-        wanted: spec of :func:`nas_core.supernet.elastic.space_spec.resolve`, or the name or file of a space.
+        name: spec of :func:`nas_core.supernet.elastic.space_spec.resolve`, or the name or file of a space.
         trained: genes of the trained network, which uses softmax attention.
     """
     if is_auto(name):

@@ -75,7 +75,7 @@ def train_further(
     Each has a folder with its training log and curve. A second call continues interrupted trainings.
 
     Args:
-        wanted: subnet -> function that returns True for metrics that are good enough.
+        goals: subnet -> function that returns True for metrics that are good enough.
 
     Raises:
         ConfigError: the host does not support further training, or the folder is in use or holds other runs.

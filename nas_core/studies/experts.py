@@ -62,7 +62,7 @@ def train_supernets(
     Each has a folder with its training log. A second call continues interrupted trainings.
 
     Args:
-        wanted: folder name -> experts.
+        settings_by_name: folder name -> experts.
         changes: settings that differ from the supernet's.
 
     Raises:

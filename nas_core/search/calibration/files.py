@@ -193,7 +193,7 @@ def check_provenance(
     """Raise a ConfigError unless a calibration used these supernets, in this order, and the same evaluation data.
 
     Args:
-        others: advice for a wrong number of supernets.
+        advice: what to do about a wrong number of supernets.
     """
     expected, digests = calibration.info.get("supernets") or [], [file_digest(path) for path in checkpoints]
     if len(digests) != len(expected):

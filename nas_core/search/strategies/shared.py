@@ -34,7 +34,7 @@ class SharedSearch:
     workers get spare architectures (:meth:`Strategy.spare`).
 
     Args:
-        made: function that returns a new, equal strategy each time.
+        make: function that returns a new, equal strategy each time.
     """
 
     def __init__(self, make: Callable[[], Strategy]) -> None:
