@@ -140,7 +140,7 @@ def run(task: Task, unfinished: Path | None = None, until: float = float("inf"))
 
 
 def _outside(predictor: Any, held_out: HeldOut) -> dict[str, Any]:
-    """What is looked at on networks outside the training set."""
+    """Return the figures of networks outside the training set."""
     predicted, spread = foreseen(predictor, held_out.graphs)
     figures: dict[str, Any] = {"tau_as_told": kendall_tau(predicted, held_out.observed)}
     if spread is not None:
@@ -202,10 +202,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _tasks(options: argparse.Namespace, on_gpu: bool) -> list[Task]:
-    """All fits that were asked for, of the benchmarks whose tables are there.
+    """Return all fits of the benchmarks whose tables are available.
 
     Raises:
-        NasExtError: settings that cannot be, or a method that cannot learn the numbers of a benchmark.
+        NasExtError: impossible settings, or a method that cannot learn from the data of a benchmark.
     """
     changes = tuple(parsed_settings(options.set, {**recipe_types(), "width": int, "layers": int}).items())
     for method in options.methods:
@@ -225,13 +225,13 @@ def _tasks(options: argparse.Namespace, on_gpu: bool) -> list[Task]:
 
 
 def _judges(benchmark: str, cells: int | None) -> int | None:
-    """How many cells judge; None: all."""
+    """Return the number of evaluation cells; None: all."""
     subset = cells is not None and BENCHMARKS[benchmark].all_judge and cells < len(BENCHMARKS[benchmark].load().graphs)
     return cells if subset else None
 
 
 def here(benchmarks: Iterable[str]) -> list[str]:
-    """Those whose published tables are on this machine; of the others it is said why they are left out."""
+    """Return the benchmarks whose published tables are available, and print why others are left out."""
     available = []
     for benchmark in benchmarks:
         reasons = [reason for file in BENCHMARKS[benchmark].files if (reason := _published.absent(file))]
