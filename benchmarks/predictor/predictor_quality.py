@@ -191,7 +191,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--limit-s", type=float, default=float("inf"), help="seconds of this call, not on the CPU")
     parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="changes of the recipe")
     parser.add_argument("--jobs", type=int, default=1, help="fits at a time")
-    judged = "where all cells judge, test on so many of them, drawn at random"
+    judged = "where all cells judge, test on this number of cells, drawn at random"
     parser.add_argument("--judged", type=int, metavar="CELLS", help=judged)
     parser.add_argument("--validate", action="store_true", help="judge by validation accuracies of other cells")
     bound = "learn from mean test accuracies: an upper bound for the effect of noisy labels, no result"

@@ -160,7 +160,7 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--benchmark", nargs="+", choices=SIZES, default=list(SIZES))
     parser.add_argument("--draws", nargs="+", type=int, default=[0, 1, 2, 3, 4], help="seeds of the draws")
-    parser.add_argument("--judged", type=int, metavar="CELLS", help="test on so many cells, drawn at random")
+    parser.add_argument("--judged", type=int, metavar="CELLS", help="test on this number of cells, drawn at random")
     parser.add_argument("--jobs", type=int, default=1, help="fits at a time")
     parser.add_argument("--work", type=Path, default=Path("runs") / "prior.jsonl", help="results as they come")
     parser.add_argument("--out", type=Path, default=RESULT)

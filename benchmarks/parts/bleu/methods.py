@@ -16,7 +16,7 @@ Estimate = tuple[Array, Array | None]
 Method = Callable[[TranslationTask, Indices], Estimate]
 
 PENALTY = 3.0
-"""Penalty of the plain ridges, in standardised units; taken over from the published comparison, not tuned"""
+"""Penalty of the plain ridges, in standardised units; as in the published comparison, not tuned"""
 EPOCHS = 50
 """Epochs of NN-Former, half of its recipe's"""
 
