@@ -1,6 +1,6 @@
 """Tests of what runs on any device: one code, which always runs on the CPU and on CUDA where there is one.
 
-A test that takes the fixture ``device`` (or ``second_device``) stands in a file ``test_*_on_device.py``, which imports
+A test that takes the fixture ``device`` (or ``second_device``) belongs in a file ``test_*_on_device.py``, which imports
 nothing that a plain machine with torch, numpy and pytest lacks, or skips with ``pytest.importorskip``: ``make
 test-cuda`` collects those files alone, so that they run where this project is not installed.
 """
@@ -63,8 +63,8 @@ def close_in(precision: str, actual: Tensor, expected: Tensor, times: float = 1.
 
 def gradients_close(got: Mapping[str, Tensor], expected: Mapping[str, Tensor], allowed: float) -> None:
     """Assert that the same parameters have gradients, which as one vector are off by less than that share of its norm:
-    single numbers pass through many layers. ``loss`` beside them is passed over."""
+    single numbers pass through many layers. ``loss`` is ignored."""
     assert got.keys() == expected.keys()
     names = [name for name in expected if name != "loss"]
-    mine, whole = (torch.cat([each[name].cpu().double().flatten() for name in names]) for each in (got, expected))
-    assert torch.isfinite(mine).all() and float((mine - whole).norm() / whole.norm()) < allowed
+    mine, full = (torch.cat([each[name].cpu().double().flatten() for name in names]) for each in (got, expected))
+    assert torch.isfinite(mine).all() and float((mine - full).norm() / full.norm()) < allowed

@@ -50,15 +50,15 @@ def no_host_reads(device: torch.device | str, copies: bool = False) -> Iterator[
 @contextmanager
 def host_reads(device: torch.device | str, copies: bool = False) -> Iterator[list[str]]:
     """A list that fills inside the block (on CUDA: at its end) with what the host reads from the device."""
-    found: list[str] = []
+    results: list[str] = []
     if torch.device(device).type != "cuda":
-        with _Copying(found.append) if copies else nullcontext(), _Watching(found.append):
-            yield found
+        with _Copying(results.append) if copies else nullcontext(), _Watching(results.append):
+            yield results
         return
     with warnings.catch_warnings(record=True) as caught, _sync_debug_mode("warn"):
         warnings.simplefilter("always")
-        yield found
-    found.extend(f"{each.filename}:{each.lineno}" for each in caught if _CUDA_MESSAGE in str(each.message))
+        yield results
+    results.extend(f"{each.filename}:{each.lineno}" for each in caught if _CUDA_MESSAGE in str(each.message))
 
 
 @contextmanager

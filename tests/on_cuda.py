@@ -49,8 +49,8 @@ class Outcomes:
         elif report.skipped:
             self._skip(report.longrepr)
 
-    def _skip(self, told: Any) -> None:
-        reason = told[2] if isinstance(told, tuple) else str(told)
+    def _skip(self, location: Any) -> None:
+        reason = location[2] if isinstance(location, tuple) else str(location)
         self.skipped[re.sub(r"^Skipped: ", "", reason)] += 1
 
     def to_dict(self) -> dict[str, Any]:
@@ -86,16 +86,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _files(paths: Sequence[Path]) -> list[str]:
-    found: list[Path] = []
+    results: list[Path] = []
     for path in [given if given.exists() else ROOT / given for given in paths] or [ROOT / "tests"]:
-        found += sorted(path.rglob("test_*_on_device.py")) if path.is_dir() else [path]
-    return [str(path) for path in found]
+        results += sorted(path.rglob("test_*_on_device.py")) if path.is_dir() else [path]
+    return [str(path) for path in results]
 
 
 def _run(device: str, workers: int | None, files: list[str], outcomes: Outcomes) -> int:
     import pytest
 
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it torch refuses deterministic products
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # torch requires it for deterministic products
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     marked = "device and cuda" if device == "cuda" else "device and not cuda"
@@ -110,7 +110,7 @@ def _write(out: Path, device: str, outcomes: Outcomes, seconds: float, argv: Seq
     from benchmarks.parts.record import write_result
     from nas_core.latency.machine import describe_machine
 
-    given = " ".join(map(str, sys.argv[1:] if argv is None else argv))
+    command = " ".join(map(str, sys.argv[1:] if argv is None else argv))
     content = {
         "machine": describe_machine(device, 1),
         "python": sys.version.split()[0],
@@ -119,7 +119,7 @@ def _write(out: Path, device: str, outcomes: Outcomes, seconds: float, argv: Seq
         **outcomes.to_dict(),
     }
     out.parent.mkdir(parents=True, exist_ok=True)
-    write_result(out, content, f"make test-cuda{f' ARGS={given!r}' if given else ''}")
+    write_result(out, content, f"make test-cuda{f' ARGS={command!r}' if command else ''}")
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ from nas_core.errors import NasExtError, unknown_choice
 
 
 def test_every_public_error_is_rooted_in_one_class():
-    own = [value for value in vars(errors).values() if isinstance(value, type)]
-    classes = [value for value in own if value.__module__ == errors.__name__]
+    types = [value for value in vars(errors).values() if isinstance(value, type)]
+    classes = [value for value in types if value.__module__ == errors.__name__]
     assert len(classes) == 10
     assert all(issubclass(value, NasExtError) for value in classes)
 

@@ -101,11 +101,11 @@ def test_every_cut_of_the_last_record_is_survived(tmp_path, caplog):
     append_jsonl(path, {"step": 1})
     first = path.read_bytes()
     append_jsonl(path, {"step": 2, "text": "ü"})
-    whole = path.read_bytes()
-    for length in range(len(first) + 1, len(whole)):
+    full = path.read_bytes()
+    for length in range(len(first) + 1, len(full)):
         caplog.clear()
-        path.write_bytes(whole[:length])
-        kept = [{"step": 1}, {"step": 2, "text": "ü"}] if length == len(whole) - 1 else [{"step": 1}]
+        path.write_bytes(full[:length])
+        kept = [{"step": 1}, {"step": 2, "text": "ü"}] if length == len(full) - 1 else [{"step": 1}]
         assert read_jsonl(path) == kept
         assert ("half written" in caplog.text) == (len(kept) == 1)
         append_jsonl(path, {"step": 3})

@@ -121,7 +121,7 @@ def test_without_slurm_and_without_submitit(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_what_slurm_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No Slurm here: an ``sbatch`` that keeps what it is given and refuses it."""
+    """No Slurm here: an ``sbatch`` that records its input and fails."""
     for name in ("srun", "sbatch"):
         program = tmp_path / name
         program.write_text(
@@ -129,9 +129,9 @@ def test_what_slurm_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         )
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    asked = {"gpus": 1, "cpus": 4, "memory_gb": 16.0, "partition": "long", "slurm": {"constraint": "a100"}}
+    resources = {"gpus": 1, "cpus": 4, "memory_gb": 16.0, "partition": "long", "slurm": {"constraint": "a100"}}
     with pytest.raises(NasExtError, match=r"cannot submit a job to cluster slurm.*no such partition") as caught:
-        list(run(tmp_path, [1], cluster="slurm", timeout_min=90, **asked))
+        list(run(tmp_path, [1], cluster="slurm", timeout_min=90, **resources))
     assert "\n" not in str(caught.value)
     lines = (tmp_path / "asked").read_text().splitlines()
     for option in ("partition=long", "constraint=a100", "time=90", "mem=16GB", "cpus-per-task=4", "gpus-per-node=1"):

@@ -33,8 +33,8 @@ def holder(path: Path) -> subprocess.Popen[str]:
 def test_the_second_process_is_told_who_is_there(tmp_path: Path) -> None:
     lock = tmp_path / "new" / "file.lock"
     other = holder(lock)
-    said = rf"process {other.pid} on \S+ works; wait for it to end, or do something else"
-    with pytest.raises(ConfigError, match=said), file_lock(lock, "works", "do something else"):
+    message = rf"process {other.pid} on \S+ works; wait for it to end, or do something else"
+    with pytest.raises(ConfigError, match=message), file_lock(lock, "works", "do something else"):
         pass
     assert lock.exists(), "it is the other's"
     other.communicate()

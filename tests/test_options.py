@@ -93,27 +93,27 @@ def test_a_field_is_an_option() -> None:
 
 
 def test_a_command_line_of_argparse(capsys: pytest.CaptureFixture[str]) -> None:
-    found = parsed("--data", "d", "--count", "7", "--strict", "--no-warm", "--betas", "0.9", "1", "--part", "depth=4",
+    config = parsed("--data", "d", "--count", "7", "--strict", "--no-warm", "--betas", "0.9", "1", "--part", "depth=4",
                    "--more", "a=1", "--more", "b=x=y")  # fmt: skip
     expected = Toy(
         data=Path("d"), count=7, strict=True, warm=False, betas=(0.9, 1.0), part=Inner(depth=4),
         more={"a": "1", "b": "x=y"},
     )  # fmt: skip
-    assert found == expected and parsed("--data", "d") == Toy(data=Path("d"))
+    assert config == expected and parsed("--data", "d") == Toy(data=Path("d"))
     with pytest.raises(SystemExit):
         parsed("--help")
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "--share FLOAT Of them, 5 % at least (default: 0.5)" in shown
+    output = " ".join(capsys.readouterr().out.split())
+    assert "--share FLOAT Of them, 5 % at least (default: 0.5)" in output
     with pytest.raises(SystemExit):
         parsed("--count", "7")
-    for wrong, said in [
+    for wrong, message in [
         (["--how", "fat"], "unknown how 'fat': expected one of fast, slow"),
         (["--share", "nan"], "share is nan; expected a number"),
         (["--part", "depth"], "expected NAME=VALUE"),
         (["--part", "depth=two"], "depth is 'two'; expected a whole number"),
         (["--part", "width=2"], "unknown setting of part 'width'"),
     ]:
-        with pytest.raises((ConfigError, UnknownChoiceError), match=said):
+        with pytest.raises((ConfigError, UnknownChoiceError), match=message):
             parsed("--data", "d", *wrong)
 
 
@@ -141,17 +141,17 @@ def test_settings_of_yaml_are_checked(given: dict[str, Any], said: str) -> None:
 
 
 def test_settings_of_yaml() -> None:
-    given = {"data": "d", "count": None, "share": 1, "part": {"depth": 3}, "betas": [0, 1], "more": {"a": "b"}}
-    found = config_from(Toy, given, "option")
-    assert found == Toy(data=Path("d"), share=1.0, part=Inner(depth=3), betas=(0.0, 1.0), more={"a": "b"})
+    settings = {"data": "d", "count": None, "share": 1, "part": {"depth": 3}, "betas": [0, 1], "more": {"a": "b"}}
+    config = config_from(Toy, settings, "option")
+    assert config == Toy(data=Path("d"), share=1.0, part=Inner(depth=3), betas=(0.0, 1.0), more={"a": "b"})
     assert config_from(Toy, {"data": "d", "part": Inner(depth=9)}, "option").part.depth == 9
 
 
 def test_groups_by_names_with_dots_and_values_given_again() -> None:
-    found = read_pairs("set", ["count=4", "part.depth=3", "betas=0.5", "betas=1", "more.a=x=y"])
-    assert found == {"count": "4", "part": {"depth": "3"}, "betas": ["0.5", "1"], "more": {"a": "x=y"}}
-    made = config_from(Toy, {"data": "d", **found}, "option")
-    assert made == Toy(data=Path("d"), count=4, part=Inner(depth=3), betas=(0.5, 1.0), more={"a": "x=y"})
+    result = read_pairs("set", ["count=4", "part.depth=3", "betas=0.5", "betas=1", "more.a=x=y"])
+    assert result == {"count": "4", "part": {"depth": "3"}, "betas": ["0.5", "1"], "more": {"a": "x=y"}}
+    config = config_from(Toy, {"data": "d", **result}, "option")
+    assert config == Toy(data=Path("d"), count=4, part=Inner(depth=3), betas=(0.5, 1.0), more={"a": "x=y"})
     for wrong in (["count"], ["=4"], ["part.=4"], ["part=1", "part.depth=2"]):
         with pytest.raises(ConfigError, match="set is "):
             read_pairs("set", wrong)
@@ -171,10 +171,10 @@ def test_settings_as_arguments_are_read_as_equal_settings(settings: Toy) -> None
 
 
 def test_a_command_of_typer() -> None:
-    told: list[Any] = []
+    results: list[Any] = []
 
     def command(name: str, size: int = 1, *, settings: Mapping[str, Any], others: Mapping[str, Any]) -> None:
-        told.append((name, size, dict(settings), dict(others)))
+        results.append((name, size, dict(settings), dict(others)))
 
     further = {"settings": parameters_of(Toy), "others": parameters_of(Inner)}
     app = typer.Typer(rich_markup_mode=None)
@@ -185,12 +185,12 @@ def test_a_command_of_typer() -> None:
         == 0
     )
     assert run(app, ["y", "--depth", "3"]).exit_code == 0
-    assert told == [
+    assert results == [
         ("x", 2, {"count": 4, "strict": False, "part": ["depth=2"], "betas": [1.0]}, {}),
         ("y", 1, {}, {"depth": 3}),
     ]
-    shown = " ".join(run(app, ["--help"], env={"COLUMNS": "200"}).output.split())
-    assert "What it does." in shown and "In which way; one of fast, slow (default: fast)." in shown
-    assert "Layers (default: 2)." in shown
+    help_text = " ".join(run(app, ["--help"], env={"COLUMNS": "200"}).output.split())
+    assert "What it does." in help_text and "In which way; one of fast, slow (default: fast)." in help_text
+    assert "Layers (default: 2)." in help_text
     assert settings_help("Parts", Inner) == "\b\nParts:\n  depth: Layers (default: 2)"
     assert run(app, ["x", "--count", "many"]).exit_code == 2

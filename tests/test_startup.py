@@ -71,7 +71,7 @@ import torchvision
 
 
 def built(folder, kind):
-    """What a wheel of this kind puts into ``site-packages`` beside the packages."""
+    """Return the files that a wheel of this kind puts into ``site-packages`` next to the packages."""
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE", "nas_core/__init__.py", "nas_core/startup.py"):
         (folder / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, folder / name)

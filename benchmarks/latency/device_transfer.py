@@ -1,13 +1,13 @@
-"""Latency on a device that was held out, from 20, 100 or 900 networks measured there: from scratch, and with what the
-other devices of the table tell (``latency_nasbench201.npz``: 10 devices, ``latency_fbnet.npz``: 27).
+"""Latency on a held-out device from 20, 100 or 900 networks measured there, from scratch and with other devices.
 
-Known networks are drawn at random, all others are the test. ``transfer`` and ``transfer, logs`` take the published
-setting: the other devices' latencies are known for all networks; for ``transfer, 900 each`` the other devices were also
-measured on 900 networks alone, not on those asked for. The same chip at another batch size is held out too. Networks
-that a device has an implausible value of (below 0.5 ms) are left out.
+``python -m benchmarks device_transfer``. Tables are ``latency_nasbench201.npz`` (10 devices) and ``latency_fbnet.npz``
+(27). Training networks are drawn at random; all others are the test. ``transfer`` and ``transfer, logs`` follow the
+published setting: the other devices' latencies are available for all networks. For ``transfer, 900 each`` the other
+devices were measured on 900 networks of their own. The same chip at another batch size is also held out. Networks with
+a latency below 0.5 ms on a device are left out as implausible.
 
-Run: ``python -m benchmarks device_transfer``; results are kept as they come, see ``--work``. The linear methods go over
-all devices; the others, which take a minute and more per device, over three unless ``--devices`` names some.
+Linear methods run on all devices. The others take a minute or more per device and run on three, or on ``--devices``.
+Results are kept in ``--work`` as they come.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Task:
 
 
 def settings_of(method: str, size: int) -> str:
-    """Short name of what decides a method with a number of known networks."""
+    """Return a short name of the settings of a method with a number of training networks."""
     if method in LINEAR:
         return settings_hash({"penalties": list(_transfer.PENALTIES), "shares": _transfer.SHARES, "own": _transfer.OWN})
     if method == "statistics":
@@ -74,13 +74,13 @@ def settings_of(method: str, size: int) -> str:
 
 
 def run(task: Task) -> dict[str, Any]:
-    """Fit and judge one predictor, on one thread."""
+    """Fit and evaluate one predictor, on one thread."""
     torch.set_num_threads(1)
     return task.key | judged(latency_table(task.table), task)
 
 
 def judged(table: LatencyTable, task: Task) -> dict[str, float]:
-    """Errors on all networks that were not known."""
+    """Return the errors on the test networks."""
     case = Case(table, task.device, task.size, task.draw)
     start = time.process_time()
     predicted = METHODS[task.method](case)
@@ -91,9 +91,12 @@ def judged(table: LatencyTable, task: Task) -> dict[str, float]:
 
 
 def summary(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One row for each table, method and number of known networks, of records of today's settings: each device's means
-    over draws, the mean over all devices, and over those of :data:`FEW`. The median is there because of ``raspi4``: one
-    in a hundred of its values is a quarter of what is likely, or less."""
+    """Return a row per table, method and number of training networks, of records with the current settings.
+
+    Each row has every device's means over draws, their mean and median over all devices, and their mean over
+    :data:`FEW`. The median is robust to ``raspi4``: one in a hundred of its values is at most a quarter of what is
+    plausible.
+    """
     groups: dict[tuple[str, str, int], dict[str, list[dict[str, Any]]]] = {}
     for record in records:
         if record["method"] in METHODS and record["settings"] == settings_of(record["method"], record["size"]):
@@ -114,13 +117,13 @@ def summary(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _mean(devices: list[list[dict[str, Any]]]) -> dict[str, float]:
-    """Mean over devices of the means over draws."""
+    """Return the mean over devices of the means over draws."""
     names = (*FIGURES, "cpu_s")
     return {name: round(float(np.mean([np.mean([r[name] for r in draws]) for draws in devices])), 3) for name in names}
 
 
 def text(rows: list[Any]) -> str:
-    """The means, for a person."""
+    """Return the means as text."""
     names = f"{'table':12} {'method':22} {'known':>5} {'devices':>7} {'MAPE %':>7} {'median':>7} {'Acc 10 %':>8}"
     lines = [f"{names} {'tau':>6} {'MAPE % of 3':>12}"]
     for row in sorted(rows, key=lambda row: (row["table"], row["size"], row["mean"]["mape"])):

@@ -1,12 +1,10 @@
-"""Batches and lengths beyond the training's: predicted and measured milliseconds, and whether the spread says so.
+"""Predicted against measured milliseconds at batches and lengths beyond the training range, and interval coverage.
 
-Language models of our own and networks of the data set's families, each at sizes within the training's range and
-beyond it, measured in onnxruntime on one thread by the processor's clock. A machine that is slower than the model's, or
-shared, shifts all of a network's ratios of measured to predicted: beyond the range each is divided by the mean of the
-same network's ratios within. What is left is the error of extrapolation alone, which the spread has to cover.
-
-Run: ``python -m benchmarks extrapolation --model cpu.safetensors``; ``--networks lm vit`` takes those whose names begin
-so.
+``python -m benchmarks extrapolation --model cpu.safetensors``; ``--networks lm vit`` selects names by prefix. Language
+models and networks of the data set's families are measured in onnxruntime on one thread by the processor's clock, at
+sizes within and beyond the training range. A machine that is slower than the model's, or shared, shifts all ratios of
+measured to predicted of a network. Beyond the range each ratio is therefore divided by the network's mean ratio within
+the range; the remaining error is that of extrapolation.
 """
 
 from __future__ import annotations
@@ -70,7 +68,7 @@ class Block(nn.Module):
 
 
 class LanguageModel(nn.Module):
-    """Words ``(B, T)`` to logits of the next ones ``(B, T, V)``."""
+    """Causal language model: tokens ``(B, T)`` to logits of the next tokens ``(B, T, V)``."""
 
     def __init__(self, vocab: int, channels: int, heads: int, layers: int) -> None:
         super().__init__()
@@ -139,8 +137,11 @@ def measured(case: Case, model: GraphLatencyModel, visits: int) -> dict[str, Any
 
 
 def judged(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Adds to each row beyond the range its ratio of measured to predicted, relative to that within. Says how many lie
-    within one and two spreads, with the whole spread and without its part for extrapolation."""
+    """Add the relative ratio of measured to predicted to rows beyond the range; return the coverage.
+
+    Coverage is the share of rows within one and two predicted standard deviations, with and without the part of the
+    deviation for extrapolation.
+    """
     within: dict[str, list[float]] = {}
     for row in rows:
         if not row["beyond"]:

@@ -1,12 +1,10 @@
-"""How well the clocks of a device repeat themselves: on the wall, between CUDA events, and of replayed CUDA graphs.
+"""Repeatability of a device's clocks: wall time, CUDA events, and replayed CUDA graphs.
 
-Each clock measures the same architectures twice, in two collections one after the other, a reference between the
-passes. Told are, of each collection, the spread of an architecture's passes as a coefficient of variation (median over
-the architectures), and between the two how much a latency moves and how much of the order stays (Kendall's tau); also
-how long a pass takes. On the CPU there is one clock, and the numbers say how busy the machine was.
-
-Every clock and precision is kept as it comes: a run that was stopped goes on. Run:
-``python -m benchmarks latency_clock [--device cuda]``; on a CUDA device a few minutes, into ``results/cuda``.
+``python -m benchmarks latency_clock [--device cuda]``; on a CUDA device a few minutes, into ``results/cuda``. Each
+clock measures the same architectures twice, in two collections, with a reference between the passes. Reported are the
+coefficient of variation of an architecture's passes (median over architectures), the change of a latency between the
+collections, Kendall's tau between them, and the time of a pass. On the CPU there is one clock, and the figures show how
+busy the machine was. Results are stored by clock and precision, and a stopped run resumes.
 """
 
 from __future__ import annotations
@@ -56,7 +54,7 @@ def collection(space: SearchSpace, workload: Any, timing: TimingConfig, count: i
 
 
 def compared(first: list[Measurement], second: list[Measurement]) -> dict[str, Any]:
-    """Two collections of the same architectures, in percent where no unit is named."""
+    """Compare two collections of the same architectures, in percent unless a unit is named."""
     raw, corrected = (
         [np.array([getattr(measurement, name) for measurement in measurements]) for measurements in (first, second)]
         for name in ("raw_ms", "relative")
@@ -75,7 +73,7 @@ def compared(first: list[Measurement], second: list[Measurement]) -> dict[str, A
 
 
 def row(name: str, clock: str, precision: str, options: argparse.Namespace) -> dict[str, Any]:
-    """The two collections of one clock; why there are none, where the device or the network has no such clock."""
+    """Return the figures of one clock, or the reason why the device or the network has no such clock."""
     try:
         timing = timing_of(clock, options.device, precision, options.repeats).checked_here()
         space = get_space(name)

@@ -1,12 +1,10 @@
-"""Latency models on HAT's five published tables (2,000 measurements each): the linear default and HAT's MLP.
+"""Latency models on HAT's five published tables (2,000 measurements each): the linear default against HAT's MLP.
 
-For each table and several random splits: error on held-out rows as they were measured, and with the drift factor
-divided out, which is estimated from training rows alone and interpolated at the held-out rows' place in the order.
-Then the linear model's predictions for HAT's released architectures, whose latency was measured on another day, and
-how many architectures each model predicts in a second.
-Run: ``python -m benchmarks latency_models [--seeds 5] [--mlp-seeds 1] [--hat-mlp]``.
-
-The tables are not part of this repository: NAS_EXT_DATA names their folder (default ``../shared/data``).
+``python -m benchmarks latency_models [--seeds 5] [--mlp-seeds 1] [--hat-mlp]``. Errors on held-out rows are measured
+for several random splits of each table, as measured and with the drift factor divided out. The factor is estimated from
+training rows and interpolated at the held-out rows. Then come the linear model's predictions of HAT's released
+architectures, which were measured on another day, and predictions per second. NAS_EXT_DATA names the folder of the
+tables (default ``../shared/data``).
 """
 
 from __future__ import annotations
@@ -61,7 +59,7 @@ def make_mlp(config: MLPConfig, data: LatencyData) -> GeneLatencyModel:
 
 
 def judge_table(data: LatencyData, make: Make, seeds: Sequence[int], bar: tqdm[Any]) -> dict[str, Any]:
-    """Means over the seeds' splits; ``kendall_tau_with_factor`` orders predictions times the factor of their moment."""
+    """Return means over the seeds' splits; ``kendall_tau_with_factor`` multiplies predictions by the drift factor."""
     qualities: dict[str, list[dict[str, Any]]] = {"as_measured": [], "drift_divided_out": []}
     for seed in seeds:
         train, test = (data.take(index) for index in random_split(len(data), 0.2, seed))
@@ -86,7 +84,7 @@ def judge_table(data: LatencyData, make: Make, seeds: Sequence[int], bar: tqdm[A
 
 
 def released(data: LatencyData, name: str) -> dict[str, float] | None:
-    """The model of a whole table, drift removed, on released architectures of the same task and device."""
+    """Predict the released architectures of the same task and device by the model of a whole table, without drift."""
     if absent(RELEASED):
         return None
     task, _, device = name.split("_")
@@ -99,7 +97,7 @@ def released(data: LatencyData, name: str) -> dict[str, float] | None:
 
 
 def rows_per_second() -> dict[str, int]:
-    """Predictions from integer rows of ``hat_wmt14_en_de``, best of five runs."""
+    """Return predictions per second from integer rows of ``hat_wmt14_en_de``, the best of five runs."""
     space = get_space("hat_wmt14_en_de")
     rows = space.sample_rows(np.random.default_rng(0), 100_000)
     latency = 50.0 + rows.clip(0).sum(1)

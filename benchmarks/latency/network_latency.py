@@ -1,8 +1,8 @@
-"""Latency models of whole networks: tables as NN-Former's Tables 4 (in-domain) and 3 (one family left out).
+"""Latency models of whole networks: NN-Former's Tables 4 (in-domain) and 3 (one family held out).
 
-``--data`` is a folder of ``nas-ext latency dataset``, of the NNLQP release, or an .npz file of network latencies. Each
-cell is kept in ``--work``, so that an interrupted run goes on; runs with different ``--models`` may go on at the same
-time, and whichever writes last has all cells. Run: ``python -m benchmarks network_latency --data FOLDER``.
+``python -m benchmarks network_latency --data FOLDER``. ``--data`` is a folder of ``nas-ext latency dataset``, of the
+NNLQP release, or an .npz file of network latencies. Each cell is kept in ``--work``, so an interrupted run resumes.
+Runs with different ``--models`` may share the folder at the same time; the last one to write has all cells.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FIGURES = ("mape_percent", "acc10_percent")
 
 
 def cells_of(options: argparse.Namespace, data: NetworkLatencies) -> list[Cell]:
-    """Quick models first, and in-domain before the families."""
+    """Return the cells to fit: quick models first, in-domain before the families."""
     splits = [IN_DOMAIN] if options.families is None else []
     splits += data.family_names if options.families in (None, ["all"]) else options.families
     cells = []
@@ -44,9 +44,9 @@ def cells_of(options: argparse.Namespace, data: NetworkLatencies) -> list[Cell]:
 
 
 def summary(records: Sequence[Mapping[str, Any]], families: Sequence[str]) -> dict[str, Any]:
-    """``{table: {model: {row: figures}}}``; figures are means over seeds, with their deviation where there are several.
+    """Return ``{table: {model: {row: figures}}}``: means over seeds, with the deviation for several seeds.
 
-    The row ``average`` is the mean over families; out of domain a model that lacks a family has none.
+    The row ``average`` is the mean over families; a model without the figures of all families has none.
     """
     tables: dict[str, Any] = {"in_domain": {}, "out_of_domain": {}}
     for model in dict.fromkeys(record["model"] for record in records):
@@ -78,7 +78,7 @@ def _mean(qualities: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def seconds(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
-    """By model: seconds of a fit and of a prediction, medians over its cells."""
+    """Return the seconds of a fit and of a prediction by model, medians over its cells."""
     rows: dict[str, dict[str, float]] = {}
     for model in dict.fromkeys(record["model"] for record in records):
         mine = [record for record in records if record["model"] == model]
@@ -90,8 +90,9 @@ def seconds(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]
 
 
 def aims(tables: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """NN-Former, and the ensemble with it, below 4 % in-domain, and out of domain a better average than the best
-    baseline, which is reported too."""
+    """Return the aims with their values: NN-Former, and the ensemble with it, below 4 % in-domain and better than the
+    best baseline out of domain.
+    """
     inside, outside = tables["in_domain"], tables["out_of_domain"]
     results: list[dict[str, Any]] = []
     for ours in OURS:
@@ -110,8 +111,10 @@ def aims(tables: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def within_spreads(records: Sequence[Mapping[str, Any]], data: NetworkLatencies) -> dict[str, dict[str, float]]:
-    """By model: percent of networks within the spread, in-domain, of each family and on average over families; means
-    over seeds."""
+    """Return by model the percentage of networks within the predicted standard deviation.
+
+    Percentages are given in-domain, for each family, and as the average over families; all are means over seeds.
+    """
     rows: dict[str, dict[str, float]] = {}
     for model in dict.fromkeys(record["model"] for record in records):
         mine = [record for record in records if record["model"] == model]
@@ -128,7 +131,7 @@ def within_spreads(records: Sequence[Mapping[str, Any]], data: NetworkLatencies)
 
 
 def text(tables: Mapping[str, Any], families: Sequence[str]) -> str:
-    """MAPE and Acc(10 %) of both tables, a column for each model."""
+    """Return MAPE and Acc(10 %) of both tables as text, a column per model."""
     lines: list[str] = []
     for table, title in (("in_domain", "In-domain"), ("out_of_domain", "One family left out")):
         models = tables[table]

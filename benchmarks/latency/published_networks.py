@@ -1,9 +1,9 @@
-"""timm's published networks, which no latency model was trained on: predicted and measured milliseconds.
+"""Predicted against measured milliseconds of timm's published networks, which no latency model was trained on.
 
-The model must be of this machine and of onnxruntime; each network is exported without pretrained weights, measured in
-several visits with all others in between, in onnxruntime on one thread, by the processor's clock. Networks outside of
-what the training networks have (batches, sizes, kinds of operators) are in a table of their own.
-Run: ``python -m benchmarks published_networks --model cpu.safetensors``.
+``python -m benchmarks published_networks --model cpu.safetensors``. The model must be of this machine and of
+onnxruntime. Each network is exported without pretrained weights and measured in several visits, which alternate with
+those of the others, in onnxruntime on one thread by the processor's clock. Networks outside of the training range
+(batches, sizes, kinds of operators) have a table of their own.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""Latency models on what timm measured of its own networks, with whole modules of timm left out.
+"""Latency models on timm's own measurements, with whole modules of timm held out.
 
-``--data`` are folders of ``nas-ext latency dataset --from-timm``, each of one device. Modules are shared out to folds;
-each network is predicted by a model that learned no network of its module (split ``modules``), and, to compare, by one
-that learned others of its module (split ``networks``). ``quadratic`` is a polynomial of the published MACs, activations
-and parameters. Each fold of each model is kept in ``--work``, so that an interrupted run goes on; results of other
-devices and models stay.
-Run: ``python -m benchmarks timm_networks --data i7 rtx3090``.
+``python -m benchmarks timm_networks --data i7 rtx3090``. ``--data`` are folders of ``nas-ext latency dataset
+--from-timm``, one per device. In the split ``modules`` each network is predicted by a model that was trained on no
+network of its module; in the split ``networks`` the training set has others of its module. ``quadratic`` is a
+polynomial of the published MACs, activations and parameters. Each fold is kept in ``--work``, so an interrupted run
+resumes; results of other devices and models remain.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ SPLITS = ("modules", "networks")
 
 
 def folds_of(published: Published, split: str, folds: int) -> Any:
-    """``(G,)`` the fold of each network."""
+    """Return the fold of each network ``(G,)``."""
     if split == "modules":
         return module_folds(published.data.families.tolist(), folds)
     return network_folds(len(published.data), folds)
 
 
 def by_quadratic(published: Published, folds: Any) -> Any:
-    """Milliseconds ``(G,)``, each from the other folds."""
+    """Predict milliseconds ``(G,)`` of each network from the other folds."""
     predicted = np.zeros(len(published.data))
     for fold in np.unique(folds):
         inside, held_out = folds != fold, folds == fold
@@ -55,7 +54,10 @@ def by_quadratic(published: Published, folds: Any) -> Any:
 def by_model(
     model: str, published: Published, folds: Any, split: str, options: argparse.Namespace
 ) -> tuple[Any, float]:
-    """Milliseconds ``(G,)``, each from the other folds, means over seeds of their logarithms; and seconds of a fit."""
+    """Predict milliseconds ``(G,)`` of each network from the other folds; return them and the seconds of a fit.
+
+    Predictions are geometric means over seeds.
+    """
     data = in_folds(published.data, folds, split)
     settings = tuple(parsed_model_settings(model, options.settings or []).items())
     cells = [Cell(model, name, seed, settings) for seed in options.seeds for name in data.family_names]
@@ -71,7 +73,7 @@ def by_model(
 
 
 def rows_of(published: Published, options: argparse.Namespace) -> list[dict[str, Any]]:
-    """One row for each split and model."""
+    """Return a row per split and model."""
     rows = []
     for split in SPLITS:
         folds = folds_of(published, split, options.folds)
@@ -87,7 +89,7 @@ def rows_of(published: Published, options: argparse.Namespace) -> list[dict[str,
 
 
 def about(published: Published) -> dict[str, Any]:
-    """What a device's networks are."""
+    """Describe a device's networks."""
     static = published.data.graphs.static
     assert static is not None
     return {
@@ -101,7 +103,7 @@ def about(published: Published) -> dict[str, Any]:
 
 
 def text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """A line for each device and model."""
+    """Return a line of text per device and model."""
     lines = [f"{'':46} {'MAPE %':>8} {'median %':>8} {'Acc(10 %)':>9} {'mean of modules %':>18}"]
     for row in rows:
         name = f"{row['device'][:28]:28} {row['split']:8} {row['model']:10}"

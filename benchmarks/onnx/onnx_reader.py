@@ -1,8 +1,8 @@
-"""Speed of reading ONNX models as graphs, relative to parsing and shape inference by onnx itself.
+"""Speed of reading ONNX models as graphs, against parsing and shape inference by onnx itself.
 
-Three handmade networks without weights, of about 200 nodes each: inverted residuals as in MobileNetV3, a residual
-network, and transformer blocks as torch exports them. All take turns, so that ratios hold on a busy machine. Then one
-network of 5,000 nodes, and a file of 128 MB, whose weights are passed over. Run: ``python -m benchmarks onnx_reader``.
+``python -m benchmarks onnx_reader``. Three networks without weights have about 200 nodes each: inverted residuals as in
+MobileNetV3, a residual network, and transformer blocks as torch exports them. All alternate, so ratios hold on a busy
+machine. Then come one network of 5,000 nodes, and a file of 128 MB whose weights are skipped.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ AIM = 50.0
 
 
 class Builder:
-    """A network that grows at its end; weights have shapes and no values, as in the NNLQP release."""
+    """Network that grows at its end; weights have shapes and no values, as in the NNLQP release."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.nodes: list[Any] = []
@@ -107,7 +107,7 @@ def transformers(blocks: int, width: int = 192, steps: int = 196, heads: int = 3
 
 
 def large_file(folder: Path) -> Path:
-    """128 MB of weights."""
+    """Write a file with 128 MB of weights."""
     b = Builder((1, 4096))
     weights = numpy_helper.from_array(np.zeros((4096, 8192), np.float32), "large")
     b.add("MatMul", "x", "large")

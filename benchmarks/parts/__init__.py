@@ -1,1 +1,1 @@
-"""What several benchmarks need: published tables, plain references, results that are kept as they come."""
+"""Modules that several benchmarks share: published tables, plain references, stored results."""

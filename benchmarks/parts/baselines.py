@@ -1,4 +1,4 @@
-"""Predictors as baselines of NN-Former: fit on graphs and targets."""
+"""Baselines of NN-Former, fitted to graphs and targets."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Trees:
 
 
 class Linear:
-    """Least relative squares on the counts of operations."""
+    """Linear regression on counts of operations, by least relative squares."""
 
     def __init__(self, operations: int) -> None:
         self.operations = operations
@@ -78,8 +78,10 @@ class Linear:
 
 
 class Ridge:
-    """Ridge regression on one-hot operations by place, for chains; the penalty by leave-one-out error (closed form,
-    Golub et al. 1979)."""
+    """Ridge regression on one-hot operations by place, for chains.
+
+    The penalty is chosen by the leave-one-out error (closed form, Golub et al. 1979).
+    """
 
     PENALTIES = np.logspace(-2, 3, 11)
 
@@ -106,8 +108,10 @@ class Ridge:
 
 
 class GCN(nn.Module):
-    """Graph convolution predictor after Wen et al. 2020 (Neural Predictor): means along and against edges, mean over
-    nodes, a linear readout."""
+    """Graph convolution predictor after Wen et al. 2020 (Neural Predictor).
+
+    It has means along and against edges, a mean over nodes, and a linear readout.
+    """
 
     def __init__(self, operations: int, seed: int, width: int = 144, layers: int = 4, epochs: int = 300) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
-"""What one training update of a supernet costs, against fairseq's plain ``transformer`` of the same sizes.
+"""Training update of a supernet against fairseq's plain ``transformer`` of the same sizes.
 
-An update is what fairseq's trainer does with a batch: forward, ``label_smoothed_cross_entropy``, backward, gradients
-scaled and clipped, Adam. All contestants take turns, one update each, in an order that changes from round to round;
-ratios are taken within a round, so that they hold on a machine whose speed drifts.
+An update is that of fairseq's trainer: forward, ``label_smoothed_cross_entropy``, backward, gradients scaled and
+clipped, Adam. All rows alternate, one update each, in an order that changes from round to round. Ratios are within a
+round, so they hold on a machine whose speed drifts.
 
 - ``plain``: fairseq's ``transformer``.
 - ``static``: our network of exactly these sizes (``--subnet``).

@@ -1,7 +1,7 @@
 """``python -m benchmarks.parts.plain_vit``: train a plain ``VisionTransformer``, as timm's trainer stores it.
 
-timm's trainer is no part of its package. This is its recipe for small images on one device: AdamW, cosine schedule,
-crops, flips and label smoothing, on the images that ``timm_ext.train`` trains on; it holds the same ones out.
+timm's trainer is not in its package. The recipe here is for small images on one device: AdamW, cosine schedule, crops,
+flips and label smoothing, with the training and held-out images of ``timm_ext.train``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def loader(images: ImageSet, batch: int, training: bool) -> Any:
 
 
 def top1(model: nn.Module, batches: Any) -> float:
-    """Percent of the images whose class is found."""
+    """Return the percentage of images that are classified correctly."""
     model.eval()
     right = total = 0
     with torch.inference_mode():

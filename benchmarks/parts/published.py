@@ -1,4 +1,4 @@
-"""Published tables that tests and benchmarks compare with; they are not part of this repository.
+"""Published tables that tests and benchmarks compare with. They are not in this repository.
 
 ``NAS_EXT_DATA`` names their folder (default: ``../shared/data`` next to the repository).
 """

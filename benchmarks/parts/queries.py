@@ -1,7 +1,7 @@
-"""Questions as searches ask them: one graph at a time; and graph statistics asked about a whole benchmark.
+"""Queries of searches, one graph at a time, and graph statistics of a whole benchmark.
 
 References are in the same run: the plain forward pass of a network on codes that are ready, and statistics in float64,
-process after process, as the first releases computed them.
+one process after another, as the first releases computed them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TRAINED, FEW = 4236, 424
 
 
 def one_network(recipe: str, repeats: int, name: str, device: str) -> dict[str, Any]:
-    """Questions to one network of a recipe, as :meth:`predict` takes them, against its plain forward pass."""
+    """Measure :meth:`predict` with one network of a recipe against its plain forward pass."""
     cells = accuracy_graphs(FEW)
     targets = np.random.default_rng(0).random(100)
     predictor = NNFormerPredictor(recipe, device=device, **ALONE[recipe]).fit(cells[:100], targets)
@@ -50,7 +50,7 @@ def one_network(recipe: str, repeats: int, name: str, device: str) -> dict[str, 
 
 
 def one_of_statistics(repeats: int, name: str, quick: bool) -> dict[str, Any]:
-    """Questions to the recipe ``statistics``, against the plain computation of the same."""
+    """Measure queries to the recipe ``statistics`` against the plain computation."""
     predictor, cells, *_ = _fitted(quick)
     model, queries = predictor.statistics, cells[-8 * QUERIES :]
     assert model is not None
@@ -79,7 +79,7 @@ def _questions(
 
 
 def _processor_ms(run: Callable[[], object]) -> float:
-    """Median of the processor's time, which other programs on the machine change less than the clock's."""
+    """Return the median of the processor's time, which other programs affect less than the wall time."""
     times_ms = []
     for _ in range(5):
         start = time.process_time()
@@ -89,8 +89,10 @@ def _processor_ms(run: Callable[[], object]) -> float:
 
 
 def statistics_of_all(quick: bool) -> dict[str, Any]:
-    """Seconds to fit the recipe ``statistics`` and to predict all cells of NAS-Bench-101 by it, of the clock and of the
-    processor; and how many times as long the plain computation takes for some of the cells."""
+    """Measure the fit of the recipe ``statistics`` and its predictions of all cells of NAS-Bench-101.
+
+    Seconds are wall time and processor time. The ratio to the plain computation is measured on some of the cells.
+    """
     predictor, cells, everything, fitted = _fitted(quick)
     model, graphs = predictor.statistics, cells[-2048:]
     assert model is not None
@@ -114,7 +116,7 @@ def statistics_of_all(quick: bool) -> dict[str, Any]:
 
 
 def plain_statistics(model: StatisticsModel, graphs: Graphs) -> NDArray[np.float64]:
-    """What :meth:`StatisticsModel.predict` gives, in float64, process after process and tree after tree."""
+    """Compute :meth:`StatisticsModel.predict` in float64, process after process and tree after tree."""
     values = model.description.describe(graphs)
     smooth = [
         _posterior(process, torch.from_numpy(values[:, columns.numpy()]))
@@ -134,7 +136,7 @@ def _posterior(process: GaussianProcess, values: Tensor) -> NDArray[np.float64]:
 
 @functools.cache
 def _fitted(quick: bool) -> tuple[NNFormerPredictor, Graphs, int, dict[str, float]]:
-    """A predictor by statistics, the cells to ask it about, how many these stand for, and the seconds of the fit."""
+    """Return a predictor by statistics, query cells, the number of cells they represent, and the seconds of the fit."""
     trained, stream = FEW if quick else TRAINED, np.random.default_rng(0)
     if absent(NASBENCH101):
         graphs = random_cells(trained + 4096)

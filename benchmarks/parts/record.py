@@ -1,4 +1,4 @@
-"""Results that say when and by which command they were measured; the page of results shows both."""
+"""Results with the date and the command of their measurement, which the page of results shows."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from nas_core.files.writing import write_json
 
 
 def command(file: str, argv: Sequence[str] | None = None) -> str:
-    """What a person types to run the benchmark in ``file`` with these arguments (by default the program's own).
+    """Return the command line of the benchmark in ``file`` with these arguments (by default the program's own).
 
-    Paths lose their folders, which belong to one machine: ``NAME=/data/subnet.pt`` becomes ``NAME=subnet.pt``.
+    Paths lose their folders, which are specific to a machine: ``NAME=/data/subnet.pt`` becomes ``NAME=subnet.pt``.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     return shlex.join(["python", "-m", "benchmarks", PurePath(file).stem, *map(_shortened, arguments)])

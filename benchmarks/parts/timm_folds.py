@@ -1,4 +1,4 @@
-"""Networks of a folder of ``nas-ext latency dataset --from-timm`` in folds, and the quadratic baseline."""
+"""Folds of networks of ``nas-ext latency dataset --from-timm``, and the quadratic baseline."""
 
 from __future__ import annotations
 

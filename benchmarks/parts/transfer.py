@@ -1,4 +1,4 @@
-"""Latency on a held-out device by linear predictors, from few networks measured there and what other devices tell."""
+"""Linear predictors of latency on a held-out device, from a few of its measurements and other devices."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ _BATCH = re.compile(r"_(1|32|64|256)$")
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A device held out: ``size`` networks measured there are known, all others are asked for. The same chip at another
-    batch size is no source."""
+    """Held-out device with ``size`` training networks; all other networks are the test.
+
+    The same chip at another batch size is no source.
+    """
 
     table: LatencyTable
     device: str
@@ -46,33 +48,31 @@ class Case:
 
     @property
     def latency_ms(self) -> Array:
-        """``(G,)`` on the held-out device."""
+        """Return the latencies ``(G,)`` on the held-out device."""
         return self.table.latency_ms[:, self.table.devices.index(self.device)]
 
     @property
     def sources(self) -> list[int]:
-        """Columns of the other chips."""
+        """Return the columns of the other chips."""
         return [i for i, name in enumerate(self.table.devices) if chip(name) != chip(self.device)]
 
 
 def chip(device: str) -> str:
-    """A device's name without its batch size."""
+    """Return a device's name without its batch size."""
     return _BATCH.sub("", device)
 
 
 def places(ops: NDArray[np.int64]) -> Array:
-    """``(G, L K + K)``: which of the K operations is at each of the L places, and how many there are of each."""
+    """Return one-hot operations at the L places, and counts of the K operations ``(G, L K + K)``."""
     one_hot = np.eye(int(ops.max()) + 1)[ops]
     return np.concatenate([one_hot.reshape(len(ops), -1), one_hot.sum(1)], 1)
 
 
 def ridge(x: Array, y: Array, weights: Array, x_test: Array) -> tuple[float, Array]:
-    """Weighted ridge regression with a free constant; of :data:`PENALTIES` the one that is best with each row left out
-    in turn.
+    """Fit a weighted ridge regression with an intercept; :data:`PENALTIES` are compared by leave-one-out error.
 
     Returns:
-        The weighted mean square of those errors, for weights about 1, and predictions ``(B,)`` for ``asked``
-        ``(B, F)``.
+        Weighted mean square of these errors, for weights about 1, and predictions ``(B,)`` for ``x_test`` ``(B, F)``.
     """
     share = weights / weights.sum()
     root, mean_x, mean_y = np.sqrt(share), share @ x, share @ y
@@ -91,23 +91,22 @@ def ridge(x: Array, y: Array, weights: Array, x_test: Array) -> tuple[float, Arr
 
 
 def from_scratch(case: Case) -> Array:
-    """Milliseconds as a sum over operations, by least relative squares."""
+    """Predict milliseconds as a sum over operations, by least relative squares."""
     return _relative([places(case.table.ops)], case)
 
 
 def transferred(case: Case) -> Array:
-    """Milliseconds as a sum over operations and over the sources' milliseconds, which are known for all networks."""
+    """Predict milliseconds as a sum over operations and the sources' milliseconds, available for all networks."""
     return _relative(_with(case, case.table.latency_ms[:, case.sources]), case)
 
 
 def transferred_own(case: Case) -> Array:
-    """Do as :func:`transferred` where each source too is known for few networks of its own and predicted from
-    them."""
+    """Predict as :func:`transferred`, with the sources predicted from a few networks of their own."""
     return _relative(_with(case, predicted_sources(case.table, case.draw)[:, case.sources]), case)
 
 
 def transferred_logs(case: Case) -> Array:
-    """The logarithm as a sum over operations and over the sources' logarithms, known for all networks."""
+    """Predict the logarithm as a sum over operations and the sources' logarithms, available for all networks."""
     candidates = _with(case, np.log(case.table.latency_ms[:, case.sources]))
     log_ms = np.log(case.latency_ms[case.train])
     return np.exp(_best(candidates, log_ms, np.ones(case.size), case))
@@ -115,7 +114,7 @@ def transferred_logs(case: Case) -> Array:
 
 @functools.cache
 def predicted_sources(table: LatencyTable, draw: int) -> Array:
-    """``(G, D)`` milliseconds on every device, each from :data:`OWN` networks drawn for it (at most half of all)."""
+    """Predict milliseconds on every device ``(G, D)`` from :data:`OWN` networks each (at most half of all)."""
     features, size = places(table.ops), min(OWN, len(table.ops) // 2)
     columns = []
     for index, source_ms in enumerate(table.latency_ms.T):

@@ -1,4 +1,4 @@
-"""Latency on a held-out device by NN-Former: from scratch, or pretrained on what the other devices have in common."""
+"""NN-Former for latency on a held-out device: from scratch, or pretrained on the other devices."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RATE, TUNING_RATE = 3e-3, 1e-3
 
 
 def statistics(case: Case) -> Array:
-    """This project's Gaussian process on graph statistics, from scratch; it does not see the numbers of layers."""
+    """Predict by the Gaussian process on graph statistics, from scratch; it ignores numbers of layers."""
     graphs = case.table.graphs
     predictor = NNFormerPredictor("statistics", seed=case.draw, **STATISTICS)
     predictor.fit(graphs.take(case.train), case.latency_ms[case.train])
@@ -31,12 +31,12 @@ def statistics(case: Case) -> Array:
 
 
 def network(case: Case) -> Array:
-    """A small NN-Former from scratch, trained on the known networks for twice as long as :func:`tuned`."""
+    """Predict by a small NN-Former from scratch, trained twice as long as :func:`tuned`."""
     return _learned(_new(case.table, case.draw), case, 2 * tuning_epochs(case.size), RATE)
 
 
 def tuned(case: Case) -> Array:
-    """The same pretrained on the sources, then trained further on the known networks, all weights."""
+    """Predict by the same network pretrained on the sources, with all weights trained further."""
     model = _new(case.table, case.draw)
     model.load_state_dict(pretrained(case.table, case.device, case.draw).state_dict())
     return _learned(model, case, tuning_epochs(case.size), TUNING_RATE)
@@ -44,8 +44,10 @@ def tuned(case: Case) -> Array:
 
 @functools.lru_cache(maxsize=1)
 def pretrained(table: LatencyTable, device: str, draw: int) -> NNFormer:
-    """Knows the geometric mean of the sources' milliseconds, each divided by its mean, of :data:`PRETRAINED_ON`
-    networks."""
+    """Return a network trained on the mean of the sources for :data:`PRETRAINED_ON` networks.
+
+    The target is the geometric mean of the sources' milliseconds, each divided by its mean.
+    """
     sources = table.latency_ms[:, Case(table, device, 0, draw).sources]
     common = np.exp(np.log(sources / sources.mean(0)).mean(1))
     rows = np.random.default_rng([draw, 24]).permutation(len(common))[:PRETRAINED_ON]
@@ -54,12 +56,12 @@ def pretrained(table: LatencyTable, device: str, draw: int) -> NNFormer:
 
 
 def tuning_epochs(size: int) -> int:
-    """So that 20 networks and 900 take a similar number of steps."""
+    """Return epochs such that 20 and 900 networks take a similar number of steps."""
     return 40 if size <= 100 else 15
 
 
 def network_settings(size: int) -> dict[str, Any]:
-    """What decides the two networks, beside the table."""
+    """Return the settings of both networks."""
     training = asdict(_training(PRETRAIN_EPOCHS, RATE, _batch(size), 0))
     more = [PRETRAINED_ON, tuning_epochs(size), TUNING_RATE]
     return {"training": training, "more": more, "model": asdict(_model(9, 1))}
@@ -89,7 +91,7 @@ def _training(epochs: int, rate: float, batch: int, seed: int) -> TrainConfig:
 
 
 def _learned(model: NNFormer, case: Case, epochs: int, rate: float) -> Array:
-    """Predictions of the asked networks, after training on the known ones in units of their median."""
+    """Predict the test networks after training in units of the training networks' median."""
     times, graphs = case.latency_ms[case.train], case.table.graphs
     unit = float(np.median(times))
     config = _training(epochs, rate, _batch(case.size), case.draw)

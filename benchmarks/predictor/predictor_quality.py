@@ -140,7 +140,7 @@ def run(task: Task, unfinished: Path | None = None, until: float = float("inf"))
 
 
 def _outside(predictor: Any, held_out: HeldOut) -> dict[str, Any]:
-    """What is looked at on networks outside the training set."""
+    """Return the figures of networks outside the training set."""
     predicted, spread = foreseen(predictor, held_out.graphs)
     figures: dict[str, Any] = {"tau_as_told": kendall_tau(predicted, held_out.observed)}
     if spread is not None:
@@ -191,7 +191,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--limit-s", type=float, default=float("inf"), help="seconds of this call, not on the CPU")
     parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="changes of the recipe")
     parser.add_argument("--jobs", type=int, default=1, help="fits at a time")
-    judged = "where all cells judge, test on so many of them, drawn at random"
+    judged = "where all cells judge, test on this number of cells, drawn at random"
     parser.add_argument("--judged", type=int, metavar="CELLS", help=judged)
     parser.add_argument("--validate", action="store_true", help="judge by validation accuracies of other cells")
     bound = "learn from mean test accuracies: an upper bound for the effect of noisy labels, no result"
@@ -202,10 +202,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _tasks(options: argparse.Namespace, on_gpu: bool) -> list[Task]:
-    """All fits that were asked for, of the benchmarks whose tables are there.
+    """Return all fits of the benchmarks whose tables are available.
 
     Raises:
-        NasExtError: settings that cannot be, or a method that cannot learn the numbers of a benchmark.
+        NasExtError: impossible settings, or a method that cannot learn from the data of a benchmark.
     """
     changes = tuple(parsed_settings(options.set, {**recipe_types(), "width": int, "layers": int}).items())
     for method in options.methods:
@@ -225,13 +225,13 @@ def _tasks(options: argparse.Namespace, on_gpu: bool) -> list[Task]:
 
 
 def _judges(benchmark: str, cells: int | None) -> int | None:
-    """How many cells judge; None: all."""
+    """Return the number of evaluation cells; None: all."""
     subset = cells is not None and BENCHMARKS[benchmark].all_judge and cells < len(BENCHMARKS[benchmark].load().graphs)
     return cells if subset else None
 
 
 def here(benchmarks: Iterable[str]) -> list[str]:
-    """Those whose published tables are on this machine; of the others it is said why they are left out."""
+    """Return the benchmarks whose published tables are available, and print why others are left out."""
     available = []
     for benchmark in benchmarks:
         reasons = [reason for file in BENCHMARKS[benchmark].files if (reason := _published.absent(file))]

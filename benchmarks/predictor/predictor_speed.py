@@ -1,20 +1,20 @@
-"""How fast NN-Former predicts and trains here, against a plain computation as its released code does it.
+"""Speed of NN-Former's predictions and training against a plain computation as in its released code.
 
-Contestants are in one process and take turns in an order that changes from round to round; ratios are taken within a
-round, so that they hold on a machine whose speed drifts.
+``python -m benchmarks predictor_speed [--threads 2] [--repeats 15] [--quick] [--parts latency]``. All rows alternate in
+one process, in an order that changes from round to round. Ratios are within a round, so they hold on a machine whose
+speed drifts.
 
 - ``ours``: a :class:`nas_core.predictor.nn_former.scorer.Scorer` on graphs as they come from a reader, or an update of
   :class:`nas_core.predictor.training.Trainer`; in the device's fast precision.
-- ``plain``: :mod:`benchmarks.parts.plain_nnformer`, eager float32, on codes that are ready; checked first to predict
-  the same.
-- ``products_fp32``, ``products_bf16``: the products with weight matrices alone, at the same shapes: a floor.
+- ``plain``: :mod:`benchmarks.parts.plain_nnformer`, eager float32, on codes that are ready; its predictions are
+  compared first.
+- ``products_fp32``, ``products_bf16``: the products with weight matrices alone, at the same shapes: a lower bound.
 
-Then: what bf16 changes in the order of predictions, what a node costs in a large sparse graph, how long all of
-NAS-Bench-101 takes, what a query of one graph takes, and graph statistics (:mod:`benchmarks.parts.queries`). Figures of
-the paper's two models: accuracy (7 nodes and 2 tokens), latency (100 to 250 nodes).
-Run: ``python -m benchmarks predictor_speed [--threads 2] [--repeats 15] [--quick] [--parts latency]``. NAS-Bench-101 is
-not part of this repository: NAS_EXT_DATA names the folder that holds it; without it graphs are random.
-With ``--device cuda`` all contestants compute there. What ``--parts`` measures anew names its own machine.
+Further parts measure the effect of bf16 on the order of predictions, the cost of a node in a large sparse graph, all of
+NAS-Bench-101, a query of one graph, and graph statistics (:mod:`benchmarks.parts.queries`). Models are the paper's two:
+accuracy (7 nodes and 2 tokens) and latency (100 to 250 nodes). NAS_EXT_DATA names the folder of NAS-Bench-101; without
+it graphs are random. ``--device cuda`` runs all rows on the GPU. ``--parts`` measures some parts again and records
+their machine.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ AIMS = (
 
 
 def lively(config: NNFormerConfig, device: str) -> NNFormer:
-    """A model whose outputs show a mistake: a new latency model hardly uses its blocks."""
+    """Return a model whose outputs reveal mistakes; a new latency model hardly uses its blocks."""
     torch.manual_seed(0)
     model = NNFormer(config).eval()
     with torch.no_grad():
@@ -85,7 +85,7 @@ def lively(config: NNFormerConfig, device: str) -> NNFormer:
 
 
 def check_equal(model: NNFormer, graphs: Graphs) -> float:
-    """Largest difference of the plain forward from ours in float32, relative to 1; an error above 1e-4."""
+    """Return the largest difference of the two forward passes in float32; raise an error above 1e-4."""
     with torch.inference_mode():
         plain = plain_forward(model, codes_of(model, graphs)).double().cpu().numpy()
     ours = score(model, graphs, "fp32")
@@ -96,7 +96,7 @@ def check_equal(model: NNFormer, graphs: Graphs) -> float:
 
 
 def forward(model: NNFormer, pool: Graphs, batch: int, repeats: int, name: str) -> dict[str, Any]:
-    """Each round takes the next batch of the pool."""
+    """Measure predictions; each round takes the next batch of the pool."""
     parts = [pool[start : start + batch] for start in range(0, len(pool) - batch + 1, batch)]
     ours, ready = itertools.cycle(parts), itertools.cycle([codes_of(model, part) for part in parts])
     scorer = Scorer(model)
@@ -114,7 +114,7 @@ def forward(model: NNFormer, pool: Graphs, batch: int, repeats: int, name: str) 
 
 
 def training(model: NNFormer, recipe: str, graphs: Graphs, batch: int, repeats: int, name: str) -> dict[str, Any]:
-    """Updates on batches of so many graphs, each of them twice."""
+    """Measure updates on batches of a number of graphs, each of them twice."""
     targets = np.random.default_rng(0).random(len(graphs)) + 0.5
     config = get_recipe(recipe).changed(batch_size=batch, epochs=10**6).train
     steps = Trainer(copy.deepcopy(model), graphs, targets, config).steps()
@@ -126,7 +126,7 @@ def training(model: NNFormer, recipe: str, graphs: Graphs, batch: int, repeats: 
 
 
 def bf16_against_fp32(epochs: int, cells: int, device: str) -> dict[str, Any]:
-    """A model of 424 cells, and how the order of other cells' predictions depends on the precision."""
+    """Fit a model to 424 cells and compare the order of its predictions in both precisions."""
     rows = np.random.default_rng(1).permutation(ALL_CELLS - 424)[:cells] + 424
     if absent(NASBENCH101):
         everything = random_cells(424 + cells)
@@ -152,7 +152,7 @@ def bf16_against_fp32(epochs: int, cells: int, device: str) -> dict[str, Any]:
 
 
 def sparse(model: NNFormer, repeats: int) -> dict[str, Any]:
-    """The cost of a node in one graph of 3,200 nodes and in 16 of 200, as we score them."""
+    """Measure the cost of a node in one graph of 3,200 nodes and in 16 of 200."""
     cases = {"16 x 200": latency_graphs([200] * 16), "1 x 3200": latency_graphs([3200])}
     durations: dict[str, list[float]] = {name: [] for name in cases}
     differences = {}
@@ -177,7 +177,7 @@ def sparse(model: NNFormer, repeats: int) -> dict[str, Any]:
 
 
 def whole_benchmark(model: NNFormer, quick: bool) -> dict[str, Any]:
-    """Seconds for all cells of NAS-Bench-101; from 40,000 of them if ``quick`` or if they are not here."""
+    """Measure all cells of NAS-Bench-101; 40,000 of them if ``quick`` or if the table is missing."""
     if absent(NASBENCH101):
         graphs = random_cells(40_000)
     else:
@@ -191,7 +191,7 @@ def whole_benchmark(model: NNFormer, quick: bool) -> dict[str, Any]:
 
 
 def measure(repeats: int, quick: bool, chosen: Sequence[str], before: Mapping[str, Any], device: str) -> dict[str, Any]:
-    """Measure all parts whose name begins as one of ``chosen``; the others are as ``before``."""
+    """Measure all parts whose name begins as one of ``chosen``; copy the others from ``before``."""
     accuracy, latency = (lively(get_recipe(name).model, device) for name in ("paper", "latency"))
     cells = accuracy_graphs(8192)
     networks = latency_graphs(np.random.default_rng(0).integers(100, 251, 16).tolist())

@@ -1,12 +1,11 @@
-"""Recipe ``prior`` on search spaces that are held out of its fit, before and after it learns a few networks.
+"""Recipe ``prior`` on held-out search spaces, without and with a few trained networks.
 
-Each space is held out in turn, with all its tasks. A prior is fitted to the others, as the shipped one is to all:
-targets by their rank within a benchmark, test accuracies where there are several kinds. Kendall's tau is measured on
-the held-out space, where the best published zero-cost proxy is the reference. Then the prior and the recipe
-``statistics`` learn the same few networks. Draws, targets and evaluated networks are those of ``predictor_quality``.
-
-Run: ``python -m benchmarks prior --judged 40000``. Results are kept in ``--work`` as they come. ``--write`` fits the
-shipped prior again, to all spaces whose tables are here.
+``python -m benchmarks prior --judged 40000``. Each space is held out in turn, with all its tasks, and a prior is fitted
+to the others as the shipped one is to all: targets are ranks within a benchmark, of test accuracies where there are
+several kinds. Kendall's tau is measured on the held-out space. The reference is the best published zero-cost proxy
+there. Then the prior and the recipe ``statistics`` learn the same few networks. Draws, targets and evaluated networks
+are those of ``predictor_quality``. Results are kept in ``--work`` as they come. ``--write`` fits the shipped prior to
+all spaces whose tables are available.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ class Task:
 
 @functools.cache
 def learned_from(name: str, weight: float) -> Benchmark:
-    """Some networks of a benchmark for a prior."""
+    """Return some networks of a benchmark for a prior."""
     table = BENCHMARKS[name].load()
     rows = np.sort(np.random.default_rng(1).permutation(len(table.graphs))[:NETWORKS])
     return Benchmark(operation_features(table.graphs.take(rows)), table.true[rows], weight)
@@ -88,13 +87,13 @@ def learned_from(name: str, weight: float) -> Benchmark:
 
 @functools.cache
 def prior_without(space: str | None) -> Prior:
-    """A prior of all spaces but one."""
+    """Fit a prior to all spaces but one."""
     weights = [(name, 1 / len(names)) for left, names in SPACES.items() if left != space for name in names]
     return Prior.fit([learned_from(name, weight) for name, weight in weights])
 
 
 def run(task: Task) -> dict[str, Any]:
-    """Judge one predictor, on one thread."""
+    """Evaluate one predictor, on one thread."""
     torch.set_num_threads(1)
     space = next(space for space, names in SPACES.items() if task.benchmark in names)
     settings = {"prior": prior_without(space)} if task.recipe == "prior" else {}
@@ -114,7 +113,7 @@ def _spread(predictor: NNFormerPredictor, chosen: Split) -> dict[str, float]:
 
 
 def best_proxy(name: str) -> dict[str, Any]:
-    """The published zero-cost proxy of largest Kendall's tau with validation accuracy, among networks that have it."""
+    """Return the published zero-cost proxy of largest Kendall's tau with validation accuracy."""
     rows = _published.zero_cost(PROXIES[name])
     accuracies = np.array([row["val_accuracy"] for row in rows])
     proxies = {key for row in rows for key in row} - {"architecture", "val_accuracy"}
@@ -130,7 +129,7 @@ def _tau(values: list[float | None], accuracies: NDArray[np.float64]) -> float:
 
 
 def summary(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One row for each benchmark, size and recipe: means over draws."""
+    """Return means over draws for each benchmark, size and recipe."""
     groups: dict[tuple[str, int, str], list[dict[str, Any]]] = {}
     for record in records:
         groups.setdefault((record["benchmark"], record["size"], record["recipe"]), []).append(record)
@@ -161,7 +160,7 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--benchmark", nargs="+", choices=SIZES, default=list(SIZES))
     parser.add_argument("--draws", nargs="+", type=int, default=[0, 1, 2, 3, 4], help="seeds of the draws")
-    parser.add_argument("--judged", type=int, metavar="CELLS", help="test on so many cells, drawn at random")
+    parser.add_argument("--judged", type=int, metavar="CELLS", help="test on this number of cells, drawn at random")
     parser.add_argument("--jobs", type=int, default=1, help="fits at a time")
     parser.add_argument("--work", type=Path, default=Path("runs") / "prior.jsonl", help="results as they come")
     parser.add_argument("--out", type=Path, default=RESULT)

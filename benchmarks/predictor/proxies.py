@@ -1,11 +1,10 @@
-"""Order of NAS-Bench-201's cells by our zero-cost proxies and by the published ones.
+"""Order of NAS-Bench-201's cells by our zero-cost proxies, against the published values.
 
-Published values (``zero_cost.json.gz``, of NASLib) come from one batch and one draw of weights for each cell, as each
-draw here. Kendall's tau between two of our own draws shows how much the draw alone changes. A batch has 32 images, as
-the published values of jacov show: no cell is above -32. Cells without a finite published value of each proxy are
-excluded, such as those without flow. Images are CIFAR-10's (read by timm), or random numbers where either is missing.
-
-Run: ``python -m benchmarks proxies``. Scores are kept in ``--work`` as they come.
+``python -m benchmarks proxies``. Published values (``zero_cost.json.gz``, of NASLib) come from one batch and one draw
+of weights per cell, as do ours. Kendall's tau between two of our draws shows the effect of the draw. A batch has 32
+images, which the published values of jacov imply: no cell is above -32. Cells without a finite published value of each
+proxy are excluded. Images are CIFAR-10's (read by timm), or random numbers without them. Scores are kept in ``--work``
+as they come.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ MEAN, DEVIATION = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 
 @dataclass(frozen=True)
 class Task:
-    """A published cell, scored by one draw of images and weights."""
+    """Published cell, scored by one draw of images and weights."""
 
     cell: tuple[int, ...]
     draw: int
@@ -54,7 +53,7 @@ class Task:
 
 
 def images_of() -> str:
-    """What images there are: ``cifar10``, or ``random``."""
+    """Return the kind of the available images: ``cifar10``, or ``random``."""
     if _published.absent(_published.CIFAR10):
         return "random"
     try:
@@ -66,7 +65,7 @@ def images_of() -> str:
 
 @functools.cache
 def batch(images: str, draw: int) -> tuple[Tensor, Tensor]:
-    """Images ``(32, 3, 32, 32)`` of that draw, normalised, and their classes."""
+    """Return normalised images ``(32, 3, 32, 32)`` of a draw, and their classes."""
     rng = np.random.default_rng(draw)
     if images == "random":
         drawn = rng.standard_normal((BATCH, 3, 32, 32), np.float32), rng.integers(10, size=BATCH)
@@ -81,7 +80,7 @@ def batch(images: str, draw: int) -> tuple[Tensor, Tensor]:
 
 
 def run(task: Task) -> dict[str, Any]:
-    """Score one cell by all proxies, on one thread, and take the processor's time; on an accelerator, the host's."""
+    """Score one cell by all proxies on one thread; measure the time of the host's processor."""
     torch.set_num_threads(1)
     proxies = NasBench201Proxies(None, *batch(task.images, task.draw), seed=_seed(task), device=task.device)
     start = time.process_time()
@@ -90,12 +89,12 @@ def run(task: Task) -> dict[str, Any]:
 
 
 def _seed(task: Task) -> int:
-    """Weights of their own for each cell, as those of published values."""
+    """Return a seed of the weights for each cell."""
     return int(np.random.default_rng([task.draw, *task.cell]).integers(2**31))
 
 
 def summary(records: list[dict[str, Any]], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One row for each proxy, of the records of these published cells."""
+    """Return a row per proxy from the records of published cells."""
     published = {tuple(row["architecture"]): row for row in rows}
     draws: dict[int, dict[tuple[int, ...], dict[str, Any]]] = {}
     for record in records:
@@ -107,7 +106,7 @@ def summary(records: list[dict[str, Any]], rows: list[dict[str, Any]]) -> list[d
 
 
 def _row(name: str, draws: list[list[dict[str, Any]]], rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The row of one proxy, from the records of each draw and the published rows, cell by cell."""
+    """Return the row of one proxy from the records of each draw and the published rows, cell by cell."""
     ours = np.array([[record["scores"][name] for record in found] for found in draws])
     theirs, accuracies = (np.array([row[key] for row in rows], np.float64) for key in (name, "val_accuracy"))
     pairs = [kendall_tau(a, b) for index, a in enumerate(ours) for b in ours[index + 1 :]]
@@ -128,7 +127,7 @@ def _rounded(value: Any) -> float:
 
 
 def published_cells(count: int) -> list[dict[str, Any]]:
-    """So many rows at random, always the same, of those with a finite value of each proxy."""
+    """Return a fixed random sample of rows with a finite value of each proxy."""
     needed = [*PROXIES.names(), "val_accuracy"]
     published = _published.zero_cost("nasbench201/cifar10")
     rows = [row for row in published if all(math.isfinite(row.get(k, math.nan)) for k in needed)]

@@ -1,10 +1,9 @@
 """Gain of a predictor from published zero-cost proxies as further inputs.
 
-Published values (``zero_cost.json.gz``, of NASLib) cover a few hundred cells of five tables. A draw of cells is
-learned, with proxies and without; Kendall's tau is measured on the rest. The proxies are those that the project
-computes, as far as the table has them. The best single proxy, which needs no trained network, is the reference.
-
-Run: ``python -m benchmarks proxy_inputs``. Values are kept in ``--work`` as they come.
+``python -m benchmarks proxy_inputs``. Published values (``zero_cost.json.gz``, of NASLib) cover a few hundred cells of
+five tables. A draw of cells is learned with and without proxies; Kendall's tau is measured on the remaining cells. The
+proxies are those of the project that the table has. The reference is the best single proxy, which needs no trained
+network. Values are kept in ``--work`` as they come.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ OPERATION_101 = (0, 4, 3, 1, 2)
 
 
 def _cell_101(numbers: list[int]) -> Graph:
-    """A cell from 49 entries of its adjacency and 7 operations. Some have more edges than the benchmark's cells."""
+    """Return the cell of 49 adjacency entries and 7 operations; some have more edges than the benchmark's cells."""
     ops = numbers[49:]
     nodes = ops.index(1) + 1
     matrix = np.array(numbers[:49]).reshape(7, 7)[:nodes, :nodes]
@@ -59,7 +58,7 @@ READ = {
 
 @dataclass(frozen=True)
 class Task:
-    """One draw of training cells, learned with proxies or without."""
+    """Draw of training cells, learned with or without proxies."""
 
     table: str
     size: int
@@ -76,7 +75,7 @@ class Task:
 
 @functools.cache
 def table_of(name: str) -> tuple[Graphs, dict[str, NDArray[np.float64]], NDArray[np.float64]]:
-    """Graphs of the cells of a table, their published scores by name, and validation accuracies in percent."""
+    """Return the graphs of a table's cells, their published scores by name, and validation accuracies in percent."""
     rows = [row for row in _published.zero_cost(name) if row["val_accuracy"] is not None]
     graphs = Graphs.of([READ[name](row["architecture"]) for row in rows])
     scores = {proxy: np.array([row.get(proxy, np.nan) for row in rows], np.float64) for proxy in PROXIES.names()}
@@ -86,7 +85,7 @@ def table_of(name: str) -> tuple[Graphs, dict[str, NDArray[np.float64]], NDArray
 
 
 def run(task: Task) -> dict[str, Any]:
-    """Learn one draw on one thread and judge it by the rest."""
+    """Fit one draw on one thread and evaluate it on the remaining cells."""
     torch.set_num_threads(1)
     graphs, scores, accuracies = table_of(task.table)
     order = np.random.default_rng([task.draw, task.size]).permutation(len(accuracies))
@@ -119,7 +118,7 @@ def _finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def summary(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One row for each table and number of cells, of the draws that have both predictors."""
+    """Return a row per table and number of cells, of the draws that have both predictors."""
     by_key = {(r["table"], r["size"], r["draw"], r["proxies"]): r for r in records}
     rows = []
     for name, size in sorted({(table, size) for table, size, *_ in by_key}):

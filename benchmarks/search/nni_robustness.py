@@ -1,12 +1,11 @@
-"""Experiments of NNI killed with SIGKILL at random moments and resumed: do they end as an undisturbed one does?
+"""NNI experiments killed with SIGKILL at random moments and resumed, against an undisturbed search.
 
-Manager, tuner and trial are killed together, ``--kills`` times for each strategy: after zero to two more results and
-up to ``--longest`` seconds later. Trials run one at a time, so that the order of results is the search's own. The
-journal and the Pareto front are compared with those of the same strategy without an interruption in this process.
+``python -m benchmarks nni_robustness``; some 15 minutes on two idle cores, since NNI takes seconds to start. Manager,
+tuner and trial are killed together, ``--kills`` times for each strategy: after zero to two more results and up to
+``--longest`` seconds later. Trials run one at a time, so that the order of results is the search's own. The journal and
+the Pareto front are compared with those of the same strategy in this process.
 
-NNI's manager listens on all interfaces meanwhile and asks for no password: run this behind a firewall.
-
-Run: ``python -m benchmarks nni_robustness``; some 15 minutes on two idle cores, since NNI takes seconds for a start.
+NNI's manager listens on all interfaces without a password: run this behind a firewall.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ COMMON = {"space": "hat_small", "seed": 1}
 
 
 class Experiment:
-    """One experiment in a folder of its own."""
+    """NNI experiment in a folder of its own."""
 
     def __init__(self, folder: Path, strategy: str, trials: int) -> None:
         folder.mkdir(parents=True)
@@ -118,7 +117,7 @@ class Experiment:
         time.sleep(1)
 
     def wait(self, seconds: float, results: int | None = None) -> bool:
-        """Return whether it has this number of results, by default all, within that time."""
+        """Return True if it has this number of results, by default all, within that time."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if self.count() >= (self.trials if results is None else results):
@@ -127,7 +126,7 @@ class Experiment:
         return False
 
     def finish(self) -> None:
-        """Run to the last result, with as many starts of NNI as it takes."""
+        """Run to the last result, restarting NNI as often as necessary."""
         for _ in range(8):
             self.start()
             progress = -1
@@ -156,7 +155,7 @@ def undisturbed(folder: Path, strategy: str) -> dict[str, bytes]:
 
 
 def killed(broken: Experiment, options: argparse.Namespace) -> list[int]:
-    """Kill it at random moments; return its number of results at each."""
+    """Kill an experiment at random moments; return its number of results at each."""
     moments, counts = random.Random(options.seed), list[int]()
     for _ in range(options.kills):
         goal = min(broken.count() + moments.randint(0, 2), broken.trials - 1)

@@ -1,12 +1,10 @@
-"""Samplers of Optuna, ours and its own, on NAS-Bench-201 and -101, where all answers are known.
+"""Samplers of Optuna, ours and its own, on NAS-Bench-201 and -101, where all accuracies are published.
 
-Every sampler sees the cell's genes as categorical parameters of one study. A query is one cell that was not asked for
-before (one training): a trial whose genes are no cell is pruned before it costs anything, and a cell that comes again
-costs nothing, so what is compared is how well samplers choose. Ours know the limit and propose neither. What a query
-gives, and what counts as best, are those of ``search_tables``. Recorded are the mean test accuracy of the cell with the
-best answer after so many queries, and queries until one of the best 0.1 % was among them.
-
-Run: ``python -m benchmarks optuna_samplers [--seeds 20]``; NAS_EXT_DATA names the folder of the tables.
+``python -m benchmarks optuna_samplers [--seeds 20]``; NAS_EXT_DATA names the folder of the tables. Every sampler sees
+the cell's genes as categorical parameters of one study. A query is one new cell (one training). Trials whose genes are
+no cell are pruned, and repeated cells cost nothing, so the comparison is of choices alone. Our samplers know the
+constraint and propose neither. Queries and best cells are defined as in ``search_tables``. Recorded are the mean test
+accuracy of the best cell after each number of queries, and the queries until one of the best 0.1 % is found.
 """
 
 from __future__ import annotations
@@ -57,7 +55,7 @@ SAMPLERS: Mapping[str, Callable[[Table, int], optuna.samplers.BaseSampler]] = {
 
 
 class Course(NamedTuple):
-    """One study."""
+    """Course of one study."""
 
     accuracy: list[float]
     """Test accuracy, at most 1, of the cell with the best answer, after each query."""
@@ -69,7 +67,7 @@ class Course(NamedTuple):
 
 
 def run(table: Table, sampler: optuna.samplers.BaseSampler, best: set[int], budget: int = BUDGET) -> Course:
-    """One study of so many queries."""
+    """Run one study with a budget of queries."""
     study = optuna.create_study(sampler=sampler)
     evaluated: dict[int, None] = {}
     accuracy: list[float] = []
@@ -97,7 +95,7 @@ def run(table: Table, sampler: optuna.samplers.BaseSampler, best: set[int], budg
 
 
 def summary(courses: list[Course]) -> dict[str, Any]:
-    """Medians and quartiles over seeds."""
+    """Return medians and quartiles over seeds."""
     low, median, high = np.quantile([one.found for one in courses], (0.25, 0.5, 0.75)).tolist()
     after = {}
     for queries in AFTER:

@@ -1,13 +1,12 @@
-"""Loss against evaluations of the supernet: random search, HAT's evolution, RankNAS, integer programs, under one limit.
-
-RankNAS with boosted trees, with five genes free that matter most to the loss, with these and the five that matter most
-to the latency, and with all genes; and with the Gaussian process, its default.
+"""Loss against evaluations of a supernet under a latency limit: random search, HAT's evolution, RankNAS, MILP.
 
 ``python -m benchmarks search_quality CHECKPOINT --data BIN --latency-model MODEL --limit-ms MS --work DIR``: the
-supernet is one of ``translation_quality``. All searches of all seeds share one cache of evaluations below
-DIR, which an interrupted run goes on with; what is counted is what each search would have evaluated alone. Evolution
-runs at HAT's full size (3,750 proposals). The result also says after how many evaluations each search was as good as
-the evolution at its end. ``--table FILE`` prints a result as a table.
+supernet is one of ``translation_quality``. RankNAS runs with boosted trees (with the five genes that matter most to the
+loss, with these and the five that matter most to the latency, and with all genes) and with the Gaussian process, its
+default. Evolution runs at HAT's full size (3,750 proposals). All searches share one cache of evaluations below DIR,
+from which an interrupted run resumes; counted are the evaluations that each search would need alone. The result also
+has the evaluations that each search needs to reach the final loss of evolution. ``--table FILE`` prints a result as a
+table.
 """
 
 from __future__ import annotations
@@ -84,7 +83,7 @@ class Cache:
 
 
 def course(strategy: Strategy, loss: Callable[[Architecture], float], label: str) -> list[float]:
-    """The best loss after each evaluation."""
+    """Return the best loss after each evaluation."""
     best: list[float] = []
     while batch := strategy.ask(1):
         value = loss(batch[0])
@@ -96,12 +95,12 @@ def course(strategy: Strategy, loss: Callable[[Architecture], float], label: str
 
 
 def reached(best: Sequence[float], goal: float) -> int | None:
-    """Evaluations until the loss was no larger than the goal."""
+    """Return the evaluations until the loss was no larger than the goal."""
     return next((count for count, loss in enumerate(best, start=1) if loss <= goal), None)
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Markdown: the mean loss after so many evaluations and at the end, and the evaluations made."""
+    """Return a Markdown table: mean loss after some numbers of evaluations and at the end, and evaluations made."""
     lines = []
     for row in rows:
         evaluations, after = row["evaluations"], [row["mean_loss_after"].get(n, "-") for n in ("100", "200", "300")]
@@ -157,7 +156,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def summary(
     courses: Mapping[str, Sequence[Sequence[float]]], free: Mapping[str, Sequence[Sequence[str]]]
 ) -> list[dict[str, Any]]:
-    """One row for each strategy; lists have an entry for each seed."""
+    """Return a row per strategy; lists have an entry per seed."""
     goals = [best[-1] for best in courses[EVOLUTION]]
     rows = []
     for name, seeds in courses.items():

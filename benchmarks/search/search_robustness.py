@@ -1,8 +1,8 @@
-"""Searches killed with SIGKILL at random moments and continued: do they end as if nothing had happened?
+"""Searches killed with SIGKILL at random moments and resumed, against undisturbed ones.
 
-Each strategy searches ``hat_small`` under a limit, once undisturbed and once killed at 20 random moments, each in a
-process of its own: when the journal has reached a random length, and up to 30 ms later. All files of both runs are then
-compared byte by byte. The evaluation is a formula that takes 3 ms. Run: ``python -m benchmarks search_robustness``.
+``python -m benchmarks search_robustness``. Each strategy searches ``hat_small`` under a limit, once undisturbed and
+once killed at 20 random moments, each in a process of its own: when the journal has reached a random length, and up to
+30 ms later. All files of both runs are compared byte by byte. The evaluation is a formula that takes 3 ms.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def latency_ms(rows: Rows) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def evaluate(architecture: Architecture) -> dict[str, float]:
-    """An optimum inside the space, two genes that depend on each other, and a failure for every 50th architecture."""
+    """Return a loss with an optimum inside the space and two dependent genes; every 50th architecture fails."""
     time.sleep(EVALUATION_S)
     if int(architecture.key, 16) % 50 == 0:
         raise RuntimeError("out of memory")
@@ -104,7 +104,7 @@ def length(folder: Path) -> int:
 
 
 def kill_when(strategy: str, folder: Path, lines: int, later_s: float) -> int | None:
-    """Kills a search a moment after its journal has so many lines; the lines then, or None if it ended before."""
+    """Kill a search a moment after its journal has a number of lines; return the lines, or None if it ended before."""
     process = start(strategy, folder)
     deadline = time.monotonic() + PATIENCE_S
     while process.poll() is None and length(folder) < lines and time.monotonic() < deadline:
@@ -119,7 +119,7 @@ def fingerprints(folder: Path) -> dict[str, str]:
 
 
 def disturbed(strategy: str, work: Path, kills: int, seed: int) -> dict[str, Any]:
-    """One undisturbed and one disturbed search, compared."""
+    """Compare one undisturbed and one disturbed search."""
     finish(strategy, work / "whole")
     evaluations = length(work / "whole")
     stream = random.Random(seed)

@@ -64,7 +64,7 @@ EVOLUTION = EvolutionConfig(iterations=400, population=20, parents=10, mutations
 
 
 class Search(Protocol):
-    """What is measured: the part of ask/tell that every strategy has."""
+    """Protocol of ask/tell that every strategy satisfies."""
 
     def ask(self, n: int = 1) -> list[Architecture]: ...
 
@@ -72,8 +72,10 @@ class Search(Protocol):
 
 
 class RegularizedEvolution:
-    """Real et al., "Regularized Evolution for Image Classifier Architecture Search", AAAI 2019: the best of a random
-    sample of the population has a child by one mutation, and the oldest member dies."""
+    """Regularized evolution (Real et al., "Regularized Evolution for Image Classifier Architecture Search", AAAI 2019).
+
+    The best of a random sample of the population has a child by one mutation, and the oldest member dies.
+    """
 
     def __init__(self, table: Table, seed: int, population: int = 100, sample: int = 10) -> None:
         self.table, self.rng = table, np.random.default_rng(seed)
@@ -103,7 +105,7 @@ class RegularizedEvolution:
 
 
 class GaussianLoop:
-    """The loop that one writes in an afternoon: a Gaussian process on one-hot genes, highest confidence bound first."""
+    """Minimal Bayesian optimisation: a Gaussian process on one-hot genes, highest confidence bound first."""
 
     def __init__(self, table: Table, seed: int) -> None:
         self.space, self.proposed, self.values = table.space, list[int](), list[float]()

@@ -1,12 +1,10 @@
-"""How fast candidates are proposed and filtered: mutation, crossover, de-duplication and the latency limit.
+"""Speed of proposing and filtering candidates: mutation, crossover, de-duplication and the latency limit.
 
-Also how fast the Pareto archive takes entries that are all on the front.
-
-``vectorised`` is the way of :class:`~nas_core.search.strategies.proposals.Proposals`: integer rows, many at a time.
-``one_by_one`` is the way of HAT's released code: one architecture value at a time, encoded and predicted alone. Both
-use a linear latency model on HAT's features in the space of WMT'14 En-De and run in turns, so the ratio holds on a
-busy machine.
-A candidate is one drawn child, whether it is kept or not. Run: ``python -m benchmarks search_throughput``.
+``python -m benchmarks search_throughput``. ``vectorised`` is :class:`~nas_core.search.strategies.proposals.Proposals`:
+integer rows, many at a time. ``one_by_one`` is the method of HAT's released code: one architecture at a time, encoded
+and predicted alone. Both use a linear latency model on HAT's features in the space of WMT'14 En-De and alternate, so
+the ratio holds on a busy machine. A candidate is one drawn child, accepted or not. The speed of the Pareto archive is
+measured with entries that are all on the front.
 """
 
 from __future__ import annotations
@@ -41,7 +39,7 @@ def latency_ms(rows: Rows) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def vectorised(parents: Rows, limit_ms: float, candidates: int) -> tuple[int, int]:
-    """Half mutations, half crossovers; (drawn, kept)."""
+    """Draw half mutations and half crossovers; return the numbers of drawn and accepted candidates."""
     rng = np.random.default_rng(1)
     proposals = Proposals(SPACE, [Constraint("latency_ms", limit_ms, latency_ms)], candidates // 2)
     drawn = 0
@@ -63,7 +61,7 @@ def vectorised(parents: Rows, limit_ms: float, candidates: int) -> tuple[int, in
 
 
 def one_by_one(parents: Rows, limit_ms: float, candidates: int) -> tuple[int, int]:
-    """The same with architecture values; (drawn, kept)."""
+    """Do the same with architecture values."""
     rng = np.random.default_rng(1)
     values = SPACE.architectures(parents)
     accepted: set[Architecture] = set(values)
@@ -77,7 +75,7 @@ def one_by_one(parents: Rows, limit_ms: float, candidates: int) -> tuple[int, in
 
 
 def whole_search(limit_ms: float) -> float:
-    """Distinct candidates per second of a whole HAT evolution whose evaluations cost nothing."""
+    """Return distinct candidates per second of a HAT evolution whose evaluations cost nothing."""
     strategy = HATEvolution(SPACE, [Constraint("latency_ms", limit_ms, latency_ms)])
     start = time.perf_counter()
     while batch := strategy.ask(125):
@@ -87,7 +85,7 @@ def whole_search(limit_ms: float) -> float:
 
 
 def archive_ms(entries: int, objectives: int) -> float:
-    """Milliseconds to add an entry to an archive, the mean over that many, which all stay on the front."""
+    """Return the mean milliseconds to add an entry to an archive whose entries all stay on the front."""
     names = [f"objective {index}" for index in range(objectives)]
     order = np.random.default_rng(0).permutation(entries).tolist()
     vectors = [(place, entries - place, place % 7)[:objectives] for place in order]

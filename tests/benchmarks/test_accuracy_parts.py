@@ -31,16 +31,16 @@ GOOD = np.array([0.6 + 0.03 * (cell.ops == 2).sum() + 0.01 * (cell.ops == 1).sum
 
 def benchmark(**changes: Any) -> AccuracyBenchmark:
     rows = np.arange(20, 120)
-    given = {"files": (), "load": lambda: Table(CHAINS, rows, VALUES[rows] + 0.01, VALUES), "sizes": (10,)}
-    return AccuracyBenchmark(**{**given, "kinds": (KINDS, 5), **changes})
+    settings = {"files": (), "load": lambda: Table(CHAINS, rows, VALUES[rows] + 0.01, VALUES), "sizes": (10,)}
+    return AccuracyBenchmark(**{**settings, "kinds": (KINDS, 5), **changes})
 
 
 def test_features_of_a_graph_by_hand() -> None:
     # 0 input, 1 and 2 operations, 3 output: input > 1 > 2 > output, input > 2 > output
     graph = Graph(np.array([0, 1, 2, 2, 3]), [(0, 1), (1, 2), (2, 4), (0, 3), (3, 4)])
     graphs = Graphs.of([graph])
-    found = Graf(graphs, KINDS)(graphs)[0]
-    counts, rest = found[:4], found[4:].reshape(6, 3)  # sets {1}, {2}, {1, 2}
+    result = Graf(graphs, KINDS)(graphs)[0]
+    counts, rest = result[:4], result[4:].reshape(6, 3)  # sets {1}, {2}, {1, 2}
     assert counts.tolist() == [1, 1, 2, 1]
     shortest, most, first, last, into, out_of = rest.tolist()
     assert shortest == [5, 2, 2] and most == [1, 1, 2]  # no way by 1 alone: as long as there are nodes
@@ -50,9 +50,9 @@ def test_features_of_a_graph_by_hand() -> None:
 
 def test_features_do_not_depend_on_who_stands_beside_a_graph() -> None:
     features = Graf(CELLS, 7)
-    whole = features(CELLS)
-    assert whole.shape == (90, 7 + 6 * 15)
-    assert all(np.array_equal(features(CELLS[i : i + 1])[0], whole[i]) for i in range(0, 90, 7))
+    full = features(CELLS)
+    assert full.shape == (90, 7 + 6 * 15)
+    assert all(np.array_equal(features(CELLS[i : i + 1])[0], full[i]) for i in range(0, 90, 7))
 
 
 @pytest.mark.parametrize("method", ["graf forest", "graf processes and trees"])
@@ -72,15 +72,15 @@ def test_ridge_finds_what_adds_up() -> None:
 
 
 def test_all_networks_judge_or_those_that_were_not_learned() -> None:
-    whole = split(benchmark(all_judge=True), 30, 0, None, False)
-    assert len(whole.judged) == 120 and whole.held_out is not None and len(whole.held_out.graphs) == 70
+    full = split(benchmark(all_judge=True), 30, 0, None, False)
+    assert len(full.judged) == 120 and full.held_out is not None and len(full.held_out.graphs) == 70
     some, other = (split(benchmark(all_judge=True), 30, draw, 7, False) for draw in (0, 1))
     assert len(some.accuracies) == 7 and (some.accuracies == other.accuracies).all()
     rest = split(benchmark(), 30, 0, None, False)
-    assert np.array_equal(rest.targets, whole.targets) and len(rest.judged) == 70
+    assert np.array_equal(rest.targets, full.targets) and len(rest.judged) == 70
     assert rest.held_out is not None and np.allclose(rest.held_out.observed, rest.accuracies + 0.01)
     bound = split(benchmark(all_judge=True), 30, 0, None, False, test_labels=True)
-    assert np.allclose(bound.targets, whole.targets - 0.01), "labels that judge, of the same networks"
+    assert np.allclose(bound.targets, full.targets - 0.01), "labels that judge, of the same networks"
     checked = split(benchmark(), 30, 0, None, True)
     assert np.allclose(checked.accuracies, rest.accuracies + 0.01)
     with pytest.raises(ValueError, match="99 networks to learn from; expected 2 to 98"):
@@ -123,9 +123,9 @@ def test_parts_are_read_from_the_fit_of_a_mixture() -> None:
 
 
 def record(**changes: Any) -> dict[str, Any]:
-    given = {"benchmark": "nasbench101", "size": 100, "draw": 0, "method": "gcn", "on": "test", "judged": "all"}
-    found = {"tau": 0.5, "fit_cpu_s": 1.0, "cells": 9, "best_of_50": 3, "tau_top_tenth": 0.2, "tau_as_told": 0.4}
-    return {**given, **found, **changes}
+    settings = {"benchmark": "nasbench101", "size": 100, "draw": 0, "method": "gcn", "on": "test", "judged": "all"}
+    results = {"tau": 0.5, "fit_cpu_s": 1.0, "cells": 9, "best_of_50": 3, "tau_top_tenth": 0.2, "tau_as_told": 0.4}
+    return {**settings, **results, **changes}
 
 
 def test_rows_are_means_and_the_median_place() -> None:

@@ -1,4 +1,4 @@
-"""Transfer to a held-out device: what is known, what is told, and what it is good for."""
+"""Transfer to a held-out device: available values, results, and gain."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ def test_a_file_of_images_becomes_a_folder_for_each_class(tmp_path: Path) -> Non
         tmp_path / "images.npz", data=data, offset=offsets, label=np.array(labels), classes=np.array(["ant", "bee"])
     )
     folder = as_folder(tmp_path / "images.npz", "test", tmp_path / "folder")
-    found = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.jpg")}
-    assert found == {"test/bee/0.jpg": b"first", "test/ant/1.jpg": b"second one", "test/bee/2.jpg": b"3"}
+    files = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.jpg")}
+    assert files == {"test/bee/0.jpg": b"first", "test/ant/1.jpg": b"second one", "test/bee/2.jpg": b"3"}
     (tmp_path / "images.npz").unlink()
     assert as_folder(tmp_path / "images.npz", "test", folder) == folder, "what is there is not made again"

@@ -23,8 +23,8 @@ def bench(data: Path, *more: str) -> dict[str, dict[str, dict[str, dict[str, flo
     out = data.with_name("r.json")
     arguments = ["--data", str(data), "--work", str(data.with_name("cells")), "--out", str(out), *more]
     assert network_latency.main(arguments) == 0
-    found: dict[str, dict[str, dict[str, dict[str, float]]]] = read_json(out)
-    return found
+    result: dict[str, dict[str, dict[str, dict[str, float]]]] = read_json(out)
+    return result
 
 
 def test_runs_of_different_models_are_merged(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -34,8 +34,8 @@ def test_runs_of_different_models_are_merged(data: Path, capsys: pytest.CaptureF
     assert list(tables["in_domain"]) == list(tables["out_of_domain"]) == ["flops", "counts", "kernel-sum"]
     rows = tables["out_of_domain"]["flops"]
     assert rows["conv"]["count"] == 20
-    each = [rows[family]["mape_percent"] for family in ("conv", "product", "mixed")]
-    assert rows["average"]["mape_percent"] == pytest.approx(sum(each) / 3, abs=1e-3)
+    errors = [rows[family]["mape_percent"] for family in ("conv", "product", "mixed")]
+    assert rows["average"]["mape_percent"] == pytest.approx(sum(errors) / 3, abs=1e-3)
     inside = tables["in_domain"]
     assert inside["counts"]["all"]["mape_percent"] < 1 < inside["flops"]["all"]["mape_percent"]
     out = capsys.readouterr().out

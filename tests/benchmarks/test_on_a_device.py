@@ -28,7 +28,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("made_up")
 def test_a_training_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = run(TASK, tmp_path / "whole")
+    full = run(TASK, tmp_path / "whole")
     steps: list[int] = []
 
     def limited(until: float, what: str) -> Any:
@@ -43,6 +43,6 @@ def test_a_training_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch: py
     with pytest.raises(OutOfTimeError, match="nasbench201, 12 cells, paper"):
         run(TASK, tmp_path / "part")
     assert steps == list(range(1, 9)) and list((tmp_path / "part").iterdir())
-    again = run(TASK, tmp_path / "part")
-    assert steps[8:] == list(range(8, 19)) and again["tau"] == whole["tau"]
-    assert again["precision"] == whole["precision"] and not list((tmp_path / "part").iterdir())
+    repeated = run(TASK, tmp_path / "part")
+    assert steps[8:] == list(range(8, 19)) and repeated["tau"] == full["tau"]
+    assert repeated["precision"] == full["precision"] and not list((tmp_path / "part").iterdir())

@@ -28,8 +28,8 @@ def test_rows_say_on_how_many_cells_they_were_judged() -> None:
     for judged in (None, 40):
         key = Task("nasbench101", 100, 0, ALONE, (), False, judged).key
         records.append({**key, "tau": 0.7, "fit_cpu_s": 1.0})
-    whole, part = records
-    assert (whole["judged"], part["judged"]) == ("all", 40) and whole["settings"] == part["settings"]
+    full, part = records
+    assert (full["judged"], part["judged"]) == ("all", 40) and full["settings"] == part["settings"]
     assert [summary([record])[0]["judged"] for record in records] == ["all", 40]
 
 

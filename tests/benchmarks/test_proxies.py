@@ -29,13 +29,13 @@ def test_the_table_compares_with_published_values_and_with_itself() -> None:
     records = [record(cell, 0, n) for n, cell in enumerate(cells)]
     records += [record(cell, 1, score) for cell, score in zip(cells, (0, 1, 3, 2), strict=True)]
     records.append(record((1, 1, 1, 1, 1, 1), 0, 9.0))  # a cell that was not asked for
-    (row, *_) = found = proxies.summary(records, rows)
-    assert [each["proxy"] for each in found] == PROXIES.names()
+    (row, *_) = result = proxies.summary(records, rows)
+    assert [each["proxy"] for each in result] == PROXIES.names()
     assert (row["cells"], row["draws"]) == (4, 2)
     assert row["tau_of_two_draws"] == pytest.approx(2 / 3, abs=1e-4) and row["tau"] == pytest.approx(5 / 6, abs=1e-4)
     assert row["published_tau_with_accuracy"] == -1 and row["tau_with_accuracy"] == pytest.approx(-5 / 6, abs=1e-4)
-    one = proxies.summary([each for each in records if each["draw"] == 0], rows)[0]
-    assert one["tau"] == one["tau_of_mean"] == 1 and one["tau_of_two_draws"] is None
+    single_draw = proxies.summary([each for each in records if each["draw"] == 0], rows)[0]
+    assert single_draw["tau"] == single_draw["tau_of_mean"] == 1 and single_draw["tau_of_two_draws"] is None
 
 
 @needs_values
@@ -43,6 +43,6 @@ def test_counts_and_synflow_are_those_that_were_published() -> None:
     rows = proxies.published_cells(4)
     scores = NasBench201Proxies(["params", "synflow"], batch=2)
     for row in rows:
-        found = scores(row["architecture"])
-        assert found["params"] == round(1e6 * row["params"])
-        assert found["synflow"] == pytest.approx(row["synflow"], abs=0.6)
+        result = scores(row["architecture"])
+        assert result["params"] == round(1e6 * row["params"])
+        assert result["synflow"] == pytest.approx(row["synflow"], abs=0.6)

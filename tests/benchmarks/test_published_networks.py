@@ -27,16 +27,16 @@ def test_a_network_beside_its_prediction(model: Path, capsys: pytest.CaptureFixt
     out = model.with_name("r.json")
     options = ["--model", str(model), "--networks", "mobilenetv3_small_050", "--visits", "2", "--batches", "1", "2"]
     assert published_networks.main([*options, "--out", str(out)]) == 0
-    found = read_json(out)
-    one, two = found["rows"]
-    assert min(one["measured_ms"], two["measured_ms"]) > 0 and two["gflops"] == pytest.approx(
-        2 * one["gflops"], rel=0.01
+    result = read_json(out)
+    first, two = result["rows"]
+    assert min(first["measured_ms"], two["measured_ms"]) > 0 and two["gflops"] == pytest.approx(
+        2 * first["gflops"], rel=0.01
     )
-    assert "batch" in two["unlike"] and "batch" not in one["unlike"]
-    for row in found["rows"]:
+    assert "batch" in two["unlike"] and "batch" not in first["unlike"]
+    for row in result["rows"]:
         expected = 100 * (row["predicted_ms"] / row["measured_ms"] - 1)
         assert row["error_percent"] == pytest.approx(expected, abs=0.5)
-    assert found["unlike"]["networks"] == 2 and found["like_training_networks"] == {}
+    assert result["unlike"]["networks"] == 2 and result["like_training_networks"] == {}
     assert "mobilenetv3_small_050    batch 2" in capsys.readouterr().out
 
 

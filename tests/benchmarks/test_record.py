@@ -12,10 +12,10 @@ TODAY = datetime.date.today().isoformat()
 
 
 def test_a_command_is_what_is_typed_without_folders_of_one_machine() -> None:
-    said = command(
+    text = command(
         "/somewhere/benchmarks/onnx/onnx_export.py", ["a=/data/run 1/subnet.pt", "--data", "../bin", "--n", "3"]
     )
-    assert said == "python -m benchmarks onnx_export a=subnet.pt --data bin --n 3"
+    assert text == "python -m benchmarks onnx_export a=subnet.pt --data bin --n 3"
     assert (
         command("x.py", ["--strategies", "ranknas, nn-former"])
         == "python -m benchmarks x --strategies 'ranknas, nn-former'"

@@ -27,10 +27,10 @@ def test_results_of_other_settings_are_computed_anew(tmp_path: Path) -> None:
     for record in ({"draw": 0}, {"draw": 1, "settings": "a"}, {"draw": 2, "settings": "b"}):
         append_jsonl(work, {**record, "tau": 0.1})
     tasks = [Task({"draw": draw, "settings": "a"}) for draw in range(4)]
-    found = results(tasks, run, work, 1)
-    assert found == read_jsonl(work)
-    assert [r for r in found if r["tau"] == 0.5] == [run(tasks[2]), run(tasks[3])]
-    assert results(tasks, run, work, 1) == found
+    result = results(tasks, run, work, 1)
+    assert result == read_jsonl(work)
+    assert [r for r in result if r["tau"] == 0.5] == [run(tasks[2]), run(tasks[3])]
+    assert results(tasks, run, work, 1) == result
 
 
 def test_rows_of_a_result_are_kept(tmp_path: Path) -> None:

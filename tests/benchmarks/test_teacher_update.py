@@ -13,8 +13,8 @@ def test_each_teacher_takes_its_turn(tmp_path):
     result = read_json(tmp_path / "teacher_update.json")
     expected = {"sandwich": {"teacher", "cached", "largest"}, "spos": {"teacher", "cached"}}
     for sampling, teachers in expected.items():
-        found = result[sampling]
-        assert found["times_none"].keys() == teachers and found["update_ms"].keys() == teachers | {"none"}
-        assert all(0 < row["q25"] <= row["median"] <= row["q75"] for row in found["times_none"].values())
-        assert found["reached"].keys() == {"teacher", "cached"}
+        computed = result[sampling]
+        assert computed["times_none"].keys() == teachers and computed["update_ms"].keys() == teachers | {"none"}
+        assert all(0 < row["q25"] <= row["median"] <= row["q75"] for row in computed["times_none"].values())
+        assert computed["reached"].keys() == {"teacher", "cached"}
     assert result["measured"]["command"].startswith("python -m benchmarks teacher_update")

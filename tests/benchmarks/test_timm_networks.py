@@ -21,7 +21,7 @@ from tests.latency.by_graph.toy import toy_networks
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A data set whose graphs are made up."""
     data = toy_networks(60)
-    found = NetworkSet.begin(tmp_path / "i7", {"source": "timm"}, {"device_name": "i7"}, {"torch": 1.0})
+    networks = NetworkSet.begin(tmp_path / "i7", {"source": "timm"}, {"device_name": "i7"}, {"torch": 1.0})
     static = data.graphs.static
     assert static is not None
     for index, (name, family) in enumerate(zip(data.names.tolist(), data.families.tolist(), strict=True)):
@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "settings": {"model": name, "batch_size": 1},
             "measured": {"torch": times},
         }
-        found.append({**row, "published": costs if index else {}})
+        networks.append({**row, "published": costs if index else {}})
     monkeypatch.setattr(timm_folds, "read_dataset", lambda folder, runtime: data)
     return tmp_path / "i7"
 
@@ -52,12 +52,12 @@ def bench(folder: Path, *more: str) -> dict[str, Any]:
         *more,
     ]
     assert timm_networks.main(arguments) == 0
-    found: dict[str, Any] = read_json(out)
-    return found
+    result: dict[str, Any] = read_json(out)
+    return result
 
 
-def row(found: Mapping[str, Any], **same: str) -> dict[str, Any]:
-    (only,) = [row for row in found["rows"] if all(row[name] == value for name, value in same.items())]
+def row(result: Mapping[str, Any], **same: str) -> dict[str, Any]:
+    (only,) = [row for row in result["rows"] if all(row[name] == value for name, value in same.items())]
     return dict(only)
 
 

@@ -30,11 +30,11 @@ def run(tmp_path: Path, supernet: ToySupernet) -> Search:
     model = latency_model(tmp_path / "latency.json")
 
     def call(*arguments: str, limits: bool = True, out: str = "run") -> int:
-        given = (
+        options = (
             ["--latency-model", str(model), "--limit", "latency_ms=2.6", "--limit", "latency_ms=2.2"] if limits else []
         )
         files = ["--checkpoint", str(tmp_path / "checkpoint.pt"), "--out", str(tmp_path / out)]
         by = arguments[arguments.index("--strategy") + 1] if "--strategy" in arguments else "evolution"
-        return main(["search", *files, *given, *SMALL.get(by, []), "--finalists", "4", *arguments])
+        return main(["search", *files, *options, *SMALL.get(by, []), "--finalists", "4", *arguments])
 
     return call

@@ -56,8 +56,8 @@ def test_calibrate_search_train_and_calibrate_again(
 ) -> None:
     first = results(tmp_path / "first.jsonl", drawn(6), test_set="newstest")
     assert calibrate("--trained", str(first)) == 0
-    said = capsys.readouterr().out
-    assert "6 trained networks, larger test_bleu is better" in said and "leave-one-out" in said
+    output = capsys.readouterr().out
+    assert "6 trained networks, larger test_bleu is better" in output and "leave-one-out" in output
     assert len(supernet.evaluated) == 6
     by = ["--calibration", str(tmp_path / "model.safetensors"), "--limit", "params_m=0.006", "--train-next", "3"]
     assert run(*by, "--no-measure", limits=False) == 0
@@ -66,26 +66,29 @@ def test_calibrate_search_train_and_calibrate_again(
     calibration = load_calibration(tmp_path / "model.safetensors", SPACE)
     finalists = json.loads((tmp_path / "run" / "finalists.json").read_text())["finalists"]
     best = next(one for one in finalists if one["best_of"])
-    found = [Architecture(best["genes"])]
-    assert calibration.predict(found, [score(found[0])["loss"]])[0] == best["metrics"]["calibrated_test_bleu"]
-    assert abs(bleu(found[0]) - best["metrics"]["calibrated_test_bleu"]) < 0.2
+    architectures = [Architecture(best["genes"])]
+    assert (
+        calibration.predict(architectures, [score(architectures[0])["loss"]])[0]
+        == best["metrics"]["calibrated_test_bleu"]
+    )
+    assert abs(bleu(architectures[0]) - best["metrics"]["calibrated_test_bleu"]) < 0.2
     assert "to train next" in capsys.readouterr().out
     records = [json.loads(line) for line in (tmp_path / "run" / "train_next.jsonl").read_text().splitlines()]
     assert len(records) == 3 and {record["test_set"] for record in records} == {"newstest"}
     assert all(record["expected"]["params_m"] <= 0.006 for record in records)
     assert not {Architecture(record["genes"]) for record in records} & set(calibration.trained)
     following = tmp_path / "run" / "train_next.jsonl"
-    both = ["--trained", str(first), "--trained", str(following), "--force"]
-    assert calibrate(*both) == 2
+    options = ["--trained", str(first), "--trained", str(following), "--force"]
+    assert calibrate(*options) == 2
     assert "line 1: network" in (error := capsys.readouterr().err) and "has no test_bleu yet" in error
     for record in records:
         record["metrics"]["test_bleu"] = bleu(Architecture(record["genes"]))
     following.write_text("".join(json.dumps(record) + "\n" for record in records))
     before = len(supernet.evaluated)
-    assert calibrate(*both) == 0
+    assert calibrate(*options) == 0
     assert "9 trained networks" in capsys.readouterr().out
     assert len(supernet.evaluated) == before + 3  # those of before were kept
-    assert calibrate(*both, out="another.safetensors") == 0
+    assert calibrate(*options, out="another.safetensors") == 0
     assert len(supernet.evaluated) == before + 3
 
 
@@ -100,10 +103,10 @@ def test_a_search_that_is_repeated_keeps_results_that_were_filled_in(
     records[1]["metrics"]["test_bleu"] = 33.5
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
     assert run(*by, "--train-next", "3", limits=False) == 0
-    again = [json.loads(line) for line in path.read_text().splitlines()]
-    assert again[0] == records[1] and len(again) == 3
-    assert records[0]["key"] in {record["key"] for record in again[1:]}
-    assert {record["metrics"]["test_bleu"] for record in again[1:]} == {None}
+    reloaded = [json.loads(line) for line in path.read_text().splitlines()]
+    assert reloaded[0] == records[1] and len(reloaded) == 3
+    assert records[0]["key"] in {record["key"] for record in reloaded[1:]}
+    assert {record["metrics"]["test_bleu"] for record in reloaded[1:]} == {None}
 
 
 def test_without_trained_networks_the_inherited_metric_is_searched(
@@ -139,30 +142,30 @@ def test_an_interrupted_calibration_goes_on(
     assert len(supernet.evaluated) == 6  # the third twice
 
 
-def refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+def rejected(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     error = capsys.readouterr().err.strip()
     assert text in error and error.count("\n") == 0
 
 
-def test_a_calibration_of_another_supernet_or_data_is_refused(
+def test_a_calibration_of_another_supernet_or_data_is_rejected(
     calibrate: Calibrate, run: Search, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert calibrate("--trained", str(results(tmp_path / "r.jsonl", drawn(5)))) == 0
     capsys.readouterr()
     by = ["--calibration", str(tmp_path / "model.safetensors"), "--limit", "params_m=0.006"]
     assert run(*by, "--valid-sentences", "9", limits=False) == 2
-    refused("was made with valid_sentences None, now valid_sentences is 9", capsys)
+    rejected("was made with valid_sentences None, now valid_sentences is 9", capsys)
     assert run(*by, "--further-supernet", str(tmp_path / "checkpoint.pt"), limits=False) == 2
-    refused("was made with 1 supernets, here 2 are given", capsys)
+    rejected("was made with 1 supernets, here 2 are given", capsys)
     assert run("--further-supernet", str(tmp_path / "checkpoint.pt")) == 2
-    refused("further_supernet needs calibration", capsys)
+    rejected("further_supernet needs calibration", capsys)
     (tmp_path / "checkpoint.pt").write_bytes(b"other weights")
     assert run(*by, limits=False) == 2
-    refused("was made with another supernet than", capsys)
+    rejected("was made with another supernet than", capsys)
     assert run("--calibration", str(tmp_path / "latency.json")) == 2
-    refused("latency.json is no whole safetensors file", capsys)
+    rejected("latency.json is no whole safetensors file", capsys)
     assert run("--calibration", str(tmp_path / "nothing")) == 2
-    refused("file not found", capsys)
+    rejected("file not found", capsys)
 
 
 def test_several_supernets(
@@ -176,7 +179,7 @@ def test_several_supernets(
     by = ["--calibration", str(tmp_path / "model.safetensors"), "--limit", "params_m=0.006"]
     capsys.readouterr()
     assert run(*by, limits=False) == 2
-    refused("was made with 2 supernets, here 1 are given; give all but the first with --further-supernet", capsys)
+    rejected("was made with 2 supernets, here 1 are given; give all but the first with --further-supernet", capsys)
     assert run(*by, "--further-supernet", str(second), limits=False) == 0
     journal = [json.loads(line) for line in (tmp_path / "run" / "journal.jsonl").read_text().splitlines()]
     assert len(supernet.evaluated) == 10 + 2 * len(journal)
@@ -185,13 +188,13 @@ def test_several_supernets(
 
 
 def test_what_others_evaluate_is_estimated_too() -> None:
-    some = drawn(5)
+    architectures = drawn(5)
     calibration = Calibration(SPACE, "test_bleu").fit(
-        some, [score(one)["loss"] for one in some], [bleu(one) for one in some]
+        architectures, [score(one)["loss"] for one in architectures], [bleu(one) for one in architectures]
     )
     many = CheckpointEvaluation(ToySupernet(SPACE, score), None, calibration).calibrated_many(
         lambda networks: [Failure("lost"), *({"loss": score(one)["loss"]} for one in networks[1:])]
     )
-    failed, told, _ = many(some[:3])
-    assert isinstance(failed, Failure) and not isinstance(told, Failure)
-    assert told["calibrated_test_bleu"] == calibration.predict(some[1:2], [told["loss"]])[0]
+    failed, metrics, _ = many(architectures[:3])
+    assert isinstance(failed, Failure) and not isinstance(metrics, Failure)
+    assert metrics["calibrated_test_bleu"] == calibration.predict(architectures[1:2], [metrics["loss"]])[0]

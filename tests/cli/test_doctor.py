@@ -106,8 +106,8 @@ def test_cuda_devices_with_their_precisions(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.fixture
 def only_those_of_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
     there = set(doctor.installed_plug_ins())
-    found = doctor.installed_plug_ins
-    monkeypatch.setattr(doctor, "installed_plug_ins", lambda: [p for p in found() if p not in there])
+    result = doctor.installed_plug_ins
+    monkeypatch.setattr(doctor, "installed_plug_ins", lambda: [p for p in result() if p not in there])
     monkeypatch.setattr(doctor, "HOSTS", ())
 
 
@@ -171,8 +171,8 @@ def test_errors_are_one_line(
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"nas-ext: error: {message}")
     assert cli.main(["doctor", "--debug"]) == code
-    shown = capsys.readouterr().err
-    assert "Traceback" in shown and shown.splitlines()[-1] == line
+    errors = capsys.readouterr().err
+    assert "Traceback" in errors and errors.splitlines()[-1] == line
 
 
 def test_an_interruption_has_no_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

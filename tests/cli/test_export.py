@@ -80,8 +80,8 @@ def test_the_subnet_that_was_asked_for(
     assert host.model.asked == [expected] and host.options == {"data": "elsewhere"}
     first, second = capsys.readouterr().out.splitlines()
     assert expected.key in first and "model.pt2" in first and second.startswith("model: at most 0.0e+00")
-    (found,) = torch.export.load(tmp_path / "out" / "model.pt2").module()(torch.ones(4, 2))
-    assert found.tolist() == [[2.0, 2.0]] * 4
+    (result,) = torch.export.load(tmp_path / "out" / "model.pt2").module()(torch.ones(4, 2))
+    assert result.tolist() == [[2.0, 2.0]] * 4
 
 
 def test_onnx_needs_its_packages(

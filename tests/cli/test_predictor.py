@@ -83,9 +83,9 @@ def test_quantiles_and_a_predictor_without_a_spread(
     sure, bare = tmp_path / "sure.safetensors", tmp_path / "bare.safetensors"
     small = ("--model", "boosted-trees", "--set", "trees=1")
     assert run(capsys, "train", "--data", data, "--out", sure, *small)[0] == 0
-    asked = ("--quantile", 0.1, "--quantile", 0.9)
+    options = ("--quantile", 0.1, "--quantile", 0.9)
     out = tmp_path / "f.csv"
-    assert run(capsys, "predict", "--model", sure, "--data", data, *asked, "--out", out)[0] == 0
+    assert run(capsys, "predict", "--model", sure, "--data", data, *options, "--out", out)[0] == 0
     with open(out, newline="") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == ["record", "target", "prediction", "spread", "quantile_0.1", "quantile_0.9"]
@@ -94,9 +94,9 @@ def test_quantiles_and_a_predictor_without_a_spread(
     assert code == 2 and "levels of quantiles are [90.0]; expected some between 0 and 1" in err
 
     assert run(capsys, "train", "--data", data, "--out", bare, *TINY)[0] == 0
-    code, shown, _ = run(capsys, "predict", "--model", bare, "--data", data)
-    assert code == 0 and "spread" not in shown
-    code, _, err = run(capsys, "predict", "--model", bare, "--data", data, *asked)
+    code, output, _ = run(capsys, "predict", "--model", bare, "--data", data)
+    assert code == 0 and "spread" not in output
+    code, _, err = run(capsys, "predict", "--model", bare, "--data", data, *options)
     assert code == 2 and "'paper' has no standard deviation" in err and err.count("\n") == 1
 
 
@@ -115,7 +115,7 @@ def test_the_reader_is_kept(cells: Path, tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_attributes_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Widths of a translation network stand in attributes alone, and there are more nodes than the recipe expects."""
+    """Widths of a translation network are in attributes alone, and there are more nodes than the recipe expects."""
     space = get_space("hat_wmt14_en_de")
     rows = [*space.architectures(space.sample_rows(np.random.default_rng(0), 20)), space.largest()]
     records = [{"architecture": a.to_dict(), "target": float(a.number("encoder.embed_dim"))} for a in rows]
@@ -158,10 +158,10 @@ def test_an_interrupted_training_goes_on(
     assert code == 130 and "resumes" in err and not (tmp_path / "parts.safetensors").exists()
     interrupted(0, saved=True)
     assert train("parts")[0] == 0
-    whole, parts = ((tmp_path / f"{name}.json").read_bytes() for name in ("whole", "parts"))
-    assert whole == parts
-    whole, parts = ((tmp_path / f"{name}.safetensors").read_bytes() for name in ("whole", "parts"))
-    assert whole == parts
+    full, parts = ((tmp_path / f"{name}.json").read_bytes() for name in ("whole", "parts"))
+    assert full == parts
+    full, parts = ((tmp_path / f"{name}.safetensors").read_bytes() for name in ("whole", "parts"))
+    assert full == parts
     assert len(list(tmp_path.iterdir())) == 5
 
 
@@ -249,8 +249,8 @@ def test_networks_that_nobody_trained_are_ordered(
     prior_cells: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "f.csv"
-    code, shown, _ = predict(capsys, "--reader", "nasbench201", "--data", prior_cells, "--out", out)
+    code, output, _ = predict(capsys, "--reader", "nasbench201", "--data", prior_cells, "--out", out)
     with open(out, newline="") as file:
         rows = list(csv.DictReader(file))
-    assert code == 0 and "2 predictions" in shown and "spread" not in rows[0]
+    assert code == 0 and "2 predictions" in output and "spread" not in rows[0]
     assert float(rows[1]["prediction"]) > float(rows[0]["prediction"])

@@ -1,4 +1,4 @@
-"""``nas-ext lab proxies``: scores that are resumed, and what is refused."""
+"""``nas-ext lab proxies``: resumed scores, and rejected inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`nas-ext quickstart` lists, writes and refuses."""
+"""`nas-ext quickstart` lists, writes and rejects."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def toy(request: pytest.FixtureRequest):
 def test_all_are_listed_with_what_they_need(capsys: pytest.CaptureFixture[str], toy) -> None:
     toy(modules=("absent_host",))
     assert main(["quickstart"]) == 0
-    shown = capsys.readouterr().out
-    assert "  predictor    rank untrained networks by accuracy" in shown
-    assert "about 1 minute, needs onnx\n" in shown
-    assert "  toy          show what a toy is\n" in shown
-    assert "not usable here: quickstart 'toy' needs the package absent_host, which is not installed: run pip" in shown
+    output = capsys.readouterr().out
+    assert "  predictor    rank untrained networks by accuracy" in output
+    assert "about 1 minute, needs onnx\n" in output
+    assert "  toy          show what a toy is\n" in output
+    assert "not usable here: quickstart 'toy' needs the package absent_host, which is not installed: run pip" in output
 
 
 def test_what_does_not_import_is_listed_with_the_reason(
@@ -58,9 +58,9 @@ def test_a_folder_is_written_and_the_next_command_told(
     toy()
     monkeypatch.chdir(tmp_path)
     assert main(["quickstart", "toy"]) == 0
-    told = capsys.readouterr().out.splitlines()
-    assert told[0] == "quickstart-toy: README.md, run.py, data/ (2 files)"
-    assert told[1].startswith("next: cd quickstart-toy && python run.py    # about 1 minute;")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "quickstart-toy: README.md, run.py, data/ (2 files)"
+    assert lines[1].startswith("next: cd quickstart-toy && python run.py    # about 1 minute;")
     assert (tmp_path / "quickstart-toy" / "data" / "two.bin").read_bytes() == b"2"
     assert main(["quickstart", "toy"]) == 2
     assert "quickstart-toy is not empty" in capsys.readouterr().err

@@ -50,15 +50,15 @@ def test_a_limit_as_a_share_of_the_largest_network(
     run: Search, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model = latency_model(tmp_path / "own.json")
-    whole = float(load_latency_model(model, "genes", SPACE).predict([SPACE.largest()])[0])
+    full = float(load_latency_model(model, "genes", SPACE).predict([SPACE.largest()])[0])
     shares = ["--limit", "latency_share=0.95", "--limit", "latency_share=1", "--limit", "latency_ms=2.6"]
     assert run("--latency-model", str(model), *shares, "--no-measure", limits=False) == 0
-    said = capsys.readouterr().err
-    assert f"limit latency_share=0.95: {0.95 * whole:.4g} ms, of {whole:.4g} for the largest network" in said
+    errors = capsys.readouterr().err
+    assert f"limit latency_share=0.95: {0.95 * full:.4g} ms, of {full:.4g} for the largest network" in errors
     config = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]
     first, *limits = (float(name.removeprefix("latency_ms<=")) for name in config["searches"])
-    assert first == 2.6 and limits == pytest.approx([0.95 * whole, whole], abs=1e-4)
-    assert limits[1] >= whole  # the largest network is within all of its own latency
+    assert first == 2.6 and limits == pytest.approx([0.95 * full, full], abs=1e-4)
+    assert limits[1] >= full  # the largest network is within all of its own latency
 
 
 def test_a_prediction_that_is_too_low_is_no_best_of_its_limit(
@@ -110,8 +110,8 @@ def test_ctrl_c_says_that_the_same_command_continues(
 
     monkeypatch.setattr(supernet, "evaluate", evaluate)
     assert run("--no-measure") == 130
-    said = capsys.readouterr().err.splitlines()[-1]
-    assert said == f"interrupted: 7 evaluations are kept in {tmp_path / 'run'}; the same command continues"
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line == f"interrupted: 7 evaluations are kept in {tmp_path / 'run'}; the same command continues"
     assert run("--no-measure") == 0
     assert "(7 of them before)" in capsys.readouterr().out
     log = (tmp_path / "run" / "search.log").read_text()

@@ -44,9 +44,9 @@ def test_a_second_machine_evaluates_nothing_again_and_has_the_same_run(
     assert study.metric_names == ["loss", "latency_ms", "params_m"]
     lines = [json.loads(line) for line in (tmp_path / "alone" / "journal.jsonl").read_text().splitlines()]
     recorded = {line["key"]: line["metrics"] for line in lines}
-    found = {trial.user_attrs["architecture"]: trial for trial in study.trials}
-    assert set(found) == set(recorded)
-    for key, trial in found.items():
+    results = {trial.user_attrs["architecture"]: trial for trial in study.trials}
+    assert set(results) == set(recorded)
+    for key, trial in results.items():
         assert trial.values == [recorded[key][name] for name in study.metric_names]
         assert {"flops_g", "nll_loss"} <= set(trial.user_attrs)
     (tmp_path / "checkpoint.pt").write_bytes(b"other weights")

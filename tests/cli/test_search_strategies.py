@@ -24,9 +24,9 @@ def test_ranknas_with_its_budget(run: Search, tmp_path: Path, supernet: ToySuper
     searches = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]["searches"]
     (settings,) = searches.values()
     assert (settings["strategy"], settings["samples"], settings["keep_genes"]) == ("ranknas", 20, 0)
-    again = len(supernet.evaluated)
+    repeated = len(supernet.evaluated)
     assert run("--strategy", "ranknas", *small, limits=False) == 0
-    assert len(supernet.evaluated) == again  # all were read from the journal
+    assert len(supernet.evaluated) == repeated  # all were read from the journal
 
 
 def test_memory_and_cache_are_limits_like_others(
@@ -41,9 +41,9 @@ def test_memory_and_cache_are_limits_like_others(
     lines = [json.loads(line) for line in (tmp_path / "run" / "journal.jsonl").read_text().splitlines()]
     kind, config = kind_of(SPACE), TranslationWorkloadConfig(**content["workload"])
     for line in lines:
-        found = Architecture(line["genes"])
-        assert line["metrics"]["memory_mb"] == kind.memory_mb(found, config) <= 0.1
-        assert line["metrics"]["cache_mb"] == kind.cache_mb(found, config) <= 0.01
+        architecture = Architecture(line["genes"])
+        assert line["metrics"]["memory_mb"] == kind.memory_mb(architecture, config) <= 0.1
+        assert line["metrics"]["cache_mb"] == kind.cache_mb(architecture, config) <= 0.01
     table = capsys.readouterr().out
     assert "memory (MB)" in table and "cache (MB)" in table and "≤ 0.1 MB memory, ≤ 0.01 MB cache" in table
     assert run(*small, "--workload", "beam=3", "--no-measure") == 2

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-import timm_ext  # before timm: it mends torchvision beside a CPU torch  # isort: skip
+import timm_ext  # before timm: it repairs torchvision with a CPU torch  # isort: skip
 
 import timm
 import torch

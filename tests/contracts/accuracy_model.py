@@ -71,22 +71,24 @@ class AccuracyModelContract:
 
     def test_proxies_are_read_beside_graphs(self, data: tuple[Graphs, np.ndarray], tmp_path: Path) -> None:
         graphs = random_graphs((6,) * 40, seed=5)
-        told = np.random.default_rng(0).permutation(np.arange(40.0))  # what no graph shows
-        model = self.make().fit(graphs, told / 40, proxies={"nwot": told, "jacov": np.where(told < 2, -np.inf, 1.0)})
+        proxy_values = np.random.default_rng(0).permutation(np.arange(40.0))  # what no graph shows
+        model = self.make().fit(
+            graphs, proxy_values / 40, proxies={"nwot": proxy_values, "jacov": np.where(proxy_values < 2, -np.inf, 1.0)}
+        )
         assert model.proxies == ("nwot", "jacov") and self.make().proxies == ()
-        scores = [{"jacov": 1.0, "nwot": float(value), "other": np.nan} for value in told]
+        scores = [{"jacov": 1.0, "nwot": float(value), "other": np.nan} for value in proxy_values]
         predicted = model.predict(graphs, proxies=scores)
         others = model.predict(graphs, proxies=scores[::-1])
-        assert not self.reads_static or kendall_tau(predicted, told) > kendall_tau(others, told) + 0.2
+        assert not self.reads_static or kendall_tau(predicted, proxy_values) > kendall_tau(others, proxy_values) + 0.2
         model.save(tmp_path / "m.safetensors")
         loaded = load_accuracy_model(tmp_path / "m.safetensors")
         assert loaded.proxies == model.proxies
         np.testing.assert_allclose(loaded.predict(graphs, proxies=scores), predicted, rtol=1e-6)
         for wrong in (
             None,
-            {"nwot": told},
-            {"nwot": told[1:], "jacov": told[1:]},
-            {"nwot": told, "jacov": [np.nan] * 40},
+            {"nwot": proxy_values},
+            {"nwot": proxy_values[1:], "jacov": proxy_values[1:]},
+            {"nwot": proxy_values, "jacov": [np.nan] * 40},
         ):
             with pytest.raises(NasExtError):
                 loaded.predict(graphs, proxies=wrong)
@@ -109,19 +111,19 @@ class AccuracyModelContract:
     def test_the_order_of_training_graphs(self, model: AccuracyModel, data: tuple[Graphs, np.ndarray]) -> None:
         graphs, targets = data
         order = np.random.default_rng(0).permutation(len(graphs))
-        again = self.make().fit(graphs.take(order), targets[order]).predict(graphs)
+        repeated = self.make().fit(graphs.take(order), targets[order]).predict(graphs)
         if self.order_matters:
-            assert kendall_tau(again, model.predict(graphs)) > 0.3
+            assert kendall_tau(repeated, model.predict(graphs)) > 0.3
         else:
-            np.testing.assert_allclose(again, model.predict(graphs), rtol=1e-6, atol=1e-8)
+            np.testing.assert_allclose(repeated, model.predict(graphs), rtol=1e-6, atol=1e-8)
 
     def test_equal_seeds_give_equal_files(
         self, model: AccuracyModel, data: tuple[Graphs, np.ndarray], tmp_path: Path
     ) -> None:
         self.make().fit(data[0], 1 - data[1]).fit(*data).save(tmp_path / "after.safetensors")
         model.save(tmp_path / "m.safetensors")
-        whole = (tmp_path / "m.safetensors").read_bytes()
-        assert (tmp_path / "after.safetensors").read_bytes() == whole
+        full = (tmp_path / "m.safetensors").read_bytes()
+        assert (tmp_path / "after.safetensors").read_bytes() == full
 
     def test_a_saved_model_is_the_same_model(self, data: tuple[Graphs, np.ndarray], tmp_path: Path) -> None:
         model = self.make().fit(*data)

@@ -78,7 +78,7 @@ class AttentionContract:
     def reference(
         self, q: Tensor, k: Tensor, v: Tensor, weights: SelfAttentionWeights, mask: Tensor | None, causal: bool
     ) -> Tensor:
-        """The attention as its equations stand, ``(B, H, T, D)``."""
+        """Compute the attention by its equations, ``(B, H, T, D)``."""
         raise NotImplementedError
 
     def layer(self) -> ElasticSelfAttention:
@@ -121,11 +121,11 @@ class AttentionContract:
     def test_decoding_equals_teacher_forcing(self, weights: SelfAttentionWeights) -> None:
         """Also of beams that moved, and of a state that went through its tensors."""
         x = torch.randn(4, 23, C)
-        whole = self_attention(x, weights, causal=True)
+        full = self_attention(x, weights, causal=True)
         past, order = None, torch.arange(4)
         for position in range(23):
             y, past = self_step(x[order, position : position + 1], weights, past)
-            torch.testing.assert_close(y, whole[order, position : position + 1], atol=1e-5, rtol=1e-4)
+            torch.testing.assert_close(y, full[order, position : position + 1], atol=1e-5, rtol=1e-4)
             if position in (4, 15):
                 moved = torch.tensor([2, 2, 0, 3])
                 past, order = past.reorder(moved), order[moved]
@@ -139,20 +139,20 @@ class AttentionContract:
     def test_decoding_goes_on_behind_a_whole_sequence(self, weights: SelfAttentionWeights, length: int) -> None:
         """The state made of all keys and values at once is that of as many steps."""
         x = torch.randn(2, length + 3, C)
-        whole = self_attention(x, weights, causal=True)
+        full = self_attention(x, weights, causal=True)
         y, past = self_read(x[:, :length], weights)
-        torch.testing.assert_close(y, whole[:, :length], atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(y, full[:, :length], atol=1e-5, rtol=1e-4)
         _, k, v = self_projections(x[:, :length], weights)
         by_steps = None
         for position in range(length):
-            here = slice(position, position + 1)
-            _, by_steps = weights.kind.step(k[:, :, here], k[:, :, here], v[:, :, here], by_steps)
+            current = slice(position, position + 1)
+            _, by_steps = weights.kind.step(k[:, :, current], k[:, :, current], v[:, :, current], by_steps)
         assert by_steps is not None
         for at_once, stepped in zip(past.tensors(), by_steps.tensors(), strict=True):
             torch.testing.assert_close(at_once, stepped, atol=1e-5, rtol=1e-4)
         for position in range(length, length + 3):
             y, past = self_step(x[:, position : position + 1], weights, past)
-            torch.testing.assert_close(y, whole[:, position : position + 1], atol=1e-5, rtol=1e-4)
+            torch.testing.assert_close(y, full[:, position : position + 1], atol=1e-5, rtol=1e-4)
 
     def test_masked_keys_have_no_influence_and_no_gradient(self, weights: SelfAttentionWeights) -> None:
         x, mask = torch.randn(3, 8, C, requires_grad=True), padded(3, 8)
@@ -219,18 +219,19 @@ class AttentionContract:
         for position in range(POSITIONS):
             now = [x[:, :, position : position + 1] for x in (q, k, v)]
             usual, past = kind.step(*now, past)
-            found, *state = step(torch.tensor(position), *now, *state)
-            torch.testing.assert_close(found, usual, atol=1e-5, rtol=1e-4)
+            result, *state = step(torch.tensor(position), *now, *state)
+            torch.testing.assert_close(result, usual, atol=1e-5, rtol=1e-4)
         new = tuple(Value(name, ("batch", HEADS, 1, dim)) for name in "qkv")
-        given = [Value(x.name, x.shape, "positive" if x.positive else "number") for x in values]
+        arguments = [Value(x.name, x.shape, "positive" if x.positive else "number") for x in values]
         after = [
-            Value(f"next_{x.name}", tuple("past + 1" if size == "past" else size for size in x.shape)) for x in given
+            Value(f"next_{x.name}", tuple("past + 1" if size == "past" else size for size in x.shape))
+            for x in arguments
         ]
-        open_dims = [OpenDim("past", 0, POSITIONS - 1)] if any("past" in x.shape for x in given) else []
+        open_dims = [OpenDim("past", 0, POSITIONS - 1)] if any("past" in x.shape for x in arguments) else []
         part = Part(
             "step",
             step,
-            (Value("position", (), "token", POSITIONS), *new, *given),
+            (Value("position", (), "token", POSITIONS), *new, *arguments),
             (Value("read", ("batch", HEADS, 1, dim)), *after),
             (OpenDim("batch"), *open_dims),
         )
@@ -253,9 +254,9 @@ class CrossAttentionContract(AttentionContract):
         mask = padded(3, 11).repeat(1, 1, 1, reads)
         positions = (padded(3, 11)[:, 0, 0].cumsum(1) - 1).clamp(min=0).repeat(1, reads)
         pair = cross_keys_values(memory, weights)
-        whole = cross_attention(x, pair, weights, mask, 0.0, positions)
+        full = cross_attention(x, pair, weights, mask, 0.0, positions)
         kept = weights.kind.memory(*pair, mask, positions)
         needed = mask if weights.kind.masks_memory else None
         for position in range(6):
             y = cross_step(x[:, position : position + 1], kept, weights, needed, position)
-            torch.testing.assert_close(y, whole[:, position : position + 1], atol=1e-5, rtol=1e-4)
+            torch.testing.assert_close(y, full[:, position : position + 1], atol=1e-5, rtol=1e-4)

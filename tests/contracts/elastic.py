@@ -41,7 +41,7 @@ def waves(*shape: int) -> Tensor:
 
 @dataclass(frozen=True, kw_only=True)
 class ElasticCase:
-    """One elastic layer and what it stands for. A size is what ``select`` takes; the first is the full one."""
+    """One elastic layer and its plain equivalent. A size is what ``select`` takes; the first is the full one."""
 
     layer: nn.Module
     sizes: tuple[tuple[Any, ...], ...]
@@ -108,16 +108,16 @@ class ElasticContract:
         return made
 
     @staticmethod
-    def _selected(made: ElasticCase, size: tuple[Any, ...]) -> tuple[Any, dict[str, Tensor]]:
-        weights = made.select(*size)
+    def _selected(case: ElasticCase, size: tuple[Any, ...]) -> tuple[Any, dict[str, Tensor]]:
+        weights = case.select(*size)
         named = dict(named_tensors(weights))
         for tensor in named.values():
             tensor.retain_grad()
         return weights, named
 
     @staticmethod
-    def _static(made: ElasticCase, size: tuple[Any, ...], named: State) -> nn.Module:
-        static = made.static(*size)
+    def _static(case: ElasticCase, size: tuple[Any, ...], named: State) -> nn.Module:
+        static = case.static(*size)
         only = next(iter(static.state_dict()))
         state = {name or only: tensor.detach().clone() for name, tensor in named.items()}
         static.load_state_dict(state, strict=True)

@@ -1,4 +1,4 @@
-"""What every trained network that can be taken over must satisfy, whichever host it is of.
+"""Contract of every trained network that can be converted, of any host.
 
 A new source subclasses :class:`ElasticSourceContract` and says how a checkpoint of a tiny network with random weights
 is made, what the host's own gradients are, and how a supernet is trained further.
@@ -65,10 +65,12 @@ class ElasticSourceContract:
         trained.loss(net, net.select(trained.space.largest()), batch).backward()
         expected = self.host_gradients(trained, batch)
         scale = max(float(gradient.abs().max()) for gradient in expected.values())
-        found = {name: parameter.grad for name, parameter in net.named_parameters() if parameter.grad is not None}
-        assert set(found) == set(expected) and scale > 0
+        results = {name: parameter.grad for name, parameter in net.named_parameters() if parameter.grad is not None}
+        assert set(results) == set(expected) and scale > 0
         for name, gradient in expected.items():
-            torch.testing.assert_close(found[name], gradient, atol=1e-5 * scale, rtol=1e-4, msg=lambda m, n=name: n + m)
+            torch.testing.assert_close(
+                results[name], gradient, atol=1e-5 * scale, rtol=1e-4, msg=lambda m, n=name: n + m
+            )
 
     def test_another_order_computes_the_same(self, trained: Trained) -> None:
         net, stream = trained.net, torch.Generator().manual_seed(3)
@@ -97,11 +99,11 @@ class ElasticSourceContract:
             assert supernet.extract(architecture, tmp_path / f"{name}.pt") > 0
             static = self.open_static(tmp_path / f"{name}.pt")
             assert static.space.cardinality() == 1
-            found, expected = self.output(static, architecture), self.output(supernet, architecture)
-            assert torch.allclose(found, expected, atol=1e-5 * float(expected.abs().max()))
+            result, expected = self.output(static, architecture), self.output(supernet, architecture)
+            assert torch.allclose(result, expected, atol=1e-5 * float(expected.abs().max()))
 
     def test_it_is_trained_further(self, supernet: Supernet, tmp_path: Path) -> None:
         further = open_supernet(self.trained_further(tmp_path / "supernet.pt", tmp_path / "run"), data=self.data)
         assert further.space == supernet.space
-        found, before = (self.output(each, supernet.space.largest()) for each in (further, supernet))
-        assert bool(torch.isfinite(found).all()) and not torch.equal(found, before)
+        result, before = (self.output(each, supernet.space.largest()) for each in (further, supernet))
+        assert bool(torch.isfinite(result).all()) and not torch.equal(result, before)

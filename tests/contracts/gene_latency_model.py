@@ -70,8 +70,8 @@ class GeneLatencyModelContract:
     def test_equal_settings_give_equal_files(
         self, model: GeneLatencyModel, data: tuple[np.ndarray, np.ndarray], tmp_path: Path
     ) -> None:
-        again = self.make().fit(data[0][:200], data[1][:200])
-        for made, file in ((model, "first.json"), (again, "second.json")):
+        repeated = self.make().fit(data[0][:200], data[1][:200])
+        for made, file in ((model, "first.json"), (repeated, "second.json")):
             made.save(tmp_path / file)
         assert (tmp_path / "first.json").read_bytes() == (tmp_path / "second.json").read_bytes()
 

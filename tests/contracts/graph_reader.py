@@ -28,7 +28,7 @@ class GraphReaderContract:
         raise NotImplementedError
 
     def wrong(self) -> Mapping[str, Arguments]:
-        """Arguments that must be refused, under a part of what the error says."""
+        """Return arguments that must be rejected, by a part of the error's message."""
         raise NotImplementedError
 
     @property
@@ -73,10 +73,10 @@ class GraphReaderContract:
 
     def test_wrong_inputs_are_refused_in_one_line(self) -> None:
         assert self.wrong()
-        for said, arguments in self.wrong().items():
+        for message, arguments in self.wrong().items():
             with pytest.raises((GraphError, UnknownChoiceError, ArchitectureError)) as caught:
                 self.reader.read(*arguments)
-            assert said in str(caught.value), str(caught.value)
+            assert message in str(caught.value), str(caught.value)
             assert "\n" not in str(caught.value)
 
 

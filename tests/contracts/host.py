@@ -26,8 +26,8 @@ class HostContract:
     ) -> None:
         host = hosts()[self.host]
         assert not isinstance(host, NasExtError)
-        found: Host = host
-        assert found.name == self.host and found.recognises(checkpoint)
+        result: Host = host
+        assert result.name == self.host and result.recognises(checkpoint)
         assert isinstance(supernet, Supernet) and supernet.space.cardinality() > 1 and dict(supernet.task)
 
     def test_other_files_are_not_its_own_and_raise_nothing(self, tmp_path: Path) -> None:

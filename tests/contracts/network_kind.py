@@ -82,9 +82,9 @@ class NetworkKindContract:
         before = torch.get_rng_state()
         small, large = (self.kind.workload(space, a, self.config()) for a in (space.smallest(), space.largest()))
         assert torch.equal(torch.get_rng_state(), before), "the caller's draws are untouched"
-        found = measure(large, small, timing)
-        assert found.parts_ms and all(0 < ms < 60_000 for ms in found.parts_ms.values())
-        assert 0 < found.relative < math.inf
+        result = measure(large, small, timing)
+        assert result.parts_ms and all(0 < ms < 60_000 for ms in result.parts_ms.values())
+        assert 0 < result.relative < math.inf
         with pytest.raises(ArchitectureError):
             self.kind.workload(space, Architecture({"other": 1}), self.config())
 
@@ -103,13 +103,13 @@ class NetworkKindContract:
             assert len({part.name for part in parts}) == len(parts) and all(part.times >= 1 for part in parts)
             for part in parts:
                 with torch.no_grad():
-                    wanted = outputs_of(part.module(*part.inputs))
+                    expected = outputs_of(part.module(*part.inputs))
                 content = io.BytesIO(exported(part.module, part.inputs)).getvalue()
                 session = runtime.InferenceSession(content, providers=["CPUExecutionProvider"])
                 named = dict(zip(input_names(len(part.inputs)), (x.numpy() for x in part.inputs), strict=True))
                 read = {node.name for node in session.get_inputs()}
                 got = session.run(None, {name: value for name, value in named.items() if name in read})
-                for mine, theirs in zip(wanted, got, strict=True):
+                for mine, theirs in zip(expected, got, strict=True):
                     np.testing.assert_allclose(theirs, mine.numpy(), rtol=1e-4, atol=1e-4)
 
     def test_reports_show_its_layers(self) -> None:

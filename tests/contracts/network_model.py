@@ -54,8 +54,8 @@ class NetworkModelContract:
         assert backwards == pytest.approx(together, rel=1e-4) and alone == pytest.approx(together[:3], rel=1e-4)
 
     def test_equal_seeds_give_equal_models(self, fitted: GraphLatencyModel, data: NetworkLatencies) -> None:
-        again = self.make().fit(data.in_domain()[0], seed=1)
-        assert again.predict(data.graphs).tolist() == fitted.predict(data.graphs).tolist()
+        repeated = self.make().fit(data.in_domain()[0], seed=1)
+        assert repeated.predict(data.graphs).tolist() == fitted.predict(data.graphs).tolist()
 
     def test_a_saved_model_is_the_same_model(
         self, fitted: GraphLatencyModel, data: NetworkLatencies, tmp_path: Path
@@ -69,8 +69,8 @@ class NetworkModelContract:
         ):
             assert first.tolist() == second.tolist()
         loaded.save(tmp_path / "again.safetensors")
-        again = load_latency_model(tmp_path / "again.safetensors", "graph")
-        assert again.predict(data.graphs).tolist() == fitted.predict(data.graphs).tolist()
+        reloaded = load_latency_model(tmp_path / "again.safetensors", "graph")
+        assert reloaded.predict(data.graphs).tolist() == fitted.predict(data.graphs).tolist()
 
     def test_unseen_operations_are_told(
         self, fitted: GraphLatencyModel, caplog: pytest.LogCaptureFixture, data: NetworkLatencies
@@ -78,8 +78,8 @@ class NetworkModelContract:
         fitted.predict(data.graphs)
         assert not caplog.records
         assert fitted.predict([toy_graph(np.random.default_rng(0), (5,))])[0] > 0
-        told = [r.getMessage() for r in caplog.records if "operations of kind" in r.getMessage()]
-        assert [text.count("attention") for text in told] == ([] if fitted.reads == ("static",) else [1])
+        messages = [r.getMessage() for r in caplog.records if "operations of kind" in r.getMessage()]
+        assert [text.count("attention") for text in messages] == ([] if fitted.reads == ("static",) else [1])
 
     def test_wrong_inputs_are_one_line(self, fitted: GraphLatencyModel, data: NetworkLatencies) -> None:
         bare = Graphs.of([Graph([0, 1], [(0, 1)])] * 12)

@@ -17,7 +17,7 @@ ROWS = 40
 
 
 class RouterContract(ElasticContract):
-    """Derive from it and name the ``kind``; beside these, the contract of elastic layers holds with its mixtures."""
+    """Derive from it and name the ``kind``. The contract of elastic layers holds with its mixtures."""
 
     kind: str
 
@@ -54,15 +54,15 @@ class RouterContract(ElasticContract):
 
     def test_a_smaller_layer_has_the_first_coefficients_of_a_larger(self) -> None:
         router = self.router()
-        whole = router(ENCODING, ROWS)
+        full = router(ENCODING, ROWS)
         for rows in (1, 5, 20, 39):
-            torch.testing.assert_close(router(ENCODING, rows), whole if whole.dim() == 1 else whole[:rows])
+            torch.testing.assert_close(router(ENCODING, rows), full if full.dim() == 1 else full[:rows])
 
     def test_architectures_are_told_apart_and_every_parameter_learns(self) -> None:
         router = self.router()
-        one, other = router(ENCODING, ROWS), router(1 - ENCODING, ROWS)
-        assert not torch.allclose(one, other)
-        one[..., 0].sum().backward()
+        first, other = router(ENCODING, ROWS), router(1 - ENCODING, ROWS)
+        assert not torch.allclose(first, other)
+        first[..., 0].sum().backward()
         for name, parameter in router.named_parameters():
             assert parameter.grad is not None and parameter.grad.any(), name
 

@@ -51,9 +51,9 @@ class SpaceContract:
         space = self.make()
         if space.cardinality() > SMALL:
             pytest.skip(f"{space.cardinality()} architectures are too many to enumerate")
-        every = list(enumerate_architectures(space))
-        assert len(set(every)) == len(every) == space.cardinality()
-        assert all(architecture in space for architecture in every)
+        all_architectures = list(enumerate_architectures(space))
+        assert len(set(all_architectures)) == len(all_architectures) == space.cardinality()
+        assert all(architecture in space for architecture in all_architectures)
 
     @pytest.mark.parametrize("how", ["gene", "architecture"])
     def test_samples_are_members_and_survive_conversion(self, how: str) -> None:
@@ -64,8 +64,8 @@ class SpaceContract:
         for architecture in architectures:
             assert architecture in space
             assert space.validate(architecture) == architecture
-            again = Architecture.from_json(json.loads(json.dumps({"genes": architecture.to_dict()})))
-            assert (again, hash(again), again.key) == (architecture, hash(architecture), architecture.key)
+            reloaded = Architecture.from_json(json.loads(json.dumps({"genes": architecture.to_dict()})))
+            assert (reloaded, hash(reloaded), reloaded.key) == (architecture, hash(architecture), architecture.key)
 
     def test_mutation_and_crossover_stay_inside(self) -> None:
         space, rng = self.make(), np.random.default_rng(1)
@@ -91,9 +91,9 @@ class SpaceContract:
             "no_such_gene": {**good, "no_such_gene": 1},
             "no gene": {name: gene for name, gene in good.items() if name != choice.name},
         }
-        for said, genes in bad.items():
+        for message, genes in bad.items():
             assert Architecture(genes) not in space
-            with pytest.raises(ArchitectureError, match=said) as caught:
+            with pytest.raises(ArchitectureError, match=message) as caught:
                 space.validate(Architecture(genes))
             assert "\n" not in str(caught.value)
 
@@ -108,7 +108,7 @@ class SpaceContract:
 
     def test_dictionary_round_trip(self) -> None:
         space = self.make()
-        again = space_from_dict(json.loads(json.dumps(space_to_dict(space))))
-        assert again == space
-        assert again.name == space.name
-        assert draws(again) == draws(space)
+        reloaded = space_from_dict(json.loads(json.dumps(space_to_dict(space))))
+        assert reloaded == space
+        assert reloaded.name == space.name
+        assert draws(reloaded) == draws(space)

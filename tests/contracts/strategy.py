@@ -48,24 +48,24 @@ def quality(architecture: Architecture) -> float:
 
 
 def drive(strategy: Strategy, evaluations: int, together: int = 1) -> list[Architecture]:
-    """Evaluate at most so many, ``together`` at a time; the architectures in the order in which they were asked."""
-    asked: list[Architecture] = []
-    while len(asked) < evaluations:
-        batch = strategy.ask(min(together, evaluations - len(asked)))
+    """Evaluate at most a number of architectures, ``together`` at a time; return them in the order of proposal."""
+    evaluated: list[Architecture] = []
+    while len(evaluated) < evaluations:
+        batch = strategy.ask(min(together, evaluations - len(evaluated)))
         if not batch:
             break
         for architecture in batch:
             strategy.tell(architecture, {"loss": quality(architecture)})
-        asked += batch
-    return asked
+        evaluated += batch
+    return evaluated
 
 
 def trajectory(contract: StrategyContract, seed: int = 5) -> list[str]:
     return [architecture.key for architecture in drive(contract.make(SPACE, [limit(3000.0)], seed), 150)]
 
 
-def tell_all(strategy: Strategy, told: Mapping[Architecture, float], order: Sequence[int] | None = None) -> None:
-    pairs = list(told.items())
+def tell_all(strategy: Strategy, losses: Mapping[Architecture, float], order: Sequence[int] | None = None) -> None:
+    pairs = list(losses.items())
     for index in range(len(pairs)) if order is None else order:
         strategy.tell(pairs[index][0], {"loss": pairs[index][1]})
 
@@ -79,16 +79,16 @@ class StrategyContract:
 
     def make(self, space: SearchSpace, constraints: Sequence[Constraint], seed: int, **options: Any) -> Strategy:
         config = config_from(self.strategy.config_class, {**self.small, **options}, "option")
-        made: Strategy = self.strategy.create(space, constraints, config, ["loss", "latency_ms"], seed=seed)
-        return made
+        strategy: Strategy = self.strategy.create(space, constraints, config, ["loss", "latency_ms"], seed=seed)
+        return strategy
 
     def test_asks_nothing_infeasible_nothing_twice_and_at_most_as_often_as_it_says(self) -> None:
         bound = limit(3000.0)
         strategy = self.make(SPACE, [bound], 0)
-        asked = drive(strategy, 10_000, together=7)
-        assert 150 <= len(asked) <= strategy.budget
-        assert len(set(asked)) == len(asked)
-        assert (bound.values(SPACE.rows(asked)) <= bound.limit).all()
+        proposals = drive(strategy, 10_000, together=7)
+        assert 150 <= len(proposals) <= strategy.budget
+        assert len(set(proposals)) == len(proposals)
+        assert (bound.values(SPACE.rows(proposals)) <= bound.limit).all()
 
     def test_a_seed_has_one_trajectory_in_any_process(self) -> None:
         """The other process has another hash seed."""
@@ -108,8 +108,8 @@ class StrategyContract:
         untold = strategy.ask(3)
         other.load_state_dict(json.loads(json.dumps(strategy.state_dict())))
         assert json.dumps(other.state_dict()) == json.dumps(strategy.state_dict())
-        for one in (strategy, other):
-            tell_all(one, {architecture: quality(architecture) for architecture in untold})
+        for continued in (strategy, other):
+            tell_all(continued, {architecture: quality(architecture) for architecture in untold})
         assert drive(other, 100) == drive(strategy, 100)
         assert (other.best(), other.saved, other.proposed) == (strategy.best(), strategy.saved, strategy.proposed)
 
@@ -123,26 +123,26 @@ class StrategyContract:
             self.make(SPACE, [limit(3000.0)], 3).load_state_dict({**state, "scores": [1.0]})
 
     def test_order_of_results_does_not_matter(self) -> None:
-        one, other = (self.make(SPACE, [limit(3000.0)], 1) for _ in range(2))
+        first, other = (self.make(SPACE, [limit(3000.0)], 1) for _ in range(2))
         rng = np.random.default_rng(0)
         for _ in range(4):
-            asked = one.ask(60)
-            assert asked == other.ask(60)
-            told = {architecture: round(quality(architecture)) for architecture in asked}  # many are equal
-            tell_all(one, told)
-            tell_all(other, told, [int(index) for index in rng.permutation(len(asked))])
-        assert one.ask(10) == other.ask(10)
-        assert one.best() == other.best()
+            proposals = first.ask(60)
+            assert proposals == other.ask(60)
+            values = {architecture: round(quality(architecture)) for architecture in proposals}  # many are equal
+            tell_all(first, values)
+            tell_all(other, values, [int(index) for index in rng.permutation(len(proposals))])
+        assert first.ask(10) == other.ask(10)
+        assert first.best() == other.best()
 
     def test_failed_results_are_survived(self) -> None:
         strategy = self.make(SPACE, [limit(3000.0)], 2)
         failures: list[Any] = [None, {}, {"loss": math.nan}, {"loss": None}, {"loss": "x"}, {"loss": -math.inf}]
-        asked = []
+        evaluated = []
         for index in range(140):
             (architecture,) = strategy.ask(1)
-            asked.append(architecture)
+            evaluated.append(architecture)
             strategy.tell(architecture, failures[index % 6] if index % 3 else {"loss": quality(architecture)})
-        good = asked[::3]
+        good = evaluated[::3]
         best = strategy.best()
         assert best == min(((a, quality(a)) for a in good), key=lambda pair: pair[1])
         json.dumps(strategy.state_dict(), allow_nan=False)
@@ -173,12 +173,12 @@ class StrategyContract:
         """The tiny space has 24 architectures, 10 within the limit: they are found, once each, and the search ends."""
         bound = limit(35.0, TINY)
         strategy = self.make(TINY, [bound], 0)
-        asked = []
+        evaluated = []
         while batch := strategy.ask(4):
-            asked += batch
+            evaluated += batch
             for architecture in batch:
                 strategy.tell(architecture, {"loss": float(size(TINY, TINY.rows([architecture]))[0])})
-        every = TINY.architectures(np.unique(TINY.sample_rows(np.random.default_rng(0), 1000), axis=0))
-        assert set(asked) == {a for a in every if bound.values(TINY.rows([a]))[0] <= 35.0}
-        assert len(asked) == len(set(asked)) > 5
+        all_architectures = TINY.architectures(np.unique(TINY.sample_rows(np.random.default_rng(0), 1000), axis=0))
+        assert set(evaluated) == {a for a in all_architectures if bound.values(TINY.rows([a]))[0] <= 35.0}
+        assert len(evaluated) == len(set(evaluated)) > 5
         assert strategy.finished

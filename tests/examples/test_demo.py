@@ -29,8 +29,8 @@ def test_a_small_run_ends_in_a_front_and_is_not_repeated(tmp_path: Path) -> None
     assert [rows[0]["name"], rows[-1]["name"]] == ["smallest", "largest"] and len(rows) >= 2
     assert rows[0]["latency_ms"] < rows[-1]["latency_ms"] and all(0 <= row["bleu"] <= 100 for row in rows)
     assert (tmp_path / "search" / "report.html").exists()
-    again = demo("--out", tmp_path, *SMALL)
-    assert again.returncode == 0 and again.stdout.count("done before") == 4 + len(rows)  # all but the report
+    repeated = demo("--out", tmp_path, *SMALL)
+    assert repeated.returncode == 0 and repeated.stdout.count("done before") == 4 + len(rows)  # all but the report
 
 
 def test_a_failing_stage_ends_the_demo_with_the_place_of_its_log(tmp_path: Path) -> None:

@@ -64,26 +64,26 @@ def test_a_predictor_learns_the_formula_and_a_table(tmp_path: Path) -> None:
     pairs = zip(cells, 0.5 + 0.05 * (cells == 3).sum(1), strict=True)
     rows = [{"architecture": nasbench201_string(cell), "accuracy": accuracy} for cell, accuracy in pairs]
     (tmp_path / "table.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    said = run("accuracy_predictor.py", "--table", tmp_path / "table.jsonl", "--learn", 40)
-    assert float(said.split()[2]) > 0.3 and "on 20 cells, fitted to 40" in said
+    output = run("accuracy_predictor.py", "--table", tmp_path / "table.jsonl", "--learn", 40)
+    assert float(output.split()[2]) > 0.3 and "on 20 cells, fitted to 40" in output
 
 
 @pytest.mark.slow
 @pytest.mark.timm
 def test_a_timm_supernet_ends_as_a_small_model(tmp_path: Path) -> None:
     pytest.importorskip("timm", reason="needs timm: pip install 'nas-ext[timm]'")
-    said = run("timm_supernet.py", tmp_path)
-    found = re.match(r"(0\.\d+) M parameters, (\d+)% right: Architecture", said)
-    assert found and float(found[1]) <= 0.5 and float(found[2]) > 60
-    assert (tmp_path / "subnet.pt").stat().st_size < 4.5 * 1e6 * float(found[1])
+    output = run("timm_supernet.py", tmp_path)
+    match = re.match(r"(0\.\d+) M parameters, (\d+)% right: Architecture", output)
+    assert match and float(match[1]) <= 0.5 and float(match[2]) > 60
+    assert (tmp_path / "subnet.pt").stat().st_size < 4.5 * 1e6 * float(match[1])
 
 
 @pytest.mark.slow
 @pytest.mark.timm
 def test_a_trained_vit_ends_as_half_of_it(tmp_path: Path) -> None:
     pytest.importorskip("timm", reason="needs timm: pip install 'nas-ext[timm]'")
-    said = run("elastic_vit.py", folder=tmp_path).splitlines()
-    trained, found = (re.fullmatch(r"([\d.]+) M: (\d+)% right, after training (\d+)%", line) for line in said)
-    assert trained and found and float(found[1]) < 0.6 * float(trained[1])
-    assert int(trained[2]) > 70 and int(trained[3]) > 70 and int(found[3]) > max(60, int(found[2]))
-    assert (tmp_path / "elastic_vit.pt").stat().st_size < 4.5 * 1e6 * float(found[1])
+    output = run("elastic_vit.py", folder=tmp_path).splitlines()
+    trained, match = (re.fullmatch(r"([\d.]+) M: (\d+)% right, after training (\d+)%", line) for line in output)
+    assert trained and match and float(match[1]) < 0.6 * float(trained[1])
+    assert int(trained[2]) > 70 and int(trained[3]) > 70 and int(match[3]) > max(60, int(match[2]))
+    assert (tmp_path / "elastic_vit.pt").stat().st_size < 4.5 * 1e6 * float(match[1])

@@ -1,4 +1,4 @@
-"""What is written, what is refused, and what is left behind."""
+"""Written folders, rejected inputs, and files that an interrupted export leaves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes that an exported file leaves open, from the model.json beside it."""
+"""Sizes that an exported file leaves open, from the model.json of its folder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nas_core.export.sizes import usual_sizes
 from nas_core.files.writing import write_json
 
 
-def told(folder: Path) -> Path:
+def exported(folder: Path) -> Path:
     """A model.json with one part."""
     part = {
         "file": "step.onnx",
@@ -26,7 +26,7 @@ def told(folder: Path) -> Path:
 
 
 def test_a_sentence_of_thirty_words_within_the_limits(tmp_path: Path) -> None:
-    path = told(tmp_path)
+    path = exported(tmp_path)
     assert usual_sizes(path, {}) == {"batch": 1, "past": 12, "source_x3": 90}
     assert usual_sizes(path, {"source_x3": 5}) == {"batch": 1, "past": 12}
     assert usual_sizes(path, {}, batch=4) == {"past": 12, "source_x3": 90}
@@ -36,7 +36,7 @@ def test_a_sentence_of_thirty_words_within_the_limits(tmp_path: Path) -> None:
 
 def test_other_files_have_none(tmp_path: Path) -> None:
     assert usual_sizes(tmp_path / "net.onnx", {}) == {}
-    path = told(tmp_path)
+    path = exported(tmp_path)
     assert usual_sizes(path.with_name("other.onnx"), {}) == {}
     for content in ("{", "[1]", json.dumps({"format": "another", "parts": {"step": {"file": "step.onnx"}}})):
         (tmp_path / "model.json").write_text(content)

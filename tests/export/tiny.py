@@ -82,12 +82,12 @@ def greedy(net: TranslationNet, architecture: Architecture, sentence: list[int],
     """By the supernet itself."""
     subnet = net.select(architecture)
     cache = net.start(subnet, net.encode(subnet, torch.tensor([sentence])))
-    token, found = torch.tensor([EOS]), []
+    token, result = torch.tensor([EOS]), []
     for position in range(longest):
         scores: Tensor = net.step(subnet, token, cache)
         scores[:, [PAD, EOS] if not position else [PAD]] = -torch.inf
         token = scores.argmax(1)
         if int(token) == EOS:
             break
-        found.append(int(token))
-    return found
+        result.append(int(token))
+    return result

@@ -35,9 +35,9 @@ else:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = Path(__file__).parent
+    folder = Path(__file__).parent
     for item in items:
-        if here in item.path.parents:
+        if folder in item.path.parents:
             item.add_marker(pytest.mark.fairseq)
             for warning in (UserWarning, FutureWarning, DeprecationWarning):  # of fairseq and its hydra
                 item.add_marker(pytest.mark.filterwarnings(f"ignore::{warning.__name__}"))

@@ -160,12 +160,12 @@ class Finished:
 
     def stats(self, tag: str) -> list[dict[str, float]]:
         """The JSON that fairseq logged under this tag, its numbers as floats."""
-        found = []
+        results = []
         for line in self.out.splitlines():
             *_, name, content = ["", "", *line.split(" | ")]
             if name == tag and content.startswith("{"):
-                found.append({key: float(value) for key, value in json.loads(content).items()})
-        return found
+                results.append({key: float(value) for key, value in json.loads(content).items()})
+        return results
 
     def hypotheses(self) -> dict[int, tuple[float, str]]:
         """Score and text of the best hypothesis, by sentence number."""
@@ -239,10 +239,10 @@ def fairseq_alone(folder: Path, cases: list[dict[str, Any]]) -> list[torch.Tenso
     environment = {name: value for name, value in environment.items() if name != "PYTHONPATH"}
     done = subprocess.run([program, "-c", ALONE], capture_output=True, text=True, env=environment, cwd=folder)
     assert done.returncode == 0, done.stderr
-    found = torch.load(folder / "found.pt", weights_only=True)
-    assert set(found["ours"]) <= {"nas_core", "nas_core.torchvision_fix"}, "more than what every python starts with"
-    assert found["criteria"] == [case["criterion"] for case in cases]
-    return list(found["logits"])
+    result = torch.load(folder / "found.pt", weights_only=True)
+    assert set(result["ours"]) <= {"nas_core", "nas_core.torchvision_fix"}, "more than what every python starts with"
+    assert result["criteria"] == [case["criterion"] for case in cases]
+    return list(result["logits"])
 
 
 @contextmanager
@@ -331,9 +331,9 @@ class Backward:
 
 def gradients(model: torch.nn.Module) -> dict[str, torch.Tensor]:
     """All gradients, zero where there is none; then forgotten."""
-    found = {name: torch.zeros_like(p) if p.grad is None else p.grad for name, p in model.named_parameters()}
+    gradients = {name: torch.zeros_like(p) if p.grad is None else p.grad for name, p in model.named_parameters()}
     model.zero_grad(set_to_none=True)
-    return found
+    return gradients
 
 
 def mapped_gradients(trained: Any, loss: torch.Tensor) -> dict[str, torch.Tensor]:

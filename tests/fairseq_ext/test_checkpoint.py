@@ -44,13 +44,13 @@ def kinds(value):
 
 def load_plain(path):
     """As torch reads a file by default, with one class more."""
-    known = torch.serialization.get_safe_globals()
+    safe_globals = torch.serialization.get_safe_globals()
     torch.serialization.clear_safe_globals()
     try:
         with torch.serialization.safe_globals([argparse.Namespace]):
             return torch.load(path, map_location="cpu", weights_only=True)
     finally:
-        torch.serialization.add_safe_globals(known)
+        torch.serialization.add_safe_globals(safe_globals)
 
 
 def test_checkpoints_hold_plain_data(trained, extracted):
@@ -123,8 +123,8 @@ def test_training_goes_on_from_the_extracted_subnet(arguments, extracted, archit
     assert tuned.stats("train_inner")[0]["loss"] < fresh.stats("train_inner")[0]["loss"] - 0.2
     before = torch.load(extracted, weights_only=True)["model"]
     assert torch.load(tmp_path / "tuned" / "checkpoint_last.pt", weights_only=True)["model"].keys() == before.keys()
-    again = passed("train", *static, "--max-update", 3, "--save-dir", tmp_path / "tuned")
-    assert "@ 2 updates" in again.out
+    repeated = passed("train", *static, "--max-update", 3, "--save-dir", tmp_path / "tuned")
+    assert "@ 2 updates" in repeated.out
 
 
 def test_other_files_are_rejected_and_objects_in_them_are_not_run(tmp_path):

@@ -44,13 +44,13 @@ def test_loss_is_that_of_fairseq_validate(trained, supernet, corpus, architectur
 
 
 def test_fewer_sentences_are_a_fixed_part(trained, pair, supernet):
-    part, again = (open_supernet(trained("neuron"), valid_sentences=7) for _ in range(2))
-    whole = open_supernet(trained("neuron"), valid_sentences=1000)
+    part, reloaded = (open_supernet(trained("neuron"), valid_sentences=7) for _ in range(2))
+    full = open_supernet(trained("neuron"), valid_sentences=1000)
     loss = part.evaluate(subnet())
-    assert loss == again.evaluate(subnet()) != supernet.evaluate(subnet()) == whole.evaluate(subnet())
+    assert loss == reloaded.evaluate(subnet()) != supernet.evaluate(subnet()) == full.evaluate(subnet())
     ids = torch.cat([batch["id"] for batch in part.batches()])
     assert len(ids) == 7 == len(set(ids.tolist()))
-    assert sum(len(batch["id"]) for batch in whole.batches()) == len(pair.dataset("valid"))
+    assert sum(len(batch["id"]) for batch in full.batches()) == len(pair.dataset("valid"))
 
 
 def test_what_is_reported_is_what_is_given_back(trained):

@@ -84,7 +84,7 @@ def test_evaluation_waits_for_the_device_once(checkpoint, device):
     for _ in range(2):
         supernet.batches().extend(supernet.batches())
         supernet.evaluate(subnet())
-        with host_reads(device) as found:
+        with host_reads(device) as result:
             supernet.evaluate(subnet())
-        reads.append(len(found))
+        reads.append(len(result))
     assert reads[0] == reads[1] <= 2, reads

@@ -92,8 +92,8 @@ def test_what_is_read_and_decoded_ends_where_linear_attention_does(checkpoint, c
         "generate", corpus, "--path", checkpoint, *DECODING, "--model-overrides", overrides, "--max-len-b", 200,
         "--min-len", 15,
     )  # fmt: skip
-    found = [len(text.split()) for _, text in done.hypotheses().values()]
-    assert found == [15] * 20  # and the end
+    results = [len(text.split()) for _, text in done.hypotheses().values()]
+    assert results == [15] * 20  # and the end
     assert "as long as this model can decode, 16 tokens" in done.out + done.err
 
 

@@ -32,12 +32,12 @@ def test_fairseqs_translation_task_trains_one_subnet_per_update(arguments, tmp_p
 def test_resuming_continues_the_same_training(arguments, tmp_path):
     """The checkpoint is read by fairseq-train itself, dropout and all."""
     common = [*arguments, "--dropout", 0.1, "--clip-norm", 1.0, "--disable-validation"]
-    whole = run("train", *common, "--save-dir", tmp_path / "whole", "--max-update", 4)
+    full = run("train", *common, "--save-dir", tmp_path / "whole", "--max-update", 4)
     first = run("train", *common, "--save-dir", tmp_path / "parts", "--max-update", 2)
     second = run("train", *common, "--save-dir", tmp_path / "parts", "--max-update", 4)
-    assert (whole.code, first.code, second.code) == (0, 0, 0), second.err
+    assert (full.code, first.code, second.code) == (0, 0, 0), second.err
     assert "Loaded checkpoint" in second.out and "@ 2 updates" in second.out
-    assert len(whole.drawn) == 4 and first.drawn + second.drawn == whole.drawn
+    assert len(full.drawn) == 4 and first.drawn + second.drawn == full.drawn
     assert_same(*(parameters(tmp_path / name / "checkpoint_last.pt") for name in ("whole", "parts")))
 
 
@@ -66,13 +66,13 @@ def test_reordering_rows_equals_decoding_the_reordered_batch(pair, batches):
     with torch.no_grad():
         encoder_out = model.encoder(inputs["src_tokens"], inputs["src_lengths"])
         moved = model.encoder.reorder_encoder_out(encoder_out, order)
-        again = model.encoder.reorder_encoder_out(moved, torch.tensor([1, 2]))
-        whole, _ = model.decoder(tokens, encoder_out=encoder_out)
-        torch.testing.assert_close(model.decoder(tokens[order], encoder_out=moved)[0], whole[order])
-        torch.testing.assert_close(model.decoder(tokens[order[[1, 2]]], encoder_out=again)[0], whole[[3, 0]])
+        repeated = model.encoder.reorder_encoder_out(moved, torch.tensor([1, 2]))
+        full, _ = model.decoder(tokens, encoder_out=encoder_out)
+        torch.testing.assert_close(model.decoder(tokens[order], encoder_out=moved)[0], full[order])
+        torch.testing.assert_close(model.decoder(tokens[order[[1, 2]]], encoder_out=repeated)[0], full[[3, 0]])
         state = {}
         for length in (1, 2):
             model.decoder(tokens[:, :length], encoder_out=encoder_out, incremental_state=state)
         model.decoder.reorder_incremental_state_scripting(state, order)
         step, _ = model.decoder(tokens[order], encoder_out=moved, incremental_state=state)
-        torch.testing.assert_close(step[:, 0], whole[order][:, 2], rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(step[:, 0], full[order][:, 2], rtol=1e-5, atol=1e-5)

@@ -118,8 +118,8 @@ def wait_for(path: Path, lines: int, seconds: float = 200) -> list[dict[str, Any
     """The records of a journal once there are that many."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        if path.exists() and len(found := read_jsonl(path)) >= lines:
-            return found
+        if path.exists() and len(result := read_jsonl(path)) >= lines:
+            return result
         time.sleep(0.5)
     raise AssertionError(f"{path} has not got {lines} lines within {seconds} s")
 

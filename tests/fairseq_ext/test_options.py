@@ -141,10 +141,10 @@ def test_errors_are_one_line_in_fairseqs_commands(program, monkeypatch, capsys):
 @pytest.mark.parametrize(("code", "printed"), [(2, False), (1, True)])
 def test_the_error_of_a_worker_is_not_repeated(monkeypatch, code, printed):
     """On several GPUs fairseq starts a process for each, and torch reports how one of them ended."""
-    seen = []
+    recorded = []
     monkeypatch.setattr("sys.argv", ["/usr/bin/fairseq-train"])
-    monkeypatch.setattr("sys.excepthook", lambda *args: seen.append(args))
+    monkeypatch.setattr("sys.excepthook", lambda *args: recorded.append(args))
     compat.report_wrong_input()
     error = ProcessExitedException("process 0 terminated", error_index=0, error_pid=1, exit_code=code)
     sys.excepthook(type(error), error, None)
-    assert bool(seen) == printed
+    assert bool(recorded) == printed

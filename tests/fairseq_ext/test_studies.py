@@ -24,10 +24,10 @@ def study(name, out, *arguments):
 
 def test_routing_needs_the_checkpoint_alone(trained, tmp_path, capsys):
     assert study("routing", tmp_path, "--checkpoint", trained("neuron"), "--set", "random=2") == 0
-    found = read_json(tmp_path / "routing.json")
-    distances = {(row["first"], row["second"]): row["distance"] for row in found["rows"]}
+    result = read_json(tmp_path / "routing.json")
+    distances = {(row["first"], row["second"]): row["distance"] for row in result["rows"]}
     assert len(distances) == 10 and all(0 <= distance <= 0.8326 for distance in distances.values())
-    assert distances["smallest", "largest"] == found["summary"][0]["extremes"] > 0
+    assert distances["smallest", "largest"] == result["summary"][0]["extremes"] > 0
     assert all((tmp_path / f"routing.{suffix}").stat().st_size for suffix in ("png", "html"))
     assert "smallest" in capsys.readouterr().out
 
@@ -64,8 +64,8 @@ def test_used_weights_are_those_of_the_subnet(supernet):
 
 def test_gap_trains_standalone_networks_once_for_several_supernets(trained, corpus, tmp_path):
     settings = ["--set", "architectures=3", "--set", "train.max_update=2", "--set", "train.lr=0.005"]
-    both = ["--checkpoint", trained("neuron"), "--checkpoint", trained("layer"), *settings]
-    assert study("gap", tmp_path, *both) == 0
+    options = ["--checkpoint", trained("neuron"), "--checkpoint", trained("layer"), *settings]
+    assert study("gap", tmp_path, *options) == 0
     records = read_jsonl(tmp_path / "standalone.jsonl")
     assert len(records) == 3 and len({record["examples"] for record in records}) == 1
     result = read_json(tmp_path / "gap.json")
@@ -78,7 +78,7 @@ def test_gap_trains_standalone_networks_once_for_several_supernets(trained, corp
     assert state["cfg"]["optimization"]["max_update"] == 2 and state["cfg"]["optimization"]["lr"] == [0.005]
     assert not any("routers" in name for name in state["model"])
     assert read_json(tmp_path / "standalone.json")["data"] == {"data": str(corpus.resolve())}
-    assert study("gap", tmp_path, *both[:-1], "train.lr=0.1", "--set", "architectures=4") == 2
+    assert study("gap", tmp_path, *options[:-1], "train.lr=0.1", "--set", "architectures=4") == 2
 
 
 def test_subnets_are_trained_further_under_one_schedule(trained, tmp_path):
@@ -86,19 +86,27 @@ def test_subnets_are_trained_further_under_one_schedule(trained, tmp_path):
     record = {"architecture": architecture.to_dict(), "metrics": {"loss": 0.0}, "updates": 8}
     append_jsonl(tmp_path / "standalone.jsonl", record)
     decaying = torch.load(trained("neuron"), weights_only=False)
-    own = {"warmup_updates": 0, "total_num_update": 3, "force_anneal": None, "end_learning_rate": 0.0, "power": 1.0}
-    decaying["cfg"]["lr_scheduler"] = {"_name": "polynomial_decay", "lr": [0.02], **own}
-    vars(decaying["cfg"]["model"]).update(own, lr_scheduler="polynomial_decay")
+    schedule = {
+        "warmup_updates": 0,
+        "total_num_update": 3,
+        "force_anneal": None,
+        "end_learning_rate": 0.0,
+        "power": 1.0,
+    }
+    decaying["cfg"]["lr_scheduler"] = {"_name": "polynomial_decay", "lr": [0.02], **schedule}
+    vars(decaying["cfg"]["model"]).update(schedule, lr_scheduler="polynomial_decay")
     torch.save(decaying, tmp_path / "decaying.pt")
-    given = ["--checkpoint", tmp_path / "decaying.pt", "--set", f"standalone={tmp_path / 'standalone.jsonl'}"]
-    given += ["--valid-sentences", 20]
+    settings = ["--checkpoint", tmp_path / "decaying.pt", "--set", f"standalone={tmp_path / 'standalone.jsonl'}"]
+    settings += ["--valid-sentences", 20]
     assert (
-        study("close-gap", tmp_path, *given, "--set", "every=2", "--set", "most_updates=4", "--set", "train.lr=0.005")
+        study(
+            "close-gap", tmp_path, *settings, "--set", "every=2", "--set", "most_updates=4", "--set", "train.lr=0.005"
+        )
         == 0
     )
-    found = read_json(tmp_path / "close-gap.json")
-    curve = found["curves"][found["rows"][0]["supernet"]]["1"]
-    assert list(curve) == ["0", "2", "4"] and found["rows"][0]["saved"] == pytest.approx(1 - 4 / 8)
+    result = read_json(tmp_path / "close-gap.json")
+    curve = result["curves"][result["rows"][0]["supernet"]]["1"]
+    assert list(curve) == ["0", "2", "4"] and result["rows"][0]["saved"] == pytest.approx(1 - 4 / 8)
     inherited = open_supernet(trained("neuron"), valid_sentences=20).evaluate(architecture)
     assert curve["0"] == pytest.approx(inherited) and abs(curve["2"]["loss"] - inherited["loss"]) < 1
     (folder,) = (path for path in tmp_path.glob("further/*/*") if path.is_dir())
@@ -109,7 +117,7 @@ def test_subnets_are_trained_further_under_one_schedule(trained, tmp_path):
 
 
 def test_supernets_with_other_experts(trained, tmp_path):
-    given = [
+    arguments = [
         "--checkpoint",
         trained("layer"),
         "--valid-sentences",
@@ -119,9 +127,9 @@ def test_supernets_with_other_experts(trained, tmp_path):
         "--set",
         "train.max_update=1",
     ]
-    assert study("experts", tmp_path, *given, "--set", "experts=3") == 0
+    assert study("experts", tmp_path, *arguments, "--set", "experts=3") == 0
     two, three = read_json(tmp_path / "experts.json")["summary"]
     assert (two["experts"], two["trained"], three["experts"], three["trained"]) == (2, "before", 3, "here")
     weights = torch.load(trained("layer"), weights_only=False)["model"]
-    one = sum(tensor[0].numel() for name, tensor in weights.items() if ".ffn.fc" in name)
-    assert three["parameters_m"] - two["parameters_m"] > one / 1e6  # routers have an output for it, too
+    expert_size = sum(tensor[0].numel() for name, tensor in weights.items() if ".ffn.fc" in name)
+    assert three["parameters_m"] - two["parameters_m"] > expert_size / 1e6  # routers have an output for it, too

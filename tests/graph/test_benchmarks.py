@@ -53,14 +53,14 @@ def test_a_cell_is_measured_after_pruning() -> None:
 
 def on_a_way(matrix: np.ndarray) -> list[int]:
     """Nodes of all paths from first to last, path by path."""
-    found: set[int] = set()
+    results: set[int] = set()
     paths = [[0]]
     while paths:
         path = paths.pop()
         if path[-1] == len(matrix) - 1:
-            found.update(path)
+            results.update(path)
         paths += [[*path, int(node)] for node in np.flatnonzero(matrix[path[-1]])]
-    return sorted(found)
+    return sorted(results)
 
 
 def test_pruning_equals_following_every_path() -> None:
@@ -147,11 +147,11 @@ def test_sizes_and_distinct_graphs_of_the_whole_benchmark(graphs: Graphs) -> Non
 
 def test_without_pruning_only_none_is_left_out() -> None:
     dead = "|none~0|+|nor_conv_3x3~0|avg_pool_3x3~1|+|none~0|none~1|none~2|"
-    whole = nasbench201_graph(dead, prune=False)
-    assert [NB201[k] for k in whole.ops] == ["input", "nor_conv_3x3", "avg_pool_3x3", "output"]
-    assert whole.edges.tolist() == [[0, 1]]  # what enters state 1 is none
+    full = nasbench201_graph(dead, prune=False)
+    assert [NB201[k] for k in full.ops] == ["input", "nor_conv_3x3", "avg_pool_3x3", "output"]
+    assert full.edges.tolist() == [[0, 1]]  # what enters state 1 is none
     assert len(nasbench201_graph(dead).ops) == 2
-    assert nasbench201_unpruned(dead) == whole
+    assert nasbench201_unpruned(dead) == full
     sizes = nasbench201_graphs(ALL, prune=False).sizes
     assert np.bincount(sizes).tolist() == [0, 0, *(math.comb(6, k) * 4**k for k in range(7))]
 

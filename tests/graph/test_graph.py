@@ -86,7 +86,7 @@ def test_permuted_is_the_same_network() -> None:
 def some(count: int = 30, seed: int = 0, parts: bool = False) -> list[Graph]:
     """Graphs of 1 to 6 nodes, not in topological order, some of them equal."""
     rng = np.random.default_rng(seed)
-    made = []
+    created = []
     for _ in range(count):
         size = int(rng.integers(1, 7))
         matrix = np.triu(rng.random((size, size)) < 0.5, 1)
@@ -94,8 +94,8 @@ def some(count: int = 30, seed: int = 0, parts: bool = False) -> list[Graph]:
         if parts:
             more = {"attributes": rng.random((size, 3)), "shapes": rng.random((size, 4)), "static": rng.random(2)}
             more["costs"] = rng.random((size, 3))
-        made.append(Graph.from_adjacency(matrix, rng.integers(0, 3, size), **more).permuted(rng.permutation(size)))
-    return made
+        created.append(Graph.from_adjacency(matrix, rng.integers(0, 3, size), **more).permuted(rng.permutation(size)))
+    return created
 
 
 @pytest.mark.parametrize("parts", [False, True])
@@ -157,32 +157,32 @@ def test_shuffled_nodes_come_into_an_order() -> None:
     shuffled = [graph.permuted(stream.permutation(len(graph))) for graph in graphs]
     back = topological(Graphs.of(shuffled))
     assert (back.edges[:, 0] < back.edges[:, 1]).all() and (back.sizes == graphs.sizes).all()
-    for mine, given in zip(back, shuffled, strict=True):
-        pairs = [sorted(zip(g.ops[g.edges[:, 0]], g.ops[g.edges[:, 1]], strict=True)) for g in (mine, given)]
-        assert pairs[0] == pairs[1] and sorted(mine.ops) == sorted(given.ops)
-        assert mine.attributes is not None and given.attributes is not None
-        np.testing.assert_array_equal(np.sort(mine.attributes.sum(1)), np.sort(given.attributes.sum(1)))
+    for mine, original in zip(back, shuffled, strict=True):
+        pairs = [sorted(zip(g.ops[g.edges[:, 0]], g.ops[g.edges[:, 1]], strict=True)) for g in (mine, original)]
+        assert pairs[0] == pairs[1] and sorted(mine.ops) == sorted(original.ops)
+        assert mine.attributes is not None and original.attributes is not None
+        np.testing.assert_array_equal(np.sort(mine.attributes.sum(1)), np.sort(original.attributes.sum(1)))
     np.testing.assert_array_equal(back.static, graphs.static)
 
 
 def test_graphs_in_order_are_left_as_they_are() -> None:
     graphs = random_graphs((7, 6, 5))
     assert topological(graphs) is graphs
-    one = Graphs.of([*graphs, Graph([1, 2, 3], [(2, 0), (0, 1)])])
-    assert [list(graph.ops) for graph in topological(one)][-1] == [3, 1, 2]
-    assert all(mine == given for mine, given in zip(topological(one), graphs, strict=False))
+    graphs_with_unordered = Graphs.of([*graphs, Graph([1, 2, 3], [(2, 0), (0, 1)])])
+    assert [list(graph.ops) for graph in topological(graphs_with_unordered)][-1] == [3, 1, 2]
+    assert all(mine == given for mine, given in zip(topological(graphs_with_unordered), graphs, strict=False))
 
 
 def test_dead_branches_are_no_lacking_ends() -> None:
-    whole = [Graph([0, 5 + index, 4], [(0, 1), (1, 2)]) for index in range(3)]
+    full = [Graph([0, 5 + index, 4], [(0, 1), (1, 2)]) for index in range(3)]
     dead = Graph([0, 5, 6, 4], [(0, 1), (0, 2), (1, 3)])
     other = Graph([5, 6, 4], [(0, 2), (1, 2)])
-    graphs = Graphs.of([*whole, dead, other])
+    graphs = Graphs.of([*full, dead, other])
     assert common_ends(graphs) == (0, 4)
     assert open_ended(graphs).tolist() == [False] * 3 + [True] * 2
     assert lacking_ends(graphs, (0, 4)).tolist() == [False] * 4 + [True]
     assert lacking_ends(graphs, None).tolist() == open_ended(graphs).tolist()
-    assert common_ends(Graphs.of([*whole, Graph([0, 5], [(0, 1)])])) is None
+    assert common_ends(Graphs.of([*full, Graph([0, 5], [(0, 1)])])) is None
     assert common_ends(Graphs.of([dead])) is None and common_ends(graphs[:0]) is None
 
 

@@ -52,8 +52,8 @@ def _bytes(content: bytes, stream: random.Random) -> bytes:
 
 def _value(value: Any, stream: random.Random) -> Any:
     """A copy with one part replaced, removed, doubled or renamed."""
-    whole = copy.deepcopy(value)
-    parts = [(holder, key) for holder, key in _places(whole)]
+    full = copy.deepcopy(value)
+    parts = [(holder, key) for holder, key in _places(full)]
     if not parts or stream.random() < 0.03:
         return copy.deepcopy(stream.choice(ODD))
     holder, key = stream.choice(parts)
@@ -68,7 +68,7 @@ def _value(value: Any, stream: random.Random) -> Any:
         holder[key] = stream.choice((-holder[key], str(holder[key]), [holder[key]], holder[key] * 10**6))
     else:
         holder[key] = copy.deepcopy(stream.choice(ODD))
-    return whole
+    return full
 
 
 def _places(value: Any) -> list[tuple[Any, Any]]:

@@ -44,23 +44,25 @@ def finished(work: Callable[[], object]) -> None:
 
 
 def killed_and_finished(
-    work: Callable[[], object], done: Callable[[], Sequence[Any]], whole: int, seed: int
+    work: Callable[[], object], done: Callable[[], Sequence[Any]], total: int, seed: int
 ) -> list[list[Any]]:
     """Kill the work ``KILLS`` times and let it end; what was ``done`` at each kill.
 
     It is killed a moment after so much was done, of the ``whole`` that there is to do, so that how far it came does not
     depend on the machine. At least one kill meets it between its first and its last thing.
     """
-    stream, seen = random.Random(seed), []
+    stream, recorded = random.Random(seed), []
     for part in range(1, KILLS + 1):
         process, deadline = _begin(work), time.monotonic() + WAIT_S
-        while process.is_alive() and len(done()) < max(1, part * whole // (KILLS + 1)) and time.monotonic() < deadline:
+        while process.is_alive() and len(done()) < max(1, part * total // (KILLS + 1)) and time.monotonic() < deadline:
             time.sleep(0.002)
         time.sleep(stream.random() * 0.02)
         process.kill()
         process.join()
         if process.exitcode == -signal.SIGKILL:
-            seen.append(list(done()))
-    assert any(0 < len(each) < whole for each in seen), f"no kill met unfinished work: {[len(each) for each in seen]}"
+            recorded.append(list(done()))
+    assert any(0 < len(each) < total for each in recorded), (
+        f"no kill met unfinished work: {[len(each) for each in recorded]}"
+    )
     finished(work)
-    return seen
+    return recorded

@@ -44,7 +44,7 @@ class Case:
     arguments: str
     """``{file}`` is the damaged one, ``{inputs}`` the folder of whole files, ``{out}`` a folder for what it writes"""
     share: int = 3
-    """Of all damaged files, how many it gets beside others; slow commands get few"""
+    """Of all damaged files, the share of this command; slow commands get few"""
     needs: str = ""
     """A module that may be absent"""
 
@@ -108,10 +108,10 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def toy(monkeypatch: pytest.MonkeyPatch) -> None:
     """A supernet without weights answers for files whose name says so; others are opened by their hosts."""
-    opened, found = ToySupernet(SPACE, score, {"kind": "translation"}), host.open_supernet
+    opened, result = ToySupernet(SPACE, score, {"kind": "translation"}), host.open_supernet
 
     def open_supernet(path: str | Path, **options: Any) -> Any:
-        return opened if Path(path).suffix == ".json" else found(path, **options)
+        return opened if Path(path).suffix == ".json" else result(path, **options)
 
     monkeypatch.setattr("nas_core.supernet.host.open_supernet", open_supernet)
 
@@ -150,8 +150,8 @@ def limited_time() -> Iterator[None]:
 
 def shares() -> list[Any]:
     """Each command with how many inputs it gets."""
-    whole = sum(case.share for case in CASES)
-    return [pytest.param(case, max(1, round(COUNT * case.share / whole)), id=case.name) for case in CASES]
+    full = sum(case.share for case in CASES)
+    return [pytest.param(case, max(1, round(COUNT * case.share / full)), id=case.name) for case in CASES]
 
 
 @pytest.mark.parametrize(("case", "count"), shares())
@@ -175,28 +175,28 @@ def one_input(case: Case, number: int, inputs: Path, folder: Path, capfd: pytest
     place = folder / str(number)
     place.mkdir()
     *within, name = case.file.split("/")
-    given = place / "given" / within[0] if within else place / f"given{Path(name).suffix}"
+    source = place / "given" / within[0] if within else place / f"given{Path(name).suffix}"
     if within:
-        shutil.copytree(inputs / within[0], given)
-    file = Path(given, *within[1:], name) if within else given
+        shutil.copytree(inputs / within[0], source)
+    file = Path(source, *within[1:], name) if within else source
     content = damaged(inputs / case.file, random.Random(f"{SEED}-{case.name}-{number}"))
     file.write_bytes(content)
-    words = [word.format(file=given, inputs=inputs, out=place) for word in case.arguments.split()]
-    told = f"seed {SEED}, input {number}, kept in {file}"
+    words = [word.format(file=source, inputs=inputs, out=place) for word in case.arguments.split()]
+    description = f"seed {SEED}, input {number}, kept in {file}"
     try:
         with limited_time():
             code = main(words)
     except BaseException as error:
-        error.add_note(told)
+        error.add_note(description)
         raise
     err = capfd.readouterr().err
     errors = [line for line in err.splitlines() if line.startswith("nas-ext: error:")]
-    assert code in (0, 2) and (code == 0 or len(errors) == 1 or "Usage:" in err), f"{told}: {code} {err[-2000:]}"
-    assert "Traceback" not in err, f"{told}: {err[-3000:]}"
+    assert code in (0, 2) and (code == 0 or len(errors) == 1 or "Usage:" in err), f"{description}: {code} {err[-2000:]}"
+    assert "Traceback" not in err, f"{description}: {err[-3000:]}"
     if not within:
-        assert file.read_bytes() == content, told
-    assert not [path for path in place.rglob("*.part")], told
+        assert file.read_bytes() == content, description
+    assert not [path for path in place.rglob("*.part")], description
     for page in place.rglob("*.html"):
-        assert "alert(1)</script>" not in page.read_text(encoding="utf-8"), told
+        assert "alert(1)</script>" not in page.read_text(encoding="utf-8"), description
     shutil.rmtree(place)
     return code

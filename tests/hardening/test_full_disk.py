@@ -19,15 +19,15 @@ from nas_core.files.writing import atomic_output, write_atomic, write_json
 WRITERS: dict[str, Callable[[Path], object]] = {
     "text": lambda path: write_atomic(path, "x" * 400_000),
     "json": lambda path: write_json(path, list(range(100_000))),
-    "torch": lambda path: _within(path, lambda beside: torch.save({"w": torch.zeros(100_000)}, beside)),
-    "safetensors": lambda path: _within(path, lambda beside: save_file({"w": torch.zeros(100_000)}, beside)),
-    "numpy": lambda path: _within(path, lambda beside: np.save(beside.open("wb"), np.zeros(100_000))),
+    "torch": lambda path: _within(path, lambda temporary: torch.save({"w": torch.zeros(100_000)}, temporary)),
+    "safetensors": lambda path: _within(path, lambda temporary: save_file({"w": torch.zeros(100_000)}, temporary)),
+    "numpy": lambda path: _within(path, lambda temporary: np.save(temporary.open("wb"), np.zeros(100_000))),
 }
 
 
 def _within(path: Path, write: Callable[[Path], object]) -> None:
-    with atomic_output(path) as beside:
-        write(beside)
+    with atomic_output(path) as temporary:
+        write(temporary)
 
 
 @pytest.fixture
@@ -53,11 +53,11 @@ def test_a_full_disk_is_one_line(kind: str, tmp_path: Path, full: None) -> None:
 def test_what_a_killed_process_left_is_removed_and_what_another_writes_is_not(tmp_path: Path) -> None:
     path, left = tmp_path / "model", tmp_path / ".model.abc.part"
     left.write_bytes(b"half")
-    with atomic_output(path) as beside:
+    with atomic_output(path) as temporary:
         assert not left.exists()
-        beside.write_bytes(b"new")
+        temporary.write_bytes(b"new")
         write_atomic(path, "by another")
-        assert beside.exists()
+        assert temporary.exists()
     assert path.read_bytes() == b"new" and len(list(tmp_path.iterdir())) == 1
 
 

@@ -41,13 +41,13 @@ def readers() -> list[Callable[[Path], object]]:
 
 @pytest.mark.parametrize("zipped", [True, False])
 def test_nothing_in_a_checkpoint_runs(zipped: bool, tmp_path: Path) -> None:
-    path, made = tmp_path / "hostile.pt", tmp_path / "made"
-    torch.save({**SIGNS, "extra": Hostile(made)}, path, _use_new_zipfile_serialization=zipped)
+    path, marker = tmp_path / "hostile.pt", tmp_path / "made"
+    torch.save({**SIGNS, "extra": Hostile(marker)}, path, _use_new_zipfile_serialization=zipped)
     content = path.read_bytes()
     for read in readers():
         with pytest.raises(CheckpointError, match="cannot be read as a checkpoint"):
             read(path)
-        assert not made.exists()
+        assert not marker.exists()
     assert path.read_bytes() == content
 
 
@@ -56,12 +56,12 @@ def test_records_that_unpack_to_far_more_than_the_file(record: str, tmp_path: Pa
     """160 MB of zeros in less than one."""
     path, buffer = tmp_path / "bomb.pt", io.BytesIO()
     torch.save({**SIGNS, "weight": torch.zeros(3)}, buffer)
-    with zipfile.ZipFile(buffer) as whole, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as bomb:
-        for name in {*whole.namelist(), record}:
+    with zipfile.ZipFile(buffer) as full, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as bomb:
+        for name in {*full.namelist(), record}:
             with bomb.open(name, "w") as file:
                 for _ in range(10 if name == record else 0):
                     file.write(bytes(2**24))
-                file.write(whole.read(name) if name in whole.namelist() else b"")
+                file.write(full.read(name) if name in full.namelist() else b"")
     assert path.stat().st_size < 2**20
     for host in ("fairseq_ext.host", "timm_ext.host"):
         pytest.importorskip(host).HOST.recognises(path)
@@ -130,9 +130,9 @@ def flipped(path: Path) -> None:
     with zipfile.ZipFile(path) as archive:
         record = next(each for each in archive.infolist() if "/data/" in each.filename and each.file_size)
         content = archive.read(record)
-    whole = bytearray(path.read_bytes())
-    whole[whole.index(content, record.header_offset)] ^= 1
-    path.write_bytes(whole)
+    full = bytearray(path.read_bytes())
+    full[full.index(content, record.header_offset)] ^= 1
+    path.write_bytes(full)
 
 
 @pytest.mark.parametrize("fault", ["a flipped bit", "NaN"])

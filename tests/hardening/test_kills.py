@@ -49,9 +49,9 @@ def test_a_collection_of_latencies(tmp_path: Path) -> None:
     def work() -> None:
         command("latency", "collect", "--space", tmp_path / "space.yml", "--out", file, "--samples", 40, *short)
 
-    seen = killed_and_finished(work, lambda: lines(file), 41, seed=1)
+    states = killed_and_finished(work, lambda: lines(file), 41, seed=1)
     end = lines(file)
-    assert all(end[: len(each)] == each for each in seen), "what was measured stays as it was"
+    assert all(end[: len(each)] == each for each in states), "what was measured stays as it was"
     keys = [json.loads(line)["key"] for line in end[1:]]
     assert len(keys) == len(set(keys)) == 40 and not left_over(file.parent)
 
@@ -64,9 +64,9 @@ def test_a_data_set_of_network_latencies(tmp_path: Path) -> None:
     def work() -> None:
         collect_networks(folder, (ONE, TWO), 8, TIMING, config, progress=False)
 
-    seen = killed_and_finished(work, lambda: lines(folder / "dataset.jsonl"), 9, seed=2)
+    states = killed_and_finished(work, lambda: lines(folder / "dataset.jsonl"), 9, seed=2)
     end = lines(folder / "dataset.jsonl")
-    assert all(end[: len(each)] == each for each in seen), "what was measured stays as it was"
+    assert all(end[: len(each)] == each for each in states), "what was measured stays as it was"
     names = [json.loads(line)["name"] for line in end[1:]]
     assert len(names) == len(set(names)) == 8 and not left_over(folder)
 
@@ -84,10 +84,10 @@ def test_a_predictor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             "lab", "predictor", "train", "--data", tmp_path / "graphs.jsonl", "--out", folder / "p.safetensors", *tiny
         )
 
-    whole, cut = tmp_path / "whole", tmp_path / "cut"
-    for folder in (whole, cut):
+    full, cut = tmp_path / "whole", tmp_path / "cut"
+    for folder in (full, cut):
         folder.mkdir()
-    finished(partial(work, whole))
+    finished(partial(work, full))
     killed_and_finished(partial(work, cut), lambda: [*cut.glob("p*.0.safetensors")], 2, seed=3)
-    files = {path.name: path.read_bytes() for path in whole.iterdir()}
+    files = {path.name: path.read_bytes() for path in full.iterdir()}
     assert {path.name: path.read_bytes() for path in cut.iterdir()} == files

@@ -20,13 +20,13 @@ def settings() -> tuple[str, bool]:
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_products_are_near_those_in_float64(device: str, precision: str) -> None:
     generator = torch.Generator().manual_seed(0)
-    one, two = (torch.randn(128, 128, generator=generator) for _ in range(2))
+    first, two = (torch.randn(128, 128, generator=generator) for _ in range(2))
     before = settings()
     with computing_in(precision, device):
-        product = one.to(device) @ two.to(device)
+        product = first.to(device) @ two.to(device)
     assert settings() == before
     assert product.dtype == (half_type(precision) or torch.float32)
-    close_in(precision, product, one.double() @ two.double())
+    close_in(precision, product, first.double() @ two.double())
 
 
 def test_float32_is_told_from_tf32(device: str) -> None:

@@ -28,14 +28,14 @@ CLOCKS = ("wall", "device", "graphs")
 def timing(device: str, precision: str = "fp32", clock: str = "wall") -> TimingConfig:
     """Settings, or a skip where this device has no such clock or precision."""
     try:
-        made = TimingConfig(
+        config = TimingConfig(
             device=device,
             precision=precision,
             clock="wall" if clock == "wall" else "device",
             cuda_graphs=clock == "graphs",
             **SHORT,
         )
-        return made.checked_here()
+        return config.checked_here()
     except ConfigError as error:
         pytest.skip(str(error))
 
@@ -53,11 +53,11 @@ def image(device: str) -> ImageWorkload:
 @pytest.mark.parametrize("make", [translation, image])
 def test_every_clock_times_every_precision(make: Callable[..., Any], device: str, precision: str, clock: str) -> None:
     config = timing(device, precision, clock)
-    found = measure(make(device), make(device), config)
-    assert set(found.parts_ms) == ({"encoder", "decoder"} if make is translation else {"network"})
-    assert all(0 < value < 1e4 for value in found.parts_ms.values())
-    assert 1 / 20 < found.relative < 20  # against itself
-    assert found.clock_state == {} or found.clock_state["source"] in ("nvml", "sys")
+    result = measure(make(device), make(device), config)
+    assert set(result.parts_ms) == ({"encoder", "decoder"} if make is translation else {"network"})
+    assert all(0 < value < 1e4 for value in result.parts_ms.values())
+    assert 1 / 20 < result.relative < 20  # against itself
+    assert result.clock_state == {} or result.clock_state["source"] in ("nvml", "sys")
 
 
 @pytest.mark.parametrize("graphs", [False, True])

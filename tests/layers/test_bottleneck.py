@@ -18,17 +18,17 @@ def test_one_matrix_computes_what_two_maps_do() -> None:
     maps = elastic.select(kept, widths)
     x = torch.randn(3, 12)
     y, plain = x, x
-    for each in maps:
-        y = F.linear(y, *each)
+    for affine in maps:
+        y = F.linear(y, *affine)
     for at, width in zip(kept, widths, strict=True):
         plain = F.linear(plain, *elastic.enter[at].select(12, width))
         plain = F.linear(plain, *elastic.leave[at].select(width, 12))
     torch.testing.assert_close(y, plain, atol=1e-4, rtol=1e-4)
     y.square().sum().backward()
-    own = [parameter.grad for parameter in elastic.parameters()]
+    gradients = [parameter.grad for parameter in elastic.parameters()]
     elastic.zero_grad()
     plain.square().sum().backward()
-    for got, parameter in zip(own, elastic.parameters(), strict=True):
+    for got, parameter in zip(gradients, elastic.parameters(), strict=True):
         assert (got is None) == (parameter.grad is None)
         if got is not None:
             torch.testing.assert_close(got, parameter.grad, atol=1e-2, rtol=1e-3)

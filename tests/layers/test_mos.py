@@ -123,8 +123,8 @@ def test_mixture_equals_the_equations_of_full_experts(kind: str, columns: int, r
     expected = naive_mix(low_rank_experts(*theirs[:3]), theirs[3], rows, columns)
     torch.testing.assert_close(mixed, expected, atol=1e-5, rtol=1e-5)
     weighting = torch.randn(rows, columns)
-    for each in (mixed, expected):
-        (each * weighting).sum().backward()
+    for output in (mixed, expected):
+        (output * weighting).sum().backward()
     for got, want in zip(ours[:3], theirs[:3], strict=True):
         torch.testing.assert_close(got.grad, want.grad, atol=1e-5, rtol=1e-5)
     # The first expert's coefficient is what the others leave of one: the softmax takes both gradients alike.
@@ -203,10 +203,10 @@ def test_equals_its_definition(experts: int) -> None:
 
 
 def test_from_orthogonal_to_equal() -> None:
-    one = torch.eye(4)
-    assert float(rows_alike(torch.stack([one, one.flip(0)]))) == 0
-    assert float(rows_alike(torch.stack([one, one * -3]))) == pytest.approx(1)
-    zero = torch.stack([one, torch.zeros(4, 4)]).requires_grad_()
+    identity = torch.eye(4)
+    assert float(rows_alike(torch.stack([identity, identity.flip(0)]))) == 0
+    assert float(rows_alike(torch.stack([identity, identity * -3]))) == pytest.approx(1)
+    zero = torch.stack([identity, torch.zeros(4, 4)]).requires_grad_()
     alike = rows_alike(zero)
     alike.backward()
     assert float(alike.detach()) == 0 and zero.grad is not None and zero.grad.isfinite().all()

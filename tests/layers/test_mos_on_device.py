@@ -20,21 +20,21 @@ KINDS = ("layer", "neuron")
 
 def layer(kind: str) -> ElasticFeedForward:
     torch.manual_seed(3)
-    made = ElasticFeedForward(WIDTH, HIDDEN, FEATURES, MoSConfig(kind=kind, router_hidden=16))
-    for parameter in made.parameters():
+    config = ElasticFeedForward(WIDTH, HIDDEN, FEATURES, MoSConfig(kind=kind, router_hidden=16))
+    for parameter in config.parameters():
         torch.nn.init.normal_(parameter, std=0.2)
     with torch.no_grad():  # no hidden unit so near to 0 that a half has it on the other side
-        made.fc1.bias[:, ::2] += 6
-        made.fc1.bias[:, 1::2] -= 6
-    return made
+        config.fc1.bias[:, ::2] += 6
+        config.fc1.bias[:, 1::2] -= 6
+    return config
 
 
-def trained(made: ElasticFeedForward, x: Tensor) -> dict[str, Tensor]:
+def trained(module: ElasticFeedForward, x: Tensor) -> dict[str, Tensor]:
     """Outputs of a smaller subnet, and the gradients of a loss that is scaled as against underflow."""
-    weights = made.select(32, 80, ENCODING.to(x.device, non_blocking=True))
+    weights = module.select(32, 80, ENCODING.to(x.device, non_blocking=True))
     y = feed_forward(x.to(weights.fc1.weight.dtype), weights)
     (y.float().square().mean() * 256).backward()
-    return {"output": y.detach()} | {name: p.grad for name, p in made.named_parameters() if p.grad is not None}
+    return {"output": y.detach()} | {name: p.grad for name, p in module.named_parameters() if p.grad is not None}
 
 
 def inputs() -> Tensor:
@@ -46,14 +46,14 @@ def inputs() -> Tensor:
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_near_the_float32_reference(precision: str, kind: str, how: str, device: str) -> None:
     expected = trained(layer(kind), inputs())
-    made, half = layer(kind).to(device), half_type(precision)
+    net, half = layer(kind).to(device), half_type(precision)
     if how == "cast" and half is not None:
-        made = made.to(half)
+        net = net.to(half)
     autocast = precision if how == "amp" or half is None else "fp32"
-    there = inputs().to(device)
+    on_device = inputs().to(device)
     with computing_in(autocast, device), no_host_reads(device, copies=True):
-        got = trained(made, there)
-    assert expected.keys() == got.keys() == {"output", *dict(made.named_parameters())}
+        got = trained(net, on_device)
+    assert expected.keys() == got.keys() == {"output", *dict(net.named_parameters())}
     for name, value in got.items():
         assert how == "amp" or half is None or value.dtype == half
         close_in(precision, value, expected[name], times=3)

@@ -80,5 +80,5 @@ def test_sums_of_gradients_in_float16_neither_overflow_nor_depend_on_the_number_
         close_in("fp16", got.grad, want.grad)
     loss, _ = projected_smoothed_loss(features, table, target, 0.1, PAD)
     (scaled,) = torch.autograd.grad(loss * 2.0**17, table, allow_unused=True)
-    assert scaled.dtype == torch.half  # what does not fit is infinite, and told to the scaler
+    assert scaled.dtype == torch.half  # values out of range are infinite, which the scaler detects
     assert not scaled.isnan().any()

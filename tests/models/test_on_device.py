@@ -162,10 +162,10 @@ def test_translations_are_decoded_as_the_whole_sequence(precision: str, how: str
     net = net.to(half) if how == "cast" and half is not None else net
     source, tokens = PAIRS[0], translation.sentences(8, 8, 8, 8, 8, 8, seed=1)
     rows, order = torch.tensor([0, 0, 1, 1, 2, 2]), torch.tensor([1, 0, 2, 2, 5, 4])
-    there, fed, moves, owners = source.to(device), tokens.to(device), order.to(device), rows.to(device)
+    on_device, fed, moves, owners = source.to(device), tokens.to(device), order.to(device), rows.to(device)
     with computing_in(precision if how == "amp" else "fp32", device), host_reads(device, copies=True) as reads:
         subnet = net.select(MIXED)
-        cache = net.start(subnet, net.encode(subnet, there), owners)
+        cache = net.start(subnet, net.encode(subnet, on_device), owners)
         steps = []
         for position in range(8):
             steps.append(net.step(subnet, fed[:, position], cache))

@@ -102,21 +102,21 @@ def nasbench101() -> dict[str, Any]:
     """Its evaluation, and which cells exist according to NASLib's own pruning."""
     (api,) = compat.load("naslib.utils.nb101_api")
     rows = evaluated_on("nasbench101", {"api": api, "nb101_data": Cells101()})
-    stream, agreed, there = np.random.default_rng(0), 0, 0
+    stream, agreed, existing = np.random.default_rng(0), 0, 0
     for _ in range(300):
         matrix = np.triu(stream.random((7, 7)) < 0.4, 1).astype(int)
         ops = ["input", *stream.choice(["conv3x3-bn-relu", "conv1x1-bn-relu", "maxpool3x3"], 5).tolist(), "output"]
         spec, graph = api.ModelSpec(matrix, ops), graph_of({"matrix": matrix, "ops": ops}, "nasbench101")
         exists = Cells101().is_valid(spec)
         same = graph is not None and np.array_equal(graph.adjacency, spec.matrix)
-        agreed, there = agreed + (same if exists else graph is None), there + exists
-    return {"row": rows[0], "agreed": int(agreed), "exist": there}
+        agreed, existing = agreed + (same if exists else graph is None), existing + exists
+    return {"row": rows[0], "agreed": int(agreed), "exist": existing}
 
 
 def evaluated_on(space: str, api: dict[str, Any]) -> list[dict[str, Any]]:
     """By the benchmark's way of calling the evaluator."""
-    made, predictor = make_space(space), AccuracyPredictor(**TINY)
-    return evaluate(predictor, made, api, train_sizes=[20], test_size=20, seed=0)
+    searched_space, predictor = make_space(space), AccuracyPredictor(**TINY)
+    return evaluate(predictor, searched_space, api, train_sizes=[20], test_size=20, seed=0)
 
 
 def read() -> dict[str, int]:
@@ -169,7 +169,7 @@ def main(folder: Path) -> None:
         )  # fmt: skip
     assert code == 0, code
     left_over = [name for name in compat.PEERS if type(sys.modules.get(name)).__module__.startswith("naslib_ext")]
-    found = {
+    results = {
         "evaluator": rows,
         "errors_json": len(written),
         "hpo": hpo,
@@ -181,7 +181,7 @@ def main(folder: Path) -> None:
         "benchmark": json.loads((folder / "benchmark.json").read_text()),
         "left_over": left_over + ["collections.Iterable"] * hasattr(collections, "Iterable"),
     }
-    (folder / "found.json").write_text(json.dumps(found))
+    (folder / "found.json").write_text(json.dumps(results))
 
 
 if __name__ == "__main__":

@@ -60,9 +60,9 @@ def test_order_of_nasbench201_against_naslib(driven):
 
 
 def test_nasbench101(driven):
-    found = driven["nasbench101"]
-    assert found["agreed"] == 300 and 50 < found["exist"] < 250
-    assert np.isfinite(found["row"]["kendalltau"]) and found["row"]["mae"] < 60
+    result = driven["nasbench101"]
+    assert result["agreed"] == 300 and 50 < result["exist"] < 250
+    assert np.isfinite(result["row"]["kendalltau"]) and result["row"]["mae"] < 60
 
 
 def test_encodings_of_the_other_spaces(driven):
@@ -72,9 +72,9 @@ def test_encodings_of_the_other_spaces(driven):
 
 @pytest.mark.parametrize("optimizer", ["Bananas", "Npenas", "BasePredictor"])
 def test_search_methods(driven, optimizer):
-    found = driven["search"][optimizer]
-    assert found["queried"] >= 24 and found["best"] >= 80
-    assert found["members"] == ["AccuracyPredictor"] * 2
+    result = driven["search"][optimizer]
+    assert result["queried"] >= 24 and result["best"] >= 80
+    assert result["members"] == ["AccuracyPredictor"] * 2
 
 
 def test_benchmark(driven):

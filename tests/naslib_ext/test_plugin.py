@@ -40,11 +40,11 @@ def test_names_of_naslib_go_on_to_naslib(ensemble):
 
 
 def test_registration_is_idempotent_and_loud(ensemble):
-    own = ensemble.get_ensemble
+    original = ensemble.get_ensemble
     register("nnformer", epochs=7)
     wrapped = ensemble.get_ensemble
     register("nnformer", epochs=7)
-    assert ensemble.get_ensemble is wrapped is not own
+    assert ensemble.get_ensemble is wrapped is not original
     register("other", epochs=8)
     for name, epochs in (("nnformer", 7), ("other", 8)):
         (member,) = ensemble(num_ensemble=1, predictor_type=name).get_ensemble()

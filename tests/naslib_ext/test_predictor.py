@@ -39,8 +39,8 @@ def test_other_accuracy_models(model, settings):
     )
     assert kendalltau(predictions, accuracies[30:]).statistic > 0.3
     assert row["hp_targets"] == "normal" and predictor.get_hyperparams() == {**settings, "targets": "normal"}
-    again = copy.deepcopy(predictor)
-    np.testing.assert_array_equal(again.query(architectures[30:]), predictions)
+    reloaded = copy.deepcopy(predictor)
+    np.testing.assert_array_equal(reloaded.query(architectures[30:]), predictions)
 
 
 @pytest.mark.parametrize("space", SAMPLERS)
@@ -71,8 +71,8 @@ def test_one_architecture_at_a_time_agrees_with_all_at_once(monkeypatch):
     predictor, architectures = fitted(), sampled("nasbench201", 10, seed=9)
     monkeypatch.setattr(module, "CACHED", 5)
     together = predictor.query(architectures)
-    again = copy.deepcopy(predictor)  # without the cache
-    single = [again.query([architecture]) for architecture in architectures]
+    reloaded = copy.deepcopy(predictor)  # without the cache
+    single = [reloaded.query([architecture]) for architecture in architectures]
     assert all(one.shape == (1,) and one.dtype == np.float64 for one in single)
     np.testing.assert_allclose(np.concatenate(single), together, rtol=1e-5)
     np.testing.assert_array_equal(predictor.query(architectures[::-1]), together[::-1])

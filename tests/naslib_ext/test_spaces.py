@@ -16,9 +16,9 @@ def test_rows_are_found_by_the_architecture_string():
     accuracies = np.arange(len(OPS), dtype=np.float32) / 200
     table = NASBench201Table(OPS, accuracies, "cifar10-valid")
     for row in (0, 77, 15624):
-        found = table[nasbench201_string(OPS[row])]["cifar10-valid"]
-        assert found["eval_acc1es"][-1] == pytest.approx(accuracies[row])
-        assert isinstance(found["eval_acc1es"][-1], float) and found["cost_info"]["train_time"] == 0.0
+        result = table[nasbench201_string(OPS[row])]["cifar10-valid"]
+        assert result["eval_acc1es"][-1] == pytest.approx(accuracies[row])
+        assert isinstance(result["eval_acc1es"][-1], float) and result["cost_info"]["train_time"] == 0.0
 
 
 def test_files(tmp_path):

@@ -18,9 +18,9 @@ from nas_core.space import SearchSpace, get_space
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = Path(__file__).parent
+    folder = Path(__file__).parent
     for item in items:
-        if here in item.path.parents:
+        if folder in item.path.parents:
             item.add_marker(pytest.mark.nni)
             item.add_marker(pytest.mark.filterwarnings("ignore::RuntimeWarning:nni"))  # of NNI, about current torch
 

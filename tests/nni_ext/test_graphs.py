@@ -69,7 +69,7 @@ def test_architecture(space: SearchSpace) -> None:
 
 def test_a_latency_graph_has_what_reaches_no_output() -> None:
     sample = changed(CELL_201, **{"1_3": "none", "2_3": "none"})
-    pruned, whole = nasbench201_sample(sample), nasbench201_unpruned_sample(sample)
+    pruned, full = nasbench201_sample(sample), nasbench201_unpruned_sample(sample)
     ops = "|nor_conv_3x3~0|+|none~0|skip_connect~1|+|nor_conv_1x1~0|none~1|none~2|"
-    assert whole == nasbench201_graph(ops, prune=False) and pruned == nasbench201_graph(ops)
-    assert (len(pruned), len(whole)) == (3, 5)
+    assert full == nasbench201_graph(ops, prune=False) and pruned == nasbench201_graph(ops)
+    assert (len(pruned), len(full)) == (3, 5)

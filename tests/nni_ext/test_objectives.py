@@ -32,7 +32,7 @@ def reported(architecture: Any) -> dict[str, float]:
 def tuned(tuner: Any, most: int = 1000) -> list[dict[str, float]]:
     """What its trials report, one after the other."""
     tuner.update_search_space(json.loads(json.dumps(nni_search_space(SPACE))))
-    found: list[dict[str, float]] = []
+    results: list[dict[str, float]] = []
     for number in range(most):
         try:
             parameters = tuner.generate_parameters(number)
@@ -41,31 +41,31 @@ def tuned(tuner: Any, most: int = 1000) -> list[dict[str, float]]:
         metrics = reported(nni_ext.graphs.architecture_of(SPACE, parameters))
         tuner.receive_trial_result(number, parameters, {"default": metrics["loss"], **metrics})
         tuner.trial_end(number, True)
-        found.append(metrics)
-    return found
+        results.append(metrics)
+    return results
 
 
 def tuner(**changes: Any) -> Any:
-    given = {"strategy": "multi-objective", "space": "hat_small", "objectives": ["loss", "-images_per_s"], **FRONT}
-    return nni_ext.SearchTuner(**{**given, **changes})
+    settings = {"strategy": "multi-objective", "space": "hat_small", "objectives": ["loss", "-images_per_s"], **FRONT}
+    return nni_ext.SearchTuner(**{**settings, **changes})
 
 
 def test_a_tuner_weighs_what_trials_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NNI_LOG_DIRECTORY", str(tmp_path / "log"))
-    made = tuner()
-    found = tuned(made)
-    assert len(found) == 8 + 3 * 8 and made.metric == "loss"
-    front = made._search.strategy.front()  # private: NNI is told its proposals alone
-    vectors = {(one["loss"], -one["images_per_s"]) for one in found}
+    search_tuner = tuner()
+    result = tuned(search_tuner)
+    assert len(result) == 8 + 3 * 8 and search_tuner.metric == "loss"
+    front = search_tuner._search.strategy.front()  # private: NNI receives its proposals only
+    vectors = {(one["loss"], -one["images_per_s"]) for one in result}
     best = {v for v in vectors if not any(o[0] <= v[0] and o[1] <= v[1] and o != v for o in vectors)}
     assert {vector for _, vector in front} == best and len(best) > 3
     run = read_run(tmp_path / "nas-ext")
     assert run.settings["objectives"] == ["loss", "-images_per_s"] and run.strategies() == ["multi-objective (seed 0)"]
     assert len(run.evaluations) == 32
     assert len((tmp_path / "nas-ext" / "pareto.csv").read_text().splitlines()) == 1 + len(best)
-    again = tuner()
-    assert tuned(again, 5) == []  # the same search, whose results were recorded
-    assert again._search.strategy.front() == front  # private: as above
+    repeated = tuner()
+    assert tuned(repeated, 5) == []  # the same search, whose results were recorded
+    assert repeated._search.strategy.front() == front  # private: as above
 
 
 def test_directions_by_name() -> None:
@@ -95,12 +95,12 @@ def test_a_strategy_of_experiments_weighs_what_evaluators_report(tmp_path: Path)
         strategy(space, SequentialExecutionEngine(models))
         return strategy
 
-    whole = searched(100)
-    assert len(whole.archive) == 32 and whole.search.objectives == ("-metric", "-images_per_s")
-    one = whole.archive[0]
-    metrics = reported(one.architecture)
-    assert one.metric == -metrics["loss"] and one.others == {"images_per_s": metrics["images_per_s"]}
-    assert {vector[1] for _, vector in whole.search.front()} <= {-one.others["images_per_s"] for one in whole.archive}
+    full = searched(100)
+    assert len(full.archive) == 32 and full.search.objectives == ("-metric", "-images_per_s")
+    entry = full.archive[0]
+    metrics = reported(entry.architecture)
+    assert entry.metric == -metrics["loss"] and entry.others == {"images_per_s": metrics["images_per_s"]}
+    assert {vector[1] for _, vector in full.search.front()} <= {-one.others["images_per_s"] for one in full.archive}
     for models in (9, 100):  # killed after nine, and gone on from the record
         recorded = searched(models, record=tmp_path / "run")
-    assert recorded.archive == whole.archive and recorded.search.front() == whole.search.front()
+    assert recorded.archive == full.archive and recorded.search.front() == full.search.front()

@@ -1,4 +1,4 @@
-"""What a tuner keeps of its results: only what is within the limits is recommended, and a bad folder is told."""
+"""Record of a tuner's results: only architectures within the limits are recommended, and a bad folder is an error."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def test_what_is_over_a_limit_is_no_finalist(experiment: Path) -> None:
     assert not read_run(experiment).finalists
     manager.run(5)
     manager.tuner.import_data([{"parameter": {**parameters, "encoder.embed_dim": 96}, "value": -1.0}])
-    found = read_run(experiment)
-    assert [evaluation["metrics"]["default"] for evaluation in found.evaluations][::6] == [-2.0, -1.0]
-    assert all(finalist["metrics"]["params_m"] <= bound for finalist in found.finalists)
-    best = min(evaluation["metrics"]["default"] for evaluation in found.evaluations[1:6])
-    assert [finalist["metrics"]["default"] for finalist in found.finalists if finalist["best_of"]] == [best]
+    search_run = read_run(experiment)
+    assert [evaluation["metrics"]["default"] for evaluation in search_run.evaluations][::6] == [-2.0, -1.0]
+    assert all(finalist["metrics"]["params_m"] <= bound for finalist in search_run.finalists)
+    best = min(evaluation["metrics"]["default"] for evaluation in search_run.evaluations[1:6])
+    assert [finalist["metrics"]["default"] for finalist in search_run.finalists if finalist["best_of"]] == [best]
 
 
 def test_a_report_names_the_metric_and_the_experiment(experiment: Path) -> None:

@@ -33,16 +33,18 @@ def given(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 def test_a_precision_goes_to_the_host(
     given: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And is told where it is not the usual one: other hosts know none."""
-    asked: list[dict[str, Any]] = []
-    monkeypatch.setattr("nni_ext.trial.open_supernet", lambda path, **options: asked.append(options) or ToySupernet())
+    """A precision is passed to the host only if it is not the default; other hosts have none."""
+    evaluated: list[dict[str, Any]] = []
+    monkeypatch.setattr(
+        "nni_ext.trial.open_supernet", lambda path, **options: evaluated.append(options) or ToySupernet()
+    )
     SPACE.smallest().save(tmp_path / "a.json")
     options = ["--checkpoint", "net.pt", "--architecture", str(tmp_path / "a.json"), "--device", "cuda:1"]
     assert main(options) == 0
     assert main([*options, "--precision", "bf16"]) == 0
     plain, half = (json.loads(line) for line in capsys.readouterr().out.splitlines())
-    assert "precision" not in asked[0] and "precision" not in plain
-    assert asked[1]["precision"] == half["precision"] == "bf16" and asked[1]["device"] == "cuda:1"
+    assert "precision" not in evaluated[0] and "precision" not in plain
+    assert evaluated[1]["precision"] == half["precision"] == "bf16" and evaluated[1]["device"] == "cuda:1"
     with pytest.raises(SystemExit):
         main([*options, "--precision", "fp8"])
 
@@ -67,17 +69,17 @@ def test_a_calibration_is_what_a_trial_reports(
 ) -> None:
     monkeypatch.setattr("nni_ext.trial.open_supernet", lambda path, **options: ToySupernet(SPACE))
     (tmp_path / "net.pt").write_bytes(b"weights")
-    some = SPACE.architectures(SPACE.sample_rows(np.random.default_rng(0), 5))
+    architectures = SPACE.architectures(SPACE.sample_rows(np.random.default_rng(0), 5))
     settings = evaluation_settings(None, "valid", None)
     info = {"supernets": [file_digest(tmp_path / "net.pt")], "settings": settings}
-    calibration = Calibration(SPACE, "test_bleu", info=info).fit(some, [1, 2, 3, 4, 5], [25, 24, 23, 22, 21.5])
+    calibration = Calibration(SPACE, "test_bleu", info=info).fit(architectures, [1, 2, 3, 4, 5], [25, 24, 23, 22, 21.5])
     save_calibration(calibration, tmp_path / "model.safetensors")
     SPACE.smallest().save(tmp_path / "a.json")
     options = ["--checkpoint", str(tmp_path / "net.pt"), "--architecture", str(tmp_path / "a.json")]
     options += ["--calibration", str(tmp_path / "model.safetensors")]
     assert main(options) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["default"] == told["calibrated_test_bleu"] == calibration.predict([SPACE.smallest()], [1.0])[0]
-    assert told["calibrated_test_bleu_spread"] > 0 and told["loss"] == 1.0
+    output = json.loads(capsys.readouterr().out)
+    assert output["default"] == output["calibrated_test_bleu"] == calibration.predict([SPACE.smallest()], [1.0])[0]
+    assert output["calibrated_test_bleu_spread"] > 0 and output["loss"] == 1.0
     assert main([*options, "--valid-sentences", "7"]) == 2
     assert "was made with valid_sentences None, now valid_sentences is 7" in capsys.readouterr().err

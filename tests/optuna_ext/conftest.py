@@ -12,9 +12,9 @@ collect_ignore_glob = [] if importlib.util.find_spec("optuna") else ["test_*.py"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = Path(__file__).parent
+    folder = Path(__file__).parent
     for item in items:
-        if here in item.path.parents:
+        if folder in item.path.parents:
             item.add_marker(pytest.mark.optuna)
             item.add_marker(pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning"))
 

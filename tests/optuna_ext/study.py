@@ -52,7 +52,9 @@ def constraint(most: float = 60.0) -> Constraint:
 
 
 def supernet(**further: float) -> ToySupernet:
-    return ToySupernet(SPACE, lambda one: {"loss": quality(one), "size": size(one), **further})
+    return ToySupernet(
+        SPACE, lambda architecture: {"loss": quality(architecture), "size": size(architecture), **further}
+    )
 
 
 def storage_at(folder: Path, kind: str) -> str:

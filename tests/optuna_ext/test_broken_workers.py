@@ -44,14 +44,14 @@ def test_a_broken_worker_ends_and_the_others_go_on(tmp_path: Path, count: int) -
 
 
 def test_a_failure_is_told_when_its_worker_has_shown_that_it_works(tmp_path: Path) -> None:
-    storage, asked, states = storage_at(tmp_path, "journal"), [], []
+    storage, evaluated, states = storage_at(tmp_path, "journal"), [], []
 
     def evaluate(architecture: Architecture) -> dict[str, float]:
         states.append(
             [trial.state.name for trial in study_in(storage).trials if "nas_ext:failing" in trial.system_attrs]
         )
-        asked.append(architecture)
-        if architecture in EVERY[:2] or len(asked) == 1:
+        evaluated.append(architecture)
+        if architecture in EVERY[:2] or len(evaluated) == 1:
             raise RuntimeError("out of memory")
         return score(architecture)
 
@@ -68,27 +68,27 @@ def test_a_failure_is_told_when_its_worker_has_shown_that_it_works(tmp_path: Pat
 
 
 def test_the_last_ones_failure_is_told_after_another_look_at_a_good_one(tmp_path: Path) -> None:
-    storage, asked = storage_at(tmp_path, "journal"), []
+    storage, evaluated = storage_at(tmp_path, "journal"), []
 
     def evaluate(architecture: Architecture) -> dict[str, float]:
-        asked.append(architecture)
+        evaluated.append(architecture)
         return {} if architecture == EVERY[1] else score(architecture)
 
     worker = shared(storage, evaluate)
     worker.take_unless_taken(EVERY[0])
     assert list(worker(EVERY[:2])) == [score(EVERY[0]), Failure("loss is missing or no number")]
-    assert asked == [EVERY[0], EVERY[1], EVERY[0]] and worker.evaluated == 2
+    assert evaluated == [EVERY[0], EVERY[1], EVERY[0]] and worker.evaluated == 2
 
 
 def test_what_fails_once_is_no_failure_where_nothing_else_succeeded(tmp_path: Path) -> None:
-    asked: list[Architecture] = []
+    evaluated: list[Architecture] = []
 
     def evaluate(architecture: Architecture) -> dict[str, float]:
-        asked.append(architecture)
-        return {} if len(asked) < 5 else score(architecture)
+        evaluated.append(architecture)
+        return {} if len(evaluated) < 5 else score(architecture)
 
-    found = list(shared(storage_at(tmp_path, "journal"), evaluate)(EVERY[:2]))
-    assert sorted(map(str, found)) == sorted(map(str, [score(asked[4]), Failure("loss is missing or no number")]))
+    results = list(shared(storage_at(tmp_path, "journal"), evaluate)(EVERY[:2]))
+    assert sorted(map(str, results)) == sorted(map(str, [score(evaluated[4]), Failure("loss is missing or no number")]))
 
 
 class Away:

@@ -26,7 +26,7 @@ from tests.optuna_ext.study import NAME, SMALL, SPACE, quality, supernet
 
 
 def shared(folder: Path, metrics: Any = ("loss",), **settings: Any) -> SharedEvaluations:
-    return SharedEvaluations(str(folder / "study.log"), NAME, SPACE, lambda one: {}, metrics, settings)
+    return SharedEvaluations(str(folder / "study.log"), NAME, SPACE, lambda architecture: {}, metrics, settings)
 
 
 def second(**arguments: Any) -> Any:

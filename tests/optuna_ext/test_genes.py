@@ -19,21 +19,21 @@ from tests.optuna_ext.study import SPACE
 )
 def test_parameters_of_an_architecture_and_back(space) -> None:
     distributions = distributions_of(space)
-    for one in space.architectures(space.sample_rows(np.random.default_rng(0), 20)):
-        parameters = parameters_of(space, one)
+    for architecture in space.architectures(space.sample_rows(np.random.default_rng(0), 20)):
+        parameters = parameters_of(space, architecture)
         assert set(parameters) <= set(distributions)
         assert all(value in distributions[name].choices for name, value in parameters.items())
-        assert architecture_of(parameters, space) == one
+        assert architecture_of(parameters, space) == architecture
         trial = optuna.trial.FixedTrial(parameters)
-        assert suggest_architecture(trial, space) == one
+        assert suggest_architecture(trial, space) == architecture
         assert trial.params == parameters  # no more were asked for
 
 
 def test_layers_that_do_not_exist_are_no_parameters() -> None:
     trial = optuna.trial.FixedTrial({"layers": 1, "width.0": 8, "width.1": 16, "attention": "linear"})
-    one = suggest_architecture(trial, SPACE)
-    assert one["width"] == (8,) and "width.1" not in trial.params
-    assert architecture_of({**trial.params, "width.1": 32, "lr": 0.1}, SPACE) == one
+    architecture = suggest_architecture(trial, SPACE)
+    assert architecture["width"] == (8,) and "width.1" not in trial.params
+    assert architecture_of({**trial.params, "width.1": 32, "lr": 0.1}, SPACE) == architecture
 
 
 def test_a_space_of_distributions() -> None:

@@ -18,11 +18,14 @@ def test_a_trial_holds_the_architecture_and_all_its_metrics() -> None:
     study = optuna.create_study(sampler=HATEvolutionSampler(SPACE, limit(), **SMALL))
     study.optimize(as_objective(supernet(nll_loss=4.0), limits=limit(), costs={"doubled": lambda a: 2 * size(a)}), 5)
     for trial in study.trials:
-        one = architecture_of(trial, SPACE)
-        known = {"architecture": one.key, "loss": quality(one), "nll_loss": 4.0}
-        assert trial.user_attrs == {**known, "size": size(one), "doubled": 2 * size(one)}
-        assert trial.value == quality(one)
-        assert getattr(trial, "constraints", None) in ({"size": size(one) - 60.0}, None)  # None before Optuna 5
+        architecture = architecture_of(trial, SPACE)
+        attributes = {"architecture": architecture.key, "loss": quality(architecture), "nll_loss": 4.0}
+        assert trial.user_attrs == {**attributes, "size": size(architecture), "doubled": 2 * size(architecture)}
+        assert trial.value == quality(architecture)
+        assert getattr(trial, "constraints", None) in (
+            {"size": size(architecture) - 60.0},
+            None,
+        )  # None before Optuna 5
 
 
 def test_costs_on_paper_are_metrics_by_themselves() -> None:
@@ -42,30 +45,30 @@ def test_with_any_sampler_nothing_outside_a_limit_is_evaluated() -> None:
 
 
 def test_a_failure_says_why_and_the_study_goes_on() -> None:
-    def score(one: Architecture) -> dict[str, float]:
-        if one["attention"] == "linear":
+    def score(architecture: Architecture) -> dict[str, float]:
+        if architecture["attention"] == "linear":
             raise RuntimeError("out of\nmemory")
-        return {"loss": float("nan") if one.number("layers") == 1 else quality(one)}
+        return {"loss": float("nan") if architecture.number("layers") == 1 else quality(architecture)}
 
     toy = ToySupernet(SPACE, score)
     study = optuna.create_study(sampler=HATEvolutionSampler(SPACE, **SMALL))
     study.optimize(as_objective(toy, costs={}), n_trials=30)
-    said = {trial.user_attrs["error"] for trial in study.trials if trial.state.name == "FAIL"}
-    assert said == {"RuntimeError: out of memory", "loss is missing or no number"}
+    errors = {trial.user_attrs["error"] for trial in study.trials if trial.state.name == "FAIL"}
+    assert errors == {"RuntimeError: out of memory", "loss is missing or no number"}
     assert len(set(toy.evaluated)) == len(toy.evaluated) == 30
     assert study.best_value == min(quality(one) for one in toy.evaluated if "loss" in score_of(toy, one))
 
 
-def score_of(toy: ToySupernet, one: Architecture) -> dict[str, float]:
+def score_of(toy: ToySupernet, architecture: Architecture) -> dict[str, float]:
     """What of the toy's scores is a number."""
     try:
-        return {name: value for name, value in toy.score(one).items() if value == value}
+        return {name: value for name, value in toy.score(architecture).items() if value == value}
     except RuntimeError:
         return {}
 
 
 def test_errors_of_the_user_end_the_study() -> None:
-    def score(one: Architecture) -> dict[str, float]:
+    def score(architecture: Architecture) -> dict[str, float]:
         raise NasExtError("no split 'valid'; give another")
 
     study = optuna.create_study()
@@ -76,9 +79,9 @@ def test_errors_of_the_user_end_the_study() -> None:
 def test_there_is_a_heartbeat_before_anything_is_suggested() -> None:
     beaten = []
 
-    def cost(one: Architecture) -> float:
+    def cost(architecture: Architecture) -> float:
         beaten.extend(trial.system_attrs[BEAT][0] for trial in study.get_trials(deepcopy=False))
-        return size(one)
+        return size(architecture)
 
     study = optuna.create_study(sampler=HATEvolutionSampler(SPACE, **SMALL))
     study.optimize(as_objective(supernet(), costs={"size": cost}), n_trials=1)

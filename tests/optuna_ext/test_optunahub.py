@@ -33,5 +33,5 @@ def test_the_examples_run(file: str, monkeypatch: pytest.MonkeyPatch, capsys: py
     text = (PACKAGE / file).read_text(encoding="utf-8")
     code = text if file.endswith(".py") else re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0]
     exec(compile(code, file, "exec"), {})
-    said = capsys.readouterr().out
-    assert ("'layers': 4}" in said) if file == "README.md" else ("softmax" in said)
+    output = capsys.readouterr().out
+    assert ("'layers': 4}" in output) if file == "README.md" else ("softmax" in output)

@@ -57,11 +57,13 @@ def test_no_repeats_and_nothing_outside_the_limits_until_nothing_is_left(make) -
     )
     study = optuna.create_study(sampler=make(SPACE, limit(30.0), **options))
     study.optimize(objective, n_trials=200)
-    found = architectures(study)
-    every = {one for one in SPACE.architectures(SPACE.sample_rows(np.random.default_rng(0), 2000)) if size(one) <= 30}
-    assert set(found) == every and len(found) == len(every)
-    assert study.trials[-1].state == optuna.trial.TrialState.PRUNED and len(study.trials) == len(every) + 1
-    assert study.best_value == min(quality(one) for one in every)
+    suggested = architectures(study)
+    all_architectures = {
+        one for one in SPACE.architectures(SPACE.sample_rows(np.random.default_rng(0), 2000)) if size(one) <= 30
+    }
+    assert set(suggested) == all_architectures and len(suggested) == len(all_architectures)
+    assert study.trials[-1].state == optuna.trial.TrialState.PRUNED and len(study.trials) == len(all_architectures) + 1
+    assert study.best_value == min(quality(one) for one in all_architectures)
 
 
 def test_threads_do_not_repeat_each_other() -> None:
@@ -102,15 +104,15 @@ def test_trials_from_before_are_learned_from_and_not_repeated() -> None:
     rows = np.unique(SPACE.sample_rows(np.random.default_rng(0), 40), axis=0)
     before = [one for one in SPACE.architectures(rows) if one != SPACE.largest()]
     distributions = distributions_of(SPACE)
-    for one in before:
-        parameters = parameters_of(SPACE, one)
+    for architecture in before:
+        parameters = parameters_of(SPACE, architecture)
         chosen = {name: distributions[name] for name in parameters}
-        study.add_trial(optuna.create_trial(params=parameters, distributions=chosen, value=quality(one)))
+        study.add_trial(optuna.create_trial(params=parameters, distributions=chosen, value=quality(architecture)))
     study.sampler = RankNASSampler(SPACE, samples=3, rankings=3, per_ranking=3)
     study.enqueue_trial(parameters_of(SPACE, SPACE.largest()))
     study.optimize(objective, n_trials=10)
-    found = architectures(study)
-    assert len(set(found)) == len(found) and SPACE.largest() in found
+    suggested = architectures(study)
+    assert len(set(suggested)) == len(suggested) and SPACE.largest() in suggested
 
 
 def test_a_worker_waits_a_while_for_those_before_it_whatever_their_clocks_say(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,14 +131,14 @@ def test_a_failed_trial_is_tried_again_and_one_that_says_why_is_not() -> None:
     count: Counter = Counter()
 
     def failing(trial: optuna.Trial) -> float:
-        one = suggest_architecture(trial, SPACE)
-        count[one] += 1
+        architecture = suggest_architecture(trial, SPACE)
+        count[architecture] += 1
         if len(count) == 1:
             raise RuntimeError("no luck")
         if len(count) == 3:
             trial.set_user_attr("error", "out of memory")
             return math.nan
-        return quality(one)
+        return quality(architecture)
 
     study = optuna.create_study(sampler=HATEvolutionSampler(SPACE, **SMALL))
     study.optimize(failing, n_trials=20, catch=(RuntimeError,))
@@ -145,19 +147,19 @@ def test_a_failed_trial_is_tried_again_and_one_that_says_why_is_not() -> None:
 
 def test_a_sampler_goes_from_study_to_study() -> None:
     sampler = HATEvolutionSampler(SPACE, **SMALL)
-    found = []
+    results = []
     for _ in range(2):
         study = optuna.create_study(sampler=sampler)
         study.optimize(objective, n_trials=12)
-        found.append(architectures(study))
-    assert found[0] == found[1]
+        results.append(architectures(study))
+    assert results[0] == results[1]
 
 
 def _worker(storage: str, dies: bool) -> None:
     sampler = HATEvolutionSampler(SPACE, limit(), **SMALL)
     toy = supernet()
     if dies:
-        toy.score = lambda one: os.kill(os.getpid(), signal.SIGKILL)
+        toy.score = lambda architecture: os.kill(os.getpid(), signal.SIGKILL)
     study_in(storage, sampler).optimize(as_objective(toy, costs={}, stale_s=0.5), n_trials=6)
 
 
@@ -180,7 +182,7 @@ def test_workers_on_one_storage_one_of_them_killed(tmp_path: Path, kind: str) ->
     time.sleep(0.6)  # without a sign of life of the one that was killed
     study.optimize(as_objective(supernet(), costs={}), n_trials=5)
     done = [trial for trial in study.trials if trial.state.name == "COMPLETE"]
-    found = [architecture_of(trial, SPACE) for trial in done]
-    assert len(set(found)) == len(found) == 18
+    architectures = [architecture_of(trial, SPACE) for trial in done]
+    assert len(set(architectures)) == len(architectures) == 18
     lost = [trial for trial in study.trials if trial.state.name != "COMPLETE"]
-    assert len(lost) == 1 and architecture_of(lost[0], SPACE) in found  # nothing is lost
+    assert len(lost) == 1 and architecture_of(lost[0], SPACE) in architectures  # nothing is lost

@@ -60,9 +60,9 @@ def shared(path: Path) -> SharedEvaluations:
 
 def test_a_journal_whose_last_line_is_half_written_goes_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Also where its writer is killed while others are at work."""
-    whole, torn = tmp_path / "whole.log", tmp_path / "torn.log"
-    assert len(list(shared(whole)(EVERY[:3]))) == 3
-    content = whole.read_bytes()
+    full, torn = tmp_path / "whole.log", tmp_path / "torn.log"
+    assert len(list(shared(full)(EVERY[:3]))) == 3
+    content = full.read_bytes()
     for length in (1, 30, 100):
         torn.write_bytes(content[:-length])
         worker = shared(torn)
@@ -84,14 +84,14 @@ def test_the_lock_of_a_journal_in_a_folder_is_one_that_others_can_look_at(
     monkeypatch.chdir(tmp_path)
     open_storage("runs/search.log")
     (tmp_path / "runs" / "search.log").touch()
-    seen: list[bool] = []
+    recorded: list[bool] = []
     acquire = journal.JournalFileSymlinkLock.acquire
 
     def acquired(self: Any) -> bool:
         result = acquire(self)
-        seen.append((tmp_path / "runs" / "search.log.lock").exists())  # follows the link
+        recorded.append((tmp_path / "runs" / "search.log.lock").exists())  # follows the link
         return bool(result)
 
     monkeypatch.setattr(journal.JournalFileSymlinkLock, "acquire", acquired)
     open_storage("runs/search.log").create_new_study([], "name")
-    assert seen and all(seen)
+    assert recorded and all(recorded)

@@ -91,16 +91,16 @@ def test_an_interrupted_evaluation_is_free_at_once(tmp_path: Path) -> None:
 
 
 def test_of_two_that_take_one_the_first_has_it(tmp_path: Path) -> None:
-    storage, asked = storage_at(tmp_path, "journal"), []
+    storage, evaluated = storage_at(tmp_path, "journal"), []
     first, second = shared(storage), shared(storage)
 
     def evaluate(architecture: Architecture) -> dict[str, float]:
-        asked.append(architecture)
+        evaluated.append(architecture)
         second.take_unless_taken(architecture)  # meanwhile
         return score(architecture)
 
     first.evaluate = second.evaluate = evaluate
     assert list(first(EVERY[:2])) == [score(one) for one in EVERY[:2]]
-    assert len(asked) == 2 and (first.evaluated, second.evaluated) == (2, 0)
+    assert len(evaluated) == 2 and (first.evaluated, second.evaluated) == (2, 0)
     withdrawn = [trial for trial in study_in(storage).trials if trial.state.name == "FAIL"]
     assert len(withdrawn) == 2 and all(trial.system_attrs[BEAT][0] == 0 for trial in withdrawn)

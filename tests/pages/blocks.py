@@ -5,7 +5,7 @@ run one after the other in one kernel. ``yaml`` and ``json`` blocks must be read
 programs print. Comments directly above a block, which readers do not see, say what else is to be done with it:
 
 - ``<!-- file: NAME -->``: the block is that file; Python that is a file is only compiled here;
-- ``<!-- small: A => B -->``: in the test B stands for A, which must be in the block; several are separated by lines;
+- ``<!-- small: A => B -->``: in the test B replaces A, which must be in the block; several are separated by lines;
 - ``<!-- fails: TEXT -->``: the block must fail and say this;
 - ``<!-- needs: NAME -->``: a program or a Python module without which the block is skipped;
 - ``<!-- not run: REASON -->``: the block is skipped for this reason.

@@ -71,12 +71,12 @@ def test_settings_have_their_types() -> None:
 def test_graphs_without_ends_get_them(tmp_path: Path) -> None:
     stream = np.random.default_rng(0)
     forks = [Graph(stream.integers(0, 3, 5), [(0, 2), (1, 2), (2, 3), (2, 4)]) for _ in range(60)]
-    wanted = np.array([float(graph.ops[0] == 1) + float(graph.ops[1] == 1) for graph in forks])
-    model = ACCURACY_MODELS.get("statistics")(processes=1, trees=1, unseen="ignore").fit(forks, wanted)
+    expected = np.array([float(graph.ops[0] == 1) + float(graph.ops[1] == 1) for graph in forks])
+    model = ACCURACY_MODELS.get("statistics")(processes=1, trees=1, unseen="ignore").fit(forks, expected)
     model.save(tmp_path / "m.safetensors")
     loaded = load_accuracy_model(tmp_path / "m.safetensors")
     np.testing.assert_allclose(loaded.predict(forks), model.predict(forks), rtol=1e-12)
-    np.testing.assert_allclose(loaded.predict(forks), wanted, atol=0.1)
+    np.testing.assert_allclose(loaded.predict(forks), expected, atol=0.1)
     # The added ends have the indices 3 and 4, which are unseen operations in these graphs.
     unseen = [Graph([index, 1, 1, 1, 1], [(0, 2), (1, 2), (2, 3), (2, 4)]) for index in (3, 4, 10)]
     assert len({model.predict([graph])[0] for graph in unseen}) == 1

@@ -26,20 +26,20 @@ def plain(projected: Tensor, heads: int, mask: Tensor | None) -> Tensor:
 @pytest.mark.parametrize("masked", [False, True])
 def test_outputs_and_gradients(length: int, scale: float, masked: bool) -> None:
     torch.manual_seed(0)
-    given = torch.randn(5, length, 3 * 16)
-    given[..., :16] *= scale
+    inputs = torch.randn(5, length, 3 * 16)
+    inputs[..., :16] *= scale
     mask = (torch.rand(5, 4, length, length) < 0.5) | torch.eye(length, dtype=torch.bool) if masked else None
     weighting = torch.randn(5, length, 16)
     results = []
-    for function, x in ((attend, given.clone()), (plain, given.double())):
+    for function, x in ((attend, inputs.clone()), (plain, inputs.double())):
         x.requires_grad_()
         mixed = function(x, 4, mask)
         (mixed * weighting).sum().backward()
         assert x.grad is not None
         results.append((mixed.double(), x.grad.double()))
-    (ours, gradient), (expected, wanted) = results
+    (ours, gradient), (expected, reference) = results
     torch.testing.assert_close(ours, expected, rtol=1e-3, atol=1e-5 * scale)
-    torch.testing.assert_close(gradient, wanted, rtol=1e-3, atol=1e-5 * scale * float(wanted.abs().max()))
+    torch.testing.assert_close(gradient, reference, rtol=1e-3, atol=1e-5 * scale * float(reference.abs().max()))
 
 
 def test_a_masked_score_of_any_size_has_no_weight() -> None:

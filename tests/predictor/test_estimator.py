@@ -29,10 +29,10 @@ def test_shares_and_standard_deviations_are_learned_out_of_fold(
     off = np.abs(predicted - sizes_of_operations(others)) / spread
     assert 0.5 < np.mean(off <= 1) < 0.9 and np.mean(off <= 2) > 0.85
     predictor.save(tmp_path / "p.safetensors")
-    again = NNFormerPredictor.load(tmp_path / "p.safetensors").predict_with_std(others)
-    np.testing.assert_allclose(again, (predicted, spread), rtol=1e-9)
-    given = NNFormerPredictor("best", statistics=0.5, **small).fit(graphs, targets)
-    assert given.network_share == 0.5
+    reloaded = NNFormerPredictor.load(tmp_path / "p.safetensors").predict_with_std(others)
+    np.testing.assert_allclose(reloaded, (predicted, spread), rtol=1e-9)
+    fixed_share = NNFormerPredictor("best", statistics=0.5, **small).fit(graphs, targets)
+    assert fixed_share.network_share == 0.5
 
 
 class Stop(Exception):
@@ -43,7 +43,7 @@ def test_an_interrupted_fit_goes_on_identically(
     tmp_path: Path, graphs: Graphs, targets: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress_module, "EVERY_S", 0.0)
-    whole = NNFormerPredictor("paper", members=2, **TINY).fit(graphs, targets).predict(graphs)
+    full = NNFormerPredictor("paper", members=2, **TINY).fit(graphs, targets).predict(graphs)
 
     def interrupt(at: int) -> Any:
         def progress(step: int, steps: int, loss: float) -> None:
@@ -63,7 +63,7 @@ def test_an_interrupted_fit_goes_on_identically(
     with pytest.raises(ConfigError, match="data"):
         NNFormerPredictor("paper", members=2, **TINY).fit(graphs, targets + 1, checkpoint=file)
     resumed = NNFormerPredictor("paper", members=2, **TINY).fit(graphs, targets, checkpoint=file)
-    np.testing.assert_array_equal(resumed.predict(graphs), whole)
+    np.testing.assert_array_equal(resumed.predict(graphs), full)
     assert not list(tmp_path.iterdir())
 
 

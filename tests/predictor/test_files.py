@@ -58,8 +58,8 @@ def test_architectures_go_through_the_reader(tmp_path: Path, reader: str, value:
 def test_architectures_of_a_space(tmp_path: Path) -> None:
     largest = get_space("hat_small").largest()
     largest.save(tmp_path / "a.json", loss=3.0)
-    whole = json.loads((tmp_path / "a.json").read_text())
-    path = write(tmp_path / "d.jsonl", {"architecture": largest.to_dict()}, {"architecture": whole})
+    full = json.loads((tmp_path / "a.json").read_text())
+    path = write(tmp_path / "d.jsonl", {"architecture": largest.to_dict()}, {"architecture": full})
     assert set(read_records(path, reader_for("translation")).graphs) == {translation_graph(largest)}
 
 
@@ -110,8 +110,8 @@ def test_equal_graphs_are_on_one_side_of_a_split() -> None:
     learned, held_out = holdout_split(graphs, 0.2, 3)
     assert sorted([*learned, *held_out]) == list(range(120)) and 24 <= len(held_out) <= 26
     assert not set(graphs.take(learned)) & set(graphs.take(held_out))
-    again = holdout_split(graphs, 0.2, 3)[1]
-    assert again.tolist() == held_out.tolist() != holdout_split(graphs, 0.2, 4)[1].tolist()
+    repeated = holdout_split(graphs, 0.2, 3)[1]
+    assert repeated.tolist() == held_out.tolist() != holdout_split(graphs, 0.2, 4)[1].tolist()
     assert [len(side) for side in holdout_split(graphs, 0.0, 3)] == [120, 0]
 
 

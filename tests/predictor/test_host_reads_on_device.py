@@ -32,11 +32,11 @@ pytestmark = pytest.mark.usefixtures("as_accelerator")
 
 def trainer_of(kind: str, device: str, precision: str = "fp32") -> Trainer:
     graphs, settings = KINDS[kind]
-    made = NNFormerPredictor(**{**SMALL, **settings, "precision": precision})
-    made.prepare(graphs)
+    predictor = NNFormerPredictor(**{**SMALL, **settings, "precision": precision})
+    predictor.prepare(graphs)
     torch.manual_seed(0)
-    model = NNFormer(made.recipe.model).to(device)
-    return Trainer(model, graphs, sizes_of_operations(graphs) + 0.3, made.recipe.train)
+    model = NNFormer(predictor.recipe.model).to(device)
+    return Trainer(model, graphs, sizes_of_operations(graphs) + 0.3, predictor.recipe.train)
 
 
 def checked(trainer: Trainer, device: str) -> None:

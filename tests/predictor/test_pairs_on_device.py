@@ -27,9 +27,9 @@ def pairs_of(linked: np.ndarray, device: str) -> Pairs:
     return Pairs.of(csr_array(linked.astype(np.int32)), device)
 
 
-def with_gradients(result: Tensor, *given: Tensor) -> tuple[Tensor, ...]:
+def with_gradients(result: Tensor, *inputs: Tensor) -> tuple[Tensor, ...]:
     weighting = torch.linspace(-1, 1, result.numel(), dtype=torch.float64).view(result.shape)
-    return result, *torch.autograd.grad((result * weighting.to(result)).sum(), given)
+    return result, *torch.autograd.grad((result * weighting.to(result)).sum(), inputs)
 
 
 def given(device: str, kind: torch.dtype, count: int = 1) -> list[Tensor]:

@@ -74,8 +74,8 @@ def on_cpu(predictor: NNFormerPredictor) -> Any:
 def test_equal_seeds_equal_weights(device: str, kind: str) -> None:
     with NoAtomicSums():
         first = weights(fitted(kind, device))
-    again, other = weights(fitted(kind, device)), weights(fitted(kind, device, seed=1))
-    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+    repeated, other = weights(fitted(kind, device)), weights(fitted(kind, device, seed=1))
+    assert all(torch.equal(a, b) for a, b in zip(first, repeated, strict=True))
     assert not all(torch.equal(a, b) for a, b in zip(first, other, strict=True))
 
 
@@ -105,13 +105,13 @@ def first_step(kind: str, device: str) -> tuple[float, list[torch.Tensor]]:
 @pytest.mark.parametrize("kind", ["dense", "packed"])
 def test_files_go_from_device_to_device(device: str, kind: str, tmp_path: Path) -> None:
     graphs, path = SETTINGS[kind][0], tmp_path / "model.safetensors"
-    there = fitted(kind, device)
-    there.save(path)
+    on_device = fitted(kind, device)
+    on_device.save(path)
     here = load_accuracy_model(path, "cpu")
-    np.testing.assert_allclose(here.predict(graphs), there.predict(graphs), rtol=1e-3)
+    np.testing.assert_allclose(here.predict(graphs), on_device.predict(graphs), rtol=1e-3)
     here.save(path)
     back = load_accuracy_model(path, device)
-    np.testing.assert_array_equal(back.predict(graphs), there.predict(graphs))
+    np.testing.assert_array_equal(back.predict(graphs), on_device.predict(graphs))
 
 
 def test_a_file_of_a_precision_that_is_not_here(tmp_path: Path) -> None:

@@ -58,8 +58,8 @@ def test_a_wrong_prior_has_no_weight() -> None:
 def test_files(tmp_path: Path, prior: Prior) -> None:
     path = tmp_path / "prior.safetensors"
     write_prior(path, prior, [{"name": "ours", "networks": 120, "source": "here", "licence": "none"}])
-    again, header = read_prior(path)
-    assert np.array_equal(again.columns(FEATURES), prior.columns(FEATURES))
+    reloaded, header = read_prior(path)
+    assert np.array_equal(reloaded.columns(FEATURES), prior.columns(FEATURES))
     assert header["benchmarks"][0]["name"] == "ours"
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(DataError, match="no whole safetensors"):

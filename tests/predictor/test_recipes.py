@@ -12,8 +12,8 @@ from tests.predictor.graphs import random_graphs
 def test_the_best_recipe_adapts_to_the_number_of_graphs() -> None:
     recipe = get_recipe("best")
     assert recipe.adapted(100) == recipe and recipe.learns_shares
-    given = recipe.changed(statistics=0.5).adapted(4236)
-    assert given.statistics == 0.5 and given.train.batch_size == 66 and not given.learns_shares
+    changed = recipe.changed(statistics=0.5).adapted(4236)
+    assert changed.statistics == 0.5 and changed.train.batch_size == 66 and not changed.learns_shares
     assert recipe.changed(batch_size=8, dim=64).adapted(6400).train.batch_size == 8
     assert recipe.adapted(100).train.batch_size == 16 and recipe.adapted(6400).train.batch_size == 100
     paper = get_recipe("paper")
@@ -25,8 +25,8 @@ def test_data_decide_what_the_model_reads() -> None:
     needed = {"attributes": 8, "shapes": 4, "static": 4, "max_nodes": 41}
     assert needed_by(random_graphs((7, 5)), get_recipe("paper")) == needed_by(featured, get_recipe("latency")) == {}
     assert needed_by(featured, get_recipe("paper")) == needed
-    given = get_recipe("paper").changed(attributes=0, max_nodes=50)
-    assert needed_by(featured, given) == {"shapes": 4, "static": 4}
+    changed = get_recipe("paper").changed(attributes=0, max_nodes=50)
+    assert needed_by(featured, changed) == {"shapes": 4, "static": 4}
     needed = needed_by(bare, get_recipe("latency"))
     assert needed == {"attributes": 0, "shapes": 0, "static": 0, "operations": 41}
     assert NNFormer(get_recipe("latency").changed(dim=16, **needed).model).embed.in_features == 41
@@ -36,5 +36,5 @@ def test_readers_have_their_names() -> None:
     assert all(reader_for(name) is reader and reader.name == name for name, reader in READERS.items())
     assert set(reader_names()) > {"translation", "image", "language", "masked_lm", *READERS.names()}
     cell = "|nor_conv_3x3~0|+|none~0|none~1|+|skip_connect~0|none~1|avg_pool_3x3~2|"
-    pruned, whole = (reader_for(name).from_json(cell) for name in ("nasbench201", "nasbench201_unpruned"))
-    assert len(pruned) == 3 and whole == nasbench201_graph(cell, prune=False) and len(whole) == 5
+    pruned, full = (reader_for(name).from_json(cell) for name in ("nasbench201", "nasbench201_unpruned"))
+    assert len(pruned) == 3 and full == nasbench201_graph(cell, prune=False) and len(full) == 5

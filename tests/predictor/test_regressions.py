@@ -78,8 +78,8 @@ def test_sums_are_learned_through_any_scale() -> None:
     part, left_out = Additive.fit(counts[:80], scale.learn(values[:80]), scale)
     assert np.allclose(scale.restore(part.predict(counts[80:])), values[80:], rtol=0.05, atol=0.5)
     assert kendall_tau(left_out, values[:80]) > 0.95 and left_out.shape == (80,)
-    again = Additive(**tensors_of(part))
-    np.testing.assert_array_equal(again.predict(counts), part.predict(counts))
+    repeated = Additive(**tensors_of(part))
+    np.testing.assert_array_equal(repeated.predict(counts), part.predict(counts))
 
 
 def test_graphs_are_left_out_one_by_one_with_their_equals() -> None:
@@ -88,8 +88,8 @@ def test_graphs_are_left_out_one_by_one_with_their_equals() -> None:
     part, left_out = Additive.fit(counts, noisy, UNSCALED)
     others, centred, weights = np.arange(30) != 7, counts - counts.mean(0), part.weights.numpy()
     pull = centred.T @ (noisy - noisy.mean() - centred @ weights)  # X'(y - Xw) = penalty w
-    again = Ridge(alpha=float(pull @ weights / (weights @ weights))).fit(counts[others], noisy[others])
-    assert left_out[7] == pytest.approx(again.predict(counts[7:8])[0], rel=0.05)
+    second_run = Ridge(alpha=float(pull @ weights / (weights @ weights))).fit(counts[others], noisy[others])
+    assert left_out[7] == pytest.approx(second_run.predict(counts[7:8])[0], rel=0.05)
     _, repeated = Additive.fit(np.repeat(counts, 3, 0), np.repeat(noisy, 3), UNSCALED)
     assert np.allclose(repeated, np.repeat(left_out, 3))
 
@@ -115,10 +115,10 @@ def test_parts_of_described_graphs() -> None:
 
 def test_predictions_do_not_depend_on_how_many_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     graphs = random_graphs(tuple([4, 5, 6, 7] * 15))
-    wanted = np.array([float((graph.ops == 1).sum()) + 0.1 * len(graph.ops) for graph in graphs])
-    model = StatisticsModel.fit(graphs, wanted, 2, 3, seed=0)
+    expected = np.array([float((graph.ops == 1).sum()) + 0.1 * len(graph.ops) for graph in graphs])
+    model = StatisticsModel.fit(graphs, expected, 2, 3, seed=0)
     rows = model.predict(graphs)
-    assert rows.shape == (2, 60) and all(kendall_tau(row, wanted) > 0.7 for row in rows)
+    assert rows.shape == (2, 60) and all(kendall_tau(row, expected) > 0.7 for row in rows)
     monkeypatch.setattr(model_module, "CHUNK", 7)
     np.testing.assert_allclose(model.predict(graphs), rows)
     monkeypatch.setattr(model_module, "FEW", 0)  # each boosted model is computed
@@ -131,11 +131,11 @@ def test_only_kinds_of_the_training_graphs_count_where_indices_are_large() -> No
 
     indices = [3, 200, 7000, 9, 31_000]
     graphs = renamed(random_graphs(tuple([4, 5, 6, 7] * 8)), indices)
-    wanted = np.array([float((graph.ops == 200).sum()) for graph in graphs])
-    model = StatisticsModel.fit(graphs, wanted, 2, 2, seed=0)
+    expected = np.array([float((graph.ops == 200).sum()) for graph in graphs])
+    model = StatisticsModel.fit(graphs, expected, 2, 2, seed=0)
     assert model.description.vocabulary.kinds.tolist() == sorted(indices) and len(model.processes[0].mean) < 400
     unknown = [renamed(random_graphs((7,) * 9), [*indices[:4], last]) for last in (4, 8000, 32_000)]
     first, *more = (model.predict(graphs) for graphs in unknown)
     assert all(np.array_equal(first, rows) for rows in more) and np.isfinite(first).all()
-    again = StatisticsModel.from_tensors(model.to_tensors(), 2, 2)
-    np.testing.assert_array_equal(again.predict(graphs), model.predict(graphs))
+    reloaded = StatisticsModel.from_tensors(model.to_tensors(), 2, 2)
+    np.testing.assert_array_equal(reloaded.predict(graphs), model.predict(graphs))

@@ -93,8 +93,8 @@ def test_products_equal_torchs(dtype: torch.dtype, rows: int) -> None:
     x, other = torch.randn(rows, 40).to(dtype), torch.randn(rows, 24).to(dtype)
     plain = x.float() @ weight.to(dtype).float().T
     outputs = [(product(x), plain), (product(x, relu=True), plain.relu()), (product.added(x, other), plain + other)]
-    for output, wanted in outputs:
-        torch.testing.assert_close(output, wanted.to(dtype), atol=limit, rtol=limit)
+    for output, expected in outputs:
+        torch.testing.assert_close(output, expected.to(dtype), atol=limit, rtol=limit)
 
 
 @pytest.mark.parametrize("change", CHANGES[:3])
@@ -158,9 +158,9 @@ def test_models_of_two_devices_in_turns(second_device: str) -> None:
     places = ("cuda:0" if second_device.startswith("cuda") else "cpu", second_device)
     scorers = [Scorer(model.to(place), "fp32") for model, place in zip(models, places, strict=True)]
     for start in range(0, 700, 100):
-        for scorer, wanted in zip(scorers, expected, strict=True):
+        for scorer, reference in zip(scorers, expected, strict=True):
             part = slice(start, start + 100)
-            np.testing.assert_allclose(scorer(MANY[part]), wanted[part], atol=1e-4)
+            np.testing.assert_allclose(scorer(MANY[part]), reference[part], atol=1e-4)
 
 
 def test_a_scorer_keeps_the_weights_it_was_made_with(device: str) -> None:

@@ -95,8 +95,8 @@ def test_columns_of_a_vocabulary(features: bool, monkeypatch: pytest.MonkeyPatch
     assert columns.shape == (len(graphs), len(vocabulary)) and np.isfinite(columns).all()
     np.testing.assert_array_equal(columns[:, : statistics_count(6)], graph_statistics(graphs, 6))
     assert vocabulary.describe(graphs[:0]).shape == (0, len(vocabulary))
-    again = Vocabulary.from_tensors(vocabulary.to_tensors())
-    np.testing.assert_array_equal(again.describe(graphs), columns)
+    reloaded = Vocabulary.from_tensors(vocabulary.to_tensors())
+    np.testing.assert_array_equal(reloaded.describe(graphs), columns)
     monkeypatch.setattr(module, "CHUNK", 5)  # statistics of a graph do not depend on the others
     np.testing.assert_allclose(vocabulary.describe(graphs), columns)
     for name in ("attributes", "shapes", "costs", "static") if features else ():
@@ -133,9 +133,9 @@ def test_a_description_comes_back_from_its_tensors() -> None:
     table = [Operation("end"), Operation("convolution", 3, 2, 2, 0.5, 6.0, 0, 2), Operation("pooling", 5, average=True)]
     graphs = described(replace(BARE, ops=(BARE.ops % 3).astype(np.int16)), table)
     description = Description.of(graphs)
-    again = Description.from_tensors(description.to_tensors())
-    assert again.operations == tuple(table)
-    np.testing.assert_array_equal(again.describe(graphs), description.describe(graphs))
+    reloaded = Description.from_tensors(description.to_tensors())
+    assert reloaded.operations == tuple(table)
+    np.testing.assert_array_equal(reloaded.describe(graphs), description.describe(graphs))
 
 
 PATHS = [(0, 1), (1, 2), (2, 4), (0, 3), (3, 4)]

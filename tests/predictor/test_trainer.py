@@ -101,23 +101,23 @@ def test_averaged_weights() -> None:
 
 
 def test_every_graph_is_seen_twice_in_each_epoch_with_graphs_of_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    trainer, seen = trainer_of(batch_size=3, epochs=2), []
+    trainer, recorded = trainer_of(batch_size=3, epochs=2), []
     loss = Trainer.loss_of
 
     def spied(self: Trainer, predicted: Tensor, target: Tensor, count: int) -> Tensor:
         assert len(predicted) == 2 * count and torch.equal(target[:count], target[count:])
         assert not torch.equal(predicted[:count], predicted[count:]), "dropout differs"
-        seen.append(target[:count].tolist())
+        recorded.append(target[:count].tolist())
         return loss(self, predicted, target, count)
 
     monkeypatch.setattr(Trainer, "loss_of", spied)
     trainer.model.eval()
     assert len(list(trainer.steps())) == trainer.total == 12
     sizes = {round(float(np.float32(t)), 6): int(size) for t, size in zip(TARGETS, GRAPHS.sizes, strict=True)}
-    for epoch in (seen[:6], seen[6:]):
+    for epoch in (recorded[:6], recorded[6:]):
         assert sorted(v for batch in epoch for v in batch) == sorted(np.float32(TARGETS).tolist())
         assert all(len({sizes[round(v, 6)] for v in batch}) == 1 for batch in epoch)
-    first, second = ({frozenset(batch) for batch in epoch} for epoch in (seen[:6], seen[6:]))
+    first, second = ({frozenset(batch) for batch in epoch} for epoch in (recorded[:6], recorded[6:]))
     assert first != second, "graphs meet others in each epoch"
     assert trainer_of(equal_sizes=False, batch_size=3).steps_per_epoch == 4
 
@@ -144,7 +144,7 @@ def test_a_batch_in_parts_is_one_update(monkeypatch: pytest.MonkeyPatch) -> None
         assert trainer.buckets[0].parts(4) == (1 if positions > 12 else 2)
         losses = [float(loss) for _, loss in zip(range(3), trainer.steps(), strict=False)]
         updates.append((losses, [x.detach().clone() for x in trainer.model.parameters()]))
-    (whole, expected), (parts, weights) = updates
-    np.testing.assert_allclose(parts, whole, rtol=1e-5)
+    (full, expected), (parts, weights) = updates
+    np.testing.assert_allclose(parts, full, rtol=1e-5)
     for a, b in zip(weights, expected, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-5)

@@ -26,11 +26,11 @@ class OneHot(nn.Module):
 
 def network() -> nn.Sequential:
     torch.manual_seed(3)
-    made = nn.Sequential(
+    net = nn.Sequential(
         nn.Conv2d(3, 6, 3), nn.BatchNorm2d(6), nn.ReLU(inplace=True), nn.Dropout(0.5), nn.Flatten(1), nn.Linear(216, 4)
     )
-    made[0].weight.requires_grad_(False)
-    return made.train()
+    net[0].weight.requires_grad_(False)
+    return net.train()
 
 
 def images(batch: int = 4) -> Tensor:
@@ -52,19 +52,19 @@ def test_a_proxy_does_not_depend_on_the_others() -> None:
 
 
 def test_the_network_and_the_random_streams_stay_as_they_were() -> None:
-    made, inputs = network(), images()
-    made[3].eval()
-    made(images()).sum().backward()
-    state = {name: tensor.clone() for name, tensor in made.state_dict().items()}
-    gradients = [None if p.grad is None else p.grad.clone() for p in made.parameters()]
-    needs, modes = [p.requires_grad for p in made.parameters()], [m.training for m in made.modules()]
+    net, inputs = network(), images()
+    net[3].eval()
+    net(images()).sum().backward()
+    state = {name: tensor.clone() for name, tensor in net.state_dict().items()}
+    gradients = [None if p.grad is None else p.grad.clone() for p in net.parameters()]
+    needs, modes = [p.requires_grad for p in net.parameters()], [m.training for m in net.modules()]
     stream, before = torch.get_rng_state(), inputs.clone()
-    zero_cost(made, inputs, torch.tensor([0, 1, 2, 3]))
-    assert all(tensor.equal(state[name]) for name, tensor in made.state_dict().items())
-    for parameter, gradient in zip(made.parameters(), gradients, strict=True):
+    zero_cost(net, inputs, torch.tensor([0, 1, 2, 3]))
+    assert all(tensor.equal(state[name]) for name, tensor in net.state_dict().items())
+    for parameter, gradient in zip(net.parameters(), gradients, strict=True):
         assert (parameter.grad is None) == (gradient is None) and (gradient is None or gradient.equal(parameter.grad))
-    assert needs == [p.requires_grad for p in made.parameters()]
-    assert modes == [m.training for m in made.modules()]
+    assert needs == [p.requires_grad for p in net.parameters()]
+    assert modes == [m.training for m in net.modules()]
     assert torch.get_rng_state().equal(stream) and inputs.equal(before) and not inputs.requires_grad
 
 
@@ -82,9 +82,9 @@ def test_several_inputs_and_several_outputs() -> None:
 
 
 def failing() -> nn.Sequential:
-    made = network()
-    made[-1].weight.data[0, 0] = torch.nan
-    return made
+    net = network()
+    net[-1].weight.data[0, 0] = torch.nan
+    return net
 
 
 SIZES: dict[str, Any] = {"layers": (1,), "embed_dims": (8,), "ffn_dims": (8,), "heads": (2,), "head_dim": 4}

@@ -8,14 +8,14 @@ import torch
 from nas_core.random_streams import own_streams, seed_streams
 
 
-def refuse(*args: object) -> None:
+def fail(*args: object) -> None:
     raise AssertionError(f"CUDA was touched: {args}")
 
 
 def test_cuda_is_left_alone_where_nobody_uses_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
     for name in ("get_rng_state", "set_rng_state", "manual_seed", "manual_seed_all", "_lazy_init"):
-        monkeypatch.setattr(torch.cuda, name, refuse)
+        monkeypatch.setattr(torch.cuda, name, fail)
     with own_streams(3):
         seed_streams(4)
         torch.rand(1)

@@ -26,8 +26,8 @@ def seeded_inside(device: str) -> Callable[[], Tensor]:
         with own_streams(5, device):
             first = torch.rand(4, device=device)
             seed_streams(5, device)
-            again = torch.rand(4, device=device)
-            assert torch.equal(first, again)
+            repeated = torch.rand(4, device=device)
+            assert torch.equal(first, repeated)
             return first
 
     return run
@@ -55,13 +55,13 @@ def test_the_callers_draws(device: str, block: Callable[[], None]) -> None:
 
 
 def test_a_seed_holds_on_the_device(device: str) -> None:
-    expected, found = draws(device, lambda: None), []
+    expected, result = draws(device, lambda: None), []
     assert all(
         torch.equal(a, b)
-        for a, b in zip(draws(device, lambda: found.append(seeded_inside(device)())), expected, strict=True)
+        for a, b in zip(draws(device, lambda: result.append(seeded_inside(device)())), expected, strict=True)
     )
     torch.manual_seed(99)
-    assert torch.equal(found[0], seeded_inside(device)())
+    assert torch.equal(result[0], seeded_inside(device)())
 
 
 def test_a_second_device_keeps_its_own(second_device: str) -> None:

@@ -23,12 +23,12 @@ def opened_browser() -> Iterator[Any]:
     """Playwright's own Chromium or one on the PATH; skips the test where there is neither."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     with sync_api.sync_playwright() as playwright:
-        own = playwright.chromium.executable_path
-        found = own if Path(own).exists() else next(filter(None, map(shutil.which, NAMES)), None)
-        if found is None:
+        installed = playwright.chromium.executable_path
+        result = installed if Path(installed).exists() else next(filter(None, map(shutil.which, NAMES)), None)
+        if result is None:
             pytest.skip("no Chromium: neither playwright's own nor one on the PATH")
         rights = ["--no-sandbox"] if os.geteuid() == 0 else []
-        browser = playwright.chromium.launch(executable_path=found, args=["--disable-gpu", *rights])
+        browser = playwright.chromium.launch(executable_path=result, args=["--disable-gpu", *rights])
         try:
             yield browser
         finally:
@@ -47,16 +47,16 @@ def visited(browser: Any, file: Path, address: str = "", **options: Any) -> Iter
     context.set_offline(True)
     page = context.new_page()
     page.set_default_timeout(WAIT_MS)
-    asked: list[str] = []
+    evaluated: list[str] = []
     wrong: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    page.on("request", lambda request: evaluated.append(request.url))
     page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+    page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
     try:
         page.goto(file.as_uri() + address, wait_until="load")
         yield page
         assert not wrong
-        assert {url.partition("#")[0] for url in asked if not url.startswith(("data:", "blob:"))} == {file.as_uri()}
+        assert {url.partition("#")[0] for url in evaluated if not url.startswith(("data:", "blob:"))} == {file.as_uri()}
     finally:
         context.close()
 

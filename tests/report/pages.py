@@ -21,12 +21,12 @@ class ReadPage(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
-        self.loaded += [str(given[name]) for name in ("src", "href", "srcset", "data", "action") if name in given]
-        if tag == "meta" and given.get("http-equiv") == "Content-Security-Policy":
-            self.policy = str(given["content"])
+        settings = dict(attrs)
+        self.loaded += [str(settings[name]) for name in ("src", "href", "srcset", "data", "action") if name in settings]
+        if tag == "meta" and settings.get("http-equiv") == "Content-Security-Policy":
+            self.policy = str(settings["content"])
         if tag in ("script", "style", "title"):
-            self._inside.append((tag, given))
+            self._inside.append((tag, settings))
 
     def handle_endtag(self, tag: str) -> None:
         if self._inside and self._inside[-1][0] == tag:
@@ -36,9 +36,9 @@ class ReadPage(HTMLParser):
         if not self._inside:
             self.text += data
         elif self._inside[-1][0] == "script":
-            given = self._inside[-1][1]
-            if given.get("type") == "application/json":
-                self.data[str(given["id"])] = json.loads(data)
+            attributes = self._inside[-1][1]
+            if attributes.get("type") == "application/json":
+                self.data[str(attributes["id"])] = json.loads(data)
             else:
                 self.scripts.append(data)
 

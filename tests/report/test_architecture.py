@@ -45,8 +45,8 @@ def test_the_picture_shows_every_gene(monkeypatch):
     huge = Architecture({"layers": 2, "heads": [10**30, 2]})
     assert architecture_picture({"": huge}).startswith(PNG)
     assert [bar.get_height() for bar in figures.pop().axes[0].patches] == [1e30, 2]
-    both = {"a": found_translation("mformer"), "b": found_translation("transformer")}
-    assert architecture_picture(both).startswith(PNG)
+    architectures = {"a": found_translation("mformer"), "b": found_translation("transformer")}
+    assert architecture_picture(architectures).startswith(PNG)
     assert len(figures[1].axes) == 4 * 5
 
 

@@ -23,8 +23,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_page_loads_nothing_and_figures_refer_to_its_rows(run: Path) -> None:
     page = ReadPage(write_report(run).read_text(encoding="utf-8"))
     assert page.loaded == [] and page.policy.startswith("default-src 'none'")
-    rows, found = page.data["points"]["rows"], read_run(run)
-    assert [row["key"] for row in rows] == [evaluation["key"] for evaluation in found.evaluations]
+    rows, search_run = page.data["points"]["rows"], read_run(run)
+    assert [row["key"] for row in rows] == [evaluation["key"] for evaluation in search_run.evaluations]
     places = [field["title"] for field in page.data["points"]["fields"]]
     for name, trace in page.traces(0).items():
         if name.startswith("evaluated"):
@@ -75,8 +75,8 @@ def test_how_far_a_search_is(tmp_path: Path) -> None:
     unfinished(folder, 5)
     assert progress_of(read_run(folder)).state == "stopped"
     assert "The same command continues it" in write_report(folder).read_text(encoding="utf-8")
-    said: list[str] = []
-    assert watch_report(folder, tell=said.append) == folder / "report.html" and "stopped, 5 of" in said[0]
+    messages: list[str] = []
+    assert watch_report(folder, tell=messages.append) == folder / "report.html" and "stopped, 5 of" in messages[0]
     with file_lock(folder / "journal.lock", "searches", "wait"):
         page = write_report(folder, reload_s=7).read_text(encoding="utf-8")
     assert "Running: 5 of" in page and '<meta http-equiv="refresh" content="7">' in page

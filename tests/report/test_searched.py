@@ -1,4 +1,4 @@
-"""Reports of searches that run here, over formulas: what stands out in them."""
+"""Reports of searches that run here, over formulas: the genes that matter most."""
 
 import pytest
 
@@ -26,12 +26,12 @@ def searched(folder, strategy, objectives):
 def test_genes_that_matter_stand_out(tmp_path):
     space = get_space("hat_small")
     strategy = RandomSearch(space, config=RandomConfig(evaluations=80))
-    found = importance(searched(tmp_path, strategy, ["loss", "params_m"]))
-    assert list(found) == ["loss", "params_m"]
-    assert all(set(values) == {choice.name for choice in space.choices} for values in found.values())
+    result = importance(searched(tmp_path, strategy, ["loss", "params_m"]))
+    assert list(result) == ["loss", "params_m"]
+    assert all(set(values) == {choice.name for choice in space.choices} for values in result.values())
     for metric, gene in (("loss", "decoder.layers"), ("params_m", "encoder.ffn_dim")):
-        ordered = sorted(found[metric], key=lambda name, metric=metric: -found[metric][name])
-        assert ordered[0] == gene and found[metric][gene] > 0.7 and found[metric][ordered[1]] < 0.4
+        ordered = sorted(result[metric], key=lambda name, metric=metric: -result[metric][name])
+        assert ordered[0] == gene and result[metric][gene] > 0.7 and result[metric][ordered[1]] < 0.4
     page = write_report(tmp_path).read_text(encoding="utf-8")
     assert "Genes that matter" in page and "random (seed 0)" in page and "<dt>finalists</dt><dd>4</dd>" in page
 
@@ -52,10 +52,10 @@ def test_costs_of_other_names_are_in_the_table(tmp_path):
     assert "energy_mj" in (tmp_path / "finalists.csv").read_text(encoding="utf-8") and "Pareto front" in page
 
 
-@pytest.mark.parametrize(("told", "costs"), [({"params_m": 1.5, "flops_g": 2.0}, ["params_m", "flops_g"]), ({}, [])])
-def test_a_search_without_limits_is_drawn_by_the_costs_it_tells(tmp_path, told, costs):
+@pytest.mark.parametrize(("metrics", "costs"), [({"params_m": 1.5, "flops_g": 2.0}, ["params_m", "flops_g"]), ({}, [])])
+def test_a_search_without_limits_is_drawn_by_the_costs_it_tells(tmp_path, metrics, costs):
     strategy = RandomSearch(get_space("hat_small"), config=RandomConfig(evaluations=12))
-    search({"all": strategy}, lambda one: {"loss": 1.0, **told}, tmp_path, progress=False)
+    search({"all": strategy}, lambda architecture: {"loss": 1.0, **metrics}, tmp_path, progress=False)
     assert read_run(tmp_path).costs == costs
     page = write_report(tmp_path).read_text(encoding="utf-8")
     assert page.count("Each dot is") == len(costs) and ("Pareto front" in page) == bool(costs)

@@ -54,9 +54,9 @@ def one_limit(iterations: int) -> dict[str, Strategy]:
 evaluate = troubled({"fail": True})
 
 
-def same_files(one: Path, other: Path) -> None:
+def same_files(first: Path, other: Path) -> None:
     for name in FILES:
-        assert (one / name).read_bytes() == (other / name).read_bytes(), name
+        assert (first / name).read_bytes() == (other / name).read_bytes(), name
 
 
 def in_jobs(path: Path, folder: Path, iterations: int = 1, **jobs: Any) -> None:
@@ -68,5 +68,5 @@ def in_jobs(path: Path, folder: Path, iterations: int = 1, **jobs: Any) -> None:
 
 def on_devices(path: Path, folder: Path, iterations: int = 1, devices: str = "cpu,cpu") -> None:
     with DeviceExecutor(path, devices) as evaluations:
-        given: dict[str, Any] = {"evaluate_many": evaluations, "together": evaluations.together, "progress": False}
-        search(one_limit(iterations), None, folder, **given)
+        settings: dict[str, Any] = {"evaluate_many": evaluations, "together": evaluations.together, "progress": False}
+        search(one_limit(iterations), None, folder, **settings)

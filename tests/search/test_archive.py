@@ -25,8 +25,8 @@ class NaiveArchive:
     kept: dict[Architecture, dict[str, float]] = field(default_factory=dict)
 
     def add(self, architecture: Architecture, metrics: dict[str, float]) -> bool:
-        def dominates(one: dict[str, float], other: dict[str, float]) -> bool:
-            pairs = [(one[name], other[name]) for name in self.objectives]
+        def dominates(first: dict[str, float], second: dict[str, float]) -> bool:
+            pairs = [(first[name], second[name]) for name in self.objectives]
             return all(a <= b for a, b in pairs) and any(a < b for a, b in pairs)
 
         finite = all(math.isfinite(metrics.get(name, math.nan)) for name in self.objectives)
@@ -46,7 +46,7 @@ def test_it_is_its_plain_twin(count: int, seed: int) -> None:
     archive, naive = ParetoArchive(objectives), NaiveArchive(objectives)
     for _ in range(400):
         values = rng.integers(0, 60, count) - 60.0 * rng.integers(0, 2)
-        values[-1] = rng.integers(0, 4) - values[:-1].sum()  # most stand on or near one front
+        values[-1] = rng.integers(0, 4) - values[:-1].sum()  # most are on or near one front
         metrics = dict(zip(objectives, values.tolist(), strict=True)) | {"other": float(rng.random())}
         if rng.random() < 0.05:
             metrics[objectives[0]] = float(rng.choice([np.nan, np.inf, -np.inf]))
@@ -54,11 +54,11 @@ def test_it_is_its_plain_twin(count: int, seed: int) -> None:
             del metrics[objectives[-1]]
         architecture = Architecture({"n": int(rng.integers(0, 350))})
         assert archive.add(architecture, metrics) == naive.add(architecture, metrics)
-    wanted = sorted(
+    expected = sorted(
         (Entry(one, metrics) for one, metrics in naive.kept.items()),
         key=lambda entry: (tuple(entry.metrics[name] for name in objectives), entry.architecture.key),
     )
-    assert archive.entries == wanted and len(archive) == len(wanted)
+    assert archive.entries == expected and len(archive) == len(expected)
 
 
 def test_a_table_has_a_column_for_everything_any_entry_has(tmp_path: Path) -> None:

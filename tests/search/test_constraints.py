@@ -38,18 +38,18 @@ def test_violation_is_the_sum_of_relative_excess() -> None:
 
 
 def test_a_slow_predictor_is_asked_for_no_more_than_are_needed() -> None:
-    asked: dict[int, list[int]] = {0: [], 16: []}
-    found = {}
-    for together, sizes in asked.items():
+    evaluated: dict[int, list[int]] = {0: [], 16: []}
+    results = {}
+    for together, sizes in evaluated.items():
 
         def predict(rows: Rows, sizes: list[int] = sizes) -> NDArray[np.float64]:
             sizes.append(len(rows))
             return size(SPACE, rows)
 
         proposals = Proposals(SPACE, [Constraint("latency_ms", 2500.0, predict, together)], 20_000)
-        found[together] = proposals.take(sampler(np.random.default_rng(0)), 20, set())  # type: ignore[arg-type]
-    assert np.array_equal(found[0], found[16]) and len(found[0]) == 20
-    assert max(asked[16]) == 16 and sum(asked[16]) < sum(asked[0]) / 4
+        results[together] = proposals.take(sampler(np.random.default_rng(0)), 20, set())  # type: ignore[arg-type]
+    assert np.array_equal(results[0], results[16]) and len(results[0]) == 20
+    assert max(evaluated[16]) == 16 and sum(evaluated[16]) < sum(evaluated[0]) / 4
 
 
 def sampler(rng: np.random.Generator) -> object:
@@ -61,11 +61,11 @@ def test_taken_rows_are_distinct_feasible_and_remembered() -> None:
     proposals = Proposals(SPACE, [bound], 20_000)
     taken: set[bytes] = set()
     first = proposals.take(sampler(np.random.default_rng(0)), 100, taken)  # type: ignore[arg-type]
-    again = proposals.take(sampler(np.random.default_rng(0)), 100, taken)  # type: ignore[arg-type]
-    keys = row_keys(np.concatenate([first, again]))
+    repeated = proposals.take(sampler(np.random.default_rng(0)), 100, taken)  # type: ignore[arg-type]
+    keys = row_keys(np.concatenate([first, repeated]))
     assert len(set(keys)) == 200
     assert taken == set(keys)
-    assert (bound.values(np.concatenate([first, again])) <= 2500.0).all()
+    assert (bound.values(np.concatenate([first, repeated])) <= 2500.0).all()
     assert 0 < proposals.accepted < proposals.tried
 
 
@@ -73,16 +73,16 @@ def test_several_constraints_hold_together_and_are_all_named_when_they_cannot() 
     def small_decoder(rows: Rows) -> NDArray[np.float64]:
         return SPACE.slots.exists(rows).sum(1).astype(np.float64)
 
-    both = [limit(2800.0), Constraint("slots", 14.0, small_decoder)]
-    rows = Proposals(SPACE, both, 20_000).initial(np.random.default_rng(0), 50, set())
+    constraints = [limit(2800.0), Constraint("slots", 14.0, small_decoder)]
+    rows = Proposals(SPACE, constraints, 20_000).initial(np.random.default_rng(0), 50, set())
     assert len(rows) == 50
-    assert all((constraint.values(rows) <= constraint.limit).all() for constraint in both)
+    assert all((constraint.values(rows) <= constraint.limit).all() for constraint in constraints)
     with pytest.raises(InfeasibleError, match=r"latency_ms<=2800 and slots<=3") as caught:
-        Proposals(SPACE, [both[0], Constraint("slots", 3.0, small_decoder)], 2000).initial(
+        Proposals(SPACE, [constraints[0], Constraint("slots", 3.0, small_decoder)], 2000).initial(
             np.random.default_rng(0), 50, set()
         )
     assert set(caught.value.bounds) == {"latency_ms", "slots"}
-    assert both[0].values(SPACE.rows([caught.value.closest]))[0] <= 2800.0
+    assert constraints[0].values(SPACE.rows([caught.value.closest]))[0] <= 2800.0
 
 
 def test_rare_feasible_regions_are_filled_by_small_mutations() -> None:

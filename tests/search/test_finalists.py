@@ -85,7 +85,7 @@ def network(index: int) -> Architecture:
 
 
 def evaluated(count: int) -> dict[Architecture, dict[str, float]]:
-    """Slower ones are better: of 25.5 ms less so many, with losses from 1 up."""
+    """Slower ones are better: of 25.5 ms minus their index, with losses from 1 up."""
     return {network(index): {"loss": 1.0 + index, "latency_ms": 25.5 - index} for index in range(count)}
 
 
@@ -120,18 +120,18 @@ def marks(finalists: Sequence[Finalist]) -> dict[int, tuple[bool, bool]]:
 def test_the_next_best_is_measured_where_the_best_is_above() -> None:
     """Predicted 24.5 ms are 25.7 ms: 5 % too little; the next one is the best of those 5 % further below."""
     device = Device(1.05)
-    found = measured([finalist(1, (NAME,)), finalist(8)], device)
+    results = measured([finalist(1, (NAME,)), finalist(8)], device)
     assert [one.number("n") for one in device.asked] == [1, 8, 2]
-    assert marks(found) == {1: (False, True), 8: (False, False), 2: (True, False)}
-    assert found[-1].measured["latency_ms"] <= 25.0
-    assert found[-1].to_dict()["best_of"] == [NAME] and found[0].to_dict()["over_limit"] == [NAME]
+    assert marks(results) == {1: (False, True), 8: (False, False), 2: (True, False)}
+    assert results[-1].measured["latency_ms"] <= 25.0
+    assert results[-1].to_dict()["best_of"] == [NAME] and results[0].to_dict()["over_limit"] == [NAME]
 
 
 def test_predictions_that_hold_are_left_alone() -> None:
     device = Device(1.01)
-    found = measured([finalist(1, (NAME,)), finalist(8)], device)
-    assert len(device.asked) == 2 and marks(found) == {1: (True, False), 8: (False, False)}
-    assert measured(found, device) == found and len(device.asked) == 2
+    results = measured([finalist(1, (NAME,)), finalist(8)], device)
+    assert len(device.asked) == 2 and marks(results) == {1: (True, False), 8: (False, False)}
+    assert measured(results, device) == results and len(device.asked) == 2
 
 
 def test_nothing_within_is_said_and_not_called_the_best() -> None:
@@ -141,40 +141,40 @@ def test_nothing_within_is_said_and_not_called_the_best() -> None:
             return [{"latency_ms": 25.1 + len(self.asked) / 10, "same_machine": True} for _ in architectures]
 
     device = Slow(1.0)
-    found = measured([finalist(1, (NAME,))], device)
-    assert len(device.asked) == 1 + TRIES == len(found)
-    assert set(marks(found).values()) == {(False, True)}
-    assert measured(found, device) == found and len(device.asked) == 1 + TRIES
+    results = measured([finalist(1, (NAME,))], device)
+    assert len(device.asked) == 1 + TRIES == len(results)
+    assert set(marks(results).values()) == {(False, True)}
+    assert measured(results, device) == results and len(device.asked) == 1 + TRIES
 
 
 def test_many_finalists_above_do_not_end_the_tries() -> None:
     """All of a spread over the front are measured above the limit, more than there are tries."""
     device = Device(1.3)
-    found = measured([finalist(1, (NAME,)), *map(finalist, (2, 3, 4, 5))], device)
+    results = measured([finalist(1, (NAME,)), *map(finalist, (2, 3, 4, 5))], device)
     assert [one.number("n") for one in device.asked] == [1, 2, 3, 4, 5, 7]
-    assert marks(found)[7] == (True, False) and not any(best for best, above in marks(found).values() if above)
+    assert marks(results)[7] == (True, False) and not any(best for best, above in marks(results).values() if above)
 
 
 @pytest.mark.parametrize("record", [{}, {"latency_ms": 30.0, "same_machine": False}])
 def test_another_machine_and_none_say_nothing_of_the_limit(record: dict[str, Any]) -> None:
-    found = measured([finalist(1, (NAME,))], lambda some: [record for _ in some])
-    assert marks(found) == {1: (True, False)}
+    results = measured([finalist(1, (NAME,))], lambda some: [record for _ in some])
+    assert marks(results) == {1: (True, False)}
 
 
 def test_each_search_has_its_own_best() -> None:
     other = "latency_ms<=30"
-    both = {**GOALS, other: Goal("loss", {"latency_ms": 30.0})}
+    goals = {**GOALS, other: Goal("loss", {"latency_ms": 30.0})}
     first = finalist(1, (NAME, other), latency_ms=26.0)
-    found = select_best([first, finalist(3, latency_ms=24.0)], both)
-    assert [one.best_of for one in found] == [(other,), (NAME,)]
-    assert [one.over_limit for one in found] == [(NAME,), ()]
-    assert select_best(found, both) == found
+    results = select_best([first, finalist(3, latency_ms=24.0)], goals)
+    assert [one.best_of for one in results] == [(other,), (NAME,)]
+    assert [one.over_limit for one in results] == [(NAME,), ()]
+    assert select_best(results, goals) == results
 
 
 def test_what_was_measured_before_stays(tmp_path: Path) -> None:
     chosen = [finalist(1, (NAME,)), finalist(8)]
-    found = measured(chosen, Device(1.05))
-    save_finalists(tmp_path, found)
-    again = select_best(with_measured_before(tmp_path, chosen, evaluated(20)), GOALS)
-    assert again == found
+    result = measured(chosen, Device(1.05))
+    save_finalists(tmp_path, result)
+    repeated = select_best(with_measured_before(tmp_path, chosen, evaluated(20)), GOALS)
+    assert repeated == result
     assert [one.architecture for one in with_measured_before(tmp_path, chosen, {})] == [network(1), network(8)]

@@ -28,10 +28,10 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    found = Clock()
+    result = Clock()
     for module in (progress, nas_core.progress):
-        monkeypatch.setattr(module, "clock", found)
-    return found
+        monkeypatch.setattr(module, "clock", result)
+    return result
 
 
 def log(folder: Path) -> list[str]:
@@ -86,8 +86,8 @@ def test_a_log_is_read_as_it_was_written(tmp_path: Path, monkeypatch) -> None:
     assert second == Logged(first.began, 2, 3000, 4)  # its lines come once a minute
     with Progress(file, 3000, 1, show=False) as progress_bar:
         progress_bar.begin()
-        again = read_log(file)
-    assert again is not None and (again.before, again.total, again.results) == (0, 3000, 0)
+        reloaded = read_log(file)
+    assert reloaded is not None and (reloaded.before, reloaded.total, reloaded.results) == (0, 3000, 0)
 
 
 class Interrupted(BaseException):

@@ -50,12 +50,12 @@ def start(folder: Path) -> subprocess.Popen[bytes]:
 
 
 def test_killed_at_random_moments_it_ends_identically(tmp_path: Path) -> None:
-    whole, broken = tmp_path / "whole", tmp_path / "broken"
-    assert start(whole).wait(60) == 0
+    full, broken = tmp_path / "whole", tmp_path / "broken"
+    assert start(full).wait(60) == 0
     moments = random.Random(0)
-    lines = len((whole / "journal.jsonl").read_bytes().splitlines())
+    lines = len((full / "journal.jsonl").read_bytes().splitlines())
     kills = []
-    for part in range(1, 5):  # killed a moment after so many lines, so that progress does not depend on the machine
+    for part in range(1, 5):  # killed a moment after a number of lines, so that progress does not depend on the machine
         process = start(broken)
         journal = broken / "journal.jsonl"
         deadline = time.monotonic() + 30
@@ -68,7 +68,7 @@ def test_killed_at_random_moments_it_ends_identically(tmp_path: Path) -> None:
     assert kills.count(-signal.SIGKILL) >= 3
     assert start(broken).wait(60) == 0
     for name in COMPARED:
-        assert (broken / name).read_bytes() == (whole / name).read_bytes(), name
+        assert (broken / name).read_bytes() == (full / name).read_bytes(), name
 
 
 def test_cut_at_any_byte_the_journal_is_completed(tmp_path: Path) -> None:
@@ -106,19 +106,19 @@ def damage(lines: list[bytes], kind: str) -> list[bytes]:
 def test_runs_that_cannot_be_continued_are_left_as_they_are(tmp_path: Path) -> None:
     folder, journal = tmp_path / "run", tmp_path / "run" / "journal.jsonl"
     run(folder)
-    whole = journal.read_bytes()
+    full = journal.read_bytes()
     for kind in ("duplicated", "missing", "damaged", "of another", "without metrics", "last twice"):
-        journal.write_bytes(b"".join(damage(whole.splitlines(keepends=True), kind)))
+        journal.write_bytes(b"".join(damage(full.splitlines(keepends=True), kind)))
         before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
         with pytest.raises(DataError, match=r"journal\.jsonl, line (40|41|42|\d\d+) ") as caught:
             run(folder, never)
         assert "\n" not in str(caught.value)
         assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before, kind
-    journal.write_bytes(whole)
+    journal.write_bytes(full)
     for options in ({"config": OTHER}, {"limits": (3000.0,)}, {"settings": {"checkpoint": "other"}}):
         with pytest.raises(ConfigError, match="give the same settings to continue it"):
             run(folder, never, **options)
-    assert journal.read_bytes() == whole
+    assert journal.read_bytes() == full
     (folder / "config.yaml").unlink()
     with pytest.raises(DataError, match=r"no config\.yaml"):
         run(folder, never)
@@ -131,7 +131,7 @@ def test_a_full_disk_leaves_a_run_that_continues(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(os, "fsync", lambda descriptor: (next(calls), real(descriptor))[1])
     search(one_limit(2), evaluate, tmp_path / "count", progress=False)
     writes, stopped = next(calls), 0
-    whole = (tmp_path / "whole" / "journal.jsonl").read_bytes()
+    complete = (tmp_path / "whole" / "journal.jsonl").read_bytes()
     for moment in range(1, writes, 8):
         folder, now = tmp_path / str(moment), itertools.count()
 
@@ -148,7 +148,7 @@ def test_a_full_disk_leaves_a_run_that_continues(tmp_path: Path, monkeypatch: py
             assert str(error).startswith(f"cannot write {folder}")
         monkeypatch.setattr(os, "fsync", real)
         kept = (folder / "journal.jsonl").read_bytes() if (folder / "journal.jsonl").exists() else b""
-        assert kept == whole[: len(kept)] and (kept in (b"", whole) or kept.endswith(b"\n"))
+        assert kept == complete[: len(kept)] and (kept in (b"", complete) or kept.endswith(b"\n"))
         search(one_limit(2), evaluate, folder, progress=False)
         same_files(folder, tmp_path / "whole")
     assert stopped > writes // 16

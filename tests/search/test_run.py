@@ -1,4 +1,4 @@
-"""The engine: files, shared cache, failures, refusals; killed runs are in test_resume."""
+"""The engine: files, shared cache, failures, rejected inputs; killed runs are in test_resume."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ def test_a_finished_run_is_read_and_not_repeated(tmp_path: Path) -> None:
     def never(architecture: Architecture) -> dict[str, float]:
         raise AssertionError("evaluated again")
 
-    again = run(tmp_path, never)
-    assert again.replayed == first.evaluations == again.evaluations
-    assert again.best == first.best
+    repeated = run(tmp_path, never)
+    assert repeated.replayed == first.evaluations == repeated.evaluations
+    assert repeated.best == first.best
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
 
 
@@ -105,7 +105,7 @@ def test_failures_without_end_stop_the_search_and_are_not_kept(tmp_path: Path) -
     with pytest.raises(NasExtError, match=r"device lost.* 25 results before are kept"):
         run(tmp_path / "broken", breaks_down)
     assert len(journal(tmp_path / "broken")) == 25
-    repaired, whole = run(tmp_path / "broken"), run(tmp_path / "whole")
+    repaired, full = run(tmp_path / "broken"), run(tmp_path / "whole")
     assert repaired.replayed == 25
     assert (tmp_path / "broken" / "journal.jsonl").read_bytes() == (tmp_path / "whole" / "journal.jsonl").read_bytes()
-    assert repaired.best == whole.best
+    assert repaired.best == full.best

@@ -36,7 +36,7 @@ def troubled(settings: Mapping[str, Any]) -> Callable[[Architecture], dict[str, 
 
 
 def _opened(path: Path) -> ToySupernet:
-    """Notes beside the file which process opened it for which device."""
+    """Record in a second file which process opened the file for which device."""
     with (path.parent / "opened.txt").open("a") as file:
         file.write(f"{os.getpid()} {HOST.options.get('device')}\n")
     return ToySupernet(SPACE, troubled(json.loads(path.read_text())))

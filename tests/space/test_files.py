@@ -55,8 +55,8 @@ def test_an_architecture_file_keeps_further_keys(tmp_path: Path) -> None:
 def test_spaces_round_trip(tmp_path: Path) -> None:
     for space in (tiny_space(), *map(get_space, list_spaces())):
         save_space(space, tmp_path / "space.yml")
-        again = load_space(tmp_path / "space.yml")
-        assert (again, again.name, again.cardinality()) == (space, space.name, space.cardinality())
+        reloaded = load_space(tmp_path / "space.yml")
+        assert (reloaded, reloaded.name, reloaded.cardinality()) == (space, space.name, space.cardinality())
 
 
 def test_a_written_file_is_a_space_by_its_path(tmp_path: Path) -> None:

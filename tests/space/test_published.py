@@ -106,10 +106,10 @@ def test_found_networks_have_the_sums_of_the_paper() -> None:
         ("cosformer", 20 * 1024, 48, 8192),
         ("transformer", 23 * 1024, 48, 11264),
     ):
-        found = space.validate(found_translation(name))
-        assert sum(found.numbers("encoder.ffn_dim")) == ffn
-        assert sum(found.numbers("encoder.self_heads")) == heads
-        assert sum(found.numbers("decoder.ffn_dim")) == decoder_ffn
+        result = space.validate(found_translation(name))
+        assert sum(result.numbers("encoder.ffn_dim")) == ffn
+        assert sum(result.numbers("encoder.self_heads")) == heads
+        assert sum(result.numbers("decoder.ffn_dim")) == decoder_ffn
     kinds = found_translation("mformer")["encoder.self_attention"]
     assert isinstance(kinds, tuple) and [i + 1 for i, kind in enumerate(kinds) if kind == "linear"] == [2, 4]
     assert get_space("cosformer_wmt14_en_de").validate(found_translation("cosformer"))
@@ -131,10 +131,10 @@ def test_published_networks() -> None:
     space = get_space("mformer_cifar10")
     sums = {"cosformer_star_cifar10": (12, 448, 17_024, 75), "mformer_like_cifar10": (12, 384, 14_784, 76)}
     for name, (layers, width, ffn, heads) in sums.items():
-        found = image_architecture(name)
-        assert found in space
-        assert (found["layers"], found["embed_dim"]) == (layers, width)
-        assert (sum(found.numbers("ffn_dim")), sum(found.numbers("heads"))) == (ffn, heads)
+        result = image_architecture(name)
+        assert result in space
+        assert (result["layers"], result["embed_dim"]) == (layers, width)
+        assert (sum(result.numbers("ffn_dim")), sum(result.numbers("heads"))) == (ffn, heads)
     linear = [
         layer
         for layer, kind in enumerate(image_architecture("mformer_like_cifar10")["attention"], 1)

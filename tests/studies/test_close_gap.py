@@ -43,8 +43,8 @@ def closed(
     subjects: Mapping[str, ToySupernet], checkpoint: Path, out: Path, standalone: Path, **options
 ) -> StudyResult:
     every = [Subject(name, checkpoint, supernet) for name, supernet in subjects.items()]
-    given = {"every": 20, "most_updates": 60, **options}
-    return STUDIES.get("close-gap").run(every, CloseGapConfig(standalone=standalone, **given), out)
+    settings = {"every": 20, "most_updates": 60, **options}
+    return STUDIES.get("close-gap").run(every, CloseGapConfig(standalone=standalone, **settings), out)
 
 
 def test_updates_until_standalone_quality(checkpoint: Path, standalone: Path, tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_networks_that_stay_behind_count_with_all_updates(checkpoint: Path, stan
 
 def test_training_is_ended_where_it_is_good_enough(checkpoint: Path, standalone: Path, tmp_path: Path) -> None:
     class Endless(Trainer):
-        def further_command(self, architecture: Architecture, folder: Path, *given: object) -> list[str]:
+        def further_command(self, architecture: Architecture, folder: Path, *arguments: object) -> list[str]:
             (folder / "20.kept").write_text("8.5")
             return [sys.executable, "-S", "-c", "import time; time.sleep(60)"]
 
@@ -89,7 +89,7 @@ def test_training_is_ended_where_it_is_good_enough(checkpoint: Path, standalone:
 
 def test_what_was_kept_last_stays_while_it_may_be_copied(checkpoint: Path, standalone: Path, tmp_path: Path) -> None:
     class Copying(Trainer):
-        def further_command(self, architecture: Architecture, folder: Path, *given: object) -> list[str]:
+        def further_command(self, architecture: Architecture, folder: Path, *arguments: object) -> list[str]:
             code = (
                 "import pathlib, sys, time\n"
                 f"own = pathlib.Path({str(folder)!r})\n"
@@ -114,15 +114,15 @@ def test_qualities_that_are_better_the_larger(checkpoint: Path, standalone: Path
 
 
 def test_a_folder_has_one_schedule_and_data(checkpoint: Path, standalone: Path, tmp_path: Path) -> None:
-    given = checkpoint, tmp_path / "out", standalone
-    closed({"one": Trainer()}, *given, architectures=1)
+    arguments = checkpoint, tmp_path / "out", standalone
+    closed({"one": Trainer()}, *arguments, architectures=1)
     for other, value in (
         ({"every": 30}, "every"),
         ({"most_updates": 80}, "most_updates"),
         ({"train": {"lr": "1"}}, "lr"),
     ):
         with pytest.raises(ConfigError, match=value):
-            closed({"one": Trainer()}, *given, **other)
+            closed({"one": Trainer()}, *arguments, **other)
     with pytest.raises(ConfigError, match="elsewhere"):
-        closed({"one": Trainer(data="elsewhere")}, *given)
-    assert closed({"one": Trainer(data="elsewhere")}, *given, architectures=1).rows[0]["updates"] == 60
+        closed({"one": Trainer(data="elsewhere")}, *arguments)
+    assert closed({"one": Trainer(data="elsewhere")}, *arguments, architectures=1).rows[0]["updates"] == 60

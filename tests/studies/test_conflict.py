@@ -60,8 +60,8 @@ def test_batches_are_taken_from_all_over_the_data() -> None:
 
 def test_architectures_that_are_compared() -> None:
     assert middle(SPACE) == Architecture({"width": 2})
-    found = chosen(SPACE, ConflictConfig(random=5))
-    assert list(found) == ["smallest", "middle", "largest"]  # there are no others
+    result = chosen(SPACE, ConflictConfig(random=5))
+    assert list(result) == ["smallest", "middle", "largest"]  # there are no others
     assert len(drawn(SPACE, 2, 0)) == 2 and len(drawn(SPACE, 9, 0, [SPACE.smallest()])) == 2
 
 

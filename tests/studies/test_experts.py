@@ -1,4 +1,4 @@
-"""Supernets with other experts and routers: which are trained, and what is told of them."""
+"""Supernets with other experts and routers: which are trained, and their figures."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def test_supernets_with_other_numbers_of_experts_are_trained_once(checkpoint: Pa
 def test_routers_of_each_kind_and_depth(checkpoint: Path) -> None:
     trainer = Trainer()
     result = asked("router", trainer, checkpoint, layers=(2, 3), kind=("layer", "neuron"))
-    found = [(row["kind"], row["router_layers"], row["trained"]) for row in result.summary]
-    assert found == [("layer", 2, "before"), ("layer", 3, "here"), ("neuron", 2, "here"), ("neuron", 3, "here")]
+    results = [(row["kind"], row["router_layers"], row["trained"]) for row in result.summary]
+    assert results == [("layer", 2, "before"), ("layer", 3, "here"), ("neuron", 2, "here"), ("neuron", 3, "here")]
     assert [row["smallest"] for row in result.summary] == pytest.approx([9, 8.4, 8.6, 8.4])
     assert [row["router_layers"] for row in asked("router", trainer, checkpoint, layers=(3,)).summary] == [2, 3]
     assert trainer.trained == 3

@@ -28,9 +28,9 @@ EVERY = [Architecture({"width": width}) for width in (1, 2, 3)]
 
 
 def test_figures_by_hand() -> None:
-    found = agreement([5.0, 4.0, 3.0, 4.5], [4.0, 4.5, 2.0, 3.5])
-    assert found.error == pytest.approx((1 + 0.5 + 1 + 1) / 4) and found.bias == pytest.approx(2.5 / 4)
-    assert found.tau == pytest.approx((4 - 2) / 6)  # of six pairs two are in another order
+    result = agreement([5.0, 4.0, 3.0, 4.5], [4.0, 4.5, 2.0, 3.5])
+    assert result.error == pytest.approx((1 + 0.5 + 1 + 1) / 4) and result.bias == pytest.approx(2.5 / 4)
+    assert result.tau == pytest.approx((4 - 2) / 6)  # of six pairs two are in another order
 
 
 @pytest.fixture
@@ -55,14 +55,14 @@ def test_finished_runs_are_kept_and_others_done_again(checkpoint: Path, tmp_path
 
 
 def test_the_study_compares_several_supernets_with_one_set_of_runs(checkpoint: Path, tmp_path: Path) -> None:
-    one, same = Trainer(), Trainer()
+    trainer, same = Trainer(), Trainer()
     same.score = lambda architecture: {"loss": 9.0 - architecture.number("width")}
-    subjects = [Subject("one", checkpoint, one), Subject("same", checkpoint, same)]
+    subjects = [Subject("one", checkpoint, trainer), Subject("same", checkpoint, same)]
     result = STUDIES.get("gap").run(subjects, GapConfig(architectures=3), tmp_path)
     first, second = result.summary
     assert (first["error"], first["tau"], first["bias"]) == (1.0, pytest.approx(1.0), 1.0)
     assert (second["error"], second["better"]) == (0.0, 1.0)
-    assert (one.trained, same.trained) == (3, 0)
+    assert (trainer.trained, same.trained) == (3, 0)
 
 
 def records(path: Path, *more: Mapping[str, object], examples: str = "valid") -> Path:
@@ -76,8 +76,8 @@ def records(path: Path, *more: Mapping[str, object], examples: str = "valid") ->
 
 def test_results_that_are_there_already_train_nothing(checkpoint: Path, tmp_path: Path) -> None:
     trainer = Trainer()
-    given = GapConfig(standalone=records(tmp_path / "runs.jsonl"))
-    result = STUDIES.get("gap").run([Subject("one", checkpoint, trainer)], given, tmp_path)
+    config = GapConfig(standalone=records(tmp_path / "runs.jsonl"))
+    result = STUDIES.get("gap").run([Subject("one", checkpoint, trainer)], config, tmp_path)
     assert trainer.trained == 0 and result.summary[0]["tau"] == pytest.approx(-1.0) and len(result.notes) == 1
     silent = GapConfig(standalone=records(tmp_path / "silent.jsonl", examples=""))
     assert "not checked" in STUDIES.get("gap").run([Subject("one", checkpoint, trainer)], silent, tmp_path).notes[1]
@@ -137,8 +137,8 @@ class Slow(ToySupernet):
         return {"data": "images"}
 
     def standalone_command(self, architecture, folder, changes):
-        told = "import os, time; open('pid.part', 'w').write(str(os.getpid())); os.rename('pid.part', 'pid')"
-        return [sys.executable, "-S", "-c", f"import os; os.chdir({str(folder)!r}); {told}; time.sleep(60)"]
+        report = "import os, time; open('pid.part', 'w').write(str(os.getpid())); os.rename('pid.part', 'pid')"
+        return [sys.executable, "-S", "-c", f"import os; os.chdir({str(folder)!r}); {report}; time.sleep(60)"]
 
 train_standalone(Slow(SPACE), Path(sys.argv[1]), SPACE, [SPACE.smallest()], Path(sys.argv[2]), {})
 """
@@ -149,16 +149,16 @@ def test_no_training_runs_twice_when_its_study_is_ended(
     checkpoint: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
     out = tmp_path / "out"
-    own = out / "standalone" / SPACE.smallest().key
+    run_folder = out / "standalone" / SPACE.smallest().key
     study = subprocess.Popen([sys.executable, "-c", STUDY, str(checkpoint), str(out)], cwd=ROOT)
     try:
-        wait_for(lambda: (own / "pid").exists())
+        wait_for(lambda: (run_folder / "pid").exists())
     finally:
         study.send_signal(number)
         study.wait()
-    training = int((own / "pid").read_text())
+    training = int((run_folder / "pid").read_text())
     if number == signal.SIGTERM:
-        assert study.returncode == 128 + signal.SIGTERM and not is_locked(own / "train.lock")
+        assert study.returncode == 128 + signal.SIGTERM and not is_locked(run_folder / "train.lock")
         with pytest.raises(ProcessLookupError):
             os.kill(training, 0)
         return

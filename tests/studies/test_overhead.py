@@ -18,16 +18,16 @@ def layer(kind: str) -> ElasticFeedForward:
 
 @pytest.mark.parametrize("kind", ["layer", "neuron"])
 def test_without_experts_a_layer_is_its_first_expert(kind: str) -> None:
-    whole = layer(kind)
-    network, encoding, x = nn.Sequential(whole), torch.tensor([0.1, 0.9]), torch.randn(2, 4)
-    mixed, count = feed_forward(x, whole.select(4, 5, encoding)), sum(one.numel() for one in network.parameters())
+    full = layer(kind)
+    network, encoding, x = nn.Sequential(full), torch.tensor([0.1, 0.9]), torch.randn(2, 4)
+    mixed, count = feed_forward(x, full.select(4, 5, encoding)), sum(one.numel() for one in network.parameters())
     with without_experts(network) as aside:
         assert aside == 4 * count  # they stay on their device, but are no part of the plain supernet's memory
-        plain = whole.select(4, 5, None)
-        assert torch.equal(plain.fc1.weight, whole.fc1.weight[:5]) and whole.fc1.weight.shape == (6, 4)
+        plain = full.select(4, 5, None)
+        assert torch.equal(plain.fc1.weight, full.fc1.weight[:5]) and full.fc1.weight.shape == (6, 4)
         assert sum(one.numel() for one in network.parameters()) == 6 * 4 + 6 + 4 * 6 + 4
         assert not torch.equal(feed_forward(x, plain), mixed)
-    assert torch.equal(feed_forward(x, whole.select(4, 5, encoding)), mixed)
+    assert torch.equal(feed_forward(x, full.select(4, 5, encoding)), mixed)
     assert sum(one.numel() for one in network.parameters()) == count
 
 

@@ -47,9 +47,9 @@ class Network(nn.Module):
 
 def test_mixtures_are_what_the_routers_gave_and_leave_no_hook() -> None:
     network = Network().eval()
-    found = mixtures_of(network, Architecture({"width": 4}))
-    assert {name: values.shape for name, values in found.items()} == {"layer": (1, 3), "neuron": (4, 3)}
-    np.testing.assert_allclose(found["neuron"].sum(-1), 1.0, atol=1e-6)
+    architecture = mixtures_of(network, Architecture({"width": 4}))
+    assert {name: values.shape for name, values in architecture.items()} == {"layer": (1, 3), "neuron": (4, 3)}
+    np.testing.assert_allclose(architecture["neuron"].sum(-1), 1.0, atol=1e-6)
     assert not any(module._forward_hooks for module in network.modules())  # private: torch tells of hooks nowhere else
 
 

@@ -40,6 +40,6 @@ def test_each_seed_has_its_own_best_and_the_figures_are_theirs(subject: Subject,
 def test_a_finished_study_evaluates_nothing_again(subject: Subject, tmp_path: Path) -> None:
     config = StabilityStudyConfig(seeds=2, set=SMALL)
     first = STUDIES.get("stability").run([subject], config, tmp_path)
-    again = Subject("toy", subject.path, ToySupernet(SPACE, score))
-    assert STUDIES.get("stability").run([again], config, tmp_path).rows == first.rows
-    assert isinstance(again.supernet, ToySupernet) and not again.supernet.evaluated
+    repeated = Subject("toy", subject.path, ToySupernet(SPACE, score))
+    assert STUDIES.get("stability").run([repeated], config, tmp_path).rows == first.rows
+    assert isinstance(repeated.supernet, ToySupernet) and not repeated.supernet.evaluated

@@ -23,7 +23,7 @@ class Trainer(ToySupernet):
 
     experts: Any = None
     path: Path
-    """Where it is, if that is told."""
+    """Return the path, if known."""
 
     def __init__(self, fails: int = 0, key: str = "valid", data: str = "images") -> None:
         super().__init__(SPACE, lambda architecture: {"loss": 10.0 - architecture.number("width")})
@@ -53,7 +53,7 @@ class Trainer(ToySupernet):
     def further_command(
         self, architecture: Architecture, folder: Path, changes: Mapping[str, str], every: int, most: int
     ) -> list[str]:
-        """Keeps a file after every so many updates, and one at 7; ``ends`` in the settings is where it gives up."""
+        """Keep a file after every few updates, and one at 7; ``ends`` in the settings is where it gives up."""
         self.trained += 1
         begin, last = 10 - architecture.number("width"), min(most, int(changes.get("ends", most)))
         kept = [7, *range(every, last + 1, every)]

@@ -30,8 +30,8 @@ class Toy(Host):
 
 @pytest.fixture(autouse=True)
 def hosts(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [("none", MissingHostError("absent")), ("old", Host()), ("one", Toy("one")), ("two", Toy("two"))]
-    monkeypatch.setattr(curves, "each_host", lambda: iter(found))
+    results = [("none", MissingHostError("absent")), ("old", Host()), ("one", Toy("one")), ("two", Toy("two"))]
+    monkeypatch.setattr(curves, "each_host", lambda: iter(results))
 
 
 def test_a_log_beside_the_checkpoint_is_found(tmp_path: Path) -> None:
@@ -39,15 +39,15 @@ def test_a_log_beside_the_checkpoint_is_found(tmp_path: Path) -> None:
     assert read_curves(checkpoint) is None
     (tmp_path / "one.log").write_text("of another program")
     (tmp_path / "two.log").write_text("two: 1 2")
-    found = read_curves(checkpoint)
-    assert found is not None and found.source == tmp_path / "two.log"
+    result = read_curves(checkpoint)
+    assert result is not None and result.source == tmp_path / "two.log"
 
 
 def test_a_log_that_is_given(tmp_path: Path) -> None:
     (tmp_path / "two.log").write_text("two: 1 2")
     (tmp_path / "x.log").write_text("two: 1 2")
-    found = read_curves(tmp_path / "checkpoint.pt", tmp_path / "x.log")
-    assert found is not None and found.source == tmp_path / "x.log"
+    result = read_curves(tmp_path / "checkpoint.pt", tmp_path / "x.log")
+    assert result is not None and result.source == tmp_path / "x.log"
     with pytest.raises(DataError, match=r"no file .*absent\.log"):
         read_curves(tmp_path / "checkpoint.pt", tmp_path / "absent.log")
     (tmp_path / "x.log").write_text("else")

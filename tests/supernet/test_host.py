@@ -56,11 +56,11 @@ def checkpoint(tmp_path: Path) -> Path:
 
 
 def test_the_host_that_recognises_it_opens_it(register: Register, checkpoint: Path) -> None:
-    one, two = ToyHost("one", b"one"), ToyHost("two", b"two")
-    register(absent=NO_FAIRSEQ, one=one, two=two)
+    first, two = ToyHost("one", b"one"), ToyHost("two", b"two")
+    register(absent=NO_FAIRSEQ, one=first, two=two)
     supernet = open_supernet(str(checkpoint), device="cpu")
     assert supernet is two.supernet
-    assert (two.checkpoint, two.options, one.checkpoint) == (checkpoint, {"device": "cpu"}, None)
+    assert (two.checkpoint, two.options, first.checkpoint) == (checkpoint, {"device": "cpu"}, None)
 
 
 def test_a_foreign_checkpoint_names_the_usable_hosts(register: Register, checkpoint: Path) -> None:

@@ -88,23 +88,23 @@ def test_sandwich_holds_the_random_one_and_both_ends() -> None:
 
 
 def test_validation_set_is_fixed() -> None:
-    found = validation_set(SPACE, 3)
-    assert list(found) == ["smallest", "largest", "random1", "random2", "random3"]
-    assert found == validation_set(SPACE, 3)
-    assert (found["smallest"], found["largest"]) == (SPACE.smallest(), SPACE.largest())
-    assert len(set(found.values())) == 5
-    assert list(validation_set(SPACE, 2).items()) == list(found.items())[:4]
-    assert validation_set(SPACE, 3, seed=1)["random1"] != found["random1"]
+    result = validation_set(SPACE, 3)
+    assert list(result) == ["smallest", "largest", "random1", "random2", "random3"]
+    assert result == validation_set(SPACE, 3)
+    assert (result["smallest"], result["largest"]) == (SPACE.smallest(), SPACE.largest())
+    assert len(set(result.values())) == 5
+    assert list(validation_set(SPACE, 2).items()) == list(result.items())[:4]
+    assert validation_set(SPACE, 3, seed=1)["random1"] != result["random1"]
     assert list(validation_set(SPACE, 0)) == ["smallest", "largest"]
 
 
 def test_the_ends_of_hats_code_read_two_encoder_layers_in_every_decoder_layer() -> None:
     drawn, cross = draw(SPACE, 5), "decoder.arbitrary_cross"
-    for found in (sandwich(SPACE, drawn, "hat"), validation_set(SPACE, 2, extremes="hat")):
-        for name, own in (("smallest", SPACE.smallest()), ("largest", SPACE.largest())):
-            one = SPACE.validate(found[name])
-            assert one[cross] == (1,) * one.number("decoder.layers") != own[cross]
-            assert {**one.to_dict(), cross: None} == {**own.to_dict(), cross: None}
+    for by_name in (sandwich(SPACE, drawn, "hat"), validation_set(SPACE, 2, extremes="hat")):
+        for name, expected in (("smallest", SPACE.smallest()), ("largest", SPACE.largest())):
+            end = SPACE.validate(by_name[name])
+            assert end[cross] == (1,) * end.number("decoder.layers") != expected[cross]
+            assert {**end.to_dict(), cross: None} == {**expected.to_dict(), cross: None}
     assert sandwich(SPACE, drawn, "hat")["random"] == drawn
     assert list(validation_set(SPACE, 2, extremes="hat").items())[2:] == list(validation_set(SPACE, 2).items())[2:]
 
@@ -144,13 +144,13 @@ def test_it_stops_when_tau_has_risen_often_enough_in_a_row() -> None:
 
 def test_the_state_is_plain_and_continues() -> None:
     rng = np.random.default_rng(1)
-    one, other = stability(5), stability(5)
+    first, other = stability(5), stability(5)
     for _ in range(3):
-        one.update(rng.normal(size=5))
-    other.load_state_dict(json.loads(json.dumps(one.state_dict())))
+        first.update(rng.normal(size=5))
+    other.load_state_dict(json.loads(json.dumps(first.state_dict())))
     losses = rng.normal(size=5)
-    assert other.update(losses) == one.update(losses)
-    assert other.taus == one.taus
+    assert other.update(losses) == first.update(losses)
+    assert other.taus == first.taus
 
 
 @pytest.mark.parametrize(

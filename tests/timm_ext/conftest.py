@@ -15,9 +15,9 @@ CLASSES = ("red", "blue")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = Path(__file__).parent
+    folder = Path(__file__).parent
     for item in items:
-        if here in item.path.parents:
+        if folder in item.path.parents:
             item.add_marker(pytest.mark.timm)
             for warning in (UserWarning, FutureWarning, DeprecationWarning):  # of timm, torchvision and exporters
                 item.add_marker(pytest.mark.filterwarnings(f"ignore::{warning.__name__}"))

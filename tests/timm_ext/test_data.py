@@ -33,15 +33,15 @@ def test_held_out_images_are_drawn_by_the_seed(npz: Path) -> None:
         assert (len(train), len(valid)) == sizes
         assert sorted([*train.indices, *valid.indices]) == list(range(72))
         assert {valid[index][1] for index in range(len(valid))} == {0, 1}  # classes are grouped in the file
-        again, other = open_splits(npz, None, count, seed=1)[1], open_splits(npz, None, count, seed=2)[1]
-        assert list(again.indices) == list(valid.indices) != list(other.indices)
+        reloaded, other = open_splits(npz, None, count, seed=1)[1], open_splits(npz, None, count, seed=2)[1]
+        assert list(reloaded.indices) == list(valid.indices) != list(other.indices)
     few = open_splits(npz, None, 20, seed=1, train_count=10)[0]
     assert len(few) == 10 and set(few.indices) <= set(open_splits(npz, None, 20, seed=1)[0].indices)
 
 
 def test_a_folders_own_splits_are_taken(folder: Path, tmp_path: Path) -> None:
-    for given in ((None, 0), (folder, 0)):
-        assert [len(part) for part in open_splits(folder, *given, seed=1)] == [20, 8]
+    for arguments in ((None, 0), (folder, 0)):
+        assert [len(part) for part in open_splits(folder, *arguments, seed=1)] == [20, 8]
     assert [len(part) for part in open_splits(folder, None, 4, seed=1)] == [16, 4]  # --val-count asks for it
     renamed = tmp_path / "renamed"
     shutil.copytree(folder / "train", renamed / "training")

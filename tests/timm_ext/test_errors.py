@@ -56,7 +56,7 @@ class Files:
     def trainer(self, **changes: Any) -> Trainer:
         return Trainer(config(self.npz, self.root / "new" / "run", **changes))
 
-    def taught(self, **changes: Any) -> Trainer:
+    def distilled(self, **changes: Any) -> Trainer:
         teacher = str(self.converted / "trained.pt")
         return self.trainer(**{**PLAIN, "init": str(self.converted / "supernet.pt"), "teacher": teacher, **changes})
 
@@ -115,8 +115,10 @@ def trainer(**changes: Any) -> Callable[[Files], Any]:
     return lambda f: f.trainer(**changes)
 
 
-def taught(**changes: Any) -> Callable[[Files], Any]:
-    return lambda f: f.taught(**{name: f"{f.root}/{v[1:]}" if str(v)[:1] == "@" else v for name, v in changes.items()})
+def distilled(**changes: Any) -> Callable[[Files], Any]:
+    return lambda f: f.distilled(
+        **{name: f"{f.root}/{v[1:]}" if str(v)[:1] == "@" else v for name, v in changes.items()}
+    )
 
 
 def created(**arguments: Any) -> Callable[[Files], Any]:
@@ -170,13 +172,13 @@ CASES: list[tuple[Call, type[Exception], str]] = [
     (lambda f: f.trainer(init=str(f.converted / "subnet.pt")), CheckpointError, "subnet.pt"),
     (lambda f: train(f.npz, f.root / "diverged", lr=1e30), NasExtError, "nan"),
     # teachers
-    (taught(teacher="@three.pt"), ConfigError, "(1, 3)"),
-    (taught(teacher="@large.pt"), ConfigError, "large.pt"),
-    (taught(teacher="@text.pt"), CheckpointError, "text.pt"),
-    (taught(teacher="@absent.pt"), DataError, "absent.pt"),
-    (lambda f: f.taught(**SANDWICH, init=str(f.converted / "subnet.pt")), ConfigError, "largest"),
-    (taught(distill_hidden=1.0), ConfigError, "trained.pt"),
-    (taught(teacher_cache="@x", teacher_top_k=3), ConfigError, "3"),
+    (distilled(teacher="@three.pt"), ConfigError, "(1, 3)"),
+    (distilled(teacher="@large.pt"), ConfigError, "large.pt"),
+    (distilled(teacher="@text.pt"), CheckpointError, "text.pt"),
+    (distilled(teacher="@absent.pt"), DataError, "absent.pt"),
+    (lambda f: f.distilled(**SANDWICH, init=str(f.converted / "subnet.pt")), ConfigError, "largest"),
+    (distilled(distill_hidden=1.0), ConfigError, "trained.pt"),
+    (distilled(teacher_cache="@x", teacher_top_k=3), ConfigError, "3"),
     # images
     (lambda f: open_images(f.root / "nothing.npz"), DataError, "nothing.npz"),
     (lambda f: open_images(f.root / "text.npz"), DataError, "text.npz"),

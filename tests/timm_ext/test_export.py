@@ -46,9 +46,9 @@ def test_an_extracted_subnet_runs_in_onnxruntime(supernet: Path, tmp_path: Path)
     for batch in (1, 5):
         images = torch.randn(batch, 3, 32, 32)
         with torch.no_grad(), model.using(mixed()):
-            wanted = model(images)
+            expected = model(images)
         (got,) = session.run(None, {"images": images.numpy()})
-        torch.testing.assert_close(torch.from_numpy(got), wanted, atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(torch.from_numpy(got), expected, atol=1e-4, rtol=1e-4)
     assert not read_onnx(out / "model.onnx", shapes={"batch": 2}).unknown
 
 

@@ -127,8 +127,8 @@ def test_a_search_is_reported_with_units_and_training(
     assert main([*command, "--strategy", "random", "--set", "evaluations=6", "--finalists", "3"]) == 0
     capsys.readouterr()
     assert main(["report", str(tmp_path / "run")]) == 0
-    shown = capsys.readouterr().out.splitlines()[0]
-    assert "loss (nats)" in shown and "top-1 (%)" in shown
+    line = capsys.readouterr().out.splitlines()[0]
+    assert "loss (nats)" in line and "top-1 (%)" in line
     page = ReadPage((tmp_path / "run" / "report.html").read_text(encoding="utf-8"))
     panels = {f["layout"]["yaxis"]["title"]["text"]: f for f in page.figures}
     history = json.loads((run / "metrics.json").read_text())

@@ -29,9 +29,9 @@ def test_killed_at_random_moments_it_ends_identically(npz: Path, tmp_path: Path)
     finished(partial(work, tmp_path / "whole"))
     cut = tmp_path / "cut"
     killed_and_finished(partial(work, cut), lambda: epochs(cut), 4, seed=1)
-    whole, ended = (read_checkpoint(tmp_path / name / "last.pt") for name in ("whole", "cut"))
-    assert whole["epoch"] == ended["epoch"]
-    for name, weight in whole["state_dict"].items():
+    full, ended = (read_checkpoint(tmp_path / name / "last.pt") for name in ("whole", "cut"))
+    assert full["epoch"] == ended["epoch"]
+    for name, weight in full["state_dict"].items():
         assert torch.equal(weight, ended["state_dict"][name]), name
     files = [sorted(path.name for path in (tmp_path / name).iterdir()) for name in ("whole", "cut")]
     assert files[0] == files[1]

@@ -45,8 +45,8 @@ def csv(tmp_path: Path) -> Path:
 
 def test_families_are_modules(csv: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = csv.with_name("set")
-    code, said, err = run(capsys, "dataset", "--out", out, "--from-timm", csv, "--device", "i7")
-    assert code == 0 and f"2 networks in {out}, as timm measured them on i7" in said
+    code, output, err = run(capsys, "dataset", "--out", out, "--from-timm", csv, "--device", "i7")
+    assert code == 0 and f"2 networks in {out}, as timm measured them on i7" in output
     assert "1 skipped" in err and err.count("of_another_timm") == 1
     assert re.search(r"^note: timm \S+ does not have the model of_another_timm; install the release", err, re.M)
     assert "test_resnet-160-b1: it has 0.47 M parameters here, 9.99 M where it was measured" in err
@@ -63,16 +63,16 @@ def test_families_are_modules(csv: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_wrong_inputs_are_one_line(csv: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out, given = csv.with_name("set"), ["--from-timm", csv]
+    out, options = csv.with_name("set"), ["--from-timm", csv]
     for arguments, message in [
-        (given, "needs --out FOLDER"),
-        (["--out", out, *given], "has measurements of i7, gpu; give one with --device"),
-        (["--out", out, *given, "--device", "i8"], "Did you mean 'i7'?"),
-        (["--out", out, *given, "--device", "i7", "--set", "visits=2"], "'visits'"),
-        (["--out", out, *given, "--device", "i7", "--networks", 9], "9 networks were asked for"),
+        (options, "needs --out FOLDER"),
+        (["--out", out, *options], "has measurements of i7, gpu; give one with --device"),
+        (["--out", out, *options, "--device", "i8"], "Did you mean 'i7'?"),
+        (["--out", out, *options, "--device", "i7", "--set", "visits=2"], "'visits'"),
+        (["--out", out, *options, "--device", "i7", "--networks", 9], "9 networks were asked for"),
     ]:
-        code, said, err = run(capsys, "dataset", *arguments)
-        assert code == 2 and said == "", arguments
+        code, output, err = run(capsys, "dataset", *arguments)
+        assert code == 2 and output == "", arguments
         assert message in err and err.count("\n") == 1, (arguments, err)
     assert not out.exists()
 

@@ -18,8 +18,8 @@ from timm_ext.host import HOST
 SCRIPT = """
 import sys
 import timm
-import beside
-print(timm.is_model("mformer_cifar10"), __name__, sys.argv[1:], beside.VALUE)
+import neighbour
+print(timm.is_model("mformer_cifar10"), __name__, sys.argv[1:], neighbour.VALUE)
 """
 
 
@@ -32,7 +32,7 @@ def launch(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_a_script_sees_our_models_and_its_neighbours(tmp_path: Path) -> None:
     assert launch(str(tmp_path / "train.py")).returncode == 2
     (tmp_path / "train.py").write_text(SCRIPT)
-    (tmp_path / "beside.py").write_text("VALUE = 7\n")
+    (tmp_path / "neighbour.py").write_text("VALUE = 7\n")
     done = launch(str(tmp_path / "train.py"), "--model", "mformer_cifar10")
     assert done.stdout.strip() == "True __main__ ['--model', 'mformer_cifar10'] 7", done.stderr
 
@@ -71,21 +71,21 @@ torch.save({"gradients": gradients, "weights": weights, "seen": json.dumps(seen)
 
 def test_workers_of_a_script_like_timms_share_subnets_and_gradients(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(AS_TIMM_DOES)
-    given = [str(tmp_path / "train.py"), str(space_file(tmp_path)), str(tmp_path / "out"), "2"]
-    for code, _, said in start(2, "-m", "timm_ext.launch", *given):
-        assert code == 0, said
+    arguments = [str(tmp_path / "train.py"), str(space_file(tmp_path)), str(tmp_path / "out"), "2"]
+    for code, _, errors in start(2, "-m", "timm_ext.launch", *arguments):
+        assert code == 0, errors
     first, second = (torch.load(tmp_path / f"out.{rank}.pt", weights_only=True) for rank in (0, 1))
     assert first["seen"] == second["seen"]
     assert set(first["gradients"]) == set(second["gradients"]) < set(first["weights"])
     for name, gradient in first["gradients"].items():
         assert torch.equal(gradient, second["gradients"][name])
         assert torch.equal(first["weights"][name], second["weights"][name])
-    alone = launch(*given[:2], str(tmp_path / "alone"), "2")
+    alone = launch(*arguments[:2], str(tmp_path / "alone"), "2")
     assert alone.returncode == 0, alone.stderr
-    one = torch.load(tmp_path / "alone.0.pt", weights_only=True)
-    assert one["seen"] == first["seen"]
-    assert set(one["gradients"]) == set(first["gradients"])
-    for name, gradient in one["gradients"].items():
+    single = torch.load(tmp_path / "alone.0.pt", weights_only=True)
+    assert single["seen"] == first["seen"]
+    assert set(single["gradients"]) == set(first["gradients"])
+    for name, gradient in single["gradients"].items():
         torch.testing.assert_close(first["gradients"][name], gradient, atol=1e-5, rtol=1e-4)
 
 
@@ -98,8 +98,8 @@ def test_timms_own_trainer_on_two_workers(folder: Path, tmp_path: Path) -> None:
         " --warmup-epochs 0 -b 4 --grad-accum-steps 2 --lr 0.01 --opt adamw --workers 0 --no-prefetcher"
         f" --output {tmp_path} --experiment run"
     )
-    for code, _, said in start(2, "-m", "timm_ext.launch", f"{checkout}/train.py", *options.split()):
-        assert code == 0, said
+    for code, _, errors in start(2, "-m", "timm_ext.launch", f"{checkout}/train.py", *options.split()):
+        assert code == 0, errors
     state = read_checkpoint(tmp_path / "run" / "checkpoint-1.pth.tar")["state_dict"]
     assert int(state["updates"]) == 4
     supernet = HOST.open(tmp_path / "run" / "last.pth.tar", data=str(folder))

@@ -43,8 +43,8 @@ def test_names_are_found_and_configured(name: str) -> None:
     assert model.pretrained_cfg["first_conv"] + ".weight" in dict(model.named_parameters())
     listed = {name: space for space, names in cli.MODELS.items() for name in names}
     if name in listed:
-        own = model.space.name == listed[name]
-        assert own if model.is_supernet else model.space.largest() in get_space(listed[name])
+        is_own = model.space.name == listed[name]
+        assert is_own if model.is_supernet else model.space.largest() in get_space(listed[name])
 
 
 @pytest.mark.parametrize(
@@ -72,8 +72,8 @@ def test_features_head_and_classifier(name: str) -> None:
     assert torch.allclose(model.forward_head(features, pre_logits=True), features[:, 0])
     model.reset_classifier(0, "")
     assert model(images()).shape == (2, 65, width)
-    again = VisionModel.from_settings(model.settings())
-    assert again.net.config.pool == "" and isinstance(again.get_classifier(), torch.nn.Identity)
+    reloaded = VisionModel.from_settings(model.settings())
+    assert reloaded.net.config.pool == "" and isinstance(reloaded.get_classifier(), torch.nn.Identity)
 
 
 def test_intermediate_features() -> None:
@@ -145,8 +145,8 @@ def test_gradient_checkpointing() -> None:
 def test_subnets_and_spaces_by_argument(tmp_path: Path) -> None:
     architecture, file = SPACE.smallest(), space_file(tmp_path)
     architecture.save(tmp_path / "A.json")
-    given: list[Any] = [tmp_path / "A.json", str(tmp_path / "A.json"), architecture.to_dict(), architecture]
-    for subnet in given:
+    arguments: list[Any] = [tmp_path / "A.json", str(tmp_path / "A.json"), architecture.to_dict(), architecture]
+    for subnet in arguments:
         model = timm.create_model("mformer_cifar10_small_supernet", subnet=subnet)
         assert (model.is_supernet, model.architecture) == (False, architecture)
     assert timm.create_model("mformer_cifar10_small_supernet", search_space=file).space == SPACE
@@ -157,10 +157,10 @@ def test_subnets_and_spaces_by_argument(tmp_path: Path) -> None:
 
 def test_settings_build_an_equal_model() -> None:
     model = timm.create_model(NAME, linear_form="chunked", num_classes=3).eval()
-    again = VisionModel.from_settings(model.settings()).eval()
-    again.load_state_dict(model.state_dict())
-    assert again.net.config.linear_form == "chunked"
-    torch.testing.assert_close(again(images()), model(images()))
+    reloaded = VisionModel.from_settings(model.settings()).eval()
+    reloaded.load_state_dict(model.state_dict())
+    assert reloaded.net.config.linear_form == "chunked"
+    torch.testing.assert_close(reloaded(images()), model(images()))
 
 
 def test_experts() -> None:
@@ -174,11 +174,11 @@ def test_experts() -> None:
 
 def test_supernets_draw_while_training_and_continue_after_loading() -> None:
     def drawn(model: VisionModel, count: int) -> list[Architecture]:
-        seen = []
+        recorded = []
         for _ in range(count):
             model(images())
-            seen.append(model.architecture)
-        return seen
+            recorded.append(model.architecture)
+        return recorded
 
     model = timm.create_model("mformer_cifar10_small_supernet", architecture_seed=3).train()
     assert drawn(model, 4) == [model.draw(update) for update in range(4)]

@@ -67,9 +67,9 @@ def test_gap_trains_standalone_networks(run: Path, tmp_path: Path, capsys: pytes
     assert len(gap["rows"]) == 3
     written = read_json(next((tmp_path / "standalone").iterdir()) / "settings.json")
     assert (written["epochs"], written["lr"], written["mos"]) == (1, 0.001, "")
-    given = ["lab", "study", "gap", "--checkpoint", str(run / "last.pt"), "--out", str(tmp_path / "b"), "--set"]
+    arguments = ["lab", "study", "gap", "--checkpoint", str(run / "last.pt"), "--out", str(tmp_path / "b"), "--set"]
     for wrong, message in (("train.epoch=3", "'epochs'"), ("train.output=3", "output")):
-        assert main([*given, wrong]) == 2
+        assert main([*arguments, wrong]) == 2
         assert message in capsys.readouterr().err
 
 
@@ -88,9 +88,9 @@ def test_subnets_are_trained_further_under_one_schedule(run: Path, tmp_path: Pat
 
 
 def test_routers_of_other_depth(run: Path, tmp_path: Path) -> None:
-    one, two = study("router", run, tmp_path, "random=1", "layers=1", "train.updates=1")["summary"]
-    assert (one["router_layers"], one["trained"], two["router_layers"]) == (1, "here", 2)
-    assert one["parameters_m"] < two["parameters_m"]
+    first, two = study("router", run, tmp_path, "random=1", "layers=1", "train.updates=1")["summary"]
+    assert (first["router_layers"], first["trained"], two["router_layers"]) == (1, "here", 2)
+    assert first["parameters_m"] < two["parameters_m"]
     supernet = open_supernet(run / "best.pt")
     assert isinstance(supernet, ImageSupernet)
     other = supernet.trained_supernet(run)

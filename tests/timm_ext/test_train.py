@@ -49,7 +49,7 @@ def test_options_become_settings() -> None:
 def test_an_interrupted_run_continues_with_the_same_results(
     npz: Path, tmp_path: Path, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = train(npz, tmp_path / "whole", **changes)
+    full = train(npz, tmp_path / "whole", **changes)
     trainer = Trainer(config(npz, tmp_path / "parts", **changes))
 
     def interrupted(images: Tensor, labels: Tensor, update: int, *arguments: Any) -> Any:
@@ -61,8 +61,8 @@ def test_an_interrupted_run_continues_with_the_same_results(
     with pytest.raises(KeyboardInterrupt):
         trainer.run()
     torch.rand(7)  # a new process has other random states
-    again = train(npz, tmp_path / "parts", **changes)
-    assert again.history == whole.history == read_json(tmp_path / "parts" / "metrics.json")
+    repeated = train(npz, tmp_path / "parts", **changes)
+    assert repeated.history == full.history == read_json(tmp_path / "parts" / "metrics.json")
     for key in ("state_dict", "state_dict_ema") if "ema" in changes else ("state_dict",):
         parts = weights(tmp_path / "parts", key)
         assert all(torch.equal(tensor, parts[name]) for name, tensor in weights(tmp_path / "whole", key).items())
@@ -77,8 +77,8 @@ def test_training_stops_when_the_ranking_of_subnets_is_stable(npz: Path, tmp_pat
     stop = next(epoch for epoch, tau in enumerate(taus) if tau is not None and tau > 0.01)
     stopped = train(npz, tmp_path / "stopped", **ranked)
     assert stopped.history == never.history[: stop + 1] and stop < 3
-    again = train(npz, tmp_path / "stopped", **ranked)
-    assert (again.epoch, again.history) == (stopped.epoch, stopped.history)  # it stays stopped
+    repeated = train(npz, tmp_path / "stopped", **ranked)
+    assert (repeated.epoch, repeated.history) == (stopped.epoch, stopped.history)  # it stays stopped
 
 
 def test_spos_trains_the_drawn_architecture_and_sandwich_the_ends_too(npz: Path, tmp_path: Path) -> None:
@@ -127,11 +127,11 @@ def rates(trainer: Trainer, count: int) -> list[float]:
 
 
 def test_schedules_by_epochs_and_by_updates(npz: Path, tmp_path: Path) -> None:
-    given = {"lr": 0.1, "min_lr": 0.001, "warmup_lr": 0.01}
-    by_epochs = rates(Trainer(config(npz, tmp_path / "run", epochs=6, warmup_epochs=2, **given)), 18)
+    settings = {"lr": 0.1, "min_lr": 0.001, "warmup_lr": 0.01}
+    by_epochs = rates(Trainer(config(npz, tmp_path / "run", epochs=6, warmup_epochs=2, **settings)), 18)
     assert by_epochs[0] == pytest.approx(0.01) and max(by_epochs) == pytest.approx(0.1, rel=0.25)
     assert by_epochs[:6] == sorted(by_epochs[:6]) and by_epochs[6:] == sorted(by_epochs[6:], reverse=True)
-    trainer = Trainer(config(npz, tmp_path / "run", updates=5, warmup_updates=2, opt_betas=(0.9, 0.998), **given))
+    trainer = Trainer(config(npz, tmp_path / "run", updates=5, warmup_updates=2, opt_betas=(0.9, 0.998), **settings))
     fall = [0.001 + 0.099 * (1 + math.cos(math.pi * step / 3)) / 2 for step in range(3)]  # as fairseq's cosine
     assert rates(trainer, 5) == pytest.approx([0.01, 0.055, *fall])
     assert (trainer.epochs, trainer.updates) == (2, 5)  # epochs of 3 and of 2 updates
@@ -142,13 +142,13 @@ def test_schedules_by_epochs_and_by_updates(npz: Path, tmp_path: Path) -> None:
 
 
 def test_an_update_of_several_passes_is_that_of_one_batch(npz: Path, tmp_path: Path) -> None:
-    given = {"opt": "sgd", "sampling": "sandwich", "epochs": 1, "valid_random": 0}
+    settings = {"opt": "sgd", "sampling": "sandwich", "epochs": 1, "valid_random": 0}
     with plain_images():
-        whole = train(npz, tmp_path / "whole", **given)
-        parts = train(npz, tmp_path / "parts", **given, batch_size=4, grad_accum_steps=4)
-        left = train(npz, tmp_path / "left", **given, batch_size=8, grad_accum_steps=4)  # of 4 passes and of 2
+        full = train(npz, tmp_path / "whole", **settings)
+        parts = train(npz, tmp_path / "parts", **settings, batch_size=4, grad_accum_steps=4)
+        left = train(npz, tmp_path / "left", **settings, batch_size=8, grad_accum_steps=4)  # of 4 passes and of 2
     assert (parts.per_epoch, left.per_epoch, left.updates, int(left.model.updates)) == (3, 2, 2, 1)
-    losses = [[record["train_loss"] for record in trainer.history] for trainer in (parts, whole)]
+    losses = [[record["train_loss"] for record in trainer.history] for trainer in (parts, full)]
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
     for name, tensor in weights(tmp_path / "whole").items():
         torch.testing.assert_close(weights(tmp_path / "parts")[name], tensor, atol=1e-5, rtol=1e-4)

@@ -53,8 +53,8 @@ def gradients(npz: Path, output: Path, parts: int = 1, **changes: Any) -> tuple[
     pairs = zip(IMAGES.to(trainer.device).chunk(parts), LABELS.to(trainer.device).chunk(parts), strict=True)
     for part, pair in enumerate(pairs):
         losses += trainer.train_step(*pair, 0, part, parts)
-    found = {name: one.grad for name, one in trainer.model.named_parameters() if one.grad is not None}
-    return torch.stack(losses).sum(), found
+    gradients = {name: one.grad for name, one in trainer.model.named_parameters() if one.grad is not None}
+    return torch.stack(losses).sum(), gradients
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
@@ -67,28 +67,28 @@ def test_an_update_is_that_of_float32(
     device: str, precision: str, changes: dict[str, Any], npz: Path, tmp_path: Path
 ) -> None:
     expected, reference = gradients(npz, tmp_path / "cpu", **changes)
-    loss, found = gradients(npz, tmp_path / "device", **on(device, precision), **changes)
+    loss, gradients_by_name = gradients(npz, tmp_path / "device", **on(device, precision), **changes)
     close_in(precision, loss, expected)
-    assert set(found) == set(reference)
+    assert set(gradients_by_name) == set(reference)
     for side in ("net.patch_embed", "net.layers.0.ffn", "net.norm", "net.head"):
         flat, wanted = (
             torch.cat([one.detach().float().cpu().flatten() for name, one in each.items() if name.startswith(side)])
-            for each in (found, reference)
+            for each in (gradients_by_name, reference)
         )
         close_in(precision, flat, wanted, times=20 if precision == "fp32" else 5)
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 def test_a_run_in_every_precision(device: str, precision: str, npz: Path, tmp_path: Path) -> None:
-    given = {**on(device, precision), "ema": 0.9, "mixup": 0.2, "channels_last": precision == "fp16"}
-    trainer = train(npz, tmp_path / "run", sampling="sandwich", pin_mem=device != "cpu", **given)
+    settings = {**on(device, precision), "ema": 0.9, "mixup": 0.2, "channels_last": precision == "fp16"}
+    trainer = train(npz, tmp_path / "run", sampling="sandwich", pin_mem=device != "cpu", **settings)
     assert len(trainer.history) == 2 and trainer.history[-1]["loss"] < 1
     state = read_checkpoint(tmp_path / "run" / "last.pt")
     assert bool(state["scaler"]) == (precision == "fp16")
-    again = train(npz, tmp_path / "run", sampling="sandwich", pin_mem=False, **given)  # nothing is left to do
-    assert again.history == trainer.history
+    repeated = train(npz, tmp_path / "run", sampling="sandwich", pin_mem=False, **settings)  # nothing is left to do
+    assert repeated.history == trainer.history
     if precision == "fp16":
-        assert again.step.scaler.get_scale() == trainer.step.scaler.get_scale()
+        assert repeated.step.scaler.get_scale() == trainer.step.scaler.get_scale()
 
 
 @pytest.mark.parametrize("backend", ["eager", "inductor"])
@@ -97,9 +97,9 @@ def test_a_compiled_network_trains_as_it_does_otherwise(device: str, backend: st
         pytest.skip("takes a minute on a CPU, and what it compiles there is torch's")
     Architecture({**SPACE.smallest(), "attention": ("softmax",)}).save(tmp_path / "A.json")
     ema = 0.5 if backend == "eager" else 0.0
-    given = {"subnet": str(tmp_path / "A.json"), "device": device, "opt": "sgd", "ema": ema, "epochs": 1}
-    plain = train(npz, tmp_path / "plain", **given, val_count=16)
-    compiled = train(npz, tmp_path / "compiled", torchcompile=backend, **given, val_count=16)
+    settings = {"subnet": str(tmp_path / "A.json"), "device": device, "opt": "sgd", "ema": ema, "epochs": 1}
+    plain = train(npz, tmp_path / "plain", **settings, val_count=16)
+    compiled = train(npz, tmp_path / "compiled", torchcompile=backend, **settings, val_count=16)
     states = [read_checkpoint(tmp_path / name / "last.pt") for name in ("plain", "compiled")]
     for key in ("state_dict", "state_dict_ema") if ema else ("state_dict",):
         assert list(states[0][key]) == list(states[1][key])
@@ -109,8 +109,8 @@ def test_a_compiled_network_trains_as_it_does_otherwise(device: str, backend: st
 
 
 def test_the_host_does_not_wait_in_an_update(device: str, npz: Path, tmp_path: Path) -> None:
-    given = {"sampling": "sandwich", "opt": "sgd", "ema": 0.9, "clip_grad": 1}
-    trainer = Trainer(config(npz, tmp_path / "run", device=device, **given))
+    settings = {"sampling": "sandwich", "opt": "sgd", "ema": 0.9, "clip_grad": 1}
+    trainer = Trainer(config(npz, tmp_path / "run", device=device, **settings))
     trainer.model.train()
     images, labels = IMAGES.to(device), LABELS.to(device)
     losses = Losses(trainer.step)
@@ -125,16 +125,20 @@ def test_the_host_does_not_wait_in_an_update(device: str, npz: Path, tmp_path: P
 def test_the_host_looks_once_at_an_evaluation(device: str, npz: Path, tmp_path: Path) -> None:
     model = Trainer(config(npz, tmp_path / "run", device=device)).model
     batches = [(IMAGES.to(device), LABELS.to(device)), (IMAGES[:5].to(device), LABELS[:5].to(device))] * 2
-    both = {"small": SPACE.smallest(), "large": SPACE.largest()}
-    first = evaluate(model, batches, both, torch.device(device))
+    subnets = {"small": SPACE.smallest(), "large": SPACE.largest()}
+    first = evaluate(model, batches, subnets, torch.device(device))
     with host_reads(device) as reads:
-        assert evaluate(model, batches, both, torch.device(device)) == first
+        assert evaluate(model, batches, subnets, torch.device(device)) == first
     assert len(reads) <= 1
-    seen = []
-    whole = evaluate(
-        model, batches, both, torch.device(device), after_batch=lambda index, results: seen.append((index, results))
+    recorded = []
+    full = evaluate(
+        model,
+        batches,
+        subnets,
+        torch.device(device),
+        after_batch=lambda index, results: recorded.append((index, results)),
     )
-    assert whole == first == seen[-1][1] and [index for index, _ in seen] == [1, 2, 3, 4]
+    assert full == first == recorded[-1][1] and [index for index, _ in recorded] == [1, 2, 3, 4]
 
 
 def test_draws_do_not_ask_the_device(device: str, npz: Path, tmp_path: Path) -> None:

@@ -36,8 +36,8 @@ def runs(npz: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("workers")
     tasks = {name: (settings(npz, folder / name, **task), stop) for name, (task, stop) in TASKS.items()}
     (folder / "tasks.json").write_text(json.dumps(tasks))
-    for code, _, said in start(2, "-m", "tests.timm_ext.trained_by_workers", str(folder / "tasks.json"), str(folder)):
-        assert code == 0, said
+    for code, _, errors in start(2, "-m", "tests.timm_ext.trained_by_workers", str(folder / "tasks.json"), str(folder)):
+        assert code == 0, errors
     return folder
 
 
@@ -49,17 +49,17 @@ def result(runs: Path, name: str, rank: int) -> dict[str, Any]:
 @pytest.mark.parametrize("name", TASKS)
 def test_two_workers_are_one_with_twice_the_batch(runs: Path, npz: Path, tmp_path: Path, name: str) -> None:
     task, _ = TASKS[name]
-    one = trained(settings(npz, tmp_path / "run", **task, batch_size=16))
+    single = trained(settings(npz, tmp_path / "run", **task, batch_size=16))
     first, second = (result(runs, name, rank) for rank in (0, 1))
-    assert one["seen"] == first["seen"] == second["seen"]
-    assert one["untouched"] == first["untouched"]
+    assert single["seen"] == first["seen"] == second["seen"]
+    assert single["untouched"] == first["untouched"]
     for key, weights in first["state"].items():
         for tensor, value in weights.items():
             assert torch.equal(value, second["state"][key][tensor])
             # Adam makes steps of 0.01 out of any gradient, also where rounding alone keeps it from 0.
-            torch.testing.assert_close(value, one["state"][key][tensor], atol=2e-4, rtol=1e-3)
+            torch.testing.assert_close(value, single["state"][key][tensor], atol=2e-4, rtol=1e-3)
     assert first["history"] == second["history"]
-    for mine, alone in zip(first["history"], one["history"], strict=True):
+    for mine, alone in zip(first["history"], single["history"], strict=True):
         assert mine["train_loss"] == pytest.approx(alone["train_loss"], rel=1e-4)
         for subnet, metrics in alone["subnets"].items():
             assert mine["subnets"][subnet] == pytest.approx(metrics, rel=1e-4)
@@ -75,8 +75,8 @@ def test_the_first_worker_writes(runs: Path) -> None:
 
 
 def command(npz: Path, output: Path, **changes: Any) -> list[str]:
-    given = {"lr": 0.01, "warmup_epochs": 0, "search_space": settings(npz, output)["search_space"], **changes}
-    options = [word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+    fields = {"lr": 0.01, "warmup_epochs": 0, "search_space": settings(npz, output)["search_space"], **changes}
+    options = [word for name, value in fields.items() for word in (f"--{name.replace('_', '-')}", str(value))]
     base = ["--data", str(npz), "--output", str(output), "--model", "mformer_cifar10_small_supernet"]
     return ["-m", "timm_ext.train", *base, "--val-count", "23", "--batch-size", "8", *options]
 
@@ -89,13 +89,15 @@ def test_an_error_of_one_worker_ends_all_with_its_line(npz: Path, tmp_path: Path
     np.savez(tmp_path / "hole.npz", **arrays)
     ended = start(2, *command(tmp_path / "hole.npz", tmp_path / "run", epochs=9))
     assert [code for code, _, _ in ended] == [2, 2]
-    said = [line for _, _, text in ended for line in text.splitlines() if "images to" not in line]
-    assert [line for line in said if line.startswith("image 40 of")], said
-    assert all(line.startswith(("image 40 of", "a worker ended", "epoch ")) for line in said if "[W" not in line), said
+    lines = [line for _, _, text in ended for line in text.splitlines() if "images to" not in line]
+    assert [line for line in lines if line.startswith("image 40 of")], lines
+    assert all(line.startswith(("image 40 of", "a worker ended", "epoch ")) for line in lines if "[W" not in line), (
+        lines
+    )
 
 
 def test_all_workers_diverge_together_and_one_says_so(npz: Path, tmp_path: Path) -> None:
-    (first, _, said), (second, _, nothing) = start(2, *command(npz, tmp_path / "run", lr=1e30, opt="sgd"))
+    (first, _, errors), (second, _, other_errors) = start(2, *command(npz, tmp_path / "run", lr=1e30, opt="sgd"))
     assert (first, second) == (2, 2)
-    assert "the loss became nan at update" in said.splitlines()[-1]
-    assert "Traceback" not in said + nothing and "became" not in nothing
+    assert "the loss became nan at update" in errors.splitlines()[-1]
+    assert "Traceback" not in errors + other_errors and "became" not in other_errors

@@ -45,9 +45,9 @@ def trained(settings: dict[str, Any], stop: int = 0) -> dict[str, Any]:
         def noted(update: int, original: Any = original, last: int = last) -> list[Architecture]:
             if last and update == last:
                 raise KeyboardInterrupt
-            found: list[Architecture] = original(update)
-            seen[update] = [one.to_dict() for one in found]
-            return found
+            results: list[Architecture] = original(update)
+            seen[update] = [one.to_dict() for one in results]
+            return results
 
         trainer.architectures_of = noted  # type: ignore[method-assign]
         try:

@@ -23,16 +23,20 @@ def start(count: int, *arguments: str) -> list[tuple[int, str, str]]:
     python, shared = warm_python()
     with tempfile.TemporaryDirectory() as name:
         for rank in range(count):
-            own = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "MASTER_PORT": port}
-            environment = {**shared, "MASTER_ADDR": "127.0.0.1", **{key: str(value) for key, value in own.items()}}
+            variables = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "MASTER_PORT": port}
+            environment = {
+                **shared,
+                "MASTER_ADDR": "127.0.0.1",
+                **{key: str(value) for key, value in variables.items()},
+            }
             out, err = (open(Path(name) / f"{rank}.{kind}", "w") for kind in ("out", "err"))  # noqa: SIM115
             command = [python, *arguments]
             running.append(subprocess.Popen(command, env=environment, text=True, stdout=out, stderr=err, cwd=ROOT))
             out.close()
             err.close()
         _wait(running)
-        said = [[(Path(name) / f"{rank}.{kind}").read_text() for kind in ("out", "err")] for rank in range(count)]
-    return [(worker.returncode, *texts) for worker, texts in zip(running, said, strict=True)]  # type: ignore[misc]
+        outputs = [[(Path(name) / f"{rank}.{kind}").read_text() for kind in ("out", "err")] for rank in range(count)]
+    return [(worker.returncode, *texts) for worker, texts in zip(running, outputs, strict=True)]  # type: ignore[misc]
 
 
 def _wait(running: list[subprocess.Popen[str]]) -> None:

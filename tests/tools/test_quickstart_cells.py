@@ -14,8 +14,8 @@ def test_it_goes_on_with_the_file_that_the_quickstart_brings_along() -> None:
 
 def test_its_networks_are_those_of_the_file() -> None:
     """By their parameters: 3x3 convolutions alone have the most, cells without convolutions the fewest."""
-    known = {record["architecture"]: record["parameters"] for record in read_jsonl(RESULT)}
+    parameters = {record["architecture"]: record["parameters"] for record in read_jsonl(RESULT)}
     codes = {nasbench201_string([number // 5**place % 5 for place in range(6)]): number for number in range(5**6)}
-    for cell in sorted(known, key=known.__getitem__)[:: len(known) // 3]:
+    for cell in sorted(parameters, key=parameters.__getitem__)[:: len(parameters) // 3]:
         operations = [codes[cell] // 5**place % 5 for place in range(6)]
-        assert sum(parameter.numel() for parameter in network(operations).parameters()) == known[cell]
+        assert sum(parameter.numel() for parameter in network(operations).parameters()) == parameters[cell]

@@ -35,17 +35,17 @@ def main():
     _, started, *arguments = sys.argv
     name = os.path.basename(started)
     program = os.path.join(os.path.dirname(sys.executable), name)
-    command, asked = [program, *arguments], ask(program, arguments)
+    command, proposals = [program, *arguments], ask(program, arguments)
     server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        if asked is None:
+        if proposals is None:
             raise FileNotFoundError
         server.connect(os.environ[PLACE])
     except (OSError, KeyError):
         os.execv(program, command)
     umask = os.umask(0)
     os.umask(umask)
-    request = {"arguments": asked, "folder": os.getcwd(), "environment": dict(os.environ), "umask": umask}
+    request = {"arguments": proposals, "folder": os.getcwd(), "environment": dict(os.environ), "umask": umask}
     python = os.path.join(os.path.dirname(started), "python")
     text = json.dumps({**request, "group": os.getpgrp(), "python": python}).encode()
     socket.send_fds(server, [b"%16d" % len(text)], [0, 1, 2])

@@ -35,14 +35,14 @@ def warm(environment: Mapping[str, str]) -> dict[str, str]:
 
     The first call of a process starts their server; until that is ready, programs start as they always do.
     """
-    known = {**environment, **THREADS}
+    variables = {**environment, **THREADS}
     if os.environ.get(COLD):
-        return known
+        return variables
     folder, _, then = _started()
     for name in os.environ.keys() - then.keys():  # libraries of this process have set it, since
-        if name.startswith(READ_AT_IMPORT) and known.get(name) == os.environ[name]:
-            del known[name]
-    return {**known, "PATH": f"{folder}{os.pathsep}{known['PATH']}", PLACE: str(folder / "socket")}
+        if name.startswith(READ_AT_IMPORT) and variables.get(name) == os.environ[name]:
+            del variables[name]
+    return {**variables, "PATH": f"{folder}{os.pathsep}{variables['PATH']}", PLACE: str(folder / "socket")}
 
 
 def python() -> tuple[str, dict[str, str]]:
@@ -76,11 +76,11 @@ def _started() -> tuple[Path, subprocess.Popen[bytes], dict[str, str]]:
         folder = Path(tempfile.mkdtemp(prefix="warm-", dir="/tmp"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     for program in Path(sys.executable).parent.iterdir():
-        here = folder / program.name
+        path = folder / program.name
         if re.fullmatch(PROGRAMS, program.name):
-            _write_program(here, sys.executable, "-IS", str(HERE / "client.py"), str(here))
+            _write_program(path, sys.executable, "-IS", str(HERE / "client.py"), str(path))
         elif os.access(program, os.X_OK):  # programs look for others in the folder of their Python
-            _write_program(here, str(program))
+            _write_program(path, str(program))
     read, write = os.pipe()
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     with open(folder / "errors", "wb") as errors:

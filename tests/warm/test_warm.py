@@ -19,9 +19,9 @@ from tests.warm import wait_until_warm, warm
 @pytest.fixture
 def environment() -> dict[str, str]:
     programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    made = warm({**os.environ, "PATH": programs, "PYTHONPATH": str(ROOT)})
+    variables = warm({**os.environ, "PATH": programs, "PYTHONPATH": str(ROOT)})
     wait_until_warm()
-    return made
+    return variables
 
 
 def bash(code: str, environment: Mapping[str, str], folder: Path = ROOT) -> subprocess.CompletedProcess[str]:

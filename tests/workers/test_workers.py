@@ -23,16 +23,16 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def pool(tmp_path: Path) -> Iterator[Callable[..., WorkerPool]]:
-    made: list[WorkerPool] = []
+    created: list[WorkerPool] = []
 
     def make(trouble: str = "") -> WorkerPool:
         arguments = [{"folder": str(tmp_path), "number": n, "trouble": trouble} for n in range(2)]
-        made.append(WorkerPool(opened, arguments, NAMES))
-        return made[-1]
+        created.append(WorkerPool(opened, arguments, NAMES))
+        return created[-1]
 
     yield make
-    for each in made:
-        each.close()
+    for worker_pool in created:
+        worker_pool.close()
     assert not left(tmp_path)
 
 

@@ -1,5 +1,7 @@
-"""Neural graph features (GRAF; Kadlecova et al., "Surprisingly Strong Performance Prediction with Neural Graph
-Features", ICML 2024), and predictors from nothing else."""
+"""Predictors on neural graph features.
+
+GRAF: Kadlecova et al., "Surprisingly Strong Performance Prediction with Neural Graph Features", ICML 2024.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +26,16 @@ MEMBERS = 8
 
 
 class Graf:
-    """The features: how often each operation occurs; and for every non-empty set of the operations that stand between
-    input and output, the shortest way that meets no other, the most of them on one way, how many of them the input
-    feeds and the output is fed by, and how many feed, and are fed by, a node on average.
+    """Neural graph features: the count of each operation, and six features of each non-empty set of operations.
 
-    Operations are nodes here, those of NAS-Bench-201 too, where the authors' are edges and where ``none`` is one; and a
-    way that is not there is as long as the graph has nodes.
+    These are the shortest path from input to output that meets only the set, the most operations of the set on one
+    path, the numbers of them that the input feeds and that feed the output, and their mean in- and out-degree.
+    Operations are nodes, also those of NAS-Bench-201, where the authors use edges and count ``none`` as one. A missing
+    path is as long as the graph has nodes.
 
     Args:
-        graphs: those to learn from, which say which operations there are.
-        operations: how many kinds there are.
+        graphs: training graphs, which define the sets.
+        operations: number of kinds.
     """
 
     def __init__(self, graphs: Graphs, operations: int) -> None:
@@ -49,7 +51,7 @@ class Graf:
             self.sets[operation_set, column] = 1
 
     def __call__(self, graphs: Graphs) -> Array:
-        """``(G, K + 6 S)`` features of graphs whose nodes stand in topological order, the input first."""
+        """Return features ``(G, K + 6 S)`` of graphs whose nodes are in topological order, the input first."""
         at_once = max(1, CELLS // max(1, int(graphs.sizes.max(initial=1)) * self.sets.shape[1]))
         starts = range(0, len(graphs), at_once)
         return np.concatenate([np.concatenate(list(self._parts(graphs[i : i + at_once])), 1) for i in starts])
@@ -71,7 +73,7 @@ class Graf:
 
 
 def _shortest(edges: Array, among: Array, rows: NDArray[np.int64], last: NDArray[np.int64]) -> Array:
-    """``(G, S)`` edges of the shortest way from input to output that meets only operations of each set."""
+    """Return the length ``(G, S)`` of the shortest path from input to output that meets only operations of each set."""
     count, width, sets = among.shape
     lengths = np.full((count, width, sets), np.inf)
     lengths[:, 0] = 0
@@ -84,7 +86,7 @@ def _shortest(edges: Array, among: Array, rows: NDArray[np.int64], last: NDArray
 
 
 def _most(edges: Array, among: Array, rows: NDArray[np.int64], last: NDArray[np.int64]) -> Array:
-    """``(G, S)`` the most operations of each set on one way from input to output; 0 where there is no way."""
+    """Return the most operations of each set on one path from input to output ``(G, S)``; 0 without a path."""
     count, width, sets = among.shape
     counts = np.full((count, width, sets), -np.inf)
     counts[:, 0] = 0
@@ -95,7 +97,7 @@ def _most(edges: Array, among: Array, rows: NDArray[np.int64], last: NDArray[np.
 
 
 class Forest:
-    """A random forest on the features, with scikit-learn's own settings, as the authors take it."""
+    """Random forest on the features with scikit-learn's default settings, as the authors use it."""
 
     def __init__(self, operations: int, seed: int) -> None:
         self.operations, self.seed = operations, seed
@@ -114,7 +116,7 @@ class Forest:
 
 
 class ProcessesAndTrees:
-    """The Gaussian processes and boosted trees of the recipe ``statistics``, on these features alone, each half."""
+    """Mean of the Gaussian processes and boosted trees of the recipe ``statistics``, on these features alone."""
 
     def __init__(self, operations: int, seed: int) -> None:
         self.operations, self.seed = operations, seed

@@ -1,4 +1,4 @@
-"""Predictors that are compared, by name: recipes and changes of them, accuracy models, baselines."""
+"""Predictors by name: recipes and changes of them, accuracy models, baselines."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def settings_of(method: str, size: int, changes: Iterable[tuple[str, Any]] = ())
 
 
 def trains(method: str) -> bool:
-    """Return whether a method trains networks, which takes minutes."""
+    """Return True if a method trains networks, which takes minutes."""
     recipe = recipe_of(method)
     return method == "gcn" or (recipe is not None and recipe.members > 0)
 

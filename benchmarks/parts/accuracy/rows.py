@@ -26,16 +26,16 @@ Record = Mapping[str, Any]
 
 
 def is_todays(row: Record) -> bool:
-    """Whether a record or row is of today's settings, as far as it says its settings."""
+    """Return True if a record or row has the current settings, or names none."""
     method = row["method"]
     return row.get("settings") in (None, settings_of(method, row["size"]) if method in METHODS else row.get("settings"))
 
 
 def summary(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """One row for each benchmark, size and method that is judged by what is true: means over draws.
+    """Return means over draws for each benchmark, size and method that is evaluated by true accuracies.
 
-    Records of a method with other settings than today's are left out, and where some were judged by more networks, the
-    others.
+    Records with other settings than the current ones are left out. Of records that were evaluated on different numbers
+    of networks, those with the most remain.
     """
     groups: dict[tuple[str, int, str], list[Record]] = {}
     for record in records:
@@ -71,7 +71,7 @@ def _row(benchmark: str, size: int, method: str, records: Sequence[Record]) -> d
 
 
 def _all(records: Sequence[Record], name: str) -> list[Any]:
-    """The values of all records, or nothing where one lacks it."""
+    """Return the values of all records; nothing if one lacks it."""
     values = [record[name] for record in records if name in record]
     return values if len(values) == len(records) else []
 

@@ -43,9 +43,9 @@ def split(
     """Return the training networks of a draw, and the networks to evaluate on.
 
     Args:
-        judged: networks that judge, drawn at random, where all would; None: all.
-        validate: judge by what a search would see of networks outside the training set.
-        test_labels: learn from what judges, as an upper bound for the effect of noise in the labels.
+        judged: number of evaluation networks to draw where all would be used; None: all.
+        validate: evaluate by observed values of networks outside the training set.
+        test_labels: train on true accuracies, as an upper bound for the effect of noise in the labels.
 
     Raises:
         ValueError: ``size`` is out of range.

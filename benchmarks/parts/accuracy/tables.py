@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Networks and what is known of them."""
+    """Networks with observed and true accuracies."""
 
     graphs: Graphs
     """``(G,)``"""
@@ -44,7 +44,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Holdout:
-    """Numbers of cells, drawn at random: of one half some are learned, of the other some judge."""
+    """Numbers of cells, drawn at random: training cells of one half, evaluation cells of the other."""
 
     cells: int
     half: int
@@ -55,7 +55,7 @@ class Holdout:
 
 @dataclass(frozen=True)
 class AccuracyBenchmark:
-    """One benchmark as predictors meet it."""
+    """Benchmark of accuracy predictors."""
 
     files: tuple[Path, ...]
     load: Callable[[], Table]

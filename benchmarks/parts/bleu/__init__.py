@@ -1,1 +1,1 @@
-"""Real BLEU of HAT's networks beside what supernets say of them, and ways to estimate one from the other."""
+"""Standalone BLEU of HAT's networks, BLEU by supernets, and estimators of one from the other."""

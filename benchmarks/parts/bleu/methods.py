@@ -1,4 +1,4 @@
-"""Ways to estimate the BLEU of networks from a few that were trained, by name."""
+"""Estimators of BLEU from a few trained networks, by name."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ Estimate = tuple[Array, Array | None]
 Method = Callable[[TranslationTask, Indices], Estimate]
 
 PENALTY = 3.0
-"""Penalty of the plain ridges, in standardised units; taken over from the published comparison, not tuned"""
+"""Penalty of the plain ridges, in standardised units; as in the published comparison, not tuned"""
 EPOCHS = 50
 """Epochs of NN-Former, half of its recipe's"""
 
 
 def affine(values: Array, targets: Array, trained: Indices) -> Array:
-    """A straight line through one number of each trained network."""
+    """Fit a straight line through one number of each trained network."""
     slope, offset = np.polyfit(values[trained], targets[trained], 1)
     return np.asarray(slope * values + offset)
 
 
 def plain_ridge(columns: Array, targets: Array, trained: Indices) -> Array:
-    """Ridge regression on columns standardised over the trained networks, with one penalty."""
+    """Fit a ridge regression with one penalty on columns standardised over the trained networks."""
     middle, deviation = columns[trained].mean(0), columns[trained].std(0)
     standard = (columns - middle) / np.where(deviation > 0, deviation, 1.0)
     rows = standard[trained]
@@ -40,7 +40,7 @@ def plain_ridge(columns: Array, targets: Array, trained: Indices) -> Array:
 
 
 def size_columns(task: TranslationTask) -> Array:
-    """``(N, 8)`` widths, decoder layers, and sums of feed-forward widths and of heads over layers."""
+    """Return widths, decoder layers, and sums of feed-forward widths and of heads over layers ``(N, 8)``."""
     sums = ("encoder.ffn_dim", "decoder.ffn_dim", "encoder.self_heads", "decoder.self_heads", "decoder.cross_heads")
     widths = ("encoder.embed_dim", "decoder.embed_dim", "decoder.layers")
     return np.array(
@@ -53,8 +53,10 @@ def size_columns(task: TranslationTask) -> Array:
 
 
 def of_supernet(name: str) -> Method:
-    """The inherited validation BLEU of one supernet, through a straight line; without a trained network the inherited
-    test BLEU as it is, as supernets are compared in print."""
+    """Return an estimator by the inherited validation BLEU of one supernet, through a straight line.
+
+    Without a trained network it is the inherited test BLEU, as in published comparisons of supernets.
+    """
     place = SUPERNETS.index(name)
 
     def method(task: TranslationTask, trained: Indices) -> Estimate:
@@ -78,7 +80,7 @@ def ridge_on_both(task: TranslationTask, trained: Indices) -> Estimate:
 
 
 def calibrated(supernets: tuple[str, ...] = SUPERNETS, part: str | None = None) -> Method:
-    """The calibration with the inherited BLEU of some supernets, or one of its parts alone."""
+    """Return a calibration with the inherited BLEU of some supernets, or one of its parts."""
     places = [SUPERNETS.index(name) for name in supernets]
 
     def method(task: TranslationTask, trained: Indices) -> Estimate:
@@ -96,7 +98,7 @@ def calibrated(supernets: tuple[str, ...] = SUPERNETS, part: str | None = None) 
 
 
 def predictor(recipe: str, **settings: Any) -> Method:
-    """A predictor of the project that reads networks as graphs, and no supernet."""
+    """Return a predictor that reads networks as graphs and uses no supernet."""
 
     def method(task: TranslationTask, trained: Indices) -> Estimate:
         predictor = NNFormerPredictor(recipe, seed=0, unseen="ignore", targets="mean", **settings)

@@ -1,4 +1,4 @@
-"""The published table: networks of HAT's space with their BLEU from scratch and inherited from four supernets."""
+"""Published table of networks of HAT's space: BLEU from scratch and inherited from four supernets."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _GENES = {
 
 @dataclass(frozen=True)
 class TranslationTask:
-    """The networks of one translation task."""
+    """Networks of one translation task."""
 
     space: SearchSpace
     architectures: list[Architecture]
@@ -55,13 +55,13 @@ class TranslationTask:
 
     @functools.cached_property
     def graphs(self) -> Graphs:
-        """All networks as graphs, for predictors that read these."""
+        """Return all networks as graphs."""
         return Graphs.of([kind_of(self.space).graph(one) for one in self.architectures])
 
 
 @functools.cache
 def translation_task(name: str) -> TranslationTask:
-    """One of the tasks of the table."""
+    """Return a task of the table."""
     rows = read_json(TABLE)[name]
     space = get_space(HAT_SPACES[name])
     seeds = sorted({split.partition("/")[0] for row in rows for split in row["splits"]})
@@ -78,7 +78,7 @@ def translation_task(name: str) -> TranslationTask:
 
 
 def tasks() -> list[str]:
-    """Those of the table for which there is a space."""
+    """Return the tasks of the table that have a space."""
     return [name for name in read_json(TABLE) if name in HAT_SPACES]
 
 

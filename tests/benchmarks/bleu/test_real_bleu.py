@@ -32,10 +32,10 @@ def made_up() -> TranslationTask:
 def test_who_judges_is_never_trained(made_up: TranslationTask) -> None:
     for protocol, trained, judges in ((PUBLISHED, 10, 20), (PUBLISHED, 5, 20), (DRAWN, 15, 15), (DRAWN, 5, 25)):
         chosen = [split(made_up, Task("wmt14ende", "hat", trained, protocol, draw)) for draw in range(4)]
-        for known, judging in chosen:
-            assert len(known) == trained and len(judging) == judges and not set(known) & set(judging)
-    (first, judging), (again, same) = (split(made_up, Task("", "hat", 5, PUBLISHED, draw)) for draw in (0, 3))
-    assert np.array_equal(judging, same) and not np.array_equal(first, again)
+        for training, judging in chosen:
+            assert len(training) == trained and len(judging) == judges and not set(training) & set(judging)
+    (first, judging), (repeated, same) = (split(made_up, Task("", "hat", 5, PUBLISHED, draw)) for draw in (0, 3))
+    assert np.array_equal(judging, same) and not np.array_equal(first, repeated)
 
 
 @pytest.mark.parametrize("method", sorted(set(METHODS) - set(SLOW)))
@@ -51,8 +51,8 @@ def test_methods_estimate(method: str, made_up: TranslationTask) -> None:
 
 def test_the_plain_ridge_is_the_one_of_the_formula(made_up: TranslationTask) -> None:
     columns = np.random.default_rng(1).standard_normal((30, 3))
-    found = plain_ridge(columns, columns @ [1.0, 2.0, 3.0], np.arange(25))
-    assert np.corrcoef(found[25:], (columns @ [1.0, 2.0, 3.0])[25:])[0, 1] > 0.99
+    result = plain_ridge(columns, columns @ [1.0, 2.0, 3.0], np.arange(25))
+    assert np.corrcoef(result[25:], (columns @ [1.0, 2.0, 3.0])[25:])[0, 1] > 0.99
 
 
 def test_means_are_of_draws_then_of_tasks() -> None:

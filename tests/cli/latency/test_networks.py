@@ -76,8 +76,8 @@ def test_all_networks_are_learned_when_asked_for(networks: Path, trained: Path, 
     path = tmp_path / "m.safetensors"
     code, out, _ = run(capsys, "train", "--data", networks, "--model", "flops", "--out", path, "--all")
     assert code == 0 and "fitted again on all 60" in out
-    part, whole = load_latency_model(trained, "graph"), load_latency_model(path, "graph")
-    assert whole.info["networks"] == 60 and whole.info["held_out"] == part.info["held_out"]
+    part, full = load_latency_model(trained, "graph"), load_latency_model(path, "graph")
+    assert full.info["networks"] == 60 and full.info["held_out"] == part.info["held_out"]
 
 
 def test_the_ensemble_is_the_default(networks: Path, tmp_path: Path, capsys: Any) -> None:
@@ -110,8 +110,8 @@ def test_open_dimensions_and_unknown_operators(trained: Path, tmp_path: Path, ca
     odd = node("Wiggle", ["r"], ["y"], domain="mine")
     onnx.save(model([node("Relu", ["x"], ["r"]), odd], {"x": ("n", 3, 8, "w")}), path)
     rows = set()
-    for given in (("x=2,3,8,8", "y=2,5"), ("n=2", "w=8", "y=2,5")):
-        options = [part for text in given for part in ("--shapes", text)]
+    for shapes in (("x=2,3,8,8", "y=2,5"), ("n=2", "w=8", "y=2,5")):
+        options = [part for text in shapes for part in ("--shapes", text)]
         code, out, err = run(capsys, "predict", path, "--model", trained, *options)
         assert code == 0 and err.count("mine.Wiggle x 1") == 1
         rows.add(out.splitlines()[-1])

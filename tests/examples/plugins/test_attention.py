@@ -48,8 +48,8 @@ def space() -> SearchSpace:
     small = translation_space(
         "small", embed_dims=(16,), ffn_dims=(24, 16), heads=(2,), encoder_layers=(2,), decoder_layers=(2, 1), qkv_dim=8
     )
-    every = ("softmax", "linear", "local", "average")
-    return with_attention(small, "mine", every, every, ("softmax", "linear", "average"))
+    kinds = ("softmax", "linear", "local", "average")
+    return with_attention(small, "mine", kinds, kinds, ("softmax", "linear", "average"))
 
 
 def test_a_supernet_with_it_trains_decodes_and_is_searched(average: AttentionKind, tmp_path: Path) -> None:
@@ -57,10 +57,12 @@ def test_a_supernet_with_it_trains_decodes_and_is_searched(average: AttentionKin
     mine = space()
     net, rng = TranslationNet(mine, VOCAB, VOCAB), np.random.default_rng(0)
     source, target = torch.randint(4, VOCAB, (6, 5)), torch.randint(4, VOCAB, (6, 4))
-    given = torch.cat([torch.full((6, 1), 2), target[:, :-1]], 1)
+    previous_tokens = torch.cat([torch.full((6, 1), 2), target[:, :-1]], 1)
 
     def loss(architecture: Architecture) -> Tensor:
-        return functional.cross_entropy(net(net.select(architecture), source, given).flatten(0, 1), target.flatten())
+        return functional.cross_entropy(
+            net(net.select(architecture), source, previous_tokens).flatten(0, 1), target.flatten()
+        )
 
     everywhere = {gene: ["average"] * 2 for gene in mine.largest() if gene.endswith("attention")}
     chosen = Architecture({**mine.largest().to_dict(), **everywhere})
@@ -73,10 +75,10 @@ def test_a_supernet_with_it_trains_decodes_and_is_searched(average: AttentionKin
     with torch.no_grad():
         subnet = net.eval().select(chosen)
         memory = net.encode(subnet, source)
-        whole, cache = net.decode(subnet, given, memory), net.start(subnet, memory)
+        full, cache = net.decode(subnet, previous_tokens, memory), net.start(subnet, memory)
         for position in range(4):
             torch.testing.assert_close(
-                net.step(subnet, given[:, position], cache), whole[:, position], atol=1e-5, rtol=1e-4
+                net.step(subnet, previous_tokens[:, position], cache), full[:, position], atol=1e-5, rtol=1e-4
             )
 
     def evaluate(architecture: Architecture) -> dict[str, float]:

@@ -55,5 +55,5 @@ def test_it_is_fitted_by_the_command_line_and_limits_a_search(
     model = load_latency_model(file, "genes", space)
     assert type(model) is LATENCY_MODELS.get("log-linear") and model.config.strength == 0.1
     bound = float(np.median(model.predict(space.architectures(space.sample_rows(np.random.default_rng(0), 50)))))
-    found = RandomSearch(space, [latency_limit(model, bound)], seed=0).ask(10)
-    assert len(found) == 10 and (model.predict(found) <= bound).all()
+    result = RandomSearch(space, [latency_limit(model, bound)], seed=0).ask(10)
+    assert len(result) == 10 and (model.predict(result) <= bound).all()

@@ -49,5 +49,5 @@ def test_it_is_trained_by_the_command_line_and_limits_a_search(
         return model.predict([toy_graph(np.random.default_rng(0), nodes=count) for count in nodes])
 
     bound = float(predicted_ms(space.rows([space.largest()]))[0] / 3)
-    found = RandomSearch(space, [Constraint("latency_ms", bound, predicted_ms)], seed=0).ask(5)
-    assert len(found) == 5 and (predicted_ms(space.rows(found)) <= bound).all()
+    result = RandomSearch(space, [Constraint("latency_ms", bound, predicted_ms)], seed=0).ask(5)
+    assert len(result) == 5 and (predicted_ms(space.rows(result)) <= bound).all()

@@ -44,9 +44,9 @@ def test_the_command_takes_it_with_its_options(
     (settings,) = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["settings"]["searches"].values()
     assert (settings["steps"], settings["neighbours"], settings["reach"]) == (3, 5, 0.1)
     assert main(["search", "--help"]) == 0
-    shown = " ".join(capsys.readouterr().out.split())
-    assert f"Strategy {NAME}, {HillClimbing.purpose}" in shown
-    assert "steps: Number of steps (default: 20)" in shown
+    output = " ".join(capsys.readouterr().out.split())
+    assert f"Strategy {NAME}, {HillClimbing.purpose}" in output
+    assert "steps: Number of steps (default: 20)" in output
 
 
 @pytest.mark.nni

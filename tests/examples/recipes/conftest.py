@@ -12,9 +12,9 @@ GIVEN = {"DATA": "data", "TEST": "test", "LIMIT_MS": "9", "ARCH": "a.json", "PRE
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = Path(__file__).parent
+    folder = Path(__file__).parent
     for item in items:
-        if here in item.path.parents:
+        if folder in item.path.parents:
             for warning in (UserWarning, FutureWarning, DeprecationWarning):  # of the hosts
                 item.add_marker(pytest.mark.filterwarnings(f"ignore::{warning.__name__}"))
 

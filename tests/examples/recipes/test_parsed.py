@@ -93,9 +93,9 @@ def test_fairseq(name: str, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", [program, *rest])
     training = program == "fairseq-train"
     parser = options.get_training_parser() if training else options.get_generation_parser()
-    found = vars(options.parse_args_and_arch(parser, input_args=rest))
+    result = vars(options.parse_args_and_arch(parser, input_args=rest))
     expected = NAMED[name, step]
-    assert {option: found.get(option) for option in expected} == expected
+    assert {option: result.get(option) for option in expected} == expected
     assert "--user-dir" in rest  # which leaves no sentence out
 
 

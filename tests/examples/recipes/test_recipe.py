@@ -96,11 +96,16 @@ def test_every_step_is_a_whole_command(name: str) -> None:
 
 def test_values_fill_the_commands(own: Path, tmp_path: Path) -> None:
     recipe = read_recipe(str(own))
-    given = {"DATA": "two words", "OUT": "out", "MORE": "--a 'b c'"}
-    assert recipe.command(recipe.steps["first"], recipe.values(given))[2:] == ["out/first", "two words", "--a", "b c"]
+    settings = {"DATA": "two words", "OUT": "out", "MORE": "--a 'b c'"}
+    assert recipe.command(recipe.steps["first"], recipe.values(settings))[2:] == [
+        "out/first",
+        "two words",
+        "--a",
+        "b c",
+    ]
     assert recipe.command(recipe.steps["first"], recipe.values({}), partly=True)[2:] == ["run/first", "$DATA"]
     with pytest.raises(ConfigError, match=r"step second of own needs ARCH=\.\.\. \(after step search, or ARCH=FILE\)"):
-        recipe.command(recipe.steps["second"], recipe.values(given))
+        recipe.command(recipe.steps["second"], recipe.values(settings))
     finalists(tmp_path / "search")
     assert recipe.values({"OUT": str(tmp_path)})["ARCH"] == str(tmp_path / "search/finalists/b.json")
     assert recipe.values({"OUT": str(tmp_path), "ARCH": "mine.json"})["ARCH"] == "mine.json"
@@ -138,9 +143,9 @@ def test_other_settings_do_not_go_on_from_files_of_a_step(
     for step in ([], ["--step", "first"]):
         capfd.readouterr()
         assert main(own, "DATA=x", "MORE=--n 4", f"OUT={out}", *step) == 2
-        said = capfd.readouterr()
-        assert "step first was done with other settings (--n 16; now --n 4)" in said.err and said.out == ""
-        assert f"give another OUT=, or move {out / 'first'} away" in said.err
+        captured = capfd.readouterr()
+        assert "step first was done with other settings (--n 16; now --n 4)" in captured.err and captured.out == ""
+        assert f"give another OUT=, or move {out / 'first'} away" in captured.err
     (out / "second").unlink()
     assert main(own, "DATA=x", "MORE=", f"OUT={out}") == 2  # before a step is run
     assert "(--n 16; now nothing)" in capfd.readouterr().err
@@ -150,7 +155,7 @@ def test_other_settings_do_not_go_on_from_files_of_a_step(
 
 
 def test_no_finalist_within_the_limit_is_no_default(own: Path, tmp_path: Path) -> None:
-    recipe, given = read_recipe(str(own)), {"DATA": "x", "OUT": str(tmp_path)}
+    recipe, settings = read_recipe(str(own)), {"DATA": "x", "OUT": str(tmp_path)}
     rows = [
         {"file": f"{name}.json", "best_of": [], "over_limit": ["9 ms"], "metrics": {"loss": loss},
          "measured": {"latency_ms": ms}}
@@ -159,12 +164,12 @@ def test_no_finalist_within_the_limit_is_no_default(own: Path, tmp_path: Path) -
     listed = finalists(tmp_path / "search") / "finalists.json"
     listed.write_text(json.dumps({"finalists": rows}))
     with pytest.raises(ConfigError, match=r"needs ARCH=FILE: all finalists of .* the fastest with 10 ms \(.*b\.json\)"):
-        recipe.command(recipe.steps["second"], recipe.values(given))
-    assert recipe.command(recipe.steps["first"], recipe.values(given))
+        recipe.command(recipe.steps["second"], recipe.values(settings))
+    assert recipe.command(recipe.steps["first"], recipe.values(settings))
     for row in rows:  # searches without a limit on latency
         row["over_limit"] = []
     listed.write_text(json.dumps({"finalists": rows}))
-    assert recipe.values(given)["ARCH"] == str(tmp_path / "search" / "a.json")
+    assert recipe.values(settings)["ARCH"] == str(tmp_path / "search" / "a.json")
 
 
 def test_commands_are_shown_and_not_run(own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -173,9 +178,9 @@ def test_commands_are_shown_and_not_run(own: Path, tmp_path: Path, capsys: pytes
     assert "# [1/2] first: one\npython " in out and "$DATA" in out and "$ARCH" in out
     assert not (tmp_path / "run").exists()
     assert main("mformer_cifar10", "DATA=c10", "--dry-run", "--step", "supernet", "--", "--updates", 5) == 0
-    shown = capsys.readouterr().out
-    assert shlex.split(shown.partition("\n")[2])[-2:] == ["--updates", "5"]
-    assert "--opt-betas 0.9 0.998" in shown
+    output = capsys.readouterr().out
+    assert shlex.split(output.partition("\n")[2])[-2:] == ["--updates", "5"]
+    assert "--opt-betas 0.9 0.998" in output
 
 
 @pytest.mark.parametrize(

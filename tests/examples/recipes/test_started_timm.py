@@ -73,11 +73,11 @@ def check_paper(trainer: Trainer, rates: list[float]) -> None:
 
 
 def test_the_supernet_starts(tmp_path: Path, small: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    given = {"DATA": tmp_path / "images", "OUT": tmp_path / "run", "WORKERS": 0}
-    trainer, rates = started([*words(NAME, "supernet", **given), *small, "--val-count", "4"], monkeypatch)
+    settings = {"DATA": tmp_path / "images", "OUT": tmp_path / "run", "WORKERS": 0}
+    trainer, rates = started([*words(NAME, "supernet", **settings), *small, "--val-count", "4"], monkeypatch)
     check_paper(trainer, rates)
     assert trainer.model.is_supernet
-    config = parse(words(NAME, "supernet", **given)[3:])
+    config = parse(words(NAME, "supernet", **settings)[3:])
     assert (config.batch_size, config.smoothing, config.act_drop, config.drop_path) == (256, 0.1, 0.1, 0.1)
     assert (config.aa, config.color_jitter, config.reprob) == ("rand-m9-mstd0.5-inc1", 0.4, 0.25)
 
@@ -86,13 +86,13 @@ def test_the_network_starts(tmp_path: Path, small: list[str], monkeypatch: pytes
     from nas_core.space import get_space
 
     get_space(small[1]).smallest().save(tmp_path / "A.json")
-    given = {"DATA": tmp_path / "images", "TEST": tmp_path / "images", "OUT": tmp_path / "run", "WORKERS": 0}
-    trainer, rates = started([*words(NAME, "retrain", **given, ARCH=tmp_path / "A.json"), *small], monkeypatch)
+    settings = {"DATA": tmp_path / "images", "TEST": tmp_path / "images", "OUT": tmp_path / "run", "WORKERS": 0}
+    trainer, rates = started([*words(NAME, "retrain", **settings, ARCH=tmp_path / "A.json"), *small], monkeypatch)
     check_paper(trainer, rates)
     assert not trainer.model.is_supernet
 
 
 def test_the_published_network_has_the_same_settings() -> None:
-    one, other = (parse(words(NAME, step)[3:]) for step in ("published", "retrain"))
-    differ = {name for name, value in vars(one).items() if value != getattr(other, name)}
+    first, other = (parse(words(NAME, step)[3:]) for step in ("published", "retrain"))
+    differ = {name for name, value in vars(first).items() if value != getattr(other, name)}
     assert differ == {"model", "output", "subnet"}

@@ -35,24 +35,24 @@ def definition(model, teacher, batch, *, weight=0.5, temperature=1.0, kept=0):
     """The loss of a batch, and its parts, by what fairseq's models give."""
     logits = model(**batch["net_input"])[0].flatten(0, 1)
     with torch.no_grad():
-        wanted = teacher(**batch["net_input"])[0].flatten(0, 1)
+        expected = teacher(**batch["net_input"])[0].flatten(0, 1)
     target = batch["target"].flatten()
     keep = target.ne(1)
     if kept:
-        rows = top_k_distillation_loss(logits, top_k(wanted, kept, temperature), temperature, "none")
+        rows = top_k_distillation_loss(logits, top_k(expected, kept, temperature), temperature, "none")
     else:
-        rows = distillation_loss(logits, wanted, temperature, "none")
+        rows = distillation_loss(logits, expected, temperature, "none")
     lprobs = logits.log_softmax(-1)
     spread = 0.1 / (logits.shape[-1] - 1)
-    own = -((0.9 - spread) * lprobs.gather(1, target[:, None])[:, 0] + spread * lprobs.sum(1))
+    target_loss = -((0.9 - spread) * lprobs.gather(1, target[:, None])[:, 0] + spread * lprobs.sum(1))
     distilled = (rows * keep).sum()
-    return (1 - weight) * (own * keep).sum() + weight * distilled, distilled
+    return (1 - weight) * (target_loss * keep).sum() + weight * distilled, distilled
 
 
 def gradients(model):
-    found = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+    gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
     model.zero_grad(set_to_none=True)
-    return found
+    return gradients
 
 
 @pytest.mark.parametrize(
@@ -69,14 +69,14 @@ def test_loss_and_gradient_are_those_of_the_definition(task, pair, batches, teac
     with model.using(subnet()):
         loss, size, log = ours(model, batches[0])
         loss.backward()
-        found = gradients(model)
+        gradients_by_name = gradients(model)
         named = {"weight": settings.get("distill_weight", 0.5), "temperature": settings.get("distill_temperature", 1.0)}
         expected, distilled = definition(
             model, network(teachers[kind]), batches[0], kept=settings.get("teacher_top_k", 0), **named
         )
         expected.backward()
     torch.testing.assert_close(loss, expected, rtol=1e-4, atol=1e-4)
-    torch.testing.assert_close(found, gradients(model), rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(gradients_by_name, gradients(model), rtol=1e-3, atol=1e-4)
     torch.testing.assert_close(log["distill_loss"], distilled.detach(), rtol=1e-4, atol=1e-4)
     assert size == log["sample_size"] == batches[0]["ntokens"]
 
@@ -93,12 +93,12 @@ def test_validation_is_the_loss_without_a_teacher(task, pair, batches, teachers)
 
 def test_three_subnets_ask_the_teacher_once(task, pair, batches, teachers):
     model, ours = build(pair), criterion(task, teachers["plain"])
-    asked = []
+    evaluated = []
     ours(model.train(), batches[0])
-    ours.teacher.model.register_forward_hook(lambda *_: asked.append(1))
+    ours.teacher.model.register_forward_hook(lambda *_: evaluated.append(1))
     for batch in (batches[0], batches[1], batches[0]):
         task.train_step(batch, model, ours, Backward(), 3)
-    assert len(asked) == 3
+    assert len(evaluated) == 3
 
 
 @pytest.mark.parametrize("kind", ["sandwich", "fairseq's"])
@@ -131,12 +131,12 @@ def test_the_largest_teaches_the_others(task, pair, batches):
     model.train()
     with model.using(named["largest"]):
         loss, _, _ = LabelSmoothedCrossEntropyCriterion(task, False, 0.1)(model, batches[0])
-        wanted = model(**batches[0]["net_input"])[0].detach()
+        reference = model(**batches[0]["net_input"])[0].detach()
     expected = loss / 3
     for name in ("random", "smallest"):
         with model.using(named[name]):
-            one, _ = definition(model, lambda **_: (wanted,), batches[0], weight=0.4)
-        expected = expected + one / 3
+            first, _ = definition(model, lambda **_: (reference,), batches[0], weight=0.4)
+        expected = expected + first / 3
     expected.backward()
     wanted_gradients = gradients(model)
     total, _, log = task.train_step(batches[0], model, ours, Backward(), 3)

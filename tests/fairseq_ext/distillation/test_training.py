@@ -87,11 +87,11 @@ def test_the_teachers_output_is_read_from_disk(arguments, plain, tmp_path):
     options = [*CRITERION, "--teacher", plain, "--batch-size", 64, "--max-epoch", 2, "--dropout", 0.0]
     cache = ["--teacher-cache", tmp_path / "cache", "--teacher-top-k", 1000]
     first = run("train", *arguments, *options, *cache, "--save-dir", tmp_path / "first")
-    again = run("train", *arguments, *options, *cache, "--save-dir", tmp_path / "again")
+    repeated = run("train", *arguments, *options, *cache, "--save-dir", tmp_path / "again")
     live = run("train", *arguments, *options, "--save-dir", tmp_path / "live")
-    assert losses(first) == losses(again) and len(losses(first)) == 8
+    assert losses(first) == losses(repeated) and len(losses(first)) == 8
     assert losses(first) == pytest.approx(losses(live), abs=5e-3)
-    assert "0 of 200 sentences" in first.out and "200 of 200 sentences" in again.out
+    assert "0 of 200 sentences" in first.out and "200 of 200 sentences" in repeated.out
     about = json.loads((tmp_path / "cache" / "teacher.json").read_text())
     assert about["samples"] == 200 and about["kept"] == about["words"]
 

@@ -83,8 +83,8 @@ def test_layers_become_linear_and_their_placement_is_searched(
     linear = Architecture({**largest, **{gene: ("linear",) * 2 for gene in GENES}})
     assert abs(fitted.evaluate(linear)["loss"] - original) < abs(copied.evaluate(linear)["loss"] - original)
 
-    found = tmp_path / "run"
-    nas_ext("search", "--checkpoint", supernet, "--out", found, "--strategy", "random", "--set", "evaluations=3",
+    result = tmp_path / "run"
+    nas_ext("search", "--checkpoint", supernet, "--out", result, "--strategy", "random", "--set", "evaluations=3",
             "--placements", "--no-measure", "--valid-sentences", 10)  # fmt: skip
-    records = [json.loads(line) for line in (found / "journal.jsonl").read_text().splitlines()]
+    records = [json.loads(line) for line in (result / "journal.jsonl").read_text().splitlines()]
     assert [record["search"] for record in records].count("given") == 6 and len(records) == 9

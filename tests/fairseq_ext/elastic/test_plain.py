@@ -113,8 +113,8 @@ def test_it_is_used_by_fairseq_and_converted_again(plain: dict[Any, Path], joine
         (("language", "pre-norm"), text, "embed_dim"),
         (("masked_lm", "prenorm"), text, "embed_dim"),
     ):
-        again = open_trained(plain[name], data=str(data))
-        assert again.difference(again.net) <= 1e-5 and again.space.largest()[gene] == 12
+        reloaded = open_trained(plain[name], data=str(data))
+        assert reloaded.difference(reloaded.net) <= 1e-5 and reloaded.space.largest()[gene] == 12
 
 
 def test_networks_that_fairseq_does_not_have(supernets: dict[Any, Path], tmp_path: Path) -> None:

@@ -27,11 +27,11 @@ SIDES = {
 
 def saved(path: Path, arch: str = "transformer", task: str | None = None, **options: Any) -> Path:
     """A checkpoint of settings alone; names with a prefix ``task_`` are options of the task."""
-    own = {name: value for name, value in options.items() if not name.startswith("task_")}
-    args = Namespace(**{"arch": arch, **own})
+    model_options = {name: value for name, value in options.items() if not name.startswith("task_")}
+    args = Namespace(**{"arch": arch, **model_options})
     ARCH_CONFIG_REGISTRY[arch](args)
     groups = {"model": args, "task": {"_name": task or SIDES[arch][0], "data": "nowhere"}, "common": {}}
-    groups["task"] |= {name.removeprefix("task_"): options[name] for name in options.keys() - own.keys()}
+    groups["task"] |= {name.removeprefix("task_"): options[name] for name in options.keys() - model_options.keys()}
     torch.save({"args": None, "cfg": groups, "model": {}, "optimizer_history": []}, path)
     return path
 

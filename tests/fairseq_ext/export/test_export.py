@@ -21,8 +21,8 @@ LONGEST = 12
 @pytest.fixture(scope="module")
 def extracted(trained, architecture_file, tmp_path_factory):
     path = tmp_path_factory.mktemp("extracted") / "subnet.pt"
-    given = ["--checkpoint", str(trained("neuron")), "--arch", str(architecture_file), "--out", str(path)]
-    assert main(["extract", *given]) == 0
+    arguments = ["--checkpoint", str(trained("neuron")), "--arch", str(architecture_file), "--out", str(path)]
+    assert main(["extract", *arguments]) == 0
     return path
 
 
@@ -44,11 +44,11 @@ def test_greedy_translations_of_the_test_set_are_fairseqs(extracted, folder, pai
     generator, dataset = pair.build_generator([model], options), pair.dataset("test")
     sample = dataset.collater([dataset[row] for row in range(len(dataset))])
     with torch.no_grad():
-        found = generator.generate([model], sample)
-    wanted = {int(row): best[0]["tokens"].tolist()[:-1] for row, best in zip(sample["id"], found, strict=True)}
+        result = generator.generate([model], sample)
+    expected = {int(row): best[0]["tokens"].tolist()[:-1] for row, best in zip(sample["id"], result, strict=True)}
     translator = Translator(folder)
-    given = [dataset.src[row].tolist() for row in range(len(dataset))]
-    assert translator.greedy(given, LONGEST) == [wanted[row] for row in range(len(dataset))]
-    assert len(set(map(tuple, wanted.values()))) > 3
-    assert translator.text_of(wanted[0]) == pair.target_dictionary.string(wanted[0])
-    assert translator.numbers_of(pair.source_dictionary.string(given[0][:-1])) == given[0]
+    sentences = [dataset.src[row].tolist() for row in range(len(dataset))]
+    assert translator.greedy(sentences, LONGEST) == [expected[row] for row in range(len(dataset))]
+    assert len(set(map(tuple, expected.values()))) > 3
+    assert translator.text_of(expected[0]) == pair.target_dictionary.string(expected[0])
+    assert translator.numbers_of(pair.source_dictionary.string(sentences[0][:-1])) == sentences[0]

@@ -79,11 +79,11 @@ def test_exported_files(words: Path, tmp_path: Path) -> None:
 
 def test_classes_are_read_off_the_first_token(words: Path, tmp_path: Path) -> None:
     opened = open_exportable(save(*build(words, classify=True), tmp_path / "c.pt"))
-    made = opened.exportable(opened.space.largest())
+    exportable = opened.exportable(opened.space.largest())
     tokens = torch.tensor([[0, 5, 6, 2]])
-    module = made.parts[0].module
+    module = exportable.parts[0].module
     padded = {side: torch.nn.functional.pad(tokens, pad, value=PAD) for side, pad in (("l", (2, 0)), ("r", (0, 2)))}
     with torch.no_grad():
         alone, left, right = (module(x)[1] for x in (tokens, padded["l"], padded["r"]))
     torch.testing.assert_close(right, alone, atol=1e-5, rtol=1e-4)
-    assert (left - alone).abs().max() > 0.01 and made.info["padding"].startswith("right")
+    assert (left - alone).abs().max() > 0.01 and exportable.info["padding"].startswith("right")

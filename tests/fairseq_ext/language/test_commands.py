@@ -55,6 +55,6 @@ def test_limits_are_kept_by_all_that_is_evaluated(supernet_of, tmp_path):
     lines = [json.loads(line) for line in (tmp_path / "run" / "journal.jsonl").read_text().splitlines()]
     assert len(lines) == 6
     for line in lines:
-        found = Architecture(line["genes"])
-        assert line["metrics"]["memory_mb"] == LANGUAGE.memory_mb(found, config) <= memory
-        assert line["metrics"]["cache_mb"] == LANGUAGE.cache_mb(found, config) <= cache
+        architecture = Architecture(line["genes"])
+        assert line["metrics"]["memory_mb"] == LANGUAGE.memory_mb(architecture, config) <= memory
+        assert line["metrics"]["cache_mb"] == LANGUAGE.cache_mb(architecture, config) <= cache

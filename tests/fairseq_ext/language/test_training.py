@@ -73,13 +73,13 @@ def test_generated_text_is_the_likeliest_by_the_full_forward(extracted, text):
         [[5, 6, 7], [9, 10, task.dictionary.pad()], [4, task.dictionary.pad(), task.dictionary.pad()]]
     )
     sample = {"net_input": {"src_tokens": prompts, "src_lengths": torch.tensor([3, 2, 1])}}
-    found = task.inference_step(generator, [model], sample)
-    for hypotheses, prompt in zip(found, prompts, strict=True):
+    result = task.inference_step(generator, [model], sample)
+    for hypotheses, prompt in zip(result, prompts, strict=True):
         assert len(hypotheses) == 3
         for hypothesis in hypotheses:
             tokens = hypothesis["tokens"][None]
-            given = prompt[prompt.ne(task.dictionary.pad())]
-            assert torch.equal(tokens[0, : len(given)], given)
+            prefix = prompt[prompt.ne(task.dictionary.pad())]
+            assert torch.equal(tokens[0, : len(prefix)], prefix)
             before = torch.cat([tokens.new_full((1, 1), task.dictionary.eos()), tokens[:, :-1]], 1)
             with torch.no_grad():
                 scores = model.get_normalized_probs(model(before), log_probs=True)

@@ -18,8 +18,8 @@ def test_bleu_is_that_of_generated_translations(trained: Callable[[str], Path], 
     supernet.also_evaluate("rouge")
     assert "bleu" not in supernet.evaluate(SPACE.smallest())
     supernet.also_evaluate("bleu")
-    found = supernet.evaluate(SPACE.largest())
-    assert found.keys() == {"loss", "nll_loss", "bleu"} and "bleu" in supernet.maximised
+    result = supernet.evaluate(SPACE.largest())
+    assert result.keys() == {"loss", "nll_loss", "bleu"} and "bleu" in supernet.maximised
 
     decoding = ["--user-dir", USER_DIR, "--beam", 5, "--num-workers", 0, "--cpu"]
     done = run("generate", corpus, "--path", trained("layer"), *decoding)
@@ -31,4 +31,4 @@ def test_bleu_is_that_of_generated_translations(trained: Callable[[str], Path], 
     expected = sacrebleu.corpus_bleu(
         [translations[number] for number in ordered], [[references[number] for number in ordered]], tokenize="none"
     )
-    assert 0 < found["bleu"] == pytest.approx(expected.score)
+    assert 0 < result["bleu"] == pytest.approx(expected.score)

@@ -52,10 +52,10 @@ def settings(tmp_path: Path) -> Callable[..., Any]:
 
 @pytest.mark.parametrize("text", ["1e-3", "0.001", "[1e-3]"])
 def test_numbers_may_be_written_without_a_point(settings: Callable[..., Any], text: str) -> None:
-    found = settings(lr=text, weight_decay="1e-4", max_update="2e3", max_tokens="4e3", dropout="1e-1")
-    assert [found[group].lr for group in ("optimization", "optimizer", "lr_scheduler")] == [[0.001]] * 3
-    assert (found.optimizer.weight_decay, found.model.dropout) == (1e-4, 0.1)
-    for value, expected in ((found.optimization.max_update, 2000), (found.dataset.max_tokens, 4000)):
+    config = settings(lr=text, weight_decay="1e-4", max_update="2e3", max_tokens="4e3", dropout="1e-1")
+    assert [config[group].lr for group in ("optimization", "optimizer", "lr_scheduler")] == [[0.001]] * 3
+    assert (config.optimizer.weight_decay, config.model.dropout) == (1e-4, 0.1)
+    for value, expected in ((config.optimization.max_update, 2000), (config.dataset.max_tokens, 4000)):
         assert value == expected and isinstance(value, int)
 
 
@@ -77,8 +77,8 @@ def test_a_decay_lasts_as_long_as_the_training(settings: Callable[..., Any], tmp
     ):
         assert settings(**changes, groups=total).lr_scheduler.total_num_update == expected
     settings(groups=total)
-    found = run_settings(tmp_path, "bin", {}, Run("inherited.pt", 100, 1000))
-    assert found.lr_scheduler.total_num_update == 1000 == found.optimization.max_update
+    config = run_settings(tmp_path, "bin", {}, Run("inherited.pt", 100, 1000))
+    assert config.lr_scheduler.total_num_update == 1000 == config.optimization.max_update
     assert "total_num_update" not in settings(max_update="9").lr_scheduler
 
 
@@ -89,8 +89,8 @@ def test_settings_of_the_study_and_of_supernets_are_fixed(settings: Callable[...
 
 
 def test_one_process_reads_as_many_batches_for_an_update_as_all_of_the_supernet(settings: Callable[..., Any]) -> None:
-    found = settings(4)
-    assert found.distributed_training.distributed_world_size == 1
-    assert found.optimization.update_freq == [8, 4] == found.model.update_freq
+    config = settings(4)
+    assert config.distributed_training.distributed_world_size == 1
+    assert config.optimization.update_freq == [8, 4] == config.model.update_freq
     assert settings(4, update_freq="3").optimization.update_freq == [3]
     assert settings().optimization.update_freq == [2, 1]

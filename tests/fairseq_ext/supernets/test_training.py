@@ -36,9 +36,9 @@ def changed(trained: Callable[[str], Path], tmp_path: Path) -> Changed:
 
 def test_other_experts_begin_and_are_kept_apart_as_the_supernets(changed: Changed, tmp_path: Path) -> None:
     supernet = open_supernet(changed("task", _name="supernet_translation", mos_apart=0.5, mos_start="near"))
-    own: MoSConfig = supernet.experts
+    experts: MoSConfig = supernet.experts
     for count, apart in ((3, 0.5), (1, 0.0)):
-        supernet.supernet_command(tmp_path, replace(own, experts=count, rank=2 if count > 1 else 0), {})
+        supernet.supernet_command(tmp_path, replace(experts, experts=count, rank=2 if count > 1 else 0), {})
         settings = read_state(tmp_path / SETTINGS)["cfg"]
         model = settings["model"]
         assert settings["task"]["mos_apart"] == apart == model.mos_apart

@@ -13,17 +13,17 @@ from tests.fairseq_ext.running import recording
 def main() -> None:
     out, arguments = sys.argv[1], sys.argv[2:]
     sys.argv = ["fairseq-train", *arguments]
-    made = []
+    created = []
     build = trainer.Trainer.__init__
 
     def noted(self, *args, **kwargs):
         build(self, *args, **kwargs)
-        made.append(self)
+        created.append(self)
 
     trainer.Trainer.__init__ = noted
     with recording() as drawn:
         cli_main()
-    model = made[0].get_model().state_dict()
+    model = created[0].get_model().state_dict()
     torch.save({"drawn": [architecture.to_dict() for architecture in drawn], "model": model}, out)
 
 

@@ -17,12 +17,12 @@ def test_two_workers_equal_accumulation(arguments, tmp_path):
     common += ["--dropout", 0.0, "--disable-validation"]
     for updates in (2, 4):
         ranks = two_workers(tmp_path, [*common, "--max-update", updates, "--save-dir", tmp_path / "two"])
-    one = passed("train", *common, "--max-update", 4, "--update-freq", 2, "--save-dir", tmp_path / "one")
+    single = passed("train", *common, "--max-update", 4, "--update-freq", 2, "--save-dir", tmp_path / "one")
 
     drawn = [[Architecture(genes) for genes in rank["drawn"]] for rank in ranks]
     steps = [list(sandwich(SPACE, draw(SPACE, update)).values()) for update in range(4)]
     assert drawn[0] == drawn[1] == [architecture for step in steps[2:] for architecture in step]
-    assert one.drawn == [architecture for step in steps for architecture in step * 2]
+    assert single.drawn == [architecture for step in steps for architecture in step * 2]
 
     alone, saved = (torch.load(tmp_path / name / "checkpoint_last.pt", weights_only=True) for name in ("one", "two"))
     assert not saved["cfg"]["checkpoint"]["load_checkpoint_on_all_dp_ranks"]

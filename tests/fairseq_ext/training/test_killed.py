@@ -36,7 +36,7 @@ def test_killed_at_random_moments_it_ends_identically(arguments: list[object], t
     finished(partial(work, tmp_path / "whole"))
     killed_and_finished(partial(work, tmp_path / "cut"), lambda: thirds(tmp_path / "cut"), 4, seed=1)
     files = [str(tmp_path / name / "checkpoint_last.pt") for name in ("whole", "cut")]
-    whole, cut = map(checkpoint_utils.load_checkpoint_to_cpu, files)
-    assert whole["optimizer_history"][-1]["num_updates"] == cut["optimizer_history"][-1]["num_updates"] == 12
-    for name, weight in whole["model"].items():
+    full, cut = map(checkpoint_utils.load_checkpoint_to_cpu, files)
+    assert full["optimizer_history"][-1]["num_updates"] == cut["optimizer_history"][-1]["num_updates"] == 12
+    for name, weight in full["model"].items():
         assert torch.equal(weight, cut["model"][name]), name

@@ -54,15 +54,15 @@ def test_spos_equals_fairseqs_own_step(task, criterion, pair, batches):
 @pytest.fixture
 def selected(monkeypatch):
     """The architectures whose weights were mixed, in order."""
-    found = []
+    results = []
     select = TranslationModel.select
 
     def noted(model, architecture):
-        found.append(architecture)
+        results.append(architecture)
         return select(model, architecture)
 
     monkeypatch.setattr(TranslationModel, "select", noted)
-    return found
+    return results
 
 
 def losses(log):
@@ -83,13 +83,13 @@ def test_experts_are_mixed_once_for_a_validation_and_again_when_weights_change(
         selected.clear()
         return values
 
-    wanted = [expected(batch) for batch in batches]
+    reference = [expected(batch) for batch in batches]
     task.begin_valid_epoch(1, model)
-    assert [losses(task.valid_step(batch, model, criterion)[2]) for batch in batches] == wanted
+    assert [losses(task.valid_step(batch, model, criterion)[2]) for batch in batches] == reference
     assert selected == list(named.values())
     task.train_step(batches[0], model, criterion, Backward(), 5)
     model.net.output.weight.data.mul_(2)
-    assert losses(task.valid_step(batches[0], model, criterion)[2]) == expected(batches[0]) != wanted[0]
+    assert losses(task.valid_step(batches[0], model, criterion)[2]) == expected(batches[0]) != reference[0]
 
 
 def test_the_best_checkpoint_is_that_of_the_named_subnet(arguments, tmp_path):
@@ -107,9 +107,9 @@ def test_the_best_checkpoint_is_that_of_the_named_subnet(arguments, tmp_path):
 
 def test_sandwich_by_command(arguments, tmp_path):
     common = [*arguments, "--task", "supernet_translation", "--sampling", "sandwich", "--dropout", 0.1]
-    whole = passed("train", *common, "--max-update", 4, "--update-freq", 2, "--save-dir", tmp_path / "whole")
+    full = passed("train", *common, "--max-update", 4, "--update-freq", 2, "--save-dir", tmp_path / "whole")
     expected = [list(sandwich(SPACE, draw(SPACE, update)).values()) for update in (0, 0, 1, 1, 2, 2, 3, 3)]
-    assert whole.drawn == [architecture for step in expected for architecture in step]
+    assert full.drawn == [architecture for step in expected for architecture in step]
     for stop in (2, 4):
         passed("train", *common, "--max-update", stop, "--update-freq", 2, "--save-dir", tmp_path / "parts")
     states = [torch.load(tmp_path / name / "checkpoint_last.pt", weights_only=True) for name in ("whole", "parts")]

@@ -72,15 +72,15 @@ def test_what_was_trained_in_half_precision_decodes_anywhere(command, device, co
     genes = get_space("mformer_translation_small").largest().to_dict()
     Architecture({**genes, **dict.fromkeys(ATTENTION_GENES, ["linear"] * 3)}).save(tmp_path / "a.json")
     decoding = [*DECODING[:-1], "--model-overrides", repr({"eval_subnet": str(tmp_path / "a.json")})]
-    found = {}
+    results = {}
     for where in ([], ["--fp16"], ["--cpu"], ["--cpu", "--fp16"]):
         if device == "cpu" and "--cpu" not in where:
             continue
         done = passed("generate", corpus, "--path", tmp_path / "checkpoint_last.pt", *decoding, *where)
-        found[" ".join(where)] = {row: score for row, (score, _) in done.hypotheses().items()}
-    exact = found["--cpu"]
+        results[" ".join(where)] = {row: score for row, (score, _) in done.hypotheses().items()}
+    exact = results["--cpu"]
     assert len(exact) == 20
-    for where, scores in found.items():
+    for where, scores in results.items():
         assert scores == pytest.approx(exact, abs=0.05), where
 
 

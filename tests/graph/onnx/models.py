@@ -78,9 +78,9 @@ def shuffled(source: Any, seed: int, rename: bool = False) -> Any:
     other.graph.node.extend(copies)
     if rename:
         outputs = {tensor.name for tensor in other.graph.output} | {tensor.name for tensor in other.graph.input}
-        made = [name for n in other.graph.node for name in n.output if name not in outputs]
-        numbers = np.random.default_rng(seed + 1).permutation(len(made))
-        new = {name: f"n{number}" for name, number in zip(made, numbers, strict=True)}
+        created = [name for n in other.graph.node for name in n.output if name not in outputs]
+        numbers = np.random.default_rng(seed + 1).permutation(len(created))
+        new = {name: f"n{number}" for name, number in zip(created, numbers, strict=True)}
         for n in other.graph.node:
             n.input[:] = [new.get(name, name) for name in n.input]
             n.output[:] = [new.get(name, name) for name in n.output]

@@ -24,8 +24,8 @@ TWO = {"x": (2, 3, 4), "z": (2, 4, 5)}
 def one(kind: str, inputs: dict[str, Any], constants: dict[str, Any] | None = None, **settings: Any) -> Any:
     opset = settings.pop("opset", 20)
     names = settings.pop("names", [*inputs, *(constants or {})])
-    made = model([node(kind, names, ["y"], **settings)], inputs, constants=constants, opset=opset)
-    read = read_onnx(made)
+    onnx_model = model([node(kind, names, ["y"], **settings)], inputs, constants=constants, opset=opset)
+    read = read_onnx(onnx_model)
     place = len(read.graph) - 1
     assert read.operators[place].endswith(kind) and not read.unknown
     values = dict(zip(ATTRIBUTES, read.graph.attributes[place].tolist(), strict=True))  # type: ignore[index]

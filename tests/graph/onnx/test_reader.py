@@ -38,8 +38,8 @@ class TestReader(GraphReaderContract):
     name = "onnx"
 
     def inputs(self) -> Sequence[tuple[Any, ...]]:
-        made = [(str(folder() / name),) for name in ("residual.onnx", "wider.onnx")]
-        return [*made, (str(folder() / "open.onnx"), {"b": 4})]
+        created = [(str(folder() / name),) for name in ("residual.onnx", "wider.onnx")]
+        return [*created, (str(folder() / "open.onnx"), {"b": 4})]
 
     def wrong(self) -> Mapping[str, tuple[Any, ...]]:
         return {
@@ -144,20 +144,20 @@ def test_files_without_weights_are_the_same_network() -> None:
     for name, dims in taken.items():
         bare.graph.input.append(onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, dims))
     for features in ("corrected", "released"):
-        whole, without = read_onnx(residual(), features=features), read_onnx(bare, features=features, batch=1)
-        assert without.graph == whole.graph and without.params.tolist() == whole.params.tolist()
+        full, without = read_onnx(residual(), features=features), read_onnx(bare, features=features, batch=1)
+        assert without.graph == full.graph and without.params.tolist() == full.params.tolist()
 
 
 def test_large_files_are_read_without_their_weights(tmp_path: Path) -> None:
     nodes = [node("MatMul", ["x", "w"], ["h"]), node("Reshape", ["h", "to"], ["y"])]
     large = model(nodes, {"x": (1, 700)}, constants={"w": (700, 900), "to": np.array([1, 30, 30])})
-    whole, path = large.SerializeToString(), tmp_path / "large.onnx"
-    path.write_bytes(whole)
-    assert len(whole) > 2_000_000 and onnx_graph(path) == onnx_graph(large)
-    without = onnx.ModelProto.FromString(light(memoryview(whole)))
+    full, path = large.SerializeToString(), tmp_path / "large.onnx"
+    path.write_bytes(full)
+    assert len(full) > 2_000_000 and onnx_graph(path) == onnx_graph(large)
+    without = onnx.ModelProto.FromString(light(memoryview(full)))
     assert without.graph.node == large.graph.node and len(without.SerializeToString()) < 1_000
     assert [tensor.dims for tensor in without.graph.initializer] == [tensor.dims for tensor in large.graph.initializer]
-    for content in (whole[:-1], whole[: 2**20 + 1], b"\x89PNG\r\n\x1a\n" * 200_000):
+    for content in (full[:-1], full[: 2**20 + 1], b"\x89PNG\r\n\x1a\n" * 200_000):
         path.write_bytes(content)
         with pytest.raises(GraphError, match=r"large\.onnx"):
             onnx_graph(path)
@@ -172,10 +172,10 @@ def test_external_data_need_not_exist(tmp_path: Path) -> None:
 
 def test_external_shapes_are_read(tmp_path: Path) -> None:
     nodes = [node("Reshape", ["x", "to"], ["h"]), node("Relu", ["h"], ["y"])]
-    made, same = (model(nodes, {"x": (1, 12)}, constants={"to": np.array([3, 4])}) for _ in range(2))
+    onnx_model, same = (model(nodes, {"x": (1, 12)}, constants={"to": np.array([3, 4])}) for _ in range(2))
     path = tmp_path / "model.onnx"
     onnx.save(same, path, save_as_external_data=True, location="data.bin", size_threshold=0)
-    assert onnx_graph(path) == onnx_graph(made), "small tensors are read"
+    assert onnx_graph(path) == onnx_graph(onnx_model), "small tensors are read"
     (tmp_path / "data.bin").unlink()
     with pytest.raises(GraphError, match="shape of tensor 'h'"):
         onnx_graph(path)
@@ -184,6 +184,6 @@ def test_external_shapes_are_read(tmp_path: Path) -> None:
 def test_functions_of_a_model_are_opened() -> None:
     body = [node("Mul", ["a", "a"], ["square"]), node("Relu", ["square"], ["b"])]
     function = onnx.helper.make_function("mine", "Squared", ["a"], ["b"], body, [onnx.helper.make_opsetid("", 20)])
-    made = model([node("Squared", ["x"], ["y"], domain="mine")], {"x": (1, 4)}, functions=[function])
+    onnx_model = model([node("Squared", ["x"], ["y"], domain="mine")], {"x": (1, 4)}, functions=[function])
     plain = model([node("Mul", ["x", "x"], ["s"]), node("Relu", ["s"], ["y"])], {"x": (1, 4)})
-    assert onnx_graph(made) == onnx_graph(plain)
+    assert onnx_graph(onnx_model) == onnx_graph(plain)

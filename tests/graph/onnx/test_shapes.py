@@ -45,9 +45,9 @@ def test_a_fixed_batch_can_be_another() -> None:
 
 
 def test_shapes_that_the_file_states_are_used_where_they_hold() -> None:
-    made = model([node("Odd", ["x"], ["a"], domain="mine"), node("Relu", ["a"], ["y"])], {"x": ("b", 4)})
-    made.graph.value_info.append(onnx.helper.make_tensor_value_info("a", 1, ["b", 6]))
-    graph = read_onnx(made, batch=3, warn=False).graph
+    onnx_model = model([node("Odd", ["x"], ["a"], domain="mine"), node("Relu", ["a"], ["y"])], {"x": ("b", 4)})
+    onnx_model.graph.value_info.append(onnx.helper.make_tensor_value_info("a", 1, ["b", 6]))
+    graph = read_onnx(onnx_model, batch=3, warn=False).graph
     assert graph.shapes is not None and graph.shapes.tolist() == [[3, 4, 0, 0], [3, 6, 0, 0], [3, 6, 0, 0]]
 
 
@@ -65,17 +65,17 @@ def test_computed_shapes_are_computed() -> None:
         node("Reshape", ["x", "to"], ["y"]),
     ]
     constants = {"two": np.array(2), "zero": np.array([0]), "lead": np.array([1, -1])}
-    made = model(nodes, {"x": (1, 3, "h", 8)}, constants=constants)
-    read = read_onnx(made, shapes={"h": 10})
+    onnx_model = model(nodes, {"x": (1, 3, "h", 8)}, constants=constants)
+    read = read_onnx(onnx_model, shapes={"h": 10})
     assert list(read.operators) == ["Input", "Reshape"]
     assert read.graph.shapes is not None and read.graph.shapes[1].tolist() == [1, 48, 5, 0]
 
 
 def one(operator: str, x: tuple[int, ...], w: tuple[int, ...], y: tuple[int, ...], **settings: Any) -> Any:
     """An operator whose output the file gives a shape, as exporters do."""
-    made = model([node(operator, ["x", "w"], ["y"], **settings)], {"x": x}, constants={"w": w})
-    made.graph.output[0].CopyFrom(onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, y))
-    return made
+    onnx_model = model([node(operator, ["x", "w"], ["y"], **settings)], {"x": x}, constants={"w": w})
+    onnx_model.graph.output[0].CopyFrom(onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, y))
+    return onnx_model
 
 
 @pytest.mark.parametrize("features", FEATURES)
@@ -136,8 +136,8 @@ def test_bad_input(call: Callable[[], Any], error: type[NasExtError], value: str
 
 
 def test_damaged_and_foreign_files(tmp_path: Path) -> None:
-    whole, path = residual().SerializeToString(), tmp_path / "cut.onnx"
-    cuts = [whole[:length] for length in range(0, len(whole), 397)]
+    full, path = residual().SerializeToString(), tmp_path / "cut.onnx"
+    cuts = [full[:length] for length in range(0, len(full), 397)]
     for content in (*cuts, b"hello", b"\x89PNG\r\n\x1a\n" + bytes(50), bytes(64)):
         path.write_bytes(content)
         with pytest.raises(GraphError, match=r"cut\.onnx"):

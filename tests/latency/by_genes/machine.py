@@ -40,5 +40,5 @@ class Work:
 
 
 def run(path, machine, samples, **changed):
-    given = {"timing": TIMING, "workload": WORKLOAD, "seed": 4, "progress": False, **changed}
-    return collect(path, given.pop("space", get_space("hat_small")), machine.build, samples, **given)
+    settings = {"timing": TIMING, "workload": WORKLOAD, "seed": 4, "progress": False, **changed}
+    return collect(path, settings.pop("space", get_space("hat_small")), machine.build, samples, **settings)

@@ -37,13 +37,13 @@ def test_collect_resumes_where_it_stopped(tmp_path, machine):
     dataset = run(path, machine, 8)
     planned = planned_architectures(SPACE, 8, 4)
     assert machine.built == [reference_architecture(SPACE), *planned[4:]]
-    again = LatencyDataset.read(path)
-    assert again.architectures() == dataset.architectures() == planned
-    assert [record["index"] for record in again.records] == list(range(8))
-    largest = again.records[1]
+    reloaded = LatencyDataset.read(path)
+    assert reloaded.architectures() == dataset.architectures() == planned
+    assert [record["index"] for record in reloaded.records] == list(range(8))
+    largest = reloaded.records[1]
     assert (largest["raw_ms"], largest["encoder_ms"], largest["decoder_ms"]) == pytest.approx((4, 1, 3))
     assert {"std_ms", "mad_ms", "reference_ms", "time", "key"} <= set(largest)
-    assert again.machine["threads"] == 1 and again.machine["torch"]
+    assert reloaded.machine["threads"] == 1 and reloaded.machine["torch"]
     machine.built.clear()
     run(path, machine, 8)
     assert machine.built == []

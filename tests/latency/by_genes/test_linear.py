@@ -103,8 +103,8 @@ def test_leave_one_out_is_a_fit_without_the_row():
     assert np.concatenate([[constant], slopes]) == pytest.approx(least, abs=0.2)
     for row in range(20):
         rest = np.arange(20) != row
-        again = np.linalg.lstsq((full * weighted)[rest], (target * weighted[:, 0])[rest], rcond=None)[0]
-        assert held_out[row] == pytest.approx(full[row] @ again, abs=0.15)
+        repeated = np.linalg.lstsq((full * weighted)[rest], (target * weighted[:, 0])[rest], rcond=None)[0]
+        assert held_out[row] == pytest.approx(full[row] @ repeated, abs=0.15)
 
 
 def test_never_negative_far_outside_the_data(measured):

@@ -26,15 +26,17 @@ def rows_of(model: MLPModel) -> np.ndarray:
 
 
 def test_fits_as_on_the_cpu(device: str) -> None:
-    here, there = fitted("cpu"), fitted(device)
-    assert there.device.type == torch.device(device).type
-    np.testing.assert_allclose(there.predict_rows(rows_of(there)), here.predict_rows(rows_of(here)), rtol=0.05)
+    on_cpu, on_device = fitted("cpu"), fitted(device)
+    assert on_device.device.type == torch.device(device).type
+    np.testing.assert_allclose(
+        on_device.predict_rows(rows_of(on_device)), on_cpu.predict_rows(rows_of(on_cpu)), rtol=0.05
+    )
 
 
 def test_its_file_knows_no_device(device: str, tmp_path: Path) -> None:
     model, path = fitted(device), tmp_path / "model.json"
     model.save(path)
-    again = load_latency_model(path, "genes")
-    assert again.device == torch.device("cpu") and "cuda" not in path.read_text()
-    np.testing.assert_allclose(again.predict_rows(rows_of(model)), model.predict_rows(rows_of(model)), rtol=1e-6)
+    reloaded = load_latency_model(path, "genes")
+    assert reloaded.device == torch.device("cpu") and "cuda" not in path.read_text()
+    np.testing.assert_allclose(reloaded.predict_rows(rows_of(model)), model.predict_rows(rows_of(model)), rtol=1e-6)
     np.testing.assert_array_equal(model.predict_rows(rows_of(model)), fitted(device).predict_rows(rows_of(model)))

@@ -44,8 +44,8 @@ def test_a_translation_is_one_encoder_and_many_steps(model: Path) -> None:
     assert large.relative == pytest.approx(large.raw_ms / large.reference_ms)
     longer = TranslationWorkloadConfig(source_vocab=40, target_vocab=40, source_length=6, target_length=16, beam=2)
     word = TranslationWorkloadConfig(source_vocab=40, target_vocab=40, target_length=1, beam=2)
-    many, one = (next(PredictedMeasurements(space, c, model)([space.smallest()])).measurement for c in (longer, word))
-    assert many.parts_ms["decoder"] > 2 * small.parts_ms["decoder"] > 2 * one.parts_ms["decoder"] > 0
+    long, short = (next(PredictedMeasurements(space, c, model)([space.smallest()])).measurement for c in (longer, word))
+    assert long.parts_ms["decoder"] > 2 * small.parts_ms["decoder"] > 2 * short.parts_ms["decoder"] > 0
 
 
 @pytest.mark.parametrize("name", ["mformer_translation_small", "mformer_cifar10_small"])

@@ -40,18 +40,18 @@ def test_equal_seeds_equal_weights(device: str, kind: str) -> None:
     with NoAtomicSums():
         first = fitted(kind, device)
     assert all(x.device.type == torch.device(device).type for x in first.tensors().values())
-    again = fitted(kind, device)
-    assert all(torch.equal(a, b) for a, b in zip(weights(first), weights(again), strict=True))
-    np.testing.assert_array_equal(again.predict(DATA.graphs), first.predict(DATA.graphs))
+    repeated = fitted(kind, device)
+    assert all(torch.equal(a, b) for a, b in zip(weights(first), weights(repeated), strict=True))
+    np.testing.assert_array_equal(repeated.predict(DATA.graphs), first.predict(DATA.graphs))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_from_device_to_device(device: str, kind: str, tmp_path: Path) -> None:
-    there, path = fitted(kind, device), tmp_path / "model.safetensors"
-    there.save(path)
+    on_device, path = fitted(kind, device), tmp_path / "model.safetensors"
+    on_device.save(path)
     here = load_latency_model(path, "graph")
     assert here.device == torch.device("cpu")
-    np.testing.assert_allclose(here.predict(DATA.graphs), there.predict(DATA.graphs), rtol=1e-3)
+    np.testing.assert_allclose(here.predict(DATA.graphs), on_device.predict(DATA.graphs), rtol=1e-3)
     back = here.on(device)
     assert back.device.type == torch.device(device).type
-    np.testing.assert_allclose(back.predict(DATA.graphs), there.predict(DATA.graphs), rtol=1e-5)
+    np.testing.assert_allclose(back.predict(DATA.graphs), on_device.predict(DATA.graphs), rtol=1e-5)

@@ -1,4 +1,4 @@
-"""All forms of cosFormer attention against the equations, and what they refuse."""
+"""All forms of cosFormer attention against the equations, and rejected inputs."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class Sums(TorchDispatchMode):
 
 
 def test_running_sums_are_exact_in_both_passes() -> None:
-    """On CUDA a sum of bfloat16 stands still from 256 on; autograd adds up gradients in the type of the input."""
+    """On CUDA a sum of bfloat16 no longer grows from 256 on; autograd adds up gradients in the type of the input."""
     x = torch.ones(1, 2, 600, 4, dtype=torch.bfloat16, requires_grad=True)
     with Sums() as sums:
         running_sums(x, 2, torch.float32).sum().backward()

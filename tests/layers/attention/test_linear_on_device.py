@@ -60,17 +60,17 @@ def test_outputs_and_gradients(precision: str, case: str, masked: bool, device: 
     options = {"max_length": longest, "causal": causal}
     exact = [x.detach().cpu().double().requires_grad_() for x in tensors]
     expected = with_gradients(cosformer_naive, exact, weighting.double(), key_mask=mask, **options)
-    there = None if mask is None else mask.to(device)
+    on_device = None if mask is None else mask.to(device)
     weighting = weighting.to(device)
     for form in forms(device, causal):
         with computing_in("tf32" if precision == "tf32" else "fp32", device):
             if form == "fla":  # its kernels are tuned at their first call
-                with_gradients(cosformer_attention, tensors, weighting, key_mask=there, form=form, **options)
+                with_gradients(cosformer_attention, tensors, weighting, key_mask=on_device, form=form, **options)
             with no_host_reads(device, copies=True):
-                got = with_gradients(cosformer_attention, tensors, weighting, key_mask=there, form=form, **options)
+                got = with_gradients(cosformer_attention, tensors, weighting, key_mask=on_device, form=form, **options)
         got[0] = torch.where(kept[:, None, :, None].to(device), got[0], 0)
-        wanted = torch.where(kept[:, None, :, None], expected[0].detach(), 0)
-        for a, b in zip(got, [wanted, *expected[1:]], strict=True):
+        reference = torch.where(kept[:, None, :, None], expected[0].detach(), 0)
+        for a, b in zip(got, [reference, *expected[1:]], strict=True):
             assert a.dtype == tensors[0].dtype
             close_in("tf32" if form == "fla" and precision == "fp32" else precision, a, b, times=4)
 
@@ -106,20 +106,20 @@ def test_decoding_equals_the_whole_sequence(precision: str, device: str) -> None
     """Step by step with beams that move, without the host waiting in any step; and a memory that is read."""
     q, k, v = (x.detach() for x in made(70, 70, precision, device))
     exact = [x.cpu().double() for x in (q, k, v)]
-    whole = cosformer_naive(*exact, max_length=71, causal=True)
+    full = cosformer_naive(*exact, max_length=71, causal=True)
     order = torch.tensor([1, 0], device=device)
     moved = order.cpu()
     with computing_in("tf32" if precision == "tf32" else "fp32", device):
         state = CosformerState.empty(k, DIM, 71)
         for position in range(70):
-            here = slice(position, position + 1)
+            current = slice(position, position + 1)
             with no_host_reads(device, copies=True):
                 if position % 30 == 29:
                     state, q, k, v = (x.reorder(order) if isinstance(x, CosformerState) else x.index_select(0, order)
                                       for x in (state, q, k, v))  # fmt: skip
-                y = state.step(q[:, :, here], k[:, :, here], v[:, :, here])
-            whole = whole[moved] if position % 30 == 29 else whole
-            close_in(precision, y, whole[:, :, here], times=4)
+                y = state.step(q[:, :, current], k[:, :, current], v[:, :, current])
+            full = full[moved] if position % 30 == 29 else full
+            close_in(precision, y, full[:, :, current], times=4)
         memory = CosformerState.of(k, v, 71)
         read = torch.cat([memory.read(q[:, :, i : i + 1], i) for i in range(70)], 2)
     expected = cosformer_naive(*(x.cpu().double() for x in (q, k, v)), max_length=71)

@@ -38,10 +38,10 @@ def test_any_order_of_every_axis_computes_the_same(form: str) -> None:
 def test_layers_that_run_and_their_order() -> None:
     net = build().eval()
     assert LANGUAGE_ELASTIC.sides(net) == {"": 4}
-    whole = net.select(SPACE.largest())
-    assert LANGUAGE_ELASTIC.running(net, whole, {}) is whole
-    without = LANGUAGE_ELASTIC.running(net, whole, {"": (3, 0, 2)})
-    assert [id(each) for each in without.layers] == [id(whole.layers[index]) for index in (0, 2, 3)]
+    full = net.select(SPACE.largest())
+    assert LANGUAGE_ELASTIC.running(net, full, {}) is full
+    without = LANGUAGE_ELASTIC.running(net, full, {"": (3, 0, 2)})
+    assert [id(each) for each in without.layers] == [id(full.layers[index]) for index in (0, 2, 3)]
     LANGUAGE_ELASTIC.set_order(net, {"": (2, 0, 3, 1)})
     genes = {**architecture("softmax", 16).to_dict(), "heads": [4] * 3, "ffn_dim": [24] * 3}
     close(net(net.select(Architecture(genes)), sentences(2, 9)), net(without, sentences(2, 9)))

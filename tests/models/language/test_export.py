@@ -43,7 +43,7 @@ def test_a_prompt_and_steps_give_the_full_forward_of_the_supernet(
 ) -> None:
     net, tokens = build("layer", **EXPORTED[kinds]).eval(), sentences(3, 37)
     with torch.no_grad():
-        wanted = F.log_softmax(net(net.select(architecture(kinds)), tokens), -1)
+        expected = F.log_softmax(net(net.select(architecture(kinds)), tokens), -1)
     model = read_json(exported[kinds] / "model.json")
     assert model["limits"] == {"tokens": LONGEST} and model["kind"] == "language"
     read, step = (
@@ -56,12 +56,12 @@ def test_a_prompt_and_steps_give_the_full_forward_of_the_supernet(
     }
     if prompt:
         scores, *behind = read.run(None, {"tokens": tokens[:, :prompt].numpy()})
-        np.testing.assert_allclose(scores, wanted[:, prompt - 1], atol=1e-4)
+        np.testing.assert_allclose(scores, expected[:, prompt - 1], atol=1e-4)
         caches = dict(zip(caches, behind, strict=True))
     for at in range(prompt, 37):
-        given = {"token": tokens[:, at].numpy(), "position": np.array(at), **caches}
-        out = dict(zip(outputs, step.run(None, given), strict=True))
-        np.testing.assert_allclose(out["log_probs"], wanted[:, at], atol=1e-4)
+        settings = {"token": tokens[:, at].numpy(), "position": np.array(at), **caches}
+        out = dict(zip(outputs, step.run(None, settings), strict=True))
+        np.testing.assert_allclose(out["log_probs"], expected[:, at], atol=1e-4)
         caches = {cache["input"]: out[cache["output"]] for cache in model["caches"]}
 
 

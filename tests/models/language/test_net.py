@@ -36,13 +36,13 @@ CONFIGS: dict[str, dict[str, Any]] = {
 def stepped(net: LanguageNet, chosen: Architecture, tokens: Tensor, prompt: int = 0) -> Tensor:
     """Logits (B, T - prompt + 1 or T, V), one position after the other behind a prompt that is read at once."""
     subnet = net.select(chosen)
-    found, cache = [], net.start(subnet)
+    results, cache = [], net.start(subnet)
     if prompt:
         features, cache = net.read(subnet, tokens[:, :prompt])
-        found = [F.linear(features, subnet.output)]
-    found += [net.step(subnet, tokens[:, at], cache) for at in range(prompt, tokens.shape[1])]
+        results = [F.linear(features, subnet.output)]
+    results += [net.step(subnet, tokens[:, at], cache) for at in range(prompt, tokens.shape[1])]
     assert cache.length == tokens.shape[1]
-    return torch.stack(found, 1)
+    return torch.stack(results, 1)
 
 
 @pytest.mark.parametrize(("kinds", "mos"), [*((kinds, "none") for kinds in KINDS), ("mixed", "layer"),
@@ -50,10 +50,10 @@ def stepped(net: LanguageNet, chosen: Architecture, tokens: Tensor, prompt: int 
 @torch.no_grad()
 def test_steps_equal_all_positions_at_once(kinds: str, mos: str) -> None:
     net, chosen, tokens = build(mos).eval(), architecture(kinds), sentences(3, 45)
-    whole = net(net.select(chosen), tokens)
-    close(stepped(net, chosen, tokens), whole, 2e-5)
+    full = net(net.select(chosen), tokens)
+    close(stepped(net, chosen, tokens), full, 2e-5)
     for prompt in (1, 20):
-        close(stepped(net, chosen, tokens, prompt), whole[:, prompt - 1 :], 2e-5)
+        close(stepped(net, chosen, tokens, prompt), full[:, prompt - 1 :], 2e-5)
 
 
 def test_a_long_sequence_makes_no_table_of_all_pairs() -> None:
@@ -64,10 +64,10 @@ def test_a_long_sequence_makes_no_table_of_all_pairs() -> None:
     class Watch(TorchDispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
             nonlocal largest
-            found = func(*args, **(kwargs or {}))
-            tensors = found if isinstance(found, tuple | list) else [found]
+            result = func(*args, **(kwargs or {}))
+            tensors = result if isinstance(result, tuple | list) else [result]
             largest = max(largest, *(t.numel() for t in tensors if isinstance(t, Tensor)), 0)
-            return found
+            return result
 
     with Watch():
         net(net.select(chosen), sentences(1, 8192)).sum().backward()
@@ -78,11 +78,11 @@ def test_how_far_networks_read() -> None:
     linear = build()
     assert length_limit(linear.space, linear.config) == 60
     softmax = Architecture({**SPACE.largest().to_dict(), "attention": ["softmax", "local"] * 2})
-    own = SearchSpace.of(softmax, like=SPACE)
-    assert length_limit(own, LanguageConfig()) is None
-    assert length_limit(own, LanguageConfig(positions="learned")) == 60
+    fixed_space = SearchSpace.of(softmax, like=SPACE)
+    assert length_limit(fixed_space, LanguageConfig()) is None
+    assert length_limit(fixed_space, LanguageConfig(positions="learned")) == 60
     with pytest.raises(ConfigError, match="max_length 60"):
         linear(linear.select(SPACE.smallest()), sentences(1, 61))
-    stored = build(space=own, positions="learned")
+    stored = build(space=fixed_space, positions="learned")
     with pytest.raises(ConfigError, match="61 tokens"):
         stored(stored.select(softmax), sentences(1, 61))

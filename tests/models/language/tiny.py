@@ -70,9 +70,11 @@ def sentences(*shape: int, seed: int = 0) -> Tensor:
 def network_for(context: int, *kinds: str) -> tuple[LanguageNet, Architecture]:
     """A network for long sequences with a layer for each of the kinds, and its architecture."""
     genes = {"layers": len(kinds), "embed_dim": 16, "ffn_dim": 8, "heads": 2, "attention": list(kinds)}
-    one = Architecture({**SPACE.fixed, **genes, **{gene: [genes[gene]] * len(kinds) for gene in ("ffn_dim", "heads")}})
+    architecture = Architecture(
+        {**SPACE.fixed, **genes, **{gene: [genes[gene]] * len(kinds) for gene in ("ffn_dim", "heads")}}
+    )
     space = with_context(SPACE, context)
-    own = Architecture({**one.to_dict(), "context_length": context})
+    own = Architecture({**architecture.to_dict(), "context_length": context})
     return build(space=SearchSpace.of(space.validate(own), like=space)), own
 
 

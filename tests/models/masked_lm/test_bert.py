@@ -122,5 +122,5 @@ def test_parameters_are_those_of_table_9(hidden: int, ratio: float, heads: int, 
     token; BERT's two vectors of segments, which change no digit, are none of this network's."""
     space, tokens = get_space("bert_base"), 30522
     genes = {"layers": 12, "hidden_dim": hidden, "ffn_ratio": ratio, "heads": heads}
-    found = parameters(space.validate(Architecture(genes)), tokens, MaskedLMConfig(stored_positions=512))
-    assert round((found - tokens) / 1e6, 2) == millions
+    architecture = parameters(space.validate(Architecture(genes)), tokens, MaskedLMConfig(stored_positions=512))
+    assert round((architecture - tokens) / 1e6, 2) == millions

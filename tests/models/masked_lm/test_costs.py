@@ -23,8 +23,8 @@ def test_flops_are_those_that_torch_counts(name: str) -> None:
 
 
 def test_robertas_base_network_has_the_parameters_that_its_paper_says() -> None:
-    found = parameters(get_space("roberta_base").largest(), 50265)
-    assert found == pytest.approx(125e6, rel=0.01)  # Liu et al. 2019, table 9: 125 M, by fairseq's own count
+    result = parameters(get_space("roberta_base").largest(), 50265)
+    assert result == pytest.approx(125e6, rel=0.01)  # Liu et al. 2019, table 9: 125 M, by fairseq's own count
 
 
 def test_a_graph_is_a_chain_of_sublayers() -> None:

@@ -42,10 +42,10 @@ def test_files_compute_what_the_supernet_does(
     features, logits = session.run(None, {"tokens": tokens.numpy()})
     with torch.no_grad():
         subnet = net.select(architecture)
-        wanted = net.encode(subnet, tokens)
-        own = net.predict(subnet, wanted) if head is None else net.classify(subnet, wanted, head)
-    np.testing.assert_allclose(features, wanted, atol=1e-4)
-    np.testing.assert_allclose(logits, own, atol=1e-4)
+        expected = net.encode(subnet, tokens)
+        supernet_output = net.predict(subnet, expected) if head is None else net.classify(subnet, expected, head)
+    np.testing.assert_allclose(features, expected, atol=1e-4)
+    np.testing.assert_allclose(logits, supernet_output, atol=1e-4)
 
 
 def test_attention_that_is_made_for_a_longest_sequence_limits_it() -> None:

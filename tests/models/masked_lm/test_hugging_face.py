@@ -76,8 +76,8 @@ def test_names_and_shapes_are_those_of_bert_and_it_computes_the_same(mos: str, t
     if importlib.util.find_spec("transformers") is not None:
         import transformers
 
-        loaded, told = transformers.BertForMaskedLM.from_pretrained(tmp_path / "out", output_loading_info=True)
-        assert not told["unexpected_keys"] and not told["missing_keys"]
+        loaded, loading_info = transformers.BertForMaskedLM.from_pretrained(tmp_path / "out", output_loading_info=True)
+        assert not loading_info["unexpected_keys"] and not loading_info["missing_keys"]
         logits = loaded.eval()(input_ids=tokens, attention_mask=mask.long()).logits
         close(logits[mask], net(subnet, tokens)[mask], 1e-4)
 
@@ -92,8 +92,8 @@ def test_a_classifier_is_pooler_and_classifier(tmp_path: Path) -> None:
     first = bert(config, state, tokens, mask)[:, 0]
     pooled = torch.tanh(F.linear(first, state["bert.pooler.dense.weight"], state["bert.pooler.dense.bias"]))
     subnet = net.select(SMALL)
-    wanted = net.classify(subnet, net.encode(subnet, tokens), "topic")
-    close(F.linear(pooled, state["classifier.weight"], state["classifier.bias"]), wanted)
+    expected = net.classify(subnet, net.encode(subnet, tokens), "topic")
+    close(F.linear(pooled, state["classifier.weight"], state["classifier.bias"]), expected)
 
 
 def test_what_is_no_bert_is_told(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_what_is_no_bert_is_told(tmp_path: Path) -> None:
     uneven = Architecture({**SPACE.largest().to_dict(), "ffn_dim": [24, 24, 16]})
     narrow = Architecture({**SPACE.largest().to_dict(), "heads": [2, 2, 2]})
     classes = {"classification_heads": HEADS}
-    for net, architecture, head, said in (
+    for net, architecture, head, message in (
         (build(space=shaped), shaped.largest(), None, "linear maps lie between its layers"),
         (build(), uneven, None, "ffn_dim is 24, 24, 16, there all layers are equal"),
         (build(), narrow, None, "queries are 8 wide, channels 16"),
@@ -113,7 +113,7 @@ def test_what_is_no_bert_is_told(tmp_path: Path) -> None:
         (build(space=EQUAL, **classes), SMALL, "narrow", "its classifier has 5 hidden units, channels 12"),
         (build(space=EQUAL, pooler_activation="relu", **classes), SMALL, "topic", "its classifier is relu"),
     ):
-        with pytest.raises(ConfigError, match=f"no BERT of Hugging Face's: .*{said}; leave out"):
+        with pytest.raises(ConfigError, match=f"no BERT of Hugging Face's: .*{message}; leave out"):
             write_bert(net, architecture, tmp_path / "out", head=head)
     assert not (tmp_path / "out").exists()
     with pytest.raises(UnknownChoiceError, match="classification head 'x'"):

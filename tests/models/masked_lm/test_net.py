@@ -65,9 +65,9 @@ def test_features_and_logits_are_those_of_the_plain_reading(form: str, name: str
     features, logits = net.encode(subnet, tokens), net(subnet, tokens)
     for row, sentence in enumerate(tokens):
         real = sentence != PAD
-        wanted = plain_features(net, subnet, sentence[real])
-        close(features[row, real], wanted)
-        hidden = F.linear(wanted, *subnet.head.dense)
+        expected = plain_features(net, subnet, sentence[real])
+        close(features[row, real], expected)
+        hidden = F.linear(expected, *subnet.head.dense)
         hidden = F.gelu(hidden) if net.config.activation == "gelu" else F.relu(hidden)
         hidden = F.layer_norm(hidden, hidden.shape[-1:], subnet.head.norm.weight, subnet.head.norm.bias)
         close(logits[row, real], hidden @ subnet.output.T + subnet.head.bias)

@@ -45,14 +45,14 @@ def test_padding_changes_nothing_and_steps_equal_the_whole(setting: str) -> None
             alone = net.encode(subnet, source[row : row + 1, -length:], padded=False)
             close(net.decode(subnet, target[row : row + 1], alone), sides[0][row : row + 1], 1e-9, "alone")
         memory = net.encode(subnet, source)
-        whole = net.decode(subnet, target, memory)
+        full = net.decode(subnet, target, memory)
         order = torch.tensor([2, 0, 0])  # another sentence moves into row 1
         cache = net.start(subnet, memory, torch.arange(3))
         for position in range(6):
             if position == 3:
                 cache.reorder(order)
-                target, whole = target[order], whole[order]
-            close(net.step(subnet, target[:, position], cache), whole[:, position], 1e-9, f"step {position}")
+                target, full = target[order], full[order]
+            close(net.step(subnet, target[:, position], cache), full[:, position], 1e-9, f"step {position}")
         target = sentences(6, 6, 6, seed=1)
 
 

@@ -79,5 +79,5 @@ def test_layers_are_left_out_by_their_index() -> None:
     assert kept.architecture == architecture
     with torch.no_grad():
         close(net(kept, SOURCE, TARGET), output(net, architecture))
-        whole = TRANSLATION_ELASTIC.running(net, largest, {})
-        close(net(whole, SOURCE, TARGET), output(net, AROUND.largest()))
+        full = TRANSLATION_ELASTIC.running(net, largest, {})
+        close(net(full, SOURCE, TARGET), output(net, AROUND.largest()))

@@ -43,24 +43,24 @@ def test_forced_decoding_gives_the_full_forward_of_the_supernet(exported: Export
     translator = Translator(exported(name))
     source, target = sentences(5, 9, 2, left=True), sentences(7, 7, 7, seed=1)
     with torch.no_grad():
-        wanted = torch.log_softmax(net(net.select(architecture), source, target), -1)
+        expected = torch.log_softmax(net(net.select(architecture), source, target), -1)
     (session, memory) = translator.encoder, translator.model["memory"]
     read = dict(zip(memory, session.run(None, {"tokens": source.numpy()}), strict=True))
     caches = translator.start(3)
     for position in range(target.shape[1]):
-        given = {"token": target[:, position].numpy(), "position": np.array(position), **read, **caches}
-        out = dict(zip(translator.outputs, translator.decoder.run(None, given), strict=True))
-        np.testing.assert_allclose(out["log_probs"], wanted[:, position], atol=1e-4)
+        settings = {"token": target[:, position].numpy(), "position": np.array(position), **read, **caches}
+        out = dict(zip(translator.outputs, translator.decoder.run(None, settings), strict=True))
+        np.testing.assert_allclose(out["log_probs"], expected[:, position], atol=1e-4)
         caches = {cache["input"]: out[cache["output"]] for cache in translator.model["caches"]}
 
 
 @every_model
 def test_greedy_translations_are_the_supernets(exported: Exported, name: str) -> None:
     net, architecture = network(name)
-    given = sources(1, 4, 9, 2, 11, 5, 3, 8)
-    found = Translator(exported(name)).greedy(given, LIMIT)
-    assert found == [greedy(net, architecture, sentence, LIMIT) for sentence in given]
-    assert len({tuple(tokens) for tokens in found}) > 2, "the comparison should see different translations"
+    sentences = sources(1, 4, 9, 2, 11, 5, 3, 8)
+    result = Translator(exported(name)).greedy(sentences, LIMIT)
+    assert result == [greedy(net, architecture, sentence, LIMIT) for sentence in sentences]
+    assert len({tuple(tokens) for tokens in result}) > 2, "the comparison should see different translations"
 
 
 @every_model
@@ -105,10 +105,10 @@ def test_the_decoder_that_users_copy_runs_without_this_project_and_torch(exporte
             check=False,
         )
         assert done.returncode == 0, done.stderr
-        found = done.stdout.splitlines()
-        assert len(found) == len(lines)
+        result = done.stdout.splitlines()
+        assert len(result) == len(lines)
         if not options:
-            for line, text in zip(lines, found, strict=True):
+            for line, text in zip(lines, result, strict=True):
                 tokens = [int(word[1:]) + 4 if word[1:].isdigit() else 3 for word in line.split()] + [EOS]
-                wanted = greedy(net, architecture, tokens, LIMIT)
-                assert text == " ".join(f"t{token - 4}" if token > 3 else "<unk>" for token in wanted)
+                expected = greedy(net, architecture, tokens, LIMIT)
+                assert text == " ".join(f"t{token - 4}" if token > 3 else "<unk>" for token in expected)

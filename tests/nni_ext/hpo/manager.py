@@ -58,7 +58,7 @@ class Manager:
 
     @property
     def search(self) -> SteadySearch:
-        search: SteadySearch | None = self.tuner._search  # private: NNI is told its proposals alone
+        search: SteadySearch | None = self.tuner._search  # private: NNI receives its proposals only
         assert search is not None
         return search
 
@@ -77,10 +77,10 @@ class Manager:
 
     def run(self, most: int = 1000) -> list[dict[str, Any]]:
         """One trial after the other; their parameters."""
-        made = []
-        while len(made) < most and (parameters := self.start()) is not None:
+        created = []
+        while len(created) < most and (parameters := self.start()) is not None:
             number = len(self.started) - 1
             self.end(number, {"default": quality(parameters), "other": 1.0})
             self.results.append((parameters, quality(parameters)))
-            made.append(parameters)
-        return made
+            created.append(parameters)
+        return created

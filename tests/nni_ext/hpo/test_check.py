@@ -65,9 +65,9 @@ OURS = "python -m nni_ext.trial --checkpoint /tmp"
 def test_warnings(arguments: dict[str, str], metric: str, mode: str, command: str, expected: list[str]) -> None:
     local = SimpleNamespace(platform="local")
     config = SimpleNamespace(trial_command=command, trial_code_directory="/", training_service=local)
-    found = experiment_warnings(arguments, metric, mode, config)
-    assert len(found) == len(expected), found
-    assert all(part in warning for part, warning in zip(expected, found, strict=True))
+    warnings = experiment_warnings(arguments, metric, mode, config)
+    assert len(warnings) == len(expected), warnings
+    assert all(part in warning for part, warning in zip(expected, warnings, strict=True))
 
 
 def test_check_ends_with_the_command_that_starts(
@@ -82,14 +82,14 @@ def test_check_ends_with_the_command_that_starts(
     path.write_text(yaml.safe_dump(content), encoding="utf-8")
     capsys.readouterr()
     assert main(["nni", "check", str(path)]) == 0
-    shown = capsys.readouterr()
-    lines = shown.out.splitlines()
+    captured = capsys.readouterr()
+    lines = captured.out.splitlines()
     assert lines[0].startswith("a sample") and lines[1].startswith("  encoder.embed_dim: ")
     assert lines[-1] == f"can be started: python -m nni_ext.nnictl create --config '{path}' --port 8080"
-    assert not shown.err
+    assert not captured.err
     del content["tuner"]["classArgs"]["optimize_mode"]
     path.write_text(yaml.safe_dump(content), encoding="utf-8")
     assert main(["nni", "check", str(path)]) == 0
-    shown = capsys.readouterr()
-    assert "warning: classArgs lacks optimize_mode: the tuner minimizes loss" in shown.err
-    assert shown.out.splitlines()[-1].startswith("can be started, but see the warnings: python -m nni_ext.nnictl")
+    captured = capsys.readouterr()
+    assert "warning: classArgs lacks optimize_mode: the tuner minimizes loss" in captured.err
+    assert captured.out.splitlines()[-1].startswith("can be started, but see the warnings: python -m nni_ext.nnictl")

@@ -58,8 +58,8 @@ def test_workers_never_wait_and_threads_do_not_meet(make: Callable[..., SearchTu
             ended[-1].start()
     for thread in ended:
         thread.join()
-    made = [json.dumps(one) for one in manager.started.values()]
-    assert len(made) == len(set(made)) >= 20
+    created = [json.dumps(one) for one in manager.started.values()]
+    assert len(created) == len(set(created)) >= 20
 
 
 def test_trials_that_end_without_a_result_count_as_failed() -> None:
@@ -67,7 +67,7 @@ def test_trials_that_end_without_a_result_count_as_failed() -> None:
     for number in range(14):
         assert manager.start() is not None
         manager.end(number, None if number % 2 else 1.0)
-    for number in range(14, 40):  # all of the first generation was told, so that there are no spares for ever
+    for number in range(14, 40):  # all of the first generation has results, so that there are no spares for ever
         assert manager.start() is not None
         manager.end(number, 1.0)
     assert manager.search.strategy.generation > 1
@@ -105,13 +105,13 @@ def test_local_trials_that_took_each_others_parameters() -> None:
 @tuners
 def test_import_data_continues_the_search(make: Callable[..., SearchTuner]) -> None:
     """As NNI does on resume: a new tuner, the search space, then the finished trials; parameter ids begin anew."""
-    whole = Manager(make()).run()
+    full = Manager(make()).run()
     first = Manager(make())
     first.run(13)
     resumed = Manager(make())
     data = [{"parameter": p, "value": {"default": v, "other": 1.0}, "trialJobId": "x"} for p, v in first.results]
     resumed.tuner.import_data(data)
-    assert whole[:13] + resumed.run() == whole
+    assert full[:13] + resumed.run() == full
 
 
 @pytest.mark.parametrize("make", [evolution, ranknas])
@@ -119,12 +119,12 @@ def test_the_record_continues_the_search_and_is_a_run(make: Callable[..., Search
     """Failures, which NNI does not import, are on record too."""
 
     def run(manager: Manager, most: int) -> list[dict[str, Any]]:
-        made = []
-        while len(made) < most and (parameters := manager.start()) is not None:
-            made.append(parameters)
+        created = []
+        while len(created) < most and (parameters := manager.start()) is not None:
+            created.append(parameters)
             failed = round(quality(parameters) * 1000) % 5 == 0
             manager.end(len(manager.started) - 1, None if failed else quality(parameters), not failed)
-        return made
+        return created
 
     first = run(Manager(make()), 16)
     second = run(Manager(make()), 1000)

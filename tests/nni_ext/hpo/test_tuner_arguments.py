@@ -19,7 +19,7 @@ FLAT = {
 
 def test_search_spaces_without_a_name() -> None:
     manager = Manager(SearchTuner(strategy="evolution", **SMALL), FLAT)
-    made = []
+    created = []
     for number in range(40):
         parameters = manager.start()
         if parameters is None:
@@ -27,9 +27,9 @@ def test_search_spaces_without_a_name() -> None:
         assert parameters["layers"] in (1, 2, 3)
         assert parameters["kind"] in ("a", "b", "c")
         assert 4 <= parameters["width"] < 12
-        made.append(json.dumps(parameters))
+        created.append(json.dumps(parameters))
         manager.end(number, float(parameters["layers"] + parameters["width"]))
-    assert len(made) == len(set(made)) > 20
+    assert len(created) == len(set(created)) > 20
 
 
 def test_search_spaces_of_another_space() -> None:

@@ -129,12 +129,12 @@ def experiments_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ca
         config.max_trial_number = models
         config.execution_engine.continue_on_failure = failing
         config.experiment_working_directory = str(folder)
-        made.append(NasExperiment(Network(), evaluator, strategy, config, id))
-        return made[-1]
+        created.append(NasExperiment(Network(), evaluator, strategy, config, id))
+        return created[-1]
 
-    made: list[Any] = []
+    created: list[Any] = []
     yield make
-    for one in made:  # those that were not stopped
+    for one in created:  # those that were not stopped
         atexit.unregister(one.stop)
         stop_experiment_logging(one.id)
 

@@ -32,7 +32,7 @@ def test_an_engine_that_no_longer_listens() -> None:
     assert not keep_listening(wrapped)  # it listens
     stopped.set()
     vars(engine)["_channel_listen_thread"].join(5)
-    assert not keep_listening(wrapped)  # it was told to end
+    assert not keep_listening(wrapped)  # it received the end
 
 
 TRAINED, FAILED = ModelStatus.Trained, ModelStatus.Failed

@@ -1,4 +1,4 @@
-"""Results of searches over NNI's model spaces: told, replayed, recorded."""
+"""Results of searches over NNI's model spaces: reported, replayed, recorded."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ def evaluations() -> Evaluations:
 
 def fed(one: Evaluations, results: int = 99) -> Evaluations:
     """Told ``results`` results, each third of them a failure."""
-    while len(one.entries) < results and (asked := one.search.ask(1)):
-        one.tell(asked[0], asked[0]["a"] + len(asked[0]["b"]) if len(one.entries) % 3 else None)  # type: ignore[arg-type, operator]
+    while len(one.entries) < results and (proposals := one.search.ask(1)):
+        one.tell(proposals[0], proposals[0]["a"] + len(proposals[0]["b"]) if len(one.entries) % 3 else None)  # type: ignore[arg-type, operator]
     return one
 
 
 @pytest.mark.parametrize("missing", [0, 4])
 def test_replayed_in_any_order(missing: int) -> None:
-    whole = fed(evaluations())
-    known = {entry.architecture: entry.metric for entry in reversed(whole.entries)}
-    lost = whole.entries[missing].architecture
-    again = evaluations()
-    again.replay({architecture: metric for architecture, metric in known.items() if architecture != lost})
-    asked = again.search.ask(1)
-    assert asked == [lost]
-    again.tell(lost, known[lost])
-    assert not again.search.ask(1) and again.search.finished
-    assert {entry.architecture: entry.metric for entry in again.entries} == known
+    full = fed(evaluations())
+    metrics = {entry.architecture: entry.metric for entry in reversed(full.entries)}
+    lost = full.entries[missing].architecture
+    repeated = evaluations()
+    repeated.replay({architecture: metric for architecture, metric in metrics.items() if architecture != lost})
+    proposals = repeated.search.ask(1)
+    assert proposals == [lost]
+    repeated.tell(lost, metrics[lost])
+    assert not repeated.search.ask(1) and repeated.search.finished
+    assert {entry.architecture: entry.metric for entry in repeated.entries} == metrics

@@ -26,7 +26,7 @@ from nni_ext.nas.spaces import FlatSpace, flatten
 
 
 class Counting(Profiler):  # type: ignore[misc]
-    """Sums what it is told a sample's values cost, and counts its calls."""
+    """Sum of given costs of a sample's values; it counts its calls."""
 
     calls = 0
 
@@ -82,10 +82,10 @@ def test_each_architecture_is_profiled_once(nasbench201: Any) -> None:
 
 
 def test_samples_that_nni_refuses_are_not_asked_for() -> None:
-    made = NasBench101(stem_out_channels=8, num_stacks=1, num_modules_per_stack=1)
-    space = SimplifiedModelSpace.from_model(made, None)
+    nasbench101 = NasBench101(stem_out_channels=8, num_stacks=1, num_modules_per_stack=1)
+    space = SimplifiedModelSpace.from_model(nasbench101, None)
     flat = flatten(space)
     assert not all(space.contains(flat.sample_of_row(row)) for row in drawn(flat, 30))
     search = RandomSearch(flat.space, [validity_constraint(flat, space)], RandomConfig(evaluations=30))
-    for one in search.ask(30):
-        assert "cell/final" in space.freeze(flat.sample(one)).sample
+    for architecture in search.ask(30):
+        assert "cell/final" in space.freeze(flat.sample(architecture)).sample

@@ -95,22 +95,22 @@ def test_profiles_are_predictions(
     for sample in draw(nasbench101, 3):
         expected = predictor101.predict([nasbench101_sample(sample)])[0]
         assert PredictorProfiler(nasbench101, predictor101).profile(sample) == pytest.approx(expected)
-    made = as_model_space(space)
-    for sample in draw(made, 3):
-        expected = predictor_hat.predict([translation_graph(made.freeze(sample).architecture)])[0]
-        assert PredictorProfiler(made, predictor_hat).profile(sample) == pytest.approx(expected)
+    model_space = as_model_space(space)
+    for sample in draw(model_space, 3):
+        expected = predictor_hat.predict([translation_graph(model_space.freeze(sample).architecture)])[0]
+        assert PredictorProfiler(model_space, predictor_hat).profile(sample) == pytest.approx(expected)
 
 
 def test_latency_is_read_with_all_operations(nasbench201: Any, predictor201: NNFormerPredictor, tmp_path: Path) -> None:
     sample = dict.fromkeys((f"cell/{edge}" for edge in EDGES), "conv_3x3") | {"cell/2_3": "none", "cell/1_3": "none"}
-    whole = predictor201.predict([nasbench201_unpruned_sample(sample)])[0]
-    assert PredictorProfiler(nasbench201, predictor201).profile(sample) != pytest.approx(whole)
-    given = PredictorProfiler(nasbench201, predictor201, reader="nasbench201_unpruned")
-    assert given.profile(sample) == pytest.approx(whole)
+    full = predictor201.predict([nasbench201_unpruned_sample(sample)])[0]
+    assert PredictorProfiler(nasbench201, predictor201).profile(sample) != pytest.approx(full)
+    profiler = PredictorProfiler(nasbench201, predictor201, reader="nasbench201_unpruned")
+    assert profiler.profile(sample) == pytest.approx(full)
     predictor201.save(tmp_path / "p.safetensors")
     latency = NNFormerPredictor.load(tmp_path / "p.safetensors")
     latency.info |= {"reader": "nasbench201_unpruned"}
-    assert PredictorProfiler(nasbench201, latency).profile(sample) == pytest.approx(whole)
+    assert PredictorProfiler(nasbench201, latency).profile(sample) == pytest.approx(full)
     with pytest.raises(ConfigError, match=r"'translation'.*nasbench201 or nasbench201_unpruned"):
         PredictorProfiler(nasbench201, latency, reader="translation")
 

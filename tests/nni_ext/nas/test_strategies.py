@@ -51,10 +51,10 @@ def test_own_space_with_genes_of_its_own(space: SearchSpace) -> None:
 
 
 def test_resumed_in_the_middle_of_a_ranking(nasbench201: Any) -> None:
-    whole = searched(SearchStrategy("ranknas", **RANK), nasbench201, worth)
+    full = searched(SearchStrategy("ranknas", **RANK), nasbench201, worth)
     first = searched(SearchStrategy("ranknas", **RANK), nasbench201, worth, 15)
     second = SearchStrategy("ranknas", **RANK)
     second.initialize(SimplifiedModelSpace.from_model(nasbench201, Formula(worth)), SequentialExecutionEngine(100))
     second.load_state_dict(first.state_dict())
     second.run()
-    assert second.archive == whole.archive
+    assert second.archive == full.archive

@@ -32,15 +32,15 @@ def experiments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any
 
 def test_sequential_engine(experiments: Any) -> None:
     strategy, evaluator = SearchStrategy("evolution", **SMALL, seed=3), Formula(wide_and_sharp)
-    made = experiments(strategy, evaluator, 100)
-    made.run()
-    made.stop()
+    experiment = experiments(strategy, evaluator, 100)
+    experiment.run()
+    experiment.stop()
     assert evaluator.seen == [dict(one.sample) for one in strategy.archive]
     assert 8 < len(strategy.archive) <= strategy.search.budget
     assert all(one.metric == wide_and_sharp(one.sample) for one in strategy.archive)
     best = strategy.best()
     assert best.metric == max(one.metric for one in strategy.archive)
-    assert made.export_top_models(1, formatter="dict")[0] == best.sample
+    assert experiment.export_top_models(1, formatter="dict")[0] == best.sample
     assert type(best.sample["shape"]) is tuple
 
 
@@ -86,9 +86,12 @@ def test_models_over_a_limit_are_never_evaluated() -> None:
     limits = [ProfilerLimit("flops", flops, 40_000.0), ProfilerLimit("params", params, 500)]
     strategy = run(SearchStrategy("evolution", constraints=limits, **SMALL), Workers(2, 100), space)
     assert len(strategy.archive) >= 8
-    for one in strategy.archive:
-        assert one.costs == {"flops": flops.profile(one.sample), "params": params.profile(one.sample)}
-        assert one.costs["flops"] <= 40_000 and one.costs["params"] <= 500
+    for architecture in strategy.archive:
+        assert architecture.costs == {
+            "flops": flops.profile(architecture.sample),
+            "params": params.profile(architecture.sample),
+        }
+        assert architecture.costs["flops"] <= 40_000 and architecture.costs["params"] <= 500
 
 
 def test_no_model_within_the_limits_ends_at_once(experiments: Any) -> None:
@@ -116,8 +119,8 @@ def interrupted(after: int) -> Callable[[dict[str, Any]], float]:
 
 @pytest.mark.parametrize("after", [3, 11])
 def test_resumed_as_if_never_stopped(experiments: Any, after: int) -> None:
-    whole = SearchStrategy("evolution", **SMALL, seed=1)
-    experiments(whole, Formula(wide_and_sharp), 100).run()
+    full = SearchStrategy("evolution", **SMALL, seed=1)
+    experiments(full, Formula(wide_and_sharp), 100).run()
     first = experiments(SearchStrategy("evolution", **SMALL, seed=1), Formula(interrupted(after)), 100)
     first.run()
     assert len(first.strategy.archive) == after
@@ -125,15 +128,15 @@ def test_resumed_as_if_never_stopped(experiments: Any, after: int) -> None:
     second = experiments(strategy, evaluator, 100, id=first.id)
     second.resume()
     second.stop()
-    assert keys(strategy) == keys(whole)
-    assert strategy.best() == whole.best()
-    assert len(evaluator.seen) == len(whole.archive) - after
+    assert keys(strategy) == keys(full)
+    assert strategy.best() == full.best()
+    assert len(evaluator.seen) == len(full.archive) - after
     state = torch.load(checkpoint(second), weights_only=True)
-    assert len(state["strategy"]["archive"]) == len(whole.archive)
+    assert len(state["strategy"]["archive"]) == len(full.archive)
 
 
-def checkpoint(made: Any) -> Path:
-    return Path(made._checkpoint_directory) / "state.ckpt.torch"  # private: NNI's
+def checkpoint(experiment: Any) -> Path:
+    return Path(experiment._checkpoint_directory) / "state.ckpt.torch"  # private: NNI's
 
 
 def test_a_checkpoint_survives_a_failed_resume(experiments: Any) -> None:
@@ -142,19 +145,21 @@ def test_a_checkpoint_survives_a_failed_resume(experiments: Any) -> None:
     good = torch.load(checkpoint(first), weights_only=True)["strategy"]
     assert len(good["archive"]) == 9
     for changes in ({"seed": 2}, {"seed": 1, "maximize": False}):
-        made = experiments(SearchStrategy("evolution", **SMALL, **changes), Formula(wide_and_sharp), 100, id=first.id)
+        experiment = experiments(
+            SearchStrategy("evolution", **SMALL, **changes), Formula(wide_and_sharp), 100, id=first.id
+        )
         with pytest.raises(ConfigError):
-            made.resume()
-        made.stop()
-        assert torch.load(checkpoint(made), weights_only=True)["strategy"] == good
+            experiment.resume()
+        experiment.stop()
+        assert torch.load(checkpoint(experiment), weights_only=True)["strategy"] == good
 
 
 def test_a_record_outlives_a_killed_process(tmp_path: Path) -> None:
-    whole = run(SearchStrategy("evolution", **SMALL, seed=1), Workers(1, 100))
+    full = run(SearchStrategy("evolution", **SMALL, seed=1), Workers(1, 100))
     for budget in (3, 3, 5, 100):  # the experiment is begun anew each time, without NNI's checkpoint
         strategy = run(SearchStrategy("evolution", **SMALL, seed=1, record=tmp_path), engine := Workers(1, budget))
-    assert keys(strategy) == keys(whole)
-    assert len(engine.submitted) == len(whole.archive) - 11
-    assert len((tmp_path / "journal.jsonl").read_text().splitlines()) == len(whole.archive)
+    assert keys(strategy) == keys(full)
+    assert len(engine.submitted) == len(full.archive) - 11
+    assert len((tmp_path / "journal.jsonl").read_text().splitlines()) == len(full.archive)
     with pytest.raises(ConfigError, match="seed"):
         run(SearchStrategy("evolution", **SMALL, seed=2, record=tmp_path), Workers(1, 100))

@@ -87,6 +87,6 @@ def read(path: Path) -> TablesPage:
 
 def rows_of(page: TablesPage, *header: str) -> list[list[str]]:
     """The rows of the first table whose header begins so."""
-    found = [rows for head, rows in page.tables if tuple(head[: len(header)]) == header]
-    assert found, [head for head, _ in page.tables]
-    return [row for row in found[0] if row]
+    results = [rows for head, rows in page.tables if tuple(head[: len(header)]) == header]
+    assert results, [head for head, _ in page.tables]
+    return [row for row in results[0] if row]

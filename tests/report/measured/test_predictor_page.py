@@ -42,36 +42,36 @@ def test_numbers_are_those_of_the_predictions(data: Path, model: Path, capsys: C
     assert f"wrote {page_file}" in out
     lines = [json.loads(line) for line in data.read_text().splitlines()]
     graphs = [nasbench201_graph(line["architecture"]) for line in lines]
-    known = np.array([line["acc"] for line in lines])
+    accuracies = np.array([line["acc"] for line in lines])
     predictor = load_accuracy_model(model)
     predicted, spread = predictor.predict_with_std(graphs)
     learned = evaluate_records(model, data).evaluation.learned
     assert learned is not None and (~learned).sum() == predictor.info["held_out"]["graphs"]
     rows = {row[0]: row for row in rows_of(page, "family", "held out")}
-    tau = kendalltau(predicted[~learned], known[~learned]).statistic
+    tau = kendalltau(predicted[~learned], accuracies[~learned]).statistic
     assert rows["all"][2] == f"{tau:.3f}" and tau == pytest.approx(predictor.info["held_out"]["kendall_tau"], abs=0.01)
-    even = ~learned & (np.arange(len(known)) % 2 == 0)
+    even = ~learned & (np.arange(len(accuracies)) % 2 == 0)
     assert rows["even"][1] == str(even.sum())
     column = {name: place for place, name in enumerate(page.tables[0][0])}
-    assert rows["even"][column["mean error"]] == f"{np.abs(predicted - known)[even].mean():.4g}"
-    percent = 100 * np.abs(predicted / known - 1)[~learned].mean()
+    assert rows["even"][column["mean error"]] == f"{np.abs(predicted - accuracies)[even].mean():.4g}"
+    percent = 100 * np.abs(predicted / accuracies - 1)[~learned].mean()
     assert rows["all"][column["mean error (%)"]] == f"{percent:.2f}"
-    held = ~learned & (np.abs(predicted - known) <= spread)
+    held = ~learned & (np.abs(predicted - accuracies) <= spread)
     assert rows["all"][column["within std (%)"]] == f"{100 * held.sum() / (~learned).sum():.1f}"
-    best = np.argsort(-known[~learned])[: round((~learned).sum() / 10)]
-    in_best = kendalltau(predicted[~learned][best], known[~learned][best]).statistic
+    best = np.argsort(-accuracies[~learned])[: round((~learned).sum() / 10)]
+    in_best = kendalltau(predicted[~learned][best], accuracies[~learned][best]).statistic
     assert rows["all"][column["tau, best tenth"]] == f"{in_best:.3f}"
     assert rows["learned"][1] == str(learned.sum())
 
     coverage = next(f for f in page.figures if "expected inside" in str(f["layout"]["xaxis"]))["data"][1]
     for share, observed in zip(coverage["x"], coverage["y"], strict=True):
         width = norm.ppf((1 + share / 100) / 2)
-        assert observed == pytest.approx(100 * (np.abs(predicted - known) <= width * spread)[~learned].mean())
+        assert observed == pytest.approx(100 * (np.abs(predicted - accuracies) <= width * spread)[~learned].mean())
 
     worst, best_predicted = (
         [int(row[0]) - 1 for row in rows[1:]] for head, rows in page.tables if tuple(head[:2]) == ("record", "family")
     )
-    errors = np.abs(predicted - known)[~learned]
+    errors = np.abs(predicted - accuracies)[~learned]
     assert worst == np.flatnonzero(~learned)[np.argsort(-errors)][:10].tolist()
     assert best_predicted == np.argsort(-predicted, kind="stable")[:10].tolist()
 
@@ -80,10 +80,10 @@ def test_records_with_equal_graphs_count_as_learned(data: Path, model: Path, tmp
     other = cells_file(tmp_path / "other.jsonl", seed=9)
     first, learned = evaluate_records(model, data).records.graphs, evaluate_records(model, data).evaluation.learned
     assert learned is not None
-    known = {graph for graph, was in zip(first, learned, strict=True) if was}
+    training_graphs = {graph for graph, was in zip(first, learned, strict=True) if was}
     result = evaluate_records(model, other, lower_is_better=True)
-    again = sum(graph in known for graph in result.records.graphs)
-    assert f"has learned {again} of these 60" in result.evaluation.note("graphs")
+    repeated = sum(graph in training_graphs for graph in result.records.graphs)
+    assert f"has learned {repeated} of these 60" in result.evaluation.note("graphs")
     assert result.evaluation.predicted[result.best(1)[0]] == result.evaluation.predicted.min()
     assert result.rank()[np.argmin(result.evaluation.measured)] == 1
 

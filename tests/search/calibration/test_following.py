@@ -31,34 +31,38 @@ def test_the_expected_gain_is_that_of_drawn_qualities() -> None:
 
 def test_without_a_cost_it_is_expected_improvement() -> None:
     mean, spread = np.array([1.0, 2.0]), np.array([0.5, 0.1])
-    found = expected_gain(mean, spread, np.zeros(2), np.array([[0.0, 1.5], [0.0, 1.2]]))
-    assert found == pytest.approx(expected_improvement(mean, spread, 1.5))
+    result = expected_gain(mean, spread, np.zeros(2), np.array([[0.0, 1.5], [0.0, 1.2]]))
+    assert result == pytest.approx(expected_improvement(mean, spread, 1.5))
 
 
 def test_what_is_trained_next_is_not_known_and_not_twice_the_same() -> None:
-    some, candidates = drawn(6), drawn(60, seed=4)
-    calibration = Calibration(SPACE, "test_bleu").fit(some, inherited_loss(some), standalone(some))
+    architectures, candidates = drawn(6), drawn(60, seed=4)
+    calibration = Calibration(SPACE, "test_bleu").fit(
+        architectures, inherited_loss(architectures), standalone(architectures)
+    )
     losses = inherited_loss(candidates)
     evaluated = {
         one: {**calibrated_metrics(calibration, one, [{"loss": loss}]), "params_m": PARAMS(one)}
         for one, loss in zip(candidates, losses.tolist(), strict=True)
     }
-    evaluated |= {one: {"calibrated_test_bleu": 1e3, "calibrated_test_bleu_spread": 1.0} for one in some}
-    chosen = next_to_train(calibration, evaluated, "params_m", {one: PARAMS(one) for one in some}, 4)
+    evaluated |= {one: {"calibrated_test_bleu": 1e3, "calibrated_test_bleu_spread": 1.0} for one in architectures}
+    chosen = next_to_train(calibration, evaluated, "params_m", {one: PARAMS(one) for one in architectures}, 4)
     networks = [one.architecture for one in chosen]
-    assert len(set(networks)) == 4 and not set(networks) & set(some)
+    assert len(set(networks)) == 4 and not set(networks) & set(architectures)
     assert all(one.gain is not None and one.gain > 0 for one in chosen)
     costs = [one.metrics["params_m"] for one in chosen]
-    assert np.ptp(costs) > 0.1 * np.ptp([metrics["params_m"] for one, metrics in evaluated.items() if one not in some])
+    assert np.ptp(costs) > 0.1 * np.ptp(
+        [metrics["params_m"] for one, metrics in evaluated.items() if one not in architectures]
+    )
     best = next_to_train(calibration, evaluated, None, None, 1)[0]
     assert best.metrics["calibrated_test_bleu"] > np.median(standalone(candidates))
 
 
 def test_the_objective_is_smaller_for_better_networks() -> None:
-    some = drawn(5)
-    up = Calibration(SPACE, "test_bleu").fit(some, inherited_loss(some), standalone(some))
-    told = calibrated_metrics(up, some[0], [{"loss": 3.0}])
-    assert objective_of(up) == "-calibrated_test_bleu" and told[objective_of(up)] == -told["calibrated_test_bleu"]
+    architectures = drawn(5)
+    up = Calibration(SPACE, "test_bleu").fit(architectures, inherited_loss(architectures), standalone(architectures))
+    metrics = calibrated_metrics(up, architectures[0], [{"loss": 3.0}])
+    assert objective_of(up) == "-calibrated_test_bleu" and metrics[objective_of(up)] == -metrics["calibrated_test_bleu"]
     none = Calibration(SPACE, "test_bleu")
-    assert calibrated_metrics(none, some[0], [{"loss": 3.0}]) == {"calibrated_loss": 3.0}
-    assert calibrated_metrics(up, some[0], [{"loss": float("nan")}]) == {}
+    assert calibrated_metrics(none, architectures[0], [{"loss": 3.0}]) == {"calibrated_loss": 3.0}
+    assert calibrated_metrics(up, architectures[0], [{"loss": float("nan")}]) == {}

@@ -1,4 +1,4 @@
-"""Calibrations: what they learn from few networks, how sure they are, what they refuse, and their files."""
+"""Calibrations: estimates from few networks, their uncertainty, rejected inputs, and files."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ LOSSES = inherited_loss(OTHERS)
 
 
 def fitted(count: int, seed: int = 0) -> Calibration:
-    some = drawn(count, seed)
-    return Calibration(SPACE, "test_bleu").fit(some, inherited_loss(some), standalone(some))
+    architectures = drawn(count, seed)
+    return Calibration(SPACE, "test_bleu").fit(architectures, inherited_loss(architectures), standalone(architectures))
 
 
 def error(estimates: np.ndarray) -> float:
@@ -40,9 +40,9 @@ def test_it_is_about_as_good_as_the_best_of_its_parts() -> None:
 
 
 def test_a_useless_supernet_loses_its_say() -> None:
-    some = drawn(12)
-    chance = np.random.default_rng(3).standard_normal(len(some) + len(OTHERS))
-    calibration = Calibration(SPACE, "test_bleu").fit(some, chance[:12], standalone(some))
+    architectures = drawn(12)
+    chance = np.random.default_rng(3).standard_normal(len(architectures) + len(OTHERS))
+    calibration = Calibration(SPACE, "test_bleu").fit(architectures, chance[:12], standalone(architectures))
     assert calibration.shares["inherited"] < 0.2
     assert kendall_tau(calibration.predict(OTHERS, chance[12:]), TRUE) > 0.6
 
@@ -60,9 +60,11 @@ def test_two_thirds_lie_within_one_deviation() -> None:
 
 
 def test_of_losses_smaller_ones_are_better() -> None:
-    some = drawn(10)
-    up = Calibration(SPACE, "test_bleu").fit(some, inherited_loss(some), standalone(some))
-    down = Calibration(SPACE, "valid_loss").fit(some, inherited_loss(some), -standalone(some))
+    architectures = drawn(10)
+    up = Calibration(SPACE, "test_bleu").fit(architectures, inherited_loss(architectures), standalone(architectures))
+    down = Calibration(SPACE, "valid_loss").fit(
+        architectures, inherited_loss(architectures), -standalone(architectures)
+    )
     assert down.predict(OTHERS, LOSSES) == pytest.approx(-up.predict(OTHERS, LOSSES))
     assert larger_is_better("newstest.BLEU") and not larger_is_better("val-ppl")
     with pytest.raises(ConfigError, match="'quality' does not tell whether larger"):
@@ -73,12 +75,14 @@ def test_of_losses_smaller_ones_are_better() -> None:
 def test_several_supernets_are_better_than_one() -> None:
     single, together = [], []
     for seed in range(6):
-        some = drawn(6, seed)
-        columns = np.stack([inherited_loss(some, 0.4, seed=place) for place in range(4)], axis=1)
+        architectures = drawn(6, seed)
+        columns = np.stack([inherited_loss(architectures, 0.4, seed=place) for place in range(4)], axis=1)
         others = np.stack([inherited_loss(OTHERS, 0.4, seed=place) for place in range(4)], axis=1)
-        for places, found in (([0], single), ([0, 1, 2, 3], together)):
-            calibration = Calibration(SPACE, "test_bleu").fit(some, columns[:, places], standalone(some))
-            found.append(error(calibration.predict(OTHERS, others[:, places])))
+        for places, errors in (([0], single), ([0, 1, 2, 3], together)):
+            calibration = Calibration(SPACE, "test_bleu").fit(
+                architectures, columns[:, places], standalone(architectures)
+            )
+            errors.append(error(calibration.predict(OTHERS, others[:, places])))
     assert np.mean(together) < np.mean(single)
 
 
@@ -98,9 +102,9 @@ def test_what_is_saved_is_read_back(tmp_path: Path) -> None:
     file = tmp_path / "model.safetensors"
     calibration = fitted(6)
     save_calibration(calibration, file)
-    again = load_calibration(file, SPACE)
-    assert np.array_equal(again.predict_with_std(OTHERS, LOSSES), calibration.predict_with_std(OTHERS, LOSSES))
-    assert again.quality() == calibration.quality() and again.trained == calibration.trained
+    reloaded = load_calibration(file, SPACE)
+    assert np.array_equal(reloaded.predict_with_std(OTHERS, LOSSES), calibration.predict_with_std(OTHERS, LOSSES))
+    assert reloaded.quality() == calibration.quality() and reloaded.trained == calibration.trained
     with pytest.raises(ConfigError, match="fitted to networks of space 'hat_small'"):
         load_calibration(file, get_space("hat_wmt14_en_de"))
     save_calibration(Calibration(SPACE, "test_bleu"), file)
@@ -116,8 +120,8 @@ def test_what_is_saved_is_read_back(tmp_path: Path) -> None:
 
 def test_genes_that_are_no_sizes_count_too() -> None:
     space = SearchSpace("gates", [Choice.make("skip", [0, 1]), Choice.make("gate", [0, 1, 2])])
-    some = space.architectures(np.array([[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]))
-    wanted = [20.0 + 3 * one["skip"] for one in some]
-    made = Calibration(space, "test_bleu").fit(some, [4.0, 4.1, 4.2, 4.0, 4.1, 4.2], wanted)
-    low, high = made.predict(some[:1] + some[3:4], [4.0, 4.0])
+    architectures = space.architectures(np.array([[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]))
+    expected = [20.0 + 3 * one["skip"] for one in architectures]
+    calibration = Calibration(space, "test_bleu").fit(architectures, [4.0, 4.1, 4.2, 4.0, 4.1, 4.2], expected)
+    low, high = calibration.predict(architectures[:1] + architectures[3:4], [4.0, 4.0])
     assert high > low + 1

@@ -84,13 +84,13 @@ def test_workers_leave_the_journal_of_one_process(checkpoint: Path, tmp_path: Pa
             at_once=evaluations.at_once,
             progress=False,
         )
-    one, several = losses(tmp_path / "here"), losses(tmp_path / "workers")
+    first, several = losses(tmp_path / "here"), losses(tmp_path / "workers")
     if device == "cpu":
         files = [(tmp_path / name / "journal.jsonl").read_bytes() for name in ("here", "workers")]
         assert files[0] == files[1]
     else:
-        shared = one.keys() & several.keys()
-        assert shared and all(abs(one[key] - several[key]) < ALMOST["fp32"] for key in shared)
+        shared = first.keys() & several.keys()
+        assert shared and all(abs(first[key] - several[key]) < ALMOST["fp32"] for key in shared)
 
 
 def test_a_second_device_is_the_one_that_computes(checkpoint: Path, second_device: str) -> None:
@@ -100,5 +100,5 @@ def test_a_second_device_is_the_one_that_computes(checkpoint: Path, second_devic
     assert str(logits.device) == second_device
     with DeviceExecutor(checkpoint, f"cpu,{second_device}") as evaluations:
         largest = supernet.space.largest()
-        found = list(evaluations([largest, supernet.space.smallest(), largest, largest]))
-    assert all(abs(found[index]["loss"] - found[0]["loss"]) < ALMOST["fp32"] for index in (2, 3))  # type: ignore[index]
+        results = list(evaluations([largest, supernet.space.smallest(), largest, largest]))
+    assert all(abs(results[index]["loss"] - results[0]["loss"]) < ALMOST["fp32"] for index in (2, 3))  # type: ignore[index]

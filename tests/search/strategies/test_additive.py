@@ -15,8 +15,8 @@ VARIABLES = Variables(SPACE)
 
 
 def sums(rows: Rows, seed: int = 0) -> NDArray[np.float64]:
-    found: NDArray[np.float64] = VARIABLES.of(rows) @ np.random.default_rng(seed).random(VARIABLES.count)
-    return found
+    result: NDArray[np.float64] = VARIABLES.of(rows) @ np.random.default_rng(seed).random(VARIABLES.count)
+    return result
 
 
 def test_additive_losses_are_learned() -> None:
@@ -45,5 +45,5 @@ def test_costs_that_add_up_are_linearised_exactly(seed: int) -> None:
     full = np.where(anchor == ABSENT, 0, anchor).astype(np.int16)
     costs = LinearCosts.around(VARIABLES, full, [Constraint("latency_ms", 3.0, sums)])
     rows = SPACE.sample_rows(rng, 50)
-    found = [float(costs.values(chosen)[0]) for chosen in VARIABLES.of(rows)]
-    assert found == pytest.approx(sums(rows).tolist())
+    results = [float(costs.values(chosen)[0]) for chosen in VARIABLES.of(rows)]
+    assert results == pytest.approx(sums(rows).tolist())

@@ -13,12 +13,12 @@ SMALL = EvolutionConfig(iterations=8, population=50, parents=10, mutations=20, c
 
 def test_every_generation_is_scored_and_known_scores_are_not_asked_for() -> None:
     strategy = HATEvolution(SPACE, [limit(3000.0)], SMALL, seed=0)
-    asked = drive(strategy, 10_000)
+    proposals = drive(strategy, 10_000)
     assert strategy.finished
     assert strategy.generation == 8
     assert strategy.proposed == 8 * 50  # what HAT would evaluate
-    assert strategy.saved == strategy.proposed - len(asked) >= 7 * 10  # the parents at least
-    assert strategy.best() == min(((a, quality(a)) for a in asked), key=lambda pair: pair[1])
+    assert strategy.saved == strategy.proposed - len(proposals) >= 7 * 10  # the parents at least
+    assert strategy.best() == min(((a, quality(a)) for a in proposals), key=lambda pair: pair[1])
 
 
 def test_failed_members_have_no_children() -> None:
@@ -41,10 +41,10 @@ def test_it_beats_random_search_at_equal_evaluations(bound: float) -> None:
         used = len(drive(strategy, 10_000))
         baseline = RandomSearch(SPACE, [limit(bound)], RandomConfig(evaluations=used), seed=seed)
         assert len(drive(baseline, 10_000)) == used
-        for found, name in ((evolved, strategy), (random, baseline)):
+        for losses, name in ((evolved, strategy), (random, baseline)):
             best = name.best()
             assert best is not None
-            found.append(best[1])
+            losses.append(best[1])
     assert np.mean(evolved) < 0.8 * np.mean(random)
     assert max(evolved) < min(random)
 

@@ -25,8 +25,8 @@ ALL = np.unique(PLAIN.sample_rows(np.random.default_rng(0), 60_000), axis=0)
 
 
 def loss(rows: Rows) -> NDArray[np.float64]:
-    found: NDArray[np.float64] = VARIABLES.of(rows) @ np.random.default_rng(4).standard_normal(VARIABLES.count)
-    return found
+    result: NDArray[np.float64] = VARIABLES.of(rows) @ np.random.default_rng(4).standard_normal(VARIABLES.count)
+    return result
 
 
 def work(rows: Rows) -> NDArray[np.float64]:
@@ -36,24 +36,24 @@ def work(rows: Rows) -> NDArray[np.float64]:
 
 
 def searched(constraint: Constraint, config: MILPConfig) -> tuple[MILP, Rows]:
-    strategy, asked = MILP(PLAIN, [constraint], config, seed=2), []
+    strategy, evaluated = MILP(PLAIN, [constraint], config, seed=2), []
     while batch := strategy.ask(4):
         rows = PLAIN.rows(batch)
-        asked.append(rows)
+        evaluated.append(rows)
         for architecture, value in zip(batch, loss(rows), strict=True):
             strategy.tell(architecture, {"loss": float(value)})
-    return strategy, np.concatenate(asked)
+    return strategy, np.concatenate(evaluated)
 
 
 def test_the_largest_and_its_single_changes_are_asked_first() -> None:
     strategy = MILP(SPACE, (), MILPConfig(evaluations=100, single_changes=99))
-    asked = SPACE.rows(drive(strategy, strategy.insight().get("single_changes", 0) + 30))
+    proposals = SPACE.rows(drive(strategy, strategy.insight().get("single_changes", 0) + 30))
     largest = SPACE.rows([SPACE.largest()])
-    assert (asked[:1] == largest).all()
+    assert (proposals[:1] == largest).all()
     changes = strategy.insight()["single_changes"]
     lengths = {choice.name for choice in SPACE.choices if choice.name in SPACE.slots.depth_genes}
     depths = [SPACE.slots.depth_column(name) for name in sorted(lengths)]
-    apart = asked[1 : 1 + min(changes, 29)] != largest
+    apart = proposals[1 : 1 + min(changes, 29)] != largest
     same_depth = ~apart[:, depths].any(1)
     assert same_depth.any() and (apart[same_depth].sum(1) == 1).all()
     assert (apart[~same_depth][:, depths].sum(1) == 1).all()
@@ -61,12 +61,12 @@ def test_the_largest_and_its_single_changes_are_asked_first() -> None:
 
 def test_additive_losses_are_solved_within_limits_that_do_not_add_up() -> None:
     bound = Constraint("work", 1000.0, work)
-    strategy, asked = searched(bound, MILPConfig(evaluations=60, single_changes=20, per_round=5, gap=0.0))
+    strategy, proposals = searched(bound, MILPConfig(evaluations=60, single_changes=20, per_round=5, gap=0.0))
     within = np.sort(loss(ALL[work(ALL) <= 1000.0]))
-    assert (work(asked) <= 1000.0).all() and len({row.tobytes() for row in asked}) == len(asked) <= 60
+    assert (work(proposals) <= 1000.0).all() and len({row.tobytes() for row in proposals}) == len(proposals) <= 60
     assert strategy.insight()["beyond_limits"] > 0
-    found = strategy.best()
-    place = np.searchsorted(within, found[1]) if found else len(within)
+    best = strategy.best()
+    place = np.searchsorted(within, best[1]) if best else len(within)
     assert place < 5 and len(within) > 1000
 
 
@@ -79,7 +79,7 @@ def test_the_reference_meets_every_limit() -> None:
 def test_results_beyond_the_limits_are_learned_from_and_never_asked_for() -> None:
     strategy = MILP(SPACE, [limit(3000.0)], MILPConfig(evaluations=30, single_changes=10, per_round=5))
     strategy.tell(SPACE.largest(), {"loss": -100.0})
-    asked = drive(strategy, 40)
-    assert SPACE.largest() not in asked and len(asked) == 30
-    assert (size(SPACE, SPACE.rows(asked)) <= 3000.0).all()
+    proposals = drive(strategy, 40)
+    assert SPACE.largest() not in proposals and len(proposals) == 30
+    assert (size(SPACE, SPACE.rows(proposals)) <= 3000.0).all()
     assert strategy.best() is not None and strategy.best()[0] != SPACE.largest()  # type: ignore[index]

@@ -35,17 +35,17 @@ def metrics(architecture: Architecture) -> dict[str, float]:
 
 
 def drive(strategy: Strategy, evaluations: int) -> list[dict[str, float]]:
-    told = []
-    while len(told) < evaluations and (asked := strategy.ask(1)):
-        told.append(metrics(asked[0]))
-        strategy.tell(asked[0], told[-1])
-    return told
+    results = []
+    while len(results) < evaluations and (proposals := strategy.ask(1)):
+        results.append(metrics(proposals[0]))
+        strategy.tell(proposals[0], results[-1])
+    return results
 
 
-def hypervolume(told: Sequence[dict[str, float]]) -> float:
+def hypervolume(results: Sequence[dict[str, float]]) -> float:
     """Area that is dominated below :data:`REFERENCE`, as a share of all of it."""
     area, left = 0.0, REFERENCE[1]
-    for loss, latency in sorted((m["loss"], m["latency_ms"]) for m in told):
+    for loss, latency in sorted((m["loss"], m["latency_ms"]) for m in results):
         if loss < REFERENCE[0] and latency < left:
             area += (REFERENCE[0] - loss) * (left - latency)
             left = latency
@@ -61,10 +61,10 @@ def test_fronts_are_those_of_the_definition() -> None:
     for objectives in (1, 2, 3):
         values = stream.integers(0, 6, (60, objectives)).astype(float)  # many are equal
         left, level = set(range(60)), 0
-        found = fronts(values, np.zeros(60))
+        ranks = fronts(values, np.zeros(60))
         while left:
             first = {i for i in left if not any(dominates(values[j], values[i]) for j in left)}
-            assert {i for i in range(60) if found[i] == level} == first
+            assert {i for i in range(60) if ranks[i] == level} == first
             left, level = left - first, level + 1
 
 
@@ -87,29 +87,29 @@ def test_the_loneliest_of_a_front_come_first() -> None:
 def test_it_covers_more_than_random_search_with_equal_evaluations() -> None:
     for seed in range(3):
         strategy = MultiObjectiveEvolution(SPACE, [], SMALL, seed=seed)
-        found = drive(strategy, 400)
-        assert len(found) == strategy.budget == 400
+        result = drive(strategy, 400)
+        assert len(result) == strategy.budget == 400
         random = drive(RandomSearch(SPACE, [], RandomConfig(evaluations=2000), seed=seed), 2000)
-        assert hypervolume(found) > hypervolume(random[:400]) + 0.02
-        assert hypervolume(found) > hypervolume(random)  # five times as many
+        assert hypervolume(result) > hypervolume(random[:400]) + 0.02
+        assert hypervolume(result) > hypervolume(random)  # five times as many
         front = np.array([vector for _, vector in strategy.front()])
-        every = np.array([[m["loss"], m["latency_ms"]] for m in found])
+        values = np.array([[m["loss"], m["latency_ms"]] for m in result])
         assert len(front) > 20
-        assert not any(dominates(other, member) for member in front for other in every)
+        assert not any(dominates(other, member) for member in front for other in values)
 
 
 def test_measured_violations_are_ranked_behind() -> None:
     strategy = MultiObjectiveEvolution(SPACE, [limit(3000.0)], SMALL, seed=0)
-    asked = strategy.ask(40)
-    for index, architecture in enumerate(asked):
+    proposals = strategy.ask(40)
+    for index, architecture in enumerate(proposals):
         measured = 2999.0 if index < 10 else 3001.0 + index
         strategy.tell(architecture, {"loss": 50.0 - index, "latency_ms": measured})
-    assert strategy.best() == (asked[9], 41.0)
-    assert [architecture for architecture, _ in strategy.front()] == [asked[9]]
+    assert strategy.best() == (proposals[9], 41.0)
+    assert [architecture for architecture, _ in strategy.front()] == [proposals[9]]
     strategy.ask(1)
     rows = strategy._rows(strategy._parents)  # private: parents are shown to nobody
     parents = strategy.space.architectures(rows)
-    assert set(parents[:10]) == set(asked[:10]) and parents[10:] == asked[10:]
+    assert set(parents[:10]) == set(proposals[:10]) and parents[10:] == proposals[10:]
 
 
 def test_a_result_without_an_objective_is_a_failure(tmp_path: Path) -> None:
@@ -118,9 +118,9 @@ def test_a_result_without_an_objective_is_a_failure(tmp_path: Path) -> None:
     strategy.tell(architecture, {"loss": 1.0})
     assert strategy.best() is None and strategy.front() == []
     json.dumps(strategy.state_dict(), allow_nan=False)
-    again = MultiObjectiveEvolution(SPACE, [], SMALL, seed=0)
+    repeated = MultiObjectiveEvolution(SPACE, [], SMALL, seed=0)
     with pytest.raises(NasExtError, match="latency_ms is missing"):
-        search({"all": again}, lambda _: {"loss": 1.0}, tmp_path, progress=False)
+        search({"all": repeated}, lambda _: {"loss": 1.0}, tmp_path, progress=False)
 
 
 def test_children_follow_the_population() -> None:

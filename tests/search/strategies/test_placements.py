@@ -1,4 +1,4 @@
-"""Placements of attention that need no search, evaluated beside one and told in its report."""
+"""Placements of attention that need no search, evaluated with a search and listed in its report."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def score(architecture: Architecture) -> dict[str, float]:
 
 
 def test_each_placement_is_the_largest_network_with_other_attention() -> None:
-    found = placements(space())
-    kinds = {name: "".join(str(kind)[0] for kind in each["attention"]) for name, each in found.items()}  # type: ignore[union-attr]
+    by_name = placements(space())
+    kinds = {name: "".join(str(kind)[0] for kind in each["attention"]) for name, each in by_name.items()}  # type: ignore[union-attr]
     assert kinds == {
         "linear in every layer": "llll",
         "linear in every second layer": "slsl",
@@ -58,14 +58,14 @@ def test_each_placement_is_the_largest_network_with_other_attention() -> None:
         "linear in the last 3": "slll",
     }
     largest = space().largest()
-    for each in found.values():
-        assert {**each, "attention": 0} == {**largest, "attention": 0} and each in space()
+    for placement in by_name.values():
+        assert {**placement, "attention": 0} == {**largest, "attention": 0} and placement in space()
 
 
 def test_kinds_stand_where_they_may_and_nowhere_twice() -> None:
-    found = placements(get_space("mformer_translation_small"))
-    assert len(set(found.values())) == len(found)
-    assert all(each in get_space("mformer_translation_small") for each in found.values())
+    by_name = placements(get_space("mformer_translation_small"))
+    assert len(set(by_name.values())) == len(by_name)
+    assert all(each in get_space("mformer_translation_small") for each in by_name.values())
     three = placements(space("softmax", "linear", "local"))
     assert len(three) == 16 and {name.split()[0] for name in three} == {"linear", "local"}
     with pytest.raises(ConfigError, match="one kind of attention"):
@@ -74,13 +74,13 @@ def test_kinds_stand_where_they_may_and_nowhere_twice() -> None:
 
 def test_given_architectures_are_evaluated_once_before_the_search_and_kept_when_it_continues(tmp_path: Path) -> None:
     largest, smallest = SPACE.largest(), SPACE.smallest()
-    given = {"large": largest, "again": largest, "small": smallest}
-    first = run(tmp_path / "with", given=given)
+    settings = {"large": largest, "again": largest, "small": smallest}
+    first = run(tmp_path / "with", given=settings)
     records = journal(tmp_path / "with")
     assert [(each["search"], each["key"]) for each in records[:2]] == [
         ("given", largest.key), ("given", smallest.key)]  # fmt: skip
     assert len({each["key"] for each in records}) == len(records) == first.evaluations
-    assert run(tmp_path / "with", given=given).replayed == first.evaluations
+    assert run(tmp_path / "with", given=settings).replayed == first.evaluations
     with pytest.raises(ConfigError, match="given"):
         run(tmp_path / "with", given={"large": largest})
     alone = run(tmp_path / "alone")
@@ -100,9 +100,9 @@ def test_what_no_search_allows_is_compared_but_no_finalist(tmp_path: Path) -> No
     placed = attention_only(space())
     limit = Constraint.per_architecture("softmax", 2.0, placed, softmax)
     strategy = RandomSearch(placed, [limit], RandomConfig(evaluations=3), seed=0)
-    found = search(strategy, score, tmp_path, given=placements(placed), progress=False, finalists=20)
-    assert len(found.evaluated) >= 8 and all(softmax(one.architecture) <= 2 for one in found.finalists)
-    assert set(map(softmax, found.evaluated)) >= {0, 1, 2, 3}
+    by_name = search(strategy, score, tmp_path, given=placements(placed), progress=False, finalists=20)
+    assert len(by_name.evaluated) >= 8 and all(softmax(one.architecture) <= 2 for one in by_name.finalists)
+    assert set(map(softmax, by_name.evaluated)) >= {0, 1, 2, 3}
     assert len(baselines_table(read_run(tmp_path)).rows) == 8
 
 

@@ -157,27 +157,27 @@ def after_a_ranking(config: RankNASConfig, constraints: Sequence[Constraint]) ->
 
 def test_genes_that_matter_to_a_limit_stay_free() -> None:
     """The loss asks for depth alone and the limit for width: pruned by the loss, width is no longer searched."""
-    one = RankNASConfig(
+    config = RankNASConfig(
         samples=60, rankings=2, per_ranking=20, keep_genes=1, candidates=300, generations=3, explore=0.0
     )
     loose = Constraint("latency_ms", 1e6, width_alone)
-    both, loss = after_a_ranking(one, [loose]), after_a_ranking(replace(one, prune_by="metric"), [loose])
-    assert next(iter(both.importance["loss"])) == "decoder.layers"
-    assert next(iter(both.importance["latency_ms"])) == "encoder.embed_dim"
-    assert both.importance["latency_ms"]["encoder.embed_dim"] > 0.9
-    assert both.importance["latency_ms"]["decoder.layers"] < 0.1
-    assert set(both.free_genes) == {"encoder.embed_dim"} | SPACE.slots.depth_genes
+    with_limit, loss = after_a_ranking(config, [loose]), after_a_ranking(replace(config, prune_by="metric"), [loose])
+    assert next(iter(with_limit.importance["loss"])) == "decoder.layers"
+    assert next(iter(with_limit.importance["latency_ms"])) == "encoder.embed_dim"
+    assert with_limit.importance["latency_ms"]["encoder.embed_dim"] > 0.9
+    assert with_limit.importance["latency_ms"]["decoder.layers"] < 0.1
+    assert set(with_limit.free_genes) == {"encoder.embed_dim"} | SPACE.slots.depth_genes
     assert set(loss.free_genes) == SPACE.slots.depth_genes and list(loss.importance) == ["loss"]
-    assert len({a["encoder.embed_dim"] for a in both.ask(12)}) == 2
+    assert len({a["encoder.embed_dim"] for a in with_limit.ask(12)}) == 2
     assert len({a["encoder.embed_dim"] for a in loss.ask(3)}) == 1  # then what fills up the few that depth alone makes
-    assert both.insight() == {"importance": both.importance, "free_genes": both.free_genes}
+    assert with_limit.insight() == {"importance": with_limit.importance, "free_genes": with_limit.free_genes}
 
 
 def test_a_slow_predictor_is_asked_for_what_is_evaluated_alone() -> None:
-    asked: set[bytes] = set()
+    predicted: set[bytes] = set()
 
     def predict(rows: np.ndarray) -> np.ndarray:
-        asked.update(row.tobytes() for row in rows)
+        predicted.update(row.tobytes() for row in rows)
         return limit(3000.0).predict_rows(rows)
 
     slow = Constraint("latency_ms", 3000.0, predict, together=4)
@@ -185,4 +185,4 @@ def test_a_slow_predictor_is_asked_for_what_is_evaluated_alone() -> None:
     evaluated = drive(RankNAS(SPACE, [slow], config, seed=0), 1000)
     assert len(evaluated) > 80
     assert all(limit(3000.0).values(SPACE.rows([one]))[0] <= 3000.0 for one in evaluated)
-    assert len(asked) < 3 * len(evaluated)
+    assert len(predicted) < 3 * len(evaluated)

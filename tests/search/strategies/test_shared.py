@@ -45,12 +45,12 @@ class Storage:
 
     def ask(self, search: SharedSearch) -> Architecture | None:
         rng = np.random.default_rng([1, len(self.asked)])
-        found = search.next(self.results, self.running, self.openings, rng)
-        self.openings = {**found.opened, **self.openings}
-        if found.architecture is not None:
-            self.running.append(found.architecture)
-            self.asked.append(found.architecture)
-        return found.architecture
+        result = search.next(self.results, self.running, self.openings, rng)
+        self.openings = {**result.opened, **self.openings}
+        if result.architecture is not None:
+            self.running.append(result.architecture)
+            self.asked.append(result.architecture)
+        return result.architecture
 
     def end(self, architecture: Architecture) -> None:
         self.running.remove(architecture)
@@ -82,13 +82,15 @@ def test_workers_that_come_and_go_lose_nothing_and_repeat_nothing(name: str) -> 
             storage.end(storage.running[int(rng.integers(3))])
     assert len(storage.asked) == len(set(storage.asked)) == len(storage.results) + len(storage.running) > 15
     copy = SharedSearch(MADE[name])
-    found = [copy.next(storage.results, storage.running, storage.openings, np.random.default_rng(7))]
-    found += [one.next(storage.results, storage.running, storage.openings, np.random.default_rng(7)) for one in workers]
-    assert all(one == found[0] for one in found)
+    results = [copy.next(storage.results, storage.running, storage.openings, np.random.default_rng(7))]
+    results += [
+        one.next(storage.results, storage.running, storage.openings, np.random.default_rng(7)) for one in workers
+    ]
+    assert all(one == results[0] for one in results)
     if name == "evolution":  # learns from members alone: their course is that of one worker
         members = drive(MADE[name](), 25)
-        told = [one for one in members if one in storage.results]
-        assert told == members[: len(told)] or set(members[:10]) <= set(storage.asked)
+        evaluated = [one for one in members if one in storage.results]
+        assert evaluated == members[: len(evaluated)] or set(members[:10]) <= set(storage.asked)
 
 
 def test_what_a_lost_worker_had_comes_next() -> None:

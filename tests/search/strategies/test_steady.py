@@ -43,32 +43,32 @@ def members(strategy: Strategy) -> list[list[int]]:
 
 def run(search: SteadySearch, workers: int, rng: np.random.Generator, most: int = 10_000) -> list[Architecture]:
     """Workers that are never idle and end in random order; the architectures in the order they were handed out."""
-    given: list[Architecture] = []
+    proposals: list[Architecture] = []
     running: list[Architecture] = []
     over = False
     while running or not over:
-        while len(running) < workers and not over and len(given) < most:
+        while len(running) < workers and not over and len(proposals) < most:
             architecture = search.next()
             if architecture is None:
                 over = True
                 break
-            given.append(architecture)
+            proposals.append(architecture)
             running.append(architecture)
-        if len(given) >= most:
-            return given
+        if len(proposals) >= most:
+            return proposals
         if running:
             done = running.pop(int(rng.integers(len(running))))
             assert search.tell(done, {"loss": quality(done)})
-    return given
+    return proposals
 
 
 @strategies
 @pytest.mark.parametrize("workers", [1, 4])
 def test_workers_are_never_idle_and_nothing_is_handed_out_twice(make: Make, workers: int) -> None:
     search = SteadySearch(make())
-    given = run(search, workers, np.random.default_rng(1))
-    assert len(given) == len(set(given))
-    assert (BOUND.values(SPACE.rows(given)) <= BOUND.limit).all()
+    proposals = run(search, workers, np.random.default_rng(1))
+    assert len(proposals) == len(set(proposals))
+    assert (BOUND.values(SPACE.rows(proposals)) <= BOUND.limit).all()
     assert search.strategy.finished
     assert not search.running
     assert (search.spares > 0) == (workers > 1 and search.strategy.barrier)
@@ -77,34 +77,34 @@ def test_workers_are_never_idle_and_nothing_is_handed_out_twice(make: Make, work
 @strategies
 def test_one_worker_gets_what_the_strategy_asks(make: Make) -> None:
     search, alone = SteadySearch(make()), make()
-    given = run(search, 1, np.random.default_rng(0))
-    asked = []
+    proposals = run(search, 1, np.random.default_rng(0))
+    evaluated = []
     while batch := alone.ask(1):
-        asked += batch
+        evaluated += batch
         alone.tell(batch[0], {"loss": quality(batch[0])})
-    assert given == asked
+    assert proposals == evaluated
     assert search.spares == 0
 
 
 @strategies
 @pytest.mark.parametrize("moment", [1, 20, 33])
 def test_a_search_that_was_cut_off_continues_as_it_would_have(make: Make, moment: int) -> None:
-    whole = run(SteadySearch(make()), 1, np.random.default_rng(0))
+    full = run(SteadySearch(make()), 1, np.random.default_rng(0))
     first = run(SteadySearch(make()), 1, np.random.default_rng(0), most=moment + 1)[:moment]
     resumed = SteadySearch(make())
     resumed.load([(a, {"loss": quality(a)}) for a in first])
-    assert first + run(resumed, 1, np.random.default_rng(0)) == whole
+    assert first + run(resumed, 1, np.random.default_rng(0)) == full
 
 
 def test_lost_trials_are_handed_out_again_and_spares_are_not() -> None:
     search = SteadySearch(evolution())
-    given = run(search, 3, np.random.default_rng(0), most=45)
+    proposals = run(search, 3, np.random.default_rng(0), most=45)
     lost = set(search.running)
-    known = [(a, {"loss": quality(a)}) for a in given if a not in lost]
+    results = [(a, {"loss": quality(a)}) for a in proposals if a not in lost]
     resumed = SteadySearch(evolution())
-    resumed.load(known)
+    resumed.load(results)
     rest = run(resumed, 3, np.random.default_rng(4))
-    assert not {a for a, _ in known} & set(rest)
+    assert not {a for a, _ in results} & set(rest)
     undisturbed = SteadySearch(evolution())
     run(undisturbed, 1, np.random.default_rng(0))
     assert members(resumed.strategy) == members(undisturbed.strategy)
@@ -126,12 +126,12 @@ def test_failures_and_repetitions() -> None:
 def test_a_space_that_is_used_up_ends() -> None:
     config = EvolutionConfig(iterations=30, population=10, parents=4, mutations=3, crossovers=3)
     search = SteadySearch(HATEvolution(TINY, (), config))
-    given, running = [], []
+    proposals, running = [], []
     while (architecture := search.next()) is not None:
-        given.append(architecture)
+        proposals.append(architecture)
         running.append(architecture)
         if len(running) == 3:
             done = running.pop(0)
             search.tell(done, {"loss": float(size(TINY, TINY.rows([done]))[0])})
-    assert len(given) == len(set(given))
-    assert TINY.cardinality() - 3 <= len(given) <= TINY.cardinality()
+    assert len(proposals) == len(set(proposals))
+    assert TINY.cardinality() - 3 <= len(proposals) <= TINY.cardinality()

@@ -35,24 +35,24 @@ Batch = tuple[Tensor, Tensor, Tensor]
 
 def batches(count: int, seed: int, rows: int = 24, longest: int = 9) -> list[Batch]:
     stream = torch.Generator().manual_seed(seed)
-    found = []
+    results = []
     for _ in range(count):
         source = torch.full((rows, longest), PAD)
         for row in source:
             length = int(torch.randint(3, longest + 1, (1,), generator=stream))
             row[:length] = torch.randint(3, VOCAB, (length,), generator=stream)
-        wanted = torch.full_like(source, PAD)
-        for row, said in zip(source, wanted, strict=True):
+        expected = torch.full_like(source, PAD)
+        for row, message in zip(source, expected, strict=True):
             tokens = row[row != PAD]
-            said[: len(tokens)] = tokens.flip(0)
-        read = torch.where(wanted != PAD, torch.cat([torch.full((rows, 1), START), wanted[:, :-1]], 1), PAD)
-        found.append((source, read, wanted))
-    return found
+            message[: len(tokens)] = tokens.flip(0)
+        read = torch.where(expected != PAD, torch.cat([torch.full((rows, 1), START), expected[:, :-1]], 1), PAD)
+        results.append((source, read, expected))
+    return results
 
 
 def loss(net: TranslationNet, subnet: Subnet, batch: Batch) -> Tensor:
-    source, read, wanted = batch
-    return F.cross_entropy(net(subnet, source, read).flatten(0, 1), wanted.flatten(), ignore_index=PAD)
+    source, read, expected = batch
+    return F.cross_entropy(net(subnet, source, read).flatten(0, 1), expected.flatten(), ignore_index=PAD)
 
 
 def _built(space: SearchSpace) -> TranslationNet:
@@ -75,7 +75,7 @@ def trained() -> TranslationNet:
 
 
 def several() -> TranslationNet:
-    """The trained network with other kinds of attention beside."""
+    """The trained network with further kinds of attention."""
     net = _built(SEVERAL).eval()
     net.load_state_dict(with_kinds(trained().state_dict(), net))
     return net

@@ -1,4 +1,4 @@
-"""A stack of elastic layers with a linear head: the smallest network that can be taken over."""
+"""A stack of elastic layers with a linear head: the smallest network that can be converted."""
 
 from __future__ import annotations
 

@@ -62,20 +62,20 @@ def test_the_network_with_the_trained_kind_stays_the_same_to_the_last_bit(
 
 
 def test_every_alternative_comes_nearer_on_data_that_it_did_not_see(whole: tuple[TranslationNet, list[Fitted]]) -> None:
-    found = {(each.gene, each.layer, each.kind): each for each in whole[1]}
-    assert set(found) == {
+    results = {(each.gene, each.layer, each.kind): each for each in whole[1]}
+    assert set(results) == {
         (gene, layer, kind)
         for gene in (ENCODER, DECODER, CROSS)
         for layer in range(2)
         for kind in ("linear", "local")
         if (gene, kind) != (CROSS, "local")
     }
-    for (_, _, kind), each in found.items():
+    for (_, _, kind), errors in results.items():
         if kind == "local":  # its window holds these sentences
-            assert each.before < 1e-9 and each.after == each.before
+            assert errors.before < 1e-9 and errors.after == errors.before
         else:
-            assert each.solved < 0.7 * each.before, each
-            assert each.after < 0.5 * each.before, each
+            assert errors.solved < 0.7 * errors.before, errors
+            assert errors.after < 0.5 * errors.before, errors
 
 
 @pytest.mark.parametrize(("gene", "place"), [
@@ -87,18 +87,20 @@ def test_padding_counts_for_nothing(gene: str, place: tuple[str | int, ...]) -> 
     net, (batch,) = several(), batches(1, 3)
     subnet = net.select(SEVERAL.largest())
     other = dict(attentions_of(net.select(changed(gene, "linear"))))[place]
-    (found,) = record(subnet, place, [other.kind], [batch], loss_of(net))
+    (result,) = record(subnet, place, [other.kind], [batch], loss_of(net))
     tokens = batch[0] if gene == ENCODER else batch[1]
-    assert torch.equal(found.counted, tokens != PAD)
-    own = dict(attentions_of(subnet))[place]
-    assert torch.allclose(computed(own, found), found.output, atol=1e-6), "what was recorded computes the same again"
+    assert torch.equal(result.counted, tokens != PAD)
+    weights = dict(attentions_of(subnet))[place]
+    assert torch.allclose(computed(weights, result), result.output, atol=1e-6), (
+        "what was recorded computes the same again"
+    )
     wider = tuple(torch.nn.functional.pad(part, (0, 3), value=PAD) for part in batch)
     (padded,) = record(subnet, place, [other.kind], [wider], loss_of(net))
     length = tokens.shape[1]
     assert not padded.counted[:, length:].any()
     with torch.no_grad():
-        want, got = computed(other, found), computed(other, padded)[:, :length]
-    assert torch.allclose(got[found.counted], want[found.counted], atol=1e-5)
+        want, got = computed(other, result), computed(other, padded)[:, :length]
+    assert torch.allclose(got[result.counted], want[result.counted], atol=1e-5)
 
 
 class TrainedReversing:
@@ -167,9 +169,7 @@ def test_turned_queries_and_keys_keep_what_is_positive_of_the_largest_products(h
     scores = q @ k.mT
     rotate(weights, [Recorded(x, None, None, True, None, x, torch.ones(2, 40, dtype=torch.bool))])
     q, k, _ = split_heads(torch.nn.functional.linear(x, *in_proj), 3, heads)
-    assert torch.allclose(q @ k.mT / 2, scores, atol=1e-2 * float(scores.abs().max())), (
-        "each product stands there twice"
-    )
+    assert torch.allclose(q @ k.mT / 2, scores, atol=1e-2 * float(scores.abs().max())), "each product occurs twice"
     kept = q.relu() @ k.relu().mT
     assert float((kept - scores)[scores > 0].abs().mean()) < float(scores[scores > 0].mean())
 

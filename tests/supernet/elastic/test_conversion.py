@@ -64,10 +64,10 @@ def test_the_gradient_criterion_is_the_change_of_the_loss() -> None:
     scores = importance(net, [axis], "gradient", [x[:1]], loss)["layers.2.ffn"]
     column = net.layers[2].ffn.fc2.weight.data[:, 4]
     with torch.no_grad():
-        whole = loss(x[:1])
+        full = loss(x[:1])
         column *= 1 - 1e-2
         less = loss(x[:1])
-    assert float(abs(whole - less)) * 1e2 == pytest.approx(float(scores[4]), rel=0.05, abs=1e-3)
+    assert float(abs(full - less)) * 1e2 == pytest.approx(float(scores[4]), rel=0.05, abs=1e-3)
 
 
 def test_layers_are_left_out_by_what_their_absence_costs(tmp_path: Path) -> None:
@@ -129,8 +129,8 @@ def test_experts_begin_alike_and_can_part() -> None:
     copy_into_experts(trained.net, mixed)
     got = trained.x
     for architecture in (trained.space.largest(), trained.space.smallest()):
-        got, wanted = (net(net.select(architecture), trained.x) for net in (mixed, trained.net))
-        assert torch.allclose(got, wanted, atol=1e-5)
+        got, expected = (net(net.select(architecture), trained.x) for net in (mixed, trained.net))
+        assert torch.allclose(got, expected, atol=1e-5)
     got.square().sum().backward()
     routers = [layer.routers[0].out for layer in mixed.modules() if isinstance(layer, ElasticFeedForward)]
     assert all(float(router.weight.grad.abs().max()) > 0 for router in routers[:1])

@@ -25,15 +25,15 @@ SETTINGS = CacheSettings(teacher="t", data="d", words=WORDS, kept=KEPT)
 
 def rows_of(*samples: int, settings: CacheSettings = SETTINGS) -> TopK:
     """What the teacher says about these samples, the same whoever asks."""
-    each = [torch.randn(LENGTHS[sample], settings.words, generator=torch.Generator().manual_seed(sample))
+    logits = [torch.randn(LENGTHS[sample], settings.words, generator=torch.Generator().manual_seed(sample))
             for sample in samples]  # fmt: skip
-    return top_k(torch.cat(each), settings.kept, settings.temperature)
+    return top_k(torch.cat(logits), settings.kept, settings.temperature)
 
 
-def same(found: TopK | None, wanted: TopK, tolerance: float = 5e-4) -> bool:
-    assert found is not None
-    near = torch.allclose(found.probabilities, wanted.probabilities, atol=tolerance)
-    return near and torch.equal(found.indices, wanted.indices)
+def same(result: TopK | None, expected: TopK, tolerance: float = 5e-4) -> bool:
+    assert result is not None
+    near = torch.allclose(result.probabilities, expected.probabilities, atol=tolerance)
+    return near and torch.equal(result.indices, expected.indices)
 
 
 @pytest.mark.parametrize(("numbers", "tolerance"), [("fp16", 5e-4), ("fp32", 0.0)])
@@ -46,9 +46,9 @@ def test_what_was_put_is_found_in_any_order(numbers: str, tolerance: float, word
         cache.put([2], rows_of(2, settings=settings))
         assert same(cache.get([0, 2, 4]), rows_of(0, 2, 4, settings=settings), tolerance)
         assert cache.get([0, 1]) is None and cache.filled == 3
-    with TeacherCache(tmp_path / "cache", settings, LENGTHS) as again:
-        assert same(again.get([2, 4]), rows_of(2, 4, settings=settings), tolerance)
-        assert again.filled == 3
+    with TeacherCache(tmp_path / "cache", settings, LENGTHS) as repeated:
+        assert same(repeated.get([2, 4]), rows_of(2, 4, settings=settings), tolerance)
+        assert repeated.filled == 3
 
 
 def _fill(folder: Path, samples: list[int]) -> None:

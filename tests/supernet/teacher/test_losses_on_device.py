@@ -43,7 +43,7 @@ def test_values_and_gradients(precision: str, how: str, device: str) -> None:
         naive_top_k_distillation_loss(exact, top_k(rounded, 8, 2.0), 2.0),
     )
     (expected[0] + expected[1]).backward()
-    for loss, wanted in zip(losses[:2], expected, strict=True):
-        close_in("fp32", loss, wanted, times=10)
+    for loss, reference in zip(losses[:2], expected, strict=True):
+        close_in("fp32", loss, reference, times=10)
     assert ours.grad is not None and exact.grad is not None
     close_in("fp32" if half is None else precision, ours.grad, exact.grad, times=10)

@@ -51,17 +51,17 @@ def test_equals_the_definition(
         "weight": weight, "temperature": temperature, "smoothing": 0.1, "padding_idx": PAD
     }  # fmt: skip
     teacher = teacher_of(logits, kept, temperature)
-    found = projected_distilled_loss(features, table, target, teacher, **settings)
+    result = projected_distilled_loss(features, table, target, teacher, **settings)
     unfused = distilled_loss((features @ table.t()).detach(), target, teacher, **settings)
-    torch.testing.assert_close(tuple(unfused), tuple(x.detach() for x in found), atol=1e-4, rtol=1e-5)
+    torch.testing.assert_close(tuple(unfused), tuple(x.detach() for x in result), atol=1e-4, rtol=1e-5)
     expected = naive_distilled_loss(f2, t2, target, teacher, **settings)
-    torch.testing.assert_close(tuple(found), tuple(x.detach() for x in expected), atol=1e-4, rtol=1e-5)
-    (found.loss * 0.37).backward()
+    torch.testing.assert_close(tuple(result), tuple(x.detach() for x in expected), atol=1e-4, rtol=1e-5)
+    (result.loss * 0.37).backward()
     (expected.loss * 0.37).backward()
     torch.testing.assert_close(features.grad, f2.grad, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(table.grad, t2.grad, atol=1e-5, rtol=1e-5)
     assert features.grad is not None and not features.grad[[0, 4, 10]].any()
-    assert not any(x.requires_grad for x in found[1:])
+    assert not any(x.requires_grad for x in result[1:])
 
 
 @pytest.mark.parametrize("temperature", [1.0, 3.0])
@@ -70,13 +70,13 @@ def test_probabilities_of_features_are_those_of_their_logits(
 ) -> None:
     monkeypatch.setattr(smoothed_loss, "_CHUNK_ELEMENTS", 4 * WORDS)
     features, table, _, _ = data()
-    found = projected_probabilities(features, table, temperature)
+    result = projected_probabilities(features, table, temperature)
     logits = (features @ table.t()).detach()
-    torch.testing.assert_close(found.probabilities, (logits / temperature).softmax(1))
-    torch.testing.assert_close(tuple(found), tuple(probabilities_of(logits, temperature)))
-    entropy = (found.probabilities * found.probabilities.log()).sum(1)
-    torch.testing.assert_close(found.negative_entropy, entropy)
-    assert not found.probabilities.requires_grad
+    torch.testing.assert_close(result.probabilities, (logits / temperature).softmax(1))
+    torch.testing.assert_close(tuple(result), tuple(probabilities_of(logits, temperature)))
+    entropy = (result.probabilities * result.probabilities.log()).sum(1)
+    torch.testing.assert_close(result.negative_entropy, entropy)
+    assert not result.probabilities.requires_grad
     torch.testing.assert_close(
         tuple(projected_top_k(features, table, 3, temperature)), tuple(top_k(logits, 3, temperature))
     )
@@ -105,8 +105,8 @@ def test_gradients_at_high_temperatures_are_finite_in_float16(
     """As on a device that gives products of halves in float32, where gradients of logits are scaled up."""
     monkeypatch.setattr(smoothed_loss, "sums_whole", lambda *_: True)
     monkeypatch.setattr(smoothed_loss, "_whole", lambda a, b: a.float() @ b.float())
-    found, expected = [], []
-    for kind, gradients in ((torch.float16, found), (torch.float32, expected)):
+    results, expected = [], []
+    for kind, gradients in ((torch.float16, results), (torch.float32, expected)):
         features, table, target, logits = data()
         features, table = (x.detach().half().to(kind).requires_grad_() for x in (features, table))
         projected_distilled_loss(
@@ -114,5 +114,5 @@ def test_gradients_at_high_temperatures_are_finite_in_float16(
             weight=0.9, temperature=300.0, smoothing=0.1, padding_idx=PAD,
         ).loss.backward()  # fmt: skip
         gradients += [features.grad, table.grad]
-    for half, exact in zip(found, expected, strict=True):
+    for half, exact in zip(results, expected, strict=True):
         torch.testing.assert_close(half.float(), exact, atol=0.5, rtol=1e-2)

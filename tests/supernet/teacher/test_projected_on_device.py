@@ -44,11 +44,11 @@ def test_values_and_gradients(
     expected.loss.backward()
     with no_host_reads(device), computing_in(precision if how == "amp" else "fp32", device):
         teacher = probabilities_of(teacher_logits, 2.0) if kept is None else top_k(teacher_logits, kept, 2.0)
-        found = projected_distilled_loss(features, table, on_device, teacher, **settings)
-        found.loss.backward()
-    assert found.loss.dtype == torch.float32
-    for each, wanted in zip(found, expected, strict=True):
-        close_in(precision, each, wanted)
+        result = projected_distilled_loss(features, table, on_device, teacher, **settings)
+        result.loss.backward()
+    assert result.loss.dtype == torch.float32
+    for value, reference in zip(result, expected, strict=True):
+        close_in(precision, value, reference)
     assert features.grad is not None and table.grad is not None
     close_in(precision, features.grad, f2.grad, times=4)  # type: ignore[arg-type]
     close_in(precision, table.grad, t2.grad, times=4)  # type: ignore[arg-type]
@@ -59,7 +59,7 @@ def test_probabilities(precision: str, device: str) -> None:
     generator = torch.Generator().manual_seed(0)
     features, table = torch.randn(9, WIDTH, generator=generator), torch.randn(WORDS, WIDTH, generator=generator)
     with computing_in(precision, device):
-        found = projected_probabilities(features.to(device), table.to(device))
-    assert found.probabilities.dtype == torch.float32
+        result = projected_probabilities(features.to(device), table.to(device))
+    assert result.probabilities.dtype == torch.float32
     expected = probabilities_of(features @ table.t())
-    close_in(precision, found.probabilities, expected.probabilities, times=10)
+    close_in(precision, result.probabilities, expected.probabilities, times=10)

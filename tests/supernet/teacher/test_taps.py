@@ -42,18 +42,18 @@ def test_names_of_a_subnets_layers_and_the_gradient_of_what_they_gave(smallest: 
     torch.manual_seed(0)
     net = TranslationNet(get_space("hat_small"), 20, 20)
     subnet = net.select(net.space.smallest() if smallest else net.space.largest())
-    wanted = weights_of(subnet, lambda name: name.endswith("out_proj.weight"))
-    assert "decoder_layers.0.cross_attn.out_proj.weight" in wanted
+    expected = weights_of(subnet, lambda name: name.endswith("out_proj.weight"))
+    assert "decoder_layers.0.cross_attn.out_proj.weight" in expected
     source, target = torch.randint(4, 20, (2, 5)), torch.randint(4, 20, (2, 6))
-    with Taps(wanted, inputs=False, outputs=True) as taps:
+    with Taps(expected, inputs=False, outputs=True) as taps:
         net(subnet, source, target)
     shapes = {name: [tuple(x.shape) for x in found] for name, found in taps.outputs.items()}
     layers = subnet.architecture.number("encoder.layers") + 2 * subnet.architecture.number("decoder.layers")
     assert len(shapes) == layers and all(len(found) == 1 for found in shapes.values())
     width = subnet.architecture.number("decoder.embed_dim")
     assert shapes["decoder_layers.0.cross_attn.out_proj.weight"] == [(2, 6, width)]
-    (given,) = taps.outputs["decoder_layers.0.cross_attn.out_proj.weight"]
-    hidden_loss(given, torch.randn(2, 6, width + 3)).backward()
+    (output,) = taps.outputs["decoder_layers.0.cross_attn.out_proj.weight"]
+    hidden_loss(output, torch.randn(2, 6, width + 3)).backward()
     gradients = [name for name, parameter in net.named_parameters() if parameter.grad is not None]
     assert "decoder_layers.0.cross_attn.q_proj.weight" in gradients
     assert not [name for name in gradients if name.startswith("decoder_layers.1")]

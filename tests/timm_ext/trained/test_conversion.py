@@ -93,12 +93,12 @@ def test_the_largest_network_is_the_trained_one(form: str, tmp_path: Path) -> No
     assert difference(supernet.forward_intermediates(x)[0], model.forward_intermediates(x)[0]) < TOLERANCE
     by_weight = elastic(model, out=tmp_path / "supernet.pt")
     assert difference(by_weight(x), expected) < TOLERANCE
-    again = load_model(tmp_path / "supernet.pt")
-    assert torch.equal(again(x), by_weight(x)) and again.settings() == by_weight.settings()
-    smallest = again.space.smallest()
-    write_subnet(again, smallest, tmp_path / "subnet.safetensors")
-    with again.using(smallest):
-        assert difference(load_model(tmp_path / "subnet.safetensors")(x), again(x)) < TOLERANCE
+    reloaded = load_model(tmp_path / "supernet.pt")
+    assert torch.equal(reloaded(x), by_weight(x)) and reloaded.settings() == by_weight.settings()
+    smallest = reloaded.space.smallest()
+    write_subnet(reloaded, smallest, tmp_path / "subnet.safetensors")
+    with reloaded.using(smallest):
+        assert difference(load_model(tmp_path / "subnet.safetensors")(x), reloaded(x)) < TOLERANCE
 
 
 @pytest.mark.parametrize("changes", [{}, {"no_embed_class": True, "reg_tokens": 2}])
@@ -142,10 +142,10 @@ def test_a_checkpoint_of_timms_trainer(npz: Path, tmp_path: Path) -> None:
 def test_images_are_prepared_as_the_trained_model_wants(tmp_path: Path) -> None:
     model = vit(pretrained_cfg_overlay={"mean": (0.1, 0.2, 0.3), "std": (0.4, 0.5, 0.6), "crop_pct": 0.9})
     elastic(model, out=tmp_path / "supernet.pt")
-    own, expected = map(resolve_model_data_config, (load_model(tmp_path / "supernet.pt"), model))
+    actual, expected = map(resolve_model_data_config, (load_model(tmp_path / "supernet.pt"), model))
     for name in ("mean", "std", "crop_pct", "interpolation"):
-        assert own[name] == expected[name]
-    assert own["input_size"] == (3, 32, 32)
+        assert actual[name] == expected[name]
+    assert actual["input_size"] == (3, 32, 32)
     opened: Any = HOST.open(tmp_path / "supernet.pt")
     assert opened.exportable(opened.space.smallest()).info["mean"] == [0.1, 0.2, 0.3]
 
@@ -153,11 +153,11 @@ def test_images_are_prepared_as_the_trained_model_wants(tmp_path: Path) -> None:
 def test_spaces() -> None:
     model = vit()
     assert space_around(architecture_of(model)).largest() == architecture_of(model)
-    own = image_space(
+    custom_space = image_space(
         "own", layers=(2, 3), embed_dims=(24, 32), ffn_dims=(32, 64), heads=(2, 4), head_dim=8,
         image_size=32, patch_size=8, relative_clip=0,
     )  # fmt: skip
-    assert elastic(model, space=own).space == own
+    assert elastic(model, space=custom_space).space == custom_space
 
 
 def test_files_of_weights(tmp_path: Path) -> None:

@@ -38,9 +38,9 @@ def test_the_loss_is_of_labels_and_of_the_teacher(
     images, labels = batch()
     trainer.model.train()
     (loss,) = trainer.train_step(images, labels, 0)
-    again = student(npz, tmp_path / "run", converted).model.eval()
-    with again.using(again.draw(0)):
-        logits = again(images)
+    repeated = student(npz, tmp_path / "run", converted).model.eval()
+    with repeated.using(repeated.draw(0)):
+        logits = repeated(images)
     kl = naive_distillation_loss(logits, load_model(converted / "supernet.pt")(images), temperature)
     assert float(loss) == pytest.approx(float(0.75 * F.cross_entropy(logits, labels) + 0.25 * kl), rel=1e-4)
 
@@ -55,11 +55,11 @@ def test_the_largest_subnet_teaches_the_others(npz: Path, converted: Path, tmp_p
         losses[weight] = [float(3 * loss) for loss in trainer.train_step(images, labels, 0)]
     model = student(npz, tmp_path / "run", converted).model.eval()
     with model.using(model.space.largest()):
-        whole = model(images)
+        full = model(images)
     with model.using(model.space.smallest()):
         small = model(images)
-    assert losses[1.0][0] == pytest.approx(float(F.cross_entropy(whole, labels)), rel=1e-4)
-    assert losses[1.0][2] > float(naive_distillation_loss(small, whole))
+    assert losses[1.0][0] == pytest.approx(float(F.cross_entropy(full, labels)), rel=1e-4)
+    assert losses[1.0][2] > float(naive_distillation_loss(small, full))
     assert losses[0.0][2] == pytest.approx(float(F.cross_entropy(small, labels)), rel=1e-4)
 
 
@@ -79,8 +79,8 @@ def test_activations_of_paired_layers_are_compared(which: str, npz: Path, conver
 
     largest, smallest = model.space.largest(), model.space.smallest()
     with model.using(largest):
-        own = float(F.cross_entropy(model(images), labels))
-    assert float(loss_of(largest)) == pytest.approx(own, abs=1e-4)
+        target_loss = float(F.cross_entropy(model(images), labels))
+    assert float(loss_of(largest)) == pytest.approx(target_loss, abs=1e-4)
     before = float(loss_of(smallest))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     for _ in range(20):
@@ -103,8 +103,8 @@ def test_pairs_of_layers(converted: Path) -> None:
 
 
 def history(npz: Path, output: Path, converted: Path, **changes: Any) -> Any:
-    given = {**NOT_NAMED, "init": str(converted / "supernet.pt"), "valid_random": 0, **changes}
-    return train(npz, output, **given).history
+    settings = {**NOT_NAMED, "init": str(converted / "supernet.pt"), "valid_random": 0, **changes}
+    return train(npz, output, **settings).history
 
 
 def test_logits_on_disk_are_read_by_the_same_run_alone(

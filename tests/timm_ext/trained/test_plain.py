@@ -74,10 +74,10 @@ def test_a_process_without_this_project_loads_it(opened: ImageSupernet, tmp_path
     for path in paths:
         output = torch.load(f"{path}.out", weights_only=True)
         assert float((output - expected).abs().max() / expected.abs().max()) < 1e-5
-        again = read_source(path)
+        reloaded = read_source(path)
         parameters = opened.extract_plain(architecture, tmp_path / "again.pth")
-        assert sum(one.numel() for one in again.model.parameters()) == parameters
-        assert again.prepared["mean"] == [0.5, 0.5, 0.5] and HOST.recognises(path)
+        assert sum(one.numel() for one in reloaded.model.parameters()) == parameters
+        assert reloaded.prepared["mean"] == [0.5, 0.5, 0.5] and HOST.recognises(path)
 
 
 @pytest.mark.parametrize("form", FORMS)

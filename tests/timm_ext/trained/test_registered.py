@@ -28,20 +28,20 @@ def supernet(converted: Path) -> Path:
 
 
 def trainer(npz: Path, output: Path, supernet: Path, **changes: Any) -> Trainer:
-    given = {"model": "", "search_space": "", "init": str(supernet), "lr": 1e-3, **changes}
-    return Trainer(config(npz, output, **given))
+    settings = {"model": "", "search_space": "", "init": str(supernet), "lr": 1e-3, **changes}
+    return Trainer(config(npz, output, **settings))
 
 
 def test_a_run_starts_with_a_converted_model(npz: Path, supernet: Path, tmp_path: Path) -> None:
-    whole, again = trainer(npz, tmp_path / "whole", supernet, drop_path=0.1), load_model(supernet)
-    whole.run()
-    assert whole.model.space == again.space and whole.model.net.config.layer_order == again.net.config.layer_order
-    assert whole.model.net.config.drop_path == 0.1
-    assert resolve_model_data_config(whole.model)["mean"] == (0.2, 0.2, 0.2)
+    full, reloaded = trainer(npz, tmp_path / "whole", supernet, drop_path=0.1), load_model(supernet)
+    full.run()
+    assert full.model.space == reloaded.space and full.model.net.config.layer_order == reloaded.net.config.layer_order
+    assert full.model.net.config.drop_path == 0.1
+    assert resolve_model_data_config(full.model)["mean"] == (0.2, 0.2, 0.2)
     assert read_checkpoint(tmp_path / "whole" / "last.pt")["arch"] == "elastic_vit"
     opened = HOST.open(tmp_path / "whole" / "last.pt")
     smallest = opened.space.smallest()
-    expected = whole.history[-1]["subnets"]["smallest"]["loss"]
+    expected = full.history[-1]["subnets"]["smallest"]["loss"]
     assert opened.evaluate(smallest)["loss"] == pytest.approx(expected, abs=1e-4)
     opened.extract(smallest, tmp_path / "subnet.pt")
     static = trainer(npz, tmp_path / "static", tmp_path / "subnet.pt", epochs=1)
@@ -76,10 +76,10 @@ def test_checkpoints_of_timms_trainer_need_no_other_file(
     path = tmp_path / "last.pth.tar"
     torch.save({"arch": "elastic_vit", **state, "args": args}, path)
     monkeypatch.chdir(tmp_path)
-    again = load_model(path)
-    assert again.net.config.layer_order == model.net.config.layer_order
-    assert resolve_model_data_config(again)["mean"] == (0.3, 0.3, 0.3)
-    for network in (again, timm.create_model("elastic_vit", elastic=str(path)).eval()):
+    reloaded = load_model(path)
+    assert reloaded.net.config.layer_order == model.net.config.layer_order
+    assert resolve_model_data_config(reloaded)["mean"] == (0.3, 0.3, 0.3)
+    for network in (reloaded, timm.create_model("elastic_vit", elastic=str(path)).eval()):
         assert torch.equal(network(images(vit())), model(images(vit())))
     assert HOST.open(path).space == model.space
     with pytest.raises(DataError):
@@ -88,14 +88,14 @@ def test_checkpoints_of_timms_trainer_need_no_other_file(
 
 def test_weights_of_another_file_are_rejected(supernet: Path, tmp_path: Path) -> None:
     """The same shapes in another order of layers would compute something else."""
-    own = read_checkpoint(supernet)
-    order = own["nas_ext_image"]["arguments"]["layer_order"]
-    own["nas_ext_image"]["arguments"]["layer_order"] = tuple(reversed(order))
-    torch.save(own, tmp_path / "other.pt")
-    one = timm.create_model("elastic_vit", elastic=str(supernet), drop_path_rate=0.1)
+    content = read_checkpoint(supernet)
+    order = content["nas_ext_image"]["arguments"]["layer_order"]
+    content["nas_ext_image"]["arguments"]["layer_order"] = tuple(reversed(order))
+    torch.save(content, tmp_path / "other.pt")
+    model = timm.create_model("elastic_vit", elastic=str(supernet), drop_path_rate=0.1)
     other = timm.create_model("elastic_vit", elastic=str(tmp_path / "other.pt"))
     for network in (other, copy.deepcopy(other)):  # as of moving averages
         with pytest.raises(CheckpointError, match="layer_order differ"):
-            network.load_state_dict(one.state_dict())
-    timm.create_model("elastic_vit", elastic=str(supernet)).load_state_dict(one.state_dict())
-    one.load_state_dict(own["state_dict"])
+            network.load_state_dict(model.state_dict())
+    timm.create_model("elastic_vit", elastic=str(supernet)).load_state_dict(model.state_dict())
+    model.load_state_dict(content["state_dict"])

@@ -1,4 +1,4 @@
-"""Very small vision transformers of timm, in the forms that can be taken over."""
+"""Very small vision transformers of timm, in the forms that can be converted."""
 
 from __future__ import annotations
 

@@ -68,10 +68,10 @@ def test_a_killed_run_goes_on_with_what_is_missing(made: NetworkSet, tmp_path: P
         return tiny.build(settings)
 
     families = [Family("one", "", tiny.sample, counted), Family("two", "", tiny.sample, counted)]
-    found = collect(path, families=families)
+    networks = collect(path, families=families)
     assert journal.read_bytes().startswith(before) and len(before.splitlines()) == 3
     assert len(built) == 4, "what was measured together with the one that was killed, and what comes after it"
-    assert [(row["name"], row["settings"]) for row in found.rows] == [(r["name"], r["settings"]) for r in made.rows]
+    assert [(row["name"], row["settings"]) for row in networks.rows] == [(r["name"], r["settings"]) for r in made.rows]
     assert (path / "onnx" / "two_0001.onnx").read_bytes() == made.onnx_path("two_0001").read_bytes()
     full = journal.read_bytes()
     collect(path, families=families)
@@ -80,8 +80,8 @@ def test_a_killed_run_goes_on_with_what_is_missing(made: NetworkSet, tmp_path: P
 
 
 def test_broken_networks_are_recorded_and_skipped(tmp_path: Path) -> None:
-    found = collect(tmp_path / "set", 5, [*BROKEN, ONE])
-    errors = {row["family"]: row.get("error") for row in found.rows}
+    networks = collect(tmp_path / "set", 5, [*BROKEN, ONE])
+    errors = {row["family"]: row.get("error") for row in networks.rows}
     assert errors["one"] is None
     assert errors["failing"].startswith("ValueError: no network of width ") and "\n" not in errors["failing"]
     assert errors["infinite"] == "the output is not finite" and "eigvals" in errors["unknown"]
@@ -92,16 +92,16 @@ def test_broken_networks_are_recorded_and_skipped(tmp_path: Path) -> None:
 
 
 def test_short_passes_are_timed_together(made: NetworkSet, tmp_path: Path) -> None:
-    found = collect(tmp_path / "set", 1, least_ms=2.0)
-    for runtime, times in found.rows[0]["measured"].items():
-        one = made.rows[0]["measured"][runtime]
-        assert times["at_a_time"] > 5 and one["at_a_time"] == 1
-        assert times["raw_ms"] < 2 * one["raw_ms"] and times["corrected_ms"] < 0.5, "of one pass, not of all"
+    networks = collect(tmp_path / "set", 1, least_ms=2.0)
+    for runtime, times in networks.rows[0]["measured"].items():
+        single = made.rows[0]["measured"][runtime]
+        assert times["at_a_time"] > 5 and single["at_a_time"] == 1
+        assert times["raw_ms"] < 2 * single["raw_ms"] and times["corrected_ms"] < 0.5, "of one pass, not of all"
 
 
 def test_slow_networks_are_skipped(tmp_path: Path) -> None:
-    found = collect(tmp_path / "set", 2, most_ms=1e-4)
-    assert all("more than" in row["error"] and "ms" in row["error"] for row in found.rows)
+    networks = collect(tmp_path / "set", 2, most_ms=1e-4)
+    assert all("more than" in row["error"] and "ms" in row["error"] for row in networks.rows)
 
 
 def test_a_run_in_which_nothing_works_ends(tmp_path: Path) -> None:
@@ -173,11 +173,11 @@ def test_a_disturbed_first_measurement_is_seen_by_a_second_one(folder: Path) -> 
         folder, lambda row: row["measured"]["torch"].update(relative=100 * row["measured"]["torch"]["relative"]), False
     )
     before = (folder / "dataset.jsonl").read_bytes()
-    again = remeasure_networks(folder, (ONE, TWO), 4, progress=False)
+    repeated = remeasure_networks(folder, (ONE, TWO), 4, progress=False)
     kept = second_measurements(NetworkSet.read(folder), "torch")
     assert len(kept) == 4 and all(times["relative"] > 0 for times in kept.values())
-    assert set(again) == {"onnxruntime", "torch"} and all(ratio.shape == (4,) for ratio in again.values())
-    torch_ratio, onnx_ratio = (float(np.median(again[runtime])) for runtime in ("torch", "onnxruntime"))
+    assert set(repeated) == {"onnxruntime", "torch"} and all(ratio.shape == (4,) for ratio in repeated.values())
+    torch_ratio, onnx_ratio = (float(np.median(repeated[runtime])) for runtime in ("torch", "onnxruntime"))
     assert torch_ratio < 0.1 < onnx_ratio < 100, "a busy machine may be ten times as slow"
     assert (folder / "dataset.jsonl").read_bytes() == before
 

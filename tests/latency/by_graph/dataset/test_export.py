@@ -34,10 +34,10 @@ def test_without_weights_a_file_is_small_and_reads_the_same() -> None:
     content = exported(_Shaped().eval(), (torch.randn(1, 3, 16, 16),))
     light = without_weights(content)
     assert len(content) > 500_000 and len(light) < 4000
-    whole, read = read_onnx(content), read_onnx(light)
-    assert read.flops_g == whole.flops_g and read.params_m == whole.params_m and read.operators == whole.operators
+    full, read = read_onnx(content), read_onnx(light)
+    assert read.flops_g == full.flops_g and read.params_m == full.params_m and read.operators == full.operators
     for name in ("ops", "edges", "attributes", "shapes", "static"):
-        np.testing.assert_array_equal(getattr(read.graph, name), getattr(whole.graph, name))
+        np.testing.assert_array_equal(getattr(read.graph, name), getattr(full.graph, name))
     model = onnx.load_model_from_string(light)
     external = [t for t in model.graph.initializer if t.data_location == onnx.TensorProto.EXTERNAL]
     assert {t.external_data[0].value for t in external} == {ABSENT}

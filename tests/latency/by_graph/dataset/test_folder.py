@@ -54,10 +54,10 @@ def test_the_cache_is_used_until_a_row_is_added(folder: Path, monkeypatch: pytes
     first = read_dataset(folder)
     read = []
     monkeypatch.setattr(reading, "read_onnx", lambda *args, **kwargs: read.append(args) or read_onnx(*args, **kwargs))
-    again = read_dataset(folder)
-    assert not read and again.skipped == first.skipped and again.names.tolist() == first.names.tolist()
-    np.testing.assert_array_equal(again.graphs.attributes, first.graphs.attributes)
-    np.testing.assert_array_equal(again.latency_ms, first.latency_ms)
+    reloaded = read_dataset(folder)
+    assert not read and reloaded.skipped == first.skipped and reloaded.names.tolist() == first.names.tolist()
+    np.testing.assert_array_equal(reloaded.graphs.attributes, first.graphs.attributes)
+    np.testing.assert_array_equal(reloaded.latency_ms, first.latency_ms)
     collect_networks(folder, FAMILIES, 16, TIMING, CONFIG, progress=False)
     assert len(read_dataset(folder)) == 11 and len(read) == 11
     (cache,) = caches(folder)

@@ -49,8 +49,8 @@ def test_torch(device: str, precision: str, graphs: bool) -> None:
     network, inputs, expected = made()
     config = timing(device=device, precision=precision, cuda_graphs=graphs)
     work = torch_workload(network, inputs, config)
-    (found,) = work.outputs()
-    close_in(precision, torch.from_numpy(found), expected, times=3)
+    (result,) = work.outputs()
+    close_in(precision, torch.from_numpy(result), expected, times=3)
     work.at_a_time = 3
     assert min(time_passes_ms(work, config)) > 0
 
@@ -65,8 +65,8 @@ def test_onnxruntime(device: str, precision: str) -> None:
     assert check_runtimes(["onnxruntime"], config) == {"onnxruntime": runtime.__version__}
     network, inputs, expected = made()
     work = workload("onnxruntime", network, inputs, exported(network, inputs), config)
-    (found,) = work.outputs()
-    close_in(precision, torch.from_numpy(found), expected, times=3)
+    (result,) = work.outputs()
+    close_in(precision, torch.from_numpy(result), expected, times=3)
     assert min(time_passes_ms(work, config)) > 0
 
 

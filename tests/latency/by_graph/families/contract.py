@@ -19,8 +19,8 @@ HALF_READ = ("encoder", "translation")
 def check_family(family: Family, samples: int = 2) -> None:
     """The samples are plain data, differ, compute ordinary numbers, and are read with all their operators."""
     drawn = [family.sample(rng) for rng in [np.random.default_rng(5)] for _ in range(samples)]
-    again = [family.sample(rng) for rng in [np.random.default_rng(5)] for _ in range(samples)]
-    assert drawn == again and json.loads(json.dumps(drawn)) == drawn
+    repeated = [family.sample(rng) for rng in [np.random.default_rng(5)] for _ in range(samples)]
+    assert drawn == repeated and json.loads(json.dumps(drawn)) == drawn
     assert len({json.dumps(settings) for settings in drawn}) == samples
     for settings in drawn:
         before = torch.get_rng_state()

@@ -45,8 +45,8 @@ def only(monkeypatch: pytest.MonkeyPatch, **loaded: Any) -> None:
 def test_adapters_add_families_and_absent_hosts_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     more = Family("more", "", CORE[0].sample, CORE[0].build)
     only(monkeypatch, b=MissingHostError("b needs b: pip install b"), a=[more])
-    known = network_families()
-    assert known["more"] is more and isinstance(known["b"], MissingHostError)
+    families = network_families()
+    assert families["more"] is more and isinstance(families["b"], MissingHostError)
     assert [chosen.name for chosen in chosen_families()] == [*(core.name for core in CORE), "more"]
     assert [chosen.name for chosen in chosen_families("more, alexnet")] == ["alexnet", "more"]
     with pytest.raises(UnknownChoiceError, match=r"'rsnet': expected one of all, alexnet, .*more.*pip install b"):

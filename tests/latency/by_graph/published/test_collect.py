@@ -46,11 +46,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_rows(folder: Path) -> None:
-    found = NetworkSet.read(folder / "set")
-    assert found.machine["device_name"] == "i7" and len(found.rows) == 15
-    names = [row["name"] for row in found.rows]
+    networks = NetworkSet.read(folder / "set")
+    assert networks.machine["device_name"] == "i7" and len(networks.rows) == 15
+    names = [row["name"] for row in networks.rows]
     assert names != sorted(names, key=lambda name: name[4:]), "a sorted table would hold out the slowest"
-    errors = {row["settings"]["model"]: row["error"] for row in found.rows if "error" in row}
+    errors = {row["settings"]["model"]: row["error"] for row in networks.rows if "error" in row}
     assert sorted(errors) == BROKEN
     assert errors["lost"] == "there is no model 'lost' (tiny 1.0)"
     assert errors["greedy"] == "it takes more memory than 8 GB (tiny 1.0)"
@@ -65,8 +65,8 @@ def test_what_models_learn(folder: Path) -> None:
     batches = data.graphs.static[:, 0].tolist() if data.graphs.static is not None else []
     assert batches == [float(name[-1]) for name in data.names]
     assert (CountsModel().fit(data).predict(data.graphs) > 0).all()
-    shown = read_collection(folder / "set")
-    assert shown.runtime == "torch" and "reference" not in shown.facts
+    collection = read_collection(folder / "set")
+    assert collection.runtime == "torch" and "reference" not in collection.facts
 
 
 def test_what_does_not_fit_the_folder(folder: Path) -> None:
@@ -93,8 +93,8 @@ def test_limits_of_one_network(tmp_path: Path) -> None:
 @pytest.mark.parametrize("batch", [1, 4])
 def test_shapes_that_follow_from_weights(tmp_path: Path, batch: int, capfd: pytest.CaptureFixture[str]) -> None:
     export = exporting(build, str(tmp_path), 60, None, 99)
-    found = export({"name": "n", "model": "standardised", "img_size": 16, "batch_size": batch, "params_m": 0.0})
-    assert "error" not in found and found["flops_g"] > batch * 2 * 27 * 8 * 14 * 14 / 1e9
+    result = export({"name": "n", "model": "standardised", "img_size": 16, "batch_size": batch, "params_m": 0.0})
+    assert "error" not in result and result["flops_g"] > batch * 2 * 27 * 8 * 14 * 14 / 1e9
     assert "error" in export({"name": "m", "model": "foreign", "img_size": 16, "batch_size": batch})
     assert capfd.readouterr().out == "", "the exporter prints whole graphs"
 
