@@ -29,7 +29,7 @@ import torch.nn.functional as F
 from benchmarks.parts.record import command, write_result
 from benchmarks.parts.resumable import merged
 from benchmarks.parts.runs import TEST, TRAIN, TranslationRuns
-from nas_core.compression.candidates import Candidate, Fitting
+from nas_core.compression.candidates import SPACED, Candidate, Fitting
 from nas_core.compression.pipeline import CompressConfig, Compression
 from nas_core.compression.training import Student, evaluate
 from nas_core.files.reading import read_json
@@ -45,7 +45,7 @@ COMPRESS, WIDTH, TAYLOR, SCRATCH = (
     "Torch-Pruning, Taylor",
     "from scratch",
 )
-DROPS = ("without every second layer", "without first layers", "without last layers")
+DROPS = (SPACED, "without the first layers", "without the last layers")
 KEYS = ("task", "share", "method", "seed", "updates")
 
 
@@ -167,7 +167,7 @@ class Comparison:
             architecture = fitting.widest(kept, "heads and hidden units")
             candidates = [Candidate(method, architecture, kept, 0.0)] if architecture is not None else []
         else:
-            candidates = [c for c in fitting.drops(sides) if c.name == (DROPS[0] if method == SCRATCH else method)]
+            candidates = [c for c in fitting.drops(sides) if c.name == (SPACED if method == SCRATCH else method)]
         if not candidates:
             return None
         (candidate,) = candidates

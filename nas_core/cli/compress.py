@@ -41,7 +41,9 @@ def command(
         Column("loss", "loss (nats)", ".3f"), Column(metric, f"{metric} (%)", ".2f"), Column("updates", "updates", "d"),
     ]  # fmt: skip
     typer.echo(Table(columns, [{**asdict(row), **row.metrics} for row in done.rows]).text())
-    if len(done.rows) == 3 and done.dropped:
+    if done.dropped and len(done.rows) < 3:
+        typer.echo("the plain drop of layers is the best network within the limit")
+    elif done.dropped:
         typer.echo(
             f"both after {done.rows[1].updates} updates, on the samples that chose: {metric}"
             f" {done.compared[metric]:.2f} % and {done.dropped[metric]:.2f} % {done.rows[1].name}"

@@ -14,6 +14,8 @@ PROFILES: dict[str, tuple[str, ...]] = {
     "channels, heads and hidden units": ("embed_dim", "heads", "ffn_dim"),
 }
 """Ends of the names of the genes that shrink together."""
+SPACED = "evenly spaced layers"
+"""Name of the plain drop of every second layer, or of every third one."""
 _STEPS = 16
 """Shares of a width are multiples of 1 / 16, from a quarter to all."""
 
@@ -57,12 +59,12 @@ def _part(size: int, share: float) -> int:
 
 
 def plain_drops(depth: int, count: int) -> dict[str, tuple[int, ...]]:
-    """Return the ``count`` layers that stay of ``depth``, by the name of what is dropped."""
+    """Return the ``count`` layers that stay of ``depth``, by the name of the network."""
     spaced = tuple(sorted({round(index * (depth - 1) / max(count - 1, 1)) for index in range(count)}))
     return {
-        "every second layer": spaced if count > 1 else (0,),
-        "first layers": tuple(range(depth - count, depth)),
-        "last layers": tuple(range(count)),
+        SPACED: spaced if count > 1 else (0,),
+        "without the first layers": tuple(range(depth - count, depth)),
+        "without the last layers": tuple(range(count)),
     }
 
 
@@ -120,7 +122,7 @@ class Fitting:
                 every = {name: {side: ways[name] for side, ways in kept.items()} for name in names}
                 distinct = {tuple(layers.items()): name for name, layers in reversed(every.items())}
                 return [
-                    Candidate(f"without {name}", architecture, dict(layers), share, True)
+                    Candidate(name, architecture, dict(layers), share, True)
                     for layers, name in distinct.items()
                 ]
         return []
@@ -134,7 +136,7 @@ class Fitting:
         candidates: dict[tuple[object, ...], Candidate] = {}
         for option in depths(sides):
             ways = [{side: tuple(sorted(orders[side][: option[side]])) for side in sides}]
-            ways.append({side: plain_drops(depth, option[side])["every second layer"] for side, depth in sides.items()})
+            ways.append({side: plain_drops(depth, option[side])[SPACED] for side, depth in sides.items()})
             for profile in PROFILES:
                 if (architecture := self.widest(ways[0], profile)) is None:
                     continue

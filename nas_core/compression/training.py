@@ -76,9 +76,9 @@ class Student:
     def _loss(self, batch: Any) -> Tensor:
         config, trained = self.config, self.trained
         sides = self.candidate.kept if config.distill_hidden else {}
-        with _outputs(self.teacher.net, sides) as taught, torch.no_grad():
+        with _outputs(self.teacher, sides) as taught, torch.no_grad():
             soft, _ = trained.logits(self.teacher, batch)
-        with _outputs(self.model.net, sides) as outputs:
+        with _outputs(self.model, sides) as outputs:
             logits, targets = trained.logits(self.model, batch)
         loss: Tensor = (1 - config.distill_weight) * F.cross_entropy(logits, targets)
         loss = loss + config.distill_weight * distillation_loss(logits, soft, config.distill_temperature)
@@ -92,12 +92,12 @@ class Student:
 
 
 @contextmanager
-def _outputs(net: Any, sides: Mapping[str, object]) -> Iterator[dict[tuple[str, int], Tensor]]:
+def _outputs(model: Any, sides: Mapping[str, object]) -> Iterator[dict[tuple[str, int], Tensor]]:
     """Record the outputs (B, T, C) of all layers of these sides inside a block."""
     outputs: dict[tuple[str, int], Tensor] = {}
     with ExitStack() as stack:
         for side in sides:
-            for index, layer in enumerate(layers_of(net, side)):
+            for index, layer in enumerate(layers_of(model.net, side)):
                 key = side, index
 
                 def keep(_: Any, __: Any, output: Tensor, key: tuple[str, int] = key) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from nas_core.compression.candidates import Fitting, plain_drops, pruned
+from nas_core.compression.candidates import SPACED, Fitting, plain_drops, pruned
 from nas_core.compression.pipeline import rounds
 from nas_core.space import Architecture
 from nas_core.space.image import image_space
@@ -49,8 +49,8 @@ def test_nothing_within_the_limit() -> None:
 
 @pytest.mark.parametrize(
     ("depth", "count", "every"),
-    [(6, 3, {"every second layer": (0, 2, 5), "first layers": (3, 4, 5), "last layers": (0, 1, 2)}),
-     (4, 1, {"every second layer": (0,), "first layers": (3,), "last layers": (0,)})],
+    [(6, 3, {SPACED: (0, 2, 5), "without the first layers": (3, 4, 5), "without the last layers": (0, 1, 2)}),
+     (4, 1, {SPACED: (0,), "without the first layers": (3,), "without the last layers": (0,)})],
 )  # fmt: skip
 def test_plain_drops(depth: int, count: int, every: Mapping[str, tuple[int, ...]]) -> None:
     assert plain_drops(depth, count) == every
