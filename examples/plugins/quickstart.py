@@ -1,4 +1,4 @@
-"""Example of a quickstart: a search over a formula, with its data and its page in the code."""
+"""Example of a quickstart: a search for the smallest sum, with its data and its README in the code."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import ClassVar
 from nas_core.adapters import Adapter
 from nas_core.quickstart import Quickstart
 
-PAGE = """# A search over a formula
+PAGE = """# A search for the smallest sum
 
-`python run.py` searches the fastest of many sums. A quick look: `EVALUATIONS=5 python run.py`.
+`python run.py` draws random sums of three prices and prints the smallest. `EVALUATIONS=5 python run.py` draws five.
 """
 SCRIPT = """# Run: python run.py
 import json, os, random
@@ -18,13 +18,13 @@ import json, os, random
 prices = json.load(open("prices.json"))
 EVALUATIONS = int(os.environ.get("EVALUATIONS", "100"))
 best = min(sum(random.choices(prices, k=3)) for _ in range(EVALUATIONS))
-print(f"the least of {EVALUATIONS} sums is {best}")
+print(f"the smallest of {EVALUATIONS} sums is {best}")
 """
 
 
 class SumsQuickstart(Quickstart):
     name = "sums"
-    purpose = "search the least of many sums"
+    purpose = "find the smallest of many random sums"
 
     def pages(self) -> Mapping[str, str]:
         return {"README.md": PAGE, "run.py": SCRIPT}

@@ -172,12 +172,12 @@ class NeuronRouter(Router):
 
 ROUTERS: Registry[type[Router]] = Registry(
     "kind of mixture (--mos)",
-    "",
+    "nas_ext.routers",
     {"layer": "nas_core.layers.mos:LayerRouter", "neuron": "nas_core.layers.mos:NeuronRouter"},
     Router,
     of_classes=True,
 )
-"""Registry of routers; add one with ``ROUTERS.register``."""
+"""Registry of routers; the entry-point group ``nas_ext.routers`` adds more."""
 
 
 # -- linear layers of experts ------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from tests.toys import plug_in
 class TestSums(QuickstartContract):
     quickstart = SUMS
     small = ("EVALUATIONS=5",)
-    says = r"the least of 5 sums is \d+"
+    says = r"the smallest of 5 sums is \d+"
     makes = ("prices.json",)
 
 
@@ -24,6 +24,6 @@ def test_the_command_finds_it(
 ) -> None:
     plug_in(tmp_path / "site", monkeypatch, "nas_ext.hosts", "sums", "examples.plugins.quickstart:ADAPTER")
     assert main(["quickstart"]) == 0
-    assert "  sums         search the least of many sums" in capsys.readouterr().out
+    assert "  sums         find the smallest of many random sums" in capsys.readouterr().out
     assert main(["quickstart", "sums", str(tmp_path / "new")]) == 0
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["README.md", "prices.json", "run.py"]

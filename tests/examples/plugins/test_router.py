@@ -1,25 +1,23 @@
-"""A third party's router: registered by a program it meets the contract, trains in a supernet, is extracted."""
+"""A third party's router: plugged in by its entry point it meets the contract, trains in a supernet, is extracted."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
 
-from examples.plugins.router import BlockRouter
 from nas_core.layers import ROUTERS, MoSConfig, Router
 from nas_core.layers.mos import mixtures
 from nas_core.models.translation import TranslationConfig, TranslationNet
 from tests.contracts.router import RouterContract
 from tests.models.translation.tiny import ARCHITECTURES, SOURCE_VOCAB, SPACE, VOCAB, close, extract, sentences
+from tests.toys import plug_in
 
 
 @pytest.fixture(autouse=True)
-def registered() -> Iterator[None]:
-    ROUTERS.register("blocks", BlockRouter)
-    yield
-    ROUTERS.unregister("blocks")
+def plugged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plug_in(tmp_path / "site", monkeypatch, "nas_ext.routers", "blocks", "examples.plugins.router:BlockRouter")
 
 
 class TestBlocks(RouterContract):
