@@ -51,6 +51,11 @@ class _Timm(Adapter):
     network_families = "timm_ext.families:FAMILIES"
 
 
+class _HuggingFace(Adapter):
+    name = "huggingface"
+    host = "hf_ext.host:HOST"
+
+
 class _NNI(Adapter):
     name = "nni"
     commands = "nni_ext.cli:app"
@@ -63,4 +68,4 @@ class _Optuna(Adapter):
 
 
 # The packages of fairseq and timm import their framework, so their adapters are defined here.
-FAIRSEQ, TIMM, NNI, OPTUNA = _Fairseq(), _Timm(), _NNI(), _Optuna()
+FAIRSEQ, TIMM, HUGGING_FACE, NNI, OPTUNA = _Fairseq(), _Timm(), _HuggingFace(), _NNI(), _Optuna()

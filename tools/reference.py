@@ -28,6 +28,7 @@ PAGES = {
     "studies": ("Studies", ["nas_core.studies"]),
     "report": ("Reports and export", ["nas_core.report", "nas_core.export"]),
     "timm": ("timm", ["timm_ext"]),
+    "hf": ("Hugging Face", ["hf_ext"]),
     "nni": ("NNI", ["nni_ext"]),
     "naslib": ("NASLib", ["naslib_ext"]),
     "optuna": ("Optuna", ["optuna_ext"]),

@@ -99,7 +99,7 @@ remove_broken_torchaudio() {
 }
 
 install_project() {
-    pip install --no-build-isolation -c $STAMPS/constraints.txt -e '.[fairseq,timm,nni,optuna,onnx,submitit,docs,dev]' &&
+    pip install --no-build-isolation -c $STAMPS/constraints.txt -e '.[fairseq,timm,hf,nni,optuna,onnx,submitit,docs,dev]' &&
         pip check &&
         remove_broken_torchaudio
 }
@@ -125,6 +125,6 @@ step torch "$TORCH_VERSION" "1/4 torch $TORCH_VERSION" install_torch
     step torchvision "$TORCH_VERSION $TORCH_INDEX" "1/4 torchvision from the same index" install_torchvision
 step tools "setuptools<81" "2/4 build tools" pip install 'setuptools>=77,<81' wheel 'cython>=3' 'numpy>=1.26,<3' ninja
 step fairseq "$TORCH_VERSION $FAIRSEQ" "3/4 $FAIRSEQ (compiled here, some minutes)" install_fairseq
-step project "$ready" "4/4 nas-ext with its extras fairseq, timm, nni, optuna, onnx, submitit, docs and dev" install_project
+step project "$ready" "4/4 nas-ext with its extras fairseq, timm, hf, nni, optuna, onnx, submitit, docs and dev" install_project
 echo "$ready" >$STAMPS/ready
 echo "nas-ext setup: ready; the commands are in .venv/bin (nas-ext doctor shows what is usable)"

@@ -14,7 +14,9 @@ from nas_core.files.reading import real_path
 
 
 def command(
-    checkpoint: Annotated[Path, typer.Option(help="Checkpoint of a trained network of fairseq's or timm's.")],
+    checkpoint: Annotated[
+        Path, typer.Option(help="Checkpoint of a trained network of fairseq's or timm's, or a folder of Hugging Face.")
+    ],
     out: Annotated[Path, typer.Option(help="Checkpoint of the supernet to write; it must not exist.")],
     space: Annotated[
         str,

@@ -121,10 +121,7 @@ class Fitting:
                 names = dict.fromkeys(name for ways in kept.values() for name in ways)
                 every = {name: {side: ways[name] for side, ways in kept.items()} for name in names}
                 distinct = {tuple(layers.items()): name for name, layers in reversed(every.items())}
-                return [
-                    Candidate(name, architecture, dict(layers), share, True)
-                    for layers, name in distinct.items()
-                ]
+                return [Candidate(name, architecture, dict(layers), share, True) for layers, name in distinct.items()]
         return []
 
     def mixed(self, sides: Mapping[str, int], orders: Mapping[str, Sequence[int]]) -> list[Candidate]:

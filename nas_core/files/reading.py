@@ -45,7 +45,12 @@ def real_path(path: str | Path) -> Path:
 
 
 def file_digest(path: str | Path) -> str:
+    """Return the SHA-256 of a file, or of the names and contents of the files in a folder."""
     try:
+        if Path(path).is_dir():
+            files = sorted(file for file in Path(path).iterdir() if file.is_file())
+            listed = "".join(f"{file_digest(file)} {file.name}\n" for file in files)
+            return hashlib.sha256(listed.encode()).hexdigest()
         with check_regular(path).open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:

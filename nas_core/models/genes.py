@@ -82,6 +82,8 @@ class StackGenes:
         return list(zip(ffn, self.widest_queries(space), strict=True))
 
     def widest_queries(self, space: SearchSpace) -> list[int]:
+        if not self.has(space, "heads"):
+            return [max(int(option) for option in self.options(space, "embed_dim")[0])] * self._depth(space)
         head_dim = int(self.options(space, "head_dim")[0][0])
         return [max(int(option) for option in row) * head_dim for row in self.per_layer(space, "heads")]
 

@@ -1,7 +1,7 @@
 """Masked language models: genes, and spaces of RoBERTa's sizes.
 
 Genes are those of :mod:`nas_core.space.language`, with ``sequence_length`` (tokens, for costs) in place of
-``context_length``.
+``context_length``. Without ``heads``, heads of ``head_dim`` numbers fill ``embed_dim``, as in BERT of Hugging Face.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class TransformerLayer(NamedTuple):
 def transformer_layers(
     architecture: Architecture, ffn_dims: Sequence[int] | None = None, qkv_dims: Sequence[int] | None = None
 ) -> tuple[TransformerLayer, ...]:
-    """Return the layers of an architecture in order.
+    """Return the layers of an architecture in order; without a gene ``heads``, heads fill the width.
 
     Args:
         ffn_dims: hidden units of each layer, in place of a gene ``ffn_dim``.
@@ -35,7 +35,10 @@ def transformer_layers(
     """
     depth = architecture.number("layers")
     ffn = per_layer(architecture, "ffn_dim", depth) if ffn_dims is None else ffn_dims
-    heads = per_layer(architecture, "heads", depth)
+    if "heads" in architecture:
+        heads = per_layer(architecture, "heads", depth)
+    else:
+        heads = [architecture.number("embed_dim") // architecture.number("head_dim")] * depth
     kinds = per_layer(architecture, "attention", depth) if "attention" in architecture else ["softmax"] * depth
     if qkv_dims is None:
         head_dim = architecture.number("head_dim")

@@ -234,7 +234,7 @@ def each_host() -> Iterator[tuple[str, Host | MissingHostError]]:
 
 def host_of(path: Path, expected: str = "the checkpoint of a trained network") -> Host:
     """Return the host that recognises a file, or raise as :func:`open_supernet`."""
-    if not path.is_file():
+    if not path.exists():
         raise DataError(f"no file {path}; give {expected}")
     names = []
     for host in _usable():

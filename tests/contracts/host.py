@@ -48,5 +48,7 @@ class HostContract:
         sizes = {}
         for name, architecture in (("small", supernet.space.smallest()), ("large", supernet.space.largest())):
             parameters = supernet.extract(architecture, tmp_path / f"{name}.pt")
-            sizes[name] = parameters, (tmp_path / f"{name}.pt").stat().st_size
+            written = tmp_path / f"{name}.pt"  # a file, or a folder
+            files = written.iterdir() if written.is_dir() else [written]
+            sizes[name] = parameters, sum(file.stat().st_size for file in files)
         assert sizes["small"][0] < sizes["large"][0] and sizes["small"][1] < sizes["large"][1]

@@ -9,7 +9,7 @@ from nas_core.space.bert import OUTER, RATIO, ffn_width
 
 _CONSTANT = ("head_dim", "sequence_length")
 GENES = StackGenes(
-    "a masked language model", ("layers", "embed_dim", "ffn_dim", "heads", *_CONSTANT), _CONSTANT, place="encoder"
+    "a masked language model", ("layers", "embed_dim", "ffn_dim", *_CONSTANT), _CONSTANT, place="encoder"
 )
 BERT_GENES = StackGenes(
     "a BERT encoder", ("layers", "hidden_dim", "heads", "sequence_length"), ("sequence_length", OUTER), place="encoder"
@@ -21,8 +21,15 @@ def check_masked_lm_space(space: SearchSpace) -> None:
     if GENES.has(space, "hidden_dim"):
         check_bert_space(space)
         return
-    for gene in GENES.names:
+    for gene in (*GENES.names, *["heads"] * GENES.has(space, "heads")):
         GENES.check_gene(space, gene)
+    if not GENES.has(space, "heads"):
+        head_dim = int(GENES.options(space, "head_dim")[0][0])
+        if wrong := [width for width in GENES.options(space, "embed_dim")[0] if int(width) % head_dim]:
+            raise SpaceError(
+                f"space {space.name!r} has embed_dim = {wrong[0]}, which heads of {head_dim} numbers cannot fill; give"
+                " a multiple, or a gene 'heads'"
+            )
     _check_attention(space)
 
 

@@ -110,6 +110,8 @@ def _joined(axis: Axis, criterion: str, sums: dict[str, Tensor]) -> Tensor:
 def _weight_norms(axis: Axis, state: dict[str, Tensor]) -> Tensor:
     total = torch.zeros(axis.size)
     for part in axis.parts:
+        if not state[part.name].is_floating_point():  # numbers of the channels
+            continue
         tensor = state[part.name].detach().float().cpu()
         squares = tensor.square().transpose(0, part.dim).flatten(1).sum(1) if tensor.ndim > 1 else tensor.square()
         total += squares[along(axis, part.blocks, torch.arange(axis.size))].view(part.blocks, axis.size, -1).sum((0, 2))

@@ -1,0 +1,18 @@
+"""Hugging Face plug-in: a folder with ``config.json`` and ``model.safetensors`` in, a smaller and faster folder out."""
+
+from typing import TYPE_CHECKING
+
+from nas_core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from hf_ext.network import ElasticEncoder
+    from hf_ext.supernet import HuggingFaceSupernet
+    from hf_ext.trainer import SupernetTrainer
+
+__all__ = [
+    "ElasticEncoder",
+    "HuggingFaceSupernet",
+    "SupernetTrainer",
+]
+
+__getattr__, __dir__ = lazy_names(__name__)

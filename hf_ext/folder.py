@@ -1,0 +1,168 @@
+"""Model folders of Hugging Face: safe reading, and atomic writing."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from huggingface_hub.errors import StrictDataclassError
+from safetensors import SafetensorError
+from transformers import AutoConfig, AutoModel, PreTrainedModel
+
+from hf_ext.families import FAMILIES
+from nas_core.errors import CheckpointError, DataError, NasExtError
+from nas_core.files.reading import read_json
+from nas_core.files.writing import os_errors
+
+CONFIG, WEIGHTS, SETTINGS = "config.json", "model.safetensors", "nas_ext.json"
+_SHARDS = "model.safetensors.index.json"
+_NOT_COPIED = (CONFIG, SETTINGS, _SHARDS, "trainer_state.json", "README.md")
+_COPIED = (".json", ".txt", ".model")
+
+
+DAMAGED = (SafetensorError, StrictDataclassError, OSError, ValueError, RuntimeError, TypeError, LookupError,
+           AttributeError, ImportError)  # fmt: skip
+"""Exceptions of transformers for a damaged folder."""
+
+
+def reason(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """Return ``config.json`` after the check that the folder holds a supported model.
+
+    Raises:
+        CheckpointError: it does not.
+    """
+    config = read_json(folder / CONFIG)
+    if not isinstance(config, dict):
+        raise CheckpointError(
+            f"{folder / CONFIG} holds no settings of a model; give a folder that save_pretrained wrote"
+        )
+    if "auto_map" in config:
+        raise CheckpointError(
+            f"{folder} holds code of its own (auto_map in {CONFIG}), which is not run; give a model of transformers"
+        )
+    if (kind := config.get("model_type")) not in FAMILIES:
+        raise CheckpointError(
+            f"{folder} holds a model of type {kind!r}, which has no elastic form; expected {', '.join(FAMILIES)}"
+        )
+    for name in ("is_decoder", "add_cross_attention"):
+        if config.get(name):
+            raise CheckpointError(f"{folder} holds a decoder ({name} in {CONFIG}); expected an encoder")
+    if config.get("position_embedding_type", "absolute") != "absolute":
+        raise CheckpointError(
+            f"{folder} has positions {config['position_embedding_type']!r}, without an elastic form; expected absolute"
+        )
+    if not (folder / WEIGHTS).is_file() and not (folder / _SHARDS).is_file():
+        pickled = (folder / "pytorch_model.bin").exists()
+        missing = "its pytorch_model.bin is a pickle, which is not read" if pickled else "it holds no weights"
+        raise CheckpointError(f"{folder} has no {WEIGHTS}: {missing}; load and save the model with save_pretrained")
+    return config
+
+
+def read_model(folder: Path) -> PreTrainedModel:
+    """Return the model in float32, in evaluation mode, of the class that ``config.json`` names.
+
+    Raises:
+        CheckpointError: the folder is damaged, or its model is not supported.
+    """
+    settings = read_config(folder)
+    try:
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        options: dict[str, Any] = {"config": config, "dtype": torch.float32, "output_loading_info": True}
+        options |= {"local_files_only": True, "use_safetensors": True}
+        kind = _class_of(settings, type(config))
+        with _quiet():
+            model, info = kind.from_pretrained(folder, **options)
+            if info["missing_keys"] and all("pooler." in name for name in info["missing_keys"]):
+                model, info = kind.from_pretrained(folder, **options, add_pooling_layer=False)
+    except DAMAGED as error:
+        raise CheckpointError(
+            f"{folder} cannot be read as a model ({reason(error)}); give another copy of it"
+        ) from None
+    if wrong := sorted({*info["missing_keys"], *(name for name, *_ in info["mismatched_keys"])}):
+        raise CheckpointError(
+            f"{folder / WEIGHTS} lacks {wrong[0]}, or has another size of it than {CONFIG}; give another copy"
+        )
+    return model.eval()  # type: ignore[no-any-return]
+
+
+def _class_of(settings: Mapping[str, Any], config: type[Any]) -> Any:
+    for name in settings.get("architectures") or ():
+        kind = getattr(transformers, str(name), None)
+        if isinstance(kind, type) and issubclass(kind, PreTrainedModel) and kind.config_class is config:
+            return kind
+    return AutoModel
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    level = transformers.logging.get_verbosity()
+    bars = transformers.logging.is_progress_bar_enabled()
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers.logging.set_verbosity(level)
+        if bars:
+            transformers.logging.enable_progress_bar()
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """Yield a temporary folder that becomes ``path`` if the block ends without an exception.
+
+    Raises:
+        NasExtError: the path exists, or cannot be written.
+    """
+    if path.exists():
+        raise NasExtError(f"{path} exists; give another folder, or remove it")
+    with os_errors("write", path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as temporary:
+            inner = Path(temporary) / "model"
+            inner.mkdir()
+            yield inner
+            inner.rename(path)
+
+
+def save_model(model: PreTrainedModel, folder: Path) -> None:
+    """Write ``config.json`` and weights without a progress bar."""
+    with _quiet():
+        model.save_pretrained(folder)
+
+
+def copy_companions(source: Path, target: Path) -> None:
+    """Copy tokenizer and settings, also those of the modules of sentence-transformers; no code and no weights."""
+    files = [file for file in source.iterdir() if file.name not in _NOT_COPIED]
+    for file in sorted([*files, *source.glob("[0-9]_*/*.json")]):
+        if file.is_file() and file.suffix in _COPIED:
+            copy = target / file.relative_to(source)
+            copy.parent.mkdir(exist_ok=True)
+            shutil.copyfile(file, copy)
+
+
+def read_texts(data: Path | str | None, subset: str, folder: Path) -> list[str]:
+    """Return the lines of ``data/subset.txt`` that are not empty."""
+    if data is None:
+        raise DataError(
+            f"{folder} does not say what texts it is evaluated on; give a folder with {subset}.txt as --data"
+        )
+    path = Path(data) / f"{subset}.txt"
+    if not path.is_file():
+        raise DataError(f"no file {path}; give a folder with train.txt and valid.txt, one text a line, as --data")
+    with os_errors("read", path):
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    texts = [line.strip() for line in lines if line.strip()]
+    if len(texts) < 2:
+        raise DataError(f"{path} holds {len(texts)} texts; expected two or more, one a line")
+    return texts

@@ -1,0 +1,37 @@
+"""The host of model folders of Hugging Face, entry point ``nas_ext.hosts: huggingface``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from nas_core.optional import require
+from nas_core.supernet.host import Host, Supernet
+
+
+class HuggingFaceHost(Host):
+    """``transformers`` as a host; a checkpoint is a folder with ``config.json``."""
+
+    name = "huggingface"
+
+    def recognises(self, checkpoint: Path) -> bool:
+        return (checkpoint / "config.json").is_file()
+
+    def open(self, checkpoint: Path, **options: Any) -> Supernet:
+        _check_package()
+        from hf_ext.supernet import HuggingFaceSupernet
+
+        return HuggingFaceSupernet(checkpoint, **options)
+
+    def open_trained(self, checkpoint: Path, **options: Any) -> Any:
+        _check_package()
+        from hf_ext.trained import TrainedEncoder
+
+        return TrainedEncoder(checkpoint, **options)
+
+
+def _check_package() -> None:
+    require("transformers", "models of Hugging Face", "hf")
+
+
+HOST = HuggingFaceHost()

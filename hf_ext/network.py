@@ -1,0 +1,301 @@
+"""An elastic encoder: a model of ``transformers`` with the weights of all subnets.
+
+A subnet is a model of the same class with a smaller configuration, run on views of these weights.
+
+Shapes: B batch, T tokens, C channels.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+from transformers import PreTrainedModel
+
+from hf_ext.families import FAMILIES, SIZES, Family
+from hf_ext.folder import SETTINGS, read_config, read_model
+from nas_core.errors import CheckpointError, ConfigError
+from nas_core.files.reading import read_json
+from nas_core.files.writing import write_json
+from nas_core.layers.depth import check_order, kept_layers
+from nas_core.models.elastic import Axis, Part
+from nas_core.space import Architecture, SearchSpace
+from nas_core.space.files import space_from_dict, space_to_dict
+
+_FORMAT = "nas-ext/hugging-face"
+_CACHED = 64
+
+
+class Subnet(NamedTuple):
+    """Static model on torch's meta device, and its weights."""
+
+    model: Any
+    weights: dict[str, Tensor]
+    """By name in the static model."""
+    sizes: dict[str, int]
+    """Settings of the configuration."""
+    kept: tuple[int, ...]
+    """Layers of the supernet."""
+
+
+class ElasticEncoder(nn.Module):
+    """A trained encoder as the largest network of a search space.
+
+    Args:
+        model: the model with the weights of all subnets.
+        layer_order: layers, most important first; default: shallower networks keep the first ones.
+        channels: number of each channel in the trained model; default: channels keep their order.
+    """
+
+    channels: Tensor
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        space: SearchSpace,
+        layer_order: Sequence[int] = (),
+        channels: Sequence[int] | None = None,
+    ) -> None:
+        super().__init__()
+        self.model, self.space = model, space
+        self.layer_order = check_order(tuple(layer_order), model.config.num_hidden_layers)
+        width = model.config.hidden_size
+        order = range(width) if channels is None else channels
+        if sorted(order) != list(range(width)):
+            raise CheckpointError(f"the channels are not each number from 0 to {width - 1} once; give another copy")
+        self.register_buffer("channels", torch.tensor(list(order)))
+        self._static: OrderedDict[tuple[int, ...], Any] = OrderedDict()
+
+    @property
+    def family(self) -> Family:
+        return FAMILIES[self.model.config.model_type]
+
+    @property
+    def layers(self) -> str:
+        """Prefix of the layers' weights."""
+        inside = "" if self.model is self.model.base_model else f"{self.model.base_model_prefix}."
+        return f"{inside}{self.family.layers}."
+
+    # -- weights of one architecture -----------------------------------------------------------------------------------
+
+    def select(self, architecture: Architecture) -> Subnet:
+        sizes = {setting: architecture.number(gene) for gene, setting in SIZES.items()}
+        return self.subnet(sizes, kept_layers(range(self.depth), sizes["num_hidden_layers"], self.layer_order))
+
+    @property
+    def depth(self) -> int:
+        return int(self.model.config.num_hidden_layers)
+
+    def subnet(self, sizes: Mapping[str, int], kept: Sequence[int]) -> Subnet:
+        """Return the subnet of these sizes with the layers ``kept``; whole tensors are not copied."""
+        sizes = {**sizes, "num_hidden_layers": len(kept)}
+        static, weights = self._built(sizes), {}
+        tensors = dict(self.model.named_parameters()) | dict(self.model.named_buffers())
+        for name, like in (*static.named_parameters(), *static.named_buffers()):
+            tensor = tensors[self._source(name, kept)]
+            cut = tuple(slice(size) for size in like.shape)
+            weights[name] = tensor if tensor.shape == like.shape else tensor[cut]
+        return Subnet(static, weights, sizes, tuple(kept))
+
+    def config_of(self, sizes: Mapping[str, int]) -> Any:
+        config = copy.deepcopy(self.model.config)
+        head_dim = config.hidden_size // config.num_attention_heads
+        for name, value in {**sizes, "num_attention_heads": sizes["hidden_size"] // head_dim}.items():
+            setattr(config, name, value)
+        return config
+
+    def build(self, sizes: Mapping[str, int]) -> Any:
+        """Return a static model with random weights."""
+        pooled = {} if _pooler(self.model) else {"add_pooling_layer": False}
+        accepts = "add_pooling_layer" in type(self.model).__init__.__code__.co_varnames
+        return type(self.model)(self.config_of(sizes), **(pooled if accepts else {}))
+
+    def _built(self, sizes: Mapping[str, int]) -> Any:
+        key = tuple(sizes[name] for name in SIZES.values())
+        if key not in self._static:
+            with torch.device("meta"):
+                self._static[key] = self.build(sizes)
+        self._static.move_to_end(key)
+        if len(self._static) > _CACHED:
+            self._static.popitem(last=False)
+        return self._static[key]
+
+    def _source(self, name: str, kept: Sequence[int]) -> str:
+        if not name.startswith(self.layers):
+            return name
+        layer, _, rest = name.removeprefix(self.layers).partition(".")
+        return f"{self.layers}{kept[int(layer)]}.{rest}"
+
+    # -- computing -----------------------------------------------------------------------------------------------------
+
+    def forward(self, subnet: Subnet, batch: Mapping[str, Any], training: bool | None = None) -> Any:
+        """Return the output of a subnet, with hidden states.
+
+        Args:
+            training: mode of its dropout; default: that of this module.
+        """
+        subnet.model.train(self.training if training is None else training)
+        inputs = {**batch, "output_hidden_states": True, "return_dict": True}
+        return functional_call(subnet.model, subnet.weights, args=(), kwargs=inputs)
+
+    # -- conversion ----------------------------------------------------------------------------------------------------
+
+    def axes(self) -> tuple[Axis, ...]:
+        """Return heads and hidden units of each layer, and the channels if the space chooses among widths."""
+        config, tensors = self.model.config, dict(self.model.named_parameters())
+        head_dim = config.hidden_size // config.num_attention_heads
+        axes = []
+        for index in range(self.depth):
+            prefix = f"{self.layers}{index}."
+            heads = [Part(f"{prefix}{name}.weight", dim) for name, dim in self.family.heads.items()]
+            heads += [Part(f"{prefix}{name}.bias", 0) for name, dim in self.family.heads.items() if dim == 0]
+            read_by = tuple(part.name for part in heads if part.dim == 1)
+            axes.append(Axis(f"{prefix}heads", config.num_attention_heads, tuple(heads), head_dim, read_by))
+            units = [part for part in self._along("intermediate_size") if part.name.startswith(prefix)]
+            axes.append(_axis(f"{prefix}ffn", config.intermediate_size, units, tensors))
+        if len({*_options(self.space, "embed_dim")}) > 1:
+            parts = [*self.channel_parts(), Part("channels", 0)]
+            axes.append(_axis("channels", config.hidden_size, parts, tensors))
+        return tuple(_of_module(axis) for axis in axes)
+
+    def channel_parts(self) -> list[Part]:
+        """Return the tensors along the channels, by name in the model."""
+        ends = {(name, dim) for name, dim in self.family.heads.items()}
+        ends_bias = {name for name, dim in self.family.heads.items() if dim == 0}
+        parts = []
+        for part in self._along("hidden_size"):
+            module, _, kind = part.name.rpartition(".")
+            inside = module.removeprefix(self.layers).partition(".")[2] if module.startswith(self.layers) else ""
+            in_heads = (inside, part.dim) in ends if kind == "weight" else inside in ends_bias
+            if not in_heads:
+                parts.append(part)
+        return parts
+
+    def _along(self, setting: str) -> list[Part]:
+        """Return the dimensions that shrink with a setting of the configuration."""
+        config = self.model.config
+        sizes = {name: int(getattr(config, name)) for name in SIZES.values()}
+        head_dim = config.hidden_size // config.num_attention_heads
+        smaller = self._built({**sizes, setting: 2 * head_dim if sizes[setting] == head_dim else head_dim})
+        shapes = {name: tensor.shape for name, tensor in smaller.named_parameters()}
+        return [
+            Part(name, dim)
+            for name, tensor in self.model.named_parameters()
+            for dim, (size, other) in enumerate(zip(tensor.shape, shapes[name], strict=True))
+            if size != other
+        ]
+
+    # -- folders -------------------------------------------------------------------------------------------------------
+
+    def write_settings(self, folder: Path, **settings: Any) -> None:
+        """Write what a folder of a supernet needs besides the model."""
+        content = {"format": _FORMAT, "version": 1, "space": space_to_dict(self.space)}
+        content |= {"layer_order": list(self.layer_order), "channels": self.channels.tolist()}
+        write_json(folder / SETTINGS, {**content, **settings})
+
+    def static_model(self, subnet: Subnet) -> Any:
+        """Return a subnet as a model of its own, with channels in the order of the trained model."""
+        width = subnet.sizes["hidden_size"]
+        order = torch.argsort(self.channels[:width])
+        along = {(part.name, part.dim) for part in self.channel_parts()}
+        model = self.build(subnet.sizes)
+        with torch.no_grad():
+            for name, parameter in model.named_parameters():
+                tensor, source = subnet.weights[name], self._source(name, subnet.kept)
+                for dim in range(tensor.ndim):
+                    tensor = tensor.index_select(dim, order) if (source, dim) in along else tensor
+                parameter.copy_(tensor)
+        return model.eval()
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """Return the settings of a supernet's folder."""
+    read_config(folder)
+    if not (folder / SETTINGS).is_file():
+        raise CheckpointError(f"{folder} is a trained model; convert it to a supernet with 'nas-ext elastic'")
+    settings = read_json(folder / SETTINGS)
+    if not isinstance(settings, dict) or (settings.get("format"), settings.get("version")) != (_FORMAT, 1):
+        raise CheckpointError(
+            f"{folder / SETTINGS} has no settings of version 1 of a supernet; give another copy of it"
+        )
+    return settings
+
+
+def read_supernet(folder: Path) -> ElasticEncoder:
+    """Return the supernet of a folder.
+
+    Raises:
+        CheckpointError: it is damaged, or no supernet.
+    """
+    settings = read_settings(folder)
+    space = space_from_dict(settings.get("space"), str(folder / SETTINGS))
+    model = read_model(folder)
+    try:
+        network = ElasticEncoder(model, space, list(settings["layer_order"]), list(settings["channels"]))
+    except (KeyError, TypeError, ConfigError) as error:
+        raise CheckpointError(f"{folder / SETTINGS} is damaged ({error}); give another copy of it") from None
+    if space.largest() != Architecture(genes_of(model)):
+        raise CheckpointError(f"{folder / SETTINGS} has a space of another network; give another copy of the folder")
+    return network.eval()
+
+
+def genes_of(model: PreTrainedModel) -> dict[str, int]:
+    """Return the genes of a trained encoder, with heads that fill its width."""
+    config = model.config
+    family = FAMILIES[config.model_type]
+    genes = {gene: int(getattr(config, setting)) for gene, setting in SIZES.items()}
+    genes["head_dim"] = config.hidden_size // config.num_attention_heads
+    genes["sequence_length"] = config.max_position_embeddings - family.offset
+    return genes
+
+
+def features_of(output: Any) -> Tensor:
+    """Return the last layer's output (B, T, C)."""
+    return output.hidden_states[-1]  # type: ignore[no-any-return]
+
+
+def _pooler(model: Any) -> bool:
+    return getattr(model.base_model, "pooler", None) is not None
+
+
+def _options(space: SearchSpace, gene: str) -> Sequence[Any]:
+    return [space.fixed[gene]] if gene in space.fixed else space.choice(gene).options[0]
+
+
+def _axis(name: str, size: int, parts: Sequence[Part], tensors: Mapping[str, Tensor]) -> Axis:
+    read_by = [part.name for part in parts if part.dim == 1 and part.name in tensors]
+    return Axis(name, size, tuple(parts), 1, tuple(read_by))
+
+
+def _of_module(axis: Axis) -> Axis:
+    """Return the axis with the names of :class:`ElasticEncoder`, whose model is a part."""
+    parts = tuple(
+        part if part.name == "channels" else Part(f"model.{part.name}", part.dim, part.blocks) for part in axis.parts
+    )
+    return Axis(axis.name, axis.size, parts, axis.unit, tuple(f"model.{name}" for name in axis.read_by))
+
+
+class EncoderForm:
+    """Form of :class:`ElasticEncoder`; see :class:`nas_core.models.elastic.ElasticForm`."""
+
+    def sides(self, net: ElasticEncoder) -> dict[str, int]:
+        return {"": net.depth}
+
+    def axes(self, net: ElasticEncoder) -> tuple[Axis, ...]:
+        return net.axes()
+
+    def running(self, net: ElasticEncoder, subnet: Subnet, kept: Mapping[str, Sequence[int]]) -> Subnet:
+        return net.subnet(subnet.sizes, sorted(kept[""])) if "" in kept else subnet
+
+    def set_order(self, net: ElasticEncoder, order: Mapping[str, Sequence[int]]) -> None:
+        if "" in order:
+            net.layer_order = check_order(tuple(order[""]), net.depth)
+
+
+FORM = EncoderForm()

@@ -1,0 +1,108 @@
+"""Batches of texts, and the agreement of sentence embeddings.
+
+Shapes: B batch, T tokens, C channels, N sentences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from scipy.stats import spearmanr
+from torch import Tensor
+from transformers import AutoTokenizer, DataCollatorForLanguageModeling, DataCollatorWithPadding
+
+from hf_ext.folder import DAMAGED, reason
+from nas_core.errors import CheckpointError
+
+BATCH = 32
+LONGEST = 128
+"""Most tokens of a text in calibration and evaluation."""
+_MASKED = 0.15
+
+
+def open_tokenizer(folder: Path) -> Any:
+    """Return the tokenizer of a folder.
+
+    Raises:
+        CheckpointError: it has none.
+    """
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except DAMAGED as error:
+        raise CheckpointError(f"{folder} has no usable tokenizer ({reason(error)}); copy its files into it") from None
+    names = tokenizer.vocab_files_names.values()
+    if not any((folder / name).is_file() for name in names):
+        raise CheckpointError(f"{folder} has no tokenizer; copy its files ({', '.join(names)}) into it")
+    if tokenizer.pad_token_id is None:
+        raise CheckpointError(f"the tokenizer in {folder} has no padding token; set one and save it there")
+    return tokenizer
+
+
+def batches_of(
+    tokenizer: Any, texts: Sequence[str], vocabulary: int, masked: bool, device: Any
+) -> list[dict[str, Tensor]]:
+    """Return batches of tokens; with ``masked``, 15 % of them are masked, the same each time.
+
+    Raises:
+        CheckpointError: the tokenizer has more tokens than the model.
+    """
+    collate: Any = DataCollatorWithPadding(tokenizer)
+    if masked:
+        collate = DataCollatorForLanguageModeling(tokenizer, mlm_probability=_MASKED, seed=0)
+    longest, batches = min(LONGEST, tokenizer.model_max_length), []
+    for first in range(0, len(texts), BATCH):
+        tokens = tokenizer(list(texts[first : first + BATCH]), truncation=True, max_length=longest)["input_ids"]
+        batch = collate([{"input_ids": row, "attention_mask": [1] * len(row)} for row in tokens])
+        if int(batch["input_ids"].max()) >= vocabulary:
+            raise CheckpointError(
+                f"the tokenizer has token {int(batch['input_ids'].max())}, the model {vocabulary} tokens; give the"
+                " tokenizer that the model was trained with"
+            )
+        batches.append({name: tensor.to(device) for name, tensor in batch.items()})
+    return batches
+
+
+def mean_pooled(features: Tensor, mask: Tensor) -> Tensor:
+    """Return the mean (B, C) of the features (B, T, C) of tokens."""
+    weights = mask[..., None].to(features.dtype)
+    return (features * weights).sum(1) / weights.sum(1).clamp(min=1)
+
+
+def similarities(embeddings: Tensor) -> Tensor:
+    """Return the cosine similarities (N, N) of embeddings (N, C)."""
+    unit = F.normalize(embeddings.float(), dim=-1)
+    return unit @ unit.T
+
+
+def agreement(embeddings: Tensor, teacher: Tensor) -> float:
+    """Return Spearman's correlation of the cosine similarities of all pairs of sentences."""
+    rows, columns = torch.triu_indices(len(teacher), len(teacher), 1)
+    pairs = [similarities(x)[rows, columns].cpu().numpy() for x in (embeddings, teacher)]
+    return float(spearmanr(*pairs).statistic)
+
+
+def feature_loss(features: Tensor, teacher: Tensor, mask: Tensor) -> Tensor:
+    """Return the distance of features (B, T, C) from a teacher's (B, T, C') of at least as many channels.
+
+    The sum of three means: 1 - cosine of each token and of each sentence's embedding, with the teacher's first C
+    channels, and the squared difference of the cosine similarities of sentences.
+    """
+    counted = mask.bool()
+    same = teacher[..., : features.shape[-1]]
+    tokens = 1 - F.cosine_similarity(features[counted], same[counted], dim=-1).mean()
+    pooled, target = mean_pooled(features, mask), mean_pooled(teacher, mask)
+    sentences = 1 - F.cosine_similarity(pooled, target[:, : pooled.shape[-1]], dim=-1).mean()
+    return tokens + sentences + F.mse_loss(similarities(pooled), similarities(target))
+
+
+def retrieval_loss(features: Tensor, teacher: Tensor, mask: Tensor) -> Tensor:
+    """Return the cross-entropy of finding each sentence's teacher embedding among those of the batch.
+
+    It has a gradient also where both networks agree.
+    """
+    pooled, target = (F.normalize(mean_pooled(x, mask), dim=-1) for x in (features, teacher))
+    return F.cross_entropy(pooled @ target.T / 0.1, torch.arange(len(pooled), device=pooled.device))

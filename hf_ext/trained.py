@@ -1,0 +1,140 @@
+"""Conversion of a trained encoder into a supernet; see :class:`nas_core.supernet.elastic.conversion.Trained`."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from hf_ext.folder import SETTINGS, copy_companions, new_folder, read_model, read_texts, save_model
+from hf_ext.network import FORM, ElasticEncoder, Subnet, features_of, genes_of
+from hf_ext.texts import BATCH, batches_of, feature_loss, open_tokenizer, retrieval_loss
+from nas_core.device import usable_device
+from nas_core.errors import CheckpointError, ConfigError, SpaceError
+from nas_core.files.reading import real_path
+from nas_core.space import Architecture, Choice, SearchSpace, get_space
+from nas_core.supernet.elastic.space_spec import is_auto, resolve
+from nas_core.supernet.elastic.spaces import FFN, WIDTHS, around, depths, rounding
+
+_LENGTHS = (17, 11, 5)
+"""Lengths in tokens of the sentences by which outputs are compared."""
+
+
+def space_around(name: str, genes: dict[str, int]) -> SearchSpace:
+    """Return the space of networks with equal layers up to the trained one."""
+    head_dim, width = genes["head_dim"], genes["embed_dim"]
+    heads = around(width // head_dim, WIDTHS)
+    choices = [
+        Choice.make("layers", depths(genes["layers"])),
+        Choice.make("embed_dim", [count * head_dim for count in heads]),
+        Choice.make("ffn_dim", around(genes["ffn_dim"], FFN, rounding(genes["ffn_dim"]))),
+    ]
+    return SearchSpace(name, choices, {gene: genes[gene] for gene in ("head_dim", "sequence_length")})
+
+
+class TrainedEncoder:
+    """A folder of ``transformers`` as the largest network of a supernet.
+
+    Args:
+        data: folder with ``train.txt`` for calibration.
+    """
+
+    form = FORM
+
+    def __init__(
+        self,
+        folder: Path,
+        data: str | None = None,
+        space: str = "auto",
+        attention: Sequence[str] = ("softmax",),
+        calibrate: int = 0,
+        device: str = "cpu",
+    ) -> None:
+        if set(attention) - {"softmax"}:
+            raise ConfigError(
+                f"--attention {','.join(attention)}: models of transformers have softmax attention; leave it out"
+            )
+        self.folder, self.data, self.device = folder, data, usable_device(device)
+        if (folder / SETTINGS).exists():
+            raise CheckpointError(f"{folder} is a supernet already; give the folder of a trained model")
+        model = read_model(folder)
+        genes = genes_of(model)
+        self.space = self._space(space, genes)
+        self._original = copy.deepcopy(model).to(self.device).eval()
+        self.net = ElasticEncoder(model, self.space).to(self.device).eval()
+        self._batches: list[dict[str, Tensor]] | None = None
+        if calibrate:
+            self.calibration(1)
+
+    def _space(self, spec: str, genes: dict[str, int]) -> SearchSpace:
+        if is_auto(spec):
+            return resolve(spec, lambda: space_around(f"around-{real_path(self.folder).name}", genes))
+        space = get_space(spec)
+        if space.largest() != Architecture(genes) or any(choice.per for choice in space.choices):
+            raise SpaceError(
+                f"the largest network of space {spec} is {dict(space.largest())}, the trained one {genes}; give a space"
+                " of these genes, the same in all layers, or auto"
+            )
+        return space
+
+    def difference(self, net: nn.Module) -> float:
+        network: Any = net
+        batch = self._random_batch()
+        mask, training = batch["attention_mask"].bool(), network.training
+        network.eval()
+        with torch.no_grad():
+            output = network(network.select(self.space.largest()), batch)
+            expected = self._original(**batch, output_hidden_states=True)
+        network.train(training)
+        features = features_of(output)[..., torch.argsort(network.channels)]
+        pairs = [(features[mask], features_of(expected)[mask])]
+        if "logits" in expected:
+            pairs.append((output.logits, expected.logits))
+        return max(float((x - y).abs().max() / y.abs().max().clamp(min=1e-30)) for x, y in pairs)
+
+    def _random_batch(self) -> dict[str, Tensor]:
+        config = self._original.config
+        stream = torch.Generator().manual_seed(0)
+        tokens = torch.randint(0, config.vocab_size, (len(_LENGTHS), _LENGTHS[0]), generator=stream)
+        padding = config.pad_token_id or 0
+        tokens = torch.where(tokens == padding, (padding + 1) % config.vocab_size, tokens)
+        mask = torch.arange(_LENGTHS[0]) < torch.tensor(_LENGTHS)[:, None]
+        tokens = torch.where(mask, tokens, padding)[:, : self.space.largest().number("sequence_length")]
+        batch = {"input_ids": tokens, "attention_mask": mask.long()[:, : tokens.shape[1]]}
+        return {name: tensor.to(self.device) for name, tensor in batch.items()}
+
+    def calibration(self, count: int) -> Sequence[Any]:
+        """Return up to ``count`` batches of 32 texts of ``train.txt``."""
+        if self._batches is None:
+            self._texts = read_texts(self.data, "train", self.folder)
+            self._tokenizer = open_tokenizer(self.folder)
+        masked = type(self._original).__name__.endswith("ForMaskedLM")
+        vocabulary = self._original.config.vocab_size
+        stride = max(1, len(self._texts) // (count * BATCH))  # texts of the whole file
+        chosen = self._texts[::stride][: count * BATCH]
+        self._batches = batches_of(self._tokenizer, chosen, vocabulary, masked, self.device)
+        return self._batches
+
+    def loss(self, net: Any, subnet: Subnet, batch: dict[str, Tensor]) -> Tensor:
+        """Return the masked loss if the model has its head, else the distance from the trained model's features."""
+        output = net(subnet, batch)
+        if "labels" in batch:
+            return output.loss  # type: ignore[no-any-return]
+        with torch.no_grad():
+            teacher = features_of(self._original(**batch, output_hidden_states=True))[..., net.channels]
+        features, mask = features_of(output), batch["attention_mask"]
+        return feature_loss(features, teacher, mask) + retrieval_loss(features, teacher, mask)
+
+    def with_experts(self, mos: str) -> nn.Module:
+        raise ConfigError(f"--mos {mos}: models of transformers have no experts; leave it out")
+
+    def save(self, path: Path, net: nn.Module) -> None:
+        with new_folder(path) as folder:
+            copy_companions(self.folder, folder)
+            save_model(self.net.model, folder)
+            data = None if self.data is None else str(real_path(self.data))
+            self.net.write_settings(folder, teacher=str(real_path(self.folder)), data=data)

@@ -1,0 +1,125 @@
+"""Training of a supernet by the trainer of ``transformers``."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from transformers import Trainer
+
+from hf_ext.folder import copy_companions
+from hf_ext.network import Subnet, features_of, read_settings, read_supernet
+from hf_ext.texts import feature_loss
+from nas_core.errors import ConfigError, unknown_choice
+from nas_core.space import Architecture
+from nas_core.supernet.sampling import draw, sandwich
+
+SAMPLINGS = ("sandwich", "spos")
+TARGETS = ("features", "logits", "labels")
+
+
+class SupernetTrainer(Trainer):
+    """Trainer of ``transformers`` that trains the subnets of a supernet.
+
+    Resumption, logging, schedules and mixed precision are those of ``Trainer``. Each saved folder is a supernet for
+    ``nas-ext search``. One process trains on one device.
+
+    Args:
+        family: folder that ``nas-ext elastic`` wrote.
+        sampling: ``sandwich``: the largest, the smallest and a random subnet in each update; ``spos``: a random one.
+        distill: ``features``: the last layer's output of the trained model; ``logits``: its logits; ``labels``: the
+            model's own loss. Dropout is off with a teacher.
+        subnet: train this architecture alone.
+    """
+
+    def __init__(
+        self,
+        family: str | Path,
+        *args: Any,
+        sampling: str = "sandwich",
+        distill: str = "features",
+        subnet: Architecture | None = None,
+        **options: Any,
+    ) -> None:
+        if sampling not in SAMPLINGS:
+            raise unknown_choice("sampling", sampling, SAMPLINGS)
+        if distill not in TARGETS:
+            raise unknown_choice("distill", distill, TARGETS)
+        self.folder, self.sampling, self.distill = Path(family), sampling, distill
+        self.settings, self.supernet = read_settings(self.folder), read_supernet(self.folder)
+        self.only = None if subnet is None else self.supernet.space.validate(subnet)
+        super().__init__(self.supernet.model, *args, **options)
+        if self.args.world_size > 1 or self.args.n_gpu > 1:
+            raise ConfigError(
+                f"{max(self.args.world_size, self.args.n_gpu)} devices: subnets are trained on one; set"
+                " CUDA_VISIBLE_DEVICES=0 and start one process"
+            )
+        self.supernet.to(self.args.device)
+        self.teacher = None if distill == "labels" else copy.deepcopy(self.supernet).requires_grad_(False).eval()
+        self._current: tuple[Subnet, float] | None = None
+        self._target: Any = None
+
+    def architectures(self, update: int) -> list[Architecture]:
+        """Return the architectures that an update trains."""
+        if self.only is not None:
+            return [self.only]
+        drawn = draw(self.supernet.space, update, self.args.seed)
+        return list(sandwich(self.supernet.space, drawn).values()) if self.sampling == "sandwich" else [drawn]
+
+    def training_step(self, model: Any, inputs: dict[str, Any], num_items_in_batch: Any = None) -> Tensor:
+        architectures = self.architectures(self.state.global_step)
+        self._target = self._teacher_output(self._prepare_inputs(dict(inputs)))
+        losses = []
+        try:
+            for architecture in architectures:
+                self._current = self.supernet.select(architecture), 1 / len(architectures)
+                losses.append(super().training_step(model, dict(inputs), num_items_in_batch))
+        finally:
+            self._current = self._target = None
+        return torch.stack(losses).sum()
+
+    def compute_loss(
+        self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
+    ) -> Any:
+        """Return the share of a subnet in an update's loss; in evaluation, the largest network's own loss."""
+        if self._current is None:
+            return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
+        subnet, share = self._current
+        with self.accelerator.autocast():
+            output = self.supernet(subnet, inputs, training=self.teacher is None)
+            loss = share * self._loss(output, inputs)
+        return (loss, output) if return_outputs else loss
+
+    def _loss(self, output: Any, inputs: Mapping[str, Any]) -> Tensor:
+        if self.distill == "labels":
+            if output.get("loss") is None:
+                raise ConfigError("distill 'labels' needs a model and a data set with labels; give features or logits")
+            return output["loss"]  # type: ignore[no-any-return]
+        if self.distill == "logits":
+            if "logits" not in output:
+                raise ConfigError("distill 'logits' needs a model with a head; give features")
+            student, teacher = (x.logits.float() for x in (output, self._target))
+            counted = inputs["attention_mask"].bool() if student.ndim > 2 else slice(None)
+            student, teacher = student[counted].log_softmax(-1), teacher[counted].log_softmax(-1)
+            return F.kl_div(student, teacher, reduction="batchmean", log_target=True)
+        return feature_loss(features_of(output).float(), features_of(self._target).float(), inputs["attention_mask"])
+
+    def _teacher_output(self, inputs: Mapping[str, Any]) -> Any:
+        if self.teacher is None:
+            return None
+        if "attention_mask" not in inputs:
+            raise ConfigError("batches have no attention_mask, which tells padding apart; give a tokenizer's output")
+        with torch.no_grad(), self.accelerator.autocast():
+            return self.teacher(self.teacher.select(self.teacher.space.largest()), inputs, training=False)
+
+    def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
+        super()._save(output_dir, state_dict)
+        folder = Path(output_dir or self.args.output_dir)
+        copy_companions(self.folder, folder)
+        kept = {name: self.settings.get(name) for name in ("teacher", "data")}
+        self.supernet.write_settings(folder, **kept)

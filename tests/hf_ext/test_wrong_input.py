@@ -1,0 +1,130 @@
+"""Wrong input: an error of one line, nothing written, and no code of a folder executed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nas_core.errors import CheckpointError, ConfigError, DataError, NasExtError, SpaceError, UnknownChoiceError
+from nas_core.supernet import open_supernet
+from nas_core.supernet.elastic.conversion import convert
+from nas_core.supernet.host import open_trained
+
+Change = Callable[[Path], Any]
+
+
+def config(**changes: Any) -> Change:
+    def change(folder: Path) -> None:
+        content = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps({**content, **changes}))
+
+    return change
+
+
+def settings(**changes: Any) -> Change:
+    def change(folder: Path) -> None:
+        content = json.loads((folder / "nas_ext.json").read_text())
+        (folder / "nas_ext.json").write_text(json.dumps({**content, **changes}))
+
+    return change
+
+
+def pickled(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    (folder / "pytorch_model.bin").write_bytes(b"cos\nsystem\n(S'touch ran'\ntR.")
+
+
+def remote(folder: Path) -> None:
+    (folder / "code.py").write_text("open('ran', 'w')")
+    config(auto_map={"AutoModel": "code.Model"})(folder)
+
+
+FOLDERS: dict[str, tuple[Change, dict[str, Any], type[NasExtError]]] = {
+    "no weights": (lambda folder: (folder / "model.safetensors").unlink(), {}, CheckpointError),
+    "a pickle": (pickled, {}, CheckpointError),
+    "remote code": (remote, {}, CheckpointError),
+    "another type": (config(model_type="t5"), {}, CheckpointError),
+    "a decoder": (config(is_decoder=True), {}, CheckpointError),
+    "relative positions": (config(position_embedding_type="relative_key"), {}, CheckpointError),
+    "damaged weights": (lambda folder: (folder / "model.safetensors").write_bytes(b"x" * 99), {}, CheckpointError),
+    "other sizes": (config(hidden_size=64), {}, CheckpointError),
+    "more layers": (config(num_hidden_layers=5), {}, CheckpointError),
+    "sizes of no kind": (config(hidden_size="wide"), {}, CheckpointError),
+    "a list as settings": (lambda folder: (folder / "config.json").write_text("[]"), {}, CheckpointError),
+    "no tokenizer": (lambda folder: (folder / "vocab.txt").unlink(), {"calibrate": 1}, CheckpointError),
+    "tokens outside the model": (
+        lambda folder: (folder / "vocab.txt").write_text(
+            "\n".join(["[UNK]", "[PAD]", "[CLS]", "[SEP]", "[MASK]", *map(str, range(90)), "word1"])
+        ),
+        {"calibrate": 1},
+        CheckpointError,
+    ),
+    "no data": (lambda folder: None, {"calibrate": 1, "data": None}, DataError),
+    "linear attention": (lambda folder: None, {"attention": ("softmax", "linear")}, ConfigError),
+    "a space of another network": (lambda folder: None, {"space": "roberta_small"}, SpaceError),
+    "an unknown gene": (lambda folder: None, {"space": "auto:depth"}, UnknownChoiceError),
+}
+
+
+@pytest.mark.parametrize("case", FOLDERS)
+def test_trained_folders(case: str, bert: Path, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    change, options, error = FOLDERS[case]
+    monkeypatch.chdir(tmp_path)
+    change(Path(shutil.copytree(bert, tmp_path / "trained")))
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(error) as raised:
+        open_trained(tmp_path / "trained", **{"data": str(texts), **options})
+    assert "\n" not in str(raised.value) and len(str(raised.value)) < 400
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+SUPERNETS: dict[str, tuple[Change, type[NasExtError]]] = {
+    "a trained model": (lambda folder: (folder / "nas_ext.json").unlink(), CheckpointError),
+    "another version": (settings(version=2), CheckpointError),
+    "no order": (settings(layer_order=[0, 0, 1]), CheckpointError),
+    "no channels": (settings(channels=[1, 2]), CheckpointError),
+    "channels of no kind": (settings(channels=None), CheckpointError),
+    "no space": (settings(space=[]), SpaceError),
+    "no teacher": (settings(teacher="/nowhere"), DataError),
+    "no texts": (settings(data="/nowhere"), DataError),
+}
+
+
+@pytest.mark.parametrize("case", SUPERNETS)
+def test_supernets(case: str, family: Path, tmp_path: Path) -> None:
+    change, error = SUPERNETS[case]
+    change(Path(shutil.copytree(family, tmp_path / "family")))
+    with pytest.raises(error) as raised:
+        supernet = open_supernet(tmp_path / "family")
+        supernet.evaluate(supernet.space.smallest())
+    assert "\n" not in str(raised.value)
+
+
+def test_outputs_that_exist_and_experts(bert: Path, family: Path, tmp_path: Path) -> None:
+    supernet = open_supernet(family)
+    (tmp_path / "there").mkdir()
+    with pytest.raises(NasExtError):
+        supernet.extract(supernet.space.smallest(), tmp_path / "there")
+    with pytest.raises(ConfigError):
+        convert(open_trained(bert), tmp_path / "family", mos="layer")
+    assert not list((tmp_path / "there").iterdir()) and not (tmp_path / "family").exists()
+
+
+def test_a_supernet_is_not_converted_again(family: Path) -> None:
+    with pytest.raises(CheckpointError):
+        open_trained(family)
+
+
+def test_a_narrower_network_with_a_dense_module_is_rejected(family: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(family, tmp_path / "family"))
+    modules = [{"path": "", "type": "st.Transformer"}, {"path": "2_Dense", "type": "st.Dense"}]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    supernet = open_supernet(folder)
+    with pytest.raises(ConfigError):
+        supernet.extract(supernet.space.smallest(), tmp_path / "subnet")
+    assert not (tmp_path / "subnet").exists()
