@@ -19,6 +19,8 @@ ROUTING = 0.2
 """Least Jensen-Shannon distance of routing between the smallest and the largest network; the paper has .25 to .30."""
 EFFECT = 0.12
 """Smallest relative change of the error that the paper reports."""
+SEEDS = 3
+"""Least seeds of a supernet's method."""
 DRAWS = 2000
 """Resamples of seeds and networks."""
 
@@ -59,7 +61,8 @@ def conditions(records: Records, params_m: Sequence[float], task: Any) -> list[d
                            doubled, noise))  # fmt: skip
     for method in dict.fromkeys(r["method"] for r in records if "routing" in r):
         routing = [r["routing"] for r in records if r["method"] == method and r["updates"] == updates]
-        rows.append(_condition(f"routing distance, {method}", float(np.mean(routing)) if routing else None, ROUTING))
+        row = _condition(f"routing distance, {method}", float(np.mean(routing)) if routing else None, ROUTING)
+        rows.append(row | {"method": method})
     return rows
 
 
@@ -91,11 +94,12 @@ FIGURES: dict[str, Callable[[Qualities, Qualities], float]] = {
 }  # fmt: skip
 
 
-def verdicts(records: Records, task: Any) -> list[dict[str, Any]]:
+def verdicts(records: Records, task: Any, checked: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the figures of each method with 95 % intervals, and of its difference to sandwich with a verdict.
 
-    Seeds and networks are resampled with replacement, networks jointly for both methods. A figure that differs only
-    outside the interval's reach is "no difference"; if the interval is wider than the paper's effect, "cannot tell".
+    Seeds and networks are resampled with replacement, networks jointly for both methods. A difference whose interval
+    contains zero is "no difference" if the interval is narrower than twice the paper's effect, and "cannot tell"
+    otherwise. Every verdict is "cannot tell" with too few seeds or an unmet condition, which ``lacks`` lists.
     """
     rows = []
     for metric in (*task.metrics, "nll_loss"):
@@ -109,18 +113,19 @@ def verdicts(records: Records, task: Any) -> list[dict[str, Any]]:
                 estimates = inherited(records, method, metric, trained_for)
                 if not len(estimates) or not len(base):
                     continue
+                lacks = [c["condition"] for c in checked if not c["met"] and c.get("method", method) == method]
+                if min(len(estimates), len(base)) < SEEDS:
+                    lacks.append(f"{SEEDS} seeds of " + " and of ".join(dict.fromkeys((method, BASELINE))))
                 row: dict[str, Any] = {
-                    "metric": metric,
-                    "compared_at": passes,
-                    "method": method,
-                    "seeds": len(estimates),
-                }
+                    "metric": metric, "compared_at": passes, "method": method, "seeds": len(estimates), "lacks": lacks
+                }  # fmt: skip
                 for name, figure in FIGURES.items():
                     row[name] = figure(estimates, reference)
                     row |= _interval(figure, estimates, base, reference, name)
                     if method != BASELINE:
                         scale = 0.1 if name == "tau" else EFFECT * figure(base, reference)
-                        row[f"{name}_verdict"] = _verdict(*row[f"{name}_difference"][1:], scale, name == "tau")
+                        verdict = _verdict(*row[f"{name}_difference"][1:], scale, name == "tau")
+                        row[f"{name}_verdict"] = "cannot tell" if lacks else verdict
                 rows.append(row)
     return rows
 

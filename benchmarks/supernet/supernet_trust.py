@@ -2,7 +2,7 @@
 
 ``python -m benchmarks supernet_trust TASK --work DIR`` trains what the committed result lacks, and adds it: standalone
 networks of several seeds, spread evenly over size, and supernets of several seeds and methods. ``--plan`` prints the
-trainings that are missing, ``--minutes`` limits the time of a call. The page shows conditions and verdict.
+missing trainings with their minutes, ``--minutes`` limits the time of a call. The page shows conditions and verdict.
 """
 
 from __future__ import annotations
@@ -140,8 +140,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     args.work.mkdir(parents=True, exist_ok=True)
     stored = content["tasks"].get(task.name, {}).get("trainings", [])
     waiting = [row for row in trainings(task) if row.key not in [{k: r[k] for k in row.key} for r in stored]]
+    settings = [str(option) for option in task.options]
+    if (before := content["tasks"].get(task.name, {}).get("settings", settings)) != settings:
+        raise SystemExit(f"{args.out} has trainings of {task.name} with {before}, not {settings}: use another --out")
     if args.plan:
-        print(*(row.name for row in waiting), sep="\n")
+        for row in waiting:
+            pace = [r["seconds"] / r["updates"] for r in stored if r["method"] == row.method]
+            minutes = f"{np.mean(pace) * row.updates / 60:.1f} minutes" if pace else "unknown"
+            print(f"{row.name}: {minutes}")
         return
     bin_folder = task.data_in(args.work, args.bin)
     space, done = task.space_in(args.work), args.work / f"{task.name}.jsonl"
@@ -151,13 +157,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     sizes = list(params_m(space, {str(i): a for i, a in enumerate(networks(space, NETWORKS))}).values())
 
     def keep(records: list[dict[str, Any]]) -> None:
+        checked = conditions(records, sizes, task)
         content["tasks"][task.name] = {
-            "updates": task.updates, "params_m": sizes, "conditions": conditions(records, sizes, task),
-            "verdicts": verdicts(records, task), "trainings": records,
+            "updates": task.updates, "params_m": sizes, "conditions": checked,
+            "settings": settings,
+            "verdicts": verdicts(records, task, checked), "trainings": records,
         }  # fmt: skip
         content["machine"] = describe_machine("cpu", 1)
         write_result(args.out, content, command(__file__, argv), adds=True)
 
+    if stored:
+        keep(stored)
     run = partial(
         trained, work=args.work.resolve(), bin=bin_folder.resolve(), until=time.monotonic() + 60 * args.minutes
     )
