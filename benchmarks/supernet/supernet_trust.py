@@ -1,125 +1,183 @@
-"""Estimates of supernets: inherited against standalone loss, for each way of training a supernet.
+"""Estimates of supernets: inherited against standalone quality, with the conditions under which the comparison can tell.
 
-``python -m benchmarks supernet_trust BIN --work DIR``: BIN is a folder of ``fairseq-preprocess`` with a joined
-dictionary (Multi30k en-de, lower-cased, 3,000 subwords in the committed result). Supernets of several seeds have equal
-updates, batches and schedule. All share networks that are trained from scratch once. ``--equal-passes`` also trains
-supernets for a third of the updates, as many passes as a standalone training; ``--further`` trains their subnets until
-they are as good as standalone.
+``python -m benchmarks supernet_trust TASK --work DIR`` trains what the committed result lacks, and adds it: standalone
+networks of several seeds, spread evenly over size, and supernets of several seeds and methods. ``--plan`` prints the
+missing trainings with their minutes, ``--minutes`` limits the time of a call. The page shows conditions and verdict.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from benchmarks.parts.record import command, write_result
-from benchmarks.parts.runs import USER_DIR, schedule
-from benchmarks.parts.trust_runs import EXPERTS, TrustRuns
+from benchmarks.parts.resumable import OutOfTimeError, results
+from benchmarks.parts.runs import USER_DIR, TranslationRuns, schedule
+from benchmarks.parts.trust import conditions, verdicts
+from benchmarks.parts.trust_tasks import TASKS, TrustTask
+from nas_core.files.journal import append_jsonl
+from nas_core.files.reading import read_json
 from nas_core.latency.machine import describe_machine
+from nas_core.space import Architecture, SearchSpace
+from nas_core.studies.base import params_m
+from nas_core.studies.routing import mixture_distance, mixtures_of
+from nas_core.supernet.host import open_supernet
 
 RESULT = Path(__file__).parents[1] / "results" / "supernet_trust.json"
-METHODS: dict[str, tuple[str, ...]] = {"SPOS": ("--mos", "none", "--sampling", "spos"), **EXPERTS}
-"""Name -> options of ``fairseq-train``."""
-IN_PLACE = ("--criterion", "distilled_label_smoothed_cross_entropy", "--teacher", "largest", "--distill-weight", "1")
-BEYOND: dict[str, tuple[str, ...]] = {
-    "sandwich, taught in place": ("--mos", "none", *IN_PLACE),
-    "neuron-wise, taught in place": ("--mos", "neuron", *IN_PLACE),
-    "neuron-wise, near start": ("--mos", "neuron", "--mos-start", "near"),
-    "neuron-wise, four of rank 16": ("--mos", "neuron", "--mos-experts", "4", "--mos-rank", "16"),
-    "neuron-wise, near and kept apart": ("--mos", "neuron", "--mos-start", "near", "--mos-apart", "0.1"),
+METHODS: dict[str, tuple[str, ...]] = {
+    "SPOS": ("--mos", "none", "--sampling", "spos"),
+    "sandwich": ("--mos", "none"),
+    "layer-wise": ("--mos", "layer"),
+    "neuron-wise": ("--mos", "neuron"),
 }
-"""Variants that the paper does not have."""
+"""Name -> options of ``fairseq-train``."""
+NETWORKS, SEEDS, SUPERNET_SEEDS = 16, (1, 2), (1, 2, 3)
 SANDWICH = 3
 """Subnets of one update: the largest, a random and the smallest one."""
 
 
+def networks(space: SearchSpace, count: int) -> list[Architecture]:
+    """Return architectures at equal quantiles of the number of parameters, from the smallest to the largest."""
+    stream = np.random.default_rng(0)
+    drawn = {str(index): space.sample(stream) for index in range(500)}
+    sizes = params_m(space, drawn)
+    by_size = sorted(drawn, key=lambda name: sizes[name])
+    inner = [drawn[by_size[round(q * (len(by_size) - 1))]] for q in np.linspace(0, 1, count)[1:-1]]
+    return [space.smallest(), *inner, space.largest()]
+
+
 @dataclass(frozen=True)
-class Job(TrustRuns):
-    tokens: int
-    """Largest number of tokens of a batch."""
-    first = "SPOS"
+class Training:
+    """One training; ``network`` is an index of :func:`networks`, or None for a supernet."""
 
-    def supernet(self, method: str, seed: int, updates: int) -> Path:
-        words = [method, str(seed), *([] if updates == self.updates else [str(updates)])]
-        name, options = "-".join(words).replace(", ", "-").replace(" ", "-"), (METHODS | BEYOND)[method]
-        return self.translation(
-            name, "--user-dir", USER_DIR, "--task", "supernet_translation", "--arch", "mos_transformer",
-            "--search-space", self.space, "--sampling", "sandwich", "--criterion",
-            "fused_label_smoothed_cross_entropy", "--lr", 3e-3, "--dropout", 0.1, *schedule(updates), "--max-tokens",
-            self.tokens, "--disable-validation", "--seed", seed, *options,
-        )  # fmt: skip
+    task: str
+    method: str
+    network: int | None
+    seed: int
+    updates: int
 
-    def rows(self, methods: Sequence[str], seeds: Sequence[int], updates: int) -> Iterator[dict[str, Any]]:
-        """Yield the figures of each supernet."""
-        for seed in seeds:
-            for method in methods:
-                figures = self.row(method, seed, "none" not in (METHODS | BEYOND)[method], updates)
-                print({name: value for name, value in figures.items() if name != "inherited"}, flush=True)
-                yield figures
+    @property
+    def key(self) -> dict[str, Any]:
+        return vars(self)
+
+    @property
+    def name(self) -> str:
+        words = (self.task, self.method, self.network, self.seed, self.updates)
+        return "-".join(str(word) for word in words if word is not None)
 
 
-def measure(job: Job, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Yield the content so far after each supernet."""
-    rows: list[dict[str, Any]] = []
-    passes: list[dict[str, Any]] = []
-    further: list[dict[str, Any]] = []
-    content: dict[str, Any] = {"rows": rows}
-    for row in job.rows(args.methods, args.seeds, job.updates):
-        rows.append(row)
-        yield content
-    if not args.equal_passes:
-        return
-    compared = [method for method in args.methods if method in EXPERTS]
-    updates = job.updates // SANDWICH
-    content["equal_passes"] = {"updates": updates, "rows": passes}
-    for row in job.rows([*compared, *args.beyond], args.seeds, updates):
-        passes.append(row)
-        yield content
-    if not args.further:
-        return
-    every, most = args.schedule
-    content["further"] = {"every": every, "most_updates": most, "rows": further}
-    for seed in args.further_seeds or args.seeds:
-        for method in args.methods:
-            passed = updates if method in EXPERTS else job.updates
-            further.append(job.further(method, seed, passed, args.further, every, most))
-            print({name: value for name, value in further[-1].items() if name != "networks"}, flush=True)
-            yield content
+def trainings(task: TrustTask) -> list[Training]:
+    """Return the trainings of a task, the most informative first."""
+    rows = []
+    third = task.updates // SANDWICH
+    for seed in SUPERNET_SEEDS:
+        rows += [Training(task.name, "standalone", index, seed, task.updates)
+                 for index in range(NETWORKS) if seed in SEEDS]  # fmt: skip
+        rows += [Training(task.name, method, None, seed, task.updates) for method in METHODS]
+        if seed == 2:
+            rows += [Training(task.name, "standalone", index, 1, 2 * task.updates) for index in range(NETWORKS)]
+    for seed in SUPERNET_SEEDS:
+        rows += [Training(task.name, method, None, seed, third) for method in METHODS if method != "SPOS"]
+    return rows
+
+
+def trained(training: Training, work: Path, bin: Path, until: float) -> dict[str, Any]:
+    """Run a training and return its record: qualities on the held-out part, routing and seconds."""
+    if time.monotonic() > until:
+        raise OutOfTimeError(training.name)
+    task, runs = TASKS[training.task], TranslationRuns(work, 1, bin)
+    space = task.space_in(work)
+    architectures = networks(space, NETWORKS)
+    options: Sequence[object] = METHODS.get(training.method, ("--mos", "none"))
+    if training.network is not None:
+        architectures = [architectures[training.network]]
+        architectures[0].save(work / f"network-{training.network}.json")
+        options = (*options, "--subnet", work / f"network-{training.network}.json")
+    else:
+        options = ("--sampling", "sandwich", *options)  # the last one holds
+    checkpoint = runs.fairseq_train(
+        training.name, "--user-dir", USER_DIR, "--search-space", work / f"{task.name}.yml", *task.options,
+        *schedule(training.updates), "--seed", training.seed, "--disable-validation", *options,
+    )  # fmt: skip
+    supernet = open_supernet(checkpoint, data=str(bin), valid_subset="test")
+    for metric in task.metrics:
+        supernet.also_evaluate(metric)
+    quality = [supernet.evaluate(architecture) for architecture in architectures]
+    record: dict[str, Any] = {
+        **training.key,
+        "seconds": read_json(work / "seconds" / f"{training.name}.json")["seconds"],
+    }
+    record |= {metric: [round(values[metric], 4) for values in quality] for metric in ("nll_loss", *task.metrics)}
+    if training.network is None and "none" not in options:
+        mixtures = [mixtures_of(supernet.network, space.smallest()), mixtures_of(supernet.network, space.largest())]
+        record["routing"] = round(float(np.mean(list(mixture_distance(*mixtures).values()))), 4)
+    checkpoint.unlink()
+    return record
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("bin", type=Path, nargs="?")
+    parser.add_argument("task", nargs="?", choices=list(TASKS))
+    parser.add_argument("--bin", type=Path, help="folder of fairseq-preprocess, for tasks whose data are not generated")
     parser.add_argument("--work", type=Path, default=Path("runs/supernet_trust"))
-    parser.add_argument("--space", default="hat_small")
-    parser.add_argument("--updates", type=int, default=1000)
-    parser.add_argument("--tokens", type=int, default=1024)
-    parser.add_argument("--networks", type=int, default=12)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--methods", nargs="*", choices=list(METHODS), default=list(METHODS))
-    parser.add_argument("--beyond", nargs="*", choices=list(BEYOND), default=[], help="with --equal-passes")
-    parser.add_argument("--equal-passes", action="store_true", help="also supernets of a third of the updates")
-    parser.add_argument("--further", type=int, default=0, help="of these, networks that are trained further")
-    parser.add_argument("--further-seeds", type=int, nargs="*", default=[], help="only of these seeds")
-    parser.add_argument("--schedule", type=int, nargs=2, default=[50, 1000], metavar=("EVERY", "MOST"))
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1, help="trainings at a time, one thread each")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no training after this time")
+    parser.add_argument("--plan", action="store_true", help="print the missing trainings, and train nothing")
     parser.add_argument("--out", type=Path, default=RESULT)
     args = parser.parse_args(argv)
-    if (args.further or args.beyond) and not args.equal_passes:
-        parser.error("--further and --beyond are measured with --equal-passes")
-    if args.bin is None:
-        print("skipped: needs a preprocessed corpus, see python -m benchmarks supernet_trust --help")
+    content = read_json(args.out) if args.out.exists() else {"tasks": {}}
+    if args.task is None:
+        print("skipped: needs a task, see python -m benchmarks supernet_trust --help")
         return
-    job = Job(args.work, args.threads, args.bin, args.space, args.updates, args.networks, args.tokens)
-    for measured in measure(job, args):
-        content = {
-            "space": job.space, "updates": job.updates, "tokens": job.tokens, "standalone": job.networks_alone(),
-            **measured, "machine": describe_machine("cpu", job.threads),
+    task = TASKS[args.task]
+    args.work.mkdir(parents=True, exist_ok=True)
+    stored = content["tasks"].get(task.name, {}).get("trainings", [])
+    waiting = [row for row in trainings(task) if row.key not in [{k: r[k] for k in row.key} for r in stored]]
+    settings = [str(option) for option in task.options]
+    if (before := content["tasks"].get(task.name, {}).get("settings", settings)) != settings:
+        raise SystemExit(f"{args.out} has trainings of {task.name} with {before}, not {settings}: use another --out")
+    if args.plan:
+        for row in waiting:
+            pace = [r["seconds"] / r["updates"] for r in stored if r["method"] == row.method]
+            minutes = f"{np.mean(pace) * row.updates / 60:.1f} minutes" if pace else "unknown"
+            print(f"{row.name}: {minutes}")
+        return
+    bin_folder = task.data_in(args.work, args.bin)
+    space, done = task.space_in(args.work), args.work / f"{task.name}.jsonl"
+    done.unlink(missing_ok=True)
+    for record in stored:
+        append_jsonl(done, record)
+    sizes = list(params_m(space, {str(i): a for i, a in enumerate(networks(space, NETWORKS))}).values())
+
+    def keep(records: list[dict[str, Any]]) -> None:
+        checked = conditions(records, sizes, task)
+        content["tasks"][task.name] = {
+            "updates": task.updates, "params_m": sizes, "conditions": checked,
+            "settings": settings,
+            "verdicts": verdicts(records, task, checked), "trainings": records,
         }  # fmt: skip
-        write_result(args.out, content, command(__file__, argv))
+        content["machine"] = describe_machine("cpu", 1)
+        write_result(args.out, content, command(__file__, argv), adds=True)
+
+    if stored:
+        keep(stored)
+    run = partial(
+        trained, work=args.work.resolve(), bin=bin_folder.resolve(), until=time.monotonic() + 60 * args.minutes
+    )
+    try:
+        results(waiting, run, done, args.jobs, keep)
+    except OutOfTimeError as error:
+        print(f"stopped before {error}; the same command continues")
+    for part in ("conditions", "verdicts"):
+        for row in content["tasks"].get(task.name, {}).get(part, []):
+            print(row)
 
 
 if __name__ == "__main__":

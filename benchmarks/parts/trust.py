@@ -1,0 +1,156 @@
+"""Conditions under which estimates of supernets can be compared, and the comparison with intervals.
+
+Shapes: S seeds of supernets, N networks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import kendalltau
+
+BASELINE = "sandwich"
+SIZE_TAU = 0.6
+"""Least tau between parameters and standalone quality."""
+ROUTING = 0.2
+"""Least Jensen-Shannon distance of routing between the smallest and the largest network; the paper has .25 to .30."""
+EFFECT = 0.12
+"""Smallest relative change of the error that the paper reports."""
+SEEDS = 3
+"""Least seeds of a supernet's method."""
+DRAWS = 2000
+"""Resamples of seeds and networks."""
+
+Qualities = NDArray[np.float64]
+Records = Sequence[Mapping[str, Any]]
+
+
+def standalone(records: Records, metric: str, updates: int, seed: int | None = None) -> Qualities:
+    """Return standalone qualities ``(N,)``, the mean over seeds or those of one; NaN where none is trained."""
+    chosen = [
+        r for r in records if r["method"] == "standalone" and r["updates"] == updates and seed in (None, r["seed"])
+    ]
+    count = max((r["network"] for r in records if r["network"] is not None), default=-1) + 1
+    values = [[r[metric][0] for r in chosen if r["network"] == index] for index in range(count)]
+    return np.asarray([np.mean(row) if row else np.nan for row in values])
+
+
+def inherited(records: Records, method: str, metric: str, updates: int) -> Qualities:
+    """Return inherited qualities ``(S, N)`` of the supernets of a method."""
+    chosen = [r for r in records if r["method"] == method and r["updates"] == updates and r["network"] is None]
+    return np.asarray([r[metric] for r in sorted(chosen, key=lambda r: r["seed"])])
+
+
+def conditions(records: Records, params_m: Sequence[float], task: Any) -> list[dict[str, Any]]:
+    """Return each condition with its value, its limit, and True if it is met (None: not measured yet)."""
+    metric, updates = (*task.metrics, "nll_loss")[0], task.updates
+    seeds = sorted({r["seed"] for r in records if r["method"] == "standalone" and r["updates"] == updates})
+    by_seed = [standalone(records, metric, updates, seed) for seed in seeds]
+    longer = standalone(records, metric, 2 * updates, 1)
+    sign = -1 if metric == "nll_loss" else 1
+    complete = [row for row in by_seed if len(row) == len(params_m) and not np.isnan(row).any()]
+    rows = [_condition("standalone networks x seeds", len(params_m) * len(complete), 32)]
+    quality = np.mean(complete, axis=0) if complete else None
+    rows.append(_condition("tau of parameters and standalone quality", _tau(params_m, quality, sign), SIZE_TAU))
+    noise = _tau(complete[0], complete[1]) if len(complete) > 1 else None
+    doubled = _tau(complete[0], longer) if complete and not np.isnan(longer).any() else None
+    rows.append(_condition("tau of standalone qualities after twice the updates, against that of two seeds",
+                           doubled, noise))  # fmt: skip
+    for method in dict.fromkeys(r["method"] for r in records if "routing" in r):
+        routing = [r["routing"] for r in records if r["method"] == method and r["updates"] == updates]
+        row = _condition(f"routing distance, {method}", float(np.mean(routing)) if routing else None, ROUTING)
+        rows.append(row | {"method": method})
+    return rows
+
+
+def _condition(name: str, value: float | None, least: float | None) -> dict[str, Any]:
+    met = None if value is None or least is None else bool(value >= least)
+    return {"condition": name, "value": value, "least": least, "met": met}
+
+
+def _tau(first: Any, second: Any, sign: int = 1) -> float | None:
+    return None if second is None else sign * float(kendalltau(first, second).statistic)
+
+
+def error(estimates: Qualities, reference: Qualities) -> float:
+    return float(np.abs(estimates - reference).mean())
+
+
+def centred_error(estimates: Qualities, reference: Qualities) -> float:
+    """Return the mean absolute difference after subtraction of each supernet's mean difference."""
+    difference = estimates - reference
+    return float(np.abs(difference - difference.mean(1, keepdims=True)).mean())
+
+
+def tau(estimates: Qualities, reference: Qualities) -> float:
+    return float(np.mean([np.nan_to_num(kendalltau(row, reference).statistic) for row in estimates]))
+
+
+FIGURES: dict[str, Callable[[Qualities, Qualities], float]] = {
+    "error": error, "centred_error": centred_error, "tau": tau
+}  # fmt: skip
+
+
+def verdicts(records: Records, task: Any, checked: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the figures of each method with 95 % intervals, and of its difference to sandwich with a verdict.
+
+    Seeds and networks are resampled with replacement, networks jointly for both methods. A difference whose interval
+    contains zero is "no difference" if the interval is narrower than twice the paper's effect, and "cannot tell"
+    otherwise. Every verdict is "cannot tell" with too few seeds or an unmet condition, which ``lacks`` lists.
+    """
+    rows = []
+    for metric in (*task.metrics, "nll_loss"):
+        reference = standalone(records, metric, task.updates)
+        if not len(reference) or np.isnan(reference).any():
+            continue
+        for passes, updates in (("equal updates", task.updates), ("equal passes", task.updates // 3)):
+            base = inherited(records, BASELINE, metric, updates)
+            for method in dict.fromkeys(r["method"] for r in records if r["network"] is None):
+                trained_for = task.updates if method == "SPOS" else updates
+                estimates = inherited(records, method, metric, trained_for)
+                if not len(estimates) or not len(base):
+                    continue
+                lacks = [c["condition"] for c in checked if not c["met"] and c.get("method", method) == method]
+                if min(len(estimates), len(base)) < SEEDS:
+                    lacks.append(f"{SEEDS} seeds of " + " and of ".join(dict.fromkeys((method, BASELINE))))
+                row: dict[str, Any] = {
+                    "metric": metric, "compared_at": passes, "method": method, "seeds": len(estimates), "lacks": lacks
+                }  # fmt: skip
+                for name, figure in FIGURES.items():
+                    row[name] = figure(estimates, reference)
+                    row |= _interval(figure, estimates, base, reference, name)
+                    if method != BASELINE:
+                        scale = 0.1 if name == "tau" else EFFECT * figure(base, reference)
+                        verdict = _verdict(*row[f"{name}_difference"][1:], scale, name == "tau")
+                        row[f"{name}_verdict"] = "cannot tell" if lacks else verdict
+                rows.append(row)
+    return rows
+
+
+def _interval(
+    figure: Callable[[Qualities, Qualities], float],
+    estimates: Qualities,
+    base: Qualities,
+    reference: Qualities,
+    name: str,
+) -> dict[str, Any]:
+    stream = np.random.default_rng(0)
+    values = np.empty((DRAWS, 2))
+    for draw in range(DRAWS):
+        columns = stream.integers(len(reference), size=len(reference))
+        for side, rows in enumerate((estimates, base)):
+            chosen = rows[stream.integers(len(rows), size=len(rows))][:, columns]
+            values[draw, side] = figure(chosen, reference[columns])
+    interval = np.percentile(values[:, 0], (2.5, 97.5)).tolist()
+    difference = np.percentile(values[:, 0] - values[:, 1], (2.5, 97.5)).tolist()
+    mean = figure(estimates, reference) - figure(base, reference)
+    return {f"{name}_interval": interval, f"{name}_difference": [mean, *difference]}
+
+
+def _verdict(low: float, high: float, effect: float, larger_is_better: bool) -> str:
+    if low > 0 or high < 0:
+        return "better" if (low > 0) == larger_is_better else "worse"
+    return "no difference" if high - low <= 2 * effect else "cannot tell"

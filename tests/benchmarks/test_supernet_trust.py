@@ -1,0 +1,54 @@
+"""Conditions and verdicts of supernet_trust: what is told apart, and what cannot be told."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.parts import trust
+from benchmarks.parts.trust import conditions, verdicts
+
+TASK = SimpleNamespace(metrics=(), updates=30)
+SIZES = list(range(1, 17))
+
+
+def records(supernet_seeds: int, routing: float = 0.3, twice: bool = True) -> list[dict[str, Any]]:
+    """Return losses that fall with size; experts halve the error of sandwich."""
+    noise = np.random.default_rng(0)
+    losses = np.linspace(2, 1, len(SIZES))
+    rows: list[dict[str, Any]] = []
+    for seed, updates in ((1, 30), (2, 30), *([(1, 60)] if twice else [])):
+        rows += [{"method": "standalone", "network": i, "seed": seed, "updates": updates, "nll_loss": [loss]}
+                 for i, loss in enumerate(losses)]  # fmt: skip
+    for seed in range(1, supernet_seeds + 1):
+        for method, bias in (("sandwich", 0.4), ("neuron-wise", 0.2)):
+            estimates = losses + bias + noise.normal(scale=0.01, size=len(SIZES))
+            row = {"method": method, "network": None, "seed": seed, "updates": 30, "nll_loss": list(estimates)}
+            rows.append(row | ({"routing": routing} if method == "neuron-wise" else {}))
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict", "lacks"),
+    [
+        ({}, "better", []),
+        ({"supernet_seeds": 1}, "cannot tell", ["3 seeds of neuron-wise and of sandwich"]),
+        ({"routing": 0.1}, "cannot tell", ["routing distance, neuron-wise"]),
+        ({"twice": False}, "cannot tell",
+         ["tau of standalone qualities after twice the updates, against that of two seeds"]),
+    ],
+)  # fmt: skip
+def test_a_verdict_needs_all_conditions(
+    changes: dict[str, Any], verdict: str, lacks: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trust, "DRAWS", 100)
+    rows = records(**{"supernet_seeds": 3, **changes})
+    results = {row["method"]: row for row in verdicts(rows, TASK, conditions(rows, SIZES, TASK))}
+    neuron = results["neuron-wise"]
+    assert (neuron["error_verdict"], neuron["lacks"]) == (verdict, lacks)
+    assert neuron["error"] == pytest.approx(0.2, abs=0.01)
+    assert neuron["error_difference"][0] == pytest.approx(-0.2, abs=0.01)
+    assert "error_verdict" not in results["sandwich"]
