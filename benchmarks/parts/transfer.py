@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.parts.published import LatencyTable
+from nas_core.predictor import ACCURACY_MODELS
 
 Array = NDArray[np.float64]
 PENALTIES = 10.0 ** np.arange(-7, 2)
@@ -33,6 +34,8 @@ class Case:
     size: int
     draw: int
     """Seed of the order of the networks; the first ``size`` are known"""
+    most: int | None = None
+    """Most networks of the test; None: all others"""
 
     @cached_property
     def _order(self) -> NDArray[np.int64]:
@@ -44,7 +47,7 @@ class Case:
 
     @property
     def test(self) -> NDArray[np.int64]:
-        return self._order[self.size :]
+        return self._order[self.size :][: self.most]
 
     @property
     def latency_ms(self) -> Array:
@@ -93,6 +96,27 @@ def ridge(x: Array, y: Array, weights: Array, x_test: Array) -> tuple[float, Arr
 def from_scratch(case: Case) -> Array:
     """Predict milliseconds as a sum over operations, by least relative squares."""
     return _relative([places(case.table.ops)], case)
+
+
+def on_counts(case: Case) -> Array:
+    """Milliseconds by ridge regression on the numbers of operations of each kind."""
+    return _best([places(case.table.ops)[:, -_kinds(case) :]], case.latency_ms[case.train], np.ones(case.size), case)
+
+
+def on_places(case: Case) -> Array:
+    """Milliseconds by ridge regression on one-hot operations of each place."""
+    return _best([places(case.table.ops)[:, : -_kinds(case)]], case.latency_ms[case.train], np.ones(case.size), case)
+
+
+def additive(case: Case) -> Array:
+    """Milliseconds by this project's additive model."""
+    graphs = case.table.graphs
+    model = ACCURACY_MODELS.get("additive")(unseen="ignore").fit(graphs.take(case.train), case.latency_ms[case.train])
+    return model.predict(graphs.take(case.test))
+
+
+def _kinds(case: Case) -> int:
+    return int(case.table.ops.max()) + 1
 
 
 def transferred(case: Case) -> Array:

@@ -355,6 +355,7 @@ ACCURACY_MODELS: Registry[type[AccuracyModel]] = Registry(
     {
         "nn-former": "nas_core.predictor.estimator:NNFormerPredictor",
         "statistics": "nas_core.predictor.statistics.model:StatisticsPredictor",
+        "additive": "nas_core.predictor.statistics.additive:AdditivePredictor",
         "gaussian-process": "nas_core.predictor.statistics.model:GaussianProcessPredictor",
         "boosted-trees": "nas_core.predictor.statistics.model:BoostedTreesPredictor",
     },

@@ -63,7 +63,7 @@ class Mixture:
         noise, disagreement = _likeliest(learned - mean, between)
         mixture = cls(tuple(shares.tolist()), noise, disagreement, 1.0)
         predicted, deviation = mixture.combine(held_out, scale)
-        return cls(mixture.shares, noise, disagreement, _factor(np.abs(targets - predicted) / deviation))
+        return cls(mixture.shares, noise, disagreement, calibration_factor(np.abs(targets - predicted) / deviation))
 
     def combine(self, rows: Array, scale: TargetScale) -> tuple[Array, Array]:
         """Return predictions and standard deviations ``(B,)`` in units of the targets, from P models ``(P, B)``."""
@@ -126,7 +126,8 @@ def _likeliest(errors: Array, between: Array) -> tuple[float, float]:
     return likeliest
 
 
-def _factor(errors: Array) -> float:
+def calibration_factor(errors: Array) -> float:
+    """Return the factor of deviations that gives normal coverage of absolute errors in deviations."""
     count = len(errors)
     single = np.quantile(errors, min(COVERAGE * (count + 1) / count, 1.0))
     double = np.quantile(errors, min(0.955 * (count + 1) / count, 1.0)) / 2

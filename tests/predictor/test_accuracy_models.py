@@ -57,10 +57,30 @@ class TestBoostedTrees(AccuracyModelContract):
     order_matters = True
 
 
+class TestAdditive(AccuracyModelContract):
+    name = "additive"
+
+
 def test_each_member_has_its_contract() -> None:
     tested = {case.name for case in AccuracyModelContract.__subclasses__() if case.__module__ == __name__}
     assert tested == {name for name, model in ACCURACY_MODELS.items() if model.__module__.startswith("nas_core.")}
     assert all(model.name == name for name, model in ACCURACY_MODELS.items())
+
+
+@pytest.mark.parametrize("places", [False, True])
+def test_an_additive_model_learns_sums_from_few_graphs_with_a_deviation_that_holds(places: bool) -> None:
+    stream = np.random.default_rng(3)
+    ops, links = stream.integers(0, 4, (400, 6)), [(i, i + 1) for i in range(5)]
+    costs = stream.uniform(1, 9, (6, 4)) if places else np.tile(stream.uniform(1, 9, 4), (6, 1))
+    graphs = Graphs.of([Graph(row, links) for row in ops])
+    exact = costs[np.arange(6), ops].sum(1)
+    few, many = (60, 200) if places else (12, 200)
+    model = ACCURACY_MODELS.get("additive")().fit(graphs[:few], exact[:few])
+    np.testing.assert_allclose(model.predict(graphs[few:]), exact[few:], rtol=0.01)
+    noisy = exact * stream.lognormal(0, 0.1, 400)
+    model.fit(graphs[:many], noisy[:many])
+    predicted, deviation = model.predict_with_std(graphs[many:])
+    assert 0.55 < np.mean(np.abs(noisy[many:] - predicted) < deviation) < 0.8
 
 
 def test_settings_have_their_types() -> None:

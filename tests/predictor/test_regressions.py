@@ -16,7 +16,7 @@ from nas_core.predictor.statistics import model as model_module
 from nas_core.predictor.statistics import regressions as module
 from nas_core.predictor.statistics.model import UNSCALED, StatisticsModel
 from nas_core.predictor.statistics.operation_features import FEATURES
-from nas_core.predictor.statistics.regressions import Additive, GaussianProcess, tensors_of
+from nas_core.predictor.statistics.regressions import Additive, GaussianProcess, ridge_path, tensors_of
 from nas_core.predictor.targets import TargetScale
 from tests.predictor.graphs import random_graphs
 
@@ -85,11 +85,15 @@ def test_sums_are_learned_through_any_scale() -> None:
 def test_graphs_are_left_out_one_by_one_with_their_equals() -> None:
     _, counts, values = chains(30)
     noisy = values + np.random.default_rng(1).normal(0, 5, 30)
-    part, left_out = Additive.fit(counts, noisy, UNSCALED)
-    others, centred, weights = np.arange(30) != 7, counts - counts.mean(0), part.weights.numpy()
-    pull = centred.T @ (noisy - noisy.mean() - centred @ weights)  # X'(y - Xw) = penalty w
-    second_run = Ridge(alpha=float(pull @ weights / (weights @ weights))).fit(counts[others], noisy[others])
-    assert left_out[7] == pytest.approx(second_run.predict(counts[7:8])[0], rel=0.05)
+    others, squares = np.arange(30) != 7, values**-2.0
+    weights, offsets, path, _ = ridge_path(counts, noisy, squares)
+    centred = (counts - squares @ counts / squares.sum()) * squares[:, None]
+    for i in (20, 26, 32):
+        pull = centred.T @ (noisy - offsets[i] - counts @ weights[i])  # X'W(y - Xw) = penalty w
+        alpha = float(pull @ weights[i] / (weights[i] @ weights[i]))
+        again = Ridge(alpha=alpha).fit(counts[others], noisy[others], squares[others])
+        assert path[i, 7] == pytest.approx(again.predict(counts[7:8])[0], rel=1e-6)
+    _, left_out = Additive.fit(counts, noisy, UNSCALED)
     _, repeated = Additive.fit(np.repeat(counts, 3, 0), np.repeat(noisy, 3), UNSCALED)
     assert np.allclose(repeated, np.repeat(left_out, 3))
 

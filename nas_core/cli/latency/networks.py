@@ -23,6 +23,7 @@ from nas_core.latency.by_graph.predict import NetworkPrediction, device_of, pred
 from nas_core.latency.machine import describe_machine, is_here
 from nas_core.latency.registry import latency_model, list_latency_models, parsed_model_settings
 from nas_core.predictor.files import OUTPUTS, new_file, write_predictions
+from nas_core.predictor.metrics import mape
 from nas_core.predictor.progress import training_bar
 from nas_core.report.tables import Column, Table
 
@@ -45,10 +46,21 @@ def train(
     settings: Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE of the model; repeatable.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="After judging, fit again on all networks.")] = False,
     device: Annotated[str, typer.Option(help="Where the model is trained: cpu, cuda, cuda:1.")] = "cpu",
+    adapt: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DEVICE|FILE",
+            help="Instead of training: adapt a model of another machine, shipped (by its device) or a file, to networks"
+            " measured here; ten are enough.",
+        ),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing output file.")] = False,
 ) -> None:
     """Train on networks that are not held out and evaluate on the others: MAPE and Acc(10 %) of each family."""
     new_file(out, force, [data], [".safetensors"])
+    if adapt is not None:
+        _adapt(data, out, adapt, runtime)
+        return
     chosen = latency_model(model, "graph")
     changes = parsed_model_settings(model, settings or [])
     fitted = chosen(**changes).on(device)
@@ -74,6 +86,25 @@ def train(
     }
     fitted.save(out)
     typer.echo(f"{model} model of latency in {runtime or 'an unnamed runtime'}: {out}")
+
+
+def _adapt(data: Path, out: Path, source: str, runtime: str | None) -> None:
+    path = Path(source)
+    model = load_latency_model(path, "graph") if path.suffix else shipped_for(source)
+    wanted = runtime or str(model.info.get("runtime", RUNTIMES[0]))
+    before, machine = model.machine, measured_on(data)
+    if machine is None:
+        raise ConfigError(f"{data} does not say on which machine it was measured; give a folder of 'dataset'")
+    networks = load_networks(data, wanted)
+    raw = mape(model.predict(networks.graphs), networks.latency_ms)
+    model.adapt(networks, machine).info["runtime"] = wanted
+    model.save(out)
+    held_out = model.info["held_out"]
+    typer.echo(
+        f"{model.name} model of {before} on {len(networks)} networks of {model.machine} in {wanted}: error {raw:.1f} %"
+        f" before, {held_out['mape_percent']:.1f} % after (each network held out in turn), standard deviation"
+        f" {100 * model.relative_spread:.1f} %: {out}"
+    )
 
 
 def predict(

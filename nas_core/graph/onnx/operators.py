@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 _GROUPS = {
     "input": "",
     "conv": "Conv ConvInteger QLinearConv com.microsoft.FusedConv DeformConv",
@@ -57,6 +59,15 @@ CORRECTED = tuple(_GROUPS)
 INPUT, OTHER = CORRECTED.index("input"), CORRECTED.index("other")
 KINDS = len(CORRECTED)
 """Number of kinds; trained predictors have a weight for each."""
+_CLASSES = (
+    ("conv", "conv_transpose", "gemm", "matmul", "attention", "recurrent"),
+    ("batch_norm", "relu", "clip", "sigmoid", "swish", "gelu", "add", "mul", "div", "math", "logic", "cast"),
+    ("layer_norm", "group_norm", "softmax", "max_pool", "average_pool", "global_pool", "reduce"),
+)
+"""Operators as compilers fuse them: products, element-wise, reductions. All others move data."""
+CLASSES = len(_CLASSES) + 1
+CLASS_OF = np.array([next((i for i, c in enumerate(_CLASSES) if kind in c), len(_CLASSES)) for kind in CORRECTED])
+"""Class of each kind of :data:`CORRECTED`."""
 _ENTRIES = [(index, *word.partition(":")) for index, words in enumerate(_GROUPS.values()) for word in words.split()]
 _KIND_OF = {operator: index for index, operator, _, _ in _ENTRIES}
 _FLOPS_OF = {operator: int(flops) for _, operator, _, flops in _ENTRIES if flops}

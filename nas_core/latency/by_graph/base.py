@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from nas_core.checks import checked_seed
 from nas_core.errors import ConfigError, DataError
 from nas_core.graph import Graph, GraphError, Graphs
+from nas_core.graph.onnx.operators import CLASS_OF, CLASSES
 from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.by_graph.unseen import (
     TRUSTED_SPREAD,
@@ -29,7 +30,9 @@ from nas_core.latency.by_graph.unseen import (
 from nas_core.latency.model import Floats, LatencyModel
 from nas_core.predictor.artifact import NETWORK_LATENCY, write_artifact
 from nas_core.predictor.metrics import accuracy_within, mape
+from nas_core.predictor.mixture import calibration_factor
 from nas_core.predictor.progress import Losses
+from nas_core.predictor.statistics.regressions import mean_ridge
 
 LEAST_NETWORKS = 10
 LEAST_MS = 1e-4
@@ -91,6 +94,34 @@ class GraphLatencyModel(LatencyModel):
         }
         return self
 
+    def adapt(self, data: NetworkLatencies, machine: Mapping[str, Any]) -> Self:
+        """Fit factors of another machine to networks measured there; ten small ones are enough.
+
+        The logarithm of measured / predicted latency is a common factor plus one per class of operators, weighted by
+        the share of the class in the network's costs. A ridge regression shrinks the classes to the common factor. The
+        standard deviation is that of its leave-one-out errors. A failed fit keeps the former state.
+
+        Args:
+            machine: description of the machine, with ``device_name``.
+
+        Raises:
+            DataError: fewer than ten networks.
+        """
+        if len(data) < LEAST_NETWORKS:
+            raise DataError(f"got {len(data)} networks to adapt to, expected at least {LEAST_NETWORKS}; measure more")
+        self.check(data.graphs)
+        ratios = np.log(data.latency_ms / np.maximum(self.estimate(data.graphs)[0], LEAST_MS))
+        weights, offset, left_out = mean_ridge(class_shares(data.graphs), ratios)
+        factors = {"common": offset, "classes": weights.tolist(), "networks": len(data)}
+        self.relative_spread = calibration_factor(np.abs(np.expm1(ratios - left_out)))
+        self.info = {**self.info, "factors": factors, "machine": dict(machine)}
+        self.info["held_out"] = {
+            "networks": len(data),
+            "mape_percent": mape(np.exp(left_out), np.exp(ratios)),
+            "acc10_percent": accuracy_within(np.exp(left_out), np.exp(ratios)),
+        }
+        return self
+
     def predict(self, graphs: Iterable[Graph] | Graphs) -> Floats:
         """Return milliseconds ``(G,)`` above 0; warn once about operations and sizes outside the training data."""
         return self.predict_with_std(graphs)[0]
@@ -108,6 +139,8 @@ class GraphLatencyModel(LatencyModel):
         self.check(data)
         self._warn_unseen(data)
         predicted, deviation = self.estimate(data)
+        if factors := self.info.get("factors"):
+            predicted, deviation = predicted * machine_factors(data, factors), None
         predicted = np.maximum(predicted, LEAST_MS)
         relative = np.hypot(self.relative_spread, extrapolation_spread(data, self.info["ranges"]))
         return predicted, np.hypot(relative * predicted, 0 if deviation is None else deviation)
@@ -183,6 +216,30 @@ class GraphLatencyModel(LatencyModel):
     @abstractmethod
     def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
         """Restore the arrays of :meth:`tensors`."""
+
+
+FLOPS_PER_ELEMENT = 20.0
+"""FLOPs that take as long as one element of memory access, in the shares of costs."""
+
+
+def class_shares(graphs: Graphs) -> Floats:
+    """Return shares ``(G, C)`` of classes of operators in a network's costs.
+
+    Raises:
+        GraphError: the graphs have no costs.
+    """
+    if graphs.costs is None:
+        raise GraphError("graphs without costs; a latency model is adapted with graphs of read_onnx")
+    network = np.repeat(np.arange(len(graphs)), graphs.sizes)
+    costs = graphs.costs.astype(np.float64)
+    work = costs[:, 0] / FLOPS_PER_ELEMENT + costs[:, 2]
+    sums = np.bincount(network * CLASSES + CLASS_OF[graphs.ops], work, len(graphs) * CLASSES).reshape(-1, CLASSES)
+    return np.asarray(sums / np.maximum(sums.sum(1, keepdims=True), 1e-9))
+
+
+def machine_factors(graphs: Graphs, factors: Mapping[str, Any]) -> Floats:
+    """Return factors ``(G,)`` of :meth:`GraphLatencyModel.adapt`."""
+    return np.asarray(np.exp(class_shares(graphs) @ np.asarray(factors["classes"]) + float(factors["common"])))
 
 
 def train_batches(

@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from nas_core.checks import Range, check_fields
 from nas_core.graph import Graphs
 from nas_core.graph.onnx.corrected import ATTRIBUTES
-from nas_core.graph.onnx.operators import CORRECTED, KINDS
+from nas_core.graph.onnx.operators import CLASS_OF, CLASSES, CORRECTED, KINDS
 from nas_core.latency.by_graph.base import GraphLatencyModel, Progress, train_batches
 from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.model import Floats
@@ -27,14 +27,7 @@ from nas_core.random_streams import own_streams
 _GROUPS, _SUMMED = ATTRIBUTES.index("groups"), ATTRIBUTES.index("summed")
 _KERNEL = slice(ATTRIBUTES.index("kernel_depth"), ATTRIBUTES.index("kernel_width") + 1)
 _CONVOLUTIONS = tuple(CORRECTED.index(name) for name in ("conv", "conv_transpose"))
-_SORTS = (
-    ("conv", "conv_transpose", "gemm", "matmul", "attention", "recurrent"),
-    ("batch_norm", "relu", "clip", "sigmoid", "swish", "gelu", "add", "mul", "div", "math", "logic", "cast"),
-    ("layer_norm", "group_norm", "softmax", "max_pool", "average_pool", "global_pool", "reduce"),
-)
-"""Operators as compilers fuse them: products, element-wise, reductions. All others move data."""
-_SORT = np.array([next((i for i, sort in enumerate(_SORTS) if kind in sort), len(_SORTS)) for kind in CORRECTED])
-SURROUNDINGS = 2 * (len(_SORTS) + 1)
+SURROUNDINGS = 2 * CLASSES
 """Columns of :attr:`Kernels.neighbours`."""
 _MULTIPLE = 8
 NUMBERS = 3 + 4 + len(ATTRIBUTES) + 5
@@ -283,7 +276,7 @@ class Kernels:
 def _neighbours(graphs: Graphs) -> NDArray[np.bool_]:
     begin = np.repeat(np.cumsum(graphs.sizes) - graphs.sizes, graphs.edge_counts)
     source, target = graphs.edges[:, 0] + begin, graphs.edges[:, 1] + begin
-    sorts, neighbours = _SORT[graphs.ops], np.zeros((len(graphs.ops), SURROUNDINGS), np.bool_)
+    sorts, neighbours = CLASS_OF[graphs.ops], np.zeros((len(graphs.ops), SURROUNDINGS), np.bool_)
     neighbours[target, sorts[source]] = True
     neighbours[source, SURROUNDINGS // 2 + sorts[target]] = True
     return neighbours

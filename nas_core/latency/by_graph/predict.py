@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,11 +18,14 @@ from nas_core.graph import GraphError, Graphs
 from nas_core.graph.onnx.reader import OnnxNetwork, read_onnx
 from nas_core.latency.by_graph.base import GraphLatencyModel
 from nas_core.latency.by_graph.dataset.export import exported
+from nas_core.latency.machine import is_here
 from nas_core.latency.registry import load_latency_model
 from nas_core.machine import cpu_name
 from nas_core.optional import require
 
 FOLDER = Path(__file__).parent / "shipped"
+_log = logging.getLogger(__name__)
+_warned: set[str] = set()
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,13 @@ def predict_networks(
 
 
 def predict_read(networks: Sequence[OnnxNetwork], model: GraphLatencyModel) -> list[NetworkPrediction]:
+    device = device_of(model)
+    if device and device not in _warned and not is_here(device):
+        _warned.add(device)
+        _log.warning(
+            "milliseconds and deviations are those of %s, this machine is %s; adapt the model to ten networks measured"
+            " here ('nas-ext latency train --adapt')", device, cpu_name()
+        )  # fmt: skip
     predicted, deviation = model.predict_with_std(Graphs.of([network.graph for network in networks]))
     far = [model.out_of_range(network.graph) for network in networks]
     return [

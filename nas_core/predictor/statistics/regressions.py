@@ -293,48 +293,105 @@ def _parts(text: str) -> tuple[str, str, str]:
     return text[:first], text[first:last], text[last:]
 
 
-PENALTIES = np.logspace(-4, 4, 33)
-"""In mean squares of the columns, times the number of graphs"""
+PENALTIES = np.logspace(-6, 4, 41)
+"""In mean squares of the columns"""
+SHARPNESS = 0.25
+"""Exponent of the errors in the shares of candidates, per graph. Chosen on latencies of 10 and 50 graphs on four
+devices of NAS-Bench-201 and seven of FBNet."""
+LEAST = 1 / 3
+"""Lower bound of predictions of an additive model of positive targets, in the smallest target."""
 
 
 @dataclass(frozen=True)
 class Additive:
-    """Ridge regression with a weight per kind of operation and value of an attribute, in the units of the targets."""
+    """Mean of ridge regressions on counts of operations, in the units of the targets."""
 
     weights: Tensor
     """``(F,)``"""
     offset: Tensor
     """``()``"""
+    least: Tensor
+    """``()`` lower bound of predictions"""
     points: Tensor
     """``(2, P)`` points of the scale between targets and learned values; P is 0 for the identity"""
 
     @classmethod
-    def fit(cls, counts: Array, learned: Array, scale: TargetScale) -> tuple[Additive, Array]:
+    def fit(cls, counts: Array, learned: Array, scale: TargetScale, first: int = 0) -> tuple[Additive, Array]:
         """Fit counts ``(G, F)`` to scaled targets ``(G,)``; return the model and leave-one-out predictions.
 
-        Graphs of equal counts are held out together. The penalty minimises the leave-one-out error, in closed form
-        (Golub, Heath and Wahba 1979).
+        Graphs of equal counts are held out together. The regressions differ in penalty, in columns (all, the
+        ``first``, the others), and for targets above 0 in the error (absolute or relative). Their shares decrease with
+        their leave-one-out errors, in closed form (Golub, Heath and Wahba 1979).
         """
-        distinct, inverse, times = np.unique(counts, axis=0, return_inverse=True, return_counts=True)
-        inverse, roots = inverse.reshape(-1), np.sqrt(times)
-        targets = np.bincount(inverse, scale.restore(learned)) / times
-        mean, middle = times @ distinct / times.sum(), float(times @ targets / times.sum())
-        basis, singular, rows = np.linalg.svd((distinct - mean) * roots[:, None], full_matrices=False)
-        centred = (targets - middle) * roots
-        inner = basis.T @ centred
-        unit = float((singular**2).sum()) / max(counts.shape[1], 1) or 1.0
-        best, weights, left_out = np.inf, np.zeros(counts.shape[1]), targets
-        for penalty in PENALTIES * unit:
-            shrinkage = singular**2 / (singular**2 + penalty)
-            leverage = (basis**2 @ shrinkage) + times / times.sum()
-            residuals = (centred - basis @ (shrinkage * inner)) / np.maximum(1 - leverage, 1e-9)
-            if (error := float(np.mean(residuals**2))) < best:
-                best, weights = error, rows.T @ (singular / (singular**2 + penalty) * inner)
-                left_out = targets - residuals / roots
+        targets = scale.restore(learned)
+        positive = bool(targets.min() > 0)
+        least = LEAST * float(targets.min()) if positive else -np.inf
+        units = targets if positive else np.ones(len(targets))
+        candidates = [
+            _within(counts, columns, targets, squares)
+            for columns in _columns(counts.shape[1], first)
+            for squares in [np.ones(len(targets))] + ([targets**-2.0] if positive else [])
+        ]
+        errors = np.array([np.mean(np.abs(left_out - targets) / units) for _, _, left_out in candidates])
+        shares = _shares(errors, SHARPNESS * len(np.unique(counts, axis=0)))
+        weights, offset, left_out = (sum(s * c[i] for s, c in zip(shares, candidates, strict=True)) for i in range(3))
+        constant, lowest = (torch.tensor(float(value), dtype=torch.float64) for value in (offset, least))
         points = torch.tensor([scale.targets, scale.learned], dtype=torch.float64)
-        offset = torch.tensor(middle - float(mean @ weights), dtype=torch.float64)
-        return cls(torch.from_numpy(weights), offset, points), scale.learn(left_out[inverse])
+        return cls(torch.from_numpy(weights), constant, lowest, points), scale.learn(np.maximum(left_out, least))
 
     def predict(self, counts: Array) -> Array:
         """Predict scaled targets ``(B,)`` from counts ``(B, F)``."""
-        return TargetScale.from_json(self.points.tolist()).learn(counts @ self.weights.numpy() + float(self.offset))
+        values = np.maximum(counts @ self.weights.numpy() + float(self.offset), float(self.least))
+        return TargetScale.from_json(self.points.tolist()).learn(values)
+
+
+def _columns(count: int, first: int) -> list[slice]:
+    whole = slice(0, count)
+    return [whole, slice(0, first), slice(first, count)] if 0 < first < count else [whole]
+
+
+def _shares(errors: Array, exponent: float) -> Array:
+    """Return shares ``(K,)`` that decrease with errors, the smallest of which may be 0."""
+    logarithms = -exponent * np.log(np.maximum(errors, 1e-9 * max(float(errors.max()), 1e-300)))
+    shares = np.exp(logarithms - logarithms.max())
+    return np.asarray(shares / shares.sum())
+
+
+def _within(counts: Array, columns: slice, targets: Array, squares: Array) -> tuple[Array, float, Array]:
+    weights, offset, left_out = mean_ridge(counts[:, columns], targets, squares)
+    whole = np.zeros(counts.shape[1])
+    whole[columns] = weights
+    return whole, offset, left_out
+
+
+def mean_ridge(inputs: Array, targets: Array, squares: Array | None = None) -> tuple[Array, float, Array]:
+    """Return weights ``(F,)``, offset and leave-one-out predictions ``(G,)`` of the mean ridge over penalties."""
+    weights, offsets, left_out, errors = ridge_path(
+        inputs, targets, np.ones(len(targets)) if squares is None else squares
+    )
+    shares = _shares(errors, len(np.unique(inputs, axis=0)) / 2)
+    return shares @ weights, float(shares @ offsets), shares @ left_out
+
+
+def ridge_path(counts: Array, targets: Array, squares: Array) -> tuple[Array, Array, Array, Array]:
+    """Fit a ridge regression for each of :data:`PENALTIES`.
+
+    Args:
+        squares: ``(G,)`` weights of the squared errors.
+
+    Returns:
+        Weights ``(P, F)``, offsets ``(P,)``, leave-one-out predictions ``(P, G)`` and their sums of squares ``(P,)``.
+    """
+    distinct, inverse = np.unique(counts, axis=0, return_inverse=True)
+    inverse = inverse.reshape(-1)
+    sums = np.bincount(inverse, squares)
+    means, share = np.bincount(inverse, squares * targets) / sums, sums / sums.sum()
+    middle, centre, roots = share @ distinct, float(share @ means), np.sqrt(share)
+    basis, singular, rows = np.linalg.svd((distinct - middle) * roots[:, None], full_matrices=False)
+    centred, penalties = (means - centre) * roots, PENALTIES * (float((singular**2).sum()) / counts.shape[1] or 1.0)
+    inner, shrinkage = basis.T @ centred, singular**2 / (singular**2 + penalties[:, None])
+    free = np.maximum(1 - shrinkage @ (basis**2).T - share, 1e-9)
+    residuals = (centred - (shrinkage * inner) @ basis.T) / free
+    weights = (singular / (singular**2 + penalties[:, None]) * inner) @ rows
+    left_out = (means - residuals / roots)[:, inverse]
+    return weights, centre - weights @ middle, left_out, (residuals**2).sum(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from nas_core.errors import ConfigError, DataError
 from nas_core.latency import load_latency_model
-from nas_core.latency.by_graph.base import GraphLatencyModel
+from nas_core.latency.by_graph.base import GraphLatencyModel, class_shares
 from nas_core.latency.by_graph.counts import CountsModel
 from nas_core.latency.by_graph.data import NetworkLatencies
 from nas_core.latency.by_graph.graphsage import GraphSageModel
@@ -106,3 +107,25 @@ def test_files_of_the_published_model_are_predictors(tmp_path: Path) -> None:
     CountsModel().fit(data).save(path)
     with pytest.raises(DataError, match="not a predictor by itself"):
         NNFormerPredictor.load(path)
+
+
+def test_a_model_adapts_to_another_machine_by_class_of_operator(tmp_path: Path) -> None:
+    here, there = toy_networks(60), toy_networks(90, seed=1)
+    shares = class_shares(there.graphs)
+    factors = np.exp(shares @ [0.5, -0.4, 0.0, 0.2] + 0.7)
+    noise = np.random.default_rng(2).lognormal(0, 0.05, 90)
+    there = replace(there, latency_ms=CountsModel().fit(here).predict(there.graphs) * factors * noise)
+    learned, asked = there.take(np.arange(20)), there.take(np.arange(20, 90))
+    model = CountsModel().fit(here)
+    before = mape(model.predict(asked.graphs), asked.latency_ms)
+    model.adapt(learned, {"device_name": "other"})
+    predicted, deviation = model.predict_with_std(asked.graphs)
+    assert before > 50 and mape(predicted, asked.latency_ms) < 8 and model.machine == "other"
+    assert 0.55 < np.mean(np.abs(predicted - asked.latency_ms) < deviation) < 0.85
+    model.save(tmp_path / "m.safetensors")
+    again = load_latency_model(tmp_path / "m.safetensors", "graph").predict(asked.graphs)
+    np.testing.assert_allclose(again, predicted)
+    model.adapt(learned, {"device_name": "other"})  # from the original machine again
+    np.testing.assert_allclose(model.predict(asked.graphs), predicted)
+    with pytest.raises(DataError, match="9 networks"):
+        model.adapt(learned.take(np.arange(9)), {"device_name": "other"})

@@ -1,0 +1,115 @@
+"""Latency of cells and chains from 10, 50 or 900 measurements on one device: the additive model and plain ridges.
+
+The tables are ``latency_nasbench201.npz`` (10 devices) and ``latency_fbnet.npz`` (27). All methods have the same
+measurements, drawn at random; the errors are of up to 2,000 other networks. The constants of the additive model were
+chosen on :data:`CHOSEN_ON`; the other devices are rows of their own. A draw's error is the mean over devices; the
+interval is twice the standard error over draws.
+
+Run: ``python -m benchmarks cell_latency``.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.parts import transfer as _transfer
+from benchmarks.parts.published import DEVICE_TABLES, absent, latency_table
+from benchmarks.parts.record import command, write_result
+from benchmarks.parts.transfer import Array, Case
+from nas_core.latency.machine import describe_machine
+from nas_core.predictor.metrics import mape
+
+RESULT = Path(__file__).parents[1] / "results" / "cell_latency.json"
+METHODS: dict[str, Callable[[Case], Array]] = {
+    "additive": _transfer.additive,
+    "ridge on counts": _transfer.on_counts,
+    "ridge on places": _transfer.on_places,
+}
+CHOSEN_ON = {
+    "nasbench201": ("1080ti_1", "gold_6226", "pixel2", "eyeriss"),
+    "fbnet": ("1080ti_1", "1080ti_32", "1080ti_64", "gold_6226", "pixel2", "pixel3", "eyeriss"),
+}
+MOST = 2000
+"""Most networks of the test."""
+
+
+def errors(name: str, size: int, draws: int) -> dict[str, dict[str, list[float]]]:
+    """Return the mean absolute percentage errors by method and device, one for each draw."""
+    table = latency_table(name)
+    kept: dict[str, dict[str, list[float]]] = {method: {} for method in METHODS}
+    for device in table.devices:
+        for draw in range(draws):
+            case = Case(table, device, size, draw, MOST)
+            for method, predict in METHODS.items():
+                kept[method].setdefault(device, []).append(mape(predict(case), case.latency_ms[case.test]))
+    return kept
+
+
+def rows_of(name: str, size: int, draws: int) -> list[dict[str, Any]]:
+    """Return a row per group of devices and method, with the number of devices where the additive model is behind by
+    more than the interval of the difference."""
+    kept = errors(name, size, draws)
+    devices = latency_table(name).devices
+    groups = {"chosen": CHOSEN_ON[name], "unseen": tuple(d for d in devices if d not in CHOSEN_ON[name])}
+    rows = []
+    for group, members in groups.items():
+        for method, by_device in kept.items():
+            means = np.mean([by_device[device] for device in members], 0)
+            differences = [np.subtract(kept["additive"][device], by_device[device]) for device in members]
+            behind = [d for d, x in zip(members, differences, strict=True) if x.mean() > _interval(x)]
+            rows.append(
+                {
+                    "table": name,
+                    "devices_group": group,
+                    "method": method,
+                    "size": size,
+                    "draws": draws,
+                    "mape": round(float(means.mean()), 3),
+                    "interval": round(_interval(means), 3),
+                    "additive_behind": behind,
+                    "devices": {device: round(float(np.mean(by_device[device])), 3) for device in members},
+                }
+            )
+    return rows
+
+
+def _interval(values: Array) -> float:
+    return float(2 * np.std(values, ddof=1) / np.sqrt(len(values)))
+
+
+def text(rows: list[dict[str, Any]]) -> str:
+    lines = [f"{'table':12} {'devices':8} {'method':16} {'measured':>8} {'MAPE %':>7} {'+-':>6}  additive is behind on"]
+    for row in rows:
+        lines.append(
+            f"{row['table']:12} {row['devices_group']:8} {row['method']:16} {row['size']:8} {row['mape']:7.2f}"
+            f" {row['interval']:6.2f}  {', '.join(row['additive_behind'])}"
+        )
+    return "\n".join(lines)
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", nargs="+", type=int, default=[10, 50, 900], help="measured networks")
+    parser.add_argument("--draws", type=int, default=10)
+    parser.add_argument("--out", type=Path, default=RESULT)
+    options = parser.parse_args(argv)
+    if options.draws < 2:
+        parser.error(f"--draws is {options.draws}; expected at least 2, for an interval")
+    rows = []
+    for name, path in DEVICE_TABLES.items():
+        if reason := absent(path):
+            print(f"skipped: {reason}")
+            return
+        for size in options.sizes:
+            rows += rows_of(name, size, options.draws)
+    write_result(options.out, {"rows": rows, "machine": describe_machine("cpu", 1)}, command(__file__, argv))
+    print(text(rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""Additive model of graphs: a weight per kind of operation, and per kind and place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nas_core.errors import DataError
+from nas_core.graph import Graphs
+from nas_core.predictor.artifact import below
+from nas_core.predictor.base import AccuracyModel
+from nas_core.predictor.mixture import calibration_factor
+from nas_core.predictor.progress import Progress
+from nas_core.predictor.statistics.features import MOST_LEVELS, level_counts, levels_of, padded
+from nas_core.predictor.statistics.regressions import Additive, tensors_of
+from nas_core.predictor.targets import TargetScale
+
+Array = NDArray[np.float64]
+UNSCALED = TargetScale((), ())
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Columns that count the operations of graphs: by kind, then by kind and place."""
+
+    kinds: NDArray[np.int64]
+    """``(K,)`` ascending operation indices of the training graphs; all others count as one more kind"""
+    levels: tuple[NDArray[np.float32], ...]
+    """Counted values of each attribute; of the node's index if graphs of one size have no attributes"""
+
+    @classmethod
+    def of(cls, graphs: Graphs) -> Counts:
+        kinds = np.unique(graphs.ops).astype(np.int64)
+        sizes = np.unique(graphs.sizes)
+        if graphs.attributes is not None:
+            return cls(kinds, tuple(levels_of(graphs.attributes, len(kinds) + 1)))
+        indexed = len(sizes) == 1 and sizes[0] <= MOST_LEVELS
+        return cls(kinds, (np.arange(sizes[0], dtype=np.float32),) if indexed else ())
+
+    @property
+    def few(self) -> int:
+        """Return the number of columns by kind alone."""
+        return len(self.kinds) + 1
+
+    def describe(self, graphs: Graphs) -> Array:
+        """Return counts ``(G, F)``."""
+        parts = [np.concatenate(list(self._parts(graphs[i : i + 20_000])), 1) for i in range(0, len(graphs), 20_000)]
+        return np.concatenate(parts)
+
+    def _parts(self, graphs: Graphs) -> Iterator[Array]:
+        dense = graphs.dense()
+        count, width = dense.ops.shape
+        place = np.minimum(np.searchsorted(self.kinds, dense.ops), len(self.kinds) - 1)
+        kinds = np.eye(self.few)[np.where(self.kinds[place] == dense.ops, place, len(self.kinds))]
+        kinds *= (np.arange(width) < dense.sizes[:, None])[..., None]
+        yield kinds.sum(1)
+        if graphs.attributes is not None:
+            columns = padded(graphs, graphs.attributes, width)
+        else:
+            columns = np.broadcast_to(np.arange(width, dtype=np.float64)[:, None], (count, width, 1))
+        yield from (level_counts(columns[..., i], kinds, levels) for i, levels in enumerate(self.levels) if len(levels))
+
+    def to_tensors(self) -> dict[str, Tensor]:
+        levels = {f"levels.{i}": torch.from_numpy(values) for i, values in enumerate(self.levels)}
+        return {"kinds": torch.from_numpy(self.kinds), **levels}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Counts:
+        levels = below("levels.", tensors)
+        return cls(tensors["kinds"].numpy(), tuple(levels[str(i)].numpy() for i in range(len(levels))))
+
+
+@dataclass(frozen=True)
+class AdditiveConfig:
+    """Settings of the additive model: none."""
+
+
+class AdditivePredictor(AccuracyModel):
+    """Sum of a weight per operation, for latencies; milliseconds to fit, good from ten graphs on."""
+
+    name = "additive"
+    config_class = AdditiveConfig
+    _model: Additive
+    _counts: Counts
+    _deviation: float
+
+    def learn(self, graphs: Graphs, targets: Array, progress: Progress | None, checkpoint: Path | None) -> None:
+        counts = Counts.of(graphs)
+        columns = counts.describe(graphs)
+        if not columns.std(0).any():
+            raise DataError("all graphs have the same operations; give graphs that differ")
+        model, left_out = Additive.fit(columns, targets, UNSCALED, counts.few)
+        self._model, self._counts = model, counts
+        self._deviation = calibration_factor(np.abs(targets - left_out) / self._units(left_out))
+
+    def estimate(self, graphs: Graphs) -> tuple[Array, Array | None]:
+        predicted = self._model.predict(self._counts.describe(graphs))
+        return predicted, self._deviation * self._units(predicted)
+
+    def _units(self, predicted: Array) -> Array:
+        """Return the units of errors: those of positive targets are relative."""
+        return predicted if float(self._model.least) > 0 else np.ones(len(predicted))
+
+    def header(self) -> dict[str, Any]:
+        return {"deviation": self._deviation}
+
+    def tensors(self) -> dict[str, Tensor]:
+        model = {f"model.{name}": tensor for name, tensor in tensors_of(self._model).items()}
+        return {**self._counts.to_tensors(), **model}
+
+    def restore(self, header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+        self._deviation = float(header["deviation"])
+        self._model, self._counts = Additive(**below("model.", tensors)), Counts.from_tensors(tensors)
