@@ -24,7 +24,7 @@ class Dispatcher(MsgDispatcher):  # type: ignore[misc]
     def send(self, command: CommandType, data: str) -> None:
         self.sent.append((command, data))
 
-    def sent(self, kind: CommandType) -> list[str]:
+    def data_of(self, kind: CommandType) -> list[str]:
         return [data for command, data in self.sent if command is kind]
 
 
@@ -32,7 +32,7 @@ def test_a_limit_that_nothing_meets() -> None:
     dispatcher = Dispatcher(evolution(max_params_m=0.01))
     with pytest.raises(InfeasibleError):
         dispatcher.process_command(CommandType.Initialize, FILE)
-    (error,) = dispatcher.sent(CommandType.Error)
+    (error,) = dispatcher.data_of(CommandType.Error)
     assert "closest candidate" in error
     assert "\n" not in error
 
@@ -41,6 +41,6 @@ def test_the_end_of_a_search_is_no_error() -> None:
     dispatcher = Dispatcher(random(evaluations=14))
     dispatcher.process_command(CommandType.Initialize, FILE)
     dispatcher.process_command(CommandType.RequestTrialJobs, 15)
-    assert len(dispatcher.sent(CommandType.NewTrialJob)) == 14
-    assert dispatcher.sent(CommandType.NoMoreTrialJobs)
-    assert not dispatcher.sent(CommandType.Error)
+    assert len(dispatcher.data_of(CommandType.NewTrialJob)) == 14
+    assert dispatcher.data_of(CommandType.NoMoreTrialJobs)
+    assert not dispatcher.data_of(CommandType.Error)
