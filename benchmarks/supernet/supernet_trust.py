@@ -1,4 +1,4 @@
-"""Estimates of supernets: inherited against standalone quality, with conditions under which the comparison can tell.
+"""Estimates of supernets: inherited against standalone quality, with conditions of the comparison.
 
 ``python -m benchmarks supernet_trust TASK --work DIR`` trains what the committed result lacks, and adds it: standalone
 networks of several seeds, spread evenly over size, and supernets of several seeds and methods. ``--plan`` prints the
