@@ -104,7 +104,8 @@ class SearchRun:
         return "evaluated with inherited weights of the supernet"
 
     def described(self, name: str) -> Metric:
-        return metric_named(name, self.notes.get("units"))
+        units = self.notes.get("units")
+        return metric_named(name, units if isinstance(units, Mapping) else None)
 
     def value(self, metrics: Mapping[str, Any], name: str | None = None) -> float | None:
         """Return a metric of an evaluation, by default the objective; None if missing or not finite."""
