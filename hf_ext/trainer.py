@@ -113,7 +113,7 @@ class SupernetTrainer(Trainer):
         if self.teacher is None:
             return None
         if "attention_mask" not in inputs:
-            raise ConfigError("batches have no attention_mask, which tells padding apart; give a tokenizer's output")
+            raise ConfigError("batches have no attention_mask, which marks padding; give a tokenizer's output")
         with torch.no_grad(), self.accelerator.autocast():
             return self.teacher(self.teacher.select(self.teacher.space.largest()), inputs, training=False)
 

@@ -28,6 +28,8 @@ _FIRST, _SECOND = 0.015, 0.055
 """Shares of the budget that each candidate of the first and the second round has trained with by its end."""
 _SECOND_COUNT = 3
 """Candidates of the second round."""
+_FITTED = 0.97
+"""Share of the limit to which candidates are fitted, as the final measurement differs by some percent."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,11 +117,7 @@ class CompressionResult:
 
 
 class Compression:
-    """A trained network, prepared for pruning: sorted, with its layers' order, calibration data and repair.
-
-    Args:
-        limit: largest latency, relative to that of the host's own model.
-    """
+    """A trained network, prepared for pruning: sorted, with its layers' order, calibration data and repair."""
 
     def __init__(self, trained: Compressible, config: CompressConfig, log: Callable[[str], None] = print) -> None:
         self.trained, self.config, self.log = trained, config, log
@@ -173,7 +171,7 @@ class Compression:
         Raises:
             ConfigError: no network is within the limit.
         """
-        fitting = Fitting(self.trained.space, lambda a: self.share(self.trained.static(a)), limit)
+        fitting = Fitting(self.trained.space, lambda a: self.share(self.trained.static(a)), _FITTED * limit)
         drops = fitting.drops(self.sides)
         order = depth_order(self.sides, lambda kept: mean_loss(self.trained, kept, self.calibration))
         mixed = [
@@ -278,5 +276,10 @@ def compress(
         dropped, compared = drop.evaluations[drop.compared], best.evaluations[drop.compared]
     if not best.candidate.is_drop or len(rows) < 2:
         rows.append(compression.row(best.candidate.name, best.model, best.done))
+    if rows[-1].share > share:
+        log(
+            f"{best.candidate.name}: {rows[-1].share:.1%} of the latency in the final measurement, above the limit of"
+            f" {share:.1%}; give a lower --limit, or repeat on an idle machine"
+        )
     parameters = trained.save_static(path, best.model, best.candidate.kept)
     return CompressionResult(tuple(rows), compared, dropped, best.candidate.architecture, parameters)

@@ -76,7 +76,7 @@ class Student:
     def _loss(self, batch: Any) -> Tensor:
         config, trained = self.config, self.trained
         sides = self.candidate.kept if config.distill_hidden else {}
-        with _outputs(self.teacher, sides) as taught, torch.no_grad():
+        with _outputs(self.teacher, sides) as teacher_outputs, torch.no_grad():
             soft, _ = trained.logits(self.teacher, batch)
         with _outputs(self.model, sides) as outputs:
             logits, targets = trained.logits(self.model, batch)
@@ -87,7 +87,7 @@ class Student:
             counted = trained.counted(batch).get(side)
             sources = replaced_until(kept, len(layers_of(self.teacher.net, side)))
             for index, source in enumerate(sources):
-                differences.append(hidden_loss(outputs[side, index], taught[side, source], counted))
+                differences.append(hidden_loss(outputs[side, index], teacher_outputs[side, source], counted))
         return loss + config.distill_hidden * torch.stack(differences).mean() if differences else loss
 
 

@@ -1,4 +1,4 @@
-"""Conditions and verdicts of supernet_trust: what is told apart, and what cannot be told."""
+"""Conditions and verdicts of supernet_trust: which differences are shown, and which are not decided."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Case:
     arguments: str
     """``{file}`` is the damaged one, ``{inputs}`` the folder of whole files, ``{out}`` a folder for what it writes"""
     share: int = 3
-    """Of all damaged files, the share of this command; slow commands get few"""
+    """Share of the damaged files that this command reads; slow commands get few."""
     needs: str = ""
     """A module that may be absent"""
 
