@@ -1,4 +1,4 @@
-"""Export as ONNX or ``torch.export`` programs, checked against torch."""
+"""Export of models to ONNX or ``torch.export`` files, compared with PyTorch."""
 
 from typing import TYPE_CHECKING
 

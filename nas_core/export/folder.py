@@ -1,4 +1,4 @@
-"""Atomic export of a model into a folder."""
+"""Export of a model into a folder."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ TARGETS = ("onnx", "torch-export")
 FORMAT = "nas-ext/export"
 DESCRIPTION = "model.json"
 _ENDINGS = {"onnx": ".onnx", "torch-export": ".pt2"}
+# Names of exported files. The list in a damaged model.json may contain others.
 _NAMES = re.compile(r"model\.json|\w+\.(onnx|onnx\.data|pt2)|dict(\.[\w.-]+)?\.txt", re.ASCII)
-"""File names of an export; a damaged ``model.json`` may list others."""
 
 
 @dataclass(frozen=True)
 class Written:
-    """Files, size and accuracy of an export."""
+    """Files of an export, their total size in MB, and their differences from PyTorch."""
 
     files: tuple[str, ...]
     megabytes: float
     differences: dict[str, float]
-    """Largest difference of each part from torch, relative to the scale of its tensors."""
+    """Largest difference of each part's outputs from PyTorch, divided by max(1, largest absolute output)."""
 
 
 def check_out(out: Path, to: str) -> None:
-    """Validate the output folder and the packages of an export; raises as :func:`write_export`."""
+    """Validate the format and folder of an export, and check that the required packages are installed."""
     if to not in TARGETS:
         raise unknown_choice("export format", to, TARGETS)
     if out.exists() and not out.is_dir():
-        raise ConfigError(f"--out {out} is a file; expected a folder, give another name")
+        raise ConfigError(f"--out {out} is a file; give a folder")
     if out.is_dir() and any(out.iterdir()) and not _is_export(out):
-        raise ConfigError(f"--out {out} holds other files than an earlier export; give a new or an empty folder")
+        raise ConfigError(f"--out {out} contains files that are not part of an export; give a new or an empty folder")
     for module in ("onnx", "onnxscript", "onnxruntime") if to == "onnx" else ():
         require(module, "exporting to ONNX", "onnx")
 
@@ -66,12 +66,18 @@ def _is_export(out: Path) -> bool:
 
 
 def write_export(model: Exportable, out: Path, to: str = "onnx") -> Written:
-    """Write all parts and ``model.json`` into ``out``, and replace an earlier export once the new one is checked.
+    """Export a model into a folder and compare the outputs of its files with PyTorch.
+
+    Each part of the model becomes one file, described in ``model.json``. An earlier export in ``out`` is replaced after
+    the comparison.
+
+    Args:
+        to: ``onnx`` or ``torch-export``.
 
     Raises:
-        ExportError: an output differs from torch; nothing is written.
-        ConfigError: ``out`` is not an export folder, or another process exports into it.
-        UnknownChoiceError: no such target.
+        ExportError: an output differs from PyTorch. Nothing is written.
+        ConfigError: ``out`` contains files that are not part of an export, or another process exports into it.
+        UnknownChoiceError: ``to`` is unknown.
         MissingHostError: onnx, onnxscript or onnxruntime is not installed.
     """
     check_out(out, to)

@@ -13,38 +13,38 @@ from nas_core.errors import NasExtError
 
 
 class ExportError(NasExtError):
-    """A model that cannot be exported, or files with outputs that differ from torch."""
+    """A model that cannot be exported, or exported files whose outputs differ from PyTorch."""
 
 
 def reason_of(error: Exception) -> str:
-    """Return the first line of an error, shortened."""
+    """Return the type and the first line of an error, at most 200 characters."""
     return f"{type(error).__name__}: {str(error).strip()}".splitlines()[0][:200]
 
 
 @dataclass(frozen=True)
 class OpenDim:
-    """A dimension without a fixed size."""
+    """A dimension of an exported model whose size is chosen at run time."""
 
     name: str
     smallest: int = 1
     largest: int | None = None
-    """None: no limit."""
+    """Largest allowed size. None means no limit."""
 
     def size(self, requested: int) -> int:
-        """Return the allowed size closest to ``wanted``."""
+        """Return the allowed size closest to ``requested``."""
         return max(self.smallest, requested if self.largest is None else min(requested, self.largest))
 
 
 @dataclass(frozen=True)
 class Value:
-    """An input or output tensor."""
+    """Description of an input or output tensor of an exported model."""
 
     name: str
     shape: tuple[int | str, ...]
-    """Sizes, and names of open dimensions."""
+    """Size of each dimension, or the name of its :class:`OpenDim`."""
     kind: str = "number"
-    """``number``; ``positive``: above 0; ``token``: index below ``below``; ``sentence``: padded rows of tokens;
-    ``mask``: True at least once per row."""
+    """Content: ``number``, ``positive`` (numbers above 0), ``token`` (index), ``sentence`` (padded token indices) or
+    ``mask``."""
     below: int = 0
     """Vocabulary size, for tokens and sentences."""
     padding: int = -1
@@ -58,7 +58,7 @@ class Value:
         return {"name": self.name, "dtype": self.dtype, "shape": list(self.shape)}
 
     def example(self, sizes: Mapping[str, int], stream: torch.Generator) -> Tensor:
-        """Return a random tensor with the given ``sizes`` of open dimensions."""
+        """Return a random tensor. ``sizes`` maps the names of open dimensions to sizes."""
         shape = [dim if isinstance(dim, int) else sizes[dim] for dim in self.shape]
         if self.kind == "mask":
             mask = torch.rand(shape, generator=stream) < 0.7
@@ -80,16 +80,16 @@ class Value:
 
 @dataclass(frozen=True)
 class Part:
-    """Part of a model in one file."""
+    """A part of a model that is exported to one file."""
 
     name: str
     """File name without suffix."""
     module: nn.Module
-    """Map from the tensors of ``inputs`` to a tuple of those of ``outputs``."""
+    """Module that maps ``inputs`` to a tuple of ``outputs``."""
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
     dims: tuple[OpenDim, ...]
-    """Open dimensions of the inputs."""
+    """Dimensions of the inputs whose size is chosen at run time."""
 
     @property
     def input_names(self) -> list[str]:
@@ -100,7 +100,8 @@ class Part:
         return [value.name for value in self.outputs]
 
     def examples(self, size: int, seed: int = 0) -> tuple[Tensor, ...]:
-        """Return random inputs with open dimensions ``size``, ``size + 1``, ..; 0: the smallest sizes."""
+        """Return random inputs. Open dimension ``i`` has size ``size + i``; if ``size`` is 0, all have their smallest
+        size."""
         sizes = {dim.name: dim.size(size + index if size else 0) for index, dim in enumerate(self.dims)}
         stream = torch.Generator().manual_seed(seed)
         return tuple(value.example(sizes, stream) for value in self.inputs)
@@ -108,10 +109,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Exportable:
-    """Model as parts (one file each), with information for users of the files."""
+    """A model to export: its parts, and entries of ``model.json``."""
 
     parts: tuple[Part, ...]
     info: Mapping[str, Any]
-    """Plain data: ``kind`` and further keys."""
+    """Entries of ``model.json``, such as the network kind."""
     texts: Mapping[str, str] = field(default_factory=dict)
-    """Further files by name, such as dictionaries."""
+    """Content of additional text files by file name, such as dictionaries."""

@@ -1,4 +1,4 @@
-"""Tracing, export and comparison with torch of one part."""
+"""Tracing of one part of a model, its export, and comparison with PyTorch."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from nas_core.optional import require
 
 OPSET = 20
 LARGEST = 2**31 - 2**24
-"""Largest size in bytes of weights inside an ONNX file, which is limited to 2 GB."""
+"""Largest size of weights in bytes inside an ONNX file. The format allows 2 GB per file."""
 TOLERANCE = 1e-4
-"""Largest difference, relative to the largest value of a tensor if that is above 1."""
+"""Largest allowed difference from PyTorch, divided by max(1, largest absolute output)."""
 SIZES = (0, 4, 9)
-"""Sizes of open dimensions in comparisons; 0: the smallest allowed."""
+"""Sizes of open dimensions in comparisons with PyTorch. 0 means the smallest allowed size."""
 _TRACED_SIZE = 5
 _NOISY = ("torch.onnx", "torch.export", "onnxscript", "onnx_ir")
 
@@ -44,14 +44,16 @@ def trace(part: Part) -> ExportedProgram:
     except NasExtError:
         raise
     except Exception as error:  # torch raises many kinds
-        raise ExportError(f"torch.export cannot follow {part.name} ({reason_of(error)}); report this model") from error
+        raise ExportError(
+            f"torch.export cannot trace {part.name} ({reason_of(error)}); report this as a bug"
+        ) from error
     for node in program.graph.nodes:
         node.meta.pop("stack_trace", None)  # contains local paths
     return program
 
 
 def write_onnx(program: ExportedProgram, part: Part, path: Path) -> None:
-    """Write ``path``, and ``<path>.data`` if the weights are too large for one file."""
+    """Write an ONNX file. Weights that are too large for it go to ``<path>.data``."""
     for module in ("onnx", "onnxscript"):
         require(module, "exporting to ONNX", "onnx")
     names: dict[str, Any] = {"input_names": part.input_names, "output_names": part.output_names}
@@ -59,7 +61,9 @@ def write_onnx(program: ExportedProgram, part: Part, path: Path) -> None:
         with torch.no_grad(), _quiet():
             model = torch.onnx.export(program, dynamo=True, opset_version=OPSET, verbose=False, **names)
     except Exception as error:
-        raise ExportError(f"{part.name} cannot be written as ONNX ({reason_of(error)}); report this model") from error
+        raise ExportError(
+            f"{part.name} cannot be written as ONNX ({reason_of(error)}); report this as a bug"
+        ) from error
     assert model is not None
     _tidy(model.model.graph, part)
     size = sum(tensor.const_value.nbytes for tensor in model.model.graph.initializers.values() if tensor.const_value)
@@ -101,14 +105,14 @@ def _quiet() -> Iterator[None]:
 
 
 def check_onnx(path: Path, part: Part) -> float:
-    """Return the largest difference of an ONNX file from torch, on random inputs of several sizes."""
+    """Compare an ONNX file with PyTorch on random inputs and return the largest relative difference."""
     onnx = require("onnx", "checking an ONNX file", "onnx")
     runtime = require("onnxruntime", "checking an ONNX file", "onnx")
     try:
         onnx.checker.check_model(str(path))
         session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     except Exception as error:  # onnx and onnxruntime have errors of their own for each stage
-        raise ExportError(f"{path.name} is not valid ONNX ({reason_of(error)}); report this model") from error
+        raise ExportError(f"{path.name} is not valid ONNX ({reason_of(error)}); report this as a bug") from error
 
     def run(inputs: tuple[Tensor, ...]) -> Sequence[Any]:
         return list(
@@ -119,7 +123,7 @@ def check_onnx(path: Path, part: Part) -> float:
 
 
 def check_program(path: Path, part: Part) -> float:
-    """Return the largest difference of a program from torch, as :func:`check_onnx`."""
+    """Compare a ``torch.export`` file with PyTorch on random inputs and return the largest relative difference."""
     module = torch.export.load(path).module()
 
     def run(inputs: tuple[Tensor, ...]) -> Sequence[Any]:
@@ -140,14 +144,15 @@ def _largest(path: Path, part: Part, run: Run) -> float:
         except Exception as error:
             shapes = [tuple(x.shape) for x in inputs]
             raise ExportError(
-                f"{path.name} does not run on {shapes} ({reason_of(error)}); report this model"
+                f"{path.name} fails on inputs of shapes {shapes} ({reason_of(error)}); report this as a bug"
             ) from error
         for value, ours, theirs in zip(part.outputs, expected, got, strict=True):
             difference = _difference(ours.numpy(), np.asarray(theirs))
             if not difference <= TOLERANCE:
                 raise ExportError(
-                    f"{path.name} gives {value.name} {difference:.1e} from torch's, relative to its scale, on inputs"
-                    f" {[tuple(x.shape) for x in inputs][:4]}; expected at most {TOLERANCE:g}; nothing was written"
+                    f"output {value.name} of {path.name} has a relative difference of {difference:.1e} from PyTorch for"
+                    f" inputs of shapes {[tuple(x.shape) for x in inputs][:4]}, expected at most {TOLERANCE:g};"
+                    " nothing was written"
                 )
             largest = max(largest, difference)
     return largest

@@ -1,4 +1,4 @@
-"""Default sizes of the open dimensions of an exported file."""
+"""Default sizes of the dimensions of an exported file that have no fixed size."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from nas_core.export.folder import DESCRIPTION, FORMAT
 from nas_core.files.reading import read_json
 
 LENGTH = 30
-"""Length of sentences and contexts of a decoding step, as in ``nas-ext latency collect``."""
+"""Default number of tokens of a sentence, and of the context of a decoding step."""
 
 
 def usual_sizes(path: Path, shapes: Mapping[str, Sequence[int] | int], batch: int | None = None) -> dict[str, int]:
-    """Return default sizes of the other open dimensions: one sentence of at most 30 words.
+    """Return sizes for the open dimensions that ``shapes`` and ``batch`` leave unset: batch size 1, 30 tokens.
 
     Args:
-        path: an ONNX file; the result is empty if it is not part of an export.
+        path: ONNX file. The result is empty if :func:`~nas_core.export.write_export` did not write it.
         shapes, batch: see :func:`nas_core.graph.onnx.reader.read_onnx`.
     """
     part = _part(path)
@@ -36,7 +36,7 @@ def usual_sizes(path: Path, shapes: Mapping[str, Sequence[int] | int], batch: in
 
 
 def _usual(name: str) -> int:
-    """Return the size of a dimension; ``source_x3`` is three times as long (three encoder layers)."""
+    """Return the default size of a dimension. Example: ``source_x3`` joins the tokens of three encoder layers."""
     return 1 if name == "batch" else LENGTH * int(name.partition("_x")[2] or 1)
 
 

@@ -1,4 +1,4 @@
-"""One point of a search space as an immutable value."""
+"""Architecture: one point of a search space, as an immutable value."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ VERSION = 1
 
 
 class Architecture(Mapping[str, Gene]):
-    """Mapping of gene names to options. Frozen and hashable.
+    """Immutable, hashable mapping of gene names to options.
 
-    A gene of each layer is a tuple with one option per *existing* layer: ``architecture["decoder.ffn_dim"]`` is
-    ``(1024, 2048)`` for a decoder of two layers. Equal networks are equal values.
+    The value of a gene is one option for the whole network, or a tuple with one option per existing layer:
+    ``architecture["decoder.ffn_dim"]`` is ``(1024, 2048)`` for a decoder of two layers. Equal networks are equal
+    values.
     """
 
     __slots__ = ("_genes", "_hash")
@@ -62,14 +63,14 @@ class Architecture(Mapping[str, Gene]):
         return Architecture, (dict(self._genes),)
 
     def number(self, name: str) -> int:
-        """Return an integer gene of the whole network."""
+        """Return the value of an integer gene of the whole network."""
         value = self[name]
         if not isinstance(value, int):
             raise ArchitectureError(f"gene {name!r} is {value!r}, expected one integer")
         return value
 
     def numbers(self, name: str) -> tuple[int, ...]:
-        """Return a gene with one integer per layer."""
+        """Return the values of a gene with one integer per layer."""
         value = self[name]
         if not isinstance(value, tuple) or not all(isinstance(v, int) for v in value):
             raise ArchitectureError(f"gene {name!r} is {value!r}, expected one integer per layer")
@@ -77,33 +78,33 @@ class Architecture(Mapping[str, Gene]):
 
     @property
     def key(self) -> str:
-        """Short digest, the same on every machine."""
+        """Hexadecimal digest of 10 characters, equal on every machine."""
         return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()[:10]
 
     def to_dict(self) -> dict[str, Any]:
         return {name: list(gene) if isinstance(gene, tuple) else gene for name, gene in self._genes.items()}
 
     def save(self, path: str | Path, **extra: Any) -> None:
-        """Write the architecture and ``extra`` keys, such as metrics, as JSON."""
+        """Write the architecture as JSON, with additional keys ``extra`` such as metrics."""
         write_json(path, {"format": FORMAT, "version": VERSION, "genes": self.to_dict(), **extra})
 
     @classmethod
     def load(cls, path: str | Path) -> Architecture:
-        """Read an architecture file.
+        """Read an architecture from a JSON file.
 
         Raises:
-            ArchitectureError: not an architecture, or a newer version.
+            ArchitectureError: the file has another format or a newer version.
         """
         return cls.from_json(read_json(path), source=str(path))
 
     @classmethod
     def from_json(cls, content: Any, source: str = "architecture") -> Architecture:
         if not isinstance(content, dict) or not isinstance(content.get("genes"), dict):
-            raise ArchitectureError(f'{source} is no architecture; expected {{"format": "{FORMAT}", "genes": ..}}')
+            raise ArchitectureError(f'{source} is not an architecture; expected {{"format": "{FORMAT}", "genes": ..}}')
         version = content.get("version", VERSION)
         if content.get("format", FORMAT) != FORMAT or not isinstance(version, int) or version > VERSION:
             raise ArchitectureError(
-                f"{source}: format {content.get('format')!r} version {content.get('version')!r},"
+                f"{source} has format {content.get('format')!r}, version {content.get('version')!r};"
                 f" this release reads {FORMAT!r} up to version {VERSION}; upgrade nas-ext"
             )
         return cls(content["genes"])
@@ -112,5 +113,7 @@ class Architecture(Mapping[str, Gene]):
 def _freeze(name: str, value: Any) -> Gene:
     options = value if isinstance(value, list | tuple) else (value,)
     if any(isinstance(option, bool) or not isinstance(option, int | float | str) for option in options):
-        raise ArchitectureError(f"gene {name!r} is {value!r}; expected a number, a name, or a list of them per layer")
+        raise ArchitectureError(
+            f"gene {name!r} is {value!r}; expected a number, a string, or a list with one of them per layer"
+        )
     return tuple(options) if options is value else value

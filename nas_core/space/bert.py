@@ -1,8 +1,8 @@
-"""BERT encoders: genes, layers and the spaces of Mixture-of-Supernets (section 4).
+"""Search spaces of BERT encoders, as in Mixture-of-Supernets (section 4).
 
-Genes of the network: ``layers``, ``sequence_length`` (tokens, for costs), ``outer_dim`` (width of the embedding if
-layers differ in width; Ganesan et al. 2021, "SuperShaper"). Genes of network or layer: ``hidden_dim``, ``heads``, and
-``ffn_dim`` or ``ffn_ratio`` (in units of ``hidden_dim``).
+Genes of the whole network: ``layers``, ``sequence_length`` (tokens, for cost estimates) and, if layers differ in width,
+``outer_dim`` (width of the embedding; Ganesan et al. 2021, "SuperShaper"). Genes of the network or of each layer:
+``hidden_dim``, ``heads``, and ``ffn_dim`` or ``ffn_ratio`` (FFN width divided by ``hidden_dim``).
 """
 
 from __future__ import annotations
@@ -31,13 +31,12 @@ def bert_space(
     sequence_length: int,
     outer_dim: int = 0,
 ) -> SearchSpace:
-    """Return a space of BERT encoders.
+    """Create a search space of BERT encoders.
 
     Args:
-        hidden_dims: widths of each layer if ``outer_dim`` is given (one list, or a list per layer), else of the
-            network.
-        outer_dim: constant width between layers, each of which has its own inner width (SuperShaper); 0: one width.
-        ffn_ratios: alternative to ``ffn_dims`` in units of the layer's width, rounded down.
+        hidden_dims: widths of the network. With ``outer_dim``, widths of each layer, as one list or one list per layer.
+        ffn_ratios: FFN widths divided by the layer's width, instead of ``ffn_dims``. The product is rounded down.
+        outer_dim: width of the embedding if layers differ in width (SuperShaper). 0 means one width for the network.
     """
     fixed: dict[str, Option] = {"sequence_length": sequence_length, **({OUTER: outer_dim} if outer_dim else {})}
     per = ("layers", max(layers)) if outer_dim else ()
@@ -51,7 +50,7 @@ def bert_space(
 
 
 def encoder_layers(architecture: Architecture) -> tuple[TransformerLayer, ...]:
-    """Return the layers of a masked language model with these genes or those of :mod:`nas_core.space.masked_lm`."""
+    """Return the layers of a masked language model or BERT encoder."""
     if "hidden_dim" not in architecture:
         return transformer_layers(architecture)
     widths = layer_widths(architecture)
@@ -62,7 +61,7 @@ def encoder_layers(architecture: Architecture) -> tuple[TransformerLayer, ...]:
     for layer in layers:
         if layer.heads < 1 or layer.qkv_dim % layer.heads:
             raise ArchitectureError(
-                f"a layer is {layer.qkv_dim} wide with {layer.heads} heads; give a multiple of the heads"
+                f"layer width {layer.qkv_dim} is not divisible by {layer.heads} heads; change one of them"
             )
     return layers
 
@@ -79,16 +78,16 @@ def layer_widths(architecture: Architecture) -> tuple[int, ...]:
 
 
 def network_width(architecture: Architecture) -> int:
-    """Return the width C of the embedding and of the features."""
+    """Return the width C of the embedding and of the encoder's output."""
     if "hidden_dim" not in architecture:
         return architecture.number("embed_dim")
     return architecture.number(OUTER if OUTER in architecture else "hidden_dim")
 
 
 def joint_sizes(architecture: Architecture) -> tuple[tuple[int, int], ...]:
-    """Return (input, output) widths of a static network's linear maps before, between and after its layers.
+    """Return (input, output) widths of the linear maps before, between and after the layers of a static network.
 
-    Empty if all layers have the same width.
+    The result is empty if all layers have the same width.
     """
     if OUTER not in architecture:
         return ()
@@ -98,7 +97,7 @@ def joint_sizes(architecture: Architecture) -> tuple[tuple[int, int], ...]:
 
 @register_space
 def supershaper_bert() -> SearchSpace:
-    """Return SuperShaper's space (Mixture-of-Supernets, section 4.2): BERT base with a width for each of 12 layers."""
+    """Return SuperShaper's search space (Mixture-of-Supernets, section 4.2): 12 BERT layers that differ in width."""
     return bert_space(
         "supershaper_bert",
         layers=(12,),
@@ -112,7 +111,7 @@ def supershaper_bert() -> SearchSpace:
 
 @register_space
 def bert_base() -> SearchSpace:
-    """Return a space of 12 equal BERT layers (Mixture-of-Supernets, section 4.3): 550 architectures."""
+    """Return a search space of 12 equal BERT layers (Mixture-of-Supernets, section 4.3): 550 architectures."""
     return bert_space(
         "bert_base",
         layers=(12,),
@@ -125,7 +124,7 @@ def bert_base() -> SearchSpace:
 
 @register_space
 def supershaper_bert_small() -> SearchSpace:
-    """Return a small SuperShaper space: 4 layers of at most 128 channels."""
+    """Return a small SuperShaper space: 4 layers, each 32 to 128 wide."""
     return bert_space(
         "supershaper_bert_small",
         layers=(4,),
@@ -139,7 +138,7 @@ def supershaper_bert_small() -> SearchSpace:
 
 @register_space
 def bert_small() -> SearchSpace:
-    """Return a small space: 4 equal layers of 48 to 128 channels."""
+    """Return a small BERT space: 4 equal layers, 48 to 128 wide."""
     return bert_space(
         "bert_small",
         layers=(4,),

@@ -13,43 +13,50 @@ from nas_core.space.architecture import Option
 
 MOST_LAYERS = 1_000
 MOST_OPTIONS = 32_767
-"""Largest number of options over all layers; rows hold 16-bit indices."""
+"""Largest number of options of a choice, summed over layers. Indices have 16 bits."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Gene of the network or of each layer, with its options."""
+    """A gene of the network or of each layer, with its options."""
 
     name: str
-    """Gene name, by convention ``side.gene``: ``decoder.ffn_dim``."""
+    """Name of the gene, such as ``decoder.ffn_dim``."""
     options: tuple[tuple[Option, ...], ...]
-    """Options of each layer in sampling order; one row for a gene of the network."""
+    """One tuple of options for the network, or one tuple per layer."""
     per: str | None = None
-    """Depth gene of a gene with one option per layer, or None."""
+    """Name of the gene of the number of layers, if there is one option per layer; otherwise None."""
     codes: tuple[tuple[Option, float], ...] = ()
-    """(option, number) pairs for encodings and smallest/largest; default: the number itself, a name's position."""
+    """Pairs (option, number) for encodings and order. By default, numbers represent themselves, strings their
+    position."""
     scale: float = 0.0
-    """Divisor in encodings; 0: the largest code."""
+    """Divisor of encodings. 0 means the largest absolute code."""
 
     def __post_init__(self) -> None:
         if not self.options or not all(self.options):
             raise SpaceError(f"choice {self.name!r} has no options; give at least one")
         if (total := sum(map(len, self.options))) > MOST_OPTIONS:
-            raise SpaceError(f"choice {self.name!r} has {total} options of all layers; expected {MOST_OPTIONS} at most")
+            raise SpaceError(
+                f"choice {self.name!r} has {total} options over all layers; expected at most {MOST_OPTIONS}"
+            )
         for row in self.options:
             if wrong := [o for o in row if isinstance(o, bool) or not isinstance(o, int | float | str)]:
-                raise SpaceError(f"choice {self.name!r} has option {wrong[0]!r}; expected a number or a name")
+                raise SpaceError(f"choice {self.name!r} has option {wrong[0]!r}; expected a number or a string")
             if len(set(row)) != len(row):
-                raise SpaceError(f"choice {self.name!r} lists an option twice: {list(row)}")
+                raise SpaceError(f"choice {self.name!r} has an option twice in {list(row)}; remove one")
         if self.per is None and len(self.options) != 1:
-            raise SpaceError(f"choice {self.name!r} has options for several layers but no depth gene ('per')")
+            raise SpaceError(
+                f"choice {self.name!r} has options for {len(self.options)} layers; set 'per' to the gene of the depth"
+            )
         codes: dict[Option, float] = dict(self.codes)
         position = count()
         for option in chain.from_iterable(self.options):
             if option not in codes:
                 codes[option] = next(position) if isinstance(option, str) else option
         if not all(map(math.isfinite, codes.values())) or not 0 <= self.scale < math.inf:
-            raise SpaceError(f"choice {self.name!r} has codes {codes} and scale {self.scale}; expected finite numbers")
+            raise SpaceError(
+                f"choice {self.name!r} has codes {codes} and scale {self.scale}; expected finite numbers and scale >= 0"
+            )
         object.__setattr__(self, "_code", {option: float(code) for option, code in codes.items()})
 
     @classmethod
@@ -62,7 +69,7 @@ class Choice:
         codes: dict[Any, float] | None = None,
         scale: float = 0.0,
     ) -> Choice:
-        """Return a choice from one list of options, or from one list per layer."""
+        """Create a choice from one list of options, or from one list per layer."""
         nested = [isinstance(option, list | tuple) for option in options]
         if any(nested) and not all(nested):
             raise SpaceError(
@@ -72,11 +79,13 @@ class Choice:
             raise SpaceError(f"choice {name!r} has options for {layers} layers; expected 1 to {MOST_LAYERS}")
         rows = [tuple(row) for row in options] if any(nested) else [tuple(options)] * (layers if per else 1)
         if per and len(rows) != layers:
-            raise SpaceError(f"choice {name!r} lists options for {len(rows)} layers, but {per!r} goes up to {layers}")
+            raise SpaceError(
+                f"choice {name!r} has options for {len(rows)} layers; expected {layers}, the largest {per!r}"
+            )
         return cls(name, tuple(rows), per, tuple((codes or {}).items()), scale)
 
     def code(self, option: Option) -> float:
-        """Return the number of an option in encodings; it also orders options."""
+        """Return the number that represents an option in encodings and order."""
         table: dict[Option, float] = self._code  # type: ignore[attr-defined]
         return table[option]
 

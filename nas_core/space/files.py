@@ -1,4 +1,4 @@
-"""Search spaces as plain dictionaries and YAML files."""
+"""Search spaces as dictionaries and YAML files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CHOICE_KEYS = ("options", "per", "codes", "scale")
 
 
 def space_to_dict(space: SearchSpace) -> dict[str, Any]:
-    """Return the space as data for JSON."""
+    """Return a search space as a dictionary of JSON types."""
     choices: dict[str, Any] = {}
     for choice in space.choices:
         same = len(set(choice.options)) == 1
@@ -35,11 +35,12 @@ def space_to_dict(space: SearchSpace) -> dict[str, Any]:
 
 
 def space_from_dict(content: Any, source: str = "space") -> SearchSpace:
-    """Return the space of a dictionary.
+    """Create a search space from a dictionary.
 
     Args:
-        content: ``choices`` maps genes to a list of options, or to a mapping with ``options`` (a list, or one list per
-            layer), ``per`` (the depth gene), ``codes`` and ``scale``. ``fixed`` maps genes to their only value.
+        content: ``choices`` maps gene names to a list of options, or to a mapping with ``options`` (one list, or one
+            list per layer), ``per`` (gene of the number of layers), ``codes`` and ``scale``, as in :class:`Choice`.
+            ``fixed`` maps gene names to constants.
     """
     if not isinstance(content, Mapping) or not isinstance(content.get("choices"), Mapping):
         raise SpaceError(f"{source}: expected a mapping with 'choices: {{gene: [options]}}'")
@@ -52,7 +53,7 @@ def space_from_dict(content: Any, source: str = "space") -> SearchSpace:
             depths = entries[per]["options"] if per in entries else []
             if not depths or not all(isinstance(depth, int) for depth in depths):
                 raise SpaceError(
-                    f"{source}: {name!r} is repeated by {per!r} with options {depths}; expected layer counts"
+                    f"{source}: 'per' of {name!r} is {per!r} with options {depths}; expected a gene of layer counts"
                 )
             layers = max(depths)
         codes = dict(entry.get("codes", []))
@@ -61,7 +62,7 @@ def space_from_dict(content: Any, source: str = "space") -> SearchSpace:
         choices.append(Choice.make(name, entry["options"], per, layers, codes, float(scale)))
     fixed = content.get("fixed") or {}
     if not isinstance(fixed, Mapping) or not all(isinstance(value, int | float | str) for value in fixed.values()):
-        raise SpaceError(f"{source}: 'fixed' is {fixed!r}; expected a mapping of genes to one number or name each")
+        raise SpaceError(f"{source}: 'fixed' is {fixed!r}; expected a mapping of genes to a number or string")
     return SearchSpace(str(content.get("name", source)), choices, fixed)
 
 
@@ -72,7 +73,7 @@ def _check_keys(where: str, content: Mapping[Any, Any], allowed: tuple[str, ...]
 
 def _entry(source: str, name: Any, entry: Any) -> Mapping[str, Any]:
     if not isinstance(name, str):
-        raise SpaceError(f"{source}: gene {name!r} is no name; put it in quotes")
+        raise SpaceError(f"{source}: gene {name!r} is not a string; put it in quotes")
     if isinstance(entry, list):
         entry = {"options": entry}
     if not isinstance(entry, Mapping) or not isinstance(entry.get("options"), list):
@@ -82,10 +83,10 @@ def _entry(source: str, name: Any, entry: Any) -> Mapping[str, Any]:
 
 
 def load_space(path: str | Path) -> SearchSpace:
-    """Read a space from a YAML file; its default name is the file's stem."""
+    """Read a search space from a YAML file. Its default name is the file name without suffix."""
     path = Path(path)
     if not path.exists():
-        raise DataError(f"no file {path}; give a space in YAML, or a name from 'nas-ext lab space list'")
+        raise DataError(f"file {path} does not exist; give a YAML file, or a name from 'nas-ext lab space list'")
     try:
         content = parse_yaml(read_bytes(path))
     except ValueError as error:
@@ -96,5 +97,5 @@ def load_space(path: str | Path) -> SearchSpace:
 
 
 def save_space(space: SearchSpace, path: str | Path) -> None:
-    """Write a space as YAML."""
+    """Write a search space as YAML."""
     write_atomic(path, yaml.safe_dump(space_to_dict(space), sort_keys=False))

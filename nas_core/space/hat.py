@@ -1,7 +1,8 @@
-"""HAT's translation spaces, sampling order and sub-transformer files.
+"""Search spaces for translation, sampling and architecture files of HAT.
 
 Wang et al., "HAT: Hardware-Aware Transformers for Efficient NLP", ACL 2020. Queries, keys and values have constant
-width ``qkv_dim``. "Arbitrary" encoder-decoder attention reads the last encoder layer (-1), two (1) or three (2).
+width ``qkv_dim``. Gene ``decoder.arbitrary_cross`` of each decoder layer: attend to the last encoder layer (-1), the
+last two (1) or three (2).
 """
 
 from __future__ import annotations
@@ -19,14 +20,16 @@ from nas_core.space.registry import register_space
 from nas_core.space.space import SearchSpace
 
 READ_LAYERS = {-1: 1, 1: 2, 2: 3}
-"""Encoder layers read by a decoder layer, by option of ``decoder.arbitrary_cross``; also the code in HAT's latency
-features."""
+"""Number of encoder layers that a decoder layer attends to, by option of ``decoder.arbitrary_cross``."""
 
 
 def qkv_dims(architecture: Architecture, gene: str) -> tuple[int, ...]:
-    """Return the joint width of queries, keys and values in each layer; ``gene`` names its heads.
+    """Return the width of the queries of each layer, summed over heads. Keys and values have the same width.
 
-    The width is ``qkv_dim``, as in HAT, or heads times the gene ``head_dim`` if there is one.
+    The width is the gene ``qkv_dim``, as in HAT. If there is a gene ``head_dim``, it is heads times ``head_dim``.
+
+    Args:
+        gene: name of the gene of the numbers of heads.
     """
     heads = architecture.numbers(gene)
     if "head_dim" in architecture:
@@ -45,7 +48,7 @@ def translation_space(
     qkv_dim: int,
     hat_scales: bool = False,
 ) -> SearchSpace:
-    """Return a translation space with HAT's genes.
+    """Create a search space for translation with HAT's genes.
 
     Args:
         hat_scales: divide encodings by the constants of HAT's latency tables instead of by the largest option.
@@ -91,25 +94,25 @@ def _wmt(name: str) -> SearchSpace:
 
 @register_space
 def hat_wmt14_en_de() -> SearchSpace:
-    """Return HAT's space for WMT'14 English to German."""
+    """Return HAT's search space for WMT'14 English to German."""
     return _wmt("hat_wmt14_en_de")
 
 
 @register_space
 def hat_wmt14_en_fr() -> SearchSpace:
-    """Return HAT's space for WMT'14 English to French, equal to the German one."""
+    """Return HAT's search space for WMT'14 English to French, with the choices of ``hat_wmt14_en_de``."""
     return _wmt("hat_wmt14_en_fr")
 
 
 @register_space
 def hat_wmt19_en_de() -> SearchSpace:
-    """Return HAT's space for WMT'19 English to German, equal to that of WMT'14."""
+    """Return HAT's search space for WMT'19 English to German, with the choices of ``hat_wmt14_en_de``."""
     return _wmt("hat_wmt19_en_de")
 
 
 @register_space
 def hat_iwslt14_de_en() -> SearchSpace:
-    """Return HAT's space for IWSLT'14 German to English."""
+    """Return HAT's search space for IWSLT'14 German to English."""
     return translation_space(
         "hat_iwslt14_de_en",
         embed_dims=(640, 512),
@@ -124,7 +127,7 @@ def hat_iwslt14_de_en() -> SearchSpace:
 
 @register_space
 def hat_small() -> SearchSpace:
-    """Return a small HAT space: at most 128/512 with 3+3 layers."""
+    """Return a small HAT space: widths up to 128, FFN widths up to 512, 3 encoder layers and 1 to 3 decoder layers."""
     return translation_space(
         "hat_small",
         embed_dims=(128, 96),
@@ -137,10 +140,9 @@ def hat_small() -> SearchSpace:
 
 
 def hat_draw(space: SearchSpace, update: int) -> Architecture:
-    """Return the architecture that HAT trains at an update, bit for bit.
+    """Return the architecture that HAT's code samples at a training update.
 
-    The update number seeds Python's generator, which draws both widths, both depths, each encoder layer, each decoder
-    layer, and one cross-attention option for every decoder layer of the *supernet*, existing or not.
+    HAT seeds Python's ``random.Random`` with the update number and draws the genes in a fixed order.
     """
     stream = random.Random(update)
 
@@ -165,9 +167,9 @@ def hat_draw(space: SearchSpace, update: int) -> Architecture:
 
 
 def hat_extremes(space: SearchSpace) -> tuple[Architecture, Architecture]:
-    """Return the smallest and largest architecture of the code of HAT and Mixture-of-Supernets.
+    """Return the smallest and the largest architecture as in the code of HAT and Mixture-of-Supernets.
 
-    Decoder layers read the last two encoder layers (option 1) if the space has that option.
+    Decoder layers attend to the last two encoder layers (option 1) if the space has that option.
     """
     return _reading_two(space, space.smallest()), _reading_two(space, space.largest())
 
@@ -196,7 +198,10 @@ _HAT_KEYS = {
 
 
 def read_hat_yaml(path: str | Path, qkv_dim: int = 512) -> Architecture:
-    """Read a HAT sub-transformer file (``configs/*/subtransformer/*.yml``); lists are cut to the depth, as in HAT."""
+    """Read an architecture from a HAT file (``configs/*/subtransformer/*.yml``).
+
+    Lists that are longer than the number of layers are cut, as in HAT.
+    """
     try:
         content = parse_yaml(read_bytes(path))
     except ValueError as error:
@@ -209,6 +214,6 @@ def read_hat_yaml(path: str | Path, qkv_dim: int = 512) -> Architecture:
         value = content[key]
         depth = content[_HAT_KEYS[f"{gene.split('.')[0]}.layers"]]
         if not isinstance(depth, int) or (isinstance(value, list) and len(value) < depth):
-            raise ArchitectureError(f"{path}: {key!r} is {value!r} with {depth!r} layers; expected a value per layer")
+            raise ArchitectureError(f"{path}: {key!r} is {value!r} with {depth!r} layers; expected one value per layer")
         genes[gene] = value[:depth] if isinstance(value, list) else value
     return Architecture(genes)

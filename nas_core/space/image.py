@@ -1,8 +1,8 @@
-"""Image transformers: genes, and the spaces and published architectures of mFormer and AutoFormer.
+"""Search spaces and published architectures of image transformers, from mFormer and AutoFormer.
 
-Genes of the network: ``layers``, ``embed_dim``, ``image_size``, ``patch_size``, ``head_dim``, ``relative_clip`` (0: no
-relative positions). Genes of each layer: ``heads``, ``attention``, and ``ffn_dim`` or ``mlp_ratio`` (in units of
-``embed_dim``). Queries, keys and values have width ``heads * head_dim``.
+Genes of the network: ``layers``, ``embed_dim``, ``image_size``, ``patch_size`` (pixels), ``head_dim``,
+``relative_clip`` (0: no relative positions). Genes of each layer: ``heads``, ``attention``, and ``ffn_dim`` or
+``mlp_ratio`` (FFN width divided by ``embed_dim``). Queries, keys and values have width ``heads * head_dim``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def token_grid(architecture: Architecture, image_size: int | None = None) -> int
     size = architecture.number("image_size") if image_size is None else image_size
     patch = architecture.number("patch_size")
     if size < 1 or patch < 1 or size % patch:
-        raise ArchitectureError(f"images of {size} pixels do not divide into patches of {patch}; change one of them")
+        raise ArchitectureError(f"image size {size} is not divisible by patch size {patch}; change one of them")
     return size // patch
 
 
@@ -48,11 +48,12 @@ def image_space(
     attention: Sequence[str] = ("softmax",),
     relative_clip: int = 14,
 ) -> SearchSpace:
-    """Return a space of image transformers with ``ffn_dims`` or ``mlp_ratios`` as feed-forward widths.
+    """Create a search space of image transformers with FFN widths ``ffn_dims`` or ``mlp_ratios``.
 
     Args:
-        attention: names of ``nas_core.layers.attention.KINDS``; one becomes a fixed gene, several a choice per layer.
-        relative_clip: largest relative distance of softmax attention in tokens; 0: no relative positions.
+        attention: names in ``nas_core.layers.attention.KINDS``. Several names give a choice per layer, one a fixed
+            gene.
+        relative_clip: largest relative distance of softmax attention in tokens. 0 disables relative positions.
     """
     fixed = {"head_dim": head_dim, "image_size": image_size, "patch_size": patch_size, "relative_clip": relative_clip}
     ffn = {"ffn_dim": ffn_dims} if ffn_dims else {"mlp_ratio": mlp_ratios}
@@ -63,7 +64,7 @@ def image_space(
 
 
 def static_image_space(architecture: Architecture) -> SearchSpace:
-    """Return the space of one architecture."""
+    """Return the search space that contains only this architecture."""
     fixed, choices = {}, []
     for name, gene in architecture.items():
         if isinstance(gene, tuple):
@@ -77,7 +78,7 @@ def static_image_space(architecture: Architecture) -> SearchSpace:
 
 @register_space
 def mformer_cifar10() -> SearchSpace:
-    """Return mFormer's space for CIFAR-10 (Liu et al. 2022, Table 2): 1.5e21 architectures, images of 224 pixels."""
+    """Return mFormer's search space for CIFAR-10 (Liu et al. 2022, Table 2): 1.5e21 architectures, 224 x 224 pixels."""
     return image_space(
         "mformer_cifar10",
         layers=(12, 13, 14),
@@ -93,9 +94,11 @@ def mformer_cifar10() -> SearchSpace:
 
 @register_space
 def autoformer_s() -> SearchSpace:
-    """Return AutoFormer-S (Chen et al. 2021, "AutoFormer: Searching Transformers for Visual Recognition", Table 1).
+    """Return the space AutoFormer-S (Chen et al. 2021, "AutoFormer: Searching Transformers for Visual Recognition",
+    Table 1).
 
-    Difference: relative positions follow the raster order, on keys only, as in mFormer.
+    Unlike AutoFormer's, relative positions are differences of raster indices, and are added to keys only, as in
+    mFormer.
     """
     return image_space(
         "autoformer_s",
@@ -125,13 +128,13 @@ def _small(name: str, attention: Sequence[str]) -> SearchSpace:
 
 @register_space
 def mformer_cifar10_small() -> SearchSpace:
-    """Return a small mFormer space: 32 x 32 pixels as 64 tokens."""
+    """Return a small mFormer space for images of 32 x 32 pixels (64 patches)."""
     return _small("mformer_cifar10_small", ("softmax", "linear"))
 
 
 @register_space
 def vit_cifar10_small() -> SearchSpace:
-    """Return ``mformer_cifar10_small`` with softmax attention only."""
+    """Return the search space ``mformer_cifar10_small`` with softmax attention only."""
     return _small("vit_cifar10_small", ("softmax",))
 
 
@@ -184,8 +187,8 @@ def image_architecture(name: str) -> Architecture:
     """Return an architecture of Liu et al. 2022, "Neural Architecture Search on Efficient Transformers and Beyond".
 
     ``cosformer_star_cifar10`` and ``subnet_s_cifar10`` are from the authors' files, ``vanilla_*`` from the paper.
-    ``mformer_like_cifar10`` has the printed sums, width and linear layers (3, 7, 11) of mFormer. Names with ``softmax``
-    or ``linear`` have one kind of attention, as in Table 5.
+    ``mformer_like_cifar10`` has mFormer's width, linear layers (3, 7, 11) and sums of sizes. Names with ``softmax`` or
+    ``linear`` have that attention in all layers, as in Table 5.
     """
     if name not in _FOUND:
         raise unknown_choice("image architecture", name, list_image_architectures())

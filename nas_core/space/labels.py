@@ -1,6 +1,6 @@
-"""Options and architectures by label, for other frameworks.
+"""Search spaces and architectures as flat parameters, for other frameworks.
 
-Labels are gene names (``encoder.embed_dim``), with the layer's index for genes of each layer (``encoder.ffn_dim.0``).
+A label is a gene name (``encoder.embed_dim``). Genes of each layer have the layer index too (``encoder.ffn_dim.0``).
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from nas_core.space.space import SearchSpace
 
 
 def options_by_label(space: SearchSpace) -> dict[str, tuple[Option, ...]]:
-    """Return the options of each label, including layers that may be absent."""
+    """Return the options of each label, for the largest number of layers."""
     rows = [options for choice in space.choices for options in choice.options]
     return dict(zip(space.feature_names("layers"), rows, strict=True))
 
 
 def parameters_of(space: SearchSpace, architecture: Architecture) -> dict[str, Option]:
-    """Return the option of each label; absent layers have none."""
+    """Return the option of each label. Labels of absent layers are omitted."""
     parameters: dict[str, Option] = {}
     for choice in space.choices:
         gene = architecture[choice.name]

@@ -1,4 +1,4 @@
-"""Decoder-only language models: genes and registered spaces.
+"""Search spaces of decoder-only language models.
 
 Genes of the network: ``layers``, ``embed_dim``, and fixed ``head_dim`` and ``context_length`` (longest sequence in
 tokens). Genes of each layer: ``heads``, ``ffn_dim`` and ``attention`` (default: softmax). Queries, keys and values have
@@ -28,11 +28,12 @@ def language_space(
     context_length: int,
     attention: Sequence[str] = ("softmax",),
 ) -> SearchSpace:
-    """Return a space of language models with the same options in all layers.
+    """Create a search space of language models with the same options in all layers.
 
     Args:
-        context_length: longest sequence in tokens, and the period of the cosine of linear attention.
-        attention: names of ``nas_core.layers.attention.KINDS``; one becomes a fixed gene, several a choice per layer.
+        context_length: longest sequence in tokens, and period of the cosine weights of linear attention.
+        attention: names in ``nas_core.layers.attention.KINDS``. Several names give a choice per layer, one a fixed
+            gene.
     """
     choices = size_choices(layers, embed_dims, heads, ffn_dim=ffn_dims)
     fixed: dict[str, Option] = {"head_dim": head_dim, "context_length": context_length}
@@ -75,23 +76,23 @@ def _small(name: str, attention: Sequence[str]) -> SearchSpace:
 
 @register_space
 def language_base() -> SearchSpace:
-    """Return a space around GPT-2 small (Radford et al. 2019): at most 12 layers of 768 channels, 1,024 tokens."""
+    """Return a search space around GPT-2 small (Radford et al. 2019): up to 12 layers, width 768, 1,024 tokens."""
     return _base("language_base", ("softmax",))
 
 
 @register_space
 def mformer_language_base() -> SearchSpace:
-    """Return ``language_base`` with softmax, local or linear attention in each layer."""
+    """Return the space ``language_base`` with a choice of softmax, local or linear attention per layer."""
     return _base("mformer_language_base", _KINDS)
 
 
 @register_space
 def language_small() -> SearchSpace:
-    """Return a small space: at most 4 layers of 128 channels, 2,048 tokens."""
+    """Return a small language model space: up to 4 layers, width 128, 2,048 tokens."""
     return _small("language_small", ("softmax",))
 
 
 @register_space
 def mformer_language_small() -> SearchSpace:
-    """Return ``language_small`` with softmax, local or linear attention in each layer."""
+    """Return the space ``language_small`` with a choice of softmax, local or linear attention per layer."""
     return _small("mformer_language_small", _KINDS)

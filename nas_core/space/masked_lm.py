@@ -1,7 +1,7 @@
-"""Masked language models: genes, and spaces of RoBERTa's sizes.
+"""Search spaces of masked language models, based on RoBERTa.
 
-Genes are those of :mod:`nas_core.space.language`, with ``sequence_length`` (tokens, for costs) in place of
-``context_length``. Without ``heads``, heads of ``head_dim`` numbers fill ``embed_dim``, as in BERT of Hugging Face.
+The genes are those of :mod:`nas_core.space.language`, with ``sequence_length`` (tokens, for cost estimates) instead of
+``context_length``. Without a gene ``heads``, there are ``embed_dim // head_dim`` heads, as in BERT.
 """
 
 from __future__ import annotations
@@ -25,12 +25,11 @@ def masked_lm_space(
     sequence_length: int,
     attention: Sequence[Any] = ("softmax",),
 ) -> SearchSpace:
-    """Return a space of masked language models.
-
-    Options are one list for all layers, or one list per layer.
+    """Create a search space of masked language models.
 
     Args:
-        attention: names of ``nas_core.layers.attention.KINDS``; softmax alone adds no gene.
+        ffn_dims, heads: options as one list for all layers, or one list per layer.
+        attention: names in ``nas_core.layers.attention.KINDS``, or one list of names per layer.
     """
     choices = size_choices(layers, embed_dims, heads, ffn_dim=ffn_dims)
     if tuple(attention) != ("softmax",):
@@ -40,7 +39,7 @@ def masked_lm_space(
 
 @register_space
 def roberta_base() -> SearchSpace:
-    """Return RoBERTa base (Liu et al. 2019, "RoBERTa: A Robustly Optimized BERT Pretraining Approach") and smaller."""
+    """Return a search space of RoBERTa base (Liu et al. 2019) and smaller models."""
     return masked_lm_space(
         "roberta_base",
         layers=tuple(range(12, 5, -1)),
@@ -67,11 +66,11 @@ def _small(name: str, attention: Sequence[str]) -> SearchSpace:
 
 @register_space
 def roberta_small() -> SearchSpace:
-    """Return a small RoBERTa space: at most 4 layers of 128 channels."""
+    """Return a small RoBERTa space: up to 4 layers, width 128."""
     return _small("roberta_small", ("softmax",))
 
 
 @register_space
 def mformer_roberta_small() -> SearchSpace:
-    """Return ``roberta_small`` with softmax or linear attention in each layer."""
+    """Return the space ``roberta_small`` with a choice of softmax or linear attention per layer."""
     return _small("mformer_roberta_small", ("softmax", "linear"))

@@ -1,4 +1,4 @@
-"""mFormer's translation spaces: HAT's choices, and softmax or linear attention in each layer.
+"""mFormer's search spaces for translation: HAT's genes, and softmax or linear attention in each layer.
 
 Liu et al., "Neural Architecture Search on Efficient Transformers and Beyond", 2022, Table 1.
 """
@@ -17,7 +17,7 @@ from nas_core.space.stack import LINEAR_FIRST, attention_codes
 
 _SEARCHED = ("softmax", "linear")
 ATTENTION_GENES = ("encoder.self_attention", "decoder.self_attention", "decoder.cross_attention")
-"""Genes of attention; softmax if a space lacks one."""
+"""Genes of the attention types. A space without such a gene uses softmax."""
 
 
 def with_attention(
@@ -27,10 +27,11 @@ def with_attention(
     decoder: Sequence[str] = ("softmax",),
     cross: Sequence[str] = ("softmax",),
 ) -> SearchSpace:
-    """Return a translation space with a choice of attention in each layer; softmax alone adds no gene.
+    """Return a translation space with additional choices of attention in each layer.
 
     Args:
-        encoder, decoder, cross: names of ``nas_core.layers.attention.KINDS``.
+        encoder, decoder, cross: names in ``nas_core.layers.attention.KINDS`` for encoder self-attention, decoder
+            self-attention and cross-attention. ``("softmax",)`` adds no gene.
     """
     choices = list(space.choices)
     for gene, kinds in zip(ATTENTION_GENES, (encoder, decoder, cross), strict=True):
@@ -42,7 +43,7 @@ def with_attention(
 
 
 def attention_of(architecture: Architecture, gene: str) -> tuple[str, ...]:
-    """Return the attention of each layer; softmax if there is no such gene."""
+    """Return the attention type of each layer. It is softmax if the architecture has no such gene."""
     layers = architecture.number(f"{gene.split('.')[0]}.layers")
     if gene not in architecture:
         return ("softmax",) * layers
@@ -64,29 +65,30 @@ def _wmt14() -> SearchSpace:
 
 @register_space
 def mformer_wmt14_en_de() -> SearchSpace:
-    """Return mFormer's space for WMT'14 English to German: softmax or linear attention in each encoder layer."""
+    """Return mFormer's search space for WMT'14 English to German, with softmax or linear attention in encoder
+    layers."""
     return with_attention(_wmt14(), "mformer_wmt14_en_de")
 
 
 @register_space
 def mformer_wmt14_en_de_all() -> SearchSpace:
-    """Return ``mformer_wmt14_en_de`` with a choice for every attention, including the decoder's."""
+    """Return the space ``mformer_wmt14_en_de`` with a choice of attention in the decoder too."""
     return with_attention(_wmt14(), "mformer_wmt14_en_de_all", _SEARCHED, _SEARCHED, _SEARCHED)
 
 
 @register_space
 def cosformer_wmt14_en_de() -> SearchSpace:
-    """Return the space of the paper's cosFormer*: linear attention in all encoder layers."""
+    """Return the search space of cosFormer* (Liu et al. 2022): linear attention in all encoder layers."""
     return with_attention(_wmt14(), "cosformer_wmt14_en_de", ("linear",))
 
 
 def found_translation(name: str) -> Architecture:
-    """Return a network of the paper's Table 3.
+    """Return an architecture of Table 3 of the mFormer paper.
 
-    Sums, means and linear layers are the paper's; sizes of single layers are chosen to match them.
+    Linear layers, and sums and means of sizes, are those of the paper. Sizes of single layers are chosen to match.
 
     Args:
-        name: attention of the encoder: ``mformer`` (both kinds), ``cosformer`` (linear) or ``transformer`` (softmax).
+        name: ``mformer`` (both attention types in the encoder), ``cosformer`` (linear) or ``transformer`` (softmax).
     """
     if name not in _FOUND:
         raise unknown_choice("network of mFormer's Table 3", name, _FOUND)
@@ -140,5 +142,5 @@ _FOUND: dict[str, tuple[list[str], _Layers, _Layers, _Layers, _Layers, _Layers]]
 
 @register_space
 def mformer_translation_small() -> SearchSpace:
-    """``hat_small`` with the kind of each attention (softmax or linear) as a gene."""
+    """Return the space ``hat_small`` with softmax or linear attention as a gene of each attention."""
     return with_attention(hat_small(), "mformer_translation_small", _SEARCHED, _SEARCHED, _SEARCHED)

@@ -10,13 +10,13 @@ from nas_core.errors import SpaceError, unknown_choice
 from nas_core.space.files import load_space
 from nas_core.space.space import SearchSpace
 
+# Modules of this package that register spaces.
 _PRESETS = ("bert", "hat", "image", "language", "masked_lm", "mformer")
-"""Modules of this package that register spaces; they import this one."""
 _SPACES: dict[str, Callable[[], SearchSpace]] = {}
 
 
 def register_space(build: Callable[[], SearchSpace]) -> Callable[[], SearchSpace]:
-    """Register a space under the name of the decorated function."""
+    """Register a function that returns a search space, under the function's name."""
     name = build.__name__
     registered = _SPACES.setdefault(name, build)
     if (registered.__module__, registered.__qualname__) != (build.__module__, build.__qualname__):
@@ -32,7 +32,7 @@ def list_spaces() -> list[str]:
 
 
 def get_space(name: str | Path) -> SearchSpace:
-    """Return a registered space, or read a YAML file ``name`` that ends in .yml or .yaml."""
+    """Return a registered search space, or read one from a file that ends in .yml or .yaml."""
     if str(name).endswith((".yml", ".yaml")):
         return load_space(name)
     spaces = _registered()

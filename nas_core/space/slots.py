@@ -1,4 +1,4 @@
-"""Integer rows of architectures: one column per gene and possible layer."""
+"""Architectures as integer rows with one column (slot) per gene and possible layer."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from nas_core.errors import SpaceError
 from nas_core.space.choice import Choice
 
 ABSENT = -1
-"""Index of a gene of an absent layer."""
+"""Index of the genes of absent layers."""
 
 Rows = NDArray[np.int16]
-"""Option indices ``(n, slots)``; canonical: ABSENT exactly in absent layers."""
+"""Option indices ``(n, slots)`` of n architectures. A row is canonical if exactly absent layers have index
+``ABSENT``."""
 
 
 class Slots:
-    """Columns of a space's rows, and the columns that exist at each depth."""
+    """Columns of the integer rows of a search space."""
 
     def __init__(self, choices: Sequence[Choice]) -> None:
         self.choices = tuple(choices)
@@ -39,14 +40,19 @@ class Slots:
     def _depth_column(self, name: str) -> tuple[int, NDArray[np.int64]]:
         place = next((index for index, choice in enumerate(self.choices) if choice.name == name), None)
         if place is None:
-            raise SpaceError(f"no choice is named {name!r}, the depth gene of other choices; add it")
+            raise SpaceError(
+                f"there is no choice {name!r}, but another choice has 'per: {name}'; add a choice {name!r}"
+            )
         depths = self.choices[place].options[0]
         if self.choices[place].per or not all(isinstance(depth, int) and depth >= 0 for depth in depths):
-            raise SpaceError(f"depth gene {name!r} has options {list(depths)}; expected layer counts of the network")
+            raise SpaceError(
+                f"gene {name!r} of a layer count has options {list(depths)}; expected integers >= 0 for the network"
+            )
         for choice in self.choices:
             if choice.per == name and len(choice.options) != max(int(depth) for depth in depths):
                 raise SpaceError(
-                    f"choice {choice.name!r} lists {len(choice.options)} layers, {name!r} goes up to {max(depths)}"
+                    f"choice {choice.name!r} has options for {len(choice.options)} layers;"
+                    f" expected {max(depths)}, the largest {name!r}"
                 )
         return self.columns[place].start, np.array(depths, np.int64)
 
@@ -54,13 +60,13 @@ class Slots:
         return np.zeros((0, self.count), np.int16)
 
     def below(self, depth_gene: str, depth: int) -> int:
-        """Return the number of combinations of the first ``depth`` layers' genes."""
+        """Return the number of combinations of genes in the first ``depth`` layers."""
         return math.prod(
             len(row) for choice in self.choices if choice.per == depth_gene for row in choice.options[:depth]
         )
 
     def exists(self, rows: Rows) -> NDArray[np.bool_]:
-        """Return a mask ``(n, slots)`` of genes of existing layers."""
+        """Return a boolean mask ``(n, slots)``, True for genes of existing layers."""
         mask = np.ones(rows.shape, np.bool_)
         for choice, columns in zip(self.choices, self.columns, strict=True):
             if choice.per is not None:
@@ -69,22 +75,22 @@ class Slots:
         return mask
 
     def canonical(self, rows: Rows) -> Rows:
-        """Return rows with ABSENT in absent layers."""
+        """Set genes of absent layers to ``ABSENT``."""
         return np.where(self.exists(rows), rows, ABSENT).astype(np.int16)
 
     def codes(self, rows: Rows) -> NDArray[np.float32]:
-        """Return option codes ``(n, slots)``, 0 for absent layers."""
+        """Return the numbers that represent options, ``(n, slots)``; 0 for absent layers."""
         values = self._codes[np.arange(self.count), np.maximum(rows, 0)]
         return np.where(rows == ABSENT, np.float32(0), values)
 
     def extreme(self, pick: Callable[..., Any]) -> NDArray[np.int16]:
-        """Return the row of options with extreme codes; ``pick`` is argmin or argmax."""
+        """Return the row of options with the smallest or largest code. ``pick`` is ``np.argmin`` or ``np.argmax``."""
         rows = [(choice, options) for choice in self.choices for options in choice.options]
         row = [int(pick([choice.code(option) for option in options])) for choice, options in rows]
         return self.canonical(np.array([row], np.int16)).reshape(-1)
 
     def depth_weights(self, depth_gene: str) -> NDArray[np.float64]:
-        """Return the probability of each depth if architectures are drawn uniformly."""
+        """Return the probability of each number of layers under uniform sampling of architectures."""
         counts = [self.below(depth_gene, int(depth)) for depth in self._depth[depth_gene][1]]
         total = sum(counts)
         return np.array([count / total for count in counts])

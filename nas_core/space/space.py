@@ -1,4 +1,4 @@
-"""Search spaces: named choices, some repeated for each layer."""
+"""Search spaces of named choices."""
 
 from __future__ import annotations
 
@@ -17,20 +17,25 @@ from nas_core.space.slots import ABSENT, Rows, Slots
 
 SAMPLINGS = ("gene", "architecture")
 ENCODINGS = ("summary", "layers", "onehot")
-"""``summary``: one number per choice, averaged over existing layers (HAT's latency features and the router input of
-Mixture-of-Supernets); ``layers``: one number per gene and layer, 0 if absent; ``onehot``: one indicator per option,
-gene and layer. The first two are divided by each choice's scale."""
+"""Names of encodings of architectures.
+
+- ``summary``: one number per choice, the mean over existing layers, as in HAT and Mixture-of-Supernets.
+- ``layers``: one number per gene and layer, 0 for absent layers.
+- ``onehot``: one indicator per gene, layer and option.
+"""
 
 
 class SearchSpace:
     """All combinations of one option of every choice.
 
-    A choice with ``per`` has one option per existing layer; ``per`` names the gene of the number of layers. Every
-    architecture has the genes in ``fixed``. Methods with ``row`` in their name use integer rows ``(n, slots)``: option
-    indices, -1 for absent layers.
+    A choice with ``per`` has one option per layer; ``per`` names the gene of the number of layers. Methods with ``row``
+    in their names represent architectures as option indices ``(slots,)`` or ``(n, slots)``, with -1 for absent layers.
+
+    Args:
+        fixed: genes with a constant value in every architecture.
 
     Raises:
-        SpaceError: a repeated name, or a depth gene that is missing or not an integer.
+        SpaceError: A name occurs twice, or ``per`` does not name an integer gene.
     """
 
     def __init__(self, name: str, choices: Sequence[Choice], fixed: Mapping[str, Option] | None = None) -> None:
@@ -66,15 +71,15 @@ class SearchSpace:
         return self._cardinality
 
     def largest(self) -> Architecture:
-        """Return the architecture of the largest options."""
+        """Return the architecture with the largest options."""
         return self.architecture(self.slots.extreme(np.argmax))
 
     def smallest(self) -> Architecture:
-        """Return the architecture of the smallest options."""
+        """Return the architecture with the smallest options."""
         return self.architecture(self.slots.extreme(np.argmin))
 
     def architecture(self, row: NDArray[np.int16]) -> Architecture:
-        """Return the architecture of a row ``(slots,)``."""
+        """Return the architecture with the option indices ``row``, of shape ``(slots,)``."""
         genes: dict[str, Gene] = dict(self.fixed)
         for choice, columns in zip(self.choices, self.slots.columns, strict=True):
             options = [
@@ -87,22 +92,22 @@ class SearchSpace:
         return [self.architecture(row) for row in rows]
 
     def row(self, architecture: Architecture) -> NDArray[np.int16]:
-        """Return option indices ``(slots,)`` of an architecture.
+        """Return the option indices ``(slots,)`` of an architecture.
 
         Raises:
-            ArchitectureError: outside the space.
+            ArchitectureError: the architecture is outside the space.
         """
         row = np.full(self.slots.count, ABSENT, np.int16)
         extra = sorted(set(architecture) - {c.name for c in self.choices} - set(self.fixed))
         if extra:
             raise ArchitectureError(
-                f"architecture has gene {extra[0]!r}, which space {self.name!r} lacks; it has"
+                f"architecture has gene {extra[0]!r}, which is not in space {self.name!r}; choose from"
                 f" {', '.join(choice.name for choice in self.choices)}"
             )
         for name, value in self.fixed.items():
             if name in architecture and architecture[name] != value:
                 raise ArchitectureError(
-                    f"architecture has {name} = {architecture[name]!r}, but it is fixed to {value!r} in {self.name!r}"
+                    f"architecture has {name} = {architecture[name]!r}; expected {value!r}, as in space {self.name!r}"
                 )
         for choice, columns in zip(self.choices, self.slots.columns, strict=True):
             indices = self._indices(choice, architecture)
@@ -120,13 +125,13 @@ class SearchSpace:
             depth = architecture[choice.per]
             if not isinstance(gene, tuple) or len(gene) != depth:
                 raise ArchitectureError(
-                    f"architecture has {choice.name} = {gene!r}, expected {depth} options, one per layer of"
+                    f"architecture has {choice.name} = {gene!r}; expected a list of {depth} options, the value of"
                     f" {choice.per}"
                 )
             if len(gene) > len(choice.options):
                 raise ArchitectureError(
-                    f"architecture has {len(gene)} layers in {choice.name}, space {self.name!r} has"
-                    f" {len(choice.options)}"
+                    f"architecture has {choice.name} for {len(gene)} layers; expected at most {len(choice.options)},"
+                    f" as in space {self.name!r}"
                 )
         for layer, (option, options) in enumerate(zip(gene, choice.options, strict=False)):
             if option not in options:
@@ -138,7 +143,11 @@ class SearchSpace:
         return [options.index(option) for option, options in zip(gene, choice.options, strict=False)]
 
     def validate(self, architecture: Architecture) -> Architecture:
-        """Return the architecture with fixed genes filled in, or raise as :meth:`row`."""
+        """Return the architecture with fixed genes added.
+
+        Raises:
+            ArchitectureError: the architecture is outside the space.
+        """
         return self.architecture(self.row(architecture))
 
     def __contains__(self, architecture: object) -> bool:
@@ -167,8 +176,8 @@ class SearchSpace:
         """Draw a random architecture.
 
         Args:
-            how: ``gene`` draws each gene uniformly, as in HAT's supernet training, so every depth is equally likely;
-                ``architecture`` draws uniformly over all architectures.
+            how: ``gene`` draws each gene uniformly, as in HAT, so every depth is equally likely. ``architecture`` draws
+                uniformly over all architectures.
         """
         return self.architecture(self.sample_rows(rng, 1, how)[0])
 
@@ -178,7 +187,7 @@ class SearchSpace:
         return self.slots.canonical(np.where(replaced, drawn, parents))
 
     def mutate(self, architecture: Architecture, prob: float, rng: np.random.Generator) -> Architecture:
-        """Replace each gene with probability ``prob`` by a uniform draw, possibly of the same option.
+        """Replace each gene with probability ``prob`` by a uniform draw, which may give the same option.
 
         Genes of new layers are drawn uniformly.
         """
@@ -189,11 +198,14 @@ class SearchSpace:
         return self.slots.canonical(np.where(child == ABSENT, np.maximum(first, second), child))
 
     def crossover(self, first: Architecture, second: Architecture, rng: np.random.Generator) -> Architecture:
-        """Take each gene from either parent with probability 1/2; layers that one parent lacks come from the other."""
+        """Take each gene from either parent with probability 1/2.
+
+        Genes of a layer that only one parent has come from that parent.
+        """
         return self.architecture(self.crossover_rows(self.row(first)[None], self.row(second)[None], rng)[0])
 
     def encode(self, architectures: Sequence[Architecture] | Architecture, how: str = "summary") -> NDArray[np.float32]:
-        """Return an encoding ``(n, features)``; ``how`` is one of :data:`ENCODINGS`."""
+        """Return an encoding ``(n, features)`` of architectures. ``how`` is a name in :data:`ENCODINGS`."""
         if isinstance(architectures, Architecture):
             architectures = [architectures]
         return self.encode_rows(self.rows(architectures), how)
@@ -231,9 +243,11 @@ class SearchSpace:
 
     @classmethod
     def of(cls, architecture: Architecture, like: SearchSpace | None = None) -> SearchSpace:
-        """Return the space of one architecture, for static subnets.
+        """Return the search space that contains only one architecture.
 
-        Tuples are genes of each layer; without ``like`` their depth gene is ``<side>.layers``.
+        Args:
+            like: space whose genes of layer counts and fixed genes are kept. By default, genes of each layer depend on
+                a gene ``<side>.layers``, such as ``encoder.layers``.
         """
         choices = []
         for name in [c.name for c in like.choices] if like else architecture:

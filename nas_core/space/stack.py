@@ -1,4 +1,4 @@
-"""Spaces of one stack of transformer layers: image, language and masked language models."""
+"""Genes of models with one stack of transformer layers: image, language and masked language models."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from nas_core.space.architecture import Architecture
 from nas_core.space.choice import Choice
 
 CODES = {"softmax": 1.0, "linear": 0.0}
-"""Codes of attention; the largest architecture is all softmax, the smallest all linear."""
+"""Numbers that represent attention types in encodings. The largest architecture uses only softmax."""
 LINEAR_FIRST = {"linear": 0.0, "softmax": 1.0}
-"""The same codes in the order of translation and masked language spaces; the order is part of a space."""
+"""``CODES`` in the order of translation and masked language spaces."""
 
 
 class TransformerLayer(NamedTuple):
-    """One layer of an architecture."""
+    """Sizes and attention type of one layer."""
 
     ffn_dim: int
     heads: int
@@ -27,11 +27,13 @@ class TransformerLayer(NamedTuple):
 def transformer_layers(
     architecture: Architecture, ffn_dims: Sequence[int] | None = None, qkv_dims: Sequence[int] | None = None
 ) -> tuple[TransformerLayer, ...]:
-    """Return the layers of an architecture in order; without a gene ``heads``, heads fill the width.
+    """Return the layers of an architecture.
+
+    Without a gene ``heads``, there are ``embed_dim // head_dim`` heads.
 
     Args:
-        ffn_dims: hidden units of each layer, in place of a gene ``ffn_dim``.
-        qkv_dims: joint width of queries, of keys and of values in each layer, in place of a gene ``head_dim``.
+        ffn_dims: FFN width of each layer, instead of a gene ``ffn_dim``.
+        qkv_dims: width of the queries of each layer, summed over heads, instead of a gene ``head_dim``.
     """
     depth = architecture.number("layers")
     ffn = per_layer(architecture, "ffn_dim", depth) if ffn_dims is None else ffn_dims
@@ -48,26 +50,26 @@ def transformer_layers(
 
 
 def per_layer(architecture: Architecture, gene: str, depth: int) -> list[Any]:
-    """Return the option of each of ``depth`` layers; a fixed gene is repeated."""
+    """Return the value of a gene for each of ``depth`` layers. A value of the whole network is repeated."""
     value = architecture[gene]
     if not isinstance(value, tuple):
         return [value] * depth
     if len(value) != depth or not depth:
-        raise ArchitectureError(f"architecture has {gene} = {list(value)}, expected {depth} options, one per layer")
+        raise ArchitectureError(f"architecture has {gene} = {list(value)}; expected {depth} options, one per layer")
     return list(value)
 
 
 def size_choices(
     layers: Sequence[int], embed_dims: Sequence[int], heads: Sequence[Any], **ffn: Sequence[Any]
 ) -> list[Choice]:
-    """Return the choices of sizes; ``heads`` and each ``ffn`` gene have one list of options, or one per layer."""
+    """Create the choices of sizes. ``heads`` and ``ffn`` have one list of options, or one list per layer."""
     depth = max(layers)
     layered = [Choice.make(gene, options, "layers", depth) for gene, options in {**ffn, "heads": heads}.items()]
     return [Choice.make("layers", layers), Choice.make("embed_dim", embed_dims), *layered]
 
 
 def attention_codes(kinds: Sequence[Any], published: Mapping[Any, float]) -> dict[Any, float]:
-    """Return the published codes, with evenly spaced codes between them for other kinds."""
+    """Return numbers for attention types: those of ``published``, and evenly spaced numbers in (0, 1) for others."""
     rows = [kind if isinstance(kind, list | tuple) else (kind,) for kind in kinds]
     others = [kind for kind in dict.fromkeys(kind for row in rows for kind in row) if kind not in published]
     return {**published, **{kind: (place + 1) / (len(others) + 1) for place, kind in enumerate(others)}}
