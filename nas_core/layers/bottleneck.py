@@ -1,6 +1,6 @@
-"""Linear maps around layers of unequal width, as in SuperShaper (Ganesan et al. 2021).
+"""Linear maps around layers of different widths, as in SuperShaper (Ganesan et al. 2021).
 
-Shapes: C channels of the network, D of a layer.
+Shapes: C width of the network, D width of a layer.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from nas_core.layers.weights import Affine
 
 
 class ElasticBottlenecks(nn.Module):
-    """Maps into ``(D, C)`` and out of ``(C, D)`` each layer, elastic in D.
+    """Linear maps into ``(D, C)`` and out of ``(C, D)`` each layer, elastic in D.
 
-    Initialised to the identity on the first D channels, as in the Mixture-of-Supernets code.
+    They are initialised to the identity on the first D channels, as in the Mixture-of-Supernets code.
     """
 
     def __init__(self, outer: int, widths: Iterable[int]) -> None:
@@ -29,11 +29,11 @@ class ElasticBottlenecks(nn.Module):
         self.leave: list[ElasticLinear] = nn.ModuleList(leave)  # type: ignore[assignment]
 
     def select(self, kept: Sequence[int], widths: Sequence[int]) -> tuple[Affine, ...]:
-        """Return the maps before, between and after the layers.
+        """Return the linear maps before, between and after the layers.
 
         Args:
-            kept: indices of executed layers.
-            widths: their D.
+            kept: indices of the layers that are used.
+            widths: width D of each of these layers.
         """
         enter = [self.enter[at].select(self.outer, width) for at, width in zip(kept, widths, strict=True)]
         leave = [self.leave[at].select(width, self.outer) for at, width in zip(kept, widths, strict=True)]
@@ -42,7 +42,7 @@ class ElasticBottlenecks(nn.Module):
 
 
 class Joints(nn.ModuleList):
-    """Maps of a static network, one matrix per joint."""
+    """Linear maps before, between and after the layers of a static network."""
 
     def __init__(self, sizes: Iterable[tuple[int, int]]) -> None:
         super().__init__(_identities(sizes))
@@ -52,7 +52,7 @@ class Joints(nn.ModuleList):
 
 
 def joined(first: Affine, second: Affine) -> Affine:
-    """Return the composition ``second(first(x))`` as one map."""
+    """Return the composition ``second(first(x))`` as one linear map."""
     return Affine(second.weight @ first.weight, second.weight @ first.bias + second.bias)
 
 

@@ -14,14 +14,14 @@ def kept_layers(layers: Iterable[Layer], depth: int, order: Sequence[int] = ()) 
     """Return ``depth`` layers in execution order.
 
     Args:
-        order: indices of all layers, most important first; empty: keep the first ``depth``, as in HAT.
+        order: indices of all layers by decreasing importance. If empty, the first ``depth`` layers are kept, as in HAT.
     """
     all_layers = list(layers)
     return [all_layers[index] for index in sorted(order[:depth])] if order else all_layers[:depth]
 
 
 def check_order(order: Sequence[int], layers: int, side: str = "layers") -> tuple[int, ...]:
-    """Return ``order`` as a tuple; raise ``ConfigError`` unless it is empty or contains each layer once."""
+    """Return ``order`` as a tuple. Raise ``ConfigError`` unless it is empty or contains each layer index once."""
     if order and sorted(order) != list(range(layers)):
         raise ConfigError(f"the order of {side} is {list(order)}; expected each number from 0 to {layers - 1} once")
     return tuple(order)

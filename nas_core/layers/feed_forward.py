@@ -23,11 +23,11 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": F.silu,
     "tanh": torch.tanh,
 }
-"""Activations by name; ``gelu_tanh`` is fairseq's ``gelu_accurate``, ``quick_gelu`` is CLIP's."""
+"""Activation functions. ``gelu_tanh`` is called ``gelu_accurate`` in fairseq; ``quick_gelu`` is from CLIP."""
 
 
 class FeedForwardWeights(NamedTuple):
-    """Feed-forward weights of one architecture."""
+    """Weights of a feed-forward layer for one architecture."""
 
     fc1: Affine
     fc2: Affine
@@ -36,7 +36,7 @@ class FeedForwardWeights(NamedTuple):
 
 
 class ElasticFeedForward(nn.Module):
-    """Feed-forward layer ``fc2(activation(fc1(x)))`` of elastic width; experts are mixed for each architecture.
+    """Feed-forward layer ``fc2(activation(fc1(x)))`` of elastic width, with or without experts.
 
     Args:
         embed_dim: largest input and output width.
@@ -63,14 +63,14 @@ class ElasticFeedForward(nn.Module):
         )
 
     def routing(self, embed_dim: int, ffn_dim: int, encoding: Tensor | None) -> tuple[Tensor, ...]:
-        """Return the routing weights of fc1 and fc2, one tensor if shared; empty without experts."""
+        """Return the routing weights of fc1 and fc2. The result is empty without experts."""
         if not len(self.routers):
             return ()
         first = self.routers[0](encoding, ffn_dim)
         return first, self.routers[1](encoding, embed_dim) if len(self.routers) == 2 else first
 
     def select(self, embed_dim: int, ffn_dim: int, encoding: Tensor | None = None) -> FeedForwardWeights:
-        """Return the weights of these sizes, with experts mixed for an encoding (F,)."""
+        """Return the weights of these sizes. Experts are mixed for an architecture's encoding ``(F,)``."""
         if mixtures := self.routing(embed_dim, ffn_dim, encoding):
             fc1 = self.fc1.select(embed_dim, ffn_dim, mixtures[0])
             fc2 = self.fc2.select(ffn_dim, embed_dim, mixtures[1])
@@ -79,12 +79,12 @@ class ElasticFeedForward(nn.Module):
         return FeedForwardWeights(fc1, fc2, self.activation)
 
     def forward(self, x: Tensor, weights: FeedForwardWeights) -> Tensor:
-        """Apply the layer with weights of :meth:`select` to ``x`` (.., C)."""
+        """Apply the layer to ``x`` ``(..., C)`` with weights of :meth:`select`."""
         return feed_forward(x, weights)
 
 
 def feed_forward(x: Tensor, weights: FeedForwardWeights, dropout: float = 0.0) -> Tensor:
-    """Apply a feed-forward layer to ``x`` (.., C), with ``dropout`` of hidden units."""
+    """Apply a feed-forward layer to ``x`` ``(..., C)``. ``dropout`` is the probability for hidden units."""
     hidden = ACTIVATIONS[weights.activation](F.linear(x, *weights.fc1))
     if dropout:
         hidden = F.dropout(hidden, dropout)

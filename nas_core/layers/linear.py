@@ -1,4 +1,4 @@
-"""Elastic linear layers, layer norms and embeddings; ``select`` returns a prefix of their weights."""
+"""Elastic linear layers, layer norms and embeddings. Smaller sizes use the first rows and columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nas_core.layers.weights import Affine, NormWeights
 
 
 def prefix(tensor: Tensor, *sizes: int) -> Tensor:
-    """Return the view ``tensor[:s0, :s1, ..]``; the tensor itself at full size, which saves a copy of its gradient."""
+    """Return the view ``tensor[:s0, :s1, ..]``, or the tensor itself at full size."""
     for dim, size in enumerate(sizes):
         if size != tensor.shape[dim]:
             tensor = tensor.narrow(dim, 0, size)
@@ -17,7 +17,7 @@ def prefix(tensor: Tensor, *sizes: int) -> Tensor:
 
 
 class ElasticLinear(nn.Module):
-    """Linear layer that uses its first rows and columns (HAT, section 3.1)."""
+    """Linear layer whose smaller sizes use the first rows and columns (HAT, section 3.1)."""
 
     def __init__(self, in_features: int, out_features: int, gain: float = 1.0) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class ElasticLinear(nn.Module):
 
 
 class ElasticLayerNorm(nn.Module):
-    """Layer norm over the first ``features`` channels."""
+    """Layer norm whose smaller sizes use the first channels."""
 
     def __init__(self, features: int, eps: float = 1e-5) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class ElasticLayerNorm(nn.Module):
 
 
 class ElasticEmbedding(nn.Module):
-    """Embedding ``(V, C)`` that uses its first channels."""
+    """Embedding ``(V, C)`` whose smaller sizes use the first channels."""
 
     def __init__(self, tokens: int, features: int, padding_idx: int) -> None:
         super().__init__()

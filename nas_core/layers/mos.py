@@ -1,7 +1,7 @@
 """Mixture-of-Supernets: linear layers of several experts, and routers that mix them for an architecture.
 
-Equations 4 (layer-wise) and 5 (neuron-wise). As in the authors' experiments, a bias uses its row's routing weights, and
-experts are sliced before mixing.
+Routing weights are layer-wise (equation 4) or neuron-wise (equation 5). As in the authors' experiments, a bias uses the
+routing weights of its row, and experts are sliced before mixing.
 
 Shapes: F features of an encoding, M experts, O rows, I columns, r rank.
 """
@@ -22,11 +22,11 @@ from nas_core.layers.weights import Affine
 from nas_core.registry import Registry
 
 NONE = "none"
-"""Plain weight sharing, without experts."""
+""":attr:`MoSConfig.kind` of plain weight sharing, without experts."""
 EXPERT_INITS = ("independent", "equal", "near")
-"""Initialisations of experts: independent draws, copies of one draw, or copies with small differences."""
+"""Initialisations of experts: independent samples, equal copies, or copies with small differences."""
 SPREAD = 0.02
-"""Standard deviation of the differences of near experts, relative to the weights'."""
+"""Standard deviation of the differences between ``near`` experts, relative to that of the weights."""
 
 
 def mixtures() -> list[str]:
@@ -39,24 +39,24 @@ class MoSConfig:
     """Settings of the experts of an elastic feed-forward layer."""
 
     kind: str = NONE
-    """``none`` (plain weight sharing) or a router: ``layer`` (one mixture per matrix), ``neuron`` (one per row), .."""
+    """``none`` (plain weight sharing), ``layer`` (one mixture per matrix), ``neuron`` (one per row), or another
+    router."""
     experts: int = 2
-    """Number of full-size experts per linear layer, M (paper: 2)."""
+    """Number of experts per linear layer, M (paper: 2)."""
     router_hidden: int = 128
     """Width of the router's hidden layers (paper: 128)."""
     router_layers: int = 2
-    """Linear layers of the router (paper's Table 13: 2 is best)."""
+    """Number of linear layers of the router (paper: 2 is best, Table 13)."""
     router_dropout: float = 0.0
-    """Dropout after each hidden layer of the router, in training."""
+    """Dropout probability after each hidden layer of the router."""
     share_router: bool | None = None
-    """One router for both linears of a feed-forward layer; default: if the router supports it."""
+    """Use one router for both linear layers of a feed-forward layer. None means yes if the router supports it."""
     encoding: str = "summary"
-    """Encoding of architectures for routers: ``summary``, one number per choice, averaged over layers, as for
-    translation in the paper; ``layers``, one per choice and layer, as for BERT; or ``onehot``."""
+    """Encoding of architectures for routers. The paper uses ``summary`` for translation and ``layers`` for BERT."""
     start: str = "independent"
-    """Initialisation of experts, one of :data:`EXPERT_INITS`; the authors' is ``independent``."""
+    """Initialisation of experts, one of :data:`EXPERT_INITS` (paper: ``independent``)."""
     rank: int = 0
-    """Rank of the differences of experts from the first, full one; 0: all experts are full."""
+    """Rank of the differences between the first expert and each other expert. 0 means full rank."""
 
     def __post_init__(self) -> None:
         if self.kind == NONE:
@@ -65,26 +65,24 @@ class MoSConfig:
             raise unknown_choice(ROUTERS.what, self.kind, mixtures())
         if self.experts < 1 or self.router_hidden < 1 or self.router_layers < 1:
             raise ConfigError(
-                f"experts {self.experts}, router hidden {self.router_hidden}, router layers {self.router_layers}:"
-                " each must be at least 1"
+                f"experts is {self.experts}, router_hidden {self.router_hidden}, router_layers {self.router_layers};"
+                " expected at least 1 each"
             )
         if not 0 <= self.router_dropout < 1:
-            raise ConfigError(f"router dropout {self.router_dropout}; expected a share from 0 to below 1")
+            raise ConfigError(f"router_dropout is {self.router_dropout}; expected at least 0 and below 1")
         if self.share_router and not ROUTERS.get(self.kind).shareable:
-            raise ConfigError(
-                f"{self.kind}-wise routers have outputs of one layer's size and cannot be shared; drop share_router"
-            )
+            raise ConfigError(f"{self.kind}-wise routers cannot be shared between layers; remove share_router")
         if self.start not in EXPERT_INITS:
             raise unknown_choice("initialisation of experts (--mos-start)", self.start, EXPERT_INITS)
         if self.rank < 0 or (self.rank and self.experts < 2):
             raise ConfigError(
-                f"rank {self.rank} of the differences of {self.experts} experts; expected 0 (full experts), or more"
-                " with at least 2 experts"
+                f"rank is {self.rank} for {self.experts} experts; expected 0 (full rank), or more with at least 2"
+                " experts"
             )
 
     @property
     def shared(self) -> bool:
-        """True if both linear layers of a feed-forward layer share a router."""
+        """True if both linear layers of a feed-forward layer use one router."""
         return self.kind != NONE and ROUTERS.get(self.kind).shareable and self.share_router is not False
 
 
@@ -92,13 +90,13 @@ class MoSConfig:
 
 
 class Router(nn.Module):
-    """MLP from an architecture's encoding ``(F,)`` to softmax mixtures of the experts.
+    """MLP from an architecture's encoding ``(F,)`` to routing weights of the experts.
 
     Subclasses define :meth:`rows` and :meth:`forward`.
     """
 
     shareable: ClassVar[bool] = False
-    """One router can serve both linear layers of a feed-forward layer, and does by default."""
+    """True if one router can serve both linear layers of a feed-forward layer."""
 
     def __init__(self, features: int, config: MoSConfig, out_features: int) -> None:
         super().__init__()
@@ -110,23 +108,21 @@ class Router(nn.Module):
 
     @staticmethod
     def rows(out_features: int) -> int:
-        """Return the number of mixtures for O = ``out_features``; smaller layers use the first ones."""
+        """Return the number of mixtures for a layer with ``out_features`` outputs."""
         raise NotImplementedError
 
     def forward(self, encoding: Tensor, out_features: int) -> Tensor:
-        """Return routing weights ``(M,)`` of the matrix, or ``(O, M)`` of its rows."""
+        """Return routing weights ``(M,)`` of a matrix, or ``(O, M)`` of its rows."""
         raise NotImplementedError
 
     def mixtures(self, encoding: Tensor, rows: int) -> Tensor:
-        """Return the first ``rows`` mixtures, ``(rows, M)``, without computing the others.
-
-        Always float32: the gradient of a routing weight, a sum over a matrix, overflows float16.
-        """
+        """Return the first ``rows`` mixtures ``(rows, M)``, in float32 or wider."""
         if encoding.shape != (self.features,):
             raise ConfigError(
-                f"the encoding of an architecture is a Tensor of shape {tuple(encoding.shape)}, expected a tensor of"
-                f" shape ({self.features},); 'torch.from_numpy(space.encode(architecture)[0])' is one"
+                f"encoding of an architecture has shape {tuple(encoding.shape)}, expected ({self.features},); use"
+                " torch.from_numpy(space.encode(architecture)[0])"
             )
+        # The gradient of a routing weight, a sum over a matrix, overflows float16.
         exact = torch.promote_types(self.out.weight.dtype, torch.float32)
         used = self.experts * rows
         with without_autocast(encoding):
@@ -139,7 +135,7 @@ class Router(nn.Module):
 
 
 class LayerRouter(Router):
-    """Router with one mixture per matrix (equation 4)."""
+    """Router with one mixture per weight matrix (equation 4)."""
 
     shareable = True
 
@@ -152,9 +148,9 @@ class LayerRouter(Router):
 
 
 class NeuronRouter(Router):
-    """Router with one mixture per row (equation 5).
+    """Router with one mixture per row of a weight matrix (equation 5).
 
-    The last linear layer is xavier-uniform with zero bias, like the authors'; the others use torch's default.
+    The last linear layer is initialised xavier-uniform with zero bias, as in the authors' code.
     """
 
     def __init__(self, features: int, config: MoSConfig, out_features: int) -> None:
@@ -177,7 +173,7 @@ ROUTERS: Registry[type[Router]] = Registry(
     Router,
     of_classes=True,
 )
-"""Registry of routers; the entry-point group ``nas_ext.routers`` adds more."""
+"""Registry of routers. The entry point group ``nas_ext.routers`` adds more."""
 
 
 # -- linear layers of experts ------------------------------------------------------------------------------------------
@@ -186,8 +182,8 @@ ROUTERS: Registry[type[Router]] = Registry(
 class MoSLinear(nn.Module):
     """Elastic linear layer of M experts, mixed by routing weights ``(M,)`` or ``(O, M)``.
 
-    Parameters are ``weight`` (M, O, I) and ``bias`` (M, O). For low-rank experts, ``weight`` (1, O, I) is the first
-    expert; ``left`` (M - 1, O, r) and ``right`` (M - 1, r, I) factorise the differences of the others.
+    Parameters are ``weight`` ``(M, O, I)`` and ``bias`` ``(M, O)``. With a rank r, ``weight`` ``(1, O, I)`` is the
+    first expert; the others differ from it by products of ``left`` ``(M - 1, O, r)`` and ``right`` ``(M - 1, r, I)``.
 
     Raises:
         ConfigError: the rank exceeds that of the layer.
@@ -209,7 +205,7 @@ class MoSLinear(nn.Module):
             self.left, self.right = nn.Parameter(left), nn.Parameter(right)
 
     def experts(self) -> Tensor:
-        """Return all experts as full matrices, ``(M, O, I)``."""
+        """Return all experts as matrices, ``(M, O, I)``."""
         return low_rank_experts(self.weight[0], self.left, self.right) if self.rank else self.weight
 
     def select(self, in_features: int, out_features: int, coefficients: Tensor) -> Affine:
@@ -229,20 +225,12 @@ class MoSLinear(nn.Module):
 
 
 def mix(experts: Tensor, coefficients: Tensor, out_features: int, in_features: int) -> Tensor:
-    """Mix experts ``(M, O, I)`` by routing weights ``(M,)`` or ``(O, M)`` to one matrix of these sizes.
-
-    The result has the experts' type; routing weights may be float32 with 16-bit experts.
-    """
+    """Mix experts ``(M, O, I)`` by routing weights ``(M,)`` or ``(O, M)``: ``(out_features, in_features)``."""
     mixed: Tensor = _Mix.apply(experts, coefficients, out_features, in_features)  # type: ignore[no-untyped-call]
     return mixed
 
 
 class _Mix(torch.autograd.Function):
-    """``sum_i c_i E_i[:o, :i]`` in one pass over the experts, forward and backward.
-
-    The gradient is written into one buffer; autograd's slicing would fill, copy and add one per expert.
-    """
-
     @staticmethod
     def forward(ctx: Any, experts: Tensor, coefficients: Tensor, out_features: int, in_features: int) -> Tensor:
         ctx.save_for_backward(experts, coefficients)
@@ -259,6 +247,7 @@ class _Mix(torch.autograd.Function):
         experts, coefficients = ctx.saved_tensors
         used = prefix(experts, len(experts), *grad.shape)
         full = used.shape == experts.shape
+        # One buffer; autograd's slicing would fill, copy and add one per expert.
         grad_experts = torch.empty_like(experts) if full else torch.zeros_like(experts)
         columns = _columns(coefficients.to(experts.dtype))
         for target, column in zip(prefix(grad_experts, *used.shape), columns, strict=True):
@@ -285,12 +274,12 @@ def naive_mix(experts: Tensor, coefficients: Tensor, out_features: int, in_featu
 
 
 def near_copies(weight: Tensor, count: int, spread: float = SPREAD, stream: torch.Generator | None = None) -> Tensor:
-    """Return copies ``(M, ..)`` of a tensor ``(..)`` plus normal noise; the noise of all copies sums to 0.
+    """Return copies ``(M, ..)`` of a tensor plus normal noise. The noise of all copies sums to 0.
 
     Args:
-        count: M; a single copy equals the tensor.
-        spread: standard deviation of the noise, relative to that of the tensor; 0: equal copies.
-        stream: a CPU generator; default: torch's global one.
+        count: M. A single copy equals the tensor.
+        spread: standard deviation of the noise, relative to that of the tensor. 0 gives equal copies.
+        stream: CPU generator. None means torch's global one.
     """
     copies = weight.detach().expand(count, *weight.shape)
     if not spread:
@@ -305,15 +294,15 @@ def near_copies(weight: Tensor, count: int, spread: float = SPREAD, stream: torc
 
 
 def init_factors(first: Tensor, count: int, rank: int, spread: float = 0.0) -> tuple[Tensor, Tensor]:
-    """Initialise factors U (M - 1, O, r) and V (M - 1, r, I) of experts ``E_i = E_1 + U_i V_i``, as in LoRA.
+    """Initialise factors U ``(M - 1, O, r)`` and V ``(M - 1, r, I)`` of experts ``E_i = E_1 + U_i V_i``, as in LoRA.
 
-    V is uniform up to ``1 / sqrt(I)``. U is 0, or gives products ``spread`` times the standard deviation of E_1.
+    V is uniform in ``±1 / sqrt(I)``. The standard deviation of U V is ``spread`` times that of E_1.
     """
     rows, columns = first.shape
     if rank > min(rows, columns):
         raise ConfigError(
-            f"experts of rank {rank} in a layer of {columns} inputs and {rows} outputs; expected at most"
-            f" {min(rows, columns)}, or 0 for full experts"
+            f"rank of experts is {rank} in a layer of {columns} inputs and {rows} outputs; expected at most"
+            f" {min(rows, columns)}, or 0 for full rank"
         )
     bound = columns**-0.5
     right = torch.empty(count - 1, rank, columns).uniform_(-bound, bound)
@@ -327,9 +316,9 @@ def init_factors(first: Tensor, count: int, rank: int, spread: float = 0.0) -> t
 def mix_low_rank(
     first: Tensor, left: Tensor, right: Tensor, coefficients: Tensor, out_features: int, in_features: int
 ) -> Tensor:
-    """Compute ``E_1 + sum_{i>1} c_i U_i V_i`` of these sizes in one product.
+    """Compute ``E_1 + sum_{i>1} c_i U_i V_i`` in one product.
 
-    Routing weights (M,) or (O, M) must sum to 1; they may be float32 with 16-bit experts.
+    Routing weights ``(M,)`` or ``(O, M)`` must sum to 1.
     """
     shares = coefficients[1:, None] if coefficients.dim() == 1 else coefficients[:, 1:].t()
     used = prefix(left, len(left), out_features)
@@ -346,38 +335,37 @@ def low_rank_experts(first: Tensor, left: Tensor, right: Tensor) -> Tensor:
 
 
 def expert_layers(network: nn.Module) -> list[MoSLinear]:
-    """Return the linear layers with several experts; raise ``ConfigError`` if there are none."""
+    """Return the linear layers with several experts. Raise ``ConfigError`` if there are none."""
     layers = [module for module in network.modules() if isinstance(module, MoSLinear) and len(module.bias) > 1]
     if not layers:
         raise ConfigError(
-            "the network has no layers of several experts to be kept apart; give --mos layer or neuron, and"
-            " --mos-experts 2 or more"
+            "the network has no layers with several experts; give --mos layer or neuron, and --mos-experts 2 or more"
         )
     return layers
 
 
 def check_diversity_weight(weight: float, network: nn.Module) -> None:
-    """Validate the loss weight of :func:`experts_alike`; 0 disables it.
+    """Validate the weight of the loss term :func:`experts_alike`. 0 disables it.
 
     Raises:
-        ConfigError: negative or infinite, or a network without experts.
+        ConfigError: the weight is negative or infinite, or the network has no experts.
     """
     if not 0 <= weight < float("inf"):
-        raise ConfigError(f"--mos-apart is {weight}; expected a weight above 0, such as 0.1, or 0 for none")
+        raise ConfigError(f"--mos-apart is {weight}; expected a finite number of at least 0, such as 0.1")
     if weight:
         expert_layers(network)
 
 
 def experts_alike(network: nn.Module) -> Tensor:
-    """Return the mean of :func:`rows_alike` over a network's layers, without biases.
+    """Return a penalty for similar experts: the mean of :func:`rows_alike` over layers.
 
-    The penalty of Bansal et al. 2018 with cosines: 0 for orthogonal rows, 1 for proportional experts.
+    It is 0 for orthogonal rows and 1 for proportional experts (Bansal et al. 2018, with cosines).
     """
     return torch.stack([rows_alike(layer.experts()) for layer in expert_layers(network)]).mean()
 
 
 def rows_alike(experts: Tensor) -> Tensor:
-    """Return the mean squared cosine of equal rows of two experts ``(M, O, I)``, over rows and pairs."""
+    """Return the mean squared cosine of rows with the same index in two experts ``(M, O, I)``."""
     with without_autocast(experts):
         rows = experts.to(torch.promote_types(experts.dtype, torch.float32)).transpose(0, 1)
         products = rows @ rows.mT

@@ -1,4 +1,4 @@
-"""Position embeddings of a supernet's width, of which subnets read a prefix."""
+"""Position embeddings of a supernet. Subnets use the first channels."""
 
 from __future__ import annotations
 
@@ -10,9 +10,14 @@ from torch import Tensor, nn
 from nas_core.errors import ConfigError, unknown_choice
 
 POSITIONS = ("sinusoidal", "learned", "stored")
-"""Sinusoids of any length; a trained table; a constant table, e.g. sinusoids with sorted channels."""
+"""Position embeddings.
+
+- ``sinusoidal``: sinusoids, for any length.
+- ``learned``: a trained table.
+- ``stored``: a constant table.
+"""
 ROWS = 256
-"""Initial number of computed sinusoids."""
+"""Initial number of sinusoidal positions."""
 
 
 def sinusoids(length: int, width: int) -> Tensor:
@@ -25,9 +30,10 @@ def sinusoids(length: int, width: int) -> Tensor:
 
 
 class SinusoidalPositions(nn.Module):
-    """Sinusoids, computed on demand.
+    """Sinusoidal position embeddings, computed on demand.
 
-    ``width`` is the supernet's, also in an extracted subnet, which reads its first channels.
+    Args:
+        width: channels of the supernet, also in an extracted subnet.
     """
 
     table: Tensor
@@ -38,7 +44,7 @@ class SinusoidalPositions(nn.Module):
         self.register_buffer("table", sinusoids(length, width), persistent=False)
 
     def resize(self, width: int) -> None:
-        """Change the width to that of another supernet."""
+        """Change ``width`` to that of another supernet."""
         self.width = width
         self.table = sinusoids(len(self.table), width).to(self.table)
 
@@ -50,9 +56,11 @@ class SinusoidalPositions(nn.Module):
 
 
 class StoredPositions(nn.Module):
-    """Table of positions (length, C), a parameter or buffer.
+    """Position embeddings in a table ``(length, features)``, a parameter or buffer.
 
-    An extracted subnet has fewer columns than ``width``, the supernet's.
+    Args:
+        width: channels of the supernet.
+        features: channels of the table. Default: ``width``.
     """
 
     table: Tensor
@@ -73,19 +81,19 @@ class StoredPositions(nn.Module):
         """Return position embeddings ``(length, features)``."""
         if length > len(self.table):
             raise ConfigError(
-                f"a sequence of {length} tokens, but positions are stored for {len(self.table)}; shorten it"
+                f"sequence of {length} tokens exceeds the {len(self.table)} position embeddings; shorten it"
             )
         return self.table[:length, :features]
 
 
 def positions_of(kind: str, width: int, length: int, features: int) -> SinusoidalPositions | StoredPositions:
-    """Build the positions of a network.
+    """Build the position embeddings of a network.
 
     Args:
         kind: one of :data:`POSITIONS`.
         width: channels of the supernet.
         length: number of stored positions.
-        features: this network's channels.
+        features: channels of this network.
     """
     if kind not in POSITIONS:
         raise unknown_choice("kind of positions", kind, POSITIONS)

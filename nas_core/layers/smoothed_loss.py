@@ -1,6 +1,6 @@
-"""Output projection and label-smoothed cross entropy in one operation that never stores all logits.
+"""Output projection and label-smoothed cross entropy in one operation, without storing all logits.
 
-Cache-sized chunks of rows get their gradient in the same pass.
+Logits and gradients are computed for a chunk of rows at a time.
 """
 
 from __future__ import annotations
@@ -15,34 +15,33 @@ from torch import Tensor
 
 from nas_core.layers.torch_modes import without_autocast
 
+# Logits in memory at a time on a CPU, about its cache size. An accelerator has 64 times as many.
 _CHUNK_ELEMENTS = 1 << 21
-"""Logits in memory at a time on a CPU, about its cache size; an accelerator has 64 times as many."""
 
+# Gradient scale in float16, which cannot represent small probabilities.
 _FP16_SCALE = 1024.0
-"""Gradient scale in float16, which cannot represent small probabilities."""
 
 
 class RowLosses(Protocol):
-    """A loss of rows of logits."""
+    """Loss function of rows of logits."""
 
     @property
     def sums(self) -> int:
-        """Number of results; only the first, the loss, has a gradient."""
+        """Number of returned sums. Only the first one, the loss, has a gradient."""
 
     @property
     def steepest(self) -> float:
-        """Largest absolute gradient by any logit."""
+        """Largest absolute gradient with respect to a logit."""
 
     def __call__(self, rows: slice, logits: Tensor, gradient: bool) -> tuple[tuple[Tensor, ...], Tensor | None]:
-        """Return sums over the rows, and on request the gradient (n, V) of the first by the logits (n, V).
+        """Return sums over the rows and, if requested, the gradient ``(n, V)`` of the first sum with respect to
+        ``logits``.
 
-        Logits are float32 or wider, and may be overwritten.
+        ``logits`` ``(n, V)`` may be overwritten.
         """
 
 
 class _ProjectedLoss(torch.autograd.Function):
-    """Loss and gradients in the accumulation type, with products in type ``kind``."""
-
     @staticmethod
     def forward(ctx: Any, features: Tensor, table: Tensor, loss: RowLosses, kind: torch.dtype) -> tuple[Tensor, ...]:
         ctx.types = features.dtype, table.dtype
@@ -80,7 +79,7 @@ class Smoothed(NamedTuple):
     """Label-smoothed cross entropy and negative log-likelihood."""
 
     target: Tensor
-    """(N,)"""
+    """Target tokens ``(N,)``."""
     smoothing: float
     padding_idx: int
     sums: int = 2
@@ -95,7 +94,7 @@ class Smoothed(NamedTuple):
         return sums, self.less_target(rows, logits.sub_(norm).exp_()) if gradient else None
 
     def losses(self, rows: slice, logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return both losses, 0 at padding, and the logsumexp of each row: (n, 1) each."""
+        """Return both losses, which are 0 at padding, and the logsumexp of each row: ``(n, 1)`` each."""
         vocab, targets = logits.shape[1], self.target[rows].unsqueeze(1)
         spread = self.smoothing / (vocab - 1)
         at_target, total = logits.gather(1, targets), logits.sum(1, keepdim=True)
@@ -106,14 +105,14 @@ class Smoothed(NamedTuple):
         return loss * keep, nll * keep, norm
 
     def less_target(self, rows: slice, p: Tensor, share: float = 1.0) -> Tensor:
-        """Subtract ``share`` of the smoothed targets from probabilities (n, V) in place; padding rows become 0."""
+        """Subtract ``share`` times smoothed targets from probabilities ``(n, V)`` in place. Padding rows become 0."""
         spread, targets = self.smoothing / (p.shape[1] - 1), self.target[rows].unsqueeze(1)
         on_target = p.new_full(targets.shape, -(1.0 - self.smoothing - spread) * share)
         return p.sub_(share * spread).scatter_add_(1, targets, on_target).mul_(targets.ne(self.padding_idx))
 
 
 class _Gradients:
-    """Gradients of features and table, filled by chunks; float32 for 16-bit products."""
+    """Gradients of features and table, accumulated over chunks."""
 
     def __init__(self, features: Tensor, table: Tensor, steepest: float) -> None:
         self.features, self.table = features, table
@@ -139,7 +138,7 @@ class _Gradients:
 
 @functools.cache
 def sums_whole(kind: torch.dtype, device: torch.device) -> bool:
-    """Return True if torch can return 16-bit products in float32: on CUDA, from 2.8."""
+    """Return True if PyTorch can return products of 16-bit matrices in float32 (CUDA, PyTorch 2.8 or later)."""
     if device.type != "cuda" or not hasattr(torch.ops.aten.mm, "dtype"):
         return False
     ones = torch.ones(16, 16, dtype=kind, device=device)
@@ -155,7 +154,7 @@ def _whole(a: Tensor, b: Tensor) -> Tensor:
 
 
 def product_type(features: Tensor) -> torch.dtype:
-    """Return the type of products: autocast's, or that of the features."""
+    """Return the dtype of matrix products: that of autocast if enabled, otherwise that of the features."""
     device = features.device.type
     if features.dtype != torch.float64 and torch.is_autocast_enabled(device):
         return torch.get_autocast_dtype(device)
@@ -165,22 +164,22 @@ def product_type(features: Tensor) -> torch.dtype:
 def projected_smoothed_loss(
     features: Tensor, table: Tensor, target: Tensor, smoothing: float, padding_idx: int
 ) -> tuple[Tensor, Tensor]:
-    """Compute label-smoothed loss and negative log-likelihood, summed over all tokens but padding.
+    """Compute label-smoothed loss and negative log-likelihood, summed over all tokens except padding.
 
-    Only the loss has a gradient. Under autocast, products have its type; softmax, losses and gradient sums are float32.
+    Only the loss has a gradient. Under autocast, softmax, losses and sums of gradients are float32.
 
     Args:
-        features: (N, C).
-        table: (V, C).
-        target: (N,).
-        smoothing: total probability of the other V - 1 words, as in fairseq.
+        features: ``(N, C)``.
+        table: output embeddings ``(V, C)``.
+        target: ``(N,)``.
+        smoothing: total probability of the other V - 1 tokens, as in fairseq.
     """
     loss, nll = projected(features, table, Smoothed(target, smoothing, padding_idx))
     return loss, nll
 
 
 def projected(features: Tensor, table: Tensor, loss: RowLosses) -> tuple[Tensor, ...]:
-    """Return the sums of a loss over the logits of ``features`` (N, C) and ``table`` (V, C)."""
+    """Return the sums of a loss over the logits of ``features`` ``(N, C)`` and ``table`` ``(V, C)``."""
     if not torch.is_grad_enabled():  # needs_input_grad is True in a custom function also without gradients
         features, table = features.detach(), table.detach()
     kind = product_type(features)
@@ -192,7 +191,7 @@ def projected(features: Tensor, table: Tensor, loss: RowLosses) -> tuple[Tensor,
 def naive_smoothed_loss(
     features: Tensor, table: Tensor, target: Tensor, smoothing: float, padding_idx: int
 ) -> tuple[Tensor, Tensor]:
-    """Compute both losses in float32, as reference."""
+    """Compute :func:`projected_smoothed_loss` in float32, as reference."""
     log_probs = F.log_softmax(features.float() @ table.float().t(), dim=-1)
     nll = -log_probs.gather(1, target.unsqueeze(1))[:, 0]
     smooth = -log_probs.sum(-1)

@@ -1,4 +1,4 @@
-"""Modes of torch: export, tracing and autocast."""
+"""Export, tracing and autocast modes of PyTorch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def is_exporting() -> bool:
-    """Return True under ``torch.export``; torch 2.6 cannot distinguish it from ``torch.compile``."""
+    """Return True under ``torch.export``, and in PyTorch 2.6 also under ``torch.compile``."""
     return bool(getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)())
 
 
@@ -20,7 +20,7 @@ def is_traced() -> bool:
 
 
 def without_autocast(x: Tensor) -> AbstractContextManager[object]:
-    """Disable autocast on the device of ``x``, for sums that need more than 16 bits."""
+    """Return a context that disables autocast on the device of ``x``."""
     if x.device.type == "meta" or not torch.is_autocast_enabled(x.device.type):  # exporters cannot trace the switch
         return nullcontext()
     return torch.autocast(x.device.type, enabled=False)

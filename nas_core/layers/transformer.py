@@ -1,4 +1,4 @@
-"""Elastic encoder and decoder layers: ``select`` returns an architecture's weights for ``forward``."""
+"""Elastic encoder and decoder layers. ``select`` returns the weights of an architecture for ``forward``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from nas_core.layers.weights import NormWeights
 
 
 class Dropouts(NamedTuple):
-    """Current dropout probabilities, 0 outside training."""
+    """Dropout probabilities of a layer, 0 outside training."""
 
     residual: float = 0.0
     attention: float = 0.0
@@ -37,7 +37,7 @@ class Dropouts(NamedTuple):
 
     @classmethod
     def of(cls, net: Any, scale: float = 1.0) -> Dropouts:
-        """Return the current dropouts of ``net.config``; ``scale`` is that of all but attention's."""
+        """Return the current probabilities of a network. ``scale`` multiplies all except attention dropout."""
         config = net.config
         if not net.training:
             return cls()
@@ -45,7 +45,7 @@ class Dropouts(NamedTuple):
 
 
 class EncoderLayerWeights(NamedTuple):
-    """Encoder or image layer weights of one architecture."""
+    """Weights of an encoder or image layer for one architecture."""
 
     self_attn: SelfAttentionWeights
     self_attn_norm: NormWeights
@@ -54,7 +54,7 @@ class EncoderLayerWeights(NamedTuple):
 
 
 class DecoderLayerWeights(NamedTuple):
-    """Decoder layer weights of one architecture."""
+    """Weights of a decoder layer for one architecture."""
 
     self_attn: SelfAttentionWeights
     self_attn_norm: NormWeights
@@ -70,22 +70,22 @@ def norm(x: Tensor, weights: NormWeights) -> Tensor:
 
 
 class LayerForm(NamedTuple):
-    """Structure of a layer."""
+    """Structure of a transformer layer."""
 
     norm_first: bool = False
-    """Layer norm before each sublayer instead of after it."""
+    """True for layer norm before each sublayer, False for after it."""
     activation: str = "relu"
     """One of :data:`nas_core.layers.feed_forward.ACTIVATIONS`."""
     norm_eps: float = 1e-5
 
 
 class AttentionConfig(NamedTuple):
-    """Kinds of attention that a layer may use."""
+    """Attention mechanisms that a layer may use."""
 
     self_kinds: tuple[AttentionKind, ...] = (SOFTMAX,)
     cross_kinds: tuple[AttentionKind, ...] = (SOFTMAX,)
     relative: tuple[int, int] | None = None
-    """Largest distance and head dimension of relative positions, for kinds that support them."""
+    """Largest distance and head dimension of relative positions, for mechanisms that support them."""
 
     def self_attention(self, embed_dim: int, qkv_dim: int) -> nn.Module:
         return one_or_several(
@@ -99,7 +99,7 @@ class AttentionConfig(NamedTuple):
 
 
 class ElasticLayer(nn.Module):
-    """Base of layers with self-attention first and a feed-forward layer last."""
+    """Base class of layers that start with self-attention and end with a feed-forward layer."""
 
     def __init__(self, form: LayerForm | None) -> None:
         super().__init__()
@@ -123,9 +123,9 @@ class ElasticLayer(nn.Module):
 
 
 class ElasticEncoderLayer(ElasticLayer):
-    """Self-attention and feed-forward, each with a residual connection and a layer norm.
+    """Self-attention and feed-forward layer, each with a residual connection and a layer norm.
 
-    With ``causal``, a language model's decoder layer.
+    With ``causal``, it is the decoder layer of a language model.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class ElasticEncoderLayer(ElasticLayer):
         kind: str = "softmax",
         qkv_dim: int | None = None,
     ) -> EncoderLayerWeights:
-        """Return the weights of these sizes; ``qkv_dim`` is the query width, by default full."""
+        """Return the weights of these sizes. ``qkv_dim`` is the query width; None means full."""
         return EncoderLayerWeights(
             select_kind(self.self_attn, kind, embed_dim, heads, qkv_dim),
             self.self_attn_norm.select(embed_dim),
@@ -163,19 +163,20 @@ class ElasticEncoderLayer(ElasticLayer):
         )
 
     def forward(self, x: Tensor, weights: EncoderLayerWeights, mask: Tensor | None, drop: Dropouts) -> Tensor:
-        """Apply the layer to ``x`` (B, S, C); ``mask`` (B, 1, 1, S) is True at tokens, None without padding."""
+        """Apply the layer to ``x`` ``(B, S, C)``. ``mask`` ``(B, 1, 1, S)`` is True at tokens; None means no
+        padding."""
         y = self._before(x, weights.self_attn_norm)
         return self._rest(x, self_attention(y, weights.self_attn, mask, drop.attention, self.causal), weights, drop)
 
     def read(self, x: Tensor, weights: EncoderLayerWeights) -> tuple[Tensor, AttentionState]:
-        """Compute the first positions (B, T, C) of a causal layer, and its decoding state."""
+        """Compute the first positions ``(B, T, C)`` of a causal layer, and the decoding state after them."""
         y, state = self_read(self._before(x, weights.self_attn_norm), weights.self_attn)
         return self._rest(x, y, weights, Dropouts()), state
 
     def step(
         self, x: Tensor, weights: EncoderLayerWeights, past: AttentionState | None
     ) -> tuple[Tensor, AttentionState]:
-        """Compute the next position (B, 1, C) of a causal layer, and its new state."""
+        """Compute the next position ``(B, 1, C)`` of a causal layer, and the new decoding state."""
         y, state = self_step(self._before(x, weights.self_attn_norm), weights.self_attn, past)
         return self._rest(x, y, weights, Dropouts()), state
 
@@ -185,7 +186,7 @@ class ElasticEncoderLayer(ElasticLayer):
 
 
 class ElasticDecoderLayer(ElasticLayer):
-    """Causal self-attention, encoder-decoder attention and feed-forward."""
+    """Causal self-attention, encoder-decoder attention and feed-forward layer."""
 
     def __init__(
         self,
@@ -219,10 +220,8 @@ class ElasticDecoderLayer(ElasticLayer):
         cross_kind: str = "softmax",
         qkv_dims: tuple[int | None, int | None] = (None, None),
     ) -> DecoderLayerWeights:
-        """Return the weights of these sizes.
-
-        ``qkv_dims`` are the query widths of self- and cross-attention, by default full.
-        """
+        """Return the weights of these sizes. ``qkv_dims`` are query widths of self- and cross-attention; None means
+        full."""
         return DecoderLayerWeights(
             select_kind(self.self_attn, self_kind, embed_dim, self_heads, qkv_dims[0]),
             self.self_attn_norm.select(embed_dim),
@@ -241,12 +240,12 @@ class ElasticDecoderLayer(ElasticLayer):
         drop: Dropouts,
         positions: Tensor | None = None,
     ) -> Tensor:
-        """Apply the layer to all positions ``x`` (B, T, C).
+        """Apply the layer to all positions ``x`` ``(B, T, C)``.
 
         Args:
             memory: keys and values of the encoder output.
-            mask: (B, 1, 1, S), True at source tokens.
-            positions: (B, S) of source tokens, for kinds that read them.
+            mask: ``(B, 1, 1, S)``, True at source tokens.
+            positions: ``(B, S)`` of source tokens, for attention mechanisms that need them.
         """
         y = self._before(x, weights.self_attn_norm)
         y = self_attention(y, weights.self_attn, None, drop.attention, causal=True)
@@ -265,7 +264,7 @@ class ElasticDecoderLayer(ElasticLayer):
         mask: Tensor | None,
         position: int = 0,
     ) -> tuple[Tensor, AttentionState]:
-        """Compute one position (B, 1, C), and the new self-attention state."""
+        """Compute one position ``(B, 1, C)``, and the new decoding state of self-attention."""
         none = Dropouts()
         y, state = self_step(self._before(x, weights.self_attn_norm), weights.self_attn, past)
         x = self._after(x, y, weights.self_attn_norm, none)

@@ -29,9 +29,9 @@ from nas_core.layers.weights import Affine
 
 
 class ElasticPatchEmbedding(nn.Module):
-    """Convolution from non-overlapping patches to tokens.
+    """Convolution that maps non-overlapping patches to tokens.
 
-    Initialised so that standardised pixels give tokens of variance 1 after scaling by sqrt(C).
+    It is initialised so that standardised pixels give tokens of variance 1 after multiplication by sqrt(C).
     """
 
     def __init__(self, channels: int, embed_dim: int, patch_size: int) -> None:
@@ -46,14 +46,13 @@ class ElasticPatchEmbedding(nn.Module):
 
 
 class ElasticVisionLayer(ElasticEncoderLayer):
-    """Pre-norm self-attention and feed-forward with residual connections.
+    """Pre-norm self-attention and feed-forward layer with residual connections.
+
+    Hooks of ``attn_drop`` get the attention matrix of each pass, as timm's ``AttentionExtract`` expects.
 
     Args:
-        attention: kinds that an architecture may choose, by name or with settings; all are scaled by the number of
-            tokens.
-        relative: largest distance and head dimension of relative positions, for kinds that support them.
-
-    Hooks of ``attn_drop`` get the :func:`attention_weights` of each pass, as timm's ``AttentionExtract`` expects.
+        attention: attention mechanisms that an architecture may choose, by name or with settings.
+        relative: largest distance and head dimension of relative positions, for mechanisms that support them.
     """
 
     def __init__(
@@ -74,10 +73,7 @@ class ElasticVisionLayer(ElasticEncoderLayer):
     def forward(  # type: ignore[override]
         self, x: Tensor, weights: EncoderLayerWeights, drop: Dropouts, path: float = 0.0
     ) -> Tensor:
-        """Apply the layer to ``x`` (B, N, C); ``path`` is the probability of skipping a sublayer for an image.
-
-        Linear attention uses M = N and, unlike the authors' code, is not causal.
-        """
+        """Apply the layer to ``x`` ``(B, N, C)``. ``path`` is the probability of skipping a sublayer for an image."""
         y = norm(x, weights.self_attn_norm)
         if self.attn_drop._forward_hooks or self.attn_drop._forward_pre_hooks:
             self.attn_drop(attention_weights(y, weights.self_attn))
@@ -94,7 +90,7 @@ class ElasticVisionLayer(ElasticEncoderLayer):
 
 
 def attention_weights(x: Tensor, weights: SelfAttentionWeights) -> Tensor:
-    """Return the attention matrix (B, H, N, N) of ``x`` (B, N, C), without dropout; rows sum to 1."""
+    """Return the attention matrix ``(B, H, N, N)`` of ``x`` ``(B, N, C)``, without dropout. Its rows sum to 1."""
     q, k, _ = self_projections(x, weights)
     return weights.kind.weights(q, k, weights.relative)
 
@@ -104,7 +100,8 @@ def _dropped(x: Tensor, probability: float) -> Tensor:
 
 
 def drop_path(x: Tensor, probability: float) -> Tensor:
-    """Zero rows of ``x`` (B, ..) and scale the others (Huang et al. 2016, "Deep Networks with Stochastic Depth")."""
+    """Zero random rows of ``x`` ``(B, ..)`` and scale the others (Huang et al. 2016, "Deep Networks with Stochastic
+    Depth")."""
     if not probability:
         return x
     survives = torch.rand(x.shape[0], *[1] * (x.ndim - 1), device=x.device) >= probability
@@ -114,7 +111,8 @@ def drop_path(x: Tensor, probability: float) -> Tensor:
 def resize_positions(table: Tensor, old: tuple[int, int], new: tuple[int, int], antialias: bool = False) -> Tensor:
     """Interpolate position embeddings ``(old rows * columns, C)`` to another grid: ``(new rows * columns, C)``.
 
-    ``antialias`` affects only enlarging, as in timm; shrinking always uses it.
+    Args:
+        antialias: use antialiasing for enlarging, as in timm. Shrinking always uses it.
     """
     if old == new:
         return table

@@ -1,4 +1,4 @@
-"""Weights of one subnet, as nested tuples with the parameter names of its static model."""
+"""Weights of one subnet as nested tuples, whose field names are the parameter names of its static model."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class NormWeights(NamedTuple):
 
 
 def check_finite(weights: Mapping[str, Any], path: str | Path) -> None:
-    """Raise ``CheckpointError`` for NaN or infinite weights; ``path`` is that of their checkpoint."""
+    """Raise ``CheckpointError`` for NaN or infinite weights. ``path`` is their checkpoint."""
     for name, tensor in weights.items():
         if isinstance(tensor, Tensor) and tensor.is_floating_point() and not torch.isfinite(tensor).all():
             raise CheckpointError(
-                f"{path} holds NaN or infinite numbers in {name}; its training diverged or the file is damaged, give an"
+                f"{path} has NaN or infinite values in {name}; the training diverged or the file is damaged, give an"
                 " earlier checkpoint"
             )
 

@@ -145,7 +145,7 @@ def test_damaged_weights_are_rejected_by_each_host(fault: str, tmp_path: Path) -
     torch.save({**SIGNS, "model": {"weight": weight}, "state_dict": {"weight": weight}}, path)
     if fault == "a flipped bit":
         flipped(path)
-    message = "does not fit its checksum" if fault == "a flipped bit" else "holds NaN or infinite numbers in weight"
+    message = "does not fit its checksum" if fault == "a flipped bit" else "has NaN or infinite values in weight"
     reads: list[Callable[[], object]] = [
         lambda: timm.load_weights(torch.nn.Linear(1, 1), timm.read_file(path)[0], path),
         lambda: pytest.importorskip("timm_ext.trained.reading").read_source(path),

@@ -1,4 +1,4 @@
-"""Kinds of attention and the layers that use them."""
+"""Attention mechanisms and the layers that use them."""
 
 from typing import TYPE_CHECKING
 

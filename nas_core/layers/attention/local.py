@@ -19,12 +19,12 @@ from nas_core.layers.torch_modes import is_traced
 
 
 class Ring(NamedTuple):
-    """Keys and values (B, H, W, D) of the last W positions; position ``p`` is at ``p % W``."""
+    """Keys and values ``(B, H, W, D)`` of the last W positions. Position ``p`` has index ``p % W``."""
 
     keys: Tensor
     values: Tensor
     length: int | Tensor
-    """Number of past positions; a tensor in exported steps."""
+    """Number of past positions. A tensor in exported decoding steps."""
 
     def tensors(self) -> tuple[Tensor, ...]:
         return self.keys, self.values
@@ -35,20 +35,19 @@ class Ring(NamedTuple):
 
 @dataclass(frozen=True)
 class LocalAttention(AttentionKind):
-    """Attention to the last ``window`` positions in a decoder, else to ``window // 2`` on either side.
+    """Attention to the last ``window`` positions in a decoder, otherwise to ``window // 2`` positions on either side.
 
-    Each position reads itself, so outputs at padding are finite. Images are read row by row. Cross-attention is not
-    supported.
+    Image patches are ordered by rows. Cross-attention is not supported.
     """
 
     window: int = 16
-    """W; register another window as another kind."""
+    """Number of positions W, at least 2."""
     name: str = "local"
     places = ("encoder", "decoder", "image")
 
     def __post_init__(self) -> None:
         if self.window < 2:
-            raise ConfigError(f"the window of local attention is {self.window}; expected at least 2 positions")
+            raise ConfigError(f"window of local attention is {self.window}; expected at least 2 positions")
 
     def reach(self, causal: bool) -> int:
         return self.window - 1 if causal else self.window // 2
@@ -64,7 +63,6 @@ class LocalAttention(AttentionKind):
         dropout: float = 0.0,
         **options: Any,
     ) -> Tensor:
-        """Compute attention by blocks; by all pairs if short; by query for exporters."""
         if is_traced():
             return self._by_positions(q, k, v, mask, causal)
         if q.shape[2] ** 2 <= self._pairs(q.shape[2], causal):
@@ -78,7 +76,7 @@ class LocalAttention(AttentionKind):
         padding = blocks * reach - length
 
         def windows(x: Tensor) -> Tensor:
-            """Return (B, H, N, keys of a block, D)."""
+            # (B, H, N, keys of a block, D)
             x = F.pad(x, (0, 0, reach, padding + (neighbours - 2) * reach))
             x = x.view(*x.shape[:2], blocks + neighbours - 1, reach, x.shape[-1])
             return torch.cat([x[:, :, first : first + blocks] for first in range(neighbours)], 3)
@@ -89,11 +87,12 @@ class LocalAttention(AttentionKind):
         steps = torch.arange(neighbours * reach, device=q.device)
         apart = steps - reach - steps[:reach, None]
         near = (apart >= -reach) & (apart <= (0 if causal else reach))
+        # Each position attends to itself, so that outputs at padding are finite.
         mixed = _mixed(queries, windows(k), windows(v), (near & readable) | (apart == 0), dropout)
         return mixed.flatten(2, 3)[:, :, :length]
 
     def _by_positions(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
-        """Gather each query's keys: exporters cannot prove a number of blocks for every length."""
+        # For exporters, which cannot prove a number of blocks for every length.
         steps, reach = torch.arange(q.shape[2], device=q.device), self.reach(causal)
         apart = torch.arange(-reach, 1 if causal else reach + 1, device=q.device)
         positions = steps[:, None] + apart
@@ -101,7 +100,7 @@ class LocalAttention(AttentionKind):
         picked = positions.clamp(min=0).minimum(steps[-1]).flatten()
 
         def windows(x: Tensor) -> Tensor:
-            """Return (B, H, T, keys of a query, D)."""
+            # (B, H, T, keys of a query, D)
             return x.index_select(2, picked).view(*x.shape[:3], len(apart), x.shape[3])
 
         if mask is not None:
@@ -156,7 +155,7 @@ LOCAL = LocalAttention()
 
 
 def _near(length: int, reach: int, causal: bool, mask: Tensor | None, device: torch.device) -> Tensor:
-    """Return readable keys: (T, T), or (B, 1, T, T) with a mask."""
+    """Return the mask of visible keys: ``(T, T)``, or ``(B, 1, T, T)`` if there is padding."""
     steps = torch.arange(length, device=device)
     apart = steps - steps[:, None]
     near = (apart >= -reach) & (apart <= (0 if causal else reach))
@@ -164,7 +163,7 @@ def _near(length: int, reach: int, causal: bool, mask: Tensor | None, device: to
 
 
 def _weighed(q: Tensor, k: Tensor, readable: Tensor) -> Tensor:
-    """Return the softmax over readable keys; in float32 for 16-bit inputs."""
+    """Return attention weights over visible keys. The softmax is at least float32."""
     scores = (q * q.shape[-1] ** -0.5) @ k.transpose(-1, -2)  # float16 overflows if scaled after
     scores = scores.to(torch.promote_types(scores.dtype, torch.float32)).masked_fill(~readable, float("-inf"))
     weights: Tensor = scores.softmax(-1)
@@ -177,7 +176,7 @@ def _mixed(q: Tensor, k: Tensor, v: Tensor, readable: Tensor, dropout: float = 0
 
 
 def naive_local(q: Tensor, k: Tensor, v: Tensor, window: int, mask: Tensor | None, causal: bool = False) -> Tensor:
-    """Compute local attention (B, H, T, D) query by query in float32, as reference."""
+    """Compute local attention ``(B, H, T, D)`` query by query in float32, as reference."""
     outputs = []
     for position in range(q.shape[2]):
         first = max(0, position - (window - 1 if causal else window // 2))

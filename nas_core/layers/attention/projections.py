@@ -1,6 +1,6 @@
 """Projections of elastic multi-head attention.
 
-As in HAT, the width Q = H * D of queries, keys and values is independent of C. A smaller Q uses the first rows.
+As in HAT, the width Q = H * D of queries, keys and values does not depend on C. A smaller Q uses the first rows.
 
 Shapes: B batch, T/S target and source length, H heads, D head dim, C channels.
 """
@@ -23,34 +23,34 @@ _FUSED_GAIN = 2**-0.5
 
 
 class SelfAttentionWeights(NamedTuple):
-    """Self-attention weights of one architecture."""
+    """Weights of self-attention for one architecture."""
 
     in_proj: Affine
-    """(3Q, C): queries, keys, values."""
+    """Projection to queries, keys and values, ``(3Q, C)``."""
     out_proj: Affine
     heads: int
     relative: Tensor | None = None
-    """(2R + 1, D): vectors of relative positions, if supported."""
+    """Embeddings of relative positions ``(2R + 1, D)``, or None."""
     kind: AttentionKind = SOFTMAX
 
 
 class CrossAttentionWeights(NamedTuple):
-    """Encoder-decoder attention weights of one architecture."""
+    """Weights of encoder-decoder attention for one architecture."""
 
     q_proj: Affine
-    """(Q, C of the decoder)."""
+    """Projection to queries, ``(Q, C of the decoder)``."""
     kv_proj: Affine
-    """(2Q, C of the encoder): keys, values."""
+    """Projection to keys and values, ``(2Q, C of the encoder)``."""
     out_proj: Affine
     heads: int
     kind: AttentionKind = SOFTMAX
 
 
 class ElasticSelfAttention(nn.Module):
-    """Projections of self-attention.
+    """Input and output projections of self-attention.
 
     Args:
-        relative: R and D of relative positions, for kinds that support them.
+        relative: largest distance and head dimension of relative positions, for mechanisms that support them.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class ElasticSelfAttention(nn.Module):
             nn.init.xavier_uniform_(part, _FUSED_GAIN)
 
     def select(self, embed_dim: int, heads: int, qkv_dim: int | None = None) -> SelfAttentionWeights:
-        """Return the weights of these sizes; ``qkv_dim`` is Q, by default the full width."""
+        """Return the weights of these sizes. ``qkv_dim`` is Q; None means the full width."""
         used = self.qkv_dim if qkv_dim is None else qkv_dim
         in_proj = _first_rows(self.in_proj.select(embed_dim, 3 * self.qkv_dim), 3, used)
         out_proj = self.out_proj.select(used, embed_dim)
@@ -81,7 +81,7 @@ class ElasticSelfAttention(nn.Module):
 
 
 class ElasticCrossAttention(nn.Module):
-    """Projections of encoder-decoder attention; both sides may differ in width."""
+    """Input and output projections of encoder-decoder attention."""
 
     def __init__(self, embed_dim: int, memory_dim: int, qkv_dim: int, kind: AttentionKind = SOFTMAX) -> None:
         super().__init__()
@@ -110,10 +110,8 @@ def _first_rows(affine: Affine, parts: int, rows: int) -> Affine:
 
 
 def one_or_several(kinds: Sequence[AttentionKind], make: Callable[[AttentionKind], nn.Module]) -> nn.Module:
-    """Build attention for one kind, or a ``ModuleDict`` for several.
-
-    Parameter names of a static subnet thus contain no kind.
-    """
+    """Build a module for one attention mechanism, or a ``ModuleDict`` for several."""
+    # Parameter names of a static subnet contain no name of a mechanism.
     return make(kinds[0]) if len(kinds) == 1 else nn.ModuleDict({kind.name: make(kind) for kind in kinds})
 
 
@@ -129,7 +127,7 @@ def split_heads(x: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
 
 
 def join_heads(x: Tensor, out_proj: Affine) -> Tensor:
-    """Join heads ``(B, H, T, D)`` and project them: (B, T, C)."""
+    """Concatenate heads ``(B, H, T, D)`` and apply the output projection: ``(B, T, C)``."""
     return F.linear(x.transpose(1, 2).flatten(2), *out_proj)
 
 
@@ -143,7 +141,7 @@ def attend(
     causal: bool = False,
     key_positions: Tensor | None = None,
 ) -> Tensor:
-    """Compute attention of ``q`` (B, H, T, D) over ``k``, ``v`` (B, H, S, D) with output projection: (B, T, C)."""
+    """Compute attention of ``q`` over ``k`` and ``v`` ``(B, H, T or S, D)``, with output projection: ``(B, T, C)``."""
     relative = weights.relative if isinstance(weights, SelfAttentionWeights) else None
     output = weights.kind.attend(
         q, k, v, mask=mask, causal=causal, relative=relative, dropout=dropout, key_positions=key_positions
@@ -152,7 +150,7 @@ def attend(
 
 
 def self_projections(x: Tensor, weights: SelfAttentionWeights) -> tuple[Tensor, Tensor, Tensor]:
-    """Project ``x`` (B, T, C) to queries, keys and values (B, H, T, D)."""
+    """Project ``x`` ``(B, T, C)`` to queries, keys and values ``(B, H, T, D)``."""
     q, k, v = split_heads(F.linear(x, *weights.in_proj), 3, weights.heads)
     return q, k, v
 
@@ -160,24 +158,24 @@ def self_projections(x: Tensor, weights: SelfAttentionWeights) -> tuple[Tensor, 
 def self_attention(
     x: Tensor, weights: SelfAttentionWeights, mask: Tensor | None = None, dropout: float = 0.0, causal: bool = False
 ) -> Tensor:
-    """Compute self-attention (B, T, C) of ``x`` (B, T, C)."""
+    """Compute self-attention ``(B, T, C)`` of ``x`` ``(B, T, C)``."""
     return attend(*self_projections(x, weights), weights, mask, dropout, causal)
 
 
 def self_read(x: Tensor, weights: SelfAttentionWeights) -> tuple[Tensor, AttentionState]:
-    """Compute causal self-attention of the first positions (B, T, C), and the state after them."""
+    """Compute causal self-attention ``(B, T, C)`` of the first positions, and the decoding state after them."""
     q, k, v = self_projections(x, weights)
     return attend(q, k, v, weights, None, causal=True), weights.kind.after(k, v)
 
 
 def self_step(x: Tensor, weights: SelfAttentionWeights, past: AttentionState | None) -> tuple[Tensor, AttentionState]:
-    """Compute causal self-attention of the next position (B, 1, C), and the new state."""
+    """Compute causal self-attention ``(B, 1, C)`` of the next position, and the new decoding state."""
     output, state = weights.kind.step(*self_projections(x, weights), past, weights.relative)
     return join_heads(output, weights.out_proj), state
 
 
 def cross_keys_values(memory: Tensor, weights: CrossAttentionWeights) -> tuple[Tensor, Tensor]:
-    """Project the encoder output (B, S, C) to keys and values (B, H, S, D)."""
+    """Project the encoder output ``(B, S, C)`` to keys and values ``(B, H, S, D)``."""
     k, v = split_heads(F.linear(memory, *weights.kv_proj), 2, weights.heads)
     return k, v
 
@@ -190,7 +188,7 @@ def cross_attention(
     dropout: float,
     key_positions: Tensor | None = None,
 ) -> Tensor:
-    """Compute attention of ``x`` (B, T, C) to another sequence: (B, T, C)."""
+    """Compute attention ``(B, T, C)`` of ``x`` ``(B, T, C)`` to the keys and values of another sequence."""
     (q,) = split_heads(F.linear(x, *weights.q_proj), 1, weights.heads)
     return attend(q, *keys_values, weights, mask, dropout, False, key_positions)
 
@@ -198,6 +196,6 @@ def cross_attention(
 def cross_step(
     x: Tensor, memory: AttentionState, weights: CrossAttentionWeights, mask: Tensor | None, position: int
 ) -> Tensor:
-    """Compute cross-attention of one target position (B, 1, C): (B, 1, C)."""
+    """Compute cross-attention ``(B, 1, C)`` of one target position ``(B, 1, C)``."""
     (q,) = split_heads(F.linear(x, *weights.q_proj), 1, weights.heads)
     return join_heads(weights.kind.read(q, memory, mask, position), weights.out_proj)

@@ -58,8 +58,7 @@ class SoftmaxAttention(AttentionKind):
     def held(
         self, batch: int, queries: int, keys: int, width: int, heads: int, clip: int = 0, *, causal: bool = False
     ) -> int:
-        """Add the relative bias and two int64 distance tables."""
-        return (batch * heads + 4) * queries * keys if clip else 0
+        return (batch * heads + 4) * queries * keys if clip else 0  # relative bias and two int64 distance tables
 
     def operation(self, place: str) -> str:
         return "cross_attention" if place == "cross" else f"{place}_self_attention"
@@ -69,15 +68,15 @@ SOFTMAX = SoftmaxAttention()
 
 
 def relative_bias(q: Tensor, table: Tensor, keys: int, mask: Tensor | None, causal: bool) -> Tensor:
-    """Return the bias (B, H, T, S) of relative positions on the scores, -inf at masked keys.
+    """Return the bias ``(B, H, T, S)`` of attention scores by relative positions. It is -inf at masked keys.
 
     Shaw et al. 2018, "Self-Attention with Relative Position Representations", equation 5, keys only.
 
     Args:
-        q: queries ``(B, H, T, D)``, of the last T of S positions.
-        table: ``(2 R + 1, D)``, for distances -R to R from query to key; larger ones are clipped.
+        q: queries ``(B, H, T, D)`` of the last T of S positions.
+        table: embeddings ``(2 R + 1, D)`` of the distances -R to R from query to key. Larger distances are clipped.
         keys: S.
-        mask: bool, True at readable keys.
+        mask: False at masked keys.
     """
     clip, first = len(table) // 2, keys - q.shape[2]
     distance = torch.arange(keys, device=q.device) - torch.arange(first, first + q.shape[2], device=q.device)[:, None]
@@ -91,7 +90,7 @@ def relative_bias(q: Tensor, table: Tensor, keys: int, mask: Tensor | None, caus
 
 
 def naive_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool = False) -> Tensor:
-    """Compute softmax attention (B, H, T, D) in float32, as reference."""
+    """Compute softmax attention ``(B, H, T, D)`` in float32, as reference."""
     scores = q.float() @ k.float().transpose(-1, -2) * q.shape[-1] ** -0.5
     if mask is not None:
         scores = scores.masked_fill(~mask, float("-inf"))

@@ -99,9 +99,9 @@ def test_positions_are_counted_without_padding_and_end_where_they_are_stored() -
     tokens[0, 2:8] = 5
     assert net.encode(subnet, tokens).shape == (2, 9, 16)
     tokens[1, :7] = 5
-    with pytest.raises(ConfigError, match="7 tokens, but positions are stored for 6"):
+    with pytest.raises(ConfigError, match="7 tokens exceeds the 6 position embeddings"):
         net.encode(subnet, tokens)
-    with pytest.raises(ConfigError, match="9 tokens, but positions are stored for 6"):
+    with pytest.raises(ConfigError, match="9 tokens exceeds the 6 position embeddings"):
         net.encode(subnet, tokens, padded=False)
 
 

@@ -66,6 +66,6 @@ def test_lengths_beyond_linear_attention_are_one_line() -> None:
         net.decode(net.select(linear), sentences(3), memory)
     memory = net.encode(net.select(linear), sentences(5))
     cache = net.start(net.select(linear), memory)
-    with pytest.raises(ConfigError, match="beyond max_length 6"):
+    with pytest.raises(ConfigError, match="outside max_length 6"):
         for token in range(7):
             net.step(net.select(linear), torch.tensor([token + 2]), cache)

@@ -1,4 +1,4 @@
-"""Input checks, cosines of positions and normalisation of linear attention."""
+"""Input checks, position cosines and normalisation of linear attention."""
 
 from __future__ import annotations
 
@@ -12,19 +12,22 @@ from nas_core.errors import ConfigError, unknown_choice
 from nas_core.layers.torch_modes import is_exporting
 
 EPS = 1e-6
-"""Smallest denominator; a query without a positive channel gives 0."""
+"""Smallest denominator. The output is 0 for queries without positive elements."""
 NORMALIZE = ("denominator", "rms", "layer")
-"""Normalisation of the weighted sum: divide by the sum of weights (cosFormer, equation 10), or apply RMSNorm or
-LayerNorm to each head (Qin et al. 2022, "The Devil in Linear Transformer"), which bounds gradients."""
+"""Normalisations of the weighted sum of values.
+
+- ``denominator``: divide by the sum of weights (cosFormer, equation 10).
+- ``rms``, ``layer``: RMSNorm or LayerNorm of each head (Qin et al. 2022, "The Devil in Linear Transformer").
+"""
 
 
 def working_dtype(x: Tensor) -> torch.dtype:
-    """Return the accumulation type: float64 for float64 inputs, else float32."""
+    """Return the dtype of sums: float64 for float64 inputs, otherwise float32."""
     return torch.float64 if x.dtype == torch.float64 else torch.float32
 
 
 def normalized(sums: Tensor, weights: Tensor | None, normalize: str, eps: float) -> Tensor:
-    """Normalise sums ``(..., D)``; ``weights`` are the sums of weights ``(..., 1)``."""
+    """Normalise weighted sums of values ``(..., D)``. ``weights`` are the sums of weights ``(..., 1)``."""
     if normalize == "denominator":
         assert weights is not None
         return sums / weights.clamp(min=eps)
@@ -34,7 +37,7 @@ def normalized(sums: Tensor, weights: Tensor | None, normalize: str, eps: float)
 
 
 class CosTable(NamedTuple):
-    """Sines and cosines of positions, ``(T, 1)``, or ``(B, 1, T, 1)`` if sequences differ."""
+    """Sines and cosines of positions, ``(T, 1)``, or ``(B, 1, T, 1)`` if they differ between sequences."""
 
     sin: Tensor
     cos: Tensor
@@ -44,11 +47,11 @@ class CosTable(NamedTuple):
 
 
 def cos_table(positions: Tensor, max_length: int | Tensor, dtype: torch.dtype) -> CosTable:
-    """Compute sine and cosine of ``pi / 2 * position / max_length`` in float64.
+    """Compute sine and cosine of ``pi / 2 * position / max_length``.
 
     Args:
         positions: ``(T,)`` or ``(B, T)``.
-        max_length: a number, or ``(B, 1)``.
+        max_length: A number, or one per sequence ``(B, 1)``.
     """
     longest = max_length.double() if isinstance(max_length, Tensor) else max_length
     angles = positions.double() * (math.pi / 2 / longest)
@@ -57,11 +60,13 @@ def cos_table(positions: Tensor, max_length: int | Tensor, dtype: torch.dtype) -
 
 
 def own_scale(x: Tensor, key_mask: Tensor | None) -> tuple[Tensor, int | Tensor]:
-    """Return positions and M for self-attention of ``x`` ``(B, H, T, D)`` with each sequence's own length as M.
+    """Return positions and maximum lengths if the maximum length is each sequence's number of tokens.
+
+    Args:
+        x: ``(B, H, T, D)``.
 
     Returns:
-        ``(T,)`` and T without a mask, else ``(B, T)`` and ``(B, 1)``. Padding is not counted and has a neighbour's
-            position.
+        ``(T,)`` and T without a mask, otherwise ``(B, T)`` and ``(B, 1)``. Padding is not counted.
     """
     if key_mask is None:
         return torch.arange(x.shape[2], device=x.device), x.shape[2]
@@ -79,7 +84,7 @@ def check(
     normalize: str,
     positions: tuple[Tensor | None, Tensor | None] = (None, None),
 ) -> None:
-    """Raise ``ConfigError`` for unsupported shapes, types or lengths; values of positions are not checked."""
+    """Raise ``ConfigError`` for unsupported shapes, dtypes or lengths. Values of positions are not checked."""
     if (
         not q.ndim == k.ndim == v.ndim == 4
         or k.shape != (*q.shape[:2], k.shape[-2], q.shape[-1])
@@ -87,38 +92,40 @@ def check(
         or not q.dtype == k.dtype == v.dtype
     ):
         inputs = ", ".join(f"{name} {x.dtype} {tuple(x.shape)}" for name, x in zip("qkv", (q, k, v), strict=True))
-        raise ConfigError(f"linear attention got {inputs}; expected (B, H, T, D), (B, H, S, D), (B, H, S, Dv)")
+        raise ConfigError(
+            f"linear attention got {inputs}; expected one dtype, (B, H, T, D), (B, H, S, D), (B, H, S, Dv)"
+        )
     if normalize not in NORMALIZE:
         raise unknown_choice("normalisation of linear attention", normalize, NORMALIZE)
     if max_length is None and (causal or any(table is not None for table in positions)):
         raise ConfigError(
-            "max_length is None, each sequence's own length; expected a number where attention is causal or positions"
-            " are given, since decoding does not know the length beforehand"
+            "max_length is None, but linear attention that is causal or has positions needs a number; give max_length"
         )
     if is_exporting():  # lengths are symbolic, and positions have no values
         return
     if key_mask is not None and (key_mask.dtype != torch.bool or key_mask.shape != (k.shape[0], k.shape[2])):
         raise ConfigError(
-            f"key mask is {key_mask.dtype} {tuple(key_mask.shape)}; expected bool {(k.shape[0], k.shape[2])}, True at"
-            " tokens"
+            f"key mask is {key_mask.dtype} {tuple(key_mask.shape)}; expected torch.bool {(k.shape[0], k.shape[2])}"
         )
     if (causal or max_length is None) and q.shape[2] != k.shape[2]:
         raise ConfigError(
             f"{q.shape[2]} queries and {k.shape[2]} keys in {'causal attention' if causal else 'self-attention'};"
             " expected equal lengths"
-            + (" (to decode step by step, keep a CosformerState)" if causal else " (give max_length to read another)")
+            + (" (use CosformerState for decoding)" if causal else " (give max_length for cross-attention)")
         )
     for x, given_positions in zip((q, k), positions, strict=True):
         if given_positions is not None and given_positions.shape not in (x.shape[2:3], (x.shape[0], x.shape[2])):
-            raise ConfigError(f"positions {tuple(given_positions.shape)} for {tuple(x.shape)}; expected (T,) or (B, T)")
+            raise ConfigError(
+                f"positions are {tuple(given_positions.shape)} for {tuple(x.shape)}; expected (T,) or (B, T)"
+            )
         if given_positions is None and max_length is not None:
             check_length(x.shape[2], max_length)
 
 
 def check_length(length: int, max_length: int) -> None:
-    """Raise ``ConfigError`` above the maximum length, beyond which weights become negative."""
+    """Raise ``ConfigError`` for a length above ``max_length``, where weights would be negative."""
     if length > max_length:
         raise ConfigError(
-            f"a sequence has {length} positions, this linear attention was made for max_length {max_length}: beyond it"
-            " weights turn negative; build the model with a larger max_length"
+            f"sequence of length {length} exceeds max_length {max_length} of linear attention; shorten it, or build the"
+            " model with a larger max_length"
         )

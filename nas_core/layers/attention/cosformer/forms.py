@@ -1,4 +1,4 @@
-"""Forms of linear attention: equal results, different speed and memory.
+"""Implementations of linear attention: equal results, different speed and memory.
 
 Shapes: B batch, H heads, T/S query and key length, D head dim.
 """
@@ -31,15 +31,21 @@ from nas_core.optional import require
 from nas_core.precision import tf32
 
 FORMS = ("auto", "streaming", "chunked", "dense", "fla", "naive")
-"""``streaming``: one block at a time, bounded memory. ``chunked``: all blocks at once. ``dense``: all pairs, for short
-sequences. ``fla``: CUDA kernels of flash-linear-attention, causal only. ``naive``: the definition. ``auto``: see
-:func:`chosen_form`."""
+"""Implementations of linear attention.
+
+- ``streaming``: one block of positions at a time, with little memory.
+- ``chunked``: all blocks at once.
+- ``dense``: all pairs of positions, for short sequences.
+- ``fla``: CUDA kernels of flash-linear-attention, causal only.
+- ``naive``: the definition.
+- ``auto``: selected by :func:`chosen_form`.
+"""
 FLA_FROM = 1024
-"""Minimum number of keys for ``fla``."""
+"""Minimum number of keys for which ``auto`` selects ``fla``."""
 BLOCK = 128
-"""Positions per block; twice the head dimension balances work within and between blocks."""
+"""Positions per block of ``chunked``."""
+# Positions per bfloat16 product of non-causal attention. Products are added in float32.
 _SUMMED = 512
-"""Positions per bfloat16 product of non-causal attention; the products are added in float32."""
 
 
 def cosformer_attention(
@@ -58,35 +64,34 @@ def cosformer_attention(
 ) -> Tensor:
     """Compute linear attention with cosine reweighting (Qin et al. 2022, "cosFormer: Rethinking Softmax in Attention").
 
-    ``o_i = sum_j s_ij v_j / max(sum_j s_ij, eps)``, ``s_ij = relu(q_i) relu(k_j)ᵀ cos(pi/2 (i - j) / M)``, in time
-    linear in the length. The authors' code derives M from each call, so weights differ between training and decoding.
-    Here M is a constant of the model, or each sequence's length.
+    ``o_i = sum_j s_ij v_j / max(sum_j s_ij, eps)``, ``s_ij = relu(q_i) relu(k_j)ᵀ cos(pi/2 (i - j) / M)``. Time is
+    linear in the length. M is constant, so weights are the same in training and decoding, unlike in the authors' code.
 
     Args:
         q: queries ``(B, H, T, D)``.
         k: keys ``(B, H, S, D)``.
         v: values ``(B, H, S, Dv)``.
-        max_length: M, at least T and S; None: each sequence's number of tokens (non-causal self-attention only).
-        causal: mask later keys; requires T = S.
+        max_length: M, at least T and S. None uses each sequence's number of tokens (non-causal self-attention only).
+        causal: mask later keys. Requires T = S.
         key_mask: ``(B, S)`` bool, True at tokens.
-        query_positions: ``(T,)`` or ``(B, T)``, below ``max_length``; default 0, 1, ..; not with ``causal``.
+        query_positions: ``(T,)`` or ``(B, T)``, below ``max_length``. Default: 0, 1, .. Not supported with ``causal``.
         key_positions: ``(S,)`` or ``(B, S)``, below ``max_length``.
         normalize: one of :data:`NORMALIZE`.
-        form: one of :data:`FORMS`; ``fla`` multiplies float32 in TF32.
+        form: one of :data:`FORMS`. ``fla`` multiplies float32 in TF32.
         eps: smallest denominator.
 
     Returns:
-        ``(B, H, T, Dv)`` in the type of ``q``; 16-bit inputs are accumulated in float32.
+        ``(B, H, T, Dv)`` in the dtype of ``q``. Sums of 16-bit inputs are computed in float32.
 
     Raises:
-        ConfigError: mismatched shapes, a sequence above ``max_length``, or ``fla`` without CUDA.
-        MissingHostError: ``fla`` is not installed.
+        ConfigError: shapes do not match, a sequence exceeds ``max_length``, or ``fla`` is used without CUDA.
+        MissingHostError: flash-linear-attention is not installed.
     """
     if form not in FORMS:
         raise unknown_choice("form of linear attention", form, FORMS)
     check(q, k, v, max_length, causal, key_mask, normalize, (query_positions, key_positions))
     if causal and (query_positions is not None or key_positions is not None):
-        raise ConfigError("query_positions and key_positions need causal=False; leave them out to count from 0")
+        raise ConfigError("query_positions and key_positions are not supported with causal=True; remove them")
     if form == "naive":
         return cosformer_naive(
             q, k, v, max_length=max_length, causal=causal, key_mask=key_mask, query_positions=query_positions,
@@ -131,11 +136,13 @@ def chosen_form(
     has_fla: bool,
     exporting: bool,
 ) -> str:
-    """Return the form of ``auto``, the first that applies.
+    """Return the implementation that ``auto`` selects.
 
-    ``chunked`` under exporters, which support no custom autograd function; ``streaming`` without CUDA; ``dense`` if
-    ``T*S <= 2*D*(T+S)``, where all pairs are less work; ``fla`` if installed, causal, 16-bit, with 1,024 keys or more;
-    else ``chunked``. ``fla`` excludes float32, which its kernels multiply in TF32 regardless of torch's setting.
+    - ``chunked`` if exporting: exporters do not support custom autograd functions.
+    - ``streaming`` without CUDA.
+    - ``dense`` if it is less work: ``T * S <= 2 * D * (T + S)``.
+    - ``fla`` if installed, for causal attention in 16 bits with at least 1,024 keys.
+    - ``chunked`` otherwise.
     """
     if exporting:
         return "chunked"
@@ -172,9 +179,9 @@ def cosformer_naive(
     normalize: str = "denominator",
     eps: float = EPS,
 ) -> Tensor:
-    """Compute cosFormer's equation 9 over all pairs in float32, as reference.
+    """Compute linear attention over all pairs of positions, as reference (cosFormer, equation 9).
 
-    Arguments as of :func:`cosformer_attention`.
+    For arguments, see :func:`cosformer_attention`.
     """
     check(q, k, v, max_length, causal, key_mask, normalize, (query_positions, key_positions))
     dtype = working_dtype(q)
@@ -209,13 +216,10 @@ def dense_attention(
     normalize: str,
     eps: float,
 ) -> Tensor:
-    """Compute attention over all pairs in two batched products: ``(B, H, T, Dv)``.
-
-    Weights are divided first, so that the product with values may be 16-bit. Queries times keys is never float16: its
-    gradient is divided by up to ``eps``.
-    """
+    """Compute linear attention ``(B, H, T, Dv)`` over all pairs of positions."""
     exact, dtype, multiply = working_dtype(q), factor_dtype(q), multiply_for(q)
     smaller = 2.0 ** -q.shape[-1].bit_length()
+    # Not a float16 product: its gradient is divided by up to eps.
     weights = multiply(torch.relu(q).to(dtype) * smaller, torch.relu(k).to(dtype).mT).to(exact)
     weights = weights * (query.sin * key.sin.mT + query.cos * key.cos.mT)
     if causal:
@@ -245,8 +249,7 @@ def chunked_sums(
 ) -> tuple[Tensor, Tensor]:
     """Compute ``sum_j s_ij v_j`` ``(B, H, T, Dv)`` and ``sum_j s_ij`` ``(B, H, T, 1)``, all blocks at once.
 
-    Blocks are summed in float32: a bfloat16 state is off by up to 4 %. Memory: ``2 D Dv / BLOCK`` elements per position
-    and head.
+    Memory: ``2 D Dv / BLOCK`` elements per position and head.
     """
     dtype = factor_dtype(q)
     queries, keys, values = torch.relu(q).to(dtype), _masked(torch.relu(k).to(dtype), mask), v.to(dtype)
@@ -260,6 +263,7 @@ def chunked_sums(
     steps = torch.arange(BLOCK, device=q.device, dtype=torch.float64)
     within = torch.cos(math.pi / 2 / max_length * (steps[:, None] - steps)).tril().to(dtype)
     near = multiply(queries, keys.transpose(-1, -2)) * within
+    # Blocks are summed in float32: a bfloat16 state is off by up to 4 %.
     state = _before(multiply(turned_k.transpose(-1, -2), values), exact).to(dtype)
     sums = multiply(near, values).to(exact) + multiply(turned_q, state)
     total = _before(turned_k.sum(-2, keepdim=True, dtype=exact), exact).to(dtype)
@@ -287,10 +291,8 @@ def _features(x: Tensor, table: CosTable) -> Tensor:
 
 
 def _before(blocks: Tensor, exact: torch.dtype) -> Tensor:
-    """Return the exclusive cumulative sum over blocks.
-
-    Without subtraction: rounding errors of later values must not reach earlier outputs.
-    """
+    """Return the sum of all earlier blocks for each block."""
+    # Without subtraction: rounding errors of later values must not reach earlier outputs.
     return functional.pad(running_sums(blocks, 2, exact)[:, :, :-1], (0, 0, 0, 0, 1, 0))
 
 
@@ -312,14 +314,10 @@ def fla_sums(
     max_length: int | None,
     causal: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Compute :func:`chunked_sums` of causal attention with flash-linear-attention's kernels.
-
-    float16 is passed as float32, which the kernels multiply in TF32: same mantissa, no overflow.
-    """
+    """Compute :func:`chunked_sums` of causal attention with the kernels of flash-linear-attention."""
     if not q.is_cuda or q.dtype == torch.float64:
         raise ConfigError(
-            f"flash-linear-attention computes on CUDA, up to 32 bits; queries are {q.dtype} on {q.device}, choose"
-            " form='auto'"
+            f"form 'fla' got queries of {q.dtype} on {q.device}; expected CUDA and at most 32 bits, or use form='auto'"
         )
     kernels = require("fla.ops.linear_attn", "linear attention by flash-linear-attention", "cuda")
     dtype, exact = factor_dtype(q), working_dtype(q)
@@ -335,30 +333,25 @@ def fla_sums(
 
 
 def factor_dtype(x: Tensor) -> torch.dtype:
-    """Return the type of factors: float32 for float16, whose sums overflow, else the input's."""
+    """Return the dtype of factors of matrix products: bfloat16 or float64 for such inputs, otherwise float32."""
     return torch.bfloat16 if x.dtype == torch.bfloat16 else working_dtype(x)
 
 
 def running_sums(x: Tensor, dim: int, exact: torch.dtype) -> Tensor:
-    """Return cumulative sums in type ``exact``, also in the backward pass.
-
-    ``cumsum(dtype=)`` accumulates gradients in the input's type; on CUDA, a bfloat16 sum of ones stops at 256.
-    """
+    """Return cumulative sums in dtype ``exact``."""
+    # cumsum(dtype=) accumulates gradients in the input's dtype; on CUDA, a bfloat16 sum of ones stops at 256.
     return x.to(exact).cumsum(dim)
 
 
 def multiply_for(x: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
-    """Return the matrix product for inputs like ``x``.
-
-    float16 on CUDA uses TF32, with the same mantissa and float32's range.
-    """
+    """Return the matrix product for tensors like ``x``: in TF32 for float16 on CUDA."""
     if x.dtype != torch.float16 or not x.is_cuda or torch.compiler.is_compiling():
         return torch.matmul
     return _TF32Product.apply
 
 
 class _TF32Product(torch.autograd.Function):
-    """Batched ``a @ b`` in TF32, in both passes, regardless of torch's setting."""
+    """Batched matrix product in TF32, forward and backward."""
 
     @staticmethod
     def forward(ctx: Any, a: Tensor, b: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Linear attention (cosFormer) as a kind of attention.
+"""Linear attention (cosFormer) as an attention mechanism of elastic models.
 
 Shapes: B batch, H heads, D head dim.
 """
@@ -30,16 +30,17 @@ from nas_core.layers.torch_modes import without_autocast
 
 
 class CosformerState:
-    """Decoding state of linear attention: sums over all past keys and values, of constant size.
+    """Decoding state of linear attention: sums over all past keys and values. Its size is constant.
 
-    Self-attention calls :meth:`step`; cross-attention calls :meth:`of`, then :meth:`read`.
+    For self-attention, call :meth:`step` at each position. For cross-attention, create it with :meth:`of` and call
+    :meth:`read`.
 
     Args:
-        sums: ``(B, H, 2D, Dv)``, sums of features times values.
-        weights: ``(B, H, 2D)``, sums of features.
+        sums: ``(B, H, 2D, Dv)``, sums of key features times values.
+        weights: ``(B, H, 2D)``, sums of key features.
         max_length: M of :func:`cosformer_attention`.
-        length: past positions of self-attention.
-        table: sine and cosine of the next position, in exported steps.
+        length: number of past positions of self-attention.
+        table: sine and cosine of the next position, in exported decoding steps.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class CosformerState:
 
     @classmethod
     def empty(cls, like: Tensor, value_dim: int, max_length: int, normalize: str = "denominator") -> CosformerState:
-        """Return an empty state for keys like ``(B, H, 1, D)``."""
+        """Return the state before the first position, for keys like ``(B, H, 1, D)``."""
         batch, heads, _, dim = like.shape
         sums = torch.zeros(batch, heads, 2 * dim, value_dim, dtype=working_dtype(like), device=like.device)
         return cls(sums, sums.new_zeros(batch, heads, 2 * dim), max_length, 0, normalize)
@@ -73,7 +74,7 @@ class CosformerState:
     ) -> CosformerState:
         """Return the state after keys ``(B, H, S, D)`` and values ``(B, H, S, Dv)``.
 
-        Arguments as of :func:`cosformer_attention`.
+        For other arguments, see :func:`cosformer_attention`.
         """
         check(k[:, :, :1], k, v, max_length, False, key_mask, normalize, (None, key_positions))
         dtype = working_dtype(k)
@@ -88,7 +89,7 @@ class CosformerState:
         return cls(sums, features.sum(2), max_length, k.shape[2], normalize)
 
     def step(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Add the next keys and values ``(B, H, 1, D)``, and attend from their query."""
+        """Add keys and values of one position ``(B, H, 1, D)``, and return the attention of its query."""
         self._check_position(self.length)
         features = self._features(k, self.length)
         self.sums = self.sums + features.transpose(2, 3) * v.to(self.sums.dtype)
@@ -97,7 +98,7 @@ class CosformerState:
         return self.read(q, self.length - 1)
 
     def read(self, q: Tensor, position: int) -> Tensor:
-        """Attend from queries ``(B, H, 1, D)`` at a position: ``(B, H, 1, Dv)``."""
+        """Return the attention ``(B, H, 1, Dv)`` of queries ``(B, H, 1, D)`` at a position."""
         self._check_position(position)
         features = self._features(q, position)
         with without_autocast(q):
@@ -108,8 +109,8 @@ class CosformerState:
     def _check_position(self, position: int) -> None:
         if not 0 <= position < self.max_length:
             raise ConfigError(
-                f"decoding goes beyond max_length {self.max_length} of this linear attention (position {position});"
-                " stop there, or build the model with a larger max_length"
+                f"position {position} in decoding is outside max_length {self.max_length} of linear attention;"
+                " stop earlier, or build the model with a larger max_length"
             )
 
     def tensors(self) -> tuple[Tensor, ...]:
@@ -132,11 +133,11 @@ class LinearAttention(AttentionKind):
     """Linear attention, see :func:`cosformer_attention`."""
 
     max_length: int | None = 1024
-    """M of the cosine and the maximum length; weights depend on it. None: each sequence's own length, if not causal."""
+    """M of the cosine weights, and longest sequence. None uses each sequence's number of tokens (non-causal only)."""
     normalize: str = "denominator"
-    """denominator, rms or layer."""
+    """One of :data:`NORMALIZE`."""
     form: str = "auto"
-    """One of FORMS; ``fla`` falls back to ``auto`` on devices other than CUDA."""
+    """One of :data:`FORMS`. Without CUDA, ``fla`` is replaced by ``auto``."""
     name: str = "linear"
     reads_positive_parts = True
     is_bounded = True
@@ -161,7 +162,7 @@ class LinearAttention(AttentionKind):
     @property
     def _required_length(self) -> int:
         if self.max_length is None:
-            raise ConfigError("linear attention has max_length None; expected a number for decoding")
+            raise ConfigError("linear attention has max_length None; decoding needs a number")
         return self.max_length
 
     def attend(
@@ -175,7 +176,7 @@ class LinearAttention(AttentionKind):
         key_positions: Tensor | None = None,
         **options: Any,
     ) -> Tensor:
-        """Compute attention in the configured form, without dropout: there is no matrix."""
+        """Compute attention ``(B, H, T, D)``. Dropout is ignored."""
         return cosformer_attention(
             q, k, v, max_length=self.max_length, causal=causal, key_mask=None if mask is None else mask[:, 0, 0],
             key_positions=key_positions, normalize=self.normalize,
@@ -211,11 +212,8 @@ class LinearAttention(AttentionKind):
     def held(
         self, batch: int, queries: int, keys: int, width: int, heads: int, clip: int = 0, *, causal: bool = False
     ) -> int:
-        """Count the sums and blocks of the streaming form.
-
-        Non-causal: ReLU, features and outputs of a block of queries, the previous block, and features of keys. Causal:
-        a block with its pairs, then the features of all keys.
-        """
+        # Non-causal: ReLU, features and outputs of a block of queries, the previous block, and features of keys.
+        # Causal: a block with its pairs, then the features of all keys.
         sums, block = 2 * width * width // heads, min(keys, CAUSAL_BLOCK)
         if causal:
             return batch * (sums + max(4 * keys * width, block * (5 * width + heads * block)))

@@ -1,7 +1,7 @@
-"""Linear attention in one pass over cache-sized blocks, with a custom backward pass.
+"""Linear attention in one pass over blocks of positions, with a custom backward pass.
 
 As cos(a - b) = cos a cos b + sin a sin b, all keys and values are summed in one matrix per head (cosFormer, equation
-11). A column of ones sums the weights. The backward pass recomputes everything but the sums before each block.
+11). A column of ones in the values sums the weights.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from torch import Tensor
 from nas_core.layers.attention.cosformer.common import CosTable, normalized, working_dtype
 
 CAUSAL_BLOCK, NONCAUSAL_BLOCK = 64, 256
-"""Positions of a block."""
+"""Positions per block."""
 
 
 class _Plan(NamedTuple):
     query: CosTable
     key: CosTable
     mask: Tensor | None
-    """``(B, 1, S, 1)`` of the working type"""
+    """``(B, 1, S, 1)``, 1 at tokens."""
     causal: Tensor | None
-    """``(C, C)``: cosines within a block, 0 above the diagonal; None: not causal"""
+    """Cosines within a block ``(C, C)``, 0 above the diagonal. None if not causal."""
     block: int
     smallest: float | None
-    """Smallest divisor of outputs; None: no division"""
+    """Smallest denominator of outputs. None without division."""
 
     def blocks(self, length: int) -> list[tuple[int, int]]:
         return [(start, min(start + self.block, length)) for start in range(0, length, self.block)]
@@ -45,7 +45,7 @@ def streamed(
     normalize: str,
     eps: float,
 ) -> Tensor:
-    """Compute attention ``(B, H, T, Dv)``; arguments as of ``cosformer_attention``."""
+    """Compute linear attention ``(B, H, T, Dv)``. For arguments, see ``cosformer_attention``."""
     block = CAUSAL_BLOCK if causal else NONCAUSAL_BLOCK
     kind, within = working_dtype(q), None
     if causal:
@@ -60,8 +60,6 @@ def streamed(
 
 
 class _Streamed(torch.autograd.Function):
-    """Outputs ``(B, H, T, Dv)`` in the type of ``q``, or undivided sums in the working type."""
-
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, plan: _Plan) -> Tensor:
         kind, (batch, heads, length, _) = working_dtype(q), q.shape
@@ -103,7 +101,7 @@ class _Streamed(torch.autograd.Function):
 
 
 class _Incoming:
-    """Gradients of outputs and of sums of weights, by block."""
+    """Gradients of outputs and of sums of weights, for one block at a time."""
 
     def __init__(
         self, of_outputs: Tensor, plan: _Plan, outputs: Tensor | None = None, weights: Tensor | None = None
@@ -124,8 +122,7 @@ class _Incoming:
         return joined
 
 
-def _empty_state(k: Tensor, v: Tensor) -> Tensor:
-    """Return zeros ``(B, H, 2D, Dv + 1)``."""
+def _empty_state(k: Tensor, v: Tensor) -> Tensor:  # (B, H, 2D, Dv + 1)
     batch, heads, _, dim = k.shape
     return torch.zeros(batch, heads, 2 * dim, v.shape[-1] + 1, dtype=working_dtype(k), device=k.device)
 
@@ -142,7 +139,7 @@ def _values(v: Tensor, start: int, stop: int) -> Tensor:
 
 
 def _turned(x: Tensor, table: CosTable) -> Tensor:
-    """Return features ``(B, H, C, 2D)``: x sin, x cos."""
+    """Return features ``(B, H, C, 2D)``: x times sine and x times cosine."""
     width = x.shape[-1]
     products = torch.empty(*x.shape[:-1], 2 * width, dtype=x.dtype, device=x.device)
     torch.mul(x, table.sin, out=products[..., :width])
@@ -176,10 +173,10 @@ def _noncausal_backward(
 def _causal_backward(
     plan: _Plan, states: list[Tensor], q: Tensor, k: Tensor, v: Tensor, incoming: _Incoming
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Process blocks in reverse; ``back`` sums over later blocks' queries."""
     assert plan.causal is not None
     kind, back = working_dtype(q), _empty_state(k, v)
     dq, dk, dv = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
+    # In reverse: ``back`` sums over the queries of later blocks.
     for (start, stop), state in zip(reversed(plan.blocks(q.shape[2])), reversed(states), strict=True):
         block, query, key = slice(start, stop), plan.query.block(start, stop), plan.key.block(start, stop)
         factors, grads = plan.causal[: stop - start, : stop - start], incoming.block(start, stop)
