@@ -65,7 +65,7 @@ class MoSConfig:
             raise unknown_choice(ROUTERS.what, self.kind, mixtures())
         if self.experts < 1 or self.router_hidden < 1 or self.router_layers < 1:
             raise ConfigError(
-                f"experts is {self.experts}, router_hidden {self.router_hidden}, router_layers {self.router_layers};"
+                f"got experts {self.experts}, router_hidden {self.router_hidden}, router_layers {self.router_layers};"
                 " expected at least 1 each"
             )
         if not 0 <= self.router_dropout < 1:

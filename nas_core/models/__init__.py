@@ -1,4 +1,4 @@
-"""Kinds of network, one folder each."""
+"""Network kinds: translation, image, language and masked language models."""
 
 from typing import TYPE_CHECKING
 

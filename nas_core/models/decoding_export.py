@@ -1,4 +1,4 @@
-"""Helpers to export decoding steps, which read and return the tensors of all states."""
+"""Helpers to export decoding steps, whose inputs and outputs include the tensors of decoding states."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Weights = SelfAttentionWeights | CrossAttentionWeights
 
 
 class StepTables(nn.Module):
-    """Base of exported steps; stores the constants that attention looks up by position."""
+    """Base class of exported decoding steps. It stores the constants that attention looks up by position."""
 
     def _add_tables(self, kinds: Sequence[AttentionKind], rows: int) -> None:
         self.kinds = list(dict.fromkeys(kinds))
@@ -40,7 +40,7 @@ def _described(weights: Weights, length: str = "past") -> tuple[StateValue, ...]
 
 
 def state_values(name: str, layer: int, weights: Weights, length: str = "past") -> list[Value]:
-    """Describe the tensors of one layer's state after ``length`` positions."""
+    """Describe the tensors of one layer's decoding state. ``length`` names the dimension of past positions."""
     return [
         Value(f"{name}_{value.name}_{layer}", value.shape, "positive" if value.positive else "number")
         for value in _described(weights, length)
@@ -48,7 +48,7 @@ def state_values(name: str, layer: int, weights: Weights, length: str = "past") 
 
 
 def next_values(past: Sequence[Value]) -> list[Value]:
-    """Describe the states one position later."""
+    """Describe the decoding states one position later."""
     return [
         replace(v, name=f"next_{v.name}", shape=tuple("past + 1" if dim == "past" else dim for dim in v.shape))
         for v in past
@@ -56,7 +56,7 @@ def next_values(past: Sequence[Value]) -> list[Value]:
 
 
 def cache_info(past: Sequence[Value]) -> list[dict[str, Any]]:
-    """Return names and initial shapes of states, for an external decoding loop."""
+    """Return names and initial shapes of decoding states, for an external decoding loop."""
     return [
         {"input": v.name, "output": f"next_{v.name}", "start": [0 if dim == "past" else dim for dim in v.shape]}
         for v in past

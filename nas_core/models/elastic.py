@@ -1,4 +1,4 @@
-"""Axes of networks that can be reordered, for conversion to supernets."""
+"""Axes of weights that can be reordered, for conversion of trained networks to supernets."""
 
 from __future__ import annotations
 
@@ -13,46 +13,46 @@ from nas_core.layers.depth import check_order
 
 @dataclass(frozen=True)
 class Part:
-    """Location of an axis in one tensor of the state dict."""
+    """One dimension of a tensor in the state dict that belongs to an :class:`Axis`."""
 
     name: str
     dim: int
     blocks: int = 1
-    """Consecutive copies of the axis, e.g. 3 for fused queries, keys and values."""
+    """Number of consecutive copies of the axis, such as 3 for fused queries, keys and values."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """Heads, hidden units or channels that can be reordered."""
+    """Heads, hidden units or channels of a network that can be reordered."""
 
     name: str
-    """Name in messages and scores: ``encoder.layers.2.ffn``."""
+    """Name in messages and scores, such as ``encoder.layers.2.ffn``."""
     size: int
     parts: tuple[Part, ...]
     unit: int = 1
-    """Elements per entry: the head dimension of heads, else 1."""
+    """Tensor elements per entry: the head dimension for heads, otherwise 1."""
     read_by: tuple[str, ...] = ()
-    """Weights (out, in) of linear layers that read the axis, to measure its activations."""
+    """Weights ``(out, in)`` of linear layers whose input is the axis."""
 
 
 class ElasticForm(Protocol):
-    """Axes and layers of a kind of network, one object in ``nas_core.models.<kind>.elastic``."""
+    """Axes and layers of a network kind, implemented in ``nas_core.models.<kind>.elastic``."""
 
     def sides(self, net: Any) -> dict[str, int]:
-        """Return layers per side: ``{"encoder": 6, "decoder": 6}``, ``{"": 12}``."""
+        """Return the number of layers per side: ``{"encoder": 6, "decoder": 6}``, or ``{"": 12}`` for one stack."""
 
     def axes(self, net: Any) -> tuple[Axis, ...]:
-        """Return all axes."""
+        """Return all axes of a network."""
 
     def running(self, net: Any, subnet: Any, kept: Mapping[str, Sequence[int]]) -> Any:
-        """Return the subnet with only these layers, by side and index; other sides keep all layers."""
+        """Return the subnet with only the layers ``kept``: indices per side. Sides not in ``kept`` keep all layers."""
 
     def set_order(self, net: Any, order: Mapping[str, Sequence[int]]) -> None:
-        """Set the order of each side's layers, most important first."""
+        """Set the order of each side's layers by decreasing importance."""
 
 
 class StackForm:
-    """Form of networks with one stack of layers, the side ``""``; subclasses add ``axes``."""
+    """Base class for networks with one stack of layers, the side ``""``. Subclasses define ``axes``."""
 
     def sides(self, net: Any) -> dict[str, int]:
         return {"": len(net.layers)}
@@ -75,16 +75,15 @@ class StackForm:
 def layer_axes(name: str, prefix: str, layer: nn.Module, head_dim: int) -> list[Axis]:
     """Return the axes within a layer: hidden units, and the heads of each attention.
 
-    All kinds of attention of a layer share one order of heads, as they are initialised as copies.
-
     Args:
-        name: the layer in messages.
-        prefix: the layer in the state dict.
+        name: name of the layer in messages.
+        prefix: prefix of the layer in the state dict.
     """
     state: dict[str, Tensor] = dict(layer.named_parameters())
     hidden = len(state["ffn.fc1.bias"])
     parts = (Part(f"{prefix}ffn.fc1.weight", 0), Part(f"{prefix}ffn.fc1.bias", 0), Part(f"{prefix}ffn.fc2.weight", 1))
     axes = [Axis(f"{name}.ffn", hidden, parts, 1, (f"{prefix}ffn.fc2.weight",))]
+    # All attention types of a layer share one order of heads, as they are initialised as copies.
     for attention in ("self_attn", "cross_attn"):
         out = ".out_proj.weight"
         kinds = [n.removesuffix(out) for n in state if n.startswith(f"{attention}.") and n.endswith(out)]
@@ -112,7 +111,8 @@ def layer_axes(name: str, prefix: str, layer: nn.Module, head_dim: int) -> list[
 def channel_parts(prefix: str, layer: nn.Module, memory: Sequence[str] = ("kv_proj",)) -> tuple[list[Part], list[str]]:
     """Return a layer's tensors along its residual channels, and the weights that read these channels.
 
-    ``memory`` lists projections of another stream to exclude.
+    Args:
+        memory: projections of another sequence, to exclude.
     """
     parts, read_by = list[Part](), list[str]()
     for name, _ in layer.named_parameters():
@@ -131,6 +131,6 @@ def channel_parts(prefix: str, layer: nn.Module, memory: Sequence[str] = ("kv_pr
 
 
 def stack_channels(net: Any) -> tuple[list[Part], list[str]]:
-    """Return the tensors along the residual channels of all layers of a stack, and the weights that read them."""
+    """Return the results of :func:`channel_parts` for all layers of a network."""
     layers = [channel_parts(f"layers.{index}.", layer) for index, layer in enumerate(net.layers)]
     return [part for parts, _ in layers for part in parts], [name for _, read_by in layers for name in read_by]

@@ -1,4 +1,4 @@
-"""Genes of networks with one stack of layers, and their graphs, one node per sublayer."""
+"""Genes of networks with one stack of layers, and their graphs with one node per sublayer."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from nas_core.space.architecture import Option
 
 @dataclass(frozen=True)
 class StackGenes:
-    """Genes of one kind of network."""
+    """Genes of one network kind."""
 
     network: str
-    """Name in messages, with article: "a language model"."""
+    """Name of the network in messages, with article: "a language model"."""
     names: tuple[str, ...]
     constant: tuple[str, ...]
-    """Genes with one option per space."""
+    """Genes that have only one option in a space."""
     place: str
     """Place of its attention, one of :data:`nas_core.layers.attention.kinds.PLACES`."""
 
     def check_gene(self, space: SearchSpace, gene: str, least: int = 1) -> None:
-        """Raise ``SpaceError`` unless options are integers of at least ``least``, and single if constant."""
-        expected = f"an integer above {least - 1}" if least else "an integer, 0 or above"
+        """Raise ``SpaceError`` unless options are integers of at least ``least``, and only one if constant."""
+        expected = f"an integer above {least - 1}" if least else "an integer of at least 0"
         self._check(space, gene, lambda option: isinstance(option, int) and option >= least, expected)
 
     def check_ratio(self, space: SearchSpace, gene: str) -> None:
-        """Raise ``SpaceError`` unless options are above 0, and single if constant."""
+        """Raise ``SpaceError`` unless options are above 0, and only one if constant."""
         self._check(space, gene, lambda option: isinstance(option, int | float) and option > 0, "a number above 0")
 
     def _check(self, space: SearchSpace, gene: str, fits: Callable[[Option], bool], expected: str) -> None:
@@ -43,10 +43,10 @@ class StackGenes:
             if not fits(option):
                 raise SpaceError(f"space {space.name!r} has {gene} = {option!r}; expected {expected}")
         if gene in self.constant and len(options) > 1:
-            raise SpaceError(f"space {space.name!r} searches {gene} {sorted(options, key=float)}; expected one value")
+            raise SpaceError(f"space {space.name!r} has {gene} = {sorted(options, key=float)}; expected one value")
 
     def check_attention(self, space: SearchSpace) -> None:
-        """Raise ``UnknownChoiceError`` for attention that does not exist or support the place."""
+        """Raise ``UnknownChoiceError`` for attention that is unknown or does not support the place."""
         for name in self.wrong_attention(space):
             raise unknown_choice(f"attention in space {space.name!r}", name, self.known_attention())
 
@@ -57,15 +57,17 @@ class StackGenes:
         return [name for name, kind in KINDS.items() if self.place in kind.places]
 
     def attention_options(self, space: SearchSpace) -> list[tuple[str, ...]]:
-        """Return each layer's kinds of attention, by default softmax."""
+        """Return the attention types of each layer, by default softmax."""
         if not self.has(space, "attention"):
             return [("softmax",)] * self._depth(space)
         return [tuple(str(option) for option in row) for row in self.per_layer(space, "attention")]
 
     def layer_attention(self, space: SearchSpace, linear: LinearAttention, length: int | None) -> list[AttentionConfig]:
-        """Return each layer's kinds of attention, with these settings of linear attention.
+        """Return the attention mechanisms of each layer.
 
-        ``length`` is the maximum of bounded kinds; None: each sequence's own length.
+        Args:
+            linear: settings of linear attention.
+            length: maximum length of mechanisms that have one. None means each sequence's own length.
         """
         return [
             AttentionConfig(tuple(resolve_kind(linear if n == linear.name else n, self.place, length) for n in names))
@@ -73,11 +75,11 @@ class StackGenes:
         ]
 
     def bounded(self, space: SearchSpace) -> bool:
-        """Return True if any attention may have a maximum length."""
+        """Return True if any attention of a space has a maximum length."""
         return any(KINDS.get(kind).is_bounded for kinds in self.attention_options(space) for kind in kinds)
 
     def widest_layers(self, space: SearchSpace) -> list[tuple[int, int]]:
-        """Return each layer's largest feed-forward width and query width."""
+        """Return the largest feed-forward width and query width of each layer."""
         ffn = [max(int(option) for option in row) for row in self.per_layer(space, "ffn_dim")]
         return list(zip(ffn, self.widest_queries(space), strict=True))
 
@@ -95,9 +97,9 @@ class StackGenes:
         return max(int(option) for option in self.options(space, "layers")[0])
 
     def options(self, space: SearchSpace, gene: str) -> Sequence[tuple[Option, ...]]:
-        """Return the options of a gene: one row, or one per layer."""
+        """Return the options of a gene: one tuple for the network, or one per layer."""
         if not self.has(space, gene):
-            raise SpaceError(f"space {space.name!r} has no gene {gene!r}, which {self.network} needs")
+            raise SpaceError(f"space {space.name!r} has no gene {gene!r}; {self.network} needs it")
         return [(space.fixed[gene],)] if gene in space.fixed else space.choice(gene).options
 
     @staticmethod
@@ -106,10 +108,10 @@ class StackGenes:
 
 
 class ChainGraphs:
-    """Graphs of one kind of network.
+    """Graphs of one network kind, whose sublayers form a chain.
 
     Args:
-        first: first operation names, with softmax attention; other kinds of attention follow.
+        first: first operation names, with softmax attention. Other attention types follow.
         scales: divisors of the columns of ``attributes``.
     """
 
@@ -123,16 +125,16 @@ class ChainGraphs:
         return tuple(dict.fromkeys((*self._first, *attention)))
 
     def operations_of(self, space: SearchSpace) -> int:
-        """Return the number of operations up to the last one of a space."""
+        """Return the largest operation index in graphs of a space, plus 1."""
         names, place = self.operations(), self._genes.place
         chosen = {KINDS.get(kind).operation(place) for layer in self._genes.attention_options(space) for kind in layer}
         return 1 + max(names.index(name) for name in (*self._first, *chosen))
 
     def attention(self, name: str) -> tuple[AttentionKind, str]:
-        """Return a kind of attention by name, and its operation."""
+        """Return an attention mechanism by name, and its operation name."""
         supported = self._genes.known_attention()
         if name not in supported:
-            raise ArchitectureError(f"an attention is {name!r}; expected one of {supported}")
+            raise ArchitectureError(f"attention is {name!r}; expected one of {supported}")
         kind = KINDS.get(name)
         return kind, kind.operation(self._genes.place)
 

@@ -1,4 +1,4 @@
-"""Interface and registry of kinds of network."""
+"""Interface and registry of network kinds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PAIR = ("source_vocab", "target_vocab")
 
 @dataclass(frozen=True)
 class SpacePart:
-    """A network that runs ``times`` times in a workload, with export inputs."""
+    """A network of a latency workload, with inputs for export. It runs ``times`` times per pass."""
 
     name: str
     module: nn.Module
@@ -32,136 +32,155 @@ class SpacePart:
 
 
 class ModelKind(ABC):
-    """A stateless kind of network; one-pass networks derive from :class:`OnePassKind`."""
+    """Base class of network kinds: how to validate, build, count and time the architectures of a search space.
+
+    Subclasses are stateless. Kinds of networks that run in one pass derive from :class:`OnePassKind`.
+    """
 
     name: str
     """Name in the registry, commands and files."""
     genes: tuple[str, ...]
-    """Genes of each architecture, searched or fixed; they identify the kind."""
+    """Genes of each architecture. A search space with these genes belongs to this kind."""
     counted: str
-    """Description of ``params_m``: "parameters without embeddings"."""
+    """What :meth:`params_m` counts, such as "parameters without embeddings"."""
     attributes: tuple[str, ...]
-    """Column names of the graphs' ``attributes``, if any."""
+    """Column names of ``attributes`` in graphs."""
     workload_config: type[Any]
-    """Settings of the workload: a frozen dataclass of numbers or texts with defaults."""
+    """Settings of the latency workload: a frozen dataclass of numbers or strings with defaults."""
 
     @property
     def vocabularies(self) -> tuple[str, ...]:
-        """Workload settings that are vocabulary sizes: of source and target, or one."""
+        """Names of the workload settings that are vocabulary sizes."""
         return _PAIR if {*_PAIR} <= {field.name for field in fields(self.workload_config)} else ()
 
     @property
     @abstractmethod
     def operations(self) -> tuple[str, ...]:
-        """Operation names of ``graph``, by index."""
+        """Operation names in graphs, by index."""
 
     def operations_of(self, space: SearchSpace) -> int:
-        """Return the number of leading operations that a space's graphs use; by default all."""
+        """Return the largest operation index in graphs of a space, plus 1. By default, all operations count."""
         return len(self.operations)
 
     def check(self, space: SearchSpace) -> None:  # noqa: B027 - optional
-        """Raise ``SpaceError`` or ``UnknownChoiceError`` for unsupported options of a space with all ``genes``."""
+        """Raise ``SpaceError`` or ``UnknownChoiceError`` for unsupported options of a space."""
 
     @abstractmethod
     def params_m(self, architecture: Architecture) -> float:
-        """Count parameters by formula, in millions.
+        """Return the number of parameters in millions, by formula.
 
         Raises:
-            ArchitectureError: a gene is missing or has another type.
+            ArchitectureError: A gene is missing or has the wrong type.
         """
 
     @abstractmethod
     def flops_g(self, architecture: Architecture) -> float:
-        """Count FLOPs of one pass by formula, in billions; errors as of :meth:`params_m`."""
+        """Return FLOPs of one pass in billions, by formula.
+
+        Raises:
+            ArchitectureError: A gene is missing or has the wrong type.
+        """
 
     def weights(self, architecture: Architecture, config: Any) -> int:
-        """Count all weights of the workload's network, with embeddings and classifier; default :meth:`params_m`."""
+        """Count all weights in the latency workload, including embeddings and classifier."""
         return round(1e6 * self.params_m(architecture))
 
     def live(self, architecture: Architecture, config: Any) -> int:
-        """Count the workload's peak elements without weights; by default 0."""
+        """Count elements of activations at their peak in the latency workload. By default 0."""
         return 0
 
     def cache(self, architecture: Architecture, config: Any) -> int:
-        """Count elements of the decoding cache after the workload's last step.
+        """Count elements of the decoding cache after the last step of the latency workload.
 
         Raises:
             ConfigError: the networks do not decode (default).
         """
-        raise ConfigError(f"{self.name} networks do not decode and have no cache; limit memory_mb instead")
+        raise ConfigError(f"{self.name} networks have no decoding cache; use memory_mb instead of cache_mb")
 
     def memory_mb(self, architecture: Architecture, config: Any) -> float:
-        """Return peak memory in fp32, in 10^6 bytes: weights and :meth:`live`."""
+        """Return peak memory of weights and activations in fp32, in 10^6 bytes."""
         return BYTES * (self.weights(architecture, config) + self.live(architecture, config)) / 1e6
 
     def cache_mb(self, architecture: Architecture, config: Any) -> float:
-        """Return the decoding cache in fp32, in 10^6 bytes; errors as of :meth:`cache`."""
+        """Return the size of the decoding cache in fp32, in 10^6 bytes.
+
+        Raises:
+            ConfigError: the networks do not decode.
+        """
         return BYTES * self.cache(architecture, config) / 1e6
 
     @abstractmethod
     def graph(self, architecture: Architecture) -> Graph:
-        """Return the graph for NN-Former; different architectures have different graphs.
+        """Return the graph of an architecture for predictors. Different architectures have different graphs.
 
         Raises:
-            ArchitectureError: not an architecture of this kind.
+            ArchitectureError: the architecture does not belong to this kind.
         """
 
     @abstractmethod
     def build(self, space: SearchSpace, architecture: Architecture, config: Any) -> nn.Module:
-        """Build an architecture's static network with random weights."""
+        """Build the static network of an architecture, with random weights."""
 
     @abstractmethod
     def workload(self, space: SearchSpace, architecture: Architecture, config: Any, device: str = "cpu") -> Workload:
-        """Return the workload whose time is the architecture's latency.
+        """Return the latency workload of an architecture.
 
         Raises:
-            ArchitectureError: it is outside the space.
+            ArchitectureError: the architecture is outside the space.
         """
 
     @abstractmethod
     def parts(self, space: SearchSpace, architecture: Architecture, config: Any) -> list[SpacePart]:
-        """Return the workload's networks for ONNX export; errors as of :meth:`workload`."""
+        """Return the networks of the latency workload for ONNX export.
+
+        Raises:
+            ArchitectureError: the architecture is outside the space.
+        """
 
     def training_pass(
         self, space: SearchSpace, architecture: Architecture, config: Any, batch: int
     ) -> tuple[nn.Module, tuple[Tensor, ...]]:
-        """Return a static network and ``batch`` training inputs, for zero-cost proxies.
+        """Return a static network and ``batch`` random training inputs, for zero-cost proxies.
 
-        The module's only or last output is logits ``(B, .., classes)``.
+        The only or last output of the network is logits ``(B, .., classes)``.
 
         Raises:
             ConfigError: the kind has no training pass (default).
-            ArchitectureError: it is outside the space.
+            ArchitectureError: the architecture is outside the space.
         """
         raise ConfigError(
-            f"{self.name} networks define no training pass; implement training_pass of their kind for proxies"
+            f"{self.name} networks have no training pass for proxies; implement {type(self).__name__}.training_pass"
         )
 
     def layers(self, architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
-        """Return side -> gene -> a value per layer, for reports; errors as of :func:`layered_genes`."""
+        """Return the values of genes per layer, for reports: ``{side: {gene: values}}``.
+
+        Raises:
+            ArchitectureError: no gene has one value per layer.
+        """
         return layered_genes(architecture)
 
     def config(self, settings: Mapping[str, Any]) -> Any:
-        """Return workload settings, with defaults for missing ones.
+        """Create settings of the latency workload, with defaults for missing ones.
 
         Raises:
-            UnknownChoiceError: an unknown setting.
-            ConfigError: a value of another type.
+            UnknownChoiceError: A setting is unknown.
+            ConfigError: A value has the wrong type.
         """
         return config_from(self.workload_config, settings, f"setting of the workload of {self.name} networks")
 
     def of_task(self, task: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the workload settings in a supernet's task, such as vocabulary sizes."""
+        """Return the workload settings in a supernet's ``task``, such as vocabulary sizes."""
         names = {field.name for field in fields(self.workload_config)}
         return {name: value for name, value in task.items() if name in names}
 
     def described(self, config: Any) -> dict[str, Any]:
-        """Return workload settings as plain data, with the kind's name; inverse of :func:`workload_of`."""
+        """Return workload settings and the kind's name as a dictionary. :func:`workload_of` is the inverse."""
         return {"kind": self.name, **asdict(config)}
 
 
 class FormulaKind(ModelKind):
-    """A kind of the project, with a module of formulas and a chain of sublayers as graph."""
+    """Network kind with a module of cost formulas, and graphs that are chains of sublayers."""
 
     costs: Any
     """Module with ``parameters(architecture)`` and ``flops(architecture)``."""
@@ -182,11 +201,11 @@ class FormulaKind(ModelKind):
 
 
 class OnePassKind(ModelKind):
-    """A kind whose networks run, and are timed and exported, in one pass."""
+    """Network kind whose networks are timed and exported in one pass."""
 
     @abstractmethod
     def inputs(self, architecture: Architecture, config: Any) -> tuple[Tensor, ...]:
-        """Return inputs of the network of :meth:`build`."""
+        """Return random inputs of the network that :meth:`build` returns."""
 
     def workload(self, space: SearchSpace, architecture: Architecture, config: Any, device: str = "cpu") -> Workload:
         architecture = space.validate(architecture)
@@ -218,22 +237,22 @@ KINDS: Registry[ModelKind] = Registry(
     },
     ModelKind,
 )
-"""All kinds of network; the entry point group ``nas_ext.network_kinds`` adds more."""
+"""Registry of network kinds. The entry point group ``nas_ext.network_kinds`` adds more."""
 
 
 def fitting_kind(value: SearchSpace | Architecture) -> ModelKind | None:
-    """Return the kind with the genes of a space or architecture, or None; a space's options are validated.
+    """Return the network kind that has the genes of a search space or architecture, or None.
 
     Raises:
-        ConfigError: several kinds fit.
-        SpaceError, UnknownChoiceError: an option that the kind cannot have.
+        ConfigError: several kinds match.
+        SpaceError, UnknownChoiceError: the kind does not support an option of the space.
     """
     names = _genes(value)
     kinds = [kind for _, kind in KINDS.items() if names.issuperset(kind.genes)]
     if len(kinds) > 1:
         raise ConfigError(
-            f"{_called(value)} has all genes of several kinds of network, {' and '.join(kind.name for kind in kinds)};"
-            " one of them must require a gene that the other lacks"
+            f"{_called(value)} matches several kinds of network, {' and '.join(kind.name for kind in kinds)};"
+            " add a gene to one kind that the other does not have"
         )
     if kinds and isinstance(value, SearchSpace):
         kinds[0].check(value)
@@ -241,10 +260,12 @@ def fitting_kind(value: SearchSpace | Architecture) -> ModelKind | None:
 
 
 def kind_of(value: SearchSpace | Architecture) -> ModelKind:
-    """Return the kind with the genes of a space or architecture.
+    """Return the network kind that has the genes of a search space or architecture.
 
     Raises:
-        SpaceError, ArchitectureError: no kind fits; the message names the nearest. Others as of :func:`fitting_kind`.
+        SpaceError, ArchitectureError: no kind matches.
+        ConfigError: several kinds match.
+        UnknownChoiceError: the kind does not support an option of the space.
     """
     if kind := fitting_kind(value):
         return kind
@@ -254,28 +275,29 @@ def kind_of(value: SearchSpace | Architecture) -> ModelKind:
     fewest = min(map(len, lacking.values()))
     needed = [f"{name} needs {', '.join(map(repr, genes))}" for name, genes in lacking.items() if len(genes) == fewest]
     raise error(
-        f"{_called(value)} fits no kind of network ({', '.join(lacking)});"
-        f" of the nearest, {' and '.join(needed)}: add it"
+        f"{_called(value)} matches no kind of network ({', '.join(lacking)});"
+        f" add the missing genes: {' and '.join(needed)}"
     )
 
 
 def params_m(architecture: Architecture) -> float:
-    """Count parameters in millions: without embeddings, or with a classifier of ten classes; errors as of
-    :func:`kind_of`."""
+    """Return the number of parameters in millions, without embeddings.
+
+    Image networks include a classifier of ten classes.
+    """
     return kind_of(architecture).params_m(architecture)
 
 
 def flops_g(architecture: Architecture) -> float:
-    """Count FLOPs in billions, of a sentence without output projection, or of an image; errors as of
-    :func:`kind_of`."""
+    """Return FLOPs in billions for one sentence, without output projection, or for one image."""
     return kind_of(architecture).flops_g(architecture)
 
 
 def workload_of(described: Mapping[str, Any]) -> tuple[ModelKind, Any] | None:
-    """Return kind and settings from :meth:`ModelKind.described`; None without a kind of network.
+    """Return network kind and workload settings from :meth:`ModelKind.described`, or None if the kind is unknown.
 
     Raises:
-        ConfigError: unknown settings.
+        ConfigError: A setting is unknown.
     """
     settings = dict(described)
     name = settings.pop("kind", None)
@@ -286,10 +308,12 @@ def workload_of(described: Mapping[str, Any]) -> tuple[ModelKind, Any] | None:
 
 
 def layered_genes(architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
-    """Return side (``encoder``, ``decoder`` or "") -> gene -> a value per layer.
+    """Return the genes with one value per layer: ``{side: {gene: values}}``.
+
+    A side is ``encoder``, ``decoder`` or ``""``.
 
     Raises:
-        ArchitectureError: no gene has a value per layer.
+        ArchitectureError: no gene has one value per layer.
     """
     sides: dict[str, dict[str, tuple[Any, ...]]] = {}
     for name, gene in architecture.items():
@@ -298,8 +322,8 @@ def layered_genes(architecture: Architecture) -> dict[str, dict[str, tuple[Any, 
             sides.setdefault(side, {})[gene_name] = gene
     if not sides:
         raise ArchitectureError(
-            f"no gene of this architecture has a value per layer, it has {', '.join(architecture) or 'none'}; expected"
-            " one with layers"
+            f"architecture has genes {', '.join(architecture) or 'none'}; expected at least one gene with one value per"
+            " layer"
         )
     return {side: sides[side] for side in sorted(sides, key=lambda side: (side != "encoder", side))}
 

@@ -1,4 +1,4 @@
-"""Memory of networks by formula, in fp32 elements.
+"""Formulas for memory of networks, in tensor elements.
 
 Shapes: C channels, H heads, D head dim.
 """
@@ -13,7 +13,7 @@ BYTES = 4
 
 
 def state_numbers(kind: AttentionKind, heads: int, dim: int, length: int, batch: int) -> int:
-    """Count elements of a decoding state of ``length`` positions."""
+    """Count elements of a decoding state after ``length`` positions."""
     sizes = {"batch": batch, "length": length}
     shapes = [value.shape for value in kind.state_values(heads, dim, "length")]
     return sum(math.prod(sizes[size] if isinstance(size, str) else size for size in shape) for shape in shapes)
@@ -22,9 +22,12 @@ def state_numbers(kind: AttentionKind, heads: int, dim: int, length: int, batch:
 def layer_numbers(
     kind: AttentionKind, batch: int, length: int, width: int, qkv: int, ffn: int, heads: int, clip: int = 0
 ) -> int:
-    """Count a layer's peak elements without its input, in attention or hidden units.
+    """Count elements of a layer's activations at their peak, without its input.
 
-    ``width`` is C, ``qkv`` H * D, and ``clip`` the largest relative distance, 0 for none.
+    Args:
+        width: C.
+        qkv: H * D.
+        clip: largest relative distance. 0 without relative positions.
     """
     attending = attention_numbers(kind, batch, length, width, qkv, heads, clip)
     return max(attending, batch * length * (2 * ffn + 2 * width))
@@ -40,6 +43,6 @@ def attention_numbers(
     clip: int = 0,
     causal: bool = False,
 ) -> int:
-    """Count self-attention's peak elements without its input, with the decoding state if causal."""
+    """Count elements of self-attention's activations at their peak, including the decoding state if causal."""
     held = kind.held(batch, length, length, qkv, heads, clip, causal=causal)
     return batch * length * (4 * qkv + width) + held

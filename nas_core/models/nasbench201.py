@@ -1,4 +1,4 @@
-"""Network of a NAS-Bench-201 cell (Dong & Yang 2020, section 2.1) with random weights, for zero-cost proxies.
+"""Networks of NAS-Bench-201 cells (Dong & Yang 2020, section 2.1) with random weights, for zero-cost proxies.
 
 Shapes: B batch, C channels.
 """
@@ -34,8 +34,6 @@ def _operation(name: str, channels: int) -> nn.Module | None:
 
 
 class _Cell(nn.Module):
-    """Four states, each the sum of operations on earlier ones."""
-
     def __init__(self, operations: Sequence[int], channels: int) -> None:
         super().__init__()
         edges = {edge: _operation(CHOICES[index], channels) for edge, index in zip(STATES, operations, strict=True)}
@@ -65,12 +63,11 @@ class _Residual(nn.Module):
 
 
 class NasBench201Net(nn.Module):
-    """Classifier of images ``(B, 3, height, width)`` with ``3 * cells`` cells.
+    """Classifier of images ``(B, 3, height, width)`` with three stages of ``cells`` cells.
 
     Args:
         operations: six indices into :data:`nas_core.graph.nasbench201.CHOICES`, in the order of the official string.
-        channels: C of the first stage, doubled in each next one.
-        cells: number per stage.
+        channels: C of the first stage. It doubles in each later stage.
     """
 
     def __init__(self, operations: Sequence[int], channels: int = 16, cells: int = 5, classes: int = 10) -> None:
@@ -98,13 +95,16 @@ def nasbench201_network(
     classes: int = 10,
     seed: int = 0,
 ) -> NasBench201Net:
-    """Build the network of a cell, with weights drawn by ``seed``; torch's random state is unchanged.
+    """Build the network of a NAS-Bench-201 cell with random weights.
+
+    PyTorch's global random state does not change.
 
     Args:
-        architecture: ``|nor_conv_3x3~0|+..``, or six indices into :data:`nas_core.graph.nasbench201.CHOICES`.
+        architecture: string such as ``|nor_conv_3x3~0|+..``, or six indices into
+            :data:`nas_core.graph.nasbench201.CHOICES`.
 
     Raises:
-        GraphError, UnknownChoiceError: not a cell of the benchmark.
+        GraphError, UnknownChoiceError: the architecture is not a cell of the benchmark.
     """
     nasbench201_graph(architecture)
     operations = nasbench201_ops(architecture) if isinstance(architecture, str) else [int(op) for op in architecture]

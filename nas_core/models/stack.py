@@ -1,4 +1,4 @@
-"""Base of language models and masked language models."""
+"""Base class of language models and masked language models."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from nas_core.space.bert import encoder_layers, layer_widths, network_width
 
 
 class TokenStack(nn.Module):
-    """Embeddings of tokens, positions and one stack of elastic layers.
+    """Embeddings of tokens, positions, and one stack of elastic layers.
 
     Args:
-        reference_width: C of positions and dropout scale; default: the space's largest.
+        reference_width: width C of positions and of the dropout scale. Default: the space's largest.
         stored: number of stored positions.
-        own_output: the output projection has its own table.
+        own_output: use a separate table for the output projection.
     """
 
     reference_width: Tensor
@@ -80,7 +80,7 @@ class TokenStack(nn.Module):
         return kept_layers(self.layers, architecture.number("layers"), self.config.layer_order)
 
     def static_state(self, architecture: Architecture) -> dict[str, Tensor]:
-        """Return the static subnet's state dict, as copies."""
+        """Return the state dict of the static subnet, as copies."""
         subnet = select_eval(self, architecture)
         tables = {"embedding.weight": subnet.embedding, "reference_width": self.reference_width}
         if self.output is not None:
@@ -90,18 +90,18 @@ class TokenStack(nn.Module):
         return copy_state((*tables.items(), *named_tensors(subnet._replace(embedding=None, output=None))))
 
     def static(self, architecture: Architecture) -> Self:
-        """Return the static network in evaluation mode."""
+        """Return the static network of an architecture in evaluation mode."""
         space = SearchSpace.of(architecture, like=self.space)
         static = type(self)(space, len(self.embedding.weight), self.config.static())  # type: ignore[call-arg]
         static.load_state_dict(self.static_state(architecture))
         return static.eval()
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
-        """Restore the supernet's width, on which positions and dropout depend."""
+        """Restore the supernet's width, which positions and dropout depend on."""
         width = state_dict.get(prefix + "reference_width")
         if width is not None:
             if width.ndim:
-                raise CheckpointError(f"reference_width has shape {tuple(width.shape)}, expected one number")
+                raise CheckpointError(f"reference_width has shape {tuple(width.shape)}; expected one number")
             self.positions.resize(int(width))
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
 

@@ -1,4 +1,4 @@
-"""Weights of one architecture of a supernet."""
+"""Selection of the weights of one architecture."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nas_core.space import Architecture, SearchSpace
 
 
 class StaticPass(nn.Module):
-    """A static network with its inputs as only arguments; each pass selects weights."""
+    """Module that runs one architecture of a network. Weights are selected in each pass."""
 
     def __init__(self, net: nn.Module, architecture: Architecture) -> None:
         super().__init__()
@@ -26,7 +26,7 @@ class StaticPass(nn.Module):
 def router_encoding(
     space: SearchSpace, architecture: Architecture, mos: MoSConfig, device: torch.device | str
 ) -> Tensor | None:
-    """Return an architecture's encoding for routers; None without experts."""
+    """Return the encoding of an architecture for routers, or None without experts."""
     encoding = torch.from_numpy(space.encode(architecture, mos.encoding)[0])
     return None if mos.kind == "none" else encoding.to(device, non_blocking=True)
 
@@ -36,7 +36,7 @@ def encoding_size(space: SearchSpace, mos: MoSConfig) -> int:
 
 
 def select_eval(net: nn.Module, architecture: Architecture) -> Any:
-    """Call ``select`` in evaluation mode without gradients, then restore the mode."""
+    """Call ``net.select`` in evaluation mode without gradients, then restore the mode."""
     training = net.training
     net.eval()
     try:

@@ -1,4 +1,4 @@
-"""Workloads whose time is measured."""
+"""Computations whose latency is measured."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from nas_core.random_streams import own_streams
 from nas_core.space import Architecture
 
 FIRST_WORD = 4
-"""Smaller token indices are fairseq's special symbols, whose padding is not attended to."""
+"""Smallest token index in random inputs. Smaller indices are fairseq's special tokens."""
 
 
 class Workload(Protocol):
-    """A computation to be timed."""
+    """A computation whose latency is measured."""
 
     @property
     def parts(self) -> Mapping[str, Callable[[], object]]:
-        """Functions that run the parts of a pass, by name and in order; later parts may use earlier results."""
+        """Functions that run the parts of a pass, by name and in order. Later parts may use earlier results."""
 
     @property
     def modules(self) -> Sequence[nn.Module]:
-        """Modules that must be in evaluation mode; may be empty."""
+        """Modules that must be in evaluation mode. May be empty."""
 
 
 @runtime_checkable
 class Convertible(Protocol):
-    """A workload that can be timed in 16-bit precision."""
+    """A workload that can be measured in 16-bit precision."""
 
     def convert(self, dtype: torch.dtype) -> None:
-        """Convert weights and floating-point inputs to this type."""
+        """Convert weights and floating-point inputs to a dtype."""
         ...
 
 
 class OnePassWorkload:
-    """Workload of a network on constant inputs, with one part, ``network``."""
+    """Latency workload of a network with constant inputs. Its only part is ``network``."""
 
     def __init__(self, network: nn.Module, inputs: Sequence[Tensor], device: str = "cpu") -> None:
         self._network = network.to(device).eval()
@@ -62,7 +62,7 @@ class OnePassWorkload:
 
 
 class SubnetWorkload:
-    """Workload of a network with ``select``; weights are selected once. Subclasses add ``parts``."""
+    """Base class of latency workloads of one architecture. Its weights are selected once."""
 
     def __init__(self, net: nn.Module, architecture: Architecture, device: str) -> None:
         self._net: Any = net.to(device).eval()
@@ -83,10 +83,10 @@ class SubnetWorkload:
 
 
 class OnePassSubnetWorkload(SubnetWorkload):
-    """Workload of a subnet on a constant input, with one part, ``network``.
+    """Latency workload of one architecture with a constant input. Its only part is ``network``.
 
     Args:
-        run: computes the output of (network, subnet, input).
+        run: function from (network, subnet, input) to the output.
     """
 
     def __init__(
@@ -107,11 +107,11 @@ class OnePassSubnetWorkload(SubnetWorkload):
 def check_least(config: Any, **least: int) -> None:
     for name, number in least.items():
         if getattr(config, name) < number:
-            raise ConfigError(f"{name} is {getattr(config, name)}, expected at least {number}")
+            raise ConfigError(f"{name} is {getattr(config, name)}; expected at least {number}")
 
 
 @contextmanager
 def same_draws() -> Iterator[None]:
-    """Draw the same random weights and inputs in each block; the caller's random state is unchanged."""
+    """Use the same random numbers in each block. The random state of the caller does not change."""
     with own_streams(0):
         yield

@@ -54,7 +54,7 @@ SPACES = [
     (lambda: bert(heads=[5]), SpaceError, "16, which 5 heads"),
     (lambda: bert(ffn_dim=[8]), SpaceError, "ffn_dim and ffn_ratio"),
     (lambda: SearchSpace("wrong", UNEQUAL, {"heads": 4, "ffn_dim": 8, "sequence_length": 8}), SpaceError, "outer_dim"),
-    (lambda: SearchSpace("wrong", [Choice.make("width", [1, 2])]), SpaceError, "fits no kind"),
+    (lambda: SearchSpace("wrong", [Choice.make("width", [1, 2])]), SpaceError, "matches no kind"),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Vision transformers with a kind of attention per layer."""
+"""Vision transformers with a choice of attention per layer."""
 
 from typing import TYPE_CHECKING
 

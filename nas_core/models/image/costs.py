@@ -1,6 +1,6 @@
-"""Parameters, FLOPs and memory of an image architecture, by formula.
+"""Formulas for parameters, FLOPs and memory of image architectures.
 
-All parameters count, and two FLOPs per multiply-accumulate of every matrix product.
+All parameters count. A multiply-accumulate of a matrix product is two FLOPs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def parameters(architecture: Architecture, classes: int = 10, channels: int = 3,
 
 
 def flops(architecture: Architecture, classes: int = 10, channels: int = 3) -> int:
-    """Count FLOPs of one image."""
+    """Count FLOPs for one image."""
     width, clip = (architecture.number(gene) for gene in ("embed_dim", "relative_clip"))
     patches = token_grid(architecture) ** 2
     tokens = patches + 1
@@ -37,7 +37,7 @@ def flops(architecture: Architecture, classes: int = 10, channels: int = 3) -> i
 
 
 def live_numbers(architecture: Architecture, config: ImageWorkloadConfig) -> int:
-    """Count peak elements without weights: tokens and a layer, or the end of its attention."""
+    """Count elements of activations at their peak."""
     width, clip = architecture.number("embed_dim"), architecture.number("relative_clip")
     length, batch = token_grid(architecture) ** 2 + 1, config.batch
     layers = image_layers(architecture)

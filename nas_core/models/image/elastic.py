@@ -1,14 +1,14 @@
-"""Axes of image networks."""
+"""Axes of image networks that can be reordered."""
 
 from __future__ import annotations
 
 from nas_core.models.elastic import Axis, Part, StackForm, stack_channels
 from nas_core.models.image.net import VisionNet
 
+# Tensors outside the layers, and their channel dimension.
 _CHANNELS = {"patch_embed.weight": 0, "patch_embed.bias": 0, "class_token": 0, "registers": 1, "positions": 1,
              "embedding_norm.weight": 0, "embedding_norm.bias": 0, "norm.weight": 0, "norm.bias": 0,
              "head.weight": 1}  # fmt: skip
-"""Tensors outside the layers, and their channel dimension."""
 
 
 class _ImageElastic(StackForm):

@@ -1,4 +1,4 @@
-"""Export of an image network as one part.
+"""Export of an image network.
 
 Shapes: B batch, K classes.
 """
@@ -26,7 +26,7 @@ class ImageModel(nn.Module):
 
 
 def image_part(net: VisionNet, architecture: Architecture, height: int, width: int) -> Part:
-    """Export a subnet as the part ``model``, for images of this size."""
+    """Return the subnet of an architecture as the part ``model`` of an export, for images of this size in pixels."""
     static = VisionNet(static_image_space(architecture), net.config.static())
     static.load_state_dict(net.static_state(architecture))
     module = ImageModel(static.eval(), architecture)

@@ -1,4 +1,4 @@
-"""The kind of image networks, and their graphs, one node per sublayer."""
+"""Network kind of image transformers, and their graphs with one node per sublayer."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ from nas_core.space import Architecture, SearchSpace
 from nas_core.space.image import image_layers, token_grid
 
 ATTRIBUTES = ("width", "heads", "qkv_dim", "ffn_dim", "patches", "patch_size", "relative_clip")
-"""Columns of ``attributes``: embedding size; heads and query width of an attention; hidden units; patches per image
-side; pixels per patch side; largest relative distance of softmax attention."""
+"""Columns of ``attributes`` in graphs.
+
+They are the embedding width, heads and query width of attention, hidden units, patches per image side, pixels per patch
+side, and largest relative distance of softmax attention.
+"""
 SCALES = (384.0, 6.0, 384.0, 1536.0, 14.0, 16.0, 14.0)
 GRAPHS = ChainGraphs(
     GENES, ("patch_embedding", "image_self_attention", "feed_forward", "pooling", "classifier"), SCALES
@@ -27,7 +30,7 @@ _LAYERED = ("ffn_dim", "mlp_ratio", "heads", "attention")
 
 
 def image_graph(architecture: Architecture) -> Graph:
-    """Return the graph of 3 + 2 (layers) nodes, with ``attributes`` (N, 7)."""
+    """Return the graph with ``3 + 2 * layers`` nodes and ``attributes`` ``(N, 7)``."""
     width, clip = architecture.number("embed_dim"), architecture.number("relative_clip")
     grid = token_grid(architecture)
     nodes: list[tuple[str, tuple[int, ...]]] = [

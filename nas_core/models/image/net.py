@@ -1,4 +1,4 @@
-"""Elastic vision transformer with a kind of attention per layer, with or without experts.
+"""Elastic vision transformer with a choice of attention per layer, with or without experts.
 
 Shapes: B batch, N tokens, C channels, K classes.
 """
@@ -30,7 +30,7 @@ from nas_core.space.image import image_layers
 
 _CONSTANT = ("image_size", "patch_size", "head_dim", "relative_clip")
 GENES = StackGenes("an image network", ("layers", "embed_dim", "heads", *_CONSTANT), _CONSTANT, place="image")
-"""Genes of each image architecture, plus ``ffn_dim`` or ``mlp_ratio``."""
+"""Genes of each image architecture, in addition to ``ffn_dim`` or ``mlp_ratio``."""
 
 
 def check_image_space(space: SearchSpace) -> None:
@@ -59,8 +59,10 @@ POOLS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "token": lambda tokens, patches: tokens[:, 0],
     "": lambda tokens, patches: tokens,
 }
-"""Classifier input: mean, per-channel maximum, or the mean of both, over patch tokens; the class token; or all
-tokens."""
+"""Pooling before the classifier.
+
+Mean, maximum per channel, or the mean of both, over patch tokens; the class token; or all tokens.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,66 +70,66 @@ class VisionConfig:
     """Settings of an image network that are not searched."""
 
     classes: int = 10
-    """K; 0: no classifier."""
+    """Number of classes K. 0 means no classifier."""
     channels: int = 3
     """Channels of an image."""
     image_size: tuple[int, int] | None = None
-    """Height and width in pixels of the stored positions; default: the space's."""
+    """Height and width of images in pixels. Default: the space's ``image_size``."""
     class_token: bool = True
-    """A learned token before the patches'. With ``avg`` it only takes part in attention."""
+    """Use a learned token before the patches."""
     registers: int = 0
-    """Learned tokens after the class token, used only in attention (Darcet et al. 2024, "Vision Transformers Need
-    Registers")."""
+    """Number of learned tokens after the class token (Darcet et al. 2024, "Vision Transformers Need Registers")."""
     pool: str = "avg"
     """One of :data:`POOLS`."""
     normalize: str = "denominator"
-    """Normalisation of linear attention: denominator, rms or layer."""
+    """Normalisation of linear attention: ``denominator``, ``rms`` or ``layer``."""
     linear_form: str = "auto"
-    """Form of linear attention, one of its FORMS."""
+    """Implementation of linear attention, one of ``nas_core.layers.attention.cosformer.forms.FORMS``."""
     dropout: float = 0.0
-    """After the embedding and each sublayer."""
+    """Dropout probability after the embedding and each sublayer."""
     attention_dropout: float = 0.0
-    """On the weights of softmax attention."""
+    """Dropout probability of softmax attention weights."""
     activation_dropout: float = 0.0
-    """On hidden units of feed-forward layers."""
+    """Dropout probability of hidden units of feed-forward layers."""
     drop_path: float = 0.0
-    """Probability of skipping the last layer's sublayers for an image; it rises linearly from 0."""
+    """Probability of skipping a sublayer for an image in the last layer. It rises linearly from 0 in the first
+    layer."""
     activation: str = "relu"
     """Activation of feed-forward layers, one of :data:`nas_core.layers.feed_forward.ACTIVATIONS`."""
     norm_eps: float = 1e-5
     """Epsilon of layer norms."""
     embedding_scale: float | None = None
-    """Factor of tokens before the first layer; default: the square root of the subnet's width."""
+    """Factor of tokens before the first layer. Default: the square root of the subnet's width."""
     smooth_positions: bool = False
-    """Interpolate positions for larger images as timm does."""
+    """Interpolate positions for larger images with antialiasing, as in timm."""
     norm_embedding: bool = False
-    """Layer norm after the embedding, as in CLIP."""
+    """Apply a layer norm after the embedding, as in CLIP."""
     norm_after_pool: bool = False
     """Apply the last layer norm after pooling."""
     layer_order: tuple[int, ...] = ()
-    """Layers, most important first; default: shallower networks keep the first ones."""
+    """Indices of layers by decreasing importance. By default, shallower networks keep the first layers."""
     mos: MoSConfig = field(default_factory=MoSConfig)
-    """Experts of the feed-forward layers."""
+    """Experts of feed-forward layers."""
 
     def __post_init__(self) -> None:
         if self.pool not in POOLS:
             raise unknown_choice("pooling (global_pool)", self.pool, [pool or "'' (every token)" for pool in POOLS])
         if self.pool == "token" and not self.class_token:
-            raise ConfigError("pooling 'token' without a class token; use 'avg' or switch the class token on")
+            raise ConfigError("pool is 'token' but class_token is False; use pool 'avg' or set class_token")
 
     def static(self) -> VisionConfig:
-        """Return an extracted network's settings: no experts, layers in order."""
+        """Return the settings of an extracted network: no experts, layers in order."""
         return replace(self, mos=MoSConfig(), layer_order=())
 
 
 class VisionSubnet(NamedTuple):
-    """Weights of one architecture, with the static model's parameter names."""
+    """Weights of one architecture, with the parameter names of the static model."""
 
     patch_embed: Affine
     class_token: Tensor | None
     """``(C,)``"""
     registers: Tensor | None
-    """``(number of registers, C)``"""
+    """``(registers, C)``"""
     positions: Tensor
     """``(N, C)``, class token and registers first."""
     embedding_norm: NormWeights | None
@@ -138,9 +140,10 @@ class VisionSubnet(NamedTuple):
 
 
 class VisionNet(nn.Module):
-    """Vision transformer over the genes of :mod:`nas_core.space.image`.
+    """Vision transformer for search spaces with the genes of :mod:`nas_core.space.image`.
 
-    As in mFormer: class token, learned positions, pre-norm layers, and a classifier on the mean of patches.
+    As in mFormer, it has a class token, learned positions, pre-norm layers, and a classifier on the mean of patch
+    tokens.
     """
 
     def __init__(self, space: SearchSpace, config: VisionConfig | None = None) -> None:
@@ -176,9 +179,10 @@ class VisionNet(nn.Module):
     # -- weights of one architecture -----------------------------------------------------------------------------------
 
     def select(self, architecture: Architecture, validated: bool = False) -> VisionSubnet:
-        """Return the weights of ``architecture``.
+        """Return the weights of an architecture.
 
-        ``validated`` skips validation, which exporters cannot trace.
+        Args:
+            validated: skip validation of the architecture, which exporters cannot trace.
         """
         architecture = architecture if validated else self.space.validate(architecture)
         mos = self.config.mos
@@ -204,18 +208,18 @@ class VisionNet(nn.Module):
         return kept_layers(self.layers, architecture.number("layers"), self.config.layer_order)
 
     def static_state(self, architecture: Architecture) -> dict[str, Tensor]:
-        """Return the static subnet's state dict, as copies."""
+        """Return the state dict of the static subnet, as copies."""
         return copy_state(named_tensors(select_eval(self, architecture)))
 
     # -- other classes, other sizes ------------------------------------------------------------------------------------
 
     def set_classifier(self, classes: int, pool: str | None = None) -> None:
-        """Replace the classifier (0 classes: none), and optionally the pooling."""
+        """Replace the classifier, and optionally the pooling. 0 classes remove the classifier."""
         self.config = replace(self.config, classes=classes, pool=self.config.pool if pool is None else pool)
         self.head = ElasticLinear(self.embed_dim, classes).to(self.positions.device) if classes else None
 
     def set_image_size(self, size: tuple[int, int]) -> None:
-        """Interpolate the stored positions to images of this height and width."""
+        """Interpolate the positions for images of this height and width in pixels."""
         grid = self._grid_of(size)
         with torch.no_grad():
             self.positions = nn.Parameter(self._resized(self.positions, self.grid, grid).clone())
@@ -224,7 +228,7 @@ class VisionNet(nn.Module):
     def _grid_of(self, size: tuple[int, int]) -> tuple[int, int]:
         if min(size) < 1 or size[0] % self.patch_size or size[1] % self.patch_size:
             raise ConfigError(
-                f"images of {size[0]} x {size[1]} pixels do not divide into patches of {self.patch_size}; resize them"
+                f"image size {size[0]} x {size[1]} is not divisible by patch size {self.patch_size}; resize the images"
             )
         return size[0] // self.patch_size, size[1] // self.patch_size
 
@@ -237,7 +241,7 @@ class VisionNet(nn.Module):
         )
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
-        """Interpolate positions of another square grid."""
+        """Interpolate the positions of checkpoints for another image size."""
         name = prefix + "positions"
         stored = state_dict.get(name)
         if stored is not None and stored.ndim == 2 and len(stored) != len(self.positions):
@@ -249,9 +253,11 @@ class VisionNet(nn.Module):
     # -- computing -----------------------------------------------------------------------------------------------------
 
     def embed(self, subnet: VisionSubnet, images: Tensor, drop: Dropouts) -> tuple[Tensor, tuple[int, int]]:
-        """Return tokens (B, N, C) before the first layer, and the patch grid."""
+        """Return tokens ``(B, N, C)`` before the first layer, and rows and columns of the patch grid."""
         if images.ndim != 4 or images.shape[1] != self.config.channels:
-            raise ConfigError(f"images {tuple(images.shape)}; expected (B, {self.config.channels}, height, width)")
+            raise ConfigError(
+                f"images have shape {tuple(images.shape)}; expected (B, {self.config.channels}, height, width)"
+            )
         grid = self._grid_of((images.shape[2], images.shape[3]))
         x = F.conv2d(images, *subnet.patch_embed, stride=self.patch_size).flatten(2).transpose(1, 2)
         positions = self._resized(subnet.positions, self.grid, grid)
@@ -264,7 +270,7 @@ class VisionNet(nn.Module):
         return (x if subnet.embedding_norm is None else norm(x, subnet.embedding_norm)), grid
 
     def outputs(self, subnet: VisionSubnet, images: Tensor) -> Iterator[tuple[Tensor, tuple[int, int]]]:
-        """Yield tokens (B, N, C) after each layer, without last norm, and the patch grid."""
+        """Yield tokens ``(B, N, C)`` after each layer, before the last layer norm, and the patch grid."""
         config = self.config
         drop = Dropouts.of(self)
         x, grid = self.embed(subnet, images, drop)
@@ -278,25 +284,27 @@ class VisionNet(nn.Module):
             yield x, grid
 
     def features(self, subnet: VisionSubnet, images: Tensor) -> Tensor:
-        """Compute normalised tokens (B, N, C) of images (B, channels, height, width), class token first."""
+        """Compute tokens ``(B, N, C)`` after the last layer norm, class token first."""
         x = images
         for x, _ in self.outputs(subnet, images):  # noqa: B007  only the last is used
             pass
         return self.normalised(subnet, x)
 
     def normalised(self, subnet: VisionSubnet, tokens: Tensor) -> Tensor:
-        """Apply the last norm, unless it follows the pooling."""
+        """Apply the last layer norm, unless it follows the pooling."""
         return tokens if self.config.norm_after_pool else norm(tokens, subnet.norm)
 
     def pooled(self, tokens: Tensor, weights: NormWeights) -> Tensor:
-        """Pool tokens of :meth:`features` for the classifier: (B, C), or all tokens.
+        """Pool the tokens of :meth:`features` for the classifier: ``(B, C)``, or all tokens.
 
-        ``weights`` are those of the last norm.
+        Args:
+            weights: weights of the last layer norm.
         """
         x = POOLS[self.config.pool](tokens, tokens[:, self.prefix_tokens :])
         return norm(x, weights) if self.config.norm_after_pool else x
 
     def forward(self, subnet: VisionSubnet, images: Tensor) -> Tensor:
-        """Compute logits (B, K) of images (B, channels, height, width), or pooled features."""
+        """Compute logits ``(B, K)`` of images ``(B, channels, height, width)``, or pooled features without a
+        classifier."""
         x = self.pooled(self.features(subnet, images), subnet.norm)
         return x if subnet.head is None else F.linear(x, *subnet.head)

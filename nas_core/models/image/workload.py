@@ -1,4 +1,4 @@
-"""The workload of an image architecture: one batch through its static network."""
+"""Latency workload of an image architecture: one batch through its static network."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from nas_core.space.image import static_image_space
 
 @dataclass(frozen=True, kw_only=True)
 class ImageWorkloadConfig:
-    """Settings of the workload; the image size is the space's."""
+    """Settings of the latency workload of an image network."""
 
     batch: int = 1
-    """B: images per pass."""
+    """Images per pass."""
     classes: int = 10
-    """Classes of the classifier."""
+    """Number of classes."""
     channels: int = 3
     """Channels of an image."""
     activation: str = "relu"
-    """Activation of the hidden units: relu, gelu, .."""
+    """Activation of feed-forward layers: relu, gelu, .."""
 
     def __post_init__(self) -> None:
         check_least(self, batch=1, classes=1, channels=1)
@@ -35,7 +35,7 @@ class ImageWorkloadConfig:
 
 
 class ImageWorkload(OnePassSubnetWorkload):
-    """Workload of a static network with random weights, with one part, ``network``."""
+    """Latency workload of a static network with random weights. Its only part is ``network``."""
 
     def __init__(
         self, space: SearchSpace, architecture: Architecture, config: ImageWorkloadConfig, device: str = "cpu"
@@ -47,12 +47,12 @@ class ImageWorkload(OnePassSubnetWorkload):
 
 
 def static_net(architecture: Architecture, config: ImageWorkloadConfig) -> VisionNet:
-    """Build an architecture's network in evaluation mode, with random weights."""
+    """Build the static network of an architecture in evaluation mode, with random weights."""
     settings = VisionConfig(classes=config.classes, channels=config.channels, activation=config.activation)
     return VisionNet(static_image_space(architecture), settings).eval()
 
 
 def images(architecture: Architecture, config: ImageWorkloadConfig) -> Tensor:
-    """Draw images ``(B, channels, height, width)`` of the architecture's size."""
+    """Return random images ``(B, channels, height, width)`` of the architecture's size."""
     side = architecture.number("image_size")
     return torch.randn(config.batch, config.channels, side, side)

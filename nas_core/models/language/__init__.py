@@ -1,4 +1,4 @@
-"""Decoder-only language models with a kind of attention per layer."""
+"""Decoder-only language models with a choice of attention per layer."""
 
 from typing import TYPE_CHECKING
 

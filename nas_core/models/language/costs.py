@@ -1,6 +1,6 @@
-"""Parameters, FLOPs and memory of a language architecture, by formula.
+"""Formulas for parameters, FLOPs and memory of language models.
 
-Embeddings and output projection count only with a vocabulary. A multiply-accumulate is two FLOPs.
+Embeddings and output projection count only if a vocabulary size is given. A multiply-accumulate is two FLOPs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def parameters(architecture: Architecture, vocab: int = 0, tied_output: bool = T
 
 
 def flops(architecture: Architecture, length: int | None = None, vocab: int = 0) -> int:
-    """Count FLOPs of ``length`` tokens, by default ``context_length``."""
+    """Count FLOPs for ``length`` tokens, by default ``context_length``."""
     tokens = architecture.number("context_length") if length is None else length
     width = architecture.number("embed_dim")
     macs = tokens * width * vocab
@@ -35,7 +35,7 @@ def flops(architecture: Architecture, length: int | None = None, vocab: int = 0)
 
 
 def weight_numbers(architecture: Architecture, config: LanguageWorkloadConfig) -> int:
-    """Count all parameters, and the sinusoids computed by the workload."""
+    """Count all parameters and sinusoidal positions in the latency workload."""
     rows, form = max(config.prompt_length, 2 * ROWS) if config.prompt_length > ROWS else ROWS, LanguageConfig()
     while config.prompt_length + config.new_tokens > rows:  # it grows step by step
         rows *= 2
@@ -44,13 +44,13 @@ def weight_numbers(architecture: Architecture, config: LanguageWorkloadConfig) -
 
 
 def cache_numbers(architecture: Architecture, config: LanguageWorkloadConfig) -> int:
-    """Count elements of all decoding states after the workload."""
+    """Count elements of all decoding states after the latency workload."""
     length = config.prompt_length + config.new_tokens
     return sum(_state(layer, length, config.batch) for layer in transformer_layers(architecture))
 
 
 def live_numbers(architecture: Architecture, config: LanguageWorkloadConfig) -> int:
-    """Count peak elements without weights, while reading the prompt or decoding."""
+    """Count elements of activations at their peak in the latency workload."""
     width, positions = architecture.number("embed_dim"), config.batch * config.prompt_length
     states = reading = stepping = 0  # states of earlier layers, and the peaks of a layer
     for layer in transformer_layers(architecture):

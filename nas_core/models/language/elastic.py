@@ -1,4 +1,4 @@
-"""Axes of language models."""
+"""Axes of language models that can be reordered."""
 
 from __future__ import annotations
 
@@ -8,14 +8,9 @@ from nas_core.models.language.net import LanguageNet
 
 
 class _LanguageElastic(StackForm):
-    """Axes of a language model.
-
-    Channels of computed sinusoids cannot be reordered; see the setting ``positions``.
-    """
-
     def axes(self, net: LanguageNet) -> tuple[Axis, ...]:
         axes = self._layer_axes(net)
-        if not isinstance(net.positions, StoredPositions):
+        if not isinstance(net.positions, StoredPositions):  # channels of sinusoids cannot be reordered
             return tuple(axes)
         in_layers, read_by = stack_channels(net)
         parts = [Part("embedding.weight", 1), Part("positions.table", 1), *in_layers]

@@ -1,4 +1,4 @@
-"""Export of a language model: a prompt, which returns all states, and a decoding step.
+"""Export of a language model in two parts: a prompt, which returns decoding states, and a decoding step.
 
 Shapes: B batch, T length, V vocabulary.
 """
@@ -20,7 +20,7 @@ from nas_core.space import Architecture, SearchSpace
 
 
 def static_net(net: LanguageNet, architecture: Architecture, longest: int) -> LanguageNet:
-    """Return the static network in evaluation mode, with positions for this length only."""
+    """Return the static network in evaluation mode, with positions for ``longest`` tokens."""
     static = net.static(architecture)
     if isinstance(static.positions, SinusoidalPositions):
         static.positions.table = net.positions_at(0, longest, architecture.number("embed_dim")).clone()
@@ -29,7 +29,7 @@ def static_net(net: LanguageNet, architecture: Architecture, longest: int) -> La
 
 
 class Prompt(nn.Module):
-    """Tokens ``(B, T)`` without padding to log-probabilities ``(B, V)`` of the next token, and states."""
+    """Module from tokens ``(B, T)`` without padding to log-probabilities ``(B, V)`` of the next token, and states."""
 
     def __init__(self, net: LanguageNet, architecture: Architecture) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class Prompt(nn.Module):
 
 
 class DecoderStep(StepTables):
-    """Decoding step: next token ``(B,)``, position and states to log-probabilities ``(B, V)`` and states."""
+    """Module from next token ``(B,)``, position and states to log-probabilities ``(B, V)`` and new states."""
 
     positions: Tensor
 
@@ -63,9 +63,9 @@ class DecoderStep(StepTables):
 
 
 def language_parts(net: LanguageNet, architecture: Architecture, longest: int) -> tuple[Part, Part]:
-    """Export a subnet as the parts ``prompt`` and ``decoder_step``, for at most ``longest`` tokens.
+    """Return a subnet as the parts ``prompt`` and ``decoder_step`` of an export, for at most ``longest`` tokens.
 
-    Attention or positions with a maximum length may lower the limit.
+    The limit is lower if attention or positions have a smaller maximum length.
     """
     limit = length_limit(SearchSpace.of(architecture, like=net.space), net.config)
     longest = longest if limit is None else min(longest, limit)
@@ -97,12 +97,12 @@ def language_parts(net: LanguageNet, architecture: Architecture, longest: int) -
 
 
 def part_inputs(part: Part, length: int, batch: int, stream: torch.Generator) -> tuple[Tensor, ...]:
-    """Draw inputs of a prompt of ``length`` tokens, or of the step after it."""
+    """Return random inputs for a prompt of ``length`` tokens, or for the decoding step after it."""
     return tuple(value.example({"batch": batch, "length": length, "past": length}, stream) for value in part.inputs)
 
 
 def language_info(prompt: Part, step: Part) -> dict[str, Any]:
-    """Return the metadata that a decoding loop needs."""
+    """Return metadata for a decoding loop."""
     (longest,) = (dim.largest for dim in prompt.dims if dim.name == "length")
     return {
         "kind": "language",

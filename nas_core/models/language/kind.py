@@ -1,4 +1,4 @@
-"""The kind of language models, and their graphs, one node per sublayer."""
+"""Network kind of language models, and their graphs with one node per sublayer."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ from nas_core.space import Architecture, SearchSpace
 from nas_core.space.stack import transformer_layers
 
 ATTRIBUTES = ("width", "heads", "qkv_dim", "ffn_dim", "context_length")
-"""Columns of ``attributes``: embedding size; heads and query width of an attention; hidden units; longest sequence in
-tokens."""
+"""Columns of ``attributes`` in graphs. ``qkv_dim`` is the query width; ``context_length`` is in tokens."""
 SCALES = (768.0, 12.0, 768.0, 3072.0, 1024.0)
 GRAPHS = ChainGraphs(GENES, ("embedding", "decoder_self_attention", "decoder_feed_forward", "output"), SCALES)
 
 
 def language_graph(architecture: Architecture) -> Graph:
-    """Return the graph of 2 + 2 (layers) nodes, with ``attributes`` (N, 5)."""
+    """Return the graph with ``2 + 2 * layers`` nodes and ``attributes`` ``(N, 5)``."""
     width, context = architecture.number("embed_dim"), architecture.number("context_length")
     nodes: list[tuple[str, tuple[int, ...]]] = [("embedding", (width, 0, 0, 0, context))]
     for layer in transformer_layers(architecture):
@@ -56,7 +55,7 @@ class _LanguageKind(FormulaKind):
         return LanguageNet(SearchSpace.of(architecture, like=space), config.vocab).eval()
 
     def parts(self, space: SearchSpace, architecture: Architecture, config: LanguageWorkloadConfig) -> list[SpacePart]:
-        """Return the prompt, and a step per new token at the mean past length."""
+        """Return the prompt, and the decoding step at the mean past length, once per new token."""
         from nas_core.models.language.export import language_parts, part_inputs
 
         architecture = space.validate(architecture)

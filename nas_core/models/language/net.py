@@ -40,33 +40,33 @@ class LanguageConfig:
     """Settings of a language model that are not searched."""
 
     tied_output: bool = True
-    """Input and output share one table."""
+    """Use one table for input embeddings and output projection."""
     dropout: float = 0.0
-    """After embeddings and sublayers; scaled with the subnet's width, as in HAT."""
+    """Dropout probability after embeddings and sublayers. It is scaled with the subnet's width, as in HAT."""
     attention_dropout: float = 0.0
-    """On attention probabilities; not scaled."""
+    """Dropout probability of attention weights."""
     activation_dropout: float = 0.0
-    """On hidden units of feed-forward layers; scaled like ``dropout``."""
+    """Dropout probability of hidden units of feed-forward layers, scaled like ``dropout``."""
     norm_first: bool = False
-    """Layer norm before each sublayer instead of after it."""
+    """True for layer norm before each sublayer, False for after it."""
     final_norm: bool | None = None
-    """Layer norm after the last layer; default: with ``norm_first``."""
+    """Apply a layer norm after the last layer. Default: the value of ``norm_first``."""
     activation: str = "relu"
     """Activation of feed-forward layers, one of :data:`nas_core.layers.feed_forward.ACTIVATIONS`."""
     positions: str = "sinusoidal"
-    """One of :data:`nas_core.layers.positions.POSITIONS`; stored tables have ``context_length`` rows."""
+    """One of :data:`nas_core.layers.positions.POSITIONS`. Tables have ``context_length`` rows."""
     first_position: int = 0
-    """Position of the first token; 2 in fairseq's transformer."""
+    """Position index of the first token. It is 2 in fairseq's transformer."""
     embedding_scale: float | None = None
-    """Factor of embeddings; default: the square root of the subnet's width, as in HAT."""
+    """Factor of embeddings. Default: the square root of the subnet's width, as in HAT."""
     layer_order: tuple[int, ...] = ()
-    """Layers, most important first; default: shallower networks keep the first ones."""
+    """Indices of layers by decreasing importance. By default, shallower networks keep the first layers."""
     padding_idx: int = 1
     """Index of the padding token."""
     mos: MoSConfig = field(default_factory=MoSConfig)
-    """Experts of the feed-forward layers."""
+    """Experts of feed-forward layers."""
     linear: LinearAttention = field(default_factory=LinearAttention)
-    """Settings of linear attention; ``max_length`` is the space's ``context_length``."""
+    """Settings of linear attention. Its ``max_length`` is replaced by the space's ``context_length``."""
 
     @property
     def has_final_norm(self) -> bool:
@@ -74,17 +74,17 @@ class LanguageConfig:
         return self.norm_first if self.final_norm is None else self.final_norm
 
     def static(self) -> LanguageConfig:
-        """Return an extracted network's settings: no experts, layers in order."""
+        """Return the settings of an extracted network: no experts, layers in order."""
         return replace(self, mos=MoSConfig(), layer_order=())
 
 
 class LanguageSubnet(NamedTuple):
-    """Weights of one architecture; layers and norm have the static model's parameter names."""
+    """Weights of one architecture. Layers and norm have the parameter names of the static model."""
 
     embedding: Tensor
     """(V, C)"""
     output: Tensor
-    """(V, C); may be the same tensor."""
+    """``(V, C)``, the same tensor as ``embedding`` if tied."""
     layers: tuple[EncoderLayerWeights, ...]
     norm: NormWeights | None
     architecture: Architecture
@@ -97,18 +97,18 @@ class LanguageCache:
         self.past, self.length = past, length
 
     def reorder(self, order: Tensor) -> None:
-        """Select batch rows ``order`` (B,), for beam search."""
+        """Select the batch rows ``order`` ``(B,)``, for beam search."""
         self.past = [None if past is None else past.reorder(order) for past in self.past]
 
     def copy(self) -> LanguageCache:
-        """Return a copy that advances separately; steps replace tensors in the cache."""
+        """Return a copy that later steps do not change."""
         return LanguageCache([copy.copy(past) for past in self.past], self.length)
 
 
 class LanguageNet(TokenStack):
-    """Decoder-only transformer over the genes of :mod:`nas_core.space.language`.
+    """Decoder-only transformer for search spaces with the genes of :mod:`nas_core.space.language`.
 
-    ``forward`` computes all positions; ``start`` or ``read``, then ``step``, compute one position at a time.
+    Call ``forward`` for all positions at once. For one position at a time, call ``start`` or ``read``, then ``step``.
     """
 
     config: LanguageConfig
@@ -145,7 +145,7 @@ class LanguageNet(TokenStack):
     # -- computing -----------------------------------------------------------------------------------------------------
 
     def positions_at(self, first: int, last: int, features: int) -> Tensor:
-        """Return embeddings (last - first, features) of positions, counted from the first token."""
+        """Return the embeddings ``(last - first, features)`` of positions, counted from the first token."""
         offset = self.config.first_position
         table: Tensor = self.positions(offset + last, features)
         return table[offset + first :]
@@ -155,7 +155,7 @@ class LanguageNet(TokenStack):
         return x + positions.to(table.dtype)
 
     def features(self, subnet: LanguageSubnet, tokens: Tensor) -> Tensor:
-        """Compute features (B, T, C) of right-padded ``tokens`` (B, T)."""
+        """Compute features ``(B, T, C)`` of right-padded ``tokens`` ``(B, T)``."""
         table = subnet.embedding
         drop = Dropouts.of(self, table.shape[1] / self.positions.width)
         x = self._embed(tokens, table, self.positions_at(0, tokens.shape[1], table.shape[1]))
@@ -168,14 +168,14 @@ class LanguageNet(TokenStack):
         return x if subnet.norm is None else norm(x, subnet.norm)
 
     def forward(self, subnet: LanguageSubnet, tokens: Tensor) -> Tensor:
-        """Compute next-token logits (B, T, V) after each of ``tokens`` (B, T)."""
+        """Compute next-token logits ``(B, T, V)`` of ``tokens`` ``(B, T)``."""
         return F.linear(self.features(subnet, tokens), subnet.output)
 
     def start(self, subnet: LanguageSubnet) -> LanguageCache:
         return LanguageCache([None] * len(subnet.layers))
 
     def read(self, subnet: LanguageSubnet, tokens: Tensor) -> tuple[Tensor, LanguageCache]:
-        """Compute features (B, C) after a prompt (B, T) without padding, and the cache."""
+        """Compute the features ``(B, C)`` of the last token of a prompt ``(B, T)`` without padding, and the cache."""
         width, length = subnet.embedding.shape[1], tokens.shape[1]
         x = self._embed(tokens, subnet.embedding, self.positions_at(0, length, width))
         cache = self.start(subnet)
@@ -185,17 +185,17 @@ class LanguageNet(TokenStack):
         return self._normed(subnet, x[:, -1]), cache
 
     def step(self, subnet: LanguageSubnet, tokens: Tensor, cache: LanguageCache) -> Tensor:
-        """Compute logits (B, V) after each row's next token (B,), and advance the cache."""
+        """Compute logits ``(B, V)`` for the next tokens ``(B,)``, and update the cache."""
         return F.linear(self.step_features(subnet, tokens, cache), subnet.output)
 
     def step_features(self, subnet: LanguageSubnet, tokens: Tensor, cache: LanguageCache) -> Tensor:
-        """Compute :meth:`step` before the output projection: (B, C)."""
+        """Compute the features ``(B, C)`` of :meth:`step`, before the output projection."""
         table = subnet.embedding
         position = self.positions_at(cache.length, cache.length + 1, table.shape[1])
         return self.step_embedded(subnet, self._embed(tokens[:, None], table, position), cache)
 
     def step_embedded(self, subnet: LanguageSubnet, x: Tensor, cache: LanguageCache) -> Tensor:
-        """Compute :meth:`step_features` of embedding plus position ``x`` (B, 1, C)."""
+        """Compute :meth:`step_features` for embedded tokens with positions, ``x`` ``(B, 1, C)``."""
         for index, (layer, weights) in enumerate(zip(self.layers, subnet.layers, strict=False)):
             x, cache.past[index] = layer.step(x, weights, cache.past[index])
         cache.length += 1
@@ -203,7 +203,7 @@ class LanguageNet(TokenStack):
 
 
 def length_limit(space: SearchSpace, config: LanguageConfig) -> int | None:
-    """Return the maximum length of attention and positions; None: unlimited."""
+    """Return the maximum length of attention and positions, or None if unlimited."""
     if config.positions == "sinusoidal" and not GENES.bounded(space):
         return None
     return space.largest().number("context_length")

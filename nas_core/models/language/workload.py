@@ -1,4 +1,4 @@
-"""The workload of a language architecture: read a prompt at once, then decode token by token."""
+"""Latency workload of a language model: process a prompt, then decode token by token."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from nas_core.space import Architecture, SearchSpace
 
 @dataclass(frozen=True, kw_only=True)
 class LanguageWorkloadConfig:
-    """Settings of the workload."""
+    """Settings of the latency workload of a language model."""
 
     vocab: int = 32000
-    """Rows of the embedding and of the output projection."""
+    """Vocabulary size."""
     prompt_length: int = 128
-    """Tokens of the prompt, and position of the first new token."""
+    """Number of tokens of the prompt."""
     new_tokens: int = 32
-    """Decoding steps."""
+    """Number of decoding steps."""
     batch: int = 1
     """Sequences per pass."""
 
@@ -36,13 +36,13 @@ def check_lengths(net: LanguageNet, config: LanguageWorkloadConfig) -> None:
     length, limit = config.prompt_length + config.new_tokens, length_limit(net.space, net.config)
     if limit is not None and length > limit:
         raise ConfigError(
-            f"prompt_length {config.prompt_length} and new_tokens {config.new_tokens} are {length} tokens, this network"
-            f" reads {limit} (context_length); make them fewer, or take a space with a longer context"
+            f"prompt_length {config.prompt_length} + new_tokens {config.new_tokens} = {length} exceeds context_length"
+            f" {limit} of this network; reduce them, or use a space with a longer context"
         )
 
 
 class LanguageWorkload(SubnetWorkload):
-    """Workload of a static network with random weights, with parts ``prompt`` and ``decoding``."""
+    """Latency workload of a static network with random weights. Its parts are ``prompt`` and ``decoding``."""
 
     _net: LanguageNet
 
@@ -67,7 +67,7 @@ class LanguageWorkload(SubnetWorkload):
         return {"prompt": self.read, "decoding": self.decode}
 
     def read(self) -> torch.Tensor:
-        """Read the prompt and return logits ``(batch, vocab)`` of the first new token."""
+        """Process the prompt and return logits ``(batch, vocab)`` of the first new token."""
         features, self._cache = self._net.read(self._subnet, self._prompt)
         return nn.functional.linear(features, self._subnet.output)
 

@@ -1,4 +1,4 @@
-"""Masked language models: elastic bidirectional encoders with RoBERTa's heads."""
+"""Masked language models: elastic bidirectional encoders, like RoBERTa and BERT."""
 
 from typing import TYPE_CHECKING
 

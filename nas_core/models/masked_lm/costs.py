@@ -1,6 +1,6 @@
-"""Parameters, FLOPs and memory of a masked language model, by formula.
+"""Formulas for parameters, FLOPs and memory of masked language models.
 
-Embedding tables count only with a vocabulary. A multiply-accumulate is two FLOPs.
+Embedding tables count only if a vocabulary size is given. A multiply-accumulate is two FLOPs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from nas_core.space.bert import encoder_layers, joint_sizes, layer_widths, netwo
 
 
 def parameters(architecture: Architecture, vocabulary: int = 0, config: MaskedLMConfig | None = None) -> int:
-    """Count the static network's parameters, by default with RoBERTa's settings."""
+    """Count the parameters of the static network, by default with RoBERTa's settings."""
     config = config or MaskedLMConfig()
     width = network_width(architecture)
     norms = 1 + config.embedding_norm + config.norm_first
@@ -34,7 +34,7 @@ def parameters(architecture: Architecture, vocabulary: int = 0, config: MaskedLM
 
 
 def flops(architecture: Architecture, length: int = 0, vocabulary: int = 0) -> int:
-    """Count FLOPs of one sequence, by default of ``sequence_length`` tokens."""
+    """Count FLOPs for one sequence, by default of ``sequence_length`` tokens."""
     tokens = length or architecture.number("sequence_length")
     width = network_width(architecture)
     macs = tokens * (width * width + width * vocabulary)
@@ -50,7 +50,7 @@ def weight_numbers(architecture: Architecture, config: MaskedLMWorkloadConfig) -
 
 
 def live_numbers(architecture: Architecture, config: MaskedLMWorkloadConfig) -> int:
-    """Count peak elements without weights, in a layer, a joint, the embedding, or a head with logits."""
+    """Count elements of activations at their peak in the latency workload."""
     width, length = network_width(architecture), timed_length(architecture, config)
     positions = config.batch * length
     layers = [

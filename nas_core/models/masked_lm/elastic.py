@@ -1,4 +1,4 @@
-"""Axes of masked language models."""
+"""Axes of masked language models that can be reordered."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class _MaskedLMElastic(StackForm):
 
 
 MASKED_LM_ELASTIC = _MaskedLMElastic()
+# Outputs of the token head, along the embedding channels if input and output share a table.
 _HEAD = tuple(Part(f"head.{name}", 0) for name in ("dense.weight", "dense.bias", "norm.weight", "norm.bias"))
-"""Outputs of the token head, along the embedding channels if input and output share a table."""
 
 
 def _channels(net: MaskedLMNet) -> Axis:

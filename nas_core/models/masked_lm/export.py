@@ -1,4 +1,4 @@
-"""Export of a masked language model as one part.
+"""Export of a masked language model.
 
 Shapes: B batch, T length, C channels, V vocabulary, K classes.
 """
@@ -14,7 +14,8 @@ from nas_core.space import Architecture, SearchSpace
 
 
 class MaskedLMModel(nn.Module):
-    """Tokens (B, T), padded anywhere, to features (B, T, C) and logits: (B, T, V), or (B, K) of a classifier."""
+    """Module from tokens ``(B, T)`` to features ``(B, T, C)`` and logits ``(B, T, V)``, or ``(B, K)`` of a
+    classifier."""
 
     def __init__(self, net: MaskedLMNet, architecture: Architecture, head: str | None = None) -> None:
         super().__init__()
@@ -27,7 +28,7 @@ class MaskedLMModel(nn.Module):
 
 
 def static_net(net: MaskedLMNet, architecture: Architecture, longest: int | None = None) -> MaskedLMNet:
-    """Return the static network in evaluation mode, with sinusoids for ``longest`` tokens."""
+    """Return the static network in evaluation mode, with sinusoidal positions for ``longest`` tokens."""
     static = net.static(architecture)
     if longest and isinstance(static.positions, SinusoidalPositions):
         rows = static.config.first_position + longest
@@ -36,9 +37,12 @@ def static_net(net: MaskedLMNet, architecture: Architecture, longest: int | None
 
 
 def encoder_part(net: MaskedLMNet, architecture: Architecture, head: str | None, longest: int) -> Part:
-    """Export a subnet as the part ``encoder``, for at most ``longest`` tokens or the maximum of its attention.
+    """Return a subnet as the part ``encoder`` of an export, for at most ``longest`` tokens.
 
-    ``head`` names a classification head; None: the token head.
+    The limit is lower if attention has a smaller maximum length.
+
+    Args:
+        head: name of a classification head. None means the token head.
     """
     limit = length_limit(SearchSpace.of(architecture, like=net.space), net.config)
     longest = longest if limit is None else min(limit, longest)

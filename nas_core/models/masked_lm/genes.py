@@ -1,4 +1,4 @@
-"""Genes of masked language models: RoBERTa's family, and BERT's with layers of unequal width."""
+"""Genes of masked language models: like RoBERTa, or like BERT with layers of different widths."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ def check_masked_lm_space(space: SearchSpace) -> None:
         head_dim = int(GENES.options(space, "head_dim")[0][0])
         if wrong := [width for width in GENES.options(space, "embed_dim")[0] if int(width) % head_dim]:
             raise SpaceError(
-                f"space {space.name!r} has embed_dim = {wrong[0]}, which heads of {head_dim} numbers cannot fill; give"
-                " a multiple, or a gene 'heads'"
+                f"space {space.name!r} has embed_dim = {wrong[0]}, not divisible by head_dim {head_dim}; give a"
+                " multiple, or a gene 'heads'"
             )
     _check_attention(space)
 
 
 def check_bert_space(space: SearchSpace) -> None:
-    """Raise ``SpaceError`` for a space that BERT's family does not support."""
+    """Raise ``SpaceError`` if a gene of BERT encoders is missing or has an unsupported option."""
     genes = BERT_GENES
     for gene in genes.names:
         genes.check_gene(space, gene)
     widths = [gene for gene in ("ffn_dim", RATIO) if genes.has(space, gene)]
     if len(widths) != 1:
         names = " and ".join(widths) or "no ffn_dim"
-        raise SpaceError(f"space {space.name!r} has {names}; expected ffn_dim or {RATIO}")
+        raise SpaceError(f"space {space.name!r} has {names}; expected either ffn_dim or {RATIO}")
     (genes.check_ratio if widths[0] == RATIO else genes.check_gene)(space, widths[0])
     if genes.has(space, OUTER):
         genes.check_gene(space, OUTER)
     elif any(choice.name == "hidden_dim" and choice.per for choice in space.choices):
         raise SpaceError(
-            f"space {space.name!r} has a hidden_dim for each layer and no {OUTER}, the width between layers; add it"
+            f"space {space.name!r} has a hidden_dim per layer but no {OUTER}; add {OUTER}, the width between layers"
         )
     for hidden, heads in zip(genes.per_layer(space, "hidden_dim"), genes.per_layer(space, "heads"), strict=True):
         if wrong := next(((w, h) for w in hidden for h in heads if int(w) % int(h)), None):
             raise SpaceError(
-                f"space {space.name!r} has hidden_dim = {wrong[0]}, which {wrong[1]} heads cannot share; expected a"
+                f"space {space.name!r} has hidden_dim = {wrong[0]}, not divisible by {wrong[1]} heads; expected a"
                 " multiple of each number of heads"
             )
     _check_attention(space)
@@ -74,7 +74,7 @@ def widest_layers(space: SearchSpace) -> list[tuple[int, int]]:
 
 
 def widest_hidden(space: SearchSpace) -> list[int]:
-    """Return each layer's largest width in BERT's family; empty in RoBERTa's."""
+    """Return the largest width of each layer, or an empty list without a gene ``hidden_dim``."""
     if not BERT_GENES.has(space, "hidden_dim"):
         return []
     return [max(int(option) for option in row) for row in BERT_GENES.per_layer(space, "hidden_dim")]

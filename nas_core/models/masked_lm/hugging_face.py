@@ -1,6 +1,6 @@
 """Export of a static encoder to a Hugging Face BERT folder, for ``transformers``.
 
-Segment embeddings are 0. Positions count from the first column: padding must be on the right and masked.
+Segment embeddings are 0. In ``transformers``, padding must be on the right and masked.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from nas_core.models.static import copy_state, select_eval
 from nas_core.space import Architecture
 from nas_core.space.bert import encoder_layers, joint_sizes, network_width
 
+# Activations with other names in transformers.
 _ACTIVATIONS = {"gelu_tanh": "gelu_pytorch_tanh"}
-"""Activations with other names in ``transformers``."""
 _SEGMENTS = 2
 _LAYER = {
     "self_attn.out_proj": "attention.output.dense",
@@ -40,19 +40,19 @@ def write_bert(
     tokens: Sequence[str] = (),
     head: str | None = None,
 ) -> int:
-    """Write an architecture's subnet and return its number of weights.
+    """Write the subnet of an architecture as a BERT model, and return its number of weights.
 
     Args:
-        tokens: written to ``vocab.txt``, if given.
-        head: classification head, as pooler and classifier; None: the token head.
+        tokens: content of ``vocab.txt``.
+        head: classification head, exported as pooler and classifier. None means the token head.
 
     Raises:
-        ConfigError: BERT has no such network, or ``folder`` is a file.
+        ConfigError: BERT does not support the architecture, or ``folder`` is a file.
     """
     check_bert_layout(net, architecture, head)
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
-        raise ConfigError(f"{folder} is a file; expected a folder, give another name")
+        raise ConfigError(f"{folder} is a file; expected a folder, give another path")
     state = bert_state(net, select_eval(net, architecture), head)
     make_folder(folder)
     with atomic_output(folder / "model.safetensors") as path:
@@ -64,25 +64,25 @@ def write_bert(
 
 
 def check_bert_layout(net: MaskedLMNet, architecture: Architecture, head: str | None = None) -> None:
-    """Raise ``ConfigError`` if sizes differ between layers or BERT has no such layer."""
+    """Raise ``ConfigError`` if layers differ in size, or if BERT does not support a setting."""
     config, layers, width = net.config, encoder_layers(architecture), network_width(architecture)
     if head is not None and head not in net.classification_heads:
         raise unknown_choice("classification head", head, net.classification_heads)
     for gene in ("ffn_dim", "heads", "attention"):
         values = [getattr(layer, gene) for layer in layers]
         if len(set(values)) > 1:
-            raise _unlike(f"{gene} is {', '.join(map(str, values))}, there all layers are equal")
+            raise _unlike(f"{gene} differs between layers ({', '.join(map(str, values))})")
     inner = 0 if head is None else min(net.classification_heads[head].inner, width)
     reasons = {
         "linear maps lie between its layers": bool(joint_sizes(architecture)),
-        f"queries are {layers[0].qkv_dim} wide, channels {width}": layers[0].qkv_dim != width,
+        f"query width {layers[0].qkv_dim} differs from the embedding width {width}": layers[0].qkv_dim != width,
         f"attention is {layers[0].attention}": layers[0].attention != "softmax",
         f"positions are {config.positions}": config.positions != "learned" or config.first_position != 0,
         "layer norms precede sublayers": config.norm_first,
         "no layer norm follows the embedding": not config.embedding_norm,
         "embeddings are scaled": net.embedding_scale(net.embedding.weight[:, :width]) != 1.0,
-        f"its classifier has {inner} hidden units, channels {width}": head is not None and inner != width,
-        f"the function of its classifier is {config.pooler_activation}": head is not None
+        f"classifier width {inner} differs from the embedding width {width}": head is not None and inner != width,
+        f"activation of the classifier is {config.pooler_activation}": head is not None
         and config.pooler_activation != "tanh",
     }
     for reason, applies in reasons.items():
@@ -117,7 +117,7 @@ def bert_config(net: MaskedLMNet, architecture: Architecture, head: str | None =
 
 
 def bert_state(net: MaskedLMNet, subnet: Subnet, head: str | None = None) -> dict[str, Tensor]:
-    """Return the tensors of ``model.safetensors`` by name; a shared table occurs once."""
+    """Return the tensors of ``model.safetensors`` by name. A shared table occurs once."""
     width = subnet.embedding.shape[1]
     embeddings = {
         "word_embeddings.weight": subnet.embedding,
@@ -154,4 +154,4 @@ def _layers(subnet: Subnet) -> Iterator[tuple[str, Tensor]]:
 
 
 def _unlike(reason: str) -> ConfigError:
-    return ConfigError(f"this subnet is no BERT of Hugging Face's: {reason}; leave out --hugging-face")
+    return ConfigError(f"this subnet is not a Hugging Face BERT: {reason}; omit --hugging-face")

@@ -1,4 +1,4 @@
-"""The kinds of masked language models, RoBERTa's and BERT's families, and their graphs."""
+"""Network kinds of masked language models and BERT encoders, and their graphs."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from nas_core.space import Architecture, SearchSpace
 from nas_core.space.bert import encoder_layers, layer_widths, network_width
 
 ATTRIBUTES = ("width", "heads", "qkv_dim", "ffn_dim", "length")
-"""Columns of ``attributes``: embedding or layer width; heads and query width of an attention; hidden units; tokens."""
+"""Columns of ``attributes`` in graphs. ``qkv_dim`` is the query width; ``length`` is in tokens."""
 SCALES = (768.0, 12.0, 768.0, 3072.0, 512.0)
 GRAPHS = ChainGraphs(GENES, ("token_embedding", "encoder_self_attention", "encoder_feed_forward", "token_head"), SCALES)
 
 
 def masked_lm_graph(architecture: Architecture) -> Graph:
-    """Return the graph of ``N = 2 + 2 * layers`` nodes, with ``attributes`` (N, 5)."""
+    """Return the graph with ``2 + 2 * layers`` nodes and ``attributes`` ``(N, 5)``."""
     width, length = network_width(architecture), architecture.number("sequence_length")
     nodes: list[tuple[str, tuple[int, ...]]] = [("token_embedding", (width, 0, 0, 0, length))]
     for w, layer in zip(layer_widths(architecture), encoder_layers(architecture), strict=True):

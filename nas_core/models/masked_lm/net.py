@@ -1,4 +1,4 @@
-"""Elastic bidirectional encoder with RoBERTa's heads, with or without experts.
+"""Elastic bidirectional encoder with token head and sequence classifiers, with or without experts.
 
 Shapes: B batch, T length, C channels, V vocabulary, K classes, I hidden units of a classification head.
 """
@@ -31,39 +31,39 @@ from nas_core.space.bert import joint_sizes, layer_widths, network_width
 
 @dataclass(frozen=True)
 class ClassHead:
-    """Settings of a sequence classifier, which reads the first token."""
+    """Settings of a sequence classifier, whose input is the first token."""
 
     name: str
-    """Name of its weights."""
+    """Name in the state dict."""
     classes: int
-    """K; 1 for a regression."""
+    """Number of classes K, or 1 for a regression."""
     inner: int
-    """I, at most C."""
+    """Number of hidden units I, at most C."""
 
     def __post_init__(self) -> None:
         if not self.name or "." in self.name or min(self.classes, self.inner) < 1:
             raise ConfigError(
-                f"classification head {self.name!r} of {self.classes} classes and {self.inner} hidden units; expected a"
-                " name without dots, and numbers above 0"
+                f"classification head is {self.name!r} with {self.classes} classes and {self.inner} hidden units;"
+                " expected a name without dots, and numbers above 0"
             )
 
 
 @dataclass(frozen=True, kw_only=True)
 class MaskedLMConfig:
-    """Settings of a masked language model that are not searched; defaults are RoBERTa's."""
+    """Settings of a masked language model that are not searched. Defaults are RoBERTa's."""
 
     share_embeddings: bool = True
-    """Input tokens and predicted ones share one table."""
+    """Use one table for input embeddings and output projection."""
     dropout: float = 0.0
-    """After embeddings and sublayers; scaled with the subnet's width, as in HAT."""
+    """Dropout probability after embeddings and sublayers. It is scaled with the subnet's width, as in HAT."""
     attention_dropout: float = 0.0
-    """On attention probabilities; not scaled."""
+    """Dropout probability of attention weights."""
     activation_dropout: float = 0.0
-    """On hidden units of feed-forward layers; scaled like ``dropout``."""
+    """Dropout probability of hidden units of feed-forward layers, scaled like ``dropout``."""
     norm_first: bool = False
-    """Layer norm before each sublayer instead of after it, and one after the last layer."""
+    """True for layer norm before each sublayer and after the last layer, False for after each sublayer."""
     embedding_norm: bool = True
-    """Layer norm after the sum of token and position."""
+    """Apply a layer norm after the sum of token and position embeddings."""
     norm_eps: float = 1e-5
     """Epsilon of layer norms."""
     activation: str = "gelu"
@@ -71,37 +71,37 @@ class MaskedLMConfig:
     positions: str = "learned"
     """One of :data:`nas_core.layers.positions.POSITIONS`."""
     stored_positions: int | None = None
-    """Number of stored positions; default: the space's ``sequence_length``."""
+    """Number of stored positions. Default: the space's ``sequence_length``."""
     first_position: int = 0
-    """Position of the first token."""
+    """Position index of the first token."""
     embedding_scale: float | None = 1.0
-    """Factor of embeddings; None: the square root of the subnet's width, as in HAT."""
+    """Factor of embeddings. None means the square root of the subnet's width, as in HAT."""
     layer_order: tuple[int, ...] = ()
-    """Layers, most important first; default: shallower networks keep the first ones."""
+    """Indices of layers by decreasing importance. By default, shallower networks keep the first layers."""
     padding_idx: int = 1
     """Index of the padding token."""
     classification_heads: tuple[ClassHead, ...] = ()
     """Sequence classifiers."""
     pooler_activation: str = "tanh"
-    """Activation of their hidden units."""
+    """Activation of classification heads."""
     pooler_dropout: float = 0.0
-    """On their inputs and hidden units; not scaled."""
+    """Dropout probability of inputs and hidden units of classification heads."""
     joined: bool = False
-    """One matrix between layers of unequal width, as in a static network."""
+    """Use one matrix between layers of different widths, as in a static network."""
     mos: MoSConfig = field(default_factory=MoSConfig)
-    """Experts of the feed-forward layers."""
+    """Experts of feed-forward layers."""
     linear: LinearAttention = field(default_factory=LinearAttention)
-    """Settings of linear attention; ``max_length`` is ``linear_length``."""
+    """Settings of linear attention. Its ``max_length`` is replaced by ``linear_length``."""
     linear_length: int | None = None
-    """Maximum length of linear and other bounded attention; None: each sequence's own length."""
+    """Maximum length of attention that has one. None means each sequence's own length."""
 
     def static(self) -> MaskedLMConfig:
-        """Return an extracted network's settings: no experts, joined maps, layers in order."""
+        """Return the settings of an extracted network: no experts, joined maps, layers in order."""
         return replace(self, mos=MoSConfig(), layer_order=(), joined=True)
 
 
 class TokenHeadWeights(NamedTuple):
-    """Weights of the token head, without the table."""
+    """Weights of the token head, without the output table."""
 
     dense: Affine
     """(C, C)"""
@@ -120,15 +120,15 @@ class ClassHeadWeights(NamedTuple):
 
 
 class Subnet(NamedTuple):
-    """Weights of one architecture, with the static model's parameter names."""
+    """Weights of one architecture, with the parameter names of the static model."""
 
     embedding: Tensor
     """(V, C)"""
     output: Tensor
-    """(V, C); may be the same tensor."""
+    """``(V, C)``, the same tensor as ``embedding`` if shared."""
     embedding_norm: NormWeights | None
     joints: tuple[Affine, ...]
-    """Maps around layers of unequal width, if any."""
+    """Linear maps around layers of different widths. Empty if all layers have the same width."""
     layers: tuple[EncoderLayerWeights, ...]
     norm: NormWeights | None
     head: TokenHeadWeights
@@ -137,7 +137,7 @@ class Subnet(NamedTuple):
 
 
 class ElasticTokenHead(nn.Module):
-    """Token head: linear layer, activation, layer norm, and a bias per token."""
+    """Token head: linear layer, activation and layer norm, before the output projection."""
 
     def __init__(self, features: int, vocabulary: int, norm_eps: float) -> None:
         super().__init__()
@@ -150,13 +150,13 @@ class ElasticTokenHead(nn.Module):
 
 
 def token_logits(x: Tensor, weights: TokenHeadWeights, table: Tensor, activation: str) -> Tensor:
-    """Compute logits (.., V) of features (.., C) with the table (V, C)."""
+    """Compute logits ``(..., V)`` of features ``(..., C)`` with an output table ``(V, C)``."""
     x = norm(ACTIVATIONS[activation](F.linear(x, *weights.dense)), weights.norm)
     return F.linear(x, table, weights.bias)
 
 
 class ElasticClassHead(nn.Module):
-    """Sequence classifier: linear layer, activation, linear layer; at most C hidden units."""
+    """Sequence classifier with one hidden layer of at most C units."""
 
     def __init__(self, features: int, inner: int, classes: int) -> None:
         super().__init__()
@@ -170,16 +170,16 @@ class ElasticClassHead(nn.Module):
 
 
 def class_logits(x: Tensor, weights: ClassHeadWeights, activation: str, dropout: float = 0.0) -> Tensor:
-    """Compute logits (B, K) from the first of the features (B, T, C)."""
+    """Compute logits ``(B, K)`` from the first token of features ``(B, T, C)``."""
     x = x[:, 0]
     x = ACTIVATIONS[activation](F.linear(F.dropout(x, dropout) if dropout else x, *weights.dense))
     return F.linear(F.dropout(x, dropout) if dropout else x, *weights.out_proj)
 
 
 class MaskedLMNet(TokenStack):
-    """Masked language model over the genes of :mod:`nas_core.space.masked_lm` or :mod:`nas_core.space.bert`.
+    """Masked language model for search spaces of :mod:`nas_core.space.masked_lm` or :mod:`nas_core.space.bert`.
 
-    Linear maps connect layers of unequal width (:mod:`nas_core.layers.bottleneck`).
+    Layers of different widths are connected by linear maps (:mod:`nas_core.layers.bottleneck`).
     """
 
     config: MaskedLMConfig
@@ -214,7 +214,7 @@ class MaskedLMNet(TokenStack):
             self._build_head(head)
 
     def set_classification_head(self, name: str, classes: int, inner: int | None = None) -> None:
-        """Add a randomly initialised sequence classifier, or replace that of the same name."""
+        """Add a randomly initialised sequence classifier, or replace the one with this name."""
         head = ClassHead(name, classes, inner or self.embed_dim)
         others = tuple(other for other in self.config.classification_heads if other.name != name)
         self.config = replace(self.config, classification_heads=(*others, head))
@@ -261,7 +261,7 @@ class MaskedLMNet(TokenStack):
         return F.embedding(indices, positions.table[:, :features])
 
     def embed(self, subnet: Subnet, tokens: Tensor, mask: Tensor | None, drop: Dropouts) -> Tensor:
-        """Compute the first layer's inputs (B, T, C); ``mask`` (B, T) is True at tokens."""
+        """Compute the inputs ``(B, T, C)`` of the first layer. ``mask`` ``(B, T)`` is True at tokens."""
         table = subnet.embedding
         x = F.embedding(tokens, table, self.config.padding_idx) * self.embedding_scale(table)
         x = x + self._positions(mask, tokens.shape[1], table.shape[1]).to(table.dtype)
@@ -270,9 +270,9 @@ class MaskedLMNet(TokenStack):
         return F.dropout(x, drop.residual) if drop.residual else x
 
     def encode(self, subnet: Subnet, tokens: Tensor, padded: bool = True) -> Tensor:
-        """Compute features (B, T, C) of ``tokens`` (B, T), padded anywhere; those at padding are undefined.
+        """Compute features ``(B, T, C)`` of ``tokens`` ``(B, T)``, with padding anywhere.
 
-        ``padded=False`` promises no padding.
+        Features at padding are undefined. Set ``padded`` to False if there is no padding.
         """
         mask = tokens.ne(self.config.padding_idx) if padded else None
         drop = Dropouts.of(self, subnet.embedding.shape[1] / self.positions.width)
@@ -287,25 +287,25 @@ class MaskedLMNet(TokenStack):
         return x if subnet.norm is None else norm(x, subnet.norm)
 
     def predict(self, subnet: Subnet, features: Tensor) -> Tensor:
-        """Compute token logits (.., V) of features (.., C)."""
+        """Compute token logits ``(..., V)`` of features ``(..., C)``."""
         return token_logits(features, subnet.head, subnet.output, self.config.activation)
 
     def classify(self, subnet: Subnet, features: Tensor, head: str) -> Tensor:
-        """Compute a classification head's logits (B, K) of features (B, T, C)."""
+        """Compute the logits ``(B, K)`` of a classification head for features ``(B, T, C)``."""
         if head not in subnet.classification_heads:
             raise unknown_choice("classification head", head, subnet.classification_heads)
         dropout = self.config.pooler_dropout if self.training else 0.0
         return class_logits(features, subnet.classification_heads[head], self.config.pooler_activation, dropout)
 
     def logits(self, subnet: Subnet, features: Tensor, head: str | None = None) -> Tensor:
-        """Call :meth:`classify` with a head, else :meth:`predict`."""
+        """Call :meth:`classify` if ``head`` is given, otherwise :meth:`predict`."""
         return self.predict(subnet, features) if head is None else self.classify(subnet, features, head)
 
     def forward(self, subnet: Subnet, tokens: Tensor) -> Tensor:
-        """Compute logits (B, T, V) of ``tokens`` (B, T)."""
+        """Compute logits ``(B, T, V)`` of ``tokens`` ``(B, T)``."""
         return self.predict(subnet, self.encode(subnet, tokens))
 
 
 def length_limit(space: SearchSpace, config: MaskedLMConfig) -> int | None:
-    """Return the maximum length of the space's attention; None: unlimited."""
+    """Return the maximum length of attention, or None if unlimited."""
     return config.linear_length if GENES.bounded(space) else None

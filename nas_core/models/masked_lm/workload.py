@@ -1,4 +1,4 @@
-"""The workload of a masked language model: a batch of sequences, with token head or classifier."""
+"""Latency workload of a masked language model: a batch of sequences, with token head or classifier."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ HEAD = "classes"
 
 @dataclass(frozen=True, kw_only=True)
 class MaskedLMWorkloadConfig:
-    """Settings of the workload."""
+    """Settings of the latency workload of a masked language model."""
 
     vocab: int = 50265
-    """V: rows of the embedding."""
+    """Vocabulary size V."""
     batch: int = 1
-    """B: sequences per pass."""
+    """Sequences per pass."""
     length: int = 0
-    """T: tokens of a sequence; 0: the space's ``sequence_length``."""
+    """Tokens per sequence. 0 means the space's ``sequence_length``."""
     classes: int = 0
-    """K: classes of a classification head; 0: the head that predicts tokens."""
+    """Classes of a classification head. 0 means the token head."""
 
     def __post_init__(self) -> None:
         check_least(self, vocab=FIRST_WORD + 1, batch=1, length=0, classes=0)
 
 
 class MaskedLMWorkload(OnePassSubnetWorkload):
-    """Workload of a static network with random weights, with one part, ``network``."""
+    """Latency workload of a static network with random weights. Its only part is ``network``."""
 
     def __init__(
         self, space: SearchSpace, architecture: Architecture, config: MaskedLMWorkloadConfig, device: str = "cpu"
@@ -48,20 +48,20 @@ class MaskedLMWorkload(OnePassSubnetWorkload):
 
 
 def timed_net(space: SearchSpace, architecture: Architecture, config: MaskedLMWorkloadConfig) -> MaskedLMNet:
-    """Build an architecture's network in evaluation mode, with random weights."""
+    """Build the static network of an architecture in evaluation mode, with random weights."""
     settings = timed_config(architecture, config)
     return MaskedLMNet(SearchSpace.of(architecture, like=space), config.vocab, settings).eval()
 
 
 def timed_config(architecture: Architecture, config: MaskedLMWorkloadConfig) -> MaskedLMConfig:
-    """Return that network's settings, with the workload's head and sequence length."""
+    """Return the settings of :func:`timed_net`, with the head and length of the latency workload."""
     heads = (ClassHead(HEAD, config.classes, network_width(architecture)),) if config.classes else ()
     longest = max(timed_length(architecture, config), architecture.number("sequence_length"))
     return MaskedLMConfig(stored_positions=longest, classification_heads=heads).static()
 
 
 def sequences(architecture: Architecture, config: MaskedLMWorkloadConfig) -> Tensor:
-    """Draw tokens ``(B, T)`` without padding."""
+    """Return random tokens ``(B, T)`` without padding."""
     return torch.randint(FIRST_WORD, config.vocab, (config.batch, timed_length(architecture, config)))
 
 

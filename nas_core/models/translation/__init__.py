@@ -1,4 +1,4 @@
-"""Encoder-decoder transformers for translation, over HAT's, mFormer's and MoS's spaces."""
+"""Encoder-decoder transformers for translation, for the search spaces of HAT, mFormer and MoS."""
 
 from typing import TYPE_CHECKING
 

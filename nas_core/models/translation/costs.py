@@ -1,7 +1,7 @@
-"""Parameters, FLOPs and memory of a translation architecture, by formula.
+"""Formulas for parameters, FLOPs and memory of translation architectures.
 
-Embeddings and output projection count only with a vocabulary, as in HAT. A multiply-accumulate of a matrix product is
-two FLOPs.
+Embeddings and output projection count only if vocabulary sizes are given, as in HAT. A multiply-accumulate is two
+FLOPs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from nas_core.space import Architecture
 
 @dataclass(frozen=True)
 class Lengths:
-    """Sentence lengths in tokens for FLOPs."""
+    """Sentence lengths for FLOPs, in tokens."""
 
     source: int = 30
     """Source tokens (HAT: 30 for WMT, 23 for IWSLT)."""
@@ -55,7 +55,7 @@ def _feed_forward(width: int, ffn: int) -> int:
 
 
 def flops(architecture: Architecture, lengths: Lengths | None = None, target_vocab: int = 0) -> int:
-    """Count FLOPs of one sentence; cross-attention to several encoder layers reads the source once for each."""
+    """Count FLOPs for one sentence."""
     lengths = lengths or Lengths()
     s, t = lengths.source, lengths.target
     e, d = architecture.number("encoder.embed_dim"), architecture.number("decoder.embed_dim")
@@ -75,7 +75,7 @@ def flops(architecture: Architecture, lengths: Lengths | None = None, target_voc
 
 
 def weight_numbers(architecture: Architecture, config: TranslationWorkloadConfig) -> int:
-    """Count all parameters with three embedding tables, and the sinusoids."""
+    """Count all parameters, with three embedding tables, and sinusoidal positions."""
     source, target = ROWS, ROWS
     if config.source_length > source:
         source = max(config.source_length, 2 * source)
@@ -86,7 +86,7 @@ def weight_numbers(architecture: Architecture, config: TranslationWorkloadConfig
 
 
 def cache_numbers(architecture: Architecture, config: TranslationWorkloadConfig) -> tuple[int, int]:
-    """Count elements of self- and cross-attention states after T steps of ``beam`` hypotheses."""
+    """Count elements of self- and cross-attention states after the latency workload."""
     self_attention = cross_attention = 0
     for decoder_layer in decoder_layers(architecture):
         kind, cross = KINDS.get(decoder_layer.attention), KINDS.get(decoder_layer.cross_attention)
@@ -102,7 +102,7 @@ def cache_numbers(architecture: Architecture, config: TranslationWorkloadConfig)
 
 
 def live_numbers(architecture: Architecture, config: TranslationWorkloadConfig) -> int:
-    """Count peak elements without weights, while encoding, starting to decode, or decoding."""
+    """Count elements of activations at their peak in the latency workload."""
     s, e = config.source_length, architecture.number("encoder.embed_dim")
     self_attention, cross_attention = cache_numbers(architecture, config)
     layers = [

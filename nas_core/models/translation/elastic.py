@@ -1,4 +1,4 @@
-"""Axes of translation networks."""
+"""Axes of translation networks that can be reordered."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from nas_core.space import Architecture
 class _TranslationElastic:
     """Axes of a :class:`TranslationNet` without experts.
 
-    Heads are reordered only with a fixed ``head_dim``: otherwise their number changes no weight. Channels of computed
-    sinusoids are not reordered; see the setting ``positions``.
+    Heads are reordered only in spaces with a fixed ``head_dim``. Channels are reordered only if positions are stored.
     """
 
     def sides(self, net: TranslationNet) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Export of a translation subnet: the encoder with cross-attention states, and a decoding step.
+"""Export of a translation subnet in two parts: the encoder with cross-attention states, and a decoding step.
 
 Shapes: B batch, S source length, V vocabulary.
 """
@@ -21,7 +21,7 @@ from nas_core.space import Architecture, SearchSpace
 
 
 def static_net(net: TranslationNet, architecture: Architecture, source: int, target: int) -> TranslationNet:
-    """Return the static network in evaluation mode, with positions for these lengths only."""
+    """Return the static network in evaluation mode, with positions for these numbers of tokens."""
     state = net.static_state(architecture)
     subnet = net.select(architecture)
     vocabularies = len(subnet.source_embedding), len(subnet.output)
@@ -36,7 +36,7 @@ def static_net(net: TranslationNet, architecture: Architecture, source: int, tar
 
 
 class Encoder(nn.Module):
-    """Tokens ``(B, S)`` to masks and states of cross-attention."""
+    """Module from tokens ``(B, S)`` to masks and states of cross-attention."""
 
     def __init__(self, net: TranslationNet, architecture: Architecture) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class Encoder(nn.Module):
 
 
 class DecoderStep(StepTables):
-    """Decoding step: next token ``(B,)``, position and states to log-probabilities ``(B, V)`` and states."""
+    """Module from next token ``(B,)``, position and states to log-probabilities ``(B, V)`` and new states."""
 
     positions: Tensor
 
@@ -88,9 +88,9 @@ def _source(reads: int) -> str:
 def translation_parts(
     net: TranslationNet, architecture: Architecture, source_limit: int, target_limit: int
 ) -> tuple[Part, Part]:
-    """Export a subnet as the parts ``encoder`` and ``decoder_step``, for sentences up to these limits in tokens.
+    """Return a subnet as the parts ``encoder`` and ``decoder_step`` of an export.
 
-    Attention with a maximum length may lower the limits.
+    Sentences have at most ``source_limit`` and ``target_limit`` tokens, or fewer if attention has a maximum length.
     """
     limits = length_limits(SearchSpace.of(architecture, like=net.space), net.config)
     source_limit, target_limit = (
@@ -125,14 +125,14 @@ def translation_parts(
 
 
 def part_inputs(part: Part, source: int, past: int, batch: int, stream: torch.Generator) -> tuple[Tensor, ...]:
-    """Draw inputs for ``source`` source tokens and ``past`` positions."""
+    """Return random inputs for ``source`` source tokens and ``past`` target positions."""
     sizes = {dim.name: source * int(dim.name.partition("_x")[2] or 1) for dim in part.dims}
     sizes |= {"batch": batch, "past": past}
     return tuple(value.example(sizes, stream) for value in part.inputs)
 
 
 def translation_info(encoder: Part, step: Part) -> dict[str, Any]:
-    """Return the metadata that a decoding loop needs."""
+    """Return metadata for a decoding loop."""
     (source,) = (dim.largest for dim in encoder.dims if dim.name == "source")
     return {
         "kind": "translation",

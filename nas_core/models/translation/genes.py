@@ -14,7 +14,7 @@ from nas_core.space.mformer import ATTENTION_GENES, attention_of
 from nas_core.space.stack import TransformerLayer
 
 PLACES = dict(zip(ATTENTION_GENES, ("encoder", "decoder", "cross"), strict=True))
-"""Attention gene -> its place, one of :data:`nas_core.layers.attention.kinds.PLACES`."""
+"""Places of the attention genes, as in :data:`nas_core.layers.attention.kinds.PLACES`."""
 
 _SIZES = (
     "qkv_dim",
@@ -40,7 +40,7 @@ def check_translation_space(space: SearchSpace) -> None:
         if gene in space.fixed or space.choice(gene).per is None:
             side = gene.split(".")[0]
             raise SpaceError(
-                f"space {space.name!r} has one {gene} for all layers; expected options for each layer, 'per:"
+                f"space {space.name!r} has one {gene} for all layers; expected options per layer with 'per:"
                 f" {side}.layers'"
             )
     widths = _options(space, "qkv_dim")
@@ -52,7 +52,9 @@ def check_translation_space(space: SearchSpace) -> None:
                 if "head_dim" in space.fixed:
                     _check_head_dim(space, gene, int(heads), int(width))
                 elif int(width) % int(heads):
-                    raise SpaceError(f"space {space.name!r} has {gene} = {heads}, no divisor of qkv_dim {width}")
+                    raise SpaceError(
+                        f"space {space.name!r} has {gene} = {heads}; expected a divisor of qkv_dim {width}"
+                    )
     for option in _options(space, _CROSS):
         if option not in READ_LAYERS:
             raise SpaceError(f"space {space.name!r} has {_CROSS} = {option!r}; expected one of {sorted(READ_LAYERS)}")
@@ -66,8 +68,8 @@ def _check_head_dim(space: SearchSpace, gene: str, heads: int, width: int) -> No
     size = space.fixed["head_dim"]
     if not isinstance(size, int) or size < 1 or heads * size > width:
         raise SpaceError(
-            f"space {space.name!r} has {gene} = {heads} heads of head_dim {size!r}; expected positive numbers whose"
-            f" product is at most qkv_dim {width}"
+            f"space {space.name!r} has {gene} = {heads} and head_dim {size!r}; expected positive numbers whose product"
+            f" is at most qkv_dim {width}"
         )
 
 
@@ -76,21 +78,21 @@ def widest(space: SearchSpace, gene: str) -> list[int]:
 
 
 def widest_queries(space: SearchSpace, gene: str) -> list[int]:
-    """Return each layer's largest query width, for the gene of its heads."""
+    """Return the largest query width of each layer. ``gene`` names the numbers of heads."""
     if "head_dim" in space.fixed:
         return [heads * int(space.fixed["head_dim"]) for heads in widest(space, gene)]
     return [max(int(width) for width in _options(space, "qkv_dim"))] * len(space.choice(gene).options)
 
 
 def attention_options(space: SearchSpace, gene: str) -> list[tuple[str, ...]]:
-    """Return each layer's kinds of attention, by default softmax."""
+    """Return the attention types of each layer, by default softmax."""
     rows = _CHECKED.options(space, gene) if _CHECKED.has(space, gene) else [("softmax",)]
     layers = max(int(option) for option in _options(space, f"{gene.split('.')[0]}.layers"))
     return [tuple(map(str, row)) for row in (rows if len(rows) == layers else [rows[0]] * layers)]
 
 
 def bounded(space: SearchSpace, place: str) -> bool:
-    """Return True if attention in ``encoder``, ``decoder`` or ``cross`` may have a maximum length."""
+    """Return True if attention in ``encoder``, ``decoder`` or ``cross`` has a maximum length."""
     (gene,) = (gene for gene, at in PLACES.items() if at == place)
     return any(KINDS.get(kind).is_bounded for kinds in attention_options(space, gene) for kind in kinds)
 
@@ -113,7 +115,7 @@ class DecoderLayer(NamedTuple):
     cross_qkv_dim: int
     cross_attention: str
     reads: int
-    """Number of encoder layers that its cross-attention reads."""
+    """Number of encoder layers that its cross-attention attends to."""
 
 
 def encoder_layers(architecture: Architecture) -> list[TransformerLayer]:
@@ -131,7 +133,7 @@ def decoder_layers(architecture: Architecture) -> list[DecoderLayer]:
 
 
 def cross_reads(architecture: Architecture) -> list[int]:
-    """Return the number of encoder layers that each decoder layer reads: the last 1 to 3."""
+    """Return the number of last encoder layers that each decoder layer attends to, from 1 to 3."""
     (options,), layers = _per_layer(architecture, "decoder", "arbitrary_cross"), architecture.number("encoder.layers")
     for option in options:
         if option not in READ_LAYERS:

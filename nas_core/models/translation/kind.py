@@ -1,6 +1,6 @@
-"""The kind of translation networks, and their graphs, one node per sublayer.
+"""Network kind of translation transformers, and their graphs with one node per sublayer.
 
-As in HAT, a cross-attention also reads the feed-forward networks of the last one to three encoder layers.
+A cross-attention node has edges from the feed-forward nodes of the encoder layers that it attends to.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from nas_core.models.workload import FIRST_WORD
 from nas_core.space import Architecture, SearchSpace
 from nas_core.space.hat import READ_LAYERS
 
+# First operations; attention is softmax unless its name has another type.
 _FIRST = (
     "source_embedding",
     "encoder_self_attention",
@@ -42,10 +43,11 @@ _FIRST = (
     "decoder_feed_forward",
     "output",
 )
-"""First operations; attention without a kind is softmax."""
 ATTRIBUTES = ("width", "heads", "qkv_dim", "ffn_dim", "memories")
-"""Columns of ``attributes``: embedding size of the side; heads and query width of an attention; hidden units; encoder
-layers that a cross-attention reads."""
+"""Columns of ``attributes`` in graphs.
+
+``qkv_dim`` is the query width; ``memories`` is the number of encoder layers that cross-attention attends to.
+"""
 SCALES = (512.0, 8.0, 512.0, 2048.0, 3.0)
 
 
@@ -54,12 +56,12 @@ def _kinds() -> tuple[str, ...]:
 
 
 def operations() -> tuple[str, ...]:
-    """Return operation names by index: the first eight, then other kinds of attention."""
+    """Return operation names by index."""
     return _named(_kinds())
 
 
 def operations_of(space: SearchSpace) -> int:
-    """Return the number of operations up to the last one of a space, softmax and linear attention included."""
+    """Return the largest operation index in graphs of a space, plus 1. Softmax and linear attention are included."""
     names = operations()
     chosen = {
         KINDS.get(kind).operation(place)
@@ -84,7 +86,7 @@ def _by_place(kinds: tuple[str, ...]) -> dict[str, dict[str, str]]:
 
 
 def translation_graph(architecture: Architecture) -> Graph:
-    """Return the graph of 3 + 2 (encoder layers) + 3 (decoder layers) nodes, with ``attributes`` (N, 5)."""
+    """Return the graph with ``3 + 2 * encoder layers + 3 * decoder layers`` nodes and ``attributes`` ``(N, 5)``."""
     kinds, ops = _kinds(), list[int]()
     names, by_place = _named(kinds), _by_place(kinds)
     numbers: list[tuple[int, ...]] = []
@@ -92,7 +94,7 @@ def translation_graph(architecture: Architecture) -> Graph:
 
     def operation_of(kind: str, place: str) -> str:
         if kind not in by_place[place]:
-            raise ArchitectureError(f"an attention is {kind!r}; expected one of {list(by_place[place])}")
+            raise ArchitectureError(f"attention is {kind!r}; expected one of {list(by_place[place])}")
         return by_place[place][kind]
 
     def add(operation: str, width: int, *sizes: int, after: int | None = None) -> int:
@@ -164,7 +166,7 @@ class _TranslationKind(ModelKind):
     def parts(
         self, space: SearchSpace, architecture: Architecture, config: TranslationWorkloadConfig
     ) -> list[SpacePart]:
-        """Return the encoder, and T decoder steps of ``beam`` hypotheses at the mean past length."""
+        """Return the encoder, and the decoding step at the mean past length, once per target token."""
         from nas_core.models.translation.export import part_inputs, translation_parts
 
         architecture = space.validate(architecture)
@@ -186,7 +188,7 @@ class _TranslationKind(ModelKind):
         return StaticPass(self.build(space, architecture, config), architecture), (source, target)
 
     def layers(self, architecture: Architecture) -> dict[str, dict[str, tuple[Any, ...]]]:
-        """Return ``decoder.arbitrary_cross`` as numbers of encoder layers."""
+        """Return the genes per layer, with ``decoder.arbitrary_cross`` as number of encoder layers."""
         sides = layered_genes(architecture)
         for side, genes in sides.items():
             renamed = {"encoder layers read" if gene == "arbitrary_cross" else gene: genes[gene] for gene in genes}

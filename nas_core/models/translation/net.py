@@ -53,49 +53,49 @@ class TranslationConfig:
     """Settings of a translation network that are not searched."""
 
     share_all_embeddings: bool = False
-    """Source, target and output share one table, of a joint vocabulary."""
+    """Use one table for source and target embeddings and output projection, of a joint vocabulary."""
     share_decoder_embeddings: bool = False
-    """Target input and output share one table."""
+    """Use one table for target embeddings and output projection."""
     dropout: float = 0.0
-    """After embeddings and sublayers; scaled with the subnet's width, as in HAT."""
+    """Dropout probability after embeddings and sublayers. It is scaled with the subnet's width, as in HAT."""
     attention_dropout: float = 0.0
-    """On attention probabilities; not scaled."""
+    """Dropout probability of attention weights."""
     activation_dropout: float = 0.0
-    """On hidden units of feed-forward layers; scaled like ``dropout``."""
+    """Dropout probability of hidden units of feed-forward layers, scaled like ``dropout``."""
     norm_first: bool = False
-    """Layer norm before each sublayer instead of after it."""
+    """True for layer norm before each sublayer, False for after it."""
     activation: str = "relu"
     """Activation of feed-forward layers, one of :data:`nas_core.layers.feed_forward.ACTIVATIONS`."""
     positions: str = "sinusoidal"
     """One of :data:`nas_core.layers.positions.POSITIONS`."""
     stored_positions: tuple[int, int] = (1024, 1024)
-    """Numbers of stored positions of source and target."""
+    """Numbers of stored source and target positions."""
     first_position: int = 0
-    """Position of the first token; 2 in fairseq's transformer."""
+    """Position index of the first token. It is 2 in fairseq's transformer."""
     embedding_scale: tuple[float, float] | None = None
-    """Factors of embeddings of source and target; default: the square root of the subnet's width, as in HAT."""
+    """Factors of source and target embeddings. Default: the square root of the subnet's width, as in HAT."""
     encoder_order: tuple[int, ...] = ()
-    """Encoder layers, most important first; default: shallower networks keep the first ones."""
+    """Indices of encoder layers by decreasing importance. By default, shallower networks keep the first layers."""
     decoder_order: tuple[int, ...] = ()
-    """Decoder layers, most important first."""
+    """Indices of decoder layers by decreasing importance."""
     padding_idx: int = 1
     """Index of the padding token in both vocabularies."""
     mos: MoSConfig = field(default_factory=MoSConfig)
-    """Experts of the feed-forward layers."""
+    """Experts of feed-forward layers."""
     linear: LinearAttention = field(default_factory=LinearAttention)
-    """Settings of linear attention; ``max_length`` is that of all bounded attention in the decoder."""
+    """Settings of linear attention. ``max_length`` applies to all attention in the decoder that has one."""
     linear_encoder_length: int | None = None
-    """Maximum length of bounded attention in the encoder; None: each sentence's own length."""
+    """Maximum length of attention in the encoder that has one. None means each sentence's own length."""
     relative_length: int = 0
-    """Largest distance of relative positions in softmax self-attention (Shaw et al. 2018, keys only); 0: none."""
+    """Largest distance of relative positions in softmax self-attention (Shaw et al. 2018, keys only). 0 means none."""
 
     def static(self) -> TranslationConfig:
-        """Return an extracted network's settings: no experts, layers in order."""
+        """Return the settings of an extracted network: no experts, layers in order."""
         return replace(self, mos=MoSConfig(), encoder_order=(), decoder_order=())
 
 
 class Subnet(NamedTuple):
-    """Weights of one architecture, with the static model's parameter names."""
+    """Weights of one architecture, with the parameter names of the static model."""
 
     source_embedding: Tensor
     target_embedding: Tensor
@@ -108,7 +108,7 @@ class Subnet(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """Outputs (B, S, C) of the last encoder layers, last first, and the token mask (B, S)."""
+    """Outputs ``(B, S, C)`` of the last encoder layers, last layer first, and the token mask ``(B, S)``."""
 
     outputs: tuple[Tensor, ...]
     tokens: Tensor | None
@@ -123,13 +123,13 @@ class LayerMemory(NamedTuple):
 
     keys_values: tuple[Tensor, Tensor]
     mask: Tensor | None
-    """(B, 1, 1, S)"""
+    """``(B, 1, 1, S)``"""
     positions: Tensor | None
-    """(B, S) or (S,), for kinds that read them"""
+    """``(B, S)`` or ``(S,)``, for attention mechanisms that need them."""
 
     @classmethod
     def of(cls, weights: CrossAttentionWeights, output: Tensor, tokens: Tensor | None, reads: int) -> LayerMemory:
-        """Project the outputs of ``reads`` encoder layers, concatenated in time."""
+        """Project the outputs of ``reads`` encoder layers, concatenated along the sequence."""
         pair = cross_keys_values(output, weights)
         mask = None if tokens is None else tokens.repeat(1, reads)[:, None, None]
         if not weights.kind.reads_positions:
@@ -151,7 +151,8 @@ class LayerMemory(NamedTuple):
 class DecoderCache:
     """Decoding states of all decoder layers.
 
-    ``rows`` (B,) gives the sentence that each batch row decodes.
+    Args:
+        rows: ``(B,)``, index of the sentence that each batch row decodes.
     """
 
     def __init__(self, cross: list[AttentionState], masks: list[Tensor | None], rows: Tensor | None) -> None:
@@ -162,17 +163,13 @@ class DecoderCache:
             self._select_sentences(rows)
 
     def reorder(self, order: Tensor) -> None:
-        """Select batch rows ``order`` (B,), for beam search.
-
-        On the CPU, cross-attention states are reordered only if a row changes its sentence; elsewhere always, as
-        comparing would synchronise.
-        """
+        """Select the batch rows ``order`` ``(B,)``, for beam search."""
         self.past = [None if past is None else past.reorder(order) for past in self.past]
         if self.rows is None:
             self._select_sentences(order)
             return
         rows = self.rows.index_select(0, order)
-        if rows.device.type != "cpu" or not torch.equal(rows, self.rows):
+        if rows.device.type != "cpu" or not torch.equal(rows, self.rows):  # a comparison would synchronise
             self._select_sentences(order)
             self.rows = rows
 
@@ -204,10 +201,7 @@ def decoder_attention(space: SearchSpace, config: TranslationConfig) -> list[Att
 
 
 def length_limits(space: SearchSpace, config: TranslationConfig) -> tuple[int | None, int | None]:
-    """Return the maximum source and target lengths of attention; None: unlimited.
-
-    Decoder self-attention limits the target, cross-attention both.
-    """
+    """Return the maximum source and target lengths of attention. None means unlimited."""
     longest = config.linear.max_length
     source = [config.linear_encoder_length] * bounded(space, "encoder") + [longest] * bounded(space, "cross")
     target = [longest] * (bounded(space, "decoder") or bounded(space, "cross"))
@@ -232,9 +226,9 @@ def _relative(space: SearchSpace, config: TranslationConfig, side: str, layer: i
 
 
 class TranslationNet(nn.Module):
-    """Encoder-decoder transformer over HAT's genes.
+    """Encoder-decoder transformer for search spaces with HAT's genes.
 
-    ``encode`` with ``decode`` computes all target positions; with ``start`` and ``step``, one at a time.
+    Call ``encode``, then ``decode`` for all target positions at once, or ``start`` and ``step`` for one at a time.
     """
 
     reference_widths: Tensor
@@ -293,8 +287,8 @@ class TranslationNet(nn.Module):
         config = self.config
         if config.share_all_embeddings and source_vocab != target_vocab:
             raise SpaceError(
-                f"share_all_embeddings needs one joint vocabulary, got {source_vocab} source and {target_vocab} target"
-                " tokens; preprocess with a joined dictionary"
+                f"share_all_embeddings got {source_vocab} source and {target_vocab} target tokens, expected one joint"
+                " vocabulary; preprocess with a joined dictionary"
             )
         if config.share_all_embeddings:
             self.embedding = ElasticEmbedding(source_vocab, max(source, target), config.padding_idx)
@@ -341,7 +335,7 @@ class TranslationNet(nn.Module):
         )
 
     def kept_layers(self, side: str, architecture: Architecture) -> list[Any]:
-        """Return an architecture's layers of ``encoder`` or ``decoder``, in execution order."""
+        """Return the layers of an architecture on the side ``encoder`` or ``decoder``, in execution order."""
         order = self.config.encoder_order if side == "encoder" else self.config.decoder_order
         layers = self.encoder_layers if side == "encoder" else self.decoder_layers
         return kept_layers(layers, architecture.number(f"{side}.layers"), order)
@@ -355,7 +349,7 @@ class TranslationNet(nn.Module):
         return self.source_embedding.select(source), table, output
 
     def static_state(self, architecture: Architecture) -> dict[str, Tensor]:
-        """Return the static subnet's state dict, as copies."""
+        """Return the state dict of the static subnet, as copies."""
         subnet: Subnet = select_eval(self, architecture)
         tensors = named_tensors(subnet)
         state = {name: tensor for name, tensor in tensors if not name.endswith("embedding") and name != "output"}
@@ -373,11 +367,11 @@ class TranslationNet(nn.Module):
         return copy_state((*state.items(), ("reference_widths", self.reference_widths)))
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
-        """Restore the supernet's widths, on which positions depend."""
+        """Restore the supernet's widths, which positions depend on."""
         widths = state_dict.get(prefix + "reference_widths")
         if widths is not None:
             if widths.shape != (2,):
-                raise CheckpointError(f"reference_widths has shape {tuple(widths.shape)}, expected (2,)")
+                raise CheckpointError(f"reference_widths has shape {tuple(widths.shape)}; expected (2,)")
             self.source_positions.resize(int(widths[0]))
             self.target_positions.resize(int(widths[1]))
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
@@ -390,7 +384,7 @@ class TranslationNet(nn.Module):
         return math.sqrt(table.shape[1]) if fixed is None else fixed[side]
 
     def positions(self, side: int, length: int, features: int) -> Tensor:
-        """Return the first positions (length, features) of source (0) or target (1)."""
+        """Return the first positions ``(length, features)`` of source (0) or target (1)."""
         positions, first = (self.source_positions, self.target_positions)[side], self.config.first_position
         table: Tensor = positions(first + length, features)
         return table[first:]
@@ -401,7 +395,7 @@ class TranslationNet(nn.Module):
         return F.dropout(x, drop.residual) if drop.residual else x
 
     def encode(self, subnet: Subnet, tokens: Tensor, padded: bool = True) -> Memory:
-        """Encode ``tokens`` (B, S), padded on either side; ``padded=False`` promises no padding."""
+        """Encode ``tokens`` ``(B, S)``, padded on either side. Set ``padded`` to False if there is no padding."""
         mask = tokens.ne(self.config.padding_idx) if padded else None
         table = subnet.source_embedding
         drop = Dropouts.of(self, table.shape[1] / self.source_positions.width)
@@ -429,7 +423,7 @@ class TranslationNet(nn.Module):
         return memories
 
     def decode_features(self, subnet: Subnet, tokens: Tensor, memory: Memory) -> Tensor:
-        """Compute features (B, T, C) of right-padded ``tokens`` (B, T)."""
+        """Compute features ``(B, T, C)`` of right-padded ``tokens`` ``(B, T)``."""
         table = subnet.target_embedding
         drop = Dropouts.of(self, table.shape[1] / self.target_positions.width)
         x = self._embed(1, tokens, table, self.positions(1, tokens.shape[1], table.shape[1]), drop)
@@ -439,34 +433,35 @@ class TranslationNet(nn.Module):
         return x if subnet.decoder_norm is None else norm(x, subnet.decoder_norm)
 
     def decode(self, subnet: Subnet, tokens: Tensor, memory: Memory) -> Tensor:
-        """Compute logits (B, T, V) of all target positions."""
+        """Compute logits ``(B, T, V)`` of right-padded ``tokens`` ``(B, T)``."""
         return F.linear(self.decode_features(subnet, tokens, memory), subnet.output)
 
     def forward(self, subnet: Subnet, source: Tensor, target: Tensor) -> Tensor:
-        """Compute logits (B, T, V) of ``target`` (B, T) for ``source`` (B, S)."""
+        """Compute logits ``(B, T, V)`` of ``target`` ``(B, T)`` for ``source`` ``(B, S)``."""
         return self.decode(subnet, target, self.encode(subnet, source))
 
     def start(self, subnet: Subnet, memory: Memory, rows: Tensor | None = None) -> DecoderCache:
         """Return a decoding cache with the cross-attention states of encoded sentences.
 
-        ``rows`` (B,) gives the index in ``memory`` of each batch row's sentence; default: 0, 1, ..
+        Args:
+            rows: ``(B,)``, index in ``memory`` of each batch row's sentence. Default: 0, 1, ..
         """
         memories = self._memories(subnet, memory)
         cross = [m.kept(w.cross_attn) for m, w in zip(memories, subnet.decoder_layers, strict=True)]
         return DecoderCache(cross, [memory.mask for memory in memories], rows)
 
     def step(self, subnet: Subnet, tokens: Tensor, cache: DecoderCache) -> Tensor:
-        """Compute logits (B, V) after each row's next token (B,), and advance the cache."""
+        """Compute logits ``(B, V)`` for the next tokens ``(B,)``, and update the cache."""
         return F.linear(self.step_features(subnet, tokens, cache), subnet.output)
 
     def step_features(self, subnet: Subnet, tokens: Tensor, cache: DecoderCache) -> Tensor:
-        """Compute :meth:`step` before the output projection: (B, C)."""
+        """Compute the features ``(B, C)`` of :meth:`step`, before the output projection."""
         table = subnet.target_embedding
         position = self.positions(1, cache.length + 1, table.shape[1])[cache.length]
         return self.step_embedded(subnet, self._embed(1, tokens[:, None], table, position, Dropouts()), cache)
 
     def step_embedded(self, subnet: Subnet, x: Tensor, cache: DecoderCache) -> Tensor:
-        """Compute :meth:`step_features` of embedding plus position ``x`` (B, 1, C)."""
+        """Compute :meth:`step_features` for embedded tokens with positions, ``x`` ``(B, 1, C)``."""
         for index, weights in enumerate(subnet.decoder_layers):
             layer = self.decoder_layers[index]
             x, cache.past[index] = layer.step(

@@ -1,6 +1,6 @@
-"""The workload of a translation architecture: encode one sentence, then decode word by word with a beam.
+"""Latency workload of a translation architecture: encode one sentence, then decode token by token with a beam.
 
-Unlike in HAT, steps are incremental, and hypotheses are reordered after each step.
+Unlike in HAT, decoding is incremental, and hypotheses are reordered after each step.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from nas_core.space import Architecture, SearchSpace
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationWorkloadConfig:
-    """Settings of the workload."""
+    """Settings of the latency workload of a translation network."""
 
     source_vocab: int = 32000
-    """Rows of the source embedding."""
+    """Source vocabulary size."""
     target_vocab: int = 32000
-    """Rows of the target embedding and of the output projection."""
+    """Target vocabulary size."""
     source_length: int = 30
-    """S: words of the source sentence."""
+    """Tokens of the source sentence, S."""
     target_length: int = 30
-    """T: decoder steps."""
+    """Number of decoding steps, T."""
     beam: int = 5
-    """Hypotheses per step."""
+    """Hypotheses per decoding step."""
 
     def __post_init__(self) -> None:
         least = FIRST_WORD + 1
@@ -37,7 +37,7 @@ class TranslationWorkloadConfig:
 
 
 class TranslationWorkload(SubnetWorkload):
-    """Workload of a static network with random weights, with parts ``encoder`` and ``decoder``."""
+    """Latency workload of a static network with random weights. Its parts are ``encoder`` and ``decoder``."""
 
     def __init__(
         self, space: SearchSpace, architecture: Architecture, config: TranslationWorkloadConfig, device: str = "cpu"

@@ -39,7 +39,7 @@ class TestReader(GraphReaderContract):
         return {
             "no gene 'embed_dim'": (Architecture({k: v for k, v in SMALL.items() if k != "embed_dim"}),),
             "expected 2 options, one per layer": (small(heads=(1, 2, 3)),),
-            "an attention is 'cosine'": (small(attention=("cosine", "softmax")),),
+            "attention is 'cosine'": (small(attention=("cosine", "softmax")),),
             "is not divisible by patch size": (small(patch_size=5),),
         }
 

@@ -104,16 +104,21 @@ def test_what_is_no_bert_is_told(tmp_path: Path) -> None:
     classes = {"classification_heads": HEADS}
     for net, architecture, head, message in (
         (build(space=shaped), shaped.largest(), None, "linear maps lie between its layers"),
-        (build(), uneven, None, "ffn_dim is 24, 24, 16, there all layers are equal"),
-        (build(), narrow, None, "queries are 8 wide, channels 16"),
+        (build(), uneven, None, "ffn_dim differs between layers \\(24, 24, 16\\)"),
+        (build(), narrow, None, "query width 8 differs from the embedding width 16"),
         (build("sinusoids"), SPACE.largest(), None, "positions are sinusoidal"),
         (build("prenorm"), SPACE.largest(), None, "layer norms precede sublayers"),
         (build(embedding_norm=False), SPACE.largest(), None, "no layer norm follows the embedding"),
         (build(embedding_scale=None), SPACE.largest(), None, "embeddings are scaled"),
-        (build(space=EQUAL, **classes), SMALL, "narrow", "its classifier has 5 hidden units, channels 12"),
-        (build(space=EQUAL, pooler_activation="relu", **classes), SMALL, "topic", "its classifier is relu"),
+        (build(space=EQUAL, **classes), SMALL, "narrow", "classifier width 5 differs from the embedding width 12"),
+        (
+            build(space=EQUAL, pooler_activation="relu", **classes),
+            SMALL,
+            "topic",
+            "activation of the classifier is relu",
+        ),
     ):
-        with pytest.raises(ConfigError, match=f"no BERT of Hugging Face's: .*{message}; leave out"):
+        with pytest.raises(ConfigError, match=f"not a Hugging Face BERT: .*{message}; omit"):
             write_bert(net, architecture, tmp_path / "out", head=head)
     assert not (tmp_path / "out").exists()
     with pytest.raises(UnknownChoiceError, match="classification head 'x'"):
