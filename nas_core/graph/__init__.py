@@ -1,4 +1,4 @@
-"""Networks as directed acyclic graphs, and readers of benchmarks and of ONNX files."""
+"""Networks as directed acyclic graphs, and readers of benchmarks and ONNX files."""
 
 from typing import TYPE_CHECKING
 

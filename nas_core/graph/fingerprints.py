@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from nas_core.graph.graphs import Graphs
 
 MOST = 20_000
-"""Largest number of graphs with fingerprints, to bound file sizes."""
+"""Largest number of graphs whose fingerprints are stored in a model file."""
 _DIGITS = 12
 
 
 def fingerprint(*arrays: ArrayLike | None) -> str:
-    """Return twelve hexadecimal digits, equal for arrays of equal values and types."""
+    """Return a hash of arrays as 12 hexadecimal digits."""
     digest = hashlib.sha256()
     for array in arrays:
         values = np.ascontiguousarray([] if array is None else array)
@@ -26,14 +26,18 @@ def fingerprint(*arrays: ArrayLike | None) -> str:
 
 
 def fingerprints(graphs: Graphs) -> list[str]:
-    """Return the fingerprint of each graph; none for more than :data:`MOST` graphs."""
+    """Return the fingerprint of each graph, or an empty list for more than :data:`MOST` graphs."""
     if len(graphs) > MOST:
         return []
     return [fingerprint(g.ops, g.edges, g.attributes, g.shapes, g.costs, g.static) for g in graphs]
 
 
 def known_among(info: Mapping[str, Any], prints: list[str]) -> NDArray[np.bool_] | None:
-    """Return a mask of the fingerprints under ``learned`` in a model's ``info``; None if there are none."""
+    """Return a boolean mask of ``prints`` that are in ``info["learned"]``, the fingerprints of a model's training
+    graphs.
+
+    The result is None if either list is empty.
+    """
     learned = info.get("learned")
     if not isinstance(learned, list) or not learned or not prints:
         return None

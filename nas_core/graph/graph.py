@@ -1,4 +1,4 @@
-"""A network as a directed acyclic graph, an immutable value."""
+"""A network as a directed acyclic graph."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ FEATURES = ("attributes", "shapes", "costs", "static")
 
 
 class GraphError(DataError):
-    """A graph that is cyclic, malformed or not of the expected kind."""
+    """A graph that is cyclic, malformed or of another benchmark."""
 
 
 class Graph:
-    """N operations and the edges between them. Frozen and hashable; graphs with equal arrays are equal.
+    """Directed acyclic graph of N operations. Immutable and hashable; graphs with equal arrays are equal.
 
     Attributes:
-        ops: ``(N,)`` operation indices, from 0; the reader of the graph names them.
-        edges: ``(E, 2)`` pairs source, target; sorted, distinct, acyclic.
-        attributes: ``(N, K)`` numbers of each operation (kernel size, heads, width), or None.
-        shapes: ``(N, 4)`` output shape of each operation, zero-padded, or None.
+        ops: ``(N,)`` operation indices, from 0.
+        edges: ``(E, 2)`` pairs (source, target), sorted and distinct.
+        attributes: ``(N, K)`` numbers of each operation, such as kernel size, heads or width, or None.
+        shapes: ``(N, 4)`` output shapes, padded with zeros, or None.
         costs: ``(N, 3)`` FLOPs, parameters and memory access of each operation, or None.
-        static: ``(F,)`` numbers of the whole network (batch, FLOPs, parameters), or None.
-        operations: description of each operation index, or None; ignored by comparisons.
+        static: ``(F,)`` numbers of the whole network, such as batch size, FLOPs or parameters, or None.
+        operations: description of each operation index, or None. Comparisons ignore it.
 
     Raises:
-        GraphError: wrong shapes, negative indices, edges to absent nodes, a cycle.
+        GraphError: shapes are wrong, indices are negative, an edge leads to a missing node, or there is a cycle.
     """
 
     __slots__ = ("_key", "attributes", "costs", "edges", "operations", "ops", "shapes", "static")
@@ -77,16 +77,16 @@ class Graph:
 
     @classmethod
     def from_adjacency(cls, adjacency: ArrayLike, ops: ArrayLike, **more: Any) -> Graph:
-        """Return a graph from a matrix ``(N, N)`` that is non-zero at ``[i, j]`` for an edge i -> j."""
+        """Create a graph from a matrix ``(N, N)`` that is non-zero at ``[i, j]`` for an edge i -> j."""
         matrix, nodes = np.asarray(adjacency), whole_numbers(ops, "operation indices")
         if matrix.shape != nodes.shape * 2:
             raise GraphError(
-                f"adjacency has shape {matrix.shape} for operations {nodes.shape}; expected one row and column each"
+                f"adjacency has shape {matrix.shape} for operations {nodes.shape}; expected (N, N) and (N,)"
             )
         return cls(nodes, np.argwhere(matrix), **more)
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a graph is immutable; make another with Graph(...) instead of setting {name!r}")
+        raise AttributeError(f"cannot set {name!r}: a graph is immutable; create another with Graph(...)")
 
     def __len__(self) -> int:
         return len(self.ops)
@@ -111,7 +111,7 @@ class Graph:
         return matrix
 
     def permuted(self, order: Sequence[int] | NDArray[np.integer[Any]]) -> Graph:
-        """Return the same network with reordered nodes: node ``i`` is ``order[i]`` of this graph."""
+        """Return the same network with reordered nodes. Node ``i`` of the result is node ``order[i]`` of this graph."""
         chosen = np.asarray(order)
         features = {name: getattr(self, name) for name in ("attributes", "shapes", "costs")}
         return Graph(
@@ -123,15 +123,14 @@ class Graph:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain lists for JSON, without absent features."""
+        """Return the arrays as lists for JSON, without those that are None."""
         return {n: getattr(self, n).tolist() for n in ("ops", "edges", *FEATURES) if getattr(self, n) is not None}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Graph:
-        """Return the graph of a :meth:`to_dict`."""
         if not isinstance(data, Mapping) or not {"ops", "edges"} <= set(data) <= {"ops", "edges", *FEATURES}:
             raise GraphError(
-                f"a graph has keys ops and edges, and may have {', '.join(FEATURES)}; got {str(data)[:80]}"
+                f"got graph {str(data)[:80]}; expected keys ops and edges, and optionally {', '.join(FEATURES)}"
             )
         return cls(**data)
 
@@ -145,17 +144,17 @@ class Graph:
 def check_structure(
     ops: NDArray[np.int64], edges: NDArray[np.int64], sizes: NDArray[np.int64], edge_counts: NDArray[np.int64]
 ) -> None:
-    """Raise ``GraphError`` unless these arrays of :class:`~nas_core.graph.graphs.Graphs` are acyclic graphs."""
+    """Raise ``GraphError`` unless the joined arrays of :class:`~nas_core.graph.graphs.Graphs` are acyclic graphs."""
     if ops.ndim != 1 or sizes.min(initial=1) < 1 or (sizes.sum(), edge_counts.sum()) != (len(ops), len(edges)):
         raise GraphError(
-            f"graphs of {sizes.sum()} nodes and {edge_counts.sum()} edges, with operation indices {ops.shape} and edges"
-            f" {edges.shape}; expected one index for each node, and at least one node in each graph"
+            f"graphs of {sizes.sum()} nodes and {edge_counts.sum()} edges have operation indices {ops.shape} and edges"
+            f" {edges.shape}; expected one index per node, and at least one node per graph"
         )
     if ops.min(initial=0) < 0 or ops.max(initial=0) > np.iinfo(np.int16).max:
-        raise GraphError(f"operation indices reach from {ops.min()} to {ops.max()}; expected 0 to 32767")
+        raise GraphError(f"operation indices are from {ops.min()} to {ops.max()}; expected 0 to 32767")
     wrong = (edges < 0) | (edges >= np.repeat(sizes, edge_counts)[:, None])
     if wrong.any():
-        raise GraphError(f"an edge leads to node {edges[wrong][0]}, which is beyond the size of its graph")
+        raise GraphError(f"an edge refers to node {edges[wrong][0]}, which is not in its graph")
     _check_acyclic(edges + np.repeat(np.cumsum(sizes) - sizes, edge_counts)[:, None], len(ops))
 
 
@@ -177,18 +176,27 @@ def _check_acyclic(edges: NDArray[np.int64], nodes: int) -> None:
 
 
 def whole_numbers(values: Any, name: str) -> NDArray[np.int64]:
-    """Return an array of integers; errors call it ``name``."""
+    """Convert to an array of integers.
+
+    Args:
+        name: name of the values in error messages.
+    """
     try:
         array = np.asarray(values)
     except ValueError:
-        raise GraphError(f"{name} are of unequal length; expected rows of one length") from None
+        raise GraphError(f"{name} have rows of unequal length; expected equal lengths") from None
     if array.size and array.dtype.kind not in "iub":
-        raise GraphError(f"{name} are of type {array.dtype}; expected whole numbers")
+        raise GraphError(f"{name} have type {array.dtype}; expected integers")
     return array.astype(np.int64)
 
 
 def operation_indices(values: Any, count: int, benchmark: str) -> NDArray[np.int64]:
-    """Return an array of operation indices below ``count``; ``benchmark`` is named in errors."""
+    """Validate operation indices, and return them as array.
+
+    Args:
+        count: number of operations.
+        benchmark: name in error messages.
+    """
     indices = whole_numbers(values, "operations")
     if len(wrong := indices[(indices < 0) | (indices >= count)]):
         raise unknown_choice(f"operation index of {benchmark}", int(wrong[0]), range(count))
@@ -196,7 +204,7 @@ def operation_indices(values: Any, count: int, benchmark: str) -> NDArray[np.int
 
 
 def edge_array(edges: Any) -> NDArray[np.int64]:
-    """Return edges as ``(E, 2)``."""
+    """Validate edges, and return them as array ``(E, 2)``."""
     pairs = whole_numbers(edges, "edges")
     pairs = pairs if pairs.size else pairs.reshape(0, 2)
     if pairs.shape[1:] != (2,):
@@ -205,18 +213,18 @@ def edge_array(edges: Any) -> NDArray[np.int64]:
 
 
 def checked_feature(name: str, values: Any, rows: int) -> NDArray[np.float32]:
-    """Return a feature table ``(rows, K)``."""
+    """Validate a feature table of a graph, and return it as array ``(rows, K)``."""
     try:
         array = np.asarray(values, np.float32) + np.float32(0)  # -0 becomes 0: equal numbers, equal bytes
     except (TypeError, ValueError):
-        raise GraphError(f"{name} of a graph are no table of numbers") from None
+        raise GraphError(f"{name} of a graph are not a table of numbers; expected ({rows}, K)") from None
     width = {"shapes": 4, "costs": 3}.get(name)
     if array.ndim != 2 or len(array) != rows or width not in (None, array.shape[1]):
         raise GraphError(f"{name} of a graph have shape {array.shape}; expected ({rows}, {width or 'K'})")
     if not np.isfinite(array).all():
-        raise GraphError(f"{name} of a graph hold a value that is no number")
+        raise GraphError(f"{name} of a graph have NaN or infinite values; expected finite numbers")
     if name == "costs" and array.min(initial=0) < 0:
-        raise GraphError(f"costs of a graph hold {array.min():g}; expected none below 0")
+        raise GraphError(f"costs of a graph contain {array.min():g}, which is below 0; expected non-negative numbers")
     return array
 
 

@@ -1,4 +1,4 @@
-"""Many graphs in few arrays, for predictors and benchmarks."""
+"""Collections of graphs in joined arrays."""
 
 from __future__ import annotations
 
@@ -26,28 +26,29 @@ class Dense:
     """Graphs padded to N nodes each."""
 
     ops: NDArray[np.int16]
-    """``(B, N)``; 0 for padding."""
+    """``(B, N)``, 0 for padding."""
     adjacency: NDArray[np.bool_]
-    """``(B, N, N)``; True at ``[i, j]`` for an edge i -> j."""
+    """``(B, N, N)``, True at ``[i, j]`` for an edge i -> j."""
     sizes: NDArray[np.int64]
-    """``(B,)`` nodes; padding follows."""
+    """``(B,)`` numbers of nodes before padding."""
 
 
 @dataclass(frozen=True, eq=False)
 class Graphs(Sequence[Graph]):
-    """Sequence of graphs in joined arrays; indexing returns single graphs.
+    """Sequence of G graphs in joined arrays. Indexing returns single graphs.
 
-    Either all graphs have ``attributes`` (``shapes``, ``costs``, ``static``) of equal width, or none has.
+    Each feature (``attributes``, ``shapes``, ``costs``, ``static``) is present in all graphs with equal width, or in
+    none.
     """
 
     ops: NDArray[np.int16]
     """``(nodes of all graphs,)``"""
     edges: NDArray[np.int32]
-    """``(edges of all graphs, 2)``, node indices from 0 in each graph."""
+    """``(edges of all graphs, 2)``. Node indices start at 0 in each graph."""
     sizes: NDArray[np.int64]
-    """``(G,)`` nodes of each graph."""
+    """``(G,)`` numbers of nodes."""
     edge_counts: NDArray[np.int64]
-    """``(G,)`` edges of each graph."""
+    """``(G,)`` numbers of edges."""
     attributes: NDArray[np.float32] | None = None
     """``(nodes of all graphs, K)``"""
     shapes: NDArray[np.float32] | None = None
@@ -57,7 +58,7 @@ class Graphs(Sequence[Graph]):
     static: NDArray[np.float32] | None = None
     """``(G, F)``"""
     operations: tuple[Operation, ...] | None = None
-    """Description of each operation index, if equal for all graphs."""
+    """Description of each operation index, if equal for all graphs, or None."""
     _first_node: NDArray[np.int64] = field(init=False, repr=False)
     _first_edge: NDArray[np.int64] = field(init=False, repr=False)
 
@@ -70,7 +71,7 @@ class Graphs(Sequence[Graph]):
 
     @classmethod
     def of(cls, graphs: Iterable[Graph] | Graphs) -> Graphs:
-        """Join single graphs; a :class:`Graphs` is returned unchanged.
+        """Join graphs. A :class:`Graphs` is returned unchanged.
 
         Raises:
             GraphError: an item is not a graph, or the graphs have different features.
@@ -88,7 +89,7 @@ class Graphs(Sequence[Graph]):
             widths = {None if part is None else part.shape[-1] for part in parts}
             if len(widths) > 1:
                 raise GraphError(
-                    f"graphs with {name} of widths {sorted(widths, key=str)} in one set (None: without); expected equal"
+                    f"graphs have {name} of widths {sorted(widths, key=str)} (None: missing); expected equal widths"
                 )
             join = np.stack if name == "static" else np.concatenate
             features[name] = None if None in widths else join(parts)
@@ -103,16 +104,18 @@ class Graphs(Sequence[Graph]):
 
     @classmethod
     def from_dense(cls, ops: ArrayLike, adjacency: ArrayLike, sizes: ArrayLike | None = None) -> Graphs:
-        """Return graphs from padded arrays.
+        """Create graphs from padded arrays.
 
         Args:
             ops: ``(G, N)`` operation indices.
             adjacency: ``(G, N, N)``, non-zero at ``[g, i, j]`` for an edge i -> j.
-            sizes: ``(G,)`` nodes of each graph, padding follows; default: N.
+            sizes: ``(G,)`` numbers of nodes before padding. Default: N.
         """
         nodes, matrix = whole_numbers(ops, "operation indices"), np.asarray(adjacency)
         if nodes.ndim != 2 or matrix.shape != (*nodes.shape, nodes.shape[1]):
-            raise GraphError(f"operations {nodes.shape} and adjacency {matrix.shape}; expected (G, N) and (G, N, N)")
+            raise GraphError(
+                f"got operations {nodes.shape} and adjacency {matrix.shape}; expected (G, N) and (G, N, N)"
+            )
         count, width = nodes.shape
         sizes = np.full(count, width) if sizes is None else np.asarray(sizes)
         where = np.argwhere(matrix)
@@ -122,11 +125,11 @@ class Graphs(Sequence[Graph]):
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Graphs:
-        """Return graphs from arrays that are named and shaped as the attributes of this class."""
+        """Create graphs from arrays with the names and shapes of the attributes of this class."""
         ops, sizes, counts = (whole_numbers(arrays[name], name) for name in ("ops", "sizes", "edge_counts"))
         edges = edge_array(arrays["edges"])
         if sizes.shape != counts.shape or counts.min(initial=0) < 0:
-            raise GraphError(f"sizes {sizes.shape} and edge_counts {counts.shape} of graphs; expected (G,), from 0 on")
+            raise GraphError(f"got sizes {sizes.shape} and edge_counts {counts.shape}; expected (G,), with values >= 0")
         check_structure(ops, edges, sizes, counts)
         rows = {name: len(sizes) if name == "static" else len(ops) for name in FEATURES if name in arrays}
         features: dict[str, Any] = {name: checked_feature(name, arrays[name], count) for name, count in rows.items()}
@@ -154,7 +157,7 @@ class Graphs(Sequence[Graph]):
         return f"Graphs({len(self)} graphs, {len(self.ops)} nodes, {len(self.edges)} edges)"
 
     def take(self, indices: ArrayLike) -> Graphs:
-        """Select graphs by indices (negative ones count from the end) or by a mask ``(G,)``."""
+        """Select graphs by indices or by a boolean mask ``(G,)``."""
         positions = np.asarray(indices)
         chosen = np.arange(len(self))[positions if positions.size else positions.astype(np.int64)]
         nodes, edges = _spans(self._first_node, chosen), _spans(self._first_edge, chosen)
@@ -168,7 +171,7 @@ class Graphs(Sequence[Graph]):
         )
 
     def dense(self, width: int = 0) -> Dense:
-        """Return padded arrays, at least ``width`` nodes wide."""
+        """Return padded arrays with at least ``width`` nodes per graph."""
         size = max(width, int(self.sizes.max(initial=1)))
         node = np.arange(len(self.ops)) - np.repeat(self._first_node[:-1], self.sizes)
         ops = np.zeros((len(self), size), np.int16)
@@ -178,9 +181,9 @@ class Graphs(Sequence[Graph]):
         return Dense(ops, adjacency, self.sizes)
 
     def distinct(self) -> tuple[Graphs, NDArray[np.int64]]:
-        """Return the distinct graphs, and the index ``(G,)`` of each graph among them.
+        """Return the distinct graphs, and for each graph its index among them, ``(G,)``.
 
-        Graphs are equal if their arrays are; isomorphic graphs with another order of nodes differ.
+        Graphs are equal if their arrays are equal. Isomorphic graphs with another order of nodes differ.
         """
         first: dict[tuple[bytes, ...], int] = {}
         inverse = np.empty(len(self), np.int64)
@@ -205,12 +208,14 @@ class Graphs(Sequence[Graph]):
 
 
 def shared_operations(tables: Iterable[tuple[Operation, ...] | None]) -> tuple[Operation, ...] | None:
-    """Return the longest description of operation indices; descriptions must agree."""
+    """Return the longest of several descriptions of operation indices, which must agree."""
     by_length = sorted({table for table in tables if table is not None}, key=len)
     for table in by_length[:-1]:
         for index, (operation, other) in enumerate(zip(table, by_length[-1], strict=False)):
             if operation != other:
-                raise GraphError(f"operation {index} is {operation} in some graphs of one set, in others {other}")
+                raise GraphError(
+                    f"operation {index} is {operation} in some graphs and {other} in others; expected one description"
+                )
     return by_length[-1] if by_length else None
 
 
@@ -219,13 +224,13 @@ def described(graphs: Graph, operations: Sequence[Operation | str]) -> Graph: ..
 @overload
 def described(graphs: Graphs | Iterable[Graph], operations: Sequence[Operation | str]) -> Graphs: ...
 def described(graphs: Graph | Graphs | Iterable[Graph], operations: Sequence[Operation | str]) -> Graph | Graphs:
-    """Return the graphs with a description of their operations.
+    """Return graphs with a description of their operations.
 
     Args:
-        operations: for each operation index an :class:`Operation` or a name of :func:`operation_named`.
+        operations: an :class:`Operation`, or a name for :func:`operation_named`, for each operation index.
 
     Raises:
-        GraphError: an unknown name, or an operation index without a description.
+        GraphError: A name is unknown, or an operation index has no description.
     """
     if isinstance(graphs, Graph):
         return described([graphs], operations)[0]
@@ -233,16 +238,22 @@ def described(graphs: Graph | Graphs | Iterable[Graph], operations: Sequence[Ope
     for item in operations:
         operation = operation_named(item) if isinstance(item, str) else item
         if operation is None:
-            raise GraphError(f"operation {item!r} is unknown; describe it: Operation('convolution', kernel=3)")
+            raise GraphError(f"operation {item!r} is unknown; describe it, such as Operation('convolution', kernel=3)")
         table.append(operation)
     joined = Graphs.of(graphs)
     if joined.ops.max(initial=-1) >= len(table):
-        raise GraphError(f"operation index {joined.ops.max()} in a graph; {len(table)} operations are described")
+        raise GraphError(
+            f"a graph has operation index {joined.ops.max()}, but only {len(table)} operations are described"
+        )
     return replace(joined, operations=tuple(table))
 
 
 def with_static(graphs: Graphs | Iterable[Graph], values: ArrayLike) -> Graphs:
-    """Append static features (costs, zero-cost proxies) to graphs; ``values`` is ``(G, F)`` or ``(G,)``."""
+    """Append static features, such as costs or zero-cost proxies, to graphs.
+
+    Args:
+        values: ``(G, F)`` or ``(G,)``.
+    """
     joined = Graphs.of(graphs)
     table = np.asarray(values)
     columns = checked_feature("static", table[:, None] if table.ndim == 1 else table, len(joined))

@@ -1,4 +1,4 @@
-"""Topological order, and input and output nodes, as predictors expect."""
+"""Topological order, and input and output nodes of graphs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _SOURCE, _TARGET = 0, 1
 
 
 def topological(graphs: Graphs) -> Graphs:
-    """Return the same networks with nodes in topological order (Kahn 1962).
+    """Return graphs with nodes in topological order (Kahn 1962).
 
-    Ties are broken by the former order; sorted graphs are unchanged.
+    Nodes without an order between them keep their order.
     """
     graph_of_edge = np.repeat(np.arange(len(graphs)), graphs.edge_counts)
     backward = np.unique(graph_of_edge[graphs.edges[:, _SOURCE] >= graphs.edges[:, _TARGET]])
@@ -49,15 +49,15 @@ def _order(edges: NDArray[np.int32], nodes: int) -> list[int]:
 
 
 def open_ended(graphs: Graphs) -> NDArray[np.bool_]:
-    """Return a mask ``(G,)`` of the graphs with several nodes without a parent or several without a child."""
+    """Return a boolean mask ``(G,)`` of graphs with several nodes without a parent, or several without a child."""
     several = [np.bincount(_end_nodes(graphs, side)[1], minlength=len(graphs)) > 1 for side in (_TARGET, _SOURCE)]
     return np.asarray(several[0] | several[1])
 
 
 def common_ends(graphs: Graphs) -> tuple[int, int] | None:
-    """Return the operation indices that all graphs with one input and one output have there.
+    """Return the operation indices of the input and output nodes, if they are the same in all graphs, or None.
 
-    None if they differ, or if there is no such graph.
+    Graphs of :func:`open_ended` do not count.
     """
     closed = ~open_ended(graphs)
     ends = [_end_nodes(graphs, side) for side in (_TARGET, _SOURCE)]
@@ -66,9 +66,9 @@ def common_ends(graphs: Graphs) -> tuple[int, int] | None:
 
 
 def lacking_ends(graphs: Graphs, common: tuple[int, int] | None) -> NDArray[np.bool_]:
-    """Return a mask ``(G,)`` of the graphs of :func:`open_ended` that lack an input or output node of ``common``.
+    """Return a boolean mask ``(G,)`` of :func:`open_ended` graphs without an input or output node of ``common``.
 
-    Graphs with both nodes and dead branches are excluded, such as cells of NAS-Bench-201 with ``none`` on an edge.
+    Graphs with both nodes and dead branches are False, such as cells of NAS-Bench-201 with ``none`` on an edge.
     """
     lacking = open_ended(graphs)
     if common is None:
@@ -81,13 +81,13 @@ def lacking_ends(graphs: Graphs, common: tuple[int, int] | None) -> NDArray[np.b
 
 
 def with_ends(graphs: Graphs, first: int, last: int) -> Graphs:
-    """Return the networks with an input node and an output node.
+    """Add an input node and an output node to graphs.
 
-    The input feeds all nodes without a parent, and all nodes without a child feed the output. Attributes, shapes and
-    costs of both are 0.
+    The input is connected to all nodes without a parent, and all nodes without a child to the output. Attributes,
+    shapes and costs of the new nodes are 0.
 
     Args:
-        graphs: in topological order.
+        graphs: graphs in topological order.
         first, last: operation indices of input and output.
     """
     count, sizes = len(graphs), graphs.sizes

@@ -1,7 +1,6 @@
 """NAS-Bench-101: cells of at most 7 nodes and 9 edges, with operations on the nodes.
 
-Ying et al., "NAS-Bench-101: Towards Reproducible Neural Architecture Search", ICML 2019. Operation indices are
-NN-Former's.
+Ying et al., "NAS-Bench-101: Towards Reproducible Neural Architecture Search", ICML 2019.
 """
 
 from __future__ import annotations
@@ -17,25 +16,25 @@ from nas_core.graph.graphs import Graphs, described
 from nas_core.graph.pruning import compacted, on_paths
 
 OPERATIONS = ("input", "conv1x1-bn-relu", "conv3x3-bn-relu", "maxpool3x3", "output")
-"""Names of operation indices 0 to 4."""
+"""Names of the operation indices 0 to 4, as in NN-Former."""
 NODES, EDGES = 7, 9
 """Largest size of a pruned cell."""
 
 
 class AbsentCellError(GraphError):
-    """A cell that is not in the benchmark: too large, or without a path from input to output."""
+    """A cell that is not in the benchmark: it is too large, or has no path from input to output."""
 
 
 def nasbench101_graph(matrix: ArrayLike, ops: Sequence[str], prune: bool = False) -> Graph:
-    """Return the graph of a cell, from the arguments of the benchmark's ``ModelSpec``.
+    """Return the graph of a cell, from the arguments of ``ModelSpec`` in the benchmark's code.
 
     Args:
         matrix: ``(N, N)``, non-zero at ``[i, j]`` for an edge i -> j.
-        ops: N official names, ``input`` first and ``output`` last.
-        prune: remove nodes on no path from input to output, as in NASLib's padded cells.
+        ops: N names of operations, ``input`` first and ``output`` last.
+        prune: remove nodes that are on no path from input to output.
 
     Raises:
-        AbsentCellError: more than 7 nodes or 9 edges, or no path from input to output.
+        AbsentCellError: the cell has more than 7 nodes or 9 edges, or no path from input to output.
     """
     if wrong := [name for name in ops if name not in OPERATIONS]:
         raise unknown_choice("operation of NAS-Bench-101", wrong[0], OPERATIONS)
@@ -47,7 +46,7 @@ def nasbench101_graph(matrix: ArrayLike, ops: Sequence[str], prune: bool = False
     adjacency = graph.adjacency[None]
     keep = on_paths(adjacency)
     if not keep.any():
-        raise AbsentCellError("no path leads from input to output; such a cell is not in NAS-Bench-101: skip it")
+        raise AbsentCellError("cell has no path from input to output, so it is not in NAS-Bench-101; skip it")
     return _small(compacted(graph.ops[None], adjacency, keep))[0]
 
 
@@ -55,9 +54,9 @@ def nasbench101_graphs(matrices: ArrayLike, ops: ArrayLike, sizes: ArrayLike | N
     """Return the graphs of many pruned cells.
 
     Args:
-        matrices: ``(G, N, N)``, padded; N is 7 in the benchmark.
+        matrices: ``(G, N, N)``, padded.
         ops: ``(G, N)`` indices into :data:`OPERATIONS`.
-        sizes: ``(G,)`` nodes of each cell, padding follows; default: N.
+        sizes: ``(G,)`` numbers of nodes before padding. Default: N.
     """
     graphs = Graphs.from_dense(ops, matrices, sizes)
     _check(graphs)
@@ -75,20 +74,20 @@ def _check(graphs: Graphs) -> None:
         if len(wrong := np.flatnonzero((graphs.ops == kind) != expected)):
             cell = int(np.searchsorted(last, wrong[0]))
             names = [OPERATIONS[index] for index in graphs.ops[first[cell] : last[cell] + 1]]
-            raise GraphError(f"cell {cell} has operations {names}; expected 'input' first, 'output' last, one of each")
+            raise GraphError(f"cell {cell} has operations {names}; expected 'input' only first and 'output' only last")
     last_node = np.repeat(graphs.sizes - 1, graphs.edge_counts)
     backward = (graphs.edges[:, 1] == 0) | (graphs.edges[:, 0] == last_node)
     if len(wrong := np.flatnonzero(backward)):
         cell = int(np.searchsorted(np.cumsum(graphs.edge_counts), wrong[0], side="right"))
         edge = " -> ".join(map(str, graphs.edges[wrong[0]]))
-        raise GraphError(f"cell {cell} has an edge {edge} into its input or out of its output; expected none")
+        raise GraphError(f"cell {cell} has edge {edge} into its input or out of its output; remove it")
 
 
 def _small(graphs: Graphs) -> Graphs:
     if len(wrong := np.flatnonzero((graphs.sizes > NODES) | (graphs.edge_counts > EDGES))):
         cell = int(wrong[0])
         raise AbsentCellError(
-            f"cell {cell} of {graphs.sizes[cell]} nodes and {graphs.edge_counts[cell]} edges is not in NAS-Bench-101;"
-            f" expected {NODES} and {EDGES} at most: skip it, or make a Graph of it"
+            f"cell {cell} has {graphs.sizes[cell]} nodes and {graphs.edge_counts[cell]} edges, NAS-Bench-101 at most"
+            f" {NODES} and {EDGES}; skip it, or create a Graph"
         )
     return described(graphs, OPERATIONS)

@@ -1,8 +1,7 @@
 """NAS-Bench-201 and NATS-Bench's topology space: cells with operations on the six edges between four states.
 
-Dong & Yang, "NAS-Bench-201: Extending the Scope of Reproducible Neural Architecture Search", ICLR 2020. Each operation
-becomes a node, as in NN-Former. ``none`` is always removed. Latency predictors need unpruned graphs, because a device
-computes all operations.
+Dong & Yang, "NAS-Bench-201: Extending the Scope of Reproducible Neural Architecture Search", ICLR 2020. In graphs, each
+operation is a node, as in NN-Former, and ``none`` is removed.
 """
 
 from __future__ import annotations
@@ -19,12 +18,11 @@ from nas_core.graph.graphs import Graphs, described
 from nas_core.graph.pruning import compacted, on_paths
 
 OPERATIONS = ("input", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3", "skip_connect", "none", "output")
-"""Names of operation indices 0 to 6; ``none`` is removed, so 5 never appears."""
+"""Names of the operation indices 0 to 6. Graphs never contain ``none``."""
 CHOICES = ("none", "skip_connect", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3")
-"""Official order of operations, used by the six indices of an architecture."""
+"""Operations in the order of the benchmark, for the six indices of an architecture."""
 STATES = ((0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3))
-"""Source and target state of the six operations, in the order of the architecture string. (NASLib's order is 0>1, 0>2,
-0>3, 1>2, 1>3, 2>3.)"""
+"""Source and target state of the six operations, in the order of the architecture string. NASLib has another order."""
 
 _STRING = "|{}~0|+|{}~0|{}~1|+|{}~0|{}~1|{}~2|"
 _PATTERN = re.compile(re.escape(_STRING).replace(r"\{\}", "([^|~]+)"))
@@ -35,8 +33,10 @@ def nasbench201_graph(architecture: str | Sequence[int] | NDArray[np.integer], p
     """Return the graph of a cell.
 
     Args:
-        architecture: ``|nor_conv_3x3~0|+|none~0|skip_connect~1|+|..~0|..~1|..~2|``, or six indices into CHOICES.
-        prune: remove operations on no path from input to output; keep them for latency.
+        architecture: ``|nor_conv_3x3~0|+|none~0|skip_connect~1|+|..~0|..~1|..~2|``, or six indices into
+            :data:`CHOICES`.
+        prune: remove operations that are on no path from input to output. Keep them for latency, as a device computes
+            all.
     """
     ops = nasbench201_ops(architecture) if isinstance(architecture, str) else architecture
     return nasbench201_graphs(np.array([ops]), prune)[0]
@@ -48,14 +48,15 @@ def nasbench201_unpruned(architecture: str | Sequence[int] | NDArray[np.integer]
 
 
 def nasbench201_graphs(ops: ArrayLike, prune: bool = True) -> Graphs:
-    """Return the graphs of many cells; the 15,625 cells have 9,365 distinct pruned graphs.
+    """Return the graphs of many cells.
 
     Args:
         ops: ``(G, 6)`` indices into :data:`CHOICES`, in the order of :data:`STATES`.
+        prune: see :func:`nasbench201_graph`.
     """
     chosen = operation_indices(ops, len(CHOICES), "NAS-Bench-201")
     if chosen.shape[1:] != (6,):
-        raise GraphError(f"operations have shape {chosen.shape}; expected (G, 6): six edges of each cell")
+        raise GraphError(f"operations have shape {chosen.shape}; expected (G, 6), six operations per cell")
     kinds = np.zeros((len(chosen), 8), np.int64)
     kinds[:, 1:7] = _KINDS[chosen]
     kinds[:, 7] = OPERATIONS.index("output")
@@ -67,7 +68,7 @@ def nasbench201_graphs(ops: ArrayLike, prune: bool = True) -> Graphs:
 
 
 def nasbench201_ops(architecture: str) -> tuple[int, ...]:
-    """Return the six indices of an architecture string."""
+    """Return the six indices into :data:`CHOICES` of an architecture string."""
     match = _PATTERN.fullmatch(architecture.strip())
     if match is None:
         raise GraphError(f"got architecture {architecture!r}; expected {_STRING.format(*['operation'] * 6)}")
@@ -77,7 +78,7 @@ def nasbench201_ops(architecture: str) -> tuple[int, ...]:
 
 
 def nasbench201_string(ops: Sequence[int] | NDArray[np.integer]) -> str:
-    """Return the architecture string of six indices."""
+    """Return the architecture string of six indices into :data:`CHOICES`."""
     return _STRING.format(*(CHOICES[index] for index in ops))
 
 

@@ -1,10 +1,10 @@
 """NAS-Bench-301: normal and reduction cell of DARTS in one graph.
 
 Siems et al., "NAS-Bench-301 and the Case for Surrogate Benchmarks", 2020; Liu et al., "DARTS", ICLR 2019. A cell has
-two inputs (0, 1) and four states (2 to 5), each the sum of two operations on an earlier state or input.
+two inputs (0, 1) and four states (2 to 5). A state is the sum of two operations on an earlier state or input.
 
-Each operation is a node. Differences from NASLib's encoding: inputs and outputs have operation indices per cell; the
-normal cell's output feeds the reduction cell; the two operations of a state are sorted.
+Each operation is a node. Unlike in NASLib, inputs and outputs have different operation indices in each cell, the normal
+cell's output feeds the reduction cell, and the two operations of a state are sorted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CHOICES = (
     "dil_conv_3x3",
     "dil_conv_5x5",
 )
-"""Order of operations in NASLib's compact form."""
+"""Operations in the order of NASLib."""
 OPERATIONS = (
     "normal_input_0",
     "normal_input_1",
@@ -34,30 +34,30 @@ OPERATIONS = (
     "reduction_input_1",
     "reduction_output",
 )
-"""Names of operation indices 0 to 12."""
+"""Names of the operation indices 0 to 12."""
 
 _CELL = 11
 
 
 def nasbench301_graph(compact: ArrayLike, connect: bool = True) -> Graph:
-    """Return the graph of both cells, from NASLib's compact form.
+    """Return the graph of both cells.
 
     Args:
-        compact: ``(2, 8, 2)``: normal and reduction cell; pairs 2k and 2k + 1 make state k + 2; a pair is (source,
-            operation), the source 0 to k + 1, the operation an index into :data:`CHOICES`.
-        connect: feed the reduction cell's inputs with the normal cell's output.
+        compact: ``(2, 8, 2)``, as in NASLib. Normal and reduction cell have 8 pairs (source, operation) each; pairs 2k
+            and 2k + 1 are summed to state k + 2. A source is 0 to k + 1, an operation an index into :data:`CHOICES`.
+        connect: feed the normal cell's output to both inputs of the reduction cell.
 
     Returns:
-        22 nodes: normal cell, then reduction cell; each with input 0, input 1, eight operations, output.
+        Graph of 22 nodes: normal cell, then reduction cell, each with input 0, input 1, eight operations, output.
     """
     cells = whole_numbers(compact, "cells")
     if cells.shape != (2, 8, 2):
-        raise GraphError(f"cells have shape {cells.shape}; expected (2, 8, 2): 8 pairs (source, operation) in each")
+        raise GraphError(f"cells have shape {cells.shape}; expected (2, 8, 2), 8 pairs (source, operation) per cell")
     operation_indices(cells[..., 1], len(CHOICES), "NAS-Bench-301")
     for state in range(4):
         sources = cells[:, 2 * state : 2 * state + 2, 0]
         if sources.min() < 0 or sources.max() > state + 1:
-            raise GraphError(f"state {state + 2} reads states {sources.tolist()}; expected 0 to {state + 1}")
+            raise GraphError(f"state {state + 2} has sources {sources.tolist()}; expected 0 to {state + 1}")
     ops: list[int] = []
     edges: list[tuple[int, int]] = []
     for cell, name in enumerate(("normal", "reduction")):

@@ -1,4 +1,4 @@
-"""Descriptions of operations, for comparing networks of different spaces."""
+"""Descriptions of operations that different search spaces share."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from dataclasses import dataclass, field
 from nas_core.checks import Range, check_fields
 
 KINDS = ("end", "convolution", "linear", "attention", "pooling", "identity", "none")
-"""``end``: inputs and outputs of networks and cells; ``linear``: a convolution of kernel 1, as of transformers;
-``identity``: skip connections; ``none``: zeros."""
+"""Types of operations.
+
+``end`` is an input or output of networks and cells, ``linear`` a convolution of kernel 1 or a transformer's linear
+layer, ``identity`` a skip connection, and ``none`` an output of zeros.
+"""
 
 
 _RANGES = {
@@ -29,22 +32,22 @@ class Operation:
     """
 
     kind: str = field(metadata={"choices": KINDS})
-    """One of :data:`KINDS`"""
+    """One of :data:`KINDS`."""
     kernel: int = 1
-    """Edge of the window"""
+    """Size of the window along each edge."""
     stride: int = 1
-    """Divisor of the resolution along each edge"""
+    """Divisor of the resolution along each edge."""
     dilation: int = 1
     channels: float = 1.0
-    """Output channels in multiples of input channels"""
+    """Output channels divided by input channels."""
     expansion: float = 1.0
-    """Channels inside an inverted bottleneck, in multiples of input channels"""
+    """Channels inside an inverted bottleneck, divided by input channels."""
     groups: int = 1
-    """Groups of channels; 0: depth-wise, followed by a convolution of kernel 1"""
+    """Groups of channels. 0 means depth-wise, followed by a convolution of kernel 1."""
     repeats: int = 1
-    """Number of repetitions; stride and channels belong to the first"""
+    """Number of repetitions. Stride and channels apply to the first one."""
     average: bool = False
-    """Pooling by the mean instead of the maximum"""
+    """Use the mean instead of the maximum for pooling."""
 
     def __post_init__(self) -> None:
         check_fields(self, "an operation", _RANGES)
@@ -72,7 +75,7 @@ _TAIL = re.compile(r"[-_](?:bn|relu|gelu|norm)\b|[-_]bn[-_]relu")
 
 
 def operation_named(name: str) -> Operation | None:
-    """Return the operation of a benchmark's name; None for other names.
+    """Return the operation with a name of a benchmark, or None for unknown names.
 
     Examples are ``nor_conv_3x3``, ``conv3x3-bn-relu``, ``sep_conv_5x5`` (twice, as in DARTS), ``dil_conv_3x3``,
     ``conv_7x1_1x7``, ``max_pool_3x3``, ``skip_connect``, ``none``, ``k3_e6_g2`` (an inverted bottleneck), ``input``.

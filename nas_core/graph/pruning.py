@@ -1,4 +1,4 @@
-"""Removal of nodes on no path from input to output, for many padded graphs at once."""
+"""Removal of nodes that are on no path from input to output."""
 
 from __future__ import annotations
 
@@ -11,17 +11,21 @@ from nas_core.graph.graphs import Graphs
 
 
 def on_paths(adjacency: NDArray[np.bool_], source: int = 0, target: int = -1) -> NDArray[np.bool_]:
-    """Return a mask ``(G, N)`` of the nodes on a path from ``source`` to ``target``; ``adjacency`` is ``(G, N, N)``."""
+    """Return a boolean mask ``(G, N)`` of nodes on a path from ``source`` to ``target``.
+
+    Args:
+        adjacency: ``(G, N, N)``.
+    """
     return _reached(adjacency, source) & _reached(adjacency.transpose(0, 2, 1), target)
 
 
 def compacted(ops: NDArray[np.integer[Any]], adjacency: NDArray[np.bool_], keep: NDArray[np.bool_]) -> Graphs:
-    """Return graphs of the nodes in ``keep``, in their order, and of the edges between them.
+    """Return graphs of the nodes in ``keep``, and of the edges between them.
 
     Args:
-        ops: operations ``(G, N)``.
-        adjacency: edges ``(G, N, N)``.
-        keep: mask ``(G, N)``; at least one node of each graph must be in it.
+        ops: operation indices ``(G, N)``.
+        adjacency: ``(G, N, N)``.
+        keep: boolean mask ``(G, N)`` with at least one node per graph.
     """
     order = np.argsort(~keep, axis=1, kind="stable")
     inner = adjacency & keep[:, :, None] & keep[:, None, :]

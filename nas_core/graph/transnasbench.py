@@ -1,8 +1,7 @@
 """TransNAS-Bench-101: 4,096 cells (micro) and 3,256 chains of modules (macro).
 
 Duan et al., "TransNAS-Bench-101: Improving Transferability and Generalizability of Cross-Task Neural Architecture
-Search", CVPR 2021; encodings as in its repository's README. Cells are those of NAS-Bench-201 without average pooling,
-with the same graphs.
+Search", CVPR 2021. Cells are those of NAS-Bench-201 without average pooling, with the same graphs.
 """
 
 from __future__ import annotations
@@ -20,11 +19,10 @@ from nas_core.graph.graphs import Graphs, described
 from nas_core.graph.operation import Operation
 
 MICRO_CHOICES = ("none", "skip_connect", "nor_conv_1x1", "nor_conv_3x3")
-"""Meaning of the digits of official strings. (NASLib builds its networks in another order, but queries the table with
-the same digits.)"""
+"""Operations of the digits of architecture strings."""
 MICRO_OPERATIONS = nasbench201.OPERATIONS
 MACRO_OPERATIONS = ("input", "normal", "double_channels", "halve_resolution", "double_and_halve", "output")
-"""Operation indices of a macro graph, equal to the digits 1 to 4 of a macro string."""
+"""Names of the operation indices of a macro graph. Indices 1 to 4 are the digits of a macro string."""
 _MODULE = Operation("convolution", 3, repeats=4)  # two residual blocks of two convolutions
 _DESCRIBED = (
     Operation("end"),
@@ -40,7 +38,11 @@ _MACRO = re.compile(r"(?:\d+-)?(\d+)(?:-basic)?")
 
 
 def transnasbench_micro_graph(architecture: str | Sequence[int] | NDArray[np.integer]) -> Graph:
-    """Return the pruned graph of a cell: ``64-41414-1_02_333``, ``1_02_333``, or six indices in that order."""
+    """Return the pruned graph of a cell.
+
+    Args:
+        architecture: ``64-41414-1_02_333``, ``1_02_333``, or six indices in that order.
+    """
     if isinstance(architecture, str):
         match = _MICRO.fullmatch(architecture.strip())
         if match is None:
@@ -50,7 +52,7 @@ def transnasbench_micro_graph(architecture: str | Sequence[int] | NDArray[np.int
 
 
 def transnasbench_micro_graphs(ops: ArrayLike) -> Graphs:
-    """Return the graphs of many cells.
+    """Return the pruned graphs of many cells.
 
     Args:
         ops: ``(G, 6)`` indices into :data:`MICRO_CHOICES`, in the order of :data:`nas_core.graph.nasbench201.STATES`.
@@ -60,11 +62,11 @@ def transnasbench_micro_graphs(ops: ArrayLike) -> Graphs:
 
 
 def transnasbench_macro_graph(architecture: str | Sequence[int] | NDArray[np.integer]) -> Graph:
-    """Return a chain input -> modules -> output.
+    """Return the graph of a chain: input, modules, output.
 
     Args:
         architecture: ``64-1234-basic``, ``1234``, or 4 to 6 digits: 1 normal, 2 doubles channels, 3 halves the
-            resolution, 4 does both. Zeros, NASLib's padding, are dropped.
+            resolution, 4 does both. Zeros are dropped.
     """
     if isinstance(architecture, str):
         match = _MACRO.fullmatch(architecture.strip())

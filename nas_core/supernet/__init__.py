@@ -1,4 +1,4 @@
-"""Supernets: sampling of subnets, conversion of trained models, distillation, and host interfaces."""
+"""Supernets: sampling of subnets, conversion of trained models, distillation, and host frameworks."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Training curves from the logs of any host."""
+"""Training curves from the logs of any host framework."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nas_core.files.writing import os_errors
 from nas_core.supernet.host import each_host
 
 Curve = tuple[Sequence[float], Sequence[float]]
-"""Updates or epochs, and values."""
+"""Horizontal values (updates or epochs) and vertical values."""
 
 
 @dataclass(frozen=True)
@@ -22,24 +22,28 @@ class TrainingCurves:
 
     source: Path
     over: str
-    """Name of the horizontal axis: ``updates`` or ``epochs``."""
+    """Horizontal axis: ``updates`` or ``epochs``."""
     panels: Mapping[str, Mapping[str, Curve]]
-    """Title of a plot's vertical axis, with its unit -> legend -> curve."""
+    """Curves by label of the vertical axis, then by legend."""
 
 
 def read_curves(checkpoint: Path, log: Path | None = None) -> TrainingCurves | None:
-    """Read the curves of ``log``, or of a log in the folder of a checkpoint; None if there is none."""
+    """Read training curves from ``log``, or from a log next to a checkpoint. Return None if there is no such log.
+
+    Raises:
+        DataError: ``log`` is missing or has an unknown format.
+    """
     with _logging_kept():
         if log is None:
             return _first_readable(checkpoint, None)
         with os_errors("read", log):
             if not log.is_file():
-                raise DataError(f"no file {log}; give the log of a training to --train-log")
+                raise DataError(f"file {log} does not exist; give the log of a training to --train-log")
             curves = _first_readable(checkpoint, log)
     if curves is None:
         raise DataError(
-            f"{log} is no known log of a training; expected fairseq's (--log-format simple or json), or"
-            " metrics.json or summary.csv of a training with timm"
+            f"{log} is not a known training log; expected one of fairseq (--log-format simple or json), or metrics.json"
+            " or summary.csv of timm"
         )
     return curves
 

@@ -1,7 +1,6 @@
-"""The active subnet of a supernet: drawn in training, fixed in evaluation, or held inside a block.
+"""The active subnet of a supernet model: random in training, fixed in evaluation.
 
-Draws depend only on seed and update number, so all workers use the same subnet. The state belongs to the model object
-and is shared by threads.
+Random subnets depend only on seed and update number, so that all workers use the same one.
 """
 
 from __future__ import annotations
@@ -17,25 +16,28 @@ Weights = TypeVar("Weights")
 
 
 class SubnetHolder(Generic[Weights]):
-    """Mixin of a host's ``torch.nn.Module`` that runs one subnet at a time.
+    """Mixin for ``torch.nn.Module`` of a host framework that runs one subnet at a time.
 
-    A subclass calls :meth:`start`, implements :meth:`select`, and sets :attr:`train_architecture` to :meth:`draw` of an
-    update number. Checkpoints do not contain the state.
+    A subclass calls :meth:`start`, implements :meth:`select`, and sets :attr:`train_architecture` to :meth:`draw` at
+    each update. Checkpoints do not contain the active subnet.
     """
 
     training: bool
     space: SearchSpace
     train_architecture: Architecture
-    """Latest draw, used in training."""
+    """Architecture in training."""
     eval_architecture: Architecture
-    """Used in evaluation."""
+    """Architecture in evaluation."""
     held: Architecture | None = None
-    """Used in both inside :meth:`using`."""
+    """Architecture inside a block of :meth:`using`, in training and evaluation."""
     _frozen: Weights | None = None
 
     def start(self, space: SearchSpace, seed: int, how: str) -> None:
-        """Start with the largest architecture; :meth:`draw` uses ``seed`` and ``how``, one of
-        :data:`nas_core.supernet.sampling.DRAWS`.
+        """Set the search space, and use the largest architecture.
+
+        Args:
+            seed: seed of :meth:`draw`.
+            how: one of :data:`nas_core.supernet.sampling.DRAWS`.
         """
         self.space, self._seed, self._how = space, seed, how
         self.train_architecture = self.eval_architecture = space.largest()
@@ -50,15 +52,15 @@ class SubnetHolder(Generic[Weights]):
         return self.train_architecture if self.training else self.eval_architecture
 
     def draw(self, update: int) -> Architecture:
-        """Return the random architecture of an update, the same in all processes."""
+        """Return the random architecture of an update. It is the same in all processes."""
         return draw(self.space, update, self._seed, self._how)
 
     @contextmanager
     def using(self, architecture: Architecture, freeze: bool = False) -> Iterator[None]:
-        """Use an architecture inside a block; blocks may be nested.
+        """Use an architecture inside a ``with`` block. Blocks can be nested.
 
         Args:
-            freeze: select its weights once for the block; no weight may change inside.
+            freeze: select its weights only once. They must not change inside the block.
         """
         checked = self.space.validate(architecture)
         with self.running(checked, self.select(checked) if freeze else None):
@@ -66,7 +68,7 @@ class SubnetHolder(Generic[Weights]):
 
     @contextmanager
     def running(self, architecture: Architecture, weights: Weights | None) -> Iterator[None]:
-        """Use an architecture and its weights from :meth:`select`; None: select them in each forward pass."""
+        """Use an architecture inside a ``with`` block. With ``weights`` None, each forward pass selects them."""
         previous = self.held, self._frozen
         self.held, self._frozen = architecture, weights
         try:

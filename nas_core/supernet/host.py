@@ -1,4 +1,4 @@
-"""Base classes of hosts and their supernets, and functions that open checkpoints of any host."""
+"""Base classes of host frameworks and their supernets, and functions that open checkpoints of any host."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from nas_core.layers import MoSConfig
 
 Report = Callable[[float, Mapping[str, float]], None]
-"""Callback after each evaluated batch: evaluated share of the data, and its metrics"""
+"""Callback after each evaluated batch, with the fraction of the data that is evaluated, and metrics."""
 
 
 class Supernet:
@@ -30,15 +30,15 @@ class Supernet:
     """
 
     space: SearchSpace
-    """Search space of the training"""
+    """Search space of the training."""
     task: Mapping[str, Any]
-    """Task of the networks as plain data, such as vocabulary sizes; latency is measured with it"""
+    """Properties of the data, such as vocabulary sizes, as plain data. They set the latency workload."""
     units: Mapping[str, str] = {}
-    """Units of metrics by name, for reports"""
+    """Units of metrics by name, for reports."""
     maximised: Sequence[str] = ()
-    """Names of larger-is-better metrics"""
+    """Names of metrics for which larger is better."""
     precision = "fp32"
-    """Precision of evaluations, of :data:`nas_core.precision.PRECISIONS`"""
+    """Precision of evaluations, one of :data:`nas_core.precision.PRECISIONS`."""
 
     def _unsupported(self, capability: str) -> UnsupportedError:
         host = type(self).__module__.partition(".")[0]
@@ -49,74 +49,74 @@ class Supernet:
         raise self._unsupported("evaluate subnets")
 
     def also_evaluate(self, metric: str) -> None:
-        """Add an expensive metric to the results of :meth:`evaluate`; unknown names are ignored."""
+        """Add an expensive metric to the results of :meth:`evaluate`. Unknown names are ignored."""
 
     def extract(self, architecture: Architecture, path: Path) -> int:
-        """Save a subnet as a static model of the host; return its number of parameters."""
+        """Save a subnet as a static model of the host framework, and return its number of parameters."""
         raise self._unsupported("extract subnets")
 
     def extract_plain(self, architecture: Architecture, path: Path) -> int:
-        """Save a subnet as a checkpoint of the host's own model class; return its number of parameters.
+        """Save a subnet as a checkpoint of the host's original model class, and return its number of parameters.
 
         Raises:
-            ConfigError: the host has no model class for such a network.
+            ConfigError: the host has no model class for this network.
         """
         raise self._unsupported("extract checkpoints of the host's model classes")
 
     def extract_bert(self, architecture: Architecture, path: Path) -> int:
-        """Save a subnet as a folder that ``transformers`` loads as BERT; return its number of parameters.
+        """Save a subnet as a BERT model for ``transformers``, and return its number of parameters.
 
         Raises:
-            ConfigError: BERT has no such network.
+            ConfigError: BERT does not support this network.
         """
         raise self._unsupported("extract models of Hugging Face's BERT")
 
     def exportable(self, architecture: Architecture) -> Exportable:
-        """Return a subnet as parts of plain tensors for ONNX and ``torch.export``."""
+        """Return a subnet for export to ONNX or ``torch.export``."""
         raise self._unsupported("export models")
 
     @property
     def network(self) -> Any:
-        """Module with the weights of all subnets; ``network.select(architecture)`` returns those of one."""
+        """Module with the weights of all subnets. ``network.select(architecture)`` returns the weights of one."""
         raise self._unsupported("give access to its weights")
 
     def batches(self) -> Iterable[Any]:
-        """Return the batches of :meth:`evaluate`, the same each time; an iterator is in random order."""
+        """Return the batches of :meth:`evaluate`. An iterator has random order."""
         raise self._unsupported("give access to its batches")
 
     def training_loss(self, architecture: Architecture, batch: Any) -> Tensor:
-        """Return the differentiable training loss of a subnet on a batch of :meth:`batches`, a mean in nats.
+        """Return the differentiable mean training loss in nats of a subnet on a batch of :meth:`batches`.
 
-        Label smoothing is included; dropout and augmentation are off.
+        Label smoothing is included. Dropout and augmentation are off.
         """
         raise self._unsupported("compute gradients")
 
     def examples_key(self) -> str:
-        """Return a key of the evaluated examples, for comparison with standalone networks, or ''."""
+        """Return a key of the evaluated examples, for comparison with standalone networks, or ""."""
         return ""
 
     def training_data(self) -> Mapping[str, str]:
-        """Return the resolved paths of the training and validation data by role."""
+        """Return the paths of training and validation data."""
         raise self._unsupported("train networks")
 
     def standalone_command(self, architecture: Architecture, folder: Path, changes: Mapping[str, str]) -> Sequence[str]:
-        """Return the command that trains an architecture from scratch, or continues that training.
+        """Return the command that trains an architecture from scratch, or continues such a training.
 
         Args:
-            folder: an existing folder for the run.
+            folder: existing folder for checkpoints and logs.
             changes: settings that differ from the supernet's training, by the host's names.
 
         Raises:
-            ConfigError: the checkpoint lacks its training settings, or a setting is unknown.
+            ConfigError: the checkpoint has no training settings, or a setting is unknown.
         """
         raise self._unsupported("train standalone networks")
 
     def evaluate_standalone(self, folder: Path) -> tuple[dict[str, float], str]:
-        """Return metrics of a standalone network, named as in :meth:`evaluate`, and its :meth:`examples_key`."""
+        """Return metrics of a standalone network, as in :meth:`evaluate`, and its :meth:`examples_key`."""
         raise self._unsupported("train standalone networks")
 
     def standalone_updates(self, folder: Path) -> int | None:
-        """Return the number of updates of a standalone training; None if unknown."""
+        """Return the number of updates of a standalone training, or None if unknown."""
         return None
 
     def further_command(
@@ -126,22 +126,22 @@ class Supernet:
 
         Args:
             folder, changes: see :meth:`standalone_command`.
-            every: interval of checkpoints in updates.
+            every: number of updates between checkpoints.
             most: number of updates.
         """
         raise self._unsupported("train subnets further")
 
     def kept_networks(self, folder: Path) -> Mapping[int, Path]:
-        """Return the complete checkpoints of a further training by number of updates."""
+        """Return the checkpoints of :meth:`further_command` by number of updates."""
         raise self._unsupported("train subnets further")
 
     def evaluate_network(self, path: Path) -> dict[str, float]:
-        """Return metrics of a checkpoint of a further training on the examples of :meth:`evaluate`."""
+        """Return metrics of a checkpoint of :meth:`further_command` on the examples of :meth:`evaluate`."""
         raise self._unsupported("train subnets further")
 
     @property
     def experts(self) -> MoSConfig:
-        """Configuration of experts and routers."""
+        """Settings of experts and routers."""
         raise self._unsupported("train supernets with other experts")
 
     def supernet_command(self, folder: Path, experts: MoSConfig, changes: Mapping[str, str]) -> Sequence[str]:
@@ -149,21 +149,22 @@ class Supernet:
         raise self._unsupported("train supernets with other experts")
 
     def trained_supernet(self, folder: Path) -> Supernet:
-        """Open the supernet of :meth:`supernet_command` with the examples of this one."""
+        """Open the supernet of :meth:`supernet_command`, with the examples of this one."""
         raise self._unsupported("train supernets with other experts")
 
 
 class Host(Adapter):
-    """A framework that trains supernets. A host implements :meth:`recognises` and :meth:`open`.
+    """Base class of frameworks that train supernets.
 
-    Offer an object in the entry-point group ``nas_ext.hosts``, or name it in an :class:`~nas_core.adapters.Adapter`.
+    A subclass implements :meth:`recognises` and :meth:`open`. Register an instance in the entry point group
+    ``nas_ext.hosts``, or name it in an :class:`~nas_core.adapters.Adapter`.
     """
 
     precisions: Sequence[str] = ("fp32",)
-    """Values of ``precision`` for :meth:`open`, of :data:`nas_core.precision.PRECISIONS`"""
+    """Supported values of ``precision`` in :meth:`open`, from :data:`nas_core.precision.PRECISIONS`."""
 
     def recognises(self, checkpoint: Path) -> bool:
-        """Return True if the file looks like a checkpoint of this host; cheap, never raises."""
+        """Return True if a file looks like a checkpoint of this host. Must be fast and not raise errors."""
         raise NotImplementedError
 
     def open(self, checkpoint: Path, **options: Any) -> Supernet:
@@ -173,54 +174,54 @@ class Host(Adapter):
             options: ``data``, ``valid_subset``, ``valid_sentences``, ``device`` and, if not fp32, ``precision``.
 
         Raises:
-            CheckpointError: the file is damaged or of another model.
+            CheckpointError: the file is damaged or belongs to another model.
         """
         raise NotImplementedError
 
     def open_exportable(self, checkpoint: Path, **options: Any) -> Supernet:
-        """Open a supernet or a static network for export; the space of a static network has one architecture."""
+        """Open a supernet or static network for export. The space of a static network has one architecture."""
         return self.open(checkpoint, **options)
 
     def open_trained(self, checkpoint: Path, **options: Any) -> Any:
-        """Open a trained network for conversion as :class:`nas_core.supernet.elastic.conversion.Trained`.
+        """Open a trained network for conversion, as :class:`nas_core.supernet.elastic.conversion.Trained`.
 
         Args:
-            options: ``data``, ``space`` (``auto``, a name or a file), ``attention`` (kinds of each layer),
+            options: ``data``, ``space`` (``auto``, a name or a file), ``attention`` (types of each layer),
                 ``calibrate`` (number of batches) and ``device``.
 
         Raises:
-            CheckpointError, ConfigError: the file is damaged, or its network has no elastic form.
+            CheckpointError, ConfigError: the file is damaged, or conversion does not support the network.
             SpaceError: the space does not contain the network.
         """
         raise UnsupportedError(
-            f"{checkpoint} is a checkpoint of host {self.name!r}, which converts no networks; give another"
+            f"host {self.name!r} of {checkpoint} cannot convert trained networks; give a checkpoint of another host"
         )
 
     def vocabularies(self, data: Path) -> tuple[int, int] | None:
-        """Return the source and target vocabulary sizes of a data folder; None for another host's folder."""
+        """Return the source and target vocabulary sizes of a data folder, or None if it belongs to another host."""
         return None
 
     def training_logs(self, checkpoint: Path) -> Sequence[Path]:
-        """Return possible logs of a checkpoint's training."""
+        """Return paths of possible training logs of a checkpoint."""
         return ()
 
     def training_curves(self, log: Path) -> Any:
-        """Read the :class:`nas_core.supernet.curves.TrainingCurves` of a log; None for another program's log."""
+        """Read a log as :class:`nas_core.supernet.curves.TrainingCurves`, or return None if its format is unknown."""
         return None
 
     @property
     def networks(self) -> Any:
         """:class:`nas_core.latency.by_graph.published.collect.NetworkSource` of the host's models."""
-        raise UnsupportedError(f"host {self.name!r} builds no networks by name; give another one, or upgrade it")
+        raise UnsupportedError(f"host {self.name!r} cannot build networks by name; give another host")
 
 
 def hosts() -> dict[str, Host | MissingHostError]:
-    """Return each registered host, or the reason why it is unusable, by name."""
+    """Return each registered host by name, or the error if its packages are missing."""
     return dict(each_host())
 
 
 def each_host() -> Iterator[tuple[str, Host | MissingHostError]]:
-    """Yield hosts by name; each is imported when it is reached."""
+    """Yield the items of :func:`hosts`. Each host is imported only when it is reached."""
     for name in ADAPTERS.names():
         try:
             adapter: Any = ADAPTERS.get(name)
@@ -233,30 +234,39 @@ def each_host() -> Iterator[tuple[str, Host | MissingHostError]]:
 
 
 def host_of(path: Path, expected: str = "the checkpoint of a trained network") -> Host:
-    """Return the host that recognises a file, or raise as :func:`open_supernet`."""
+    """Return the host that recognises a file.
+
+    Args:
+        expected: expected file, for error messages.
+
+    Raises:
+        DataError: the file does not exist.
+        CheckpointError: no host recognises the file.
+        MissingHostError: no host is installed.
+    """
     if not path.exists():
-        raise DataError(f"no file {path}; give {expected}")
+        raise DataError(f"file {path} does not exist; give {expected}")
     names = []
     for host in _usable():
         if host.recognises(path):
             return host
         names.append(host.name)
     raise CheckpointError(
-        f"{path} is not a checkpoint that {', '.join(sorted(names))} can open; it may be damaged or of another program"
+        f"{path} is not a checkpoint of {' or '.join(sorted(names))}; give another file, it may be damaged"
     )
 
 
 def open_supernet(checkpoint: str | Path, **options: Any) -> Supernet:
-    """Open a checkpoint with the host that recognises it.
+    """Open a supernet checkpoint with the host that recognises it.
 
     Args:
         options: see :meth:`Host.open`.
 
     Raises:
-        DataError: no such file.
-        CheckpointError: no host recognises it.
-        MissingHostError: no host is usable.
-        ConfigError: the device or the host does not support the precision.
+        DataError: the file does not exist.
+        CheckpointError: no host recognises the file.
+        MissingHostError: no host is installed.
+        ConfigError: the device or host does not support the precision.
     """
     path, precision = Path(checkpoint), options.pop("precision", "fp32")
     host = host_of(path, "the checkpoint of a trained supernet")
@@ -265,13 +275,13 @@ def open_supernet(checkpoint: str | Path, **options: Any) -> Supernet:
     check_precision(precision, options.get("device", "cpu"))
     if precision not in host.precisions:
         raise ConfigError(
-            f"host {host.name!r} evaluates in {', '.join(host.precisions)}, not in {precision}; leave the precision out"
+            f"host {host.name!r} does not support precision {precision}; expected one of {', '.join(host.precisions)}"
         )
     return host.open(path, **options, precision=precision)
 
 
 def open_exportable(checkpoint: str | Path, **options: Any) -> Supernet:
-    """Open a checkpoint for export, or raise as :func:`open_supernet`."""
+    """Open a checkpoint for export, with the host that recognises it."""
     return host_of(Path(checkpoint)).open_exportable(Path(checkpoint), **options)
 
 
@@ -281,14 +291,14 @@ def open_trained(checkpoint: str | Path, **options: Any) -> Any:
 
 
 def vocabularies(data: str | Path) -> tuple[int, int]:
-    """Return the source and target vocabulary sizes of a data folder of any host."""
+    """Return the source and target vocabulary sizes of a data folder."""
     folder = Path(data)
     if not folder.is_dir():
-        raise DataError(f"no folder {folder}; give the data that the supernet is trained on")
+        raise DataError(f"folder {folder} does not exist; give the training data of the supernet")
     for host in _usable():
         if (sizes := host.vocabularies(folder)) is not None:
             return sizes
-    raise DataError(f"{folder} holds no vocabularies; expected a folder of fairseq-preprocess, with dict.*.txt in it")
+    raise DataError(f"{folder} contains no vocabularies; expected a folder of fairseq-preprocess with files dict.*.txt")
 
 
 def _usable() -> Iterator[Host]:

@@ -1,6 +1,6 @@
-"""Architectures of a training step and of a validation.
+"""Sampling of architectures for training steps and validation.
 
-Draws depend only on seed and update number, so workers, micro-batches and resumed runs agree.
+Samples depend only on seed and update number, so that workers, micro-batches and resumed trainings agree.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from nas_core.space import Architecture, SearchSpace
 from nas_core.space.hat import hat_draw, hat_extremes
 
 DRAWS = ("gene", "architecture", "hat")
-"""Draws: each gene uniformly, uniformly over architectures, or the random stream of HAT's released code."""
+"""Sampling of architectures: each gene uniformly, uniformly over architectures, or as in HAT's code."""
 
 EXTREMES = ("space", "hat")
-"""Smallest and largest architecture: of the space, or of HAT's and MoS's released code, whose decoder layers read other
-encoder layers."""
+"""Smallest and largest architecture: those of the space, or as in the code of HAT and MoS."""
 
 
 def draw(space: SearchSpace, update: int, seed: int = 1, how: str = "gene") -> Architecture:
-    """Return the random architecture of an update (``hat`` ignores the seed)."""
+    """Return the random architecture of an update. ``how`` is one of :data:`DRAWS`; ``hat`` ignores ``seed``."""
     if how == "hat":
         return hat_draw(space, update)
     return space.sample(np.random.default_rng([seed, update]), how)
 
 
 def sandwich(space: SearchSpace, random: Architecture, extremes: str = "space") -> dict[str, Architecture]:
-    """Return the largest, the smallest and a random architecture by name (Yu and Huang 2019; MoS, equation 2)."""
+    """Return the largest, the smallest and the given random architecture by name (Yu and Huang 2019; MoS, equation
+    2)."""
     smallest, largest = _extremes(space, extremes)
     return {"random": random, "largest": largest, "smallest": smallest}
 
 
 def validation_set(space: SearchSpace, random: int, seed: int = 0, extremes: str = "space") -> dict[str, Architecture]:
-    """Return the architectures of validations by name: smallest, largest and ``random`` fixed draws."""
+    """Return architectures for validation by name: the smallest, the largest and ``random`` fixed samples."""
     if space.cardinality() == 1:
         return {"largest": space.largest()}
     rng = np.random.default_rng(seed)

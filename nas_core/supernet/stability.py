@@ -1,8 +1,8 @@
-"""Early stopping of RankNAS's supernet training by the stability of subnet rankings.
+"""Early stopping of supernet training by the stability of subnet rankings.
 
-Hu et al., "RankNAS: Efficient Neural Architecture Search by Pairwise Ranking", EMNLP 2021, as in its released code.
-Training ends when Kendall's tau between the rankings of two epochs is above a threshold, or has risen more than
-``patience`` times in a row.
+Hu et al., "RankNAS: Efficient Neural Architecture Search by Pairwise Ranking", EMNLP 2021, as in its code. Training
+ends when Kendall's tau between the rankings of two epochs exceeds a threshold, or rises more than ``patience`` times in
+a row.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from nas_core.space import Architecture, SearchSpace
 
 @dataclass(frozen=True, kw_only=True)
 class StabilityConfig:
-    """Settings of :class:`Stability`; defaults are those of RankNAS's released code."""
+    """Settings of :class:`Stability`. Defaults are those of RankNAS's code."""
 
     architectures: int = 200
-    """Number of ranked architectures; RankNAS: 100 (IWSLT'14), 150 (WikiText-103), 200 (WMT'14)."""
+    """Number of ranked architectures. RankNAS uses 100 (IWSLT'14), 150 (WikiText-103) and 200 (WMT'14)."""
     tau: float = 0.9
-    """Stop when tau between two epochs is above this."""
+    """Stop if Kendall's tau between two epochs is above this value."""
     patience: int = 5
-    """Stop when tau has risen more often in a row."""
+    """Stop if Kendall's tau rises more than this number of times in a row."""
     seed: int = 0
-    """Seed of the list."""
+    """Seed of the sampled architectures."""
 
     def __post_init__(self) -> None:
         if self.architectures < 2 or self.patience < 1 or not 0 < self.tau <= 1:
@@ -39,13 +39,13 @@ class StabilityConfig:
 
 
 class Stability:
-    """Comparison of the ranking of a fixed list of architectures between epochs."""
+    """Comparison of the ranking of fixed architectures between epochs."""
 
     def __init__(self, space: SearchSpace, config: StabilityConfig | None = None) -> None:
         self.config = config or StabilityConfig()
         count = min(self.config.architectures, space.cardinality())
         if count < 2:
-            raise ConfigError(f"space {space.name!r} has one architecture; a ranking needs two or more")
+            raise ConfigError(f"space {space.name!r} has one architecture; expected at least two for a ranking")
         rng, drawn = np.random.default_rng(self.config.seed), dict[Architecture, None]()
         for _ in range(100):  # the last architectures of a small space are drawn rarely
             drawn.update(dict.fromkeys(space.architectures(space.sample_rows(rng, count))))
@@ -61,7 +61,7 @@ class Stability:
         """Add the losses ``(n,)`` of :attr:`architectures` after an epoch.
 
         Returns:
-            Tau with the previous epoch, 0 if all losses of an epoch are equal; None for the first epoch.
+            Kendall's tau with the previous epoch (0 if all losses are equal), or None in the first epoch.
         """
         values = [float(loss) for loss in losses]
         if not np.isfinite(values).all():
@@ -76,7 +76,7 @@ class Stability:
 
     @property
     def rises(self) -> int:
-        """Number of consecutive rises of tau."""
+        """Number of consecutive rises of Kendall's tau."""
         count = 0
         for later, earlier in zip(self.taus[::-1], self.taus[-2::-1], strict=False):
             if later <= earlier:
@@ -96,7 +96,7 @@ class Stability:
         losses, taus = list(state["losses"]), list(state["taus"])
         if losses and len(losses) != len(self.architectures):
             raise DataError(
-                f"the state has {len(losses)} losses, expected {len(self.architectures)}; give the same space and"
+                f"the saved state has {len(losses)} losses, expected {len(self.architectures)}; use the same space and"
                 " number of architectures"
             )
         self._losses, self.taus = losses, taus

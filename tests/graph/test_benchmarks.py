@@ -241,7 +241,9 @@ class TestNasBench101(GraphReaderContract):
             "'input' first": (matrix, [*ops[1:], "input"]),
             "2 -> 1": cell(3, [(0, 1), (2, 1)], [POOL]),
             "is not in NAS-Bench-101": (*cell(4, [(0, 1), (2, 3)], [CONV1, POOL]), True),
-            "of 9 nodes and 8 edges is not in": cell(9, [(node, node + 1) for node in range(8)], [POOL] * 7),
+            "has 9 nodes and 8 edges, NAS-Bench-101 at most": cell(
+                9, [(node, node + 1) for node in range(8)], [POOL] * 7
+            ),
         }
 
 
@@ -272,7 +274,7 @@ class TestNasBench301(GraphReaderContract):
             "(1, 8, 2)": ([NORMAL],),
             "unequal length": ([NORMAL, REDUCTION[:7]],),
             "operation index of NAS-Bench-301 7": ([NORMAL, [(0, 7), *REDUCTION[1:]]],),
-            "state 2 reads states [[0, 1], [2, 1]]": ([NORMAL, [(2, 0), *REDUCTION[1:]]],),
+            "state 2 has sources [[0, 1], [2, 1]]": ([NORMAL, [(2, 0), *REDUCTION[1:]]],),
         }
 
 

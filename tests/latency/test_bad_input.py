@@ -258,7 +258,7 @@ def test_network_data(tmp_path: Path) -> None:
         arrays = {name: file[name] for name in file.files}
     for changes, value in (
         ({"costs": -arrays["costs"]}, "below 0"),
-        ({"ops": np.zeros(3)}, "ops are of type"),
+        ({"ops": np.zeros(3)}, "ops have type"),
     ):
         np.savez(path, **{**arrays, **changes})
         check(lambda: NetworkLatencies.load(path), DataError, value)

@@ -51,5 +51,5 @@ def test_a_log_that_is_given(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"no file .*absent\.log"):
         read_curves(tmp_path / "checkpoint.pt", tmp_path / "absent.log")
     (tmp_path / "x.log").write_text("else")
-    with pytest.raises(DataError, match=r"x\.log is no known log"):
+    with pytest.raises(DataError, match=r"x\.log is not a known training log"):
         read_curves(tmp_path / "checkpoint.pt", tmp_path / "x.log")

@@ -1,1 +1,1 @@
-"""ONNX models as graphs with node features and costs, with the extra ``onnx``."""
+"""ONNX models as graphs with node features and costs. Needs the extra ``onnx``."""

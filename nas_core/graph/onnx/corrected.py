@@ -1,8 +1,8 @@
 """Corrected encoding of ONNX operators: nodes are the operators that a runtime computes.
 
-Differences from the released encoding: constants, Identity, Dropout and operators that reach no output are not nodes;
-kernels have all dimensions; every attribute has a column; shapes of more than four dimensions keep their number of
-elements; kinds include the fused operators of onnxruntime; costs are those of :mod:`nas_core.graph.onnx.costs`.
+Differences from :mod:`nas_core.graph.onnx.released`: constants, Identity, Dropout and unused operators are not nodes;
+kernels have all dimensions; each attribute has its own column; shapes of more than four dimensions keep their number of
+elements; fused operators of onnxruntime are known.
 """
 
 from __future__ import annotations
@@ -18,16 +18,19 @@ from nas_core.graph.onnx.network import Network, Operation, Shape, Site, check_f
 from nas_core.graph.onnx.operators import CORRECTED, INPUT, OTHER, PASSED, SHAPE_READERS, operator_kind
 
 ATTRIBUTES = ("kernel_depth", "kernel_height", "kernel_width", "stride", "padding", "dilation", "groups", "summed")
-"""Columns of ``Graph.attributes``; 0 if an operator has no such number.
+"""Columns of ``Graph.attributes``. A value is 0 if an operator has no such number.
 
-kernel: of convolutions and pooling, the last axis as width; of global pooling the whole input. stride: product over the
-axes; padding: sum of all added elements; dilation: the largest. groups: of convolutions and group normalisation, heads
-of an attention, tensors of Concat and Split. summed: summands per result. A Transpose has its permutation in these
-columns, as in the released encoding."""
+- kernel: size of convolution and pooling windows, with the last axis as width; for global pooling, the whole input.
+- stride: product over the axes. padding: number of added elements. dilation: the largest.
+- groups: groups of convolutions and group normalisation, heads of attention, tensors of Concat and Split.
+- summed: number of summands per output element.
+
+A Transpose has its permutation in these columns.
+"""
 
 
 def attributes_of(site: Site, kind: int | None) -> Sequence[int]:
-    """Return a value for each of :data:`ATTRIBUTES`."""
+    """Return the value of each column in :data:`ATTRIBUTES`."""
     name = "other" if kind is None else CORRECTED[kind]
     if site.kind == "Transpose":
         perm = site.settings.get("perm", tuple(reversed(range(len(site.input())))))
@@ -43,7 +46,7 @@ def attributes_of(site: Site, kind: int | None) -> Sequence[int]:
 
 
 def four_dims(shape: Shape) -> Shape:
-    """Pad a shape with zeros to four dimensions, or merge the leading ones of more than four."""
+    """Return a shape of four dimensions: padded with zeros, or with merged leading dimensions."""
     if len(shape) > 4:
         return (math.prod(shape[:-3]), *shape[-3:])
     return (*shape, 0, 0, 0, 0)[:4]
@@ -111,7 +114,7 @@ def encode_corrected(network: Network) -> Encoded:
         if operator_kind(op.kind) is None:
             unknown[op.kind] += 1
     if not encoded.edges:
-        raise GraphError(f"{network.name}: no operator turns an input into an output; expected a network")
+        raise GraphError(f"{network.name} has no operator between its inputs and outputs; expected a network")
     weights = network.weights & (network.stored | copies) & needed
     params = sum(math.prod(shape) for shape in (network.shapes.get(tensor, ()) for tensor in weights) if shape)
     encoded.total = Cost(sum(c.flops for c in encoded.costs), params, sum(c.access for c in encoded.costs))
@@ -134,8 +137,8 @@ def _needed(network: Network, same: dict[str, str]) -> tuple[list[Operation], se
     return operations[::-1], needed
 
 
+# Attributes and costs of equal operators.
 Alike = dict[Hashable, tuple[tuple[int, ...], Cost]]
-"""Attributes and costs of equal operators."""
 
 
 def _add(

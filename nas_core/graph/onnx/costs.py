@@ -1,18 +1,17 @@
-"""Costs of operators: floating-point operations, parameters, memory access.
+"""Costs of ONNX operators: floating-point operations, parameters, memory access.
 
-FLOPs, with n elements of the output and two per multiply-add:
+FLOPs with n output elements, and two per multiply-add:
 
-* convolution: 2 n · (input channels / groups) · kernel, + n with a bias; transposed: the same with n of the input
-* Gemm, MatMul: 2 n · (summed dimension), + n with a bias; Einsum: 2 · product of all its dimensions
-* attention: 2 · B · H · S · T · (Dk + Dv) and softmax, + projections of the operator
-* recurrent: 2 · T · B · (elements of its weights)
-* pooling: n · kernel; global pooling and reductions: elements of the input
+* convolution: 2 n * (input channels / groups) * kernel, + n with a bias; transposed: n counts input elements
+* Gemm, MatMul: 2 n * (summed dimension), + n with a bias; Einsum: 2 * product of all dimensions
+* attention: 2 B H S T (Dk + Dv), softmax, and projections of the operator
+* recurrent: 2 T B * (elements of the weights)
+* pooling: n * kernel; global pooling and reductions: input elements
 * per element: normalisation 7 (batch 2, root mean square 4), softmax 5, Gelu 5, HardSwish and Mish 4, HardSigmoid 3,
-  Swish and Softplus 2 (see :mod:`nas_core.graph.onnx.operators`), linear resize 8, cubic 32; sums of k tensors k - 1;
-  other arithmetic 1; moving data 0
+  Swish and Softplus 2, linear resize 8, cubic resize 32, sums of k tensors k - 1, other arithmetic 1, moving data 0
 
-Parameters: elements of constant arrays that are read. Memory access: elements written and read (of a table or slice
-only those taken); 0 for views.
+Parameters are the elements of constant arrays. Memory access is the number of elements that are written and read, 0 for
+views.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from nas_core.graph.onnx.operators import CORRECTED, VIEWS, flops_per_element, o
 
 
 class Cost(NamedTuple):
-    """Costs of an operator."""
+    """FLOPs, parameters and memory access (in elements) of an operator."""
 
     flops: int
     params: int
@@ -34,7 +33,7 @@ class Cost(NamedTuple):
 
 
 def cost_of(site: Site) -> Cost:
-    """Return the costs of an operator; 0 FLOPs if it is unknown."""
+    """Return the costs of an operator. Unknown operators have 0 FLOPs."""
     kind = operator_kind(site.kind)
     params = sum(math.prod(s) for s, weight in zip(site.ins, site.weight, strict=True) if weight and s)
     flops = 0 if kind is None else _flops(site, CORRECTED[kind])
@@ -93,8 +92,7 @@ def _matmul(site: Site) -> int:
 
 
 def _attention(site: Site) -> int:
-    """Return FLOPs for queries (B, S, H D) or (B, H, S, D) and equal layouts of keys and values."""
-    query, key = site.input(0), site.input(1)
+    query, key = site.input(0), site.input(1)  # (B, S, H D) or (B, H, S, D)
     if len(query) < 3:
         return site.out_size
     projections = 0

@@ -1,4 +1,4 @@
-"""Nodes of an encoding."""
+"""Nodes of an encoded ONNX model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FREE = Cost(0, 0, 0)
 
 @dataclass
 class Encoded:
-    """Nodes of an encoding, sources before targets."""
+    """Nodes of an encoded ONNX model in topological order."""
 
     batch: int
     operations: list[str] = field(default_factory=list)
@@ -23,9 +23,9 @@ class Encoded:
     costs: list[Cost] = field(default_factory=list)
     edges: list[tuple[int, int]] = field(default_factory=list)
     nodes: dict[str, int] = field(default_factory=dict)
-    """Node of each tensor."""
+    """Node index of each tensor."""
     total: Cost = FREE
-    """Costs of the network; shared parameters count once."""
+    """Costs of the network. Shared parameters count once."""
     unknown: dict[str, int] = field(default_factory=dict)
 
     def add(

@@ -14,18 +14,18 @@ from nas_core.graph.graph import GraphError
 from nas_core.optional import require
 
 KEPT = 1024
-"""Largest number of elements of tensors with kept values, such as shapes of Reshape."""
+"""Largest number of elements of a tensor whose values are kept, such as the shape of a Reshape."""
 LARGE = 2**20
-"""Size of a file in bytes from which values are removed before parsing."""
+"""Minimum file size in bytes for which weights are removed before parsing."""
 _VALUES = (
     "raw_data", "float_data", "double_data", "int32_data", "int64_data", "uint64_data", "string_data", "external_data",
 )  # fmt: skip
 
 
 def open_model(source: Any) -> tuple[Any, str]:
-    """Return a new ``ModelProto`` without the values of large tensors, and a name for messages.
+    """Return a copy of an ONNX model without the values of large tensors, and its name for messages.
 
-    Local functions are inlined. External data need not exist.
+    Local functions are inlined. External data files need not exist.
     """
     onnx = require("onnx", "reading ONNX files", "onnx")
     folder: Path | None = None
@@ -42,7 +42,7 @@ def open_model(source: Any) -> tuple[Any, str]:
     else:
         raise GraphError(f"got {type(source).__name__}; expected the path of an ONNX file, its bytes or a ModelProto")
     if not model.ir_version or not model.HasField("graph") or not model.opset_import:
-        raise GraphError(f"{name} is no complete ONNX model; export it again, or check the file's name")
+        raise GraphError(f"{name} is not a complete ONNX model; export it again, or check the file name")
     _strip(model.graph, folder, onnx)
     if model.functions:
         require("onnx.inliner", "reading ONNX files", "onnx")
@@ -59,19 +59,19 @@ def _content(path: Path) -> bytes:
     try:
         return light(data)
     except ValueError as error:
-        raise GraphError(f"{path} is no ONNX file, or a damaged one ({error}); export it again") from None
+        raise GraphError(f"{path} is not an ONNX file, or is damaged ({error}); export it again") from None
 
 
+# Fields of ModelProto and GraphProto: the graph, and its initializers.
 _NESTED = (7, 5)
-"""Fields of ModelProto and GraphProto: the graph, and its initializers."""
 _VALUE_FIELDS = {4, 5, 6, 7, 9, 10, 11}
+# Bytes of fixed-size fields of protobuf, by wire type.
 _FIXED = {1: 8, 5: 4}
-"""Bytes of protobuf's fixed-size fields by wire type."""
 _BYTES = 2
 
 
 def light(data: memoryview, level: int = 0) -> bytes:
-    """Return a protobuf message without long values of initializers; much faster than parsing.
+    """Return a protobuf message without long values of initializers. This is much faster than parsing.
 
     Args:
         level: 0 for a ModelProto, 1 for a GraphProto, 2 for a TensorProto.
@@ -90,9 +90,9 @@ def light(data: memoryview, level: int = 0) -> bytes:
         elif kind == 0:
             _, place = _varint(data, place)
         else:
-            raise ValueError(f"field of kind {kind} at byte {start}")
+            raise ValueError(f"unknown field type {kind} at byte {start}")
         if place > len(data) or not number:
-            raise ValueError(f"a field ends at byte {place} of {len(data)}")
+            raise ValueError(f"invalid field that ends at byte {place} of {len(data)}")
         long = kind == _BYTES and place - body > 16 * KEPT
         if long and level < len(_NESTED) and number == _NESTED[level]:
             inner = light(data[body:place], level + 1)
@@ -123,7 +123,7 @@ def _parsed(content: bytes, name: str, onnx: Any) -> Any:
     try:
         return onnx.ModelProto.FromString(content)
     except Exception as error:  # the class depends on the protobuf installed
-        raise GraphError(f"{name} is no ONNX file, or a damaged one ({error}); export it again") from None
+        raise GraphError(f"{name} is not an ONNX file, or is damaged ({error}); export it again") from None
 
 
 def _strip(graph: Any, folder: Path | None, onnx: Any) -> None:

@@ -28,45 +28,50 @@ WEIGHTS = {
     "GRU": (1, 2, 3),
     "RNN": (1, 2, 3),
 }
-"""Positions of an operator's weights among its inputs."""
+"""Positions of weights among the inputs of an operator."""
 
 
 class Operation(NamedTuple):
-    """An operator; an absent optional input or output has an empty name."""
+    """An ONNX operator. Absent optional inputs and outputs have empty names."""
 
     kind: str
-    """ONNX operator type, with its domain unless ONNX's own: ``com.microsoft.Gelu``."""
+    """Operator type, with its domain unless it is ONNX's: ``com.microsoft.Gelu``."""
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     settings: dict[str, Any]
-    """ONNX attributes without graphs and tensors."""
+    """ONNX attributes, without graphs and tensors."""
 
 
 @dataclass(frozen=True)
 class Network:
-    """A model with known shapes."""
+    """An ONNX model with known shapes."""
 
     name: str
     operations: Sequence[Operation]
-    """In topological order."""
+    """Operators in topological order."""
     inputs: tuple[str, ...]
-    """Inputs without parameters."""
+    """Inputs that are not parameters."""
     outputs: tuple[str, ...]
     shapes: Mapping[str, Shape]
     constants: frozenset[str]
-    """Tensors that depend on parameters and shapes only."""
+    """Tensors that depend only on parameters and shapes."""
     stored: frozenset[str]
-    """Constants in the file, or from a Constant operator."""
+    """Constants that are stored in the file, or come from a Constant operator."""
     weights: frozenset[str]
-    """Constants that are real or quantised numbers, not indices or masks."""
+    """Constants with real or quantised numbers, not indices or masks."""
 
     def shape(self, tensor: str, maker: str = "") -> Shape:
-        """Return the shape of a tensor, or raise a GraphError that names its operator ``maker``."""
+        """Return the shape of a tensor.
+
+        Args:
+            maker: operator that computes the tensor, for error messages.
+
+        Raises:
+            GraphError: the shape is unknown.
+        """
         if tensor not in self.shapes:
-            after = f", which {maker} gives," if maker else ""
-            problem = (
-                f"{self.name}: the shape of tensor {tensor!r}{after} is not known after shape inference; give it as"
-            )
+            after = f" (output of {maker})" if maker else ""
+            problem = f"{self.name}: the shape of tensor {tensor!r}{after} cannot be inferred; give it as"
             alternative = "or export the model for exactly these sizes, with its constants"
             raise GraphError(
                 f"{problem} shapes={{{tensor!r}: (1, 3, 224, 224)}} with its sizes, {alternative}",
@@ -76,8 +81,9 @@ class Network:
 
 
 def operations(nodes: Iterable[Any]) -> list[Operation]:
-    """Return the operators of ``NodeProto`` messages; outer tensors that If, Loop and Scan read in their bodies are
-    inputs.
+    """Return the operators of ``NodeProto`` messages.
+
+    Inputs of If, Loop and Scan include the outer tensors that their bodies use.
     """
     listed = []
     for node in nodes:
@@ -120,9 +126,9 @@ def _captured(bodies: list[Any]) -> list[str]:
 
 
 def parameter_inputs(graph: Any, listed: Iterable[Operation]) -> set[str]:
-    """Return the initializers of a ``GraphProto``, and the inputs that are only weights of layers.
+    """Return the names of initializers of a ``GraphProto``, and of inputs that are used only as weights of layers.
 
-    The latter are the parameters of files without initializers.
+    Files without initializers have their parameters among the inputs.
     """
     stored = {tensor.name for tensor in graph.initializer}
     names = {tensor.name for tensor in graph.input} - stored
@@ -137,13 +143,13 @@ def parameter_inputs(graph: Any, listed: Iterable[Operation]) -> set[str]:
 
 
 def sort_nodes(graph: Any, listed: list[Operation], name: str) -> list[Operation]:
-    """Return the operators in topological order, and sort the nodes of the ``GraphProto`` likewise."""
+    """Return the operators in topological order, and sort the nodes of the ``GraphProto`` in the same way."""
     fed = {tensor.name for part in (graph.input, graph.initializer) for tensor in part}
     producers = {output: place for place, op in enumerate(listed) for output in op.outputs if output}
     for op in listed:
         if missing := [tensor for tensor in op.inputs if tensor and tensor not in producers and tensor not in fed]:
             raise GraphError(
-                f"{name}: {op.kind} reads tensor {missing[0]!r}, which no operator computes; the file is damaged"
+                f"{name}: input {missing[0]!r} of {op.kind} is not computed by any operator; the file is damaged"
                 " or incomplete, export it again"
             )
     sources = [{producers[tensor] for tensor in op.inputs if tensor and tensor not in fed} for op in listed]
@@ -153,7 +159,7 @@ def sort_nodes(graph: Any, listed: list[Operation], name: str) -> list[Operation
         order = list(TopologicalSorter(dict(enumerate(sources))).static_order())
     except CycleError as error:
         cycle = " -> ".join(f"{listed[place].kind} {listed[place].outputs[0]!r}" for place in error.args[1][:4])
-        raise GraphError(f"{name}: operators form a cycle ({cycle}); expected an acyclic graph") from None
+        raise GraphError(f"{name} has a cycle of operators ({cycle}); expected an acyclic graph") from None
     nodes = [copy.deepcopy(graph.node[place]) for place in order]
     del graph.node[:]
     graph.node.extend(nodes)
@@ -168,21 +174,21 @@ class Site(NamedTuple):
     ins: tuple[Shape | None, ...]
     """None for an absent optional input."""
     outs: tuple[Shape, ...]
-    """Shapes of the used outputs."""
+    """Shapes of used outputs."""
     weight: tuple[bool, ...]
-    """True at inputs that are arrays of parameters, not indices, masks, shapes or single numbers."""
+    """True for inputs that are arrays of parameters, not indices, masks, shapes or scalars."""
 
     @property
     def key(self) -> tuple[Hashable, ...]:
-        """Equal for equal operators."""
+        """Value that is equal for equal operators."""
         return (self.kind, self.ins, self.outs, self.weight, *self.settings.items())
 
     def shape_of(self, place: int) -> Shape | None:
-        """Return the shape of an input, None if absent."""
+        """Return the shape of an input, or None if it is absent."""
         return self.ins[place] if place < len(self.ins) else None
 
     def input(self, place: int = 0) -> Shape:
-        """Return the shape of an input, () if absent."""
+        """Return the shape of an input, or () if it is absent."""
         return self.shape_of(place) or ()
 
     @property
@@ -194,11 +200,11 @@ class Site(NamedTuple):
         return math.prod(self.out)
 
     def filters(self) -> Shape:
-        """Return the weights' shape: (out, in / groups, *kernel), or (in, out / groups, *kernel) if transposed."""
+        """Return the shape of weights: (out, in / groups, kernel..), or (in, out / groups, kernel..) if transposed."""
         return self.input(3 if self.kind == "QLinearConv" else 1)
 
     def axis(self, default: int) -> int:
-        """Return the setting ``axis``, counted from 0."""
+        """Return the attribute ``axis`` as a non-negative number."""
         axis = int(self.settings.get("axis", default))
         return axis + len(self.input()) if axis < 0 else axis
 
@@ -216,7 +222,7 @@ def site_of(op: Operation, network: Network) -> Site:
 
 
 def einsum_sizes(site: Site) -> tuple[int, int]:
-    """Return the product of all dimensions of an Einsum, and of the summed ones."""
+    """Return the product of all dimensions of an Einsum, and the product of the summed dimensions."""
     equation = str(site.settings.get("equation", "")).replace(" ", "")
     left, arrow, right = equation.partition("->")
     sizes: dict[str, int] = {}
@@ -238,17 +244,14 @@ _BROADCAST = {"Add", "Sub", "Mul", "Div", "Pow", "Where", "Sum", "Mean", "Max", 
 
 
 def check_fit(site: Site, name: str) -> None:
-    """Check the input shapes of elementwise operators, matrix products, linear layers and convolutions.
-
-    Shape inference misses errors if the file states the output shape, as for a vision transformer at another
-    resolution.
-    """
+    """Raise ``GraphError`` if input shapes of elementwise operators, matrix products or convolutions do not match."""
+    # Shape inference misses such errors if the file states the output shape.
     shapes = [shape for shape in site.ins if shape]
     if not _fits(site, shapes):
         sizes = " and ".join(map(str, shapes))
         raise GraphError(
-            f"{name}: {site.kind} reads tensors of shapes {sizes}, which do not fit; give the input sizes that the "
-            "model was exported for, or export it for these"
+            f"{name}: {site.kind} has inputs of incompatible shapes {sizes}; give the input sizes that the model was"
+            " exported for, or export it for these sizes"
         )
 
 

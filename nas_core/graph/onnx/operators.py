@@ -1,9 +1,10 @@
-"""Kinds of ONNX operators, one per position of the one-hot code."""
+"""Groups of ONNX operators: the operation indices of graphs."""
 
 from __future__ import annotations
 
 import numpy as np
 
+# Operators by group. HardSwish:4 costs 4 FLOPs per output element, others as much as their group.
 _GROUPS = {
     "input": "",
     "conv": "Conv ConvInteger QLinearConv com.microsoft.FusedConv DeformConv",
@@ -53,21 +54,20 @@ _GROUPS = {
     "other": "Shape Size Constant ConstantOfShape Range EyeLike RandomNormal RandomNormalLike RandomUniform "
     "RandomUniformLike Bernoulli Multinomial",
 }
-"""Operators by kind; ``HardSwish:4`` costs 4 FLOPs per output element, others as much as their kind."""
 CORRECTED = tuple(_GROUPS)
-"""Kinds of the corrected encoding; unknown operators and generators are ``other``."""
+"""Groups of the corrected encoding. Unknown operators belong to ``other``."""
 INPUT, OTHER = CORRECTED.index("input"), CORRECTED.index("other")
 KINDS = len(CORRECTED)
-"""Number of kinds; trained predictors have a weight for each."""
+"""Number of groups."""
+# Groups as compilers fuse them: products, element-wise operators, reductions. All others move data.
 _CLASSES = (
     ("conv", "conv_transpose", "gemm", "matmul", "attention", "recurrent"),
     ("batch_norm", "relu", "clip", "sigmoid", "swish", "gelu", "add", "mul", "div", "math", "logic", "cast"),
     ("layer_norm", "group_norm", "softmax", "max_pool", "average_pool", "global_pool", "reduce"),
 )
-"""Operators as compilers fuse them: products, element-wise, reductions. All others move data."""
 CLASSES = len(_CLASSES) + 1
 CLASS_OF = np.array([next((i for i, c in enumerate(_CLASSES) if kind in c), len(_CLASSES)) for kind in CORRECTED])
-"""Class of each kind of :data:`CORRECTED`."""
+"""Index of the fusion class of each group: products, element-wise operators, reductions, data movement."""
 _ENTRIES = [(index, *word.partition(":")) for index, words in enumerate(_GROUPS.values()) for word in words.split()]
 _KIND_OF = {operator: index for index, operator, _, _ in _ENTRIES}
 _FLOPS_OF = {operator: int(flops) for _, operator, _, flops in _ENTRIES if flops}
@@ -78,23 +78,25 @@ RELEASED = (
     "Slice", "Div", "Sub", "Sqrt", "Clip", "Softmax", "Tanh", "ConvTranspose", "free_28", "free_29", "free_30",
     "input_or_unknown",
 )  # fmt: skip
-"""Kinds of the released encoding, in its order. No operator is spelled ``Matmul``; inputs and unknown operators have
-the last position."""
+"""Groups of the released encoding, in its order.
+
+No ONNX operator is spelled ``Matmul``. Inputs and unknown operators belong to the last group.
+"""
 assert len(RELEASED) == KINDS
 
 PASSED = ("Identity", "Dropout")
 """Operators without effect at inference."""
 SHAPE_READERS = ("Shape", "Size")
-"""Operators with results that depend on shapes only."""
+"""Operators whose results depend only on shapes."""
 VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "SequenceConstruct", "SequenceAt", *PASSED)
 """Operators that move no data."""
 
 
 def operator_kind(operator: str) -> int | None:
-    """Return an index into :data:`CORRECTED`, None for an unknown operator."""
+    """Return the index of an operator's group in :data:`CORRECTED`, or None if it is unknown."""
     return _KIND_OF.get(operator)
 
 
 def flops_per_element(operator: str) -> int | None:
-    """Return FLOPs per output element; None if the operator costs as much as its kind."""
+    """Return FLOPs per output element, or None if they depend on the operator's group."""
     return _FLOPS_OF.get(operator)

@@ -1,4 +1,4 @@
-"""ONNX models as graphs for latency models."""
+"""Reader of ONNX models as graphs for latency models."""
 
 from __future__ import annotations
 
@@ -24,30 +24,29 @@ FEATURES = ("corrected", "released")
 
 @dataclass(frozen=True)
 class OnnxNetwork:
-    """A model as a graph of N nodes, with its costs."""
+    """An ONNX model as a graph of N nodes, with its costs."""
 
     name: str
-    """Path, or the graph's name of a model in memory."""
+    """Path of the file, or name of a model in memory."""
     graph: Graph
-    """``attributes`` (N, 8), ``shapes`` (N, 4), ``costs`` (N, 3) and ``static``: batch, FLOPs / 1e9, parameters / 1e7,
-    memory access / 1e7."""
+    """Graph with all features. ``static`` is batch size, FLOPs / 1e9, parameters / 1e7, memory access / 1e7."""
     tensors: tuple[str, ...]
     """``(N,)`` output tensor of each node."""
     operators: tuple[str, ...]
-    """``(N,)`` ONNX operator, or ``Input``."""
+    """``(N,)`` ONNX operator of each node, or ``Input``."""
     flops: NDArray[np.int64]
-    """``(N,)``; the first of several outputs of an operator has its costs."""
+    """``(N,)`` FLOPs. If an operator has several outputs, the first one has its costs."""
     params: NDArray[np.int64]
-    """``(N,)`` elements of the parameters read."""
+    """``(N,)`` elements of parameters."""
     access: NDArray[np.int64]
     """``(N,)`` elements read and written."""
     flops_g: float
     params_m: float
-    """Shared parameters count once (in the released encoding: each time they are read)."""
+    """Parameters in millions. Shared ones count once; in the released encoding, each time."""
     access_m: float
-    """Million elements."""
+    """Elements read and written, in millions."""
     unknown: Mapping[str, int]
-    """Number of operators of each unknown kind."""
+    """Number of operators of each unknown type."""
 
 
 def read_onnx(
@@ -58,21 +57,21 @@ def read_onnx(
     features: str = "corrected",
     warn: bool = True,
 ) -> OnnxNetwork:
-    """Read an ONNX model, with or without its weights; external data need not exist.
+    """Read an ONNX model, with or without its weights.
 
-    The order of nodes does not depend on order and names in the file.
+    The order of nodes does not depend on the order and names in the file. External data files need not exist.
 
     Args:
-        source: a path, the bytes of a file, or an ``onnx.ModelProto``, which is not changed.
-        shapes: a shape for an input, a number for an open dimension's name (``{"x": (1, 3, 224, 224)}``, ``{"batch":
-            1}``), or a shape for a tensor whose shape onnx cannot infer.
-        batch: first dimension of all inputs without such a shape.
+        source: path, content of a file as bytes, or ``onnx.ModelProto``.
+        shapes: shapes of inputs (``{"x": (1, 3, 224, 224)}``), sizes of open dimensions (``{"batch": 1}``), or shapes
+            of tensors that onnx cannot infer.
+        batch: first dimension of all inputs that are not in ``shapes``.
         features: ``corrected`` (:mod:`nas_core.graph.onnx.corrected`) or ``released`` (as published).
-        warn: log unknown operators in one line; they count as ``other``, without FLOPs.
+        warn: log unknown operators. They count as ``other``, without FLOPs.
 
     Raises:
         GraphError: the file is damaged or not ONNX, or has a cycle, an open dimension or an unknown shape.
-        ConfigError: shapes that do not fit the model.
+        ConfigError: ``shapes`` do not fit the model.
         MissingHostError: onnx is not installed.
     """
     if features not in FEATURES:
@@ -83,8 +82,8 @@ def read_onnx(
         read = _ordered(network.name, encoded)
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise GraphError(
-            f"{network.name}: attributes or sizes do not fit their operators ({error}); the file is damaged, export it "
-            "again"
+            f"{network.name}: attributes or sizes do not fit an operator ({error}); the file is damaged, export it"
+            " again"
         ) from error
     if warn and encoded.unknown:
         _log.warning("%s", describe_unknown(network.name, encoded.unknown))
@@ -122,15 +121,15 @@ def _ordered(name: str, encoded: Encoded) -> OnnxNetwork:
 
 
 def canonical_order(keys: Sequence[Hashable], names: Sequence[str], edges: Sequence[tuple[int, int]]) -> list[int]:
-    """Return an order of nodes that does not depend on the file.
+    """Return an order of nodes that does not depend on the order in the file.
 
-    Nodes are sorted by distance from the inputs, then by keys of node, ancestors and descendants, then by positions of
-    parents, then by name.
+    Nodes are sorted by distance from the inputs, by keys of node, ancestors and descendants, by positions of parents,
+    and by name.
 
     Args:
-        keys: ``(N,)`` tuples of numbers, whose hashes are equal in every process.
-        names: ``(N,)``
-        edges: ``(E,)`` source, target with source < target.
+        keys: N tuples of numbers.
+        names: N names.
+        edges: pairs (source, target) with source < target.
     """
     count = len(keys)
     parents: list[list[int]] = [[] for _ in range(count)]
@@ -160,11 +159,11 @@ def canonical_order(keys: Sequence[Hashable], names: Sequence[str], edges: Seque
 
 def describe_unknown(name: str, unknown: Mapping[str, int]) -> str:
     listed = ", ".join(f"{operator} x {count}" for operator, count in sorted(unknown.items()))
-    return f"{name} has operators that this encoding does not know, which count as 'other' without FLOPs: {listed}"
+    return f"{name} has unknown operators, which count as 'other' without FLOPs: {listed}"
 
 
 def onnx_graph(
     source: Any, shapes: Shapes | None = None, batch: int | None = None, features: str = "corrected"
 ) -> Graph:
-    """Return the graph of :func:`read_onnx`."""
+    """Read an ONNX model as a graph. For arguments, see :func:`read_onnx`."""
     return read_onnx(source, shapes=shapes, batch=batch, features=features).graph

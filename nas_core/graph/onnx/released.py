@@ -1,8 +1,8 @@
-"""Released encoding: that of the published latency models.
+"""Encoding of ONNX operators of the published latency models.
 
-Every output of an operator is a node, and so is every constant that is read, except weights of convolutions, linear
-layers and batch normalisations. Only the first number of kernel, stride, padding and dilation counts. Attributes have
-no empty columns between them; shapes end after four dimensions. Costs are sums over known operators; MatMul is unknown.
+Each output of an operator is a node, and so is each constant, except weights of convolutions, linear layers and batch
+normalisations. Only the first number of kernel, stride, padding and dilation is used. Shapes are cut after four
+dimensions. Costs are sums over known operators; MatMul is unknown.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from nas_core.graph.onnx.operators import RELEASED
 
 _NONE = len(RELEASED) - 1
 _CODES = {name: index for index, name in enumerate(RELEASED[:-4])}
+# Operators whose weights are not nodes.
 _HELD = ("Conv", "ConvTranspose", "Gemm", "BatchNormalization")
-"""Operators whose weights are not nodes."""
 
 
 def encode_released(network: Network) -> Encoded:
@@ -48,7 +48,7 @@ def encode_released(network: Network) -> Encoded:
             encoded.edges.extend((source, encoded.nodes[tensor]) for source in sources)
             cost = FREE
     if not encoded.edges:
-        raise GraphError(f"{network.name}: no operator reads an input; expected a network")
+        raise GraphError(f"{network.name} has no operator with an input; expected a network")
     encoded.total, encoded.unknown = total, dict(unknown)
     return encoded
 

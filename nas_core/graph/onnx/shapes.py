@@ -1,4 +1,4 @@
-"""Shapes of all tensors of an ONNX model, bound or inferred."""
+"""Shapes of all tensors of an ONNX model, given or inferred."""
 
 from __future__ import annotations
 
@@ -19,15 +19,18 @@ from nas_core.optional import require
 
 Shapes = Mapping[str, Sequence[int] | int]
 Dim = int | str | None
-"""Dimension of a declared shape: a number, the name of an open dimension, or neither."""
+"""Dimension of a declared shape: a size, the name of an open dimension, or None."""
 Values = dict[str, NDArray[Any]]
 
+# TensorProto's numbers of int32, int64, string, bool, uint32, uint64, which are not weights.
 _INDICES = {6, 7, 8, 9, 12, 13}
-"""TensorProto's numbers of int32, int64, string, bool, uint32, uint64, which are not weights."""
 
 
 def read_network(source: Any, shapes: Shapes | None = None, batch: int | None = None) -> Network:
-    """Read a model, bind its open dimensions and infer other shapes; see ``read_onnx``."""
+    """Read an ONNX model and infer the shapes of its tensors.
+
+    For arguments, see :func:`nas_core.graph.onnx.reader.read_onnx`.
+    """
     model, name = open_model(source)
     listed = sort_nodes(model.graph, operations(model.graph.node), name)
     parameters = parameter_inputs(model.graph, listed)
@@ -51,11 +54,11 @@ def read_network(source: Any, shapes: Shapes | None = None, batch: int | None = 
 def bind_shapes(
     model: Any, name: str, parameters: Collection[str], shapes: Shapes | None, batch: int | None
 ) -> tuple[str, ...]:
-    """Set the dimensions of the inputs of a ``ModelProto`` in place, and return the inputs' names.
+    """Set the dimensions of the inputs of a ``ModelProto`` in place, and return the names of the inputs.
 
     Args:
         parameters: inputs of the graph that are parameters.
-        batch: first dimension of all inputs without a shape in ``shapes``; it overrides the file.
+        batch: first dimension of all inputs that are not in ``shapes``. It replaces the size in the file.
     """
     graph = model.graph
     inputs = {tensor.name: tensor for tensor in graph.input if tensor.name not in parameters}
@@ -65,7 +68,7 @@ def bind_shapes(
     names = {dim for dims in declared.values() if dims for dim in dims if isinstance(dim, str)}
     if unknown := [key for key in fixed if key not in tensors] + [key for key in symbols if key not in names]:
         text = ", ".join(f"{tensor} {_text(dims or [])}" for tensor, dims in declared.items()) or "none"
-        raise ConfigError(f"{name} has no tensor and no open dimension {unknown[0]!r}; its inputs are {text}")
+        raise ConfigError(f"{name} has no tensor or open dimension {unknown[0]!r}; its inputs are {text}")
     bound: dict[str, list[Dim]] = {}
     overridden = False
     for tensor, dims in declared.items():
@@ -73,18 +76,18 @@ def bind_shapes(
         if new is None:
             raise _open(f"{name}: input {tensor!r} has no shape", tensor)
         if dims is not None and len(dims) != len(new):
-            raise ConfigError(f"shape {tuple(new)} for input {tensor!r} of {name}; expected {len(dims)} dimensions")
+            raise ConfigError(f"shape of input {tensor!r} of {name} is {tuple(new)}; expected {len(dims)} dimensions")
         if batch is not None and new and tensor not in fixed:
             new[0] = batch
         for old, value in zip(dims or (), new, strict=False):
             if isinstance(old, str) and isinstance(value, int) and symbols.setdefault(old, value) != value:
-                raise ConfigError(f"dimension {old!r} of {name} is {symbols[old]} and {value}; expected one number")
+                raise ConfigError(f"dimension {old!r} of {name} is both {symbols[old]} and {value}; expected one size")
             overridden |= isinstance(old, int) and old != value
         bound[tensor] = new
     for tensor, dims in bound.items():
         final = [symbols.get(dim, dim) if isinstance(dim, str) else dim for dim in dims]
         if open_dims := [dim or "?" for dim in final if not isinstance(dim, int)]:
-            problem = f"{name}: dimension {open_dims[0]} of input {tensor!r} {_text(dims)} has no number"
+            problem = f"{name}: dimension {open_dims[0]} of input {tensor!r} {_text(dims)} has no size"
             raise _open(problem, tensor, dims, batch=final[0] == open_dims[0])
         _set(inputs[tensor], final)
     extra = {key: shape for key, shape in fixed.items() if key not in inputs}
@@ -105,7 +108,7 @@ def _open(problem: str, tensor: str, dims: Iterable[Dim] = (1, 3, 224, 224), bat
 
 def _checked(shapes: Any, batch: int | None) -> tuple[dict[str, Shape], dict[str, int]]:
     if not isinstance(shapes, Mapping):
-        problem = f"shapes are a {type(shapes).__name__}; expected"
+        problem = f"shapes have type {type(shapes).__name__}; expected"
         raise ConfigError(
             f"{problem} shapes={{'input': (1, 3, 224, 224)}}", command_line=f"{problem} --shapes input=1,3,224,224"
         )
@@ -114,7 +117,7 @@ def _checked(shapes: Any, batch: int | None) -> tuple[dict[str, Shape], dict[str
     for key, value in shapes.items():
         sizes = np.asarray(value)
         if not _are_sizes(sizes):
-            problem = f"shape {value!r} of {key!r}; expected whole numbers above 0"
+            problem = f"shape of {key!r} is {value!r}; expected integers above 0"
             raise ConfigError(
                 f"{problem}, such as (1, 3, 224, 224)", command_line=f"{problem}, such as --shapes {key}=1,3,224,224"
             )
@@ -123,7 +126,7 @@ def _checked(shapes: Any, batch: int | None) -> tuple[dict[str, Shape], dict[str
         else:
             symbols[key] = int(sizes)
     if batch is not None and not _are_sizes(np.asarray(batch)):
-        problem = f"is {batch!r}; expected a whole number above 0"
+        problem = f"is {batch!r}; expected an integer above 0"
         raise ConfigError(f"batch {problem}", command_line=f"--batch {problem}")
     return fixed, symbols
 
@@ -158,7 +161,7 @@ def _resolve(tensor: Any, symbols: Mapping[str, int]) -> bool:
 
 def _dims(tensor: Any, name: str) -> list[Dim] | None:
     if not tensor.type.HasField("tensor_type"):
-        raise GraphError(f"{name}: input {tensor.name!r} is no tensor; expected a network that is fed tensors")
+        raise GraphError(f"{name}: input {tensor.name!r} is not a tensor; expected a network whose inputs are tensors")
     if not tensor.type.tensor_type.HasField("shape"):
         return None
     return [dim.dim_value if dim.dim_value > 0 else dim.dim_param or None for dim in tensor.type.tensor_type.shape.dim]
@@ -181,12 +184,12 @@ def _text(dims: Sequence[Dim]) -> str:
 
 
 def _infer(model: Any, name: str) -> tuple[dict[str, Shape], dict[str, int]]:
-    """Return shapes and element types by tensor."""
+    """Return shapes and element types of tensors by name."""
     inference = require("onnx.shape_inference", "reading ONNX files", "onnx")
     try:
         graph = inference.infer_shapes(model, data_prop=True).graph
     except Exception as error:  # onnx raises several classes, and protobuf its own above 2 GB
-        raise GraphError(f"{name}: the shapes of its tensors cannot be inferred ({error}); export it again") from None
+        raise GraphError(f"{name}: shapes of tensors cannot be inferred ({error}); export it again") from None
     shapes: dict[str, Shape] = {}
     types: dict[str, int] = {}
     for tensor in (*graph.input, *graph.value_info, *graph.output):
@@ -202,7 +205,7 @@ def _infer(model: Any, name: str) -> tuple[dict[str, Shape], dict[str, int]]:
 
 
 def _infer_by_values(model: Any, name: str, inferred: dict[str, Shape], types: dict[str, int]) -> None:
-    """Add shapes that onnx misses: compute small constants by its reference implementation, then infer again."""
+    """Add shapes that onnx cannot infer: compute small constants, then infer again."""
     onnx = require("onnx", "reading ONNX files", "onnx")
     for module in ("onnx.reference", "onnx.numpy_helper", "onnx.helper"):
         require(module, "reading ONNX files", "onnx")

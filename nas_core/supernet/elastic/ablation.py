@@ -1,4 +1,4 @@
-"""Ablation of layers: the order in which shallower networks lose them."""
+"""Order in which shallower networks lose layers, by ablation."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ import torch
 from nas_core.random_streams import own_streams
 
 RECOVERY = 20
-"""Updates before an evaluation if no network works without a layer."""
+"""Number of updates before an evaluation if no network works without a layer."""
 MOST_TRIED = 12
-"""Largest depth of a side with a new evaluation of all layers after each removal."""
+"""Largest depth of an encoder or decoder whose layers are all evaluated again after each removal."""
 BROKEN = 1.0
-"""Largest rise of the loss in nats at which networks are evaluated without updates. Beyond it the loss does not rank
-layers: on Multi30k, networks with one of three decoder layers have 7.0, 6.6 and 9.6 nats, but 3.0, 2.4 and 2.4 after
-100 updates."""
+"""Largest rise of the loss in nats at which a network is evaluated without updates.
+
+For larger rises, losses do not rank layers correctly.
+"""
 MOST_RECOVERED = 6
-"""Largest depth with evaluations after updates: at most 20 trainings of a side."""
+"""Largest depth at which networks are evaluated after updates, because of the cost."""
 
 Loss = Callable[[Mapping[str, Sequence[int]]], float]
 
@@ -30,17 +31,17 @@ def depth_order(
     recovered: Loss | None = None,
     shallowest: Mapping[str, int] | None = None,
 ) -> dict[str, tuple[int, ...]]:
-    """Return the layers of each side, from the one kept longest to the one removed first.
+    """Return the layers of each side (such as encoder and decoder) by decreasing importance.
 
-    Layers are removed greedily by the lowest loss without them, with the other sides whole. The layers of a side with
-    more than :data:`MOST_TRIED` are evaluated once, in the whole network.
+    The layer with the lowest loss after its removal is removed first. Sides are ordered independently. Sides with more
+    than :data:`MOST_TRIED` layers are evaluated only once.
 
     Args:
         sides: number of layers of each side.
-        loss: of the network with the given layers of each side.
-        recovered: loss after a few updates, for the last :data:`MOST_RECOVERED` layers once every loss rises by more
-            than :data:`BROKEN`.
-        shallowest: smallest number of layers of each side (default: 1).
+        loss: function from the layers of each side to the loss of the network.
+        recovered: like ``loss``, after a few updates. It is used for the last :data:`MOST_RECOVERED` layers if every
+            loss rises by more than :data:`BROKEN`.
+        shallowest: smallest number of layers of each side. Default: 1.
     """
     most = math.inf if recovered is None else loss({}) + BROKEN
     fewest = {side: (shallowest or {}).get(side, 1) for side in sides}
@@ -67,7 +68,8 @@ def _order(side: str, count: int, fewest: int, most: float, loss: Loss, recovere
 
 
 def mean_loss(trained: Any, kept: Mapping[str, Sequence[int]], batches: Sequence[Any]) -> float:
-    """Return the mean loss of the largest subnet with the layers ``kept``; default: all of a side."""
+    """Return the mean loss of the largest subnet with only the layers ``kept``. Sides not in ``kept`` have all
+    layers."""
     net = trained.net
     training = net.training
     net.eval()
@@ -80,7 +82,7 @@ def mean_loss(trained: Any, kept: Mapping[str, Sequence[int]], batches: Sequence
 
 
 def recovered_loss(trained: Any, kept: Mapping[str, Sequence[int]], batches: Sequence[Any]) -> float:
-    """Return the loss on every second batch after :data:`RECOVERY` updates on the others, and restore the weights."""
+    """Return the loss on every second batch after :data:`RECOVERY` updates on the others. Weights are restored."""
     train, held_out = batches[::2], batches[1::2]
     if not held_out:
         return mean_loss(trained, kept, batches)

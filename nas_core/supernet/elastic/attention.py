@@ -1,11 +1,10 @@
-"""Fit other kinds of attention to the output of the trained attention, layer by layer.
+"""Fit other attention types to the output of trained attention, layer by layer.
 
-Each alternative reads the trained attention's inputs and learns its output, without labels (Zhang et al. 2025,
-"LoLCATs: On Low-Rank Linearizing of Large Language Models", section 3.1). Difference: the projections learn in place of
-feature maps, so linear attention stays a plain cosFormer. For kinds that only see positive parts, queries and keys are
-rotated. Then the output projection is solved in closed form, and all projections are trained by gradients.
+Each layer learns the output of the trained attention from its inputs, without labels (Zhang et al. 2025, "LoLCATs: On
+Low-Rank Linearizing of Large Language Models", section 3.1). Unlike there, projections are trained instead of feature
+maps. The output projection is first solved in closed form.
 
-Shapes: N counted positions, B batch, T/S length of queries and keys, D head dim, C channels, Q = H * D.
+Shapes: N positions without padding, B batch, T/S length of queries and keys, D head dim, C channels, Q = H * D.
 """
 
 from __future__ import annotations
@@ -24,19 +23,19 @@ from nas_core.supernet.elastic.kinds import attention_choices
 from nas_core.supernet.elastic.recording import AttentionWeights, Place, Recorded, attentions_of, computed, record
 from nas_core.supernet.teacher.taps import Taps
 
+# Largest rounding error, such as of local attention over whole sequences.
 _EXACT = 1e-9
-"""Largest rounding error, e.g. of local attention over whole sequences."""
+# Added to variances relative to their mean, for directions without input.
 _LEAST = 1e-6
-"""Added to variances relative to their mean, for directions without input."""
 
 
 class FitConfig(NamedTuple):
     """Settings of :func:`fit`."""
 
     steps: int = 200
-    """Gradient updates after the closed form, each of one layer on one batch."""
+    """Gradient updates per layer, each on one batch."""
     lr: float = 2e-3
-    """Learning rate of the first update; it decays to 0 along a cosine."""
+    """Initial learning rate. It decays to 0 along a cosine."""
     ridge: float = 1e-3
     """Penalty on the change of the output projection, relative to the mean variance of its input."""
     seed: int = 0
@@ -44,19 +43,20 @@ class FitConfig(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """Squared errors of an alternative, relative to the mean square of the trained attention's output.
+    """Squared errors of an attention type, divided by the mean square of the trained attention's output.
 
-    Measured on held-out batches if there are five or more.
+    They are measured on held-out batches if there are at least five batches.
     """
 
     gene: str
     layer: int
     kind: str
     before: float
-    """With the trained projections."""
+    """Error with the trained projections."""
     solved: float
-    """After rotation and closed form."""
+    """Error after the closed form."""
     after: float
+    """Error after the gradient updates."""
 
 
 def fit(
@@ -66,14 +66,14 @@ def fit(
     loss: Callable[[Any, Any], Tensor],
     config: FitConfig | None = None,
 ) -> list[Fitted]:
-    """Fit each kind of attention that a layer may choose to that of the largest network.
+    """Fit each attention type that a layer may choose to the attention of the largest network.
 
-    Only the projections of alternatives change; the output of the largest network stays equal bit for bit.
+    The output of the largest network does not change.
 
     Args:
-        net: an elastic network over the space; see :func:`nas_core.supernet.elastic.kinds.with_kinds`.
+        net: elastic network; see :func:`nas_core.supernet.elastic.kinds.with_kinds`.
         batches: calibration data, at least one batch.
-        loss: of a subnet on a batch.
+        loss: function from a subnet and a batch to the loss.
     """
     config = config or FitConfig()
     training = net.training
@@ -185,7 +185,7 @@ def _solve(weights: AttentionWeights, recorded: Sequence[Recorded], ridge: float
 
 
 def _sums(weights: AttentionWeights, recorded: Recorded) -> tuple[Tensor, ...]:
-    """Return sums over counted positions: their number, heads h (Q,), residual y (C,), h h^T, h y^T."""
+    """Return sums over positions: their number, heads h (Q,), residual y (C,), h h^T, h y^T."""
     with Taps({"out": weights.out_proj.weight}, inputs=True) as taps:
         output = computed(weights, recorded)
     h = taps.inputs["out"][0][recorded.counted].double()
@@ -212,11 +212,10 @@ def _train(weights: AttentionWeights, recorded: Sequence[Recorded], config: FitC
 
 
 def rotate(weights: AttentionWeights, recorded: Sequence[Recorded]) -> None:
-    """Rotate queries and keys of each head so that their positive parts keep the largest positive products.
+    """Rotate queries and keys of each head so that ReLU keeps the largest positive products.
 
-    The first D/2 channels become the directions with the largest trained scores on the data (singular vectors of the
-    bilinear form, weighted by second moments), the others their negatives: ``relu(a) relu(b) + relu(-a) relu(-b)`` is
-    ``a b`` if that is positive.
+    The first D/2 channels become the directions with the largest attention scores on the data, and the others their
+    negatives. Then ``relu(a) relu(b) + relu(-a) relu(-b)`` is ``a b`` if that is positive.
     """
     queries, keys = _queries_and_keys(weights)
     width = len(queries.bias) // weights.heads
@@ -249,7 +248,7 @@ def _memory(recorded: Recorded) -> Tensor:
 
 
 def _moments(inputs: Sequence[Tensor]) -> Tensor:
-    """Return second moments (C + 1, C + 1) of inputs (N, C) extended by 1, for the bias."""
+    """Return second moments ``(C + 1, C + 1)`` of inputs ``(N, C)`` with an additional 1 for the bias."""
     ones = (torch.nn.functional.pad(x.double(), (0, 1), value=1.0) for x in inputs)
     total = torch.stack([x.T @ x for x in ones]).sum(0)
     moments: Tensor = total / total[-1, -1].clamp(min=1.0)
@@ -265,6 +264,6 @@ def _root(moments: Tensor) -> Tensor:
 
 
 def _with_negatives(rows: Tensor) -> Tensor:
-    """Return the first half of the rows (D, ..), their negatives, and for odd D one more row."""
+    """Return the first half of the rows, their negatives, and one more row if their number is odd."""
     half = len(rows) // 2
     return torch.cat([rows[:half], -rows[:half], rows[half : half + len(rows) % 2]])

@@ -1,4 +1,4 @@
-"""Conversion of a trained network into a supernet with that network as its largest subnet."""
+"""Conversion of a trained network into a supernet whose largest subnet is that network."""
 
 from __future__ import annotations
 
@@ -24,35 +24,33 @@ from nas_core.supernet.elastic.kinds import attention_choices
 from nas_core.supernet.elastic.sorting import sort_axes
 
 TOLERANCE = 1e-5
-"""Largest difference of outputs of trained network and largest subnet, relative to the largest output."""
+"""Largest difference between outputs of trained network and largest subnet, divided by the largest output."""
 
 
 class Trained(Protocol):
-    """Trained network of a host, as an elastic network."""
+    """Trained network of a host framework, as an elastic network."""
 
     net: Any
-    """Elastic network over :attr:`space` without experts, whose largest subnet has the trained weights; other kinds of
-    attention are copies (:func:`nas_core.supernet.elastic.kinds.with_kinds`)."""
+    """Elastic network without experts. Its largest subnet has the trained weights; other attention types have
+    copies."""
     space: SearchSpace
     form: ElasticForm
 
     def difference(self, net: nn.Module) -> float:
-        """Return the difference of the outputs of host's model and largest subnet, relative to the largest output.
-
-        Both run in float32 on the same random input.
-        """
+        """Return the largest difference between the host's model and the largest subnet of ``net``, divided by the
+        largest output."""
 
     def calibration(self, count: int) -> Sequence[Any]:
         """Return up to ``count`` batches of training data."""
 
     def loss(self, net: Any, subnet: Any, batch: Any) -> Tensor:
-        """Return the differentiable mean loss of a subnet of ``net`` on a batch."""
+        """Return the differentiable mean loss of a subnet on a batch."""
 
     def with_experts(self, mos: str) -> nn.Module:
-        """Return a network as :attr:`net` with experts of kind ``mos`` and random weights."""
+        """Return a network like :attr:`net` with experts and random weights. ``mos`` is a :attr:`MoSConfig.kind`."""
 
     def save(self, path: Path, net: nn.Module) -> None:
-        """Write the host's checkpoint of a supernet atomically."""
+        """Write a supernet as a checkpoint of the host framework."""
 
 
 @dataclass(frozen=True)
@@ -60,14 +58,14 @@ class ConversionResult:
     """Result of a conversion."""
 
     difference: float
-    """Difference of outputs, see :data:`TOLERANCE`."""
+    """Difference between outputs, see :data:`TOLERANCE`."""
     batches: int
     layer_order: dict[str, tuple[int, ...]]
-    """Layers of each side, the one kept longest first; empty if they keep their order."""
+    """Layers of each side by decreasing importance. Empty if the order is unchanged."""
     sorted_axes: int
-    """Number of sorted axes: heads, hidden units and channels."""
+    """Number of axes (heads, hidden units, channels) that are sorted by importance."""
     fitted: tuple[Fitted, ...] = ()
-    """Errors of other kinds of attention."""
+    """Errors of other attention types."""
 
 
 def check_settings(importance_by: str, calibrate: int, fit_steps: int = 0) -> None:
@@ -75,22 +73,22 @@ def check_settings(importance_by: str, calibrate: int, fit_steps: int = 0) -> No
         raise unknown_choice("criterion of importance (--importance)", importance_by, CRITERIA)
     for option, number in (("calibrate", calibrate), ("fit", fit_steps)):
         if number < 0:
-            raise ConfigError(f"--{option} {number}; expected 0 (none) or more")
+            raise ConfigError(f"--{option} is {number}; expected at least 0")
     if importance_by in ("activation", "gradient") and not calibrate:
         raise ConfigError(f"--importance {importance_by} needs calibration data; give --calibrate, e.g. 16")
     if fit_steps and not calibrate:
         raise ConfigError(
-            "other kinds of attention are fitted to the trained one on calibration data; give --calibrate, e.g. 16, or"
-            " --fit 0 to keep copies"
+            "fitting other kinds of attention needs calibration data; give --calibrate, e.g. 16, or --fit 0 for copies"
+            " of the trained weights"
         )
 
 
 def check_output(path: Path, option: str) -> None:
     if path.exists():
-        raise ConfigError(f"{path} exists; give another file with {option}, or remove it")
+        raise ConfigError(f"{path} already exists; give another file with {option}, or remove it")
     make_folder(path.parent)
     if not os.access(path.parent, os.W_OK):
-        raise ConfigError(f"{option} {path}: its folder is not writable; give another file")
+        raise ConfigError(f"the folder of {option} {path} is not writable; give another file")
 
 
 def convert(
@@ -102,20 +100,21 @@ def convert(
     mos: str = NONE,
     fit_steps: int = FitConfig().steps,
 ) -> ConversionResult:
-    """Convert a trained network into a supernet and save it.
+    """Convert a trained network into a supernet, and save it.
 
     Args:
-        path: the new checkpoint.
-        importance_by: criterion that sorts heads, hidden units and channels, one of
+        path: new checkpoint.
+        importance_by: criterion for the order of heads, hidden units and channels, one of
             :data:`nas_core.supernet.elastic.importance.CRITERIA`.
-        calibrate: batches of data for importance and layer ablation; 0: the last layers are removed first.
-        mos: experts of the feed-forward layers: a kind of mixture, or ``none``.
-        fit_steps: updates for each other kind of attention of a layer (see
-            :func:`nas_core.supernet.elastic.attention.fit`); 0: copies.
+        calibrate: number of batches for importance and layer ablation. With 0, shallower networks keep the first
+            layers.
+        mos: experts of feed-forward layers, a :attr:`MoSConfig.kind`.
+        fit_steps: updates per layer and attention type, see :func:`nas_core.supernet.elastic.attention.fit`. 0 keeps
+            copies.
 
     Raises:
-        ConfigError: invalid settings, or the file exists.
-        DataError: no data for calibration.
+        ConfigError: A setting is invalid, or the file exists.
+        DataError: there is no data for calibration.
     """
     fit_steps = fit_steps if fit_steps < 0 or attention_choices(trained.space) else 0
     check_output(path, "--out")
@@ -163,10 +162,12 @@ def _depth(side: str) -> str:
 def check_difference(trained: Trained, net: nn.Module) -> float:
     difference = trained.difference(net)
     if bad := next((name for name, tensor in net.state_dict().items() if not tensor.isfinite().all()), None):
-        raise CheckpointError(f"the trained network has weights that are no numbers, in {bad}; it has diverged")
+        raise CheckpointError(
+            f"the trained network has NaN or infinite weights in {bad}; its training diverged, give another checkpoint"
+        )
     if not math.isfinite(difference) or difference > TOLERANCE:
         raise CheckpointError(
-            f"the supernet's largest network differs from the trained one by {difference:.1e} of the largest output,"
-            f" more than {TOLERANCE:g}; please report this, with the settings that the network was trained with"
+            f"the largest subnet differs from the trained network by {difference:.1e} of the largest output, expected"
+            f" at most {TOLERANCE:g}; report this as a bug, with the training settings"
         )
     return difference

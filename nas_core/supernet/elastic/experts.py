@@ -1,4 +1,4 @@
-"""Experts of a Mixture-of-Supernets from one trained feed-forward layer."""
+"""Initialisation of experts from a trained network."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from nas_core.layers.mos import SPREAD, MoSLinear, near_copies
 
 
 def copy_into_experts(plain: nn.Module, mixed: nn.Module, spread: float = SPREAD, seed: int = 0) -> None:
-    """Copy the weights of ``plain`` into the same network with experts, ``mixed``.
+    """Copy the weights of ``plain`` into ``mixed``, the same network with experts.
 
-    Experts are the trained layer plus noise that sums to zero, and routers end in zeros, so every architecture has
-    the trained weights and routers have a gradient. Left factors of low-rank experts are zero.
+    Experts are the trained weights plus noise. The last layer of routers is 0, so that the noise cancels out and each
+    architecture has the trained weights.
     """
+    # The noise gives routers a gradient. Left factors of low-rank experts are zero.
     state, target = plain.state_dict(), mixed.state_dict()
     left_factors = [f"{at}.left" for at, layer in mixed.named_modules() if isinstance(layer, MoSLinear) and layer.rank]
     stream = torch.Generator().manual_seed(seed)

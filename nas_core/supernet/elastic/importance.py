@@ -1,7 +1,4 @@
-"""Importance of heads, hidden units and channels of a trained network.
-
-Shapes: C numbers along an axis, in units of D (the head dimension of heads, else 1).
-"""
+"""Importance of heads, hidden units and channels of a trained network."""
 
 from __future__ import annotations
 
@@ -24,18 +21,18 @@ Loss = Callable[[Any], Tensor]
 def importance(
     net: nn.Module, axes: Sequence[Axis], criterion: str, batches: Sequence[Any] = (), loss: Loss | None = None
 ) -> dict[str, Tensor]:
-    """Return scores (size,) of the axes by name.
+    """Return the importance of the entries of each axis, ``(size,)``, by name of the axis.
 
     - ``weight``: norm of all weights of a head, unit or channel. Needs no data.
-    - ``activation``: root mean square on the data without padding, times the norm of the weights that read it (Sun et
-      al. 2023, "A Simple and Effective Pruning Approach for Large Language Models", equation 1).
-    - ``gradient``: first-order change of the loss without it: the absolute sum of activation times gradient over a
-      sequence, summed over sequences (Molchanov et al. 2019; Michel et al. 2019).
-    - ``none``: no scores; orders stay.
+    - ``activation``: root mean square of activations times norm of the weights that use them (Sun et al. 2023, "A
+      Simple and Effective Pruning Approach for Large Language Models", equation 1).
+    - ``gradient``: first-order change of the loss if the entry is removed, as absolute value per sequence (Molchanov et
+      al. 2019; Michel et al. 2019).
+    - ``none``: no importance; the order does not change.
 
     Args:
         batches: calibration data, for ``activation`` and ``gradient``.
-        loss: of a batch, by the largest subnet of ``net``.
+        loss: function from a batch to the loss of the largest subnet.
     """
     if criterion not in CRITERIA:
         raise unknown_choice("criterion of importance (--importance)", criterion, CRITERIA)
@@ -68,7 +65,7 @@ def importance(
 
 
 def _recorded(read_by: dict[str, Tensor], loss: Loss, batch: Any) -> list[tuple[str, Tensor, Tensor]]:
-    """Return name, input and gradient of the loss for each call of these layers."""
+    """Return name, input and gradient of the input for each call of linear layers with these weights."""
     with torch.enable_grad(), Taps(read_by, inputs=True) as taps:
         value = loss(batch)
     read = [(name, x) for name, inputs in taps.inputs.items() for x in inputs]
@@ -86,7 +83,7 @@ def _add_squares(
 
 
 def _add_changes(recorded: Sequence[tuple[str, Tensor, Tensor]], sums: dict[str, Tensor], axes: Sequence[Axis]) -> None:
-    """Add first-order changes of the loss. A tensor that several layers read counts once."""
+    """Add first-order changes of the loss. An input of several layers counts once."""
     axis_of = {name: axis for axis in axes for name in axis.read_by}
     seen: set[tuple[str, int]] = set()
     for name, x, gradient in recorded:

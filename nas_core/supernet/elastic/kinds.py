@@ -1,4 +1,4 @@
-"""Further kinds of attention of a trained network: genes, and copies of weights."""
+"""Additional attention types for a trained network."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from nas_core.space import Choice, SearchSpace
 
 
 def attention_choices(space: SearchSpace) -> list[Choice]:
-    """Return the genes with several kinds of attention."""
+    """Return the choices that have several attention types."""
     kinds = set(KINDS.names())
     return [choice for choice in space.choices if any(len(row) > 1 and kinds.issuperset(row) for row in choice.options)]
 
 
 def kinds_at(kinds: Sequence[str], places: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the kinds that are possible at each place of :data:`nas_core.layers.attention.kinds.PLACES`."""
+    """Return the attention types that are possible at each of ``places``."""
     if "softmax" not in kinds:
-        raise ConfigError(f"attention {', '.join(kinds)} lacks softmax, the trained network's kind; add softmax")
+        raise ConfigError(f"attention is {', '.join(kinds)}; add softmax, the attention of the trained network")
     allowed = [tuple(kind for kind in dict.fromkeys(kinds) if place in KINDS.get(kind).places) for place in places]
     for kind in kinds:
         if not any(kind in kinds_here for kinds_here in allowed):
-            raise ConfigError(f"attention {kind!r} is not possible as {' or '.join(places)} attention; leave it out")
+            raise ConfigError(f"attention {kind!r} does not support {' or '.join(places)} attention; remove it")
     return allowed
 
 
 def with_kinds(trained: Mapping[str, Tensor], net: nn.Module) -> dict[str, Tensor]:
-    """Return the state of ``net``, which has several kinds of attention per layer, from that of a network with one.
+    """Return a state dict for ``net``, whose layers have several attention types, from a network with one type.
 
-    Every kind gets the trained projections (Kasai et al. 2021, "Finetuning Pretrained Transformers into RNNs") and
-    keeps its other tensors.
+    Each type gets the trained projections (Kasai et al. 2021, "Finetuning Pretrained Transformers into RNNs"). Other
+    tensors keep their values in ``net``.
     """
     kinds = {
         f"{path}.{kind}.": f"{path}."
@@ -49,6 +49,6 @@ def with_kinds(trained: Mapping[str, Tensor], net: nn.Module) -> dict[str, Tenso
         state[name] = trained.get(source, initial)
         if (source not in trained and prefix is None) or state[name].shape != initial.shape:
             raise ConfigError(
-                f"the trained network has no {name} of shape {tuple(initial.shape)}; give the same network"
+                f"the trained network has no tensor {name} of shape {tuple(initial.shape)}; give another network"
             )
     return state

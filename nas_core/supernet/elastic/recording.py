@@ -1,4 +1,4 @@
-"""Inputs and outputs of the attention layers of a trained network on calibration data.
+"""Recording of inputs and outputs of attention layers on calibration data.
 
 Shapes: B batch, T/S length of queries and keys, C channels.
 """
@@ -24,28 +24,28 @@ from nas_core.supernet.teacher.taps import Taps
 
 AttentionWeights = SelfAttentionWeights | CrossAttentionWeights
 Place = tuple[str | int, ...]
-"""Path in the nested tuples of a subnet: ``("encoder_layers", 3, "self_attn")``."""
+"""Path in the nested tuples of a subnet, such as ``("encoder_layers", 3, "self_attn")``."""
 
 
 class Recorded(NamedTuple):
-    """One attention on one batch."""
+    """Inputs and output of one attention layer on one batch."""
 
     x: Tensor
-    """(B, T, C): input of queries, and in self-attention of keys and values."""
+    """``(B, T, C)``, input of queries, and of keys and values in self-attention."""
     memory: Tensor | None
-    """(B, S, C): input of keys and values in cross-attention."""
+    """``(B, S, C)``, input of keys and values in cross-attention."""
     mask: Tensor | None
-    """(B, 1, 1, S), True at readable keys."""
+    """``(B, 1, 1, S)``, False at masked keys."""
     causal: bool
     key_positions: Tensor | None
     output: Tensor
-    """(B, T, C) after the output projection."""
+    """``(B, T, C)``, after the output projection."""
     counted: Tensor
-    """(B, T), True at positions that the loss depends on, False at padding."""
+    """``(B, T)``, True at positions that affect the loss."""
 
 
 def attentions_of(subnet: Any, place: Place = ()) -> Iterator[tuple[Place, AttentionWeights]]:
-    """Yield place and weights of each attention of a subnet."""
+    """Yield path and weights of each attention of a subnet."""
     if isinstance(subnet, SelfAttentionWeights | CrossAttentionWeights):
         yield place, subnet
     elif isinstance(subnet, tuple | list):
@@ -55,7 +55,7 @@ def attentions_of(subnet: Any, place: Place = ()) -> Iterator[tuple[Place, Atten
 
 
 def computed(weights: AttentionWeights, recorded: Recorded) -> Tensor:
-    """Return the output (B, T, C) of attention with these weights for the recorded inputs."""
+    """Return the output ``(B, T, C)`` of attention with these weights on recorded inputs."""
     if isinstance(weights, SelfAttentionWeights):
         return self_attention(recorded.x, weights, recorded.mask, 0.0, recorded.causal)
     assert recorded.memory is not None
@@ -70,11 +70,11 @@ def record(
     batches: Iterable[Any],
     loss: Callable[[Any, Any], Tensor],
 ) -> list[Recorded]:
-    """Record one attention of a subnet on each batch.
+    """Record one attention layer of a subnet on each batch.
 
     Args:
-        others: kinds that will use the recorded inputs and may need more of them.
-        loss: of the subnet on a batch; positions with zero gradient are not counted.
+        others: attention mechanisms that will use the recorded inputs.
+        loss: function from the subnet and a batch to the loss. Positions with zero gradient are not counted.
     """
     path = ".".join(map(str, place))
     weights = dict(attentions_of(subnet))[place]
@@ -89,7 +89,9 @@ def record(
             value = loss(watched_subnet, batch)
         outputs = taps.outputs.get(str(len(reads)), [])
         if len(outputs) != 1 or len(watched.calls) != 1:
-            raise ConfigError(f"the loss uses attention {path} {len(outputs)} times; compute it in one pass")
+            raise ConfigError(
+                f"the loss runs attention {path} {len(outputs)} times; expected a loss that runs the network once"
+            )
         (gradient,) = torch.autograd.grad(value, outputs, allow_unused=True) if value.requires_grad else (None,)
         if gradient is None:
             raise ConfigError(f"the loss does not depend on attention {path}; give a loss of the network's output")
@@ -110,7 +112,7 @@ def record(
 
 
 class _Watched:
-    """Kind of attention that records its calls and has networks prepare the inputs of other kinds."""
+    """Attention mechanism that records its calls. Its limits are those of all mechanisms."""
 
     def __init__(self, kind: AttentionKind, others: Sequence[AttentionKind]) -> None:
         self._kind = kind

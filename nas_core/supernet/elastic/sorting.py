@@ -11,13 +11,13 @@ from nas_core.models.elastic import Axis
 
 
 def sort_axes(net: nn.Module, axes: Sequence[Axis], scores: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Sort axes by descending scores; smaller networks keep the first entries, and the largest network stays equal.
+    """Sort the entries of axes by descending scores. The function of the largest network does not change.
 
     Args:
-        scores: (size,) by name; axes without scores are unchanged.
+        scores: ``(size,)`` by name. Axes without scores are unchanged.
 
     Returns:
-        Former indices (size,) of each sorted axis.
+        Former indices ``(size,)`` of the entries of each sorted axis.
     """
     state = net.state_dict()
     orders = {}
@@ -34,6 +34,6 @@ def sort_axes(net: nn.Module, axes: Sequence[Axis], scores: Mapping[str, Tensor]
 
 
 def along(axis: Axis, blocks: int, order: Tensor) -> Tensor:
-    """Return indices into a dimension of ``blocks`` copies of an axis, for an order of the axis."""
+    """Return the indices of a tensor dimension with ``blocks`` copies of an axis, for an order of the axis."""
     numbers = order[:, None] * axis.unit + torch.arange(axis.unit)
     return (torch.arange(blocks)[:, None] * axis.size * axis.unit + numbers.flatten()).flatten()

@@ -1,4 +1,4 @@
-"""Specification of the space of a trained network: ``auto``, some of its genes, ``attention``, or an existing one."""
+"""Values of ``--space`` for trained networks: ``auto``, ``auto:GENE,GENE``, ``attention``, or an existing space."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from nas_core.space import Choice, SearchSpace
 from nas_core.supernet.elastic.kinds import attention_choices
 
 AUTO, ATTENTION = "auto", "attention"
-"""The space around a trained network, and :func:`attention_only` of it; ``auto:layers,ffn_dim``: :func:`varying`."""
 
 
 def is_auto(space: str) -> bool:
@@ -18,7 +17,11 @@ def is_auto(space: str) -> bool:
 
 
 def resolve(space: str, around: Callable[[], SearchSpace]) -> SearchSpace:
-    """Return the space of ``auto``, ``auto:GENE,GENE`` or ``attention``; ``around`` builds the whole space."""
+    """Return the space of ``auto``, ``auto:GENE,GENE`` or ``attention``.
+
+    Args:
+        around: function that builds the space of ``auto``.
+    """
     if space == ATTENTION:
         return attention_only(around())
     if ":" not in space:
@@ -26,15 +29,15 @@ def resolve(space: str, around: Callable[[], SearchSpace]) -> SearchSpace:
     names = space.partition(":")[2]
     genes = [name.strip() for name in names.split(",") if name.strip()]
     if not genes:
-        raise ConfigError(f"--space {space} names no gene; give some, e.g. auto:layers,ffn_dim, or auto for all")
+        raise ConfigError(f"--space {space} has no genes; give names, e.g. auto:layers,ffn_dim, or auto for all genes")
     return varying(around(), genes)
 
 
 def varying(space: SearchSpace, genes: Sequence[str]) -> SearchSpace:
-    """Return the space with choices of some genes and of attention only; other genes are those of the largest network.
+    """Return a space with choices only for some genes and attention. Other genes are those of the largest network.
 
     Args:
-        genes: names, or their last parts: ``layers`` is that of every side.
+        genes: names of genes, or their last parts: ``layers`` matches all sides.
     """
     several = [choice.name for choice in space.choices if any(len(row) > 1 for row in choice.options)]
     endings = list(dict.fromkeys(name.rpartition(".")[2] for name in several))
@@ -50,7 +53,7 @@ def attention_only(space: SearchSpace) -> SearchSpace:
     kinds = {choice.name for choice in attention_choices(space)}
     if not kinds:
         raise ConfigError(
-            f"space {space.name!r} chooses no attention; name several kinds, e.g. --attention softmax,linear"
+            f"space {space.name!r} has no choice of attention; give several kinds, e.g. --attention softmax,linear"
         )
     return _narrowed(space, kinds, f"{space.name}-attention")
 
@@ -74,8 +77,10 @@ def check_kinds(kinds: Sequence[str], space: str = AUTO) -> None:
             raise unknown_choice("kind of attention (--attention)", kind, KINDS.names())
     if space == ATTENTION and len(set(kinds)) < 2:
         raise ConfigError(
-            f"--space {ATTENTION} searches kinds of attention, got {', '.join(kinds) or 'none'}; name several with"
-            " --attention, e.g. softmax,linear"
+            f"--space {ATTENTION} needs several kinds of attention, got {', '.join(kinds) or 'none'}; give --attention,"
+            " e.g. softmax,linear"
         )
     if not is_auto(space) and len(set(kinds)) > 1:
-        raise ConfigError(f"--attention {','.join(kinds)} with --space {space}; name the kinds in that space")
+        raise ConfigError(
+            f"--attention {','.join(kinds)} is not supported with --space {space}; choose attention in that space"
+        )

@@ -1,4 +1,4 @@
-"""Spaces around trained language models and masked language models."""
+"""Search spaces around trained language models and masked language models."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, around, depths,
 
 
 class StackSizes(NamedTuple):
-    """Sizes of a trained stack of equal layers."""
+    """Sizes of a trained network with equal layers."""
 
     layers: int
     embed_dim: int
@@ -28,17 +28,17 @@ class StackSizes(NamedTuple):
 
 
 def language_around(name: str, sizes: StackSizes, attention: Sequence[str] = ("softmax",)) -> SearchSpace:
-    """Return a space of language models up to the trained one, with a choice of each size in each layer.
+    """Return a space of language models up to the size of a trained one, with a choice of each size.
 
     Args:
-        attention: kinds that each layer may choose from, including softmax.
+        attention: attention types that each layer may choose, including softmax.
     """
     kinds = kinds_at(attention, ("decoder",))[0]
     return language_space(name, **_options(sizes), context_length=sizes.length, attention=kinds)
 
 
 def masked_lm_around(name: str, sizes: StackSizes, attention: Sequence[str] = ("softmax",)) -> SearchSpace:
-    """Return a space of masked language models; see :func:`language_around`."""
+    """Return a space of masked language models, like :func:`language_around`."""
     kinds = kinds_at(attention, ("encoder",))[0]
     return masked_lm_space(name, **_options(sizes), sequence_length=sizes.length, attention=kinds)
 
@@ -54,7 +54,7 @@ def _options(sizes: StackSizes) -> dict[str, Any]:
 
 
 def trained_genes(sizes: StackSizes, **fixed: int) -> dict[str, Any]:
-    """Return the genes of a trained network without attention; ``fixed`` are further genes."""
+    """Return the genes of a trained network, without attention. ``fixed`` are additional genes."""
     genes = {"layers": sizes.layers, "embed_dim": sizes.embed_dim, **fixed, "head_dim": sizes.head_dim}
     return {**genes, "ffn_dim": (sizes.ffn_dim,) * sizes.layers, "heads": (sizes.heads,) * sizes.layers}
 

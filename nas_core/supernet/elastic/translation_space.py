@@ -1,4 +1,4 @@
-"""Space around a trained translation network."""
+"""Search space around a trained translation network."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from nas_core.space.mformer import with_attention
 from nas_core.supernet.elastic.kinds import kinds_at
 from nas_core.supernet.elastic.spaces import FFN, HEADS, WIDTHS, around, depths, rounding
 
+# Option of decoder.arbitrary_cross for the last encoder layer, as in trained networks.
 _LAST_LAYER = -1
-"""Option of ``decoder.arbitrary_cross`` that reads the last encoder layer, as in trained networks."""
 
 
 class SideSizes(NamedTuple):
-    """Sizes of a trained encoder or decoder of equal layers."""
+    """Sizes of a trained encoder or decoder with equal layers."""
 
     layers: int
     embed_dim: int
@@ -26,10 +26,10 @@ class SideSizes(NamedTuple):
 def auto_space(
     name: str, encoder: SideSizes, decoder: SideSizes, head_dim: int, attention: Sequence[str] = ("softmax",)
 ) -> SearchSpace:
-    """Return a space of translation networks up to the trained one, with a choice of each size in each layer.
+    """Return a space of translation networks up to the size of a trained one, with a choice of each size.
 
     Args:
-        attention: kinds that each layer may choose from where possible, including softmax.
+        attention: attention types that each layer may choose if possible, including softmax.
     """
     fixed = {"qkv_dim": max(encoder.heads, decoder.heads) * head_dim, "head_dim": head_dim}
     shallow = {"encoder": depths(encoder.layers), "decoder": depths(decoder.layers, 1 / decoder.layers)}
@@ -47,7 +47,7 @@ def auto_space(
 
 
 def trained_genes(encoder: SideSizes, decoder: SideSizes, head_dim: int) -> dict[str, Any]:
-    """Return the genes of a trained network without attention."""
+    """Return the genes of a trained network, without attention."""
     genes: dict[str, Any] = {"qkv_dim": max(encoder.heads, decoder.heads) * head_dim, "head_dim": head_dim}
     for side, sizes in (("encoder", encoder), ("decoder", decoder)):
         genes |= {f"{side}.embed_dim": sizes.embed_dim, f"{side}.layers": sizes.layers}

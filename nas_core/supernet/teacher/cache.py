@@ -1,7 +1,6 @@
 """On-disk cache of a teacher's most probable words for each row of each training sample.
 
-Files have their full size from creation. A sample's flag is set after its rows are on disk, so a process may be killed
-at any time, and several may write.
+Several processes may write at the same time, and may be killed at any time.
 
 Shapes: N rows of several samples in sequence, K words.
 """
@@ -30,30 +29,30 @@ from nas_core.supernet.teacher.losses import TopK
 _TYPES: dict[str, np.dtype[Any]] = {"fp16": np.dtype("<f2"), "fp32": np.dtype("<f4")}
 _ABOUT, _FLAGS = "teacher.json", "samples.npy"
 _VERSION = 1
+# Samples written between two flushes to disk.
 _PENDING = 1024
-"""Samples written between two flushes to disk."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CacheSettings:
-    """Teacher and data of a cache, and its number formats."""
+    """Teacher, data and number formats of a cache."""
 
     teacher: str
-    """Digest of the teacher's weights: :func:`weights_digest`."""
+    """Hash of the teacher's weights, from :func:`weights_digest`."""
     data: str
-    """Digest of the samples."""
+    """Hash of the samples."""
     words: int
-    """V, size of the vocabulary, or number of classes."""
+    """Vocabulary size or number of classes."""
     kept: int
-    """K, number of words kept of each row."""
+    """Number of words K that are stored for each row."""
     temperature: float = 1.0
-    """Temperature of the probabilities."""
+    """Softmax temperature."""
     numbers: str = "fp16"
-    """Precision of the probabilities on disk: ``fp16`` or ``fp32``."""
+    """Precision of probabilities on disk: ``fp16`` or ``fp32``."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.kept <= self.words:
-            raise ConfigError(f"kept is {self.kept} words of each row; expected 1 to {self.words} (all)")
+            raise ConfigError(f"kept is {self.kept}; expected 1 to {self.words}, the number of words")
         if self.numbers not in _TYPES:
             raise unknown_choice("precision of a cache", self.numbers, _TYPES)
 
@@ -62,7 +61,7 @@ class CacheSettings:
         return sum(width * kind.itemsize for width, kind in self.files().values())
 
     def files(self) -> dict[str, tuple[int, np.dtype[Any]]]:
-        """Return numbers per row and type of the files of probabilities and words."""
+        """Return numbers per row and dtype of each file."""
         word_type = np.dtype("<u2") if self.words <= 1 << 16 else np.dtype("<i4")
         return {"probabilities.npy": (self.kept, _TYPES[self.numbers]), "words.npy": (self.kept, word_type)}
 
@@ -88,11 +87,11 @@ class TeacherCache:
     """Folder with the most probable words of each row of each sample.
 
     Args:
-        folder: a new or empty folder, or a cache of the same settings and samples.
-        lengths: rows of each sample; a sample's key is its index here.
+        folder: new or empty folder, or a cache with the same settings and samples.
+        lengths: number of rows of each sample. Samples are identified by their index.
 
     Raises:
-        DataError: the folder is not a cache, or one of another teacher, other data or settings.
+        DataError: the folder is not a cache, or belongs to another teacher, other data or settings.
     """
 
     def __init__(self, folder: str | Path, settings: CacheSettings, lengths: Sequence[int] | np.ndarray) -> None:
@@ -100,7 +99,9 @@ class TeacherCache:
         self._lengths = np.asarray(lengths, dtype=np.int64)
         self._ends = np.cumsum(self._lengths)
         if not self._lengths.sum() or self._lengths.min() < 0:
-            raise DataError("the data has no samples for a cache of teacher outputs; give data with at least one")
+            raise DataError(
+                "the data has no samples for the cache of teacher outputs; give data with at least one sample"
+            )
         files = {name: ((self.rows, width), kind) for name, (width, kind) in settings.files().items()}
         self._arrays = {**files, _FLAGS: ((len(self._lengths),), np.dtype("|u1"))}
         self._about = {
@@ -118,21 +119,23 @@ class TeacherCache:
 
     @property
     def size_mb(self) -> float:
-        """Size on disk in megabytes, also before the cache is filled."""
+        """Size on disk in megabytes."""
         return (self.rows * self.settings.row_bytes + len(self._lengths)) / 1e6
 
     @property
     def filled(self) -> int:
-        """Number of readable samples of all processes."""
+        """Number of samples in the cache, by all processes."""
         return int(np.count_nonzero(self._flags)) + sum(not self._flags[sample] for sample in self._pending)
 
     def has(self, samples: Sequence[int]) -> bool:
         if wrong := [sample for sample in samples if not 0 <= sample < len(self._lengths)]:
-            raise DataError(f"sample {wrong[0]} is not among the {len(self._lengths)} of {self.folder}; give its data")
+            raise DataError(
+                f"sample {wrong[0]} is not in cache {self.folder} of {len(self._lengths)} samples; use the same data"
+            )
         return all(self._flags[sample] or sample in self._pending for sample in samples)
 
     def get(self, samples: Sequence[int], device: torch.device | str = "cpu") -> TopK | None:
-        """Return float32 probabilities and words (N, K) of samples in sequence; None if a sample is missing."""
+        """Return float32 probabilities and words ``(N, K)`` of samples, or None if one is missing."""
         if not self.has(samples):
             return None
         rows = self._rows(samples)
@@ -141,7 +144,7 @@ class TeacherCache:
         return TopK(probabilities.to(device, non_blocking=True), indices.to(device, non_blocking=True))
 
     def put(self, samples: Sequence[int], rows: TopK) -> None:
-        """Write the rows (N, K) of samples in sequence."""
+        """Write the rows ``(N, K)`` of samples."""
         parts = [rows.probabilities.float(), rows.indices]
         places = self._rows(samples)
         for array, part in zip(self._maps, parts, strict=True):
@@ -151,8 +154,9 @@ class TeacherCache:
             self.flush()
 
     def flush(self) -> None:
-        """Wait until all rows are on disk, then set their flags."""
+        """Write all rows to disk."""
         with os_errors("write", self.folder):
+            # Flags are set when rows are on disk, so that the process may be killed at any time.
             for array in self._maps if self._pending else ():
                 array.flush()
             self._flags[list(self._pending)] = 1
@@ -168,9 +172,8 @@ class TeacherCache:
         return np.concatenate([np.arange(self._ends[s] - self._lengths[s], self._ends[s]) for s in samples])
 
     def _make(self) -> None:
-        """Create all files in another folder and rename it; another process may do so first."""
         make_folder(self.folder.parent)
-        with os_errors("write", self.folder):
+        with os_errors("write", self.folder):  # in another folder first: several processes may create the cache
             new = Path(tempfile.mkdtemp(dir=self.folder.parent, prefix=f".{self.folder.name}.", suffix=".part"))
             try:
                 for name, (shape, kind) in self._arrays.items():
@@ -187,15 +190,15 @@ class TeacherCache:
     def _opened(self) -> list[np.memmap[Any, Any]]:
         path = self.folder / _ABOUT
         if not path.exists():
-            raise DataError(f"{self.folder} holds no cache of a teacher's logits; give a new or an empty folder")
+            raise DataError(f"{self.folder} is not a cache of teacher outputs; give a new or an empty folder")
         about = read_json(path)
         if not isinstance(about, dict) or about.get("format") != _VERSION:
-            raise DataError(f"{path} is of another release or damaged; give a new folder")
+            raise DataError(f"{path} is damaged or of another release; give a new folder")
         for name, value in self._about.items():
             if about.get(name) != value:
                 raise DataError(
-                    f"{self.folder} is the cache of another teacher, of other data or settings: {name}"
-                    f" {about.get(name)!r}, here {value!r}; give a new folder, or the settings it was made with"
+                    f"cache {self.folder} has another teacher, data or settings: {name} is {about.get(name)!r},"
+                    f" expected {value!r}; give a new folder, or the same settings"
                 )
         maps = []
         for name, (shape, kind) in self._arrays.items():

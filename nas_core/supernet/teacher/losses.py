@@ -1,6 +1,6 @@
 """Distillation losses on probabilities and on hidden states.
 
-Shapes: N rows (tokens, images), V classes or words, K kept words, C channels.
+Shapes: N rows (tokens, images), V classes or words, K stored words, C channels.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from nas_core.layers.torch_modes import without_autocast
 
 
 class TopK(NamedTuple):
-    """Most probable words of a teacher; the other words share the remaining probability."""
+    """Most probable words of a teacher. Other words have the remaining probability."""
 
     probabilities: Tensor
-    """(.., K), at the temperature of the loss."""
+    """``(..., K)``, at the temperature of the loss."""
     indices: Tensor
-    """(.., K) of the words."""
+    """``(..., K)`` indices of the words."""
 
 
 DISTILLATION_RANGES = {
@@ -39,9 +39,9 @@ def distillation_loss(
     """Return ``KL(teacher || student) * T^2`` at temperature T (Hinton et al. 2015, section 2), in float32.
 
     Args:
-        student_logits: (.., V)
-        teacher_logits: (.., V), without gradient.
-        reduction: ``mean`` over rows, ``sum``, or ``none``: (..).
+        student_logits: ``(..., V)``
+        teacher_logits: ``(..., V)``, used without gradient.
+        reduction: ``mean`` or ``sum`` over rows, or ``none``.
     """
     with without_autocast(student_logits):
         student = F.log_softmax(_exact(student_logits) / temperature, -1)
@@ -51,14 +51,14 @@ def distillation_loss(
 
 
 def naive_distillation_loss(student_logits: Tensor, teacher_logits: Tensor, temperature: float = 1.0) -> Tensor:
-    """Return the mean of :func:`distillation_loss` by its definition."""
+    """Compute the mean of :func:`distillation_loss` by its definition, as reference."""
     p = (teacher_logits.float() / temperature).softmax(-1)
     q = (student_logits.float() / temperature).softmax(-1)
     return ((p * (p.log() - q.log())).sum(-1) * temperature**2).mean()
 
 
 def top_k(teacher_logits: Tensor, k: int, temperature: float = 1.0) -> TopK:
-    """Return the ``k`` most probable words of each row of ``teacher_logits`` (.., V) in descending order."""
+    """Return the ``k`` most probable words of each row of ``teacher_logits`` ``(..., V)`` in descending order."""
     logits = _exact(teacher_logits.detach()) / temperature
     values, indices = logits.topk(k, -1)
     return TopK((values - logits.logsumexp(-1, keepdim=True)).exp(), indices)
@@ -69,8 +69,11 @@ def top_k_distillation_loss(
 ) -> Tensor:
     """Return the distillation loss over K + 1 events: each of the teacher's K words, and any other word.
 
-    ``student_logits`` is (.., V); the teacher's probabilities are at this temperature. With K = V the loss is
-    :func:`distillation_loss`.
+    With K = V it equals :func:`distillation_loss`.
+
+    Args:
+        student_logits: ``(..., V)``
+        teacher: probabilities at the same temperature.
     """
     with without_autocast(student_logits):
         logits = _exact(student_logits) / temperature
@@ -85,7 +88,7 @@ def top_k_distillation_loss(
 
 
 def naive_top_k_distillation_loss(student_logits: Tensor, teacher: TopK, temperature: float = 1.0) -> Tensor:
-    """Return the mean of :func:`top_k_distillation_loss` by its definition."""
+    """Compute the mean of :func:`top_k_distillation_loss` by its definition, as reference."""
     q = (student_logits.float() / temperature).softmax(-1)
     q_top = q.gather(-1, teacher.indices)
     p_top = teacher.probabilities.float()
@@ -95,7 +98,7 @@ def naive_top_k_distillation_loss(student_logits: Tensor, teacher: TopK, tempera
 
 
 def kept_and_rest(teacher: TopK, vocab: int) -> tuple[Tensor, Tensor]:
-    """Return float32 probabilities (.., K) of the kept words and (..) of all others, normalised to sum to 1."""
+    """Return float32 probabilities ``(..., K)`` of the stored words and ``(...)`` of all others, which sum to 1."""
     p = _exact(teacher.probabilities)
     total = p.sum(-1)
     if p.shape[-1] == vocab:
@@ -105,13 +108,13 @@ def kept_and_rest(teacher: TopK, vocab: int) -> tuple[Tensor, Tensor]:
 
 
 def hidden_loss(student: Tensor, teacher: Tensor, mask: Tensor | None = None, normalised: bool = True) -> Tensor:
-    """Return the mean squared difference of hidden states over their common first channels, in float32.
+    """Return the mean squared difference of hidden states in float32, over the first channels that both have.
 
     Args:
-        student: (.., C)
-        teacher: (.., C') of the same rows, without gradient.
-        mask: (..), True at rows that count.
-        normalised: scale both to mean 0 and variance 1 over these channels, row by row.
+        student: ``(..., C)``
+        teacher: ``(..., C')``, used without gradient.
+        mask: ``(...)``, False at rows to ignore.
+        normalised: scale both to mean 0 and variance 1 in each row.
     """
     shared = min(student.shape[-1], teacher.shape[-1])
     with without_autocast(student):

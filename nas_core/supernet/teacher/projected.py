@@ -1,8 +1,8 @@
 """Label-smoothed and distillation loss fused with the output projection.
 
-Rows are processed in chunks with their gradient, so the logits of the whole batch are never in memory.
+Rows are processed in chunks, so that the logits of the whole batch are never in memory.
 
-Shapes: N rows (tokens), V words, K kept words, C channels.
+Shapes: N rows (tokens), V words, K stored words, C channels.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from nas_core.supernet.teacher.losses import (
 
 
 class Probabilities(NamedTuple):
-    """A teacher's probabilities of all words, at the temperature of the loss."""
+    """Probabilities of all words by a teacher, at the temperature of the loss."""
 
     probabilities: Tensor
-    """(N, V)"""
+    """``(N, V)``"""
     negative_entropy: Tensor
-    """(N,): sum of p log p."""
+    """``(N,)``, sum of p log p."""
 
 
 class Projection(NamedTuple):
-    """A teacher's features and table, from which probabilities are computed chunk by chunk."""
+    """Features and output table of a teacher, for computing probabilities chunk by chunk."""
 
     features: Tensor
-    """(N, C)"""
+    """``(N, C)``"""
     table: Tensor
-    """(V, C)"""
+    """``(V, C)``"""
     temperature: float = 1.0
 
     def of_rows(self, rows: slice) -> Probabilities:
@@ -49,7 +49,7 @@ class Projection(NamedTuple):
 
 
 class DistilledSums(NamedTuple):
-    """Sums over rows without padding; only ``loss`` has a gradient."""
+    """Sums over rows without padding. Only ``loss`` has a gradient."""
 
     loss: Tensor
     """``(1 - w) * own + w * distilled``."""
@@ -62,7 +62,7 @@ class DistilledSums(NamedTuple):
 
 
 def probabilities_of(logits: Tensor, temperature: float = 1.0) -> Probabilities:
-    """Return the float32 probabilities of logits (N, V)."""
+    """Return the float32 probabilities of logits ``(N, V)``."""
     exact = torch.promote_types(logits.dtype, torch.float32)
     probabilities = torch.empty_like(logits, dtype=exact)
     entropy = logits.new_empty(len(logits), dtype=exact)
@@ -73,7 +73,7 @@ def probabilities_of(logits: Tensor, temperature: float = 1.0) -> Probabilities:
 
 
 def projected_probabilities(features: Tensor, table: Tensor, temperature: float = 1.0) -> Probabilities:
-    """Return the probabilities of features (N, C) times a table (V, C), without all logits in memory."""
+    """Return the probabilities of logits ``features @ table.T``, with features ``(N, C)`` and table ``(V, C)``."""
     kind = product_type(features)
     exact = torch.promote_types(kind, torch.float32)
     with torch.no_grad(), without_autocast(features):
@@ -87,7 +87,8 @@ def projected_probabilities(features: Tensor, table: Tensor, temperature: float 
 
 
 def projected_top_k(features: Tensor, table: Tensor, k: int, temperature: float = 1.0) -> TopK:
-    """Return the ``k`` most probable words (N, K) of features (N, C) times a table (V, C)."""
+    """Return the ``k`` most probable words of logits ``features @ table.T``, with features ``(N, C)`` and table ``(V,
+    C)``."""
     kind = product_type(features)
     with torch.no_grad(), without_autocast(features):
         features, table = features.to(kind), table.to(kind)
@@ -96,7 +97,7 @@ def projected_top_k(features: Tensor, table: Tensor, k: int, temperature: float 
 
 
 def smoothed_loss(logits: Tensor, target: Tensor, smoothing: float, padding_idx: int) -> tuple[Tensor, Tensor]:
-    """Return the sums of :func:`nas_core.layers.smoothed_loss.projected_smoothed_loss` from logits (N, V)."""
+    """Compute :func:`nas_core.layers.smoothed_loss.projected_smoothed_loss` from logits ``(N, V)``."""
     with without_autocast(logits):
         log_q = F.log_softmax(logits.to(torch.promote_types(logits.dtype, torch.float32)), -1)
         keep = target.ne(padding_idx)
@@ -118,7 +119,7 @@ def distilled_loss(
     smoothing: float = 0.0,
     padding_idx: int,
 ) -> DistilledSums:
-    """Return the sums of :func:`projected_distilled_loss` from logits (N, V)."""
+    """Compute :func:`projected_distilled_loss` from logits ``(N, V)``."""
     with without_autocast(logits):
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
         target_loss, nll = smoothed_loss(logits, target, smoothing, padding_idx)
@@ -154,15 +155,15 @@ def projected_distilled_loss(
     smoothing: float = 0.0,
     padding_idx: int,
 ) -> DistilledSums:
-    """Return ``(1 - weight)`` times the label-smoothed loss plus ``weight`` times the distillation loss.
+    """Return ``1 - weight`` times the label-smoothed loss plus ``weight`` times the distillation loss.
 
-    Data types are those of :func:`nas_core.layers.smoothed_loss.projected_smoothed_loss`.
+    For dtypes, see :func:`nas_core.layers.smoothed_loss.projected_smoothed_loss`.
 
     Args:
-        features: (N, C)
-        table: (V, C)
-        target: (N,)
-        teacher: of each row, at this temperature; ignored for padding.
+        features: ``(N, C)``
+        table: output embeddings ``(V, C)``.
+        target: ``(N,)``
+        teacher: teacher output for each row, at the same temperature.
     """
     if isinstance(teacher, Projection):
         kind = product_type(features)
@@ -182,7 +183,7 @@ def naive_distilled_loss(
     smoothing: float = 0.0,
     padding_idx: int,
 ) -> DistilledSums:
-    """Return the sums of :func:`projected_distilled_loss` by their definition."""
+    """Compute :func:`projected_distilled_loss` by its definition, as reference."""
     target_loss, nll = naive_smoothed_loss(features, table, target, smoothing, padding_idx)
     logits = features.float() @ table.float().t()
     if isinstance(teacher, TopK):
@@ -194,8 +195,6 @@ def naive_distilled_loss(
 
 
 class _Distilled(NamedTuple):
-    """Losses of rows of logits, a :class:`nas_core.layers.smoothed_loss.RowLosses`."""
-
     own: Smoothed
     teacher: Probabilities | TopK | Projection
     weight: float
@@ -204,7 +203,7 @@ class _Distilled(NamedTuple):
 
     @property
     def steepest(self) -> float:
-        """Bound of the gradient: 1 - w from a difference of distributions, w * T from one distribution."""
+        # 1 - w from a difference of distributions, w * T from one distribution
         return max(1.0, 1 - self.weight + self.weight * self.temperature)
 
     def __call__(self, rows: slice, logits: Tensor, gradient: bool) -> tuple[tuple[Tensor, ...], Tensor | None]:
@@ -228,10 +227,8 @@ class _Distilled(NamedTuple):
     def _against(
         self, rows: slice, logits: Tensor, norm: Tensor, share: float, gradient: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Return KL(teacher || student) of rows, and the student's probabilities minus a share of the teacher's.
-
-        With a share of 1 the latter is the gradient.
-        """
+        """Return KL(teacher || student) of rows, and the student's probabilities minus ``share`` times the
+        teacher's."""
         if not isinstance(self.teacher, TopK):
             p, negative_entropy = (
                 self.teacher.of_rows(rows)

@@ -14,8 +14,9 @@ from nas_core.layers.weights import named_tensors
 
 
 def weights_of(subnet: Any, accept: Callable[[str], bool]) -> dict[str, Tensor]:
-    """Return the ``wanted`` weights of a subnet by name in the static network,
-    ``encoder_layers.0.self_attn.out_proj.weight``.
+    """Return the weights of a subnet whose names are accepted, by name in the static network.
+
+    A name is, for example, ``encoder_layers.0.self_attn.out_proj.weight``.
     """
     return {name: tensor for name, tensor in named_tensors(subnet) if accept(name)}
 
@@ -23,11 +24,11 @@ def weights_of(subnet: Any, accept: Callable[[str], bool]) -> dict[str, Tensor]:
 class Taps(TorchFunctionMode):
     """Recorder of the inputs and outputs of linear layers inside a ``with`` block.
 
-    A layer is identified by its weight: a parameter, or a tensor of the subnet in use (:func:`weights_of`). Records are
-    not detached. Layers inside another torch function, as in ``nn.MultiheadAttention``, are not recorded.
+    A layer is identified by its weight: a parameter, or a tensor of a subnet (:func:`weights_of`). Recorded tensors are
+    not detached. Layers inside other PyTorch functions, such as ``nn.MultiheadAttention``, are not recorded.
 
     Args:
-        weights: tensors (out, in) by name; one tensor may have several names.
+        weights: weights ``(out, in)`` by name.
     """
 
     def __init__(self, weights: Mapping[str, Tensor], inputs: bool = True, outputs: bool = False) -> None:
@@ -69,6 +70,6 @@ class Taps(TorchFunctionMode):
 
 
 def _place(weight: Tensor) -> object:
-    """Return a key of a tensor's memory, equal for two views of the same part of a parameter."""
+    """Return a key of a tensor's memory. It is equal for equal views of one parameter."""
     address = weight.data_ptr() if weight.device.type != "meta" else 0
     return (address, weight.device, tuple(weight.shape), weight.stride()) if address else id(weight)

@@ -62,7 +62,7 @@ def test_vocabularies_of_a_data_folder(tmp_path, capsys, monkeypatch):
     (tmp_path / "bin").mkdir()
     path, short = tmp_path / "lat.jsonl", SHORT[1:]
     command = ["collect", "--space", "hat_small", "--out", path, "--samples", 2, *short, "--data"]
-    for data, message in ((tmp_path / "none", "no folder"), (tmp_path / "bin", "holds no vocabularies")):
+    for data, message in ((tmp_path / "none", "does not exist"), (tmp_path / "bin", "contains no vocabularies")):
         code, out, err = run(capsys, *command, data)
         assert (code, out) == (2, "") and message in err and err.count("\n") == 1
     (tmp_path / "bin" / "words").touch()

@@ -87,6 +87,6 @@ def test_a_cache_of_another_teacher_or_of_other_data(arguments, corpus, files, t
     settings = CacheSettings(teacher="t", data="d", words=20, kept=4)
     TeacherCache(tmp_path / "cache", settings, [1, 2])
     options = ["--teacher", files / "good.pt", "--teacher-cache", tmp_path / "cache"]
-    assert_one_line(rejected(arguments, tmp_path, *options), "the cache of another teacher")
+    assert_one_line(rejected(arguments, tmp_path, *options), "has another teacher, data or settings")
     command = [f"{corpus}:{corpus}", *arguments[1:]]
     assert_one_line(rejected(command, tmp_path, *options), "one data folder")

@@ -136,10 +136,10 @@ def test_weights_and_data_of_something_else(own_model: Callable[..., Path], join
         (["--calibrate", "-1"], "--calibrate -1"),
         (["--attention", "softmax,linear"], "give --calibrate"),
         (["--attention", "softmax,linnear"], "linnear"),
-        (["--space", "attention"], "name several with --attention"),
-        (["--attention", "linear,local", "--calibrate", "1"], "lacks softmax"),
+        (["--space", "attention"], "give --attention"),
+        (["--attention", "linear,local", "--calibrate", "1"], "add softmax"),
         (["--attention", "softmax,linear", "--calibrate", "1", "--space", "mformer_translation_small"],
-         "name the kinds in that space"),
+         "choose attention in that space"),
     ],
 )  # fmt: skip
 def test_options_of_the_command(

@@ -43,7 +43,7 @@ class TestReader(GraphReaderContract):
 
     def wrong(self) -> Mapping[str, tuple[Any, ...]]:
         return {
-            "is no ONNX": (str(folder() / "text.onnx"),),
+            "is not an ONNX": (str(folder() / "text.onnx"),),
             "dimension b of input 'x'": (str(folder() / "open.onnx"),),
         }
 

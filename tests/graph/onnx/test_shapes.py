@@ -90,7 +90,7 @@ def one(operator: str, x: tuple[int, ...], w: tuple[int, ...], y: tuple[int, ...
     ids=("Add", "MatMul", "Gemm", "Conv"),
 )
 def test_what_no_runtime_could_compute_is_refused(made: Any, features: str) -> None:
-    with pytest.raises(GraphError, match=r"reads tensors of shapes \(.*\) and \(.*\), which do not fit; give"):
+    with pytest.raises(GraphError, match=r"has inputs of incompatible shapes \(.*\) and \(.*\); give"):
         read_onnx(made, features=features, warn=False)
 
 
@@ -116,10 +116,10 @@ def network(*nodes: tuple[str, list[str], list[str]], **constants: Any) -> Calla
         (bound(batch=True), ConfigError, "True"),
         (lambda: read_onnx(residual(), features="best"), UnknownChoiceError, "'best'"),
         (lambda: onnx_graph(7), GraphError, "int"),
-        (lambda: onnx_graph(b""), GraphError, "no complete ONNX model"),
+        (lambda: onnx_graph(b""), GraphError, "not a complete ONNX model"),
         (lambda: onnx_graph("absent.onnx"), DataError, "absent.onnx"),
-        (lambda: onnx_graph(onnx.ModelProto()), GraphError, "no complete ONNX model"),
-        (network(("Relu", ["w"], ["y"]), w=(1, 4)), GraphError, "no operator turns an input"),
+        (lambda: onnx_graph(onnx.ModelProto()), GraphError, "not a complete ONNX model"),
+        (network(("Relu", ["w"], ["y"]), w=(1, 4)), GraphError, "no operator between its inputs"),
         (network(("Add", ["x", "b"], ["a"]), ("Relu", ["a"], ["b"]), ("Relu", ["b"], ["y"])), GraphError, "Relu 'b'"),
         (network(("Add", ["x", "q"], ["y"])), GraphError, "'q'"),
         (

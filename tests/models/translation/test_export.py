@@ -88,7 +88,7 @@ def test_an_exported_decoding_step_is_predicted(
     alone = shutil.copy(step, tmp_path)
     assert main(["latency", "predict", str(alone)]) == 2
     err = capsys.readouterr().err
-    assert "has no number; give --shapes token=1, with your sizes, or --batch 1" in err and "shapes={" not in err
+    assert "has no size; give --shapes token=1, with your sizes, or --batch 1" in err and "shapes={" not in err
 
 
 def test_the_decoder_that_users_copy_runs_without_this_project_and_torch(exported: Exported, tmp_path: Path) -> None:
